@@ -1,0 +1,278 @@
+//! Lanes, and the table of channels that both ends agree on.
+//!
+//! A *lane* says how messages are carried. A *channel* is a numbered stream of messages on one lane, with a codec and
+//! the hash of the schema behind it. The first sixteen numbers are built in and the same everywhere; an application
+//! declares its own from [`APP_CHANNEL_FIRST`](crate::limits::APP_CHANNEL_FIRST) on. The room's creator declares the
+//! table; whoever joins must bring the same one, and is told which channel differs if it does not.
+
+use crate::ids::ChannelId;
+use crate::limits;
+use crate::wire::cursor::{ReadError, Reader, Write};
+use thiserror::Error;
+
+/// How the messages of a channel are carried.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Lane {
+    /// Every message arrives, in the order in which it was sent on its channel.
+    ReliableOrdered,
+    /// Every message arrives, at once, in any order.
+    ReliableUnordered,
+    /// A message arrives once or not at all, in any order.
+    Unreliable,
+    /// A message arrives once or not at all, and never after a newer one with the same key. A newer message replaces
+    /// an older one that still waits to be sent.
+    UnreliableSequenced,
+}
+
+impl Lane {
+    /// Whether every message of this lane arrives.
+    #[must_use]
+    pub const fn is_reliable(self) -> bool {
+        matches!(self, Lane::ReliableOrdered | Lane::ReliableUnordered)
+    }
+
+    const fn to_wire(self) -> u8 {
+        match self {
+            Lane::ReliableOrdered => 0,
+            Lane::ReliableUnordered => 1,
+            Lane::Unreliable => 2,
+            Lane::UnreliableSequenced => 3,
+        }
+    }
+
+    fn from_wire(value: u8) -> Result<Self, ReadError> {
+        Ok(match value {
+            0 => Lane::ReliableOrdered,
+            1 => Lane::ReliableUnordered,
+            2 => Lane::Unreliable,
+            3 => Lane::UnreliableSequenced,
+            value => return Err(ReadError::Unknown { field: "lane", value: value.into() }),
+        })
+    }
+}
+
+/// What the payloads of a channel are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Codec {
+    /// Parlor's own layout, described in PROTOCOL.md.
+    Parlor,
+    /// A kind and a self-describing value.
+    Typed,
+    /// Bytes that only the application understands.
+    Raw,
+}
+
+impl Codec {
+    const fn to_wire(self) -> u8 {
+        match self {
+            Codec::Parlor => 0,
+            Codec::Typed => 1,
+            Codec::Raw => 2,
+        }
+    }
+
+    fn from_wire(value: u8) -> Result<Self, ReadError> {
+        Ok(match value {
+            0 => Codec::Parlor,
+            1 => Codec::Typed,
+            2 => Codec::Raw,
+            value => return Err(ReadError::Unknown { field: "codec", value: value.into() }),
+        })
+    }
+}
+
+/// One row of the table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Channel {
+    /// Its number.
+    pub id: ChannelId,
+    /// How its messages are carried.
+    pub lane: Lane,
+    /// What its payloads are.
+    pub codec: Codec,
+    /// Hash of the schema of its payloads; 0 where there is none.
+    pub schema_hash: u64,
+}
+
+/// Room control: presence, player data, kicks.
+pub const CONTROL: ChannelId = ChannelId(0);
+/// Keyed state, from the authority down.
+pub const STATE: ChannelId = ChannelId(1);
+/// Inputs of one tick, from members up to the authority. The key is the member.
+pub const INPUT: ChannelId = ChannelId(2);
+/// Typed messages that arrive in order.
+pub const MESSAGE_ORDERED: ChannelId = ChannelId(3);
+/// Typed messages that arrive in any order.
+pub const MESSAGE_UNORDERED: ChannelId = ChannelId(4);
+/// Typed messages that may be lost.
+pub const MESSAGE_UNRELIABLE: ChannelId = ChannelId(5);
+/// Typed messages of which only the newest counts. The key is the sender.
+pub const MESSAGE_SEQUENCED: ChannelId = ChannelId(6);
+
+const BUILT_IN: [Channel; 7] = [
+    built_in(CONTROL, Lane::ReliableOrdered, Codec::Parlor),
+    built_in(STATE, Lane::UnreliableSequenced, Codec::Parlor),
+    built_in(INPUT, Lane::UnreliableSequenced, Codec::Parlor),
+    built_in(MESSAGE_ORDERED, Lane::ReliableOrdered, Codec::Typed),
+    built_in(MESSAGE_UNORDERED, Lane::ReliableUnordered, Codec::Typed),
+    built_in(MESSAGE_UNRELIABLE, Lane::Unreliable, Codec::Typed),
+    built_in(MESSAGE_SEQUENCED, Lane::UnreliableSequenced, Codec::Typed),
+];
+
+const fn built_in(id: ChannelId, lane: Lane, codec: Codec) -> Channel {
+    Channel { id, lane, codec, schema_hash: 0 }
+}
+
+/// The built-in channel for typed messages on `lane`.
+#[must_use]
+pub const fn typed(lane: Lane) -> ChannelId {
+    match lane {
+        Lane::ReliableOrdered => MESSAGE_ORDERED,
+        Lane::ReliableUnordered => MESSAGE_UNORDERED,
+        Lane::Unreliable => MESSAGE_UNRELIABLE,
+        Lane::UnreliableSequenced => MESSAGE_SEQUENCED,
+    }
+}
+
+/// Why a channel cannot stand in a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum TableError {
+    /// The number belongs to Parlor.
+    #[error("{0} is built in: an application's own channels begin at {first}", first = limits::APP_CHANNEL_FIRST)]
+    Reserved(ChannelId),
+    /// The number is too large.
+    #[error("{0} is beyond the last channel number, {last}", last = limits::CHANNELS_MAX - 1)]
+    TooLarge(ChannelId),
+    /// The number is taken.
+    #[error("{0} is declared twice")]
+    Twice(ChannelId),
+}
+
+/// Where two tables differ.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TableMismatch {
+    /// The first channel that differs.
+    pub channel: ChannelId,
+}
+
+/// The channels of a room, built-in ones included.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ChannelTable {
+    /// Sorted by number.
+    app: Vec<Channel>,
+}
+
+impl ChannelTable {
+    /// Adds an application's channel.
+    ///
+    /// # Errors
+    /// [`TableError`] if the number is reserved, too large or taken.
+    pub fn declare(&mut self, channel: Channel) -> Result<(), TableError> {
+        if channel.id.0 < limits::APP_CHANNEL_FIRST {
+            return Err(TableError::Reserved(channel.id));
+        }
+        if usize::from(channel.id.0) >= limits::CHANNELS_MAX {
+            return Err(TableError::TooLarge(channel.id));
+        }
+        match self.app.binary_search_by_key(&channel.id, |c| c.id) {
+            Ok(_) => Err(TableError::Twice(channel.id)),
+            Err(at) => {
+                self.app.insert(at, channel);
+                Ok(())
+            }
+        }
+    }
+
+    /// The channel with this number.
+    #[must_use]
+    pub fn get(&self, id: ChannelId) -> Option<&Channel> {
+        BUILT_IN
+            .get(usize::from(id.0))
+            .or_else(|| self.app.binary_search_by_key(&id, |c| c.id).ok().map(|at| &self.app[at]))
+    }
+
+    /// The application's own channels, by number.
+    #[must_use]
+    pub fn app_channels(&self) -> &[Channel] {
+        &self.app
+    }
+
+    /// Whether `other` is the same table; if not, the first channel that differs.
+    ///
+    /// # Errors
+    /// [`TableMismatch`], with the channel.
+    pub fn agree(&self, other: &ChannelTable) -> Result<(), TableMismatch> {
+        let differing =
+            |a: &[Channel], b: &[Channel]| a.iter().find(|row| !b.contains(row)).map(|row| row.id);
+        match differing(&self.app, &other.app).into_iter().chain(differing(&other.app, &self.app)).min() {
+            Some(channel) => Err(TableMismatch { channel }),
+            None => Ok(()),
+        }
+    }
+
+    pub(crate) fn write(&self, out: &mut Vec<u8>) {
+        out.put_varint(self.app.len() as u64);
+        for channel in &self.app {
+            out.put_u8(channel.id.0);
+            out.put_u8(channel.lane.to_wire());
+            out.put_u8(channel.codec.to_wire());
+            out.put_u64(channel.schema_hash);
+        }
+    }
+
+    pub(crate) fn read(reader: &mut Reader) -> Result<Self, ReadError> {
+        let count = reader.varint_max("channel count", limits::CHANNELS_MAX as u64)?;
+        let mut table = ChannelTable::default();
+        for _ in 0..count {
+            let channel = Channel {
+                id: ChannelId(reader.u8()?),
+                lane: Lane::from_wire(reader.u8()?)?,
+                codec: Codec::from_wire(reader.u8()?)?,
+                schema_hash: reader.u64()?,
+            };
+            table.declare(channel).map_err(|_| ReadError::OutOfRange { field: "channel number" })?;
+        }
+        Ok(table)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_built_in_channels_stand_at_their_numbers() {
+        for (number, channel) in BUILT_IN.iter().enumerate() {
+            assert_eq!(usize::from(channel.id.0), number);
+            assert_eq!(ChannelTable::default().get(channel.id), Some(channel));
+        }
+    }
+
+    #[test]
+    fn tables_that_differ_name_the_channel() {
+        let row = |id, lane| Channel { id: ChannelId(id), lane, codec: Codec::Raw, schema_hash: 0 };
+        let table = |rows: &[Channel]| {
+            let mut table = ChannelTable::default();
+            rows.iter().for_each(|row| table.declare(*row).expect("the rows are well formed"));
+            table
+        };
+        let mine = table(&[row(16, Lane::Unreliable), row(20, Lane::ReliableOrdered)]);
+        assert_eq!(mine.agree(&mine.clone()), Ok(()));
+        let theirs = table(&[row(16, Lane::Unreliable), row(20, Lane::ReliableUnordered)]);
+        assert_eq!(mine.agree(&theirs), Err(TableMismatch { channel: ChannelId(20) }));
+        let theirs = table(&[row(20, Lane::ReliableOrdered)]);
+        assert_eq!(mine.agree(&theirs), Err(TableMismatch { channel: ChannelId(16) }));
+        assert_eq!(theirs.agree(&mine), Err(TableMismatch { channel: ChannelId(16) }));
+    }
+
+    #[test]
+    fn a_number_is_taken_once_and_never_from_the_built_in_ones() {
+        let row =
+            |id| Channel { id: ChannelId(id), lane: Lane::Unreliable, codec: Codec::Raw, schema_hash: 0 };
+        let mut table = ChannelTable::default();
+        assert_eq!(table.declare(row(15)), Err(TableError::Reserved(ChannelId(15))));
+        assert_eq!(table.declare(row(64)), Err(TableError::TooLarge(ChannelId(64))));
+        assert_eq!(table.declare(row(63)), Ok(()));
+        assert_eq!(table.declare(row(63)), Err(TableError::Twice(ChannelId(63))));
+    }
+}

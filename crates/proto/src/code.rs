@@ -1,0 +1,143 @@
+//! Room codes: what a person reads out to a friend.
+
+use core::fmt;
+use core::str::FromStr;
+use thiserror::Error;
+
+/// The letters of a drawn code: A–Z without I, L and O, and 2–9. None is mistaken for another when read out or
+/// written by hand.
+pub const ALPHABET: &[u8; 31] = b"ABCDEFGHJKMNPQRSTUVWXYZ23456789";
+
+/// Shortest code, drawn or chosen.
+pub const CODE_LEN_MIN: usize = 4;
+/// Longest code.
+pub const CODE_LEN_MAX: usize = 12;
+
+/// The code of a room: 4 to 12 letters and digits, upper case. A drawn code has only letters of [`ALPHABET`]; a chosen
+/// one may have any ("AURA2P", "MYROOM"). Codes are case-insensitive when typed.
+///
+/// ```
+/// use parlor_proto::RoomCode;
+/// assert_eq!("k7qm".parse::<RoomCode>().unwrap().as_str(), "K7QM");
+/// assert!("K7-M".parse::<RoomCode>().is_err());
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RoomCode {
+    letters: [u8; CODE_LEN_MAX],
+    len: u8,
+}
+
+/// Why a text is no room code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum CodeError {
+    /// Too short or too long.
+    #[error("a room code has {CODE_LEN_MIN} to {CODE_LEN_MAX} letters and digits; this has {0}")]
+    Length(usize),
+    /// Something else than a letter or a digit.
+    #[error("a room code has only letters and digits; this has {0:?}")]
+    Letter(char),
+}
+
+impl RoomCode {
+    /// A code of `len` letters drawn from [`ALPHABET`]; `draw` gives numbers that are even over all 32 bits.
+    ///
+    /// # Panics
+    /// If `len` is not a legal length.
+    #[must_use]
+    pub fn draw(len: usize, mut draw: impl FnMut() -> u32) -> Self {
+        assert!((CODE_LEN_MIN..=CODE_LEN_MAX).contains(&len), "{len} is no length of a code");
+        let mut letters = [0; CODE_LEN_MAX];
+        for letter in &mut letters[..len] {
+            // Rejection keeps the letters even: 31 does not divide 2³².
+            *letter = loop {
+                let number = draw();
+                if number < u32::MAX - u32::MAX % 31 {
+                    break ALPHABET[(number % 31) as usize];
+                }
+            };
+        }
+        #[allow(clippy::cast_possible_truncation)] // at most 12
+        RoomCode { letters, len: len as u8 }
+    }
+
+    /// The code in upper case.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        core::str::from_utf8(&self.letters[..usize::from(self.len)]).expect("a code holds ASCII only")
+    }
+}
+
+/// The length that a drawn code must have so that a random guess finds one of `live` rooms with a probability of at
+/// most 1 in 10,000 (threat 10): four letters suffice for 92 rooms, five for 2,862.
+#[must_use]
+pub fn len_for(live: usize) -> usize {
+    (CODE_LEN_MIN..CODE_LEN_MAX)
+        .find(|len| live as u128 * 10_000 <= 31u128.pow(u32::try_from(*len).expect("a code is short")))
+        .unwrap_or(CODE_LEN_MAX)
+}
+
+impl FromStr for RoomCode {
+    type Err = CodeError;
+
+    fn from_str(text: &str) -> Result<Self, CodeError> {
+        if let Some(odd) = text.chars().find(|c| !c.is_ascii_alphanumeric()) {
+            return Err(CodeError::Letter(odd));
+        }
+        if !(CODE_LEN_MIN..=CODE_LEN_MAX).contains(&text.len()) {
+            return Err(CodeError::Length(text.len()));
+        }
+        let mut letters = [0; CODE_LEN_MAX];
+        letters[..text.len()].copy_from_slice(text.to_ascii_uppercase().as_bytes());
+        #[allow(clippy::cast_possible_truncation)] // at most 12
+        Ok(RoomCode { letters, len: text.len() as u8 })
+    }
+}
+
+impl fmt::Display for RoomCode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl fmt::Debug for RoomCode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "RoomCode({})", self.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn codes_grow_with_the_rooms_that_live() {
+        assert_eq!([0, 92, 93, 2_862, 2_863].map(len_for), [4, 4, 5, 5, 6]);
+        assert_eq!(len_for(usize::MAX), CODE_LEN_MAX);
+    }
+
+    #[test]
+    fn no_letter_is_mistaken_for_another() {
+        assert!(!ALPHABET.iter().any(|letter| b"ILO01".contains(letter)));
+    }
+
+    proptest! {
+        #[test]
+        fn a_drawn_code_is_typed_in_any_case(seed: u64, len in CODE_LEN_MIN..=CODE_LEN_MAX) {
+            let mut state = seed;
+            let code = RoomCode::draw(len, || {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                (state >> 32) as u32
+            });
+            prop_assert_eq!(code.as_str().len(), len);
+            prop_assert!(code.as_str().bytes().all(|letter| ALPHABET.contains(&letter)));
+            prop_assert_eq!(code.as_str().to_lowercase().parse(), Ok(code));
+        }
+
+        #[test]
+        fn any_text_is_a_code_or_an_error(text in ".{0,20}") {
+            let good = text.len() >= 4 && text.len() <= 12 && text.bytes().all(|b| b.is_ascii_alphanumeric());
+            prop_assert_eq!(text.parse::<RoomCode>().is_ok(), good);
+        }
+    }
+}

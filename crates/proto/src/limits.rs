@@ -1,0 +1,142 @@
+//! Every bound of the protocol, in one place. What stands in relation to something else says so to the compiler.
+
+use core::time::Duration;
+
+/// Versions of the protocol that this build speaks, oldest first.
+pub const VERSION_MIN: u16 = 1;
+/// See [`VERSION_MIN`].
+pub const VERSION_MAX: u16 = 1;
+
+/// Largest payload of one message, in bytes.
+pub const MESSAGE_BYTES_MAX: usize = 64 * 1024;
+
+/// Largest datagram payload, in bytes. Browsers document 1,000 as what an unreliable payload may have.
+pub const DATAGRAM_BYTES_MAX: usize = 1_000;
+
+/// Largest packet on a reliable stream, in bytes: one message of full size with its header and envelope.
+pub const STREAM_PACKET_BYTES_MAX: usize = MESSAGE_BYTES_MAX + 2 * 1024;
+
+/// A stream packet is closed when it holds this many bytes, so that a long queue does not arrive as one lump.
+pub const STREAM_PACKET_BYTES_TARGET: usize = 16 * 1024;
+
+/// Largest header of a packet, in bytes.
+pub const HEADER_BYTES_MAX: usize = 1 + 2 + 2 + 4 + 8 + 2 + 8;
+
+/// Largest head of a fragment frame, in bytes: kind, length, id, index, count.
+pub const FRAGMENT_HEAD_BYTES_MAX: usize = 1 + 2 + 2 + 1 + 1;
+
+/// Bytes of a message in one fragment.
+pub const FRAGMENT_BYTES: usize = DATAGRAM_BYTES_MAX - HEADER_BYTES_MAX - FRAGMENT_HEAD_BYTES_MAX;
+
+/// Largest count of fragments that one message may have.
+pub const FRAGMENTS_MAX: usize = 72;
+
+/// Messages that may be partly assembled at once, for each session.
+pub const FRAGMENTED_MESSAGES_MAX: usize = 2;
+
+/// How long a message may stay partly assembled.
+pub const FRAGMENT_TTL: Duration = Duration::from_secs(2);
+
+/// Packets that a receiver remembers, to tell a repeated one from a late one.
+pub const REPLAY_WINDOW: u64 = 256;
+
+/// Packets whose fate a sender waits for; an older one counts as lost.
+pub const IN_FLIGHT_MAX: usize = 1024;
+
+/// Reliable messages that may be under way at once; further ones wait at the sender.
+pub const RELIABLE_WINDOW: u64 = 1024;
+
+/// Bytes of reliable messages that wait at a sender, unsent or not acknowledged. Beyond it the member is too slow
+/// for its room and is disconnected with a reason.
+pub const RELIABLE_QUEUE_BYTES_MAX: usize = 1024 * 1024;
+
+/// Bytes of unreliable messages that wait at a sender. Beyond it the oldest is dropped and counted.
+pub const UNRELIABLE_QUEUE_BYTES_MAX: usize = 256 * 1024;
+
+/// Distinct keys of one sequenced channel whose newest message a receiver remembers.
+pub const SEQUENCED_KEYS_MAX: usize = 512;
+
+/// Largest number of steps per second.
+pub const TICK_HZ_MAX: u16 = 240;
+
+/// Fewest members that a room may allow.
+pub const MEMBERS_MIN: u16 = 2;
+/// Most members of a player-hosted room.
+pub const MEMBERS_MAX_PLAYER_HOSTED: u16 = 16;
+/// Most members of a room that the server runs or that a dedicated process hosts.
+pub const MEMBERS_MAX_SERVER_RUN: u16 = 256;
+
+/// Longest name of a member, in bytes of UTF-8.
+pub const NAME_BYTES_MAX: usize = 48;
+/// Longest app id, environment tag, join secret and kind of a message, in bytes of UTF-8.
+pub const LABEL_BYTES_MAX: usize = 64;
+/// Longest reason that a person reads (kick, refusal, close), in bytes of UTF-8.
+pub const REASON_BYTES_MAX: usize = 200;
+/// Longest token of a handshake, in bytes.
+pub const TOKEN_BYTES_MAX: usize = 2_048;
+/// Longest server address in a redirect, in bytes of UTF-8.
+pub const ADDRESS_BYTES_MAX: usize = 256;
+
+/// Values that one member may have in its player data.
+pub const PLAYER_DATA_KEYS_MAX: usize = 32;
+/// Bytes of one value of player data.
+pub const PLAYER_DATA_VALUE_BYTES_MAX: usize = 1_024;
+
+/// Members that one message may name.
+pub const ADDRESSEES_MAX: usize = MEMBERS_MAX_SERVER_RUN as usize;
+
+/// First channel number that an application may use.
+pub const APP_CHANNEL_FIRST: u8 = 16;
+/// Channels in a table, built-in ones included.
+pub const CHANNELS_MAX: usize = 64;
+
+/// Keys of a room's keyed state.
+pub const STATE_KEYS_MAX: usize = 4_096;
+/// Longest key of keyed state, in bytes of UTF-8.
+pub const STATE_KEY_BYTES_MAX: usize = 64;
+/// Largest value of keyed state, in encoded bytes.
+pub const STATE_VALUE_BYTES_MAX: usize = 16 * 1024;
+/// All of a room's keyed state, in encoded bytes: it must fit into one message, which is how a newcomer gets it.
+pub const STATE_BYTES_MAX: usize = 60 * 1024;
+/// How deep a value may nest.
+pub const VALUE_DEPTH_MAX: usize = 32;
+
+/// Largest input of one tick, in encoded bytes.
+pub const INPUT_BYTES_MAX: usize = 512;
+
+/// A peer that has not said hello by then is disconnected.
+pub const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
+/// Silence after which a session asks its peer for a sign of life.
+pub const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(1);
+/// Silence after which a connection counts as lost.
+pub const SILENCE_TIMEOUT: Duration = Duration::from_secs(8);
+/// An acknowledgement waits at most this long for a packet that takes it along.
+pub const ACK_DELAY_MAX: Duration = Duration::from_millis(25);
+/// A session that asked its peer to close waits this long for the goodbye to be carried.
+pub const CLOSE_LINGER: Duration = Duration::from_millis(500);
+
+const _: () = {
+    assert!(VERSION_MIN <= VERSION_MAX);
+    assert!(
+        HEADER_BYTES_MAX + FRAGMENT_HEAD_BYTES_MAX < DATAGRAM_BYTES_MAX / 4,
+        "a fragment is mostly payload"
+    );
+    assert!(FRAGMENT_BYTES * FRAGMENTS_MAX >= STREAM_PACKET_BYTES_MAX, "every message can be fragmented");
+    assert!(FRAGMENTS_MAX <= u8::MAX as usize, "the count of fragments is one byte");
+    assert!(STREAM_PACKET_BYTES_TARGET <= STREAM_PACKET_BYTES_MAX);
+    assert!(RELIABLE_QUEUE_BYTES_MAX >= 4 * STREAM_PACKET_BYTES_MAX);
+    assert!(STATE_BYTES_MAX + 1024 < MESSAGE_BYTES_MAX, "the whole state fits into one message");
+    assert!(STATE_VALUE_BYTES_MAX < STATE_BYTES_MAX);
+    assert!(MEMBERS_MIN >= 2 && MEMBERS_MAX_PLAYER_HOSTED <= MEMBERS_MAX_SERVER_RUN);
+    assert!(
+        SEQUENCED_KEYS_MAX >= 2 * MEMBERS_MAX_SERVER_RUN as usize,
+        "a key for every member, and for those before it"
+    );
+    assert!(PLAYER_DATA_KEYS_MAX * (PLAYER_DATA_VALUE_BYTES_MAX + LABEL_BYTES_MAX) < MESSAGE_BYTES_MAX);
+    assert!(CHANNELS_MAX <= u8::MAX as usize && (APP_CHANNEL_FIRST as usize) < CHANNELS_MAX);
+    assert!(
+        KEEP_ALIVE_INTERVAL.as_millis() * 4 <= SILENCE_TIMEOUT.as_millis(),
+        "several chances to show life"
+    );
+    assert!(REPLAY_WINDOW >= 256);
+};

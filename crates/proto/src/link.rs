@@ -1,0 +1,53 @@
+//! What a session knows of the connection that carries it.
+
+use bytes::Bytes;
+
+/// What a connection is made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum LinkKind {
+    /// QUIC: datagrams, and streams that do not hold each other up.
+    Quic,
+    /// WebSocket: one reliable stream, on which every lane arrives reliably.
+    WebSocket,
+    /// Two ends in one process, for tests.
+    Memory,
+}
+
+impl LinkKind {
+    /// Whether the link has datagrams: packets that may be lost and that hold nothing up.
+    #[must_use]
+    pub const fn has_datagrams(self) -> bool {
+        !matches!(self, LinkKind::WebSocket)
+    }
+
+    /// The word for it in JSON and in what a person reads.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            LinkKind::Quic => "quic",
+            LinkKind::WebSocket => "websocket",
+            LinkKind::Memory => "memory",
+        }
+    }
+}
+
+/// What must carry a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Carrier {
+    /// A datagram, at most [`DATAGRAM_BYTES_MAX`](crate::limits::DATAGRAM_BYTES_MAX) bytes. Never asked of a link
+    /// that has none.
+    Datagram,
+    /// The link's one stream of records, which keeps their order.
+    Stream,
+    /// A stream of its own, so that neither waits for the other. A link with one stream only uses that.
+    Isolated,
+}
+
+/// One packet, either way.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Packet {
+    /// What carries it.
+    pub carrier: Carrier,
+    /// Header and frames.
+    pub bytes: Bytes,
+}

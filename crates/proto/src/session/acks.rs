@@ -1,0 +1,327 @@
+//! Which packets arrived: the window a receiver keeps, and the packets whose fate a sender waits for.
+
+use super::Tag;
+use crate::error::PeerMisbehaved;
+use crate::limits;
+use crate::time::Instant;
+use crate::wire::header::Ack;
+use core::time::Duration;
+use std::collections::{BTreeMap, VecDeque};
+
+/// The number nearest to `near` whose low half is `wire`. Numbers do not go below zero.
+#[allow(clippy::cast_possible_truncation, clippy::cast_possible_wrap)] // the low half is what is compared
+fn expand(wire: u16, near: u64) -> u64 {
+    let distance = wire.wrapping_sub(near as u16) as i16;
+    near.saturating_add_signed(distance.into())
+}
+
+/// The packets that were received: the highest number, and which of the [`limits::REPLAY_WINDOW`] before it.
+#[derive(Debug, Default)]
+pub(super) struct Received {
+    highest: Option<u64>,
+    /// Bit `i` of the whole stands for `highest − 1 − i`.
+    before: [u64; WORDS],
+    /// Packets since an acknowledgement was last written.
+    unacked: usize,
+    /// Acknowledgements that must go out even though newer ones will: what they say would have left the 32 bits.
+    snapshots: VecDeque<Ack>,
+}
+
+const WORDS: usize = (limits::REPLAY_WINDOW / 64) as usize;
+
+/// After this many packets an acknowledgement is kept back for sending, whatever comes after it.
+const SNAPSHOT_EVERY: usize = 24;
+
+/// What a packet's number says about it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Arrival {
+    /// Not seen before.
+    New,
+    /// Seen before, or so old that it cannot be told.
+    Repeated,
+}
+
+impl Received {
+    /// The full number of a packet with the low half `wire`.
+    pub(super) fn expand(&self, wire: u16) -> u64 {
+        expand(wire, self.highest.unwrap_or(0))
+    }
+
+    /// Notes a packet.
+    pub(super) fn note(&mut self, number: u64) -> Arrival {
+        match self.highest {
+            None => self.highest = Some(number),
+            Some(highest) if number > highest => {
+                self.shift(number - highest);
+                self.highest = Some(number);
+            }
+            Some(highest) => {
+                let Some(behind) = (highest - number).checked_sub(1) else { return Arrival::Repeated };
+                if behind >= limits::REPLAY_WINDOW || self.bit(behind) {
+                    return Arrival::Repeated;
+                }
+                self.before[(behind / 64) as usize] |= 1 << (behind % 64);
+            }
+        }
+        self.unacked += 1;
+        if self.unacked.is_multiple_of(SNAPSHOT_EVERY) {
+            self.snapshots.extend(self.ack());
+        }
+        Arrival::New
+    }
+
+    fn bit(&self, behind: u64) -> bool {
+        self.before[(behind / 64) as usize] & (1 << (behind % 64)) != 0
+    }
+
+    /// Moves the window up; the old highest becomes bit `by − 1`.
+    fn shift(&mut self, by: u64) {
+        if by > limits::REPLAY_WINDOW {
+            self.before = [0; WORDS];
+            return;
+        }
+        let (words, bits) = ((by / 64) as usize, by % 64);
+        for at in (0..WORDS).rev() {
+            let from = |index: Option<usize>| index.map_or(0, |index| self.before[index]);
+            let low = from(at.checked_sub(words));
+            let carry = from(at.checked_sub(words + 1));
+            self.before[at] = if bits == 0 { low } else { low << bits | carry >> (64 - bits) };
+        }
+        self.before[((by - 1) / 64) as usize] |= 1 << ((by - 1) % 64);
+    }
+
+    /// What to acknowledge with the next packet.
+    #[allow(clippy::cast_possible_truncation)] // the wire carries the low halves
+    pub(super) fn ack(&self) -> Option<Ack> {
+        self.highest.map(|highest| Ack { newest: highest as u16, bits: self.before[0] as u32 })
+    }
+
+    /// An older acknowledgement that must still go out, on a packet of its own.
+    pub(super) fn take_snapshot(&mut self) -> Option<Ack> {
+        self.snapshots.pop_front()
+    }
+
+    /// Notes that [`ack`](Self::ack) went out.
+    pub(super) fn acked(&mut self) {
+        self.unacked = 0;
+        self.snapshots.clear();
+    }
+}
+
+/// What a packet carried that somebody waits to hear about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Part {
+    /// A whole tagged message.
+    Whole(Tag),
+    /// A fragment of a tagged message, by the message's fragment id.
+    Fragment(u16),
+}
+
+#[derive(Debug)]
+struct Sent {
+    number: u64,
+    at: Instant,
+    parts: Vec<Part>,
+}
+
+/// The fate of a tagged message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fate {
+    Delivered(Tag),
+    Lost(Tag),
+}
+
+/// Packets that were sent and whose fate is not known.
+#[derive(Debug, Default)]
+pub(super) struct InFlight {
+    next: u64,
+    /// In ascending order. Only packets that carried something tagged are kept.
+    sent: VecDeque<Sent>,
+    /// Fragments still to be acknowledged of each tagged message.
+    fragments: BTreeMap<u16, (Tag, usize)>,
+    /// Packets that were counted as lost.
+    pub(super) lost: u64,
+}
+
+/// A packet counts as lost when one this much newer is acknowledged and it is not (RFC 9002 §6.1.1).
+const REORDERING: u64 = 3;
+
+impl InFlight {
+    /// The number of the next packet.
+    pub(super) fn next_number(&self) -> u64 {
+        self.next
+    }
+
+    /// Notes that the next packet went out with these parts.
+    pub(super) fn note(&mut self, at: Instant, parts: Vec<Part>, fates: &mut Vec<Fate>) {
+        let number = self.next;
+        self.next += 1;
+        if parts.is_empty() {
+            return;
+        }
+        self.sent.push_back(Sent { number, at, parts });
+        if self.sent.len() > limits::IN_FLIGHT_MAX {
+            self.lose(0, fates);
+        }
+    }
+
+    /// Notes that the fragments of a tagged message are about to go out.
+    pub(super) fn expect_fragments(&mut self, id: u16, tag: Tag, count: usize, fates: &mut Vec<Fate>) {
+        if let Some((old, _)) = self.fragments.insert(id, (tag, count)) {
+            fates.push(Fate::Lost(old));
+        }
+    }
+
+    /// Takes an acknowledgement in. With `reorders`, packets well below the newest that it leaves out are lost.
+    pub(super) fn acked(
+        &mut self,
+        ack: Ack,
+        reorders: bool,
+        fates: &mut Vec<Fate>,
+    ) -> Result<(), PeerMisbehaved> {
+        let Some(last) = self.next.checked_sub(1) else {
+            return Err(PeerMisbehaved::AckedTheFuture { what: "packet" });
+        };
+        let newest = expand(ack.newest, last);
+        if newest > last {
+            return Err(PeerMisbehaved::AckedTheFuture { what: "packet" });
+        }
+        let covered = |number: u64| {
+            number == newest
+                || number < newest && newest - number <= 32 && ack.bits & (1 << (newest - number - 1)) != 0
+        };
+        let mut at = 0;
+        while at < self.sent.len() && self.sent[at].number <= newest {
+            let number = self.sent[at].number;
+            if covered(number) {
+                let sent = self.sent.remove(at).expect("the index is below the length");
+                sent.parts.into_iter().for_each(|part| self.part_arrived(part, fates));
+            } else if reorders && number + REORDERING <= newest {
+                self.lose(at, fates);
+            } else {
+                at += 1;
+            }
+        }
+        Ok(())
+    }
+
+    /// Counts everything as lost that went out longer than `after` ago.
+    pub(super) fn expire(&mut self, now: Instant, after: Duration, fates: &mut Vec<Fate>) {
+        while self.sent.front().is_some_and(|sent| sent.at + after <= now) {
+            self.lose(0, fates);
+        }
+    }
+
+    /// When the oldest packet was sent.
+    pub(super) fn oldest(&self) -> Option<Instant> {
+        self.sent.front().map(|sent| sent.at)
+    }
+
+    fn lose(&mut self, at: usize, fates: &mut Vec<Fate>) {
+        let Some(sent) = self.sent.remove(at) else { return };
+        self.lost += 1;
+        for part in sent.parts {
+            match part {
+                Part::Whole(tag) => fates.push(Fate::Lost(tag)),
+                Part::Fragment(id) => {
+                    fates.extend(self.fragments.remove(&id).map(|(tag, _)| Fate::Lost(tag)));
+                }
+            }
+        }
+    }
+
+    fn part_arrived(&mut self, part: Part, fates: &mut Vec<Fate>) {
+        match part {
+            Part::Whole(tag) => fates.push(Fate::Delivered(tag)),
+            Part::Fragment(id) => {
+                // An entry that is gone belongs to a message of which another fragment was lost.
+                let Some((tag, left)) = self.fragments.get_mut(&id) else { return };
+                *left -= 1;
+                if *left == 0 {
+                    fates.push(Fate::Delivered(*tag));
+                    self.fragments.remove(&id);
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeSet;
+
+    proptest! {
+        /// Threat 4: a packet is taken once, against a model that remembers every number.
+        #[test]
+        fn threat_04_a_packet_is_taken_once(steps in proptest::collection::vec(-300i64..300, 1..400)) {
+            let (mut received, mut model, mut highest) = (Received::default(), BTreeSet::new(), None);
+            let mut at = 1_000i64;
+            for step in steps {
+                at = (at + step).max(0);
+                let number = u64::try_from(at).unwrap();
+                #[allow(clippy::cast_possible_truncation)]
+                let expanded = received.expand(number as u16);
+                prop_assert!(highest.is_none() || expanded == number);
+                let in_window = highest.is_none_or(|h: u64| number > h || h - number <= limits::REPLAY_WINDOW);
+                let fresh = in_window && model.insert(number);
+                prop_assert_eq!(received.note(number) == Arrival::New, fresh);
+                highest = highest.max(Some(number));
+                let ack = received.ack().unwrap();
+                for bit in 0..32 {
+                    let said = ack.bits & (1 << bit) != 0;
+                    let meant = highest.unwrap().checked_sub(bit + 1).is_some_and(|n| model.contains(&n));
+                    prop_assert_eq!(said, meant, "bit {}", bit);
+                }
+            }
+        }
+
+        /// Every tagged message has exactly one fate, whatever is lost.
+        #[test]
+        fn each_tag_has_one_fate(arrives in proptest::collection::vec(any::<bool>(), 1..200)) {
+            let (mut sender, mut receiver, mut fates) = (InFlight::default(), Received::default(), Vec::new());
+            for (tag, arrives) in arrives.iter().enumerate() {
+                let number = sender.next_number();
+                sender.note(Instant::ZERO, vec![Part::Whole(Tag(tag as u64))], &mut fates);
+                if *arrives {
+                    receiver.note(number);
+                    sender.acked(receiver.ack().unwrap(), true, &mut fates).unwrap();
+                }
+            }
+            sender.expire(Instant::from_millis(1), Duration::from_millis(1), &mut fates);
+            let mut seen = BTreeSet::new();
+            for fate in &fates {
+                let (Fate::Delivered(tag) | Fate::Lost(tag)) = fate;
+                prop_assert!(seen.insert(tag.0));
+                let arrived = arrives[usize::try_from(tag.0).unwrap()];
+                prop_assert_eq!(matches!(fate, Fate::Delivered(_)), arrived);
+            }
+            prop_assert_eq!(seen.len(), arrives.len());
+        }
+    }
+
+    #[test]
+    fn a_peer_cannot_acknowledge_what_was_never_sent() {
+        let mut sender = InFlight::default();
+        let ack = Ack { newest: 0, bits: 0 };
+        assert!(sender.acked(ack, true, &mut Vec::new()).is_err());
+        sender.note(Instant::ZERO, Vec::new(), &mut Vec::new());
+        assert!(sender.acked(ack, true, &mut Vec::new()).is_ok());
+        assert!(sender.acked(Ack { newest: 1, bits: 0 }, true, &mut Vec::new()).is_err());
+    }
+
+    #[test]
+    fn a_burst_beyond_the_ack_bits_is_acknowledged_in_full() {
+        let (mut sender, mut receiver, mut fates) = (InFlight::default(), Received::default(), Vec::new());
+        for tag in 0..100 {
+            receiver.note(sender.next_number());
+            sender.note(Instant::ZERO, vec![Part::Whole(Tag(tag))], &mut fates);
+        }
+        while let Some(ack) = receiver.take_snapshot() {
+            sender.acked(ack, true, &mut fates).unwrap();
+        }
+        sender.acked(receiver.ack().unwrap(), true, &mut fates).unwrap();
+        assert_eq!(fates.iter().filter(|fate| matches!(fate, Fate::Delivered(_))).count(), 100);
+    }
+}

@@ -1,0 +1,218 @@
+//! Instants and ticks. Time is passed in; nothing here reads a clock.
+
+use core::fmt;
+use core::num::NonZeroU16;
+use core::ops::{Add, AddAssign, Sub};
+use core::time::Duration;
+
+/// A point on a monotonic clock, in microseconds since an origin that the caller chose.
+///
+/// Two instants may be compared only if they come from the same clock. Instants of a room ("room time") have the
+/// room's opening as their origin; instants passed to a machine come from the process that drives it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Instant(u64);
+
+impl Instant {
+    /// The origin of its clock.
+    pub const ZERO: Instant = Instant(0);
+
+    /// The instant `micros` µs after the origin.
+    #[must_use]
+    pub const fn from_micros(micros: u64) -> Self {
+        Instant(micros)
+    }
+
+    /// The instant `millis` ms after the origin.
+    #[must_use]
+    pub const fn from_millis(millis: u64) -> Self {
+        Instant(millis * 1_000)
+    }
+
+    /// Microseconds since the origin.
+    #[must_use]
+    pub const fn as_micros(self) -> u64 {
+        self.0
+    }
+
+    /// Whole milliseconds since the origin, rounded down.
+    #[must_use]
+    pub const fn as_millis(self) -> u64 {
+        self.0 / 1_000
+    }
+
+    /// How long after `earlier` this instant is; zero if it is not after it.
+    #[must_use]
+    pub const fn saturating_since(self, earlier: Instant) -> Duration {
+        Duration::from_micros(self.0.saturating_sub(earlier.0))
+    }
+}
+
+fn micros(duration: Duration) -> u64 {
+    u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
+}
+
+impl Add<Duration> for Instant {
+    type Output = Instant;
+    /// Saturates at the end of time rather than wrapping.
+    fn add(self, rhs: Duration) -> Instant {
+        Instant(self.0.saturating_add(micros(rhs)))
+    }
+}
+
+impl AddAssign<Duration> for Instant {
+    fn add_assign(&mut self, rhs: Duration) {
+        *self = *self + rhs;
+    }
+}
+
+impl Sub<Duration> for Instant {
+    type Output = Instant;
+    /// Saturates at the origin rather than wrapping.
+    fn sub(self, rhs: Duration) -> Instant {
+        Instant(self.0.saturating_sub(micros(rhs)))
+    }
+}
+
+impl fmt::Display for Instant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{:06}s", self.0 / 1_000_000, self.0 % 1_000_000)
+    }
+}
+
+/// One fixed step of a room, numbered from the room's opening. The number wraps, so ticks have no order of their
+/// own: ask [`is_newer_than`](Tick::is_newer_than) or [`since`](Tick::since), which are right as long as the two
+/// are less than 2³¹ steps apart.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Tick(pub u32);
+
+impl Tick {
+    /// The next step.
+    #[must_use]
+    pub const fn next(self) -> Tick {
+        Tick(self.0.wrapping_add(1))
+    }
+
+    /// This tick moved by `steps`, which may be negative.
+    #[must_use]
+    pub const fn offset(self, steps: i32) -> Tick {
+        Tick(self.0.wrapping_add_signed(steps))
+    }
+
+    /// Steps from `earlier` to this tick; negative if this one is older.
+    #[must_use]
+    #[allow(clippy::cast_possible_wrap)] // the wrap is the point: the distance on a circle of 2³² steps
+    pub const fn since(self, earlier: Tick) -> i32 {
+        self.0.wrapping_sub(earlier.0) as i32
+    }
+
+    /// Whether this tick comes after `other`.
+    #[must_use]
+    pub const fn is_newer_than(self, other: Tick) -> bool {
+        self.since(other) > 0
+    }
+
+    /// The low half of the number, which is what packets carry.
+    #[must_use]
+    #[allow(clippy::cast_possible_truncation)]
+    pub const fn to_wire(self) -> u16 {
+        self.0 as u16
+    }
+
+    /// The tick nearest to `near` whose low half is `wire`.
+    #[must_use]
+    #[allow(clippy::cast_possible_wrap, clippy::cast_possible_truncation)]
+    pub const fn from_wire(wire: u16, near: Tick) -> Tick {
+        near.offset(wire.wrapping_sub(near.0 as u16) as i16 as i32)
+    }
+}
+
+impl fmt::Display for Tick {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "tick {}", self.0)
+    }
+}
+
+/// Steps per second of a room, 1 to [`limits::TICK_HZ_MAX`](crate::limits::TICK_HZ_MAX).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct TickRate(NonZeroU16);
+
+impl TickRate {
+    /// 30 steps a second, what a room has unless its host says otherwise.
+    pub const DEFAULT: TickRate = TickRate(NonZeroU16::new(30).expect("30 is not zero"));
+
+    /// A rate of `hz` steps per second; `None` outside 1..=[`TICK_HZ_MAX`](crate::limits::TICK_HZ_MAX).
+    #[must_use]
+    pub const fn new(hz: u16) -> Option<TickRate> {
+        match NonZeroU16::new(hz) {
+            Some(hz) if hz.get() <= crate::limits::TICK_HZ_MAX => Some(TickRate(hz)),
+            _ => None,
+        }
+    }
+
+    /// Steps per second.
+    #[must_use]
+    pub const fn hz(self) -> u16 {
+        self.0.get()
+    }
+
+    /// The length of one step.
+    #[must_use]
+    pub const fn interval(self) -> Duration {
+        Duration::from_nanos(1_000_000_000 / self.0.get() as u64)
+    }
+
+    /// The step that is running at `at`, an instant of room time.
+    ///
+    /// Computed from the origin each time, so that a rate whose interval is no whole number of microseconds does
+    /// not drift.
+    #[must_use]
+    #[allow(clippy::cast_possible_truncation)] // the number of a tick wraps
+    pub const fn tick_at(self, at: Instant) -> Tick {
+        Tick((at.as_micros() as u128 * self.hz() as u128 / 1_000_000) as u32)
+    }
+
+    /// How long the step that is running at `at` has been running, below one [`interval`](Self::interval).
+    #[must_use]
+    #[allow(clippy::cast_possible_truncation)] // below one second
+    pub const fn phase_at(self, at: Instant) -> Duration {
+        let scaled = at.as_micros() as u128 * self.hz() as u128 % 1_000_000;
+        Duration::from_micros((scaled / self.hz() as u128) as u64)
+    }
+}
+
+impl Default for TickRate {
+    fn default() -> Self {
+        TickRate::DEFAULT
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn a_tick_survives_the_wire_if_the_reader_is_within_half_a_circle(tick: u32, off in -32_768i32..=32_767) {
+            let tick = Tick(tick);
+            prop_assert_eq!(Tick::from_wire(tick.to_wire(), tick.offset(-off)), tick);
+        }
+
+        #[test]
+        fn order_holds_across_the_wrap(tick: u32, steps in 1i32..i32::MAX) {
+            let later = Tick(tick).offset(steps);
+            prop_assert!(later.is_newer_than(Tick(tick)));
+            prop_assert!(!Tick(tick).is_newer_than(later));
+            prop_assert_eq!(later.since(Tick(tick)), steps);
+        }
+
+        #[test]
+        fn phase_and_tick_tell_one_time(hz in 1u16..=240, micros in 0u64..1 << 40) {
+            let (rate, at) = (TickRate::new(hz).unwrap(), Instant::from_micros(micros));
+            prop_assert!(rate.phase_at(at) <= rate.interval());
+            let began = at - rate.phase_at(at);
+            // The step began within the microsecond that rounding costs.
+            prop_assert!(rate.tick_at(began + Duration::from_micros(1)) == rate.tick_at(at));
+        }
+    }
+}

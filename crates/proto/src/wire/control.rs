@@ -1,0 +1,369 @@
+//! Room control: the messages of [`channel::CONTROL`](crate::channel::CONTROL). They are reliable and ordered, so
+//! both ends always agree on who is in the room. Each is a kind and its fields; one message holds one.
+//!
+//! ```text
+//!  to a member
+//!  0 joined    member
+//!  1 left      member: varint · reason: 1 byte · detail: text
+//!  2 data      member: varint · key: text · 0 removed | 1 value: bytes
+//!  3 presence  count: varint · for each: member: varint · connected: 1 byte · rtt: 0 | 1, varint ms
+//!
+//!  to the hub
+//!  0 set data  member: varint · key: text · 0 remove | 1 value: bytes
+//!  1 kick      member: varint · reason: text
+//!
+//!  member      id: varint · name: text · link: 1 byte · connected: 1 byte · rtt: 0 | 1, varint ms
+//!              count: varint · for each: key: text, value: bytes
+//! ```
+
+use super::cursor::{ReadError, Reader, Write};
+use crate::error::clip;
+use crate::ids::MemberId;
+use crate::limits;
+use crate::link::LinkKind;
+use bytes::Bytes;
+use core::fmt;
+
+/// What a hub tells a member about its room.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ToMember {
+    /// Somebody came. A newcomer gets one for everybody in the room, itself first.
+    Joined(MemberInfo),
+    /// Somebody went.
+    Left {
+        /// Who.
+        member: MemberId,
+        /// Why.
+        reason: LeaveReason,
+    },
+    /// A value of player data changed.
+    Data(PlayerData),
+    /// What the hub measured lately. Only those are listed for whom something changed.
+    Presence(Vec<Presence>),
+}
+
+/// What a member asks of the hub.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ToHub {
+    /// Sets player data: one's own, or anybody's for the authority.
+    SetData(PlayerData),
+    /// Removes a member, for the authority.
+    Kick {
+        /// Whom.
+        member: MemberId,
+        /// Why, for that person to read; may be empty.
+        reason: String,
+    },
+}
+
+/// A member as others see it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MemberInfo {
+    /// Who.
+    pub id: MemberId,
+    /// What others may call it.
+    pub name: String,
+    /// How it is connected to the hub.
+    pub link: LinkKind,
+    /// What the hub measured of it.
+    pub presence: Presence,
+    /// Its player data, by key: encoded values.
+    pub data: Vec<(String, Bytes)>,
+}
+
+/// What a hub measures of a member.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Presence {
+    /// Who.
+    pub member: MemberId,
+    /// Whether its connection stands.
+    pub connected: bool,
+    /// Round trip between it and the hub, in ms, once measured.
+    pub rtt_ms: Option<u32>,
+}
+
+/// One value of player data.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlayerData {
+    /// Whose.
+    pub member: MemberId,
+    /// Under which key.
+    pub key: String,
+    /// The encoded value; `None` removes the key.
+    pub value: Option<Bytes>,
+}
+
+/// Why a member is gone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LeaveReason {
+    /// It left.
+    Left,
+    /// The authority removed it.
+    Kicked {
+        /// What the authority gave as the reason; may be empty.
+        reason: String,
+    },
+    /// Its connection broke.
+    ConnectionLost,
+    /// Nothing was heard from it for too long.
+    TimedOut,
+    /// It broke the protocol.
+    Misbehaved,
+    /// It was too slow for the room.
+    TooSlow,
+    /// A reason that this version does not know.
+    Unknown {
+        /// Its number.
+        code: u8,
+    },
+}
+
+impl LeaveReason {
+    /// The word for it in JSON, logs and metrics.
+    #[must_use]
+    pub const fn as_str(&self) -> &'static str {
+        match self {
+            LeaveReason::Left => "left",
+            LeaveReason::Kicked { .. } => "kicked",
+            LeaveReason::ConnectionLost => "connection_lost",
+            LeaveReason::TimedOut => "timed_out",
+            LeaveReason::Misbehaved => "misbehaved",
+            LeaveReason::TooSlow => "too_slow",
+            LeaveReason::Unknown { .. } => "unknown",
+        }
+    }
+
+    fn write(&self, out: &mut Vec<u8>) {
+        let (code, detail) = match self {
+            LeaveReason::Left => (0, ""),
+            LeaveReason::Kicked { reason } => (1, reason.as_str()),
+            LeaveReason::ConnectionLost => (2, ""),
+            LeaveReason::TimedOut => (3, ""),
+            LeaveReason::Misbehaved => (4, ""),
+            LeaveReason::TooSlow => (5, ""),
+            LeaveReason::Unknown { code } => (*code, ""),
+        };
+        out.put_u8(code);
+        out.put_str(clip(detail, limits::REASON_BYTES_MAX));
+    }
+
+    fn read(reader: &mut Reader) -> Result<Self, ReadError> {
+        let code = reader.u8()?;
+        let detail = reader.str_max("leave detail", limits::REASON_BYTES_MAX)?;
+        Ok(match code {
+            0 => LeaveReason::Left,
+            1 => LeaveReason::Kicked { reason: detail },
+            2 => LeaveReason::ConnectionLost,
+            3 => LeaveReason::TimedOut,
+            4 => LeaveReason::Misbehaved,
+            5 => LeaveReason::TooSlow,
+            code => LeaveReason::Unknown { code },
+        })
+    }
+}
+
+impl fmt::Display for LeaveReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            LeaveReason::Left => f.write_str("left"),
+            LeaveReason::Kicked { reason } if reason.is_empty() => f.write_str("was removed"),
+            LeaveReason::Kicked { reason } => write!(f, "was removed: {reason}"),
+            LeaveReason::ConnectionLost => f.write_str("lost its connection"),
+            LeaveReason::TimedOut => f.write_str("was not heard of any more"),
+            LeaveReason::Misbehaved => f.write_str("broke the protocol"),
+            LeaveReason::TooSlow => f.write_str("was too slow for the room"),
+            LeaveReason::Unknown { code } => write!(f, "is gone for reason {code}"),
+        }
+    }
+}
+
+impl ToMember {
+    /// The message as it goes on the wire.
+    #[must_use]
+    pub fn encode(&self) -> Bytes {
+        let mut out = Vec::new();
+        match self {
+            ToMember::Joined(info) => {
+                out.put_u8(0);
+                info.write(&mut out);
+            }
+            ToMember::Left { member, reason } => {
+                out.put_u8(1);
+                out.put_varint(member.0.into());
+                reason.write(&mut out);
+            }
+            ToMember::Data(data) => {
+                out.put_u8(2);
+                data.write(&mut out);
+            }
+            ToMember::Presence(list) => {
+                out.put_u8(3);
+                out.put_varint(list.len() as u64);
+                for presence in list {
+                    out.put_varint(presence.member.0.into());
+                    presence.write(&mut out);
+                }
+            }
+        }
+        out.into()
+    }
+
+    /// Reads a message; `None` if it is of a kind that this version does not know.
+    ///
+    /// # Errors
+    /// [`ReadError`] if it is not as laid out.
+    pub fn decode(bytes: Bytes) -> Result<Option<Self>, ReadError> {
+        let mut reader = Reader::new(bytes);
+        let message = match reader.u8()? {
+            0 => ToMember::Joined(MemberInfo::read(&mut reader)?),
+            1 => ToMember::Left { member: member(&mut reader)?, reason: LeaveReason::read(&mut reader)? },
+            2 => ToMember::Data(PlayerData::read(&mut reader)?),
+            3 => {
+                let count = reader.varint_max("presence count", limits::MEMBERS_MAX_SERVER_RUN.into())?;
+                let mut list = Vec::new();
+                for _ in 0..count {
+                    let member = member(&mut reader)?;
+                    list.push(Presence::read(member, &mut reader)?);
+                }
+                ToMember::Presence(list)
+            }
+            _ => return Ok(None),
+        };
+        reader.finish()?;
+        Ok(Some(message))
+    }
+}
+
+impl ToHub {
+    /// The message as it goes on the wire.
+    #[must_use]
+    pub fn encode(&self) -> Bytes {
+        let mut out = Vec::new();
+        match self {
+            ToHub::SetData(data) => {
+                out.put_u8(0);
+                data.write(&mut out);
+            }
+            ToHub::Kick { member, reason } => {
+                out.put_u8(1);
+                out.put_varint(member.0.into());
+                out.put_str(clip(reason, limits::REASON_BYTES_MAX));
+            }
+        }
+        out.into()
+    }
+
+    /// Reads a message; `None` if it is of a kind that this version does not know.
+    ///
+    /// # Errors
+    /// [`ReadError`] if it is not as laid out.
+    pub fn decode(bytes: Bytes) -> Result<Option<Self>, ReadError> {
+        let mut reader = Reader::new(bytes);
+        let message = match reader.u8()? {
+            0 => ToHub::SetData(PlayerData::read(&mut reader)?),
+            1 => ToHub::Kick {
+                member: member(&mut reader)?,
+                reason: reader.str_max("reason", limits::REASON_BYTES_MAX)?,
+            },
+            _ => return Ok(None),
+        };
+        reader.finish()?;
+        Ok(Some(message))
+    }
+}
+
+fn member(reader: &mut Reader) -> Result<MemberId, ReadError> {
+    Ok(MemberId(reader.varint_u32("member")?))
+}
+
+impl MemberInfo {
+    fn write(&self, out: &mut Vec<u8>) {
+        out.put_varint(self.id.0.into());
+        out.put_str(&self.name);
+        out.put_u8(match self.link {
+            LinkKind::Quic => 0,
+            LinkKind::WebSocket => 1,
+            LinkKind::Memory => 2,
+        });
+        self.presence.write(out);
+        out.put_varint(self.data.len() as u64);
+        for (key, value) in &self.data {
+            out.put_str(key);
+            out.put_bytes(value);
+        }
+    }
+
+    fn read(reader: &mut Reader) -> Result<Self, ReadError> {
+        let id = member(reader)?;
+        let name = reader.str_max("name", limits::NAME_BYTES_MAX)?;
+        let link = match reader.u8()? {
+            0 => LinkKind::Quic,
+            1 => LinkKind::WebSocket,
+            2 => LinkKind::Memory,
+            value => return Err(ReadError::Unknown { field: "link", value: value.into() }),
+        };
+        let presence = Presence::read(id, reader)?;
+        let count = reader.varint_max("data count", limits::PLAYER_DATA_KEYS_MAX as u64)?;
+        let mut data = Vec::new();
+        for _ in 0..count {
+            data.push((PlayerData::read_key(reader)?, PlayerData::read_value(reader)?));
+        }
+        Ok(MemberInfo { id, name, link, presence, data })
+    }
+}
+
+impl Presence {
+    fn write(&self, out: &mut Vec<u8>) {
+        out.put_bool(self.connected);
+        out.put_option(self.rtt_ms, |out, rtt| out.put_varint(rtt.into()));
+    }
+
+    fn read(member: MemberId, reader: &mut Reader) -> Result<Self, ReadError> {
+        Ok(Presence {
+            member,
+            connected: reader.bool("connected")?,
+            rtt_ms: reader.option("rtt", |reader| reader.varint_u32("rtt"))?,
+        })
+    }
+}
+
+impl PlayerData {
+    /// Whether key and value are within their bounds.
+    ///
+    /// # Errors
+    /// What is not, and what it may be.
+    pub fn check(&self) -> Result<(), String> {
+        if self.key.is_empty() || self.key.len() > limits::LABEL_BYTES_MAX {
+            let (len, max) = (self.key.len(), limits::LABEL_BYTES_MAX);
+            return Err(format!("a key of player data has {len} bytes; it may have 1 to {max}"));
+        }
+        let len = self.value.as_ref().map_or(0, Bytes::len);
+        if len > limits::PLAYER_DATA_VALUE_BYTES_MAX {
+            let max = limits::PLAYER_DATA_VALUE_BYTES_MAX;
+            return Err(format!("a value of player data has {len} bytes; it may have at most {max}"));
+        }
+        Ok(())
+    }
+
+    fn write(&self, out: &mut Vec<u8>) {
+        out.put_varint(self.member.0.into());
+        out.put_str(&self.key);
+        out.put_option(self.value.as_ref(), |out, value| out.put_bytes(value));
+    }
+
+    fn read(reader: &mut Reader) -> Result<Self, ReadError> {
+        Ok(PlayerData {
+            member: member(reader)?,
+            key: Self::read_key(reader)?,
+            value: reader.option("value", Self::read_value)?,
+        })
+    }
+
+    fn read_key(reader: &mut Reader) -> Result<String, ReadError> {
+        reader.str_max("data key", limits::LABEL_BYTES_MAX)
+    }
+
+    fn read_value(reader: &mut Reader) -> Result<Bytes, ReadError> {
+        reader.bytes_max("data value", limits::PLAYER_DATA_VALUE_BYTES_MAX)
+    }
+}

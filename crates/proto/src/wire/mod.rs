@@ -1,0 +1,13 @@
+//! The layout of everything on the wire. `PROTOCOL.md` is normative; the golden vectors in `testdata/` tie it to
+//! this code.
+//!
+//! A *packet* is one datagram or one record of a stream: a [`header`] and then [`frame`]s to its end. Frames carry the
+//! [`handshake`], time, and messages; a message that is relayed between members begins with an [`envelope`]; those on
+//! the control channel are room [`control`].
+
+pub mod control;
+pub mod cursor;
+pub mod envelope;
+pub mod frame;
+pub mod handshake;
+pub mod header;
