@@ -1,1 +1,51 @@
-//! Skeleton.
+//! Realtime multiplayer for any game: open a room, share its code, play.
+//!
+//! ```no_run
+//! use parlor::{Event, Room};
+//!
+//! let mut room = Room::host("tanks").max_players(4).open();
+//! loop {
+//!     while let Some(event) = room.poll() {
+//!         match event {
+//!             Event::Open { code } => println!("share {code}"),
+//!             Event::PlayerJoined(player) => println!("{} is here", player.name),
+//!             Event::Closed(why) => return println!("{why}"),
+//!             _ => {}
+//!         }
+//!     }
+//!     while room.tick() {
+//!         // One fixed step of the game: send an input, and on the host set the state.
+//!     }
+//!     // Draw.
+//!     std::thread::sleep(room.until_next_tick());
+//! }
+//! ```
+//!
+//! - [`Room`] is all that a game holds; [`RoomBuilder`] is what it says before; [`Event`] is what it is told.
+//! - State is a set of keys that the host writes ([`Room::set`]) and everybody reads: as it is ([`Room::get`]), or
+//!   smoothed for the eye ([`Room::interpolated`]).
+//! - Inputs go from players to the host ([`Room::send_input`], [`Room::input`]); messages go from anybody to anybody
+//!   ([`Room::send`], [`Room::broadcast`]).
+//! - [`core`] is the same without sockets, for other drivers: the simulator, a browser.
+//!
+//! Features: `driver` (on by default) has the sockets; `clipboard` adds `Room::copy_invite`.
+
+pub mod core;
+#[cfg(feature = "driver")]
+mod driver;
+
+#[cfg(feature = "driver")]
+pub use driver::{Room, RoomBuilder, Via};
+
+pub use crate::core::{
+    ClosedReason, ConnectFailure, ConnectFailureKind, Connectivity, Diagnostics, Event, JoinPath, Message,
+    Mode, Player, ReasonCode, Role, RoomError, RoomInfo, Scope, StateSource, StateUpdate, Transport,
+    TransportPath, TransportStatus,
+};
+pub use parlor_proto::wire::control::LeaveReason;
+pub use parlor_proto::wire::envelope::{From, To};
+pub use parlor_proto::{ApiMisuse, CloseReason, Epoch, Lane, LinkKind, MemberId, RoomCode, Tick};
+pub use parlor_sync::keyed::{HintError, Hints, Interp};
+pub use parlor_sync::value::{Map, Value, ValueError};
+#[cfg(feature = "driver")]
+pub use parlor_transport::discovery::{Invite, Registry, ServerAddress};

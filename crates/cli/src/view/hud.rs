@@ -1,0 +1,97 @@
+//! What is shown besides the game.
+
+use std::collections::{BTreeMap, VecDeque};
+
+/// How many past values a graph of [`Figures`] keeps.
+pub(crate) const HISTORY: usize = 120;
+
+/// How far the room is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Stage {
+    /// Not in the room yet, or not any more but trying; the text says what is being tried.
+    Connecting(String),
+    /// In the room.
+    #[default]
+    Open,
+    /// Out of the room for good; the text says why.
+    Closed(String),
+}
+
+/// What is known of a player besides the game. Bots of the host have none.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct MemberLine {
+    /// Its name; used where the game does not know one.
+    pub name: String,
+    /// Its round trip to the host, if known.
+    pub ping_ms: Option<u32>,
+    /// How it is connected, in one short word: `direct`, `relay`, `ws`.
+    pub transport: String,
+}
+
+/// The state of this member's own connection over time.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Figures {
+    rtt_ms: VecDeque<u64>,
+    updates: VecDeque<u64>,
+    /// How much the time between two updates varies.
+    pub jitter_ms: f32,
+    /// How long state waits before it is shown, so that it moves evenly.
+    pub buffer_ms: f32,
+    /// Packets lost, in percent.
+    pub loss_percent: f32,
+}
+
+impl Figures {
+    /// Adds a measured round trip.
+    pub(crate) fn push_rtt_ms(&mut self, rtt_ms: u32) {
+        push(&mut self.rtt_ms, rtt_ms);
+    }
+
+    /// Adds how many updates came in the last second.
+    pub(crate) fn push_updates(&mut self, per_second: u32) {
+        push(&mut self.updates, per_second);
+    }
+
+    /// The last [`HISTORY`] round trips, the oldest first.
+    #[must_use]
+    pub(crate) fn rtt_ms(&self) -> &VecDeque<u64> {
+        &self.rtt_ms
+    }
+
+    /// The last [`HISTORY`] rates of updates, the oldest first.
+    #[must_use]
+    pub(crate) fn updates(&self) -> &VecDeque<u64> {
+        &self.updates
+    }
+}
+
+fn push(history: &mut VecDeque<u64>, value: u32) {
+    if history.len() == HISTORY {
+        history.pop_front();
+    }
+    history.push_back(u64::from(value));
+}
+
+/// Everything that is drawn besides the [`Scene`](crate::game::Scene). Texts may hold anything: they are made safe when
+/// they are drawn.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct HudModel {
+    /// How far the room is.
+    pub stage: Stage,
+    /// The code of the room, once it is known.
+    pub code: Option<String>,
+    /// What a friend types to join: `parlor play K7QM`.
+    pub join_command: String,
+    /// The player that sits here.
+    pub me: Option<u32>,
+    /// The player whose machine is the authority.
+    pub host: Option<u32>,
+    /// What is known of the players, by their ids.
+    pub members: BTreeMap<u32, MemberLine>,
+    /// The state of the connection.
+    pub figures: Figures,
+    /// Something that has just happened, for a few seconds: `Ada is the host now`.
+    pub notice: Option<String>,
+    /// Whether the help is open.
+    pub help: bool,
+}

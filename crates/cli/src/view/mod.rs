@@ -1,0 +1,23 @@
+//! The face of the game: what is drawn on the terminal, and what its keys mean.
+//!
+//! [`draw`] is a pure function of a [`HudModel`] (who, how and how well connected: plain numbers and texts) and a
+//! [`Scene`](crate::game::Scene) (the game). [`Screen`] is the only thing here that touches a terminal.
+
+mod draw;
+mod field;
+mod hud;
+mod keys;
+mod letters;
+mod overlay;
+mod palette;
+mod panel;
+mod screen;
+#[cfg(test)]
+mod tests;
+mod text;
+
+pub(crate) use draw::draw;
+pub(crate) use hud::{Figures, HISTORY, HudModel, MemberLine, Stage};
+pub(crate) use keys::{Command, Controls};
+pub(crate) use palette::Depth;
+pub(crate) use screen::Screen;

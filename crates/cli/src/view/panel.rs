@@ -1,0 +1,131 @@
+//! The side panel: who plays, and how this member is connected.
+
+use std::collections::VecDeque;
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::style::{Color, Modifier, Style};
+use ratatui::text::{Line, Span};
+use ratatui::widgets::{RenderDirection, Sparkline, Widget};
+
+use super::field::letter;
+use super::hud::{Figures, HudModel};
+use super::palette::{self, ACCENT, BAD, FAINT, GOOD, GRID, TEXT, rgb};
+use super::text::fit;
+use crate::game::{Bird, Scene};
+
+/// Columns of a row that are not the name: gap, letter, star, score, ping, transport, and the gaps between.
+const FIXED: u16 = 22;
+
+/// Draws the players from the top and the connection at the bottom.
+pub(super) fn draw_panel(area: Rect, buffer: &mut Buffer, hud: &HudModel, scene: &Scene) {
+    let rows = u16::try_from(scene.players.len().max(hud.members.len())).unwrap_or(u16::MAX);
+    let roomy = area.height >= rows.saturating_add(12);
+    let link = if roomy { 10 } else { 4 };
+    let [players, link] = Layout::vertical([Constraint::Fill(1), Constraint::Length(link)]).areas(area);
+    draw_players(players, buffer, hud, scene);
+    draw_link(link, buffer, &hud.figures, roomy);
+}
+
+fn draw_players(area: Rect, buffer: &mut Buffer, hud: &HudModel, scene: &Scene) {
+    let name = usize::from(area.width.saturating_sub(FIXED));
+    let heading = format!(" {} gems ping link", fit(&format!("players {}", scene.players.len()), name + 4));
+    Line::styled(heading, FAINT).render(Rect { height: area.height.min(1), ..area }, buffer);
+    let space = usize::from(area.height.saturating_sub(1));
+    let mut ranking: Vec<(u32, Option<&Bird>)> =
+        scene.ranking().into_iter().map(|(id, bird)| (id, Some(bird))).collect();
+    let coming = hud.members.keys().filter(|id| !scene.players.contains_key(id));
+    ranking.extend(coming.map(|id| (*id, None)));
+    // One's own row is shown even when not all fit.
+    if let Some(mine) = ranking.iter().position(|(id, _)| hud.me == Some(*id))
+        && mine >= space
+        && space > 0
+    {
+        ranking.swap(space - 1, mine);
+    }
+    for ((id, bird), y) in ranking.into_iter().take(space).zip(area.y + 1..) {
+        let row = Rect { y, height: 1, ..area };
+        player_row(id, bird, hud, name).render(row, buffer);
+        if hud.me == Some(id) {
+            let lit = Rect { x: row.x + 1, width: row.width.saturating_sub(1), ..row };
+            buffer.set_style(lit, Style::new().add_modifier(Modifier::BOLD));
+            let rest = Rect { x: row.x + 3, width: row.width.saturating_sub(3), ..row };
+            buffer.set_style(rest, Style::new().bg(rgb(GRID)));
+        }
+    }
+}
+
+fn player_row(id: u32, bird: Option<&Bird>, hud: &HudModel, columns: usize) -> Line<'static> {
+    let member = hud.members.get(&id);
+    let name = bird.map(|bird| &bird.badge.name).or(member.map(|member| &member.name));
+    let name = fit(name.map_or("", String::as_str), columns);
+    let colour = bird.map_or(FAINT, |bird| rgb(palette::player(bird.badge.slot)));
+    let chip = Style::new().fg(Color::Rgb(12, 12, 18)).bg(colour).add_modifier(Modifier::BOLD);
+    let star = if hud.host == Some(id) { "★" } else { " " };
+    let score = bird.map_or_else(String::new, |bird| bird.state.score.min(9_999).to_string());
+    let ping = member.and_then(|member| member.ping_ms);
+    let ping_text = ping.map_or_else(|| "–".to_owned(), |ping| ping.min(9_999).to_string());
+    let transport = member.map_or("bot", |member| &member.transport);
+    Line::from(vec![
+        Span::raw(" "),
+        Span::styled(bird.map_or('…', letter).to_string(), chip),
+        Span::styled(format!(" {name}"), colour),
+        Span::styled(star, ACCENT),
+        Span::styled(format!(" {score:>4}"), TEXT),
+        Span::styled(format!(" {ping_text:>4} "), ping.map_or(FAINT, ping_colour)),
+        Span::styled(fit(transport, 7), FAINT),
+    ])
+}
+
+fn ping_colour(ping_ms: u32) -> Color {
+    match ping_ms {
+        0..=79 => GOOD,
+        80..=179 => ACCENT,
+        _ => BAD,
+    }
+}
+
+/// One row for each of round trip, updates, and the numbers that follow from them; with more room the graphs are three
+/// rows high.
+fn draw_link(area: Rect, buffer: &mut Buffer, figures: &Figures, roomy: bool) {
+    let graph = if roomy { 4 } else { 1 };
+    let parts =
+        [Constraint::Length(1), Constraint::Length(graph), Constraint::Length(graph), Constraint::Min(1)];
+    let [title, rtt, updates, numbers] = Layout::vertical(parts).areas(area);
+    let rule = "─".repeat(usize::from(area.width).saturating_sub(12));
+    Line::styled(format!(" your link {rule}"), FAINT).render(title, buffer);
+    let latest = |history: &VecDeque<u64>| history.back().map_or_else(|| "–".to_owned(), u64::to_string);
+    let (rtt_now, updates_now) = (latest(figures.rtt_ms()), latest(figures.updates()));
+    let colour =
+        figures.rtt_ms().back().map_or(FAINT, |rtt| ping_colour(u32::try_from(*rtt).unwrap_or(u32::MAX)));
+    draw_graph(rtt, buffer, figures.rtt_ms(), &format!("rtt {rtt_now} ms"), colour);
+    draw_graph(updates, buffer, figures.updates(), &format!("in {updates_now}/s"), rgb(palette::GEM));
+    let loss = figures.loss_percent;
+    let text = format!(" jitter {:.0} buf {:.0} ms", figures.jitter_ms, figures.buffer_ms);
+    let text = if loss >= 0.5 { format!("{text} loss {loss:.0}%") } else { text };
+    Line::styled(text, FAINT).render(Rect { height: numbers.height.min(1), ..numbers }, buffer);
+}
+
+/// A graph whose newest value is at the right: behind its label in one row, or below it.
+fn draw_graph(area: Rect, buffer: &mut Buffer, history: &VecDeque<u64>, label: &str, colour: Color) {
+    let wide = Rect { x: area.x + 1, width: area.width.saturating_sub(2), ..area };
+    let (top, plot) = if area.height > 1 {
+        let [top, plot] = Layout::vertical([Constraint::Length(1), Constraint::Fill(1)]).areas(wide);
+        (top, plot)
+    } else {
+        let [top, plot] = Layout::horizontal([Constraint::Length(12), Constraint::Fill(1)]).areas(wide);
+        (top, plot)
+    };
+    Line::styled(label, TEXT).render(top, buffer);
+    let highest = history.iter().max().copied().unwrap_or(0);
+    // A line that is quiet lies in the middle, not at the top.
+    let scale = (highest + highest / 3).max(10);
+    let data: Vec<u64> = history.iter().rev().take(usize::from(plot.width)).copied().collect();
+    let style = Style::new().fg(colour);
+    Sparkline::default()
+        .data(data)
+        .max(scale)
+        .direction(RenderDirection::RightToLeft)
+        .style(style)
+        .render(plot, buffer);
+}

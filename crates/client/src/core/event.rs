@@ -1,0 +1,214 @@
+//! What a game is told, in the order in which it happened.
+
+use super::players::Player;
+use parlor_proto::wire::control::LeaveReason;
+use parlor_proto::wire::envelope::From;
+use parlor_proto::wire::handshake::{Refusal, RetryAfter};
+use parlor_proto::{ChannelId, CloseReason, MemberId, RoomCode, Tick};
+use parlor_sync::value::{Value, ValueError, from_value};
+
+use bytes::Bytes;
+use serde::de::DeserializeOwned;
+use std::fmt;
+use thiserror::Error;
+
+/// What happened in a room. Events come out of `poll` only, never from another thread, and own what they carry.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Event {
+    /// The room is open and this process is in it. [`PlayerJoined`](Event::PlayerJoined) follows for everybody who is
+    /// there, this player first.
+    Open {
+        /// The code to share.
+        code: RoomCode,
+    },
+    /// Somebody is in the room.
+    PlayerJoined(Player),
+    /// Somebody is not in the room any more.
+    PlayerLeft {
+        /// Who.
+        id: MemberId,
+        /// Under which name.
+        name: String,
+        /// Why.
+        reason: LeaveReason,
+    },
+    /// Player data changed.
+    PlayerData {
+        /// Whose.
+        id: MemberId,
+        /// Under which key.
+        key: String,
+        /// The new value; `None` if the key is gone.
+        value: Option<Value>,
+    },
+    /// A typed message came.
+    Message(Message),
+    /// A message came on a channel of the game's own.
+    Raw {
+        /// From whom.
+        from: From,
+        /// On which channel.
+        channel: ChannelId,
+        /// Its place among the stamped messages of the room, if its sender asked for one.
+        order: Option<u64>,
+        /// The message.
+        payload: Bytes,
+    },
+    /// State came from the host. The reads give it from now on.
+    State(StateUpdate),
+    /// The room is over for this process. Nothing comes after it.
+    Closed(ClosedReason),
+}
+
+/// A typed message.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Message {
+    /// From whom. The hub writes this, so it is true.
+    pub from: From,
+    /// What kind of message, in the game's own words.
+    pub kind: String,
+    /// Its place among the stamped messages of the room, if its sender asked for one: all receivers agree on it.
+    pub order: Option<u64>,
+    /// What it says.
+    pub value: Value,
+}
+
+impl Message {
+    /// What it says, as the game's own type.
+    ///
+    /// # Errors
+    /// [`ValueError`] with the path of the field that is not as the type wants it.
+    pub fn read<T: DeserializeOwned>(&self) -> Result<T, ValueError> {
+        from_value(&self.value)
+    }
+}
+
+/// What is known of an update of the state beside the state itself.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StateUpdate {
+    /// Its number. Member and host mean the same state by the same number.
+    pub sequence: u64,
+    /// The host's tick when it wrote it.
+    pub server_tick: Tick,
+    /// Room time when the host wrote it, in ms.
+    pub server_time_ms: u64,
+    /// Length of a tick, in ms.
+    pub tick_interval_ms: f64,
+    /// The newest tick of this player whose input the host had used.
+    pub input_ack_tick: Option<Tick>,
+    /// Where it came from.
+    pub source: StateSource,
+    /// How much the arrival of updates wavers, in ms.
+    pub jitter_ms: f64,
+    /// How far behind the newest update the interpolated reads are, in ms.
+    pub buffer_delay_ms: f64,
+    /// Updates that the interpolated reads can look back on.
+    pub history_depth: usize,
+    /// How much state is there that the interpolated reads have not shown yet, in ms.
+    pub buffered_server_time_ms: f64,
+    /// Keys that changed, in ascending order.
+    pub changed: Vec<String>,
+}
+
+/// Where an update of the state came from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StateSource {
+    /// What changed since something that this process had.
+    Delta,
+    /// Everything, because this process had nothing to build on.
+    Complete,
+    /// Everything, across a break: snap to it, never smear into it.
+    Transfer,
+}
+
+impl StateSource {
+    /// The word for it in JSON.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            StateSource::Delta => "delta",
+            StateSource::Complete => "complete",
+            StateSource::Transfer => "transfer",
+        }
+    }
+}
+
+/// Why a room is over for this process.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum ClosedReason {
+    /// The session ended after it had been open.
+    #[error("{0}")]
+    Session(#[from] CloseReason),
+    /// The server did not let this process in.
+    #[error("{0}")]
+    Refused(#[from] Refusal),
+    /// The server asks to try again later.
+    #[error("the server asks to try again in {:.0} s: {}", .0.after.as_secs_f64().ceil(), .0.detail)]
+    RetryAfter(RetryAfter),
+    /// The server could not be reached, or not be trusted.
+    #[error("{0}")]
+    Connect(ConnectFailure),
+}
+
+impl ClosedReason {
+    /// The word for it in JSON and logs.
+    #[must_use]
+    pub const fn as_str(&self) -> &'static str {
+        match self {
+            ClosedReason::Session(reason) => reason.as_str(),
+            ClosedReason::Refused(refusal) => refusal.as_str(),
+            ClosedReason::RetryAfter(_) => "retry_after",
+            ClosedReason::Connect(failure) => failure.kind.as_str(),
+        }
+    }
+}
+
+/// Why no server was reached, and what was tried.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConnectFailure {
+    /// Which failure.
+    pub kind: ConnectFailureKind,
+    /// What happened and what to do, for a person to read.
+    pub detail: String,
+}
+
+impl fmt::Display for ConnectFailure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.detail)
+    }
+}
+
+/// Which failure kept this process from a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ConnectFailureKind {
+    /// No server is configured and none was found on this machine.
+    NoServer,
+    /// The address or invite could not be read, or a code is no code.
+    BadAddress,
+    /// The name did not resolve.
+    UnknownHost,
+    /// Nothing answered.
+    Unreachable,
+    /// Something answered that could not be trusted.
+    Untrusted,
+    /// Something answered that does not speak Parlor.
+    NotParlor,
+}
+
+impl ConnectFailureKind {
+    /// The word for it in JSON and logs.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            ConnectFailureKind::NoServer => "no_server",
+            ConnectFailureKind::BadAddress => "bad_address",
+            ConnectFailureKind::UnknownHost => "unknown_host",
+            ConnectFailureKind::Unreachable => "unreachable",
+            ConnectFailureKind::Untrusted => "untrusted",
+            ConnectFailureKind::NotParlor => "not_parlor",
+        }
+    }
+}

@@ -1,0 +1,425 @@
+//! What a game does in its room: messages, inputs, state, players.
+
+use super::event::ClosedReason;
+use super::info::{Connectivity, Diagnostics, Role, RoomInfo, Scope, TransportPath, TransportStatus};
+use super::message::{encode_input, encode_typed};
+use super::options::Wish;
+use super::players::Player;
+use super::room::{Joined, RoomCore, RoomError};
+use bytes::Bytes;
+use parlor_proto::channel::{self, Codec};
+use parlor_proto::session::{Outgoing, Session};
+use parlor_proto::wire::control::{PlayerData, ToHub};
+use parlor_proto::wire::envelope::{To, Upward};
+use parlor_proto::{ApiMisuse, ChannelId, CloseReason, Epoch, Instant, Lane, MemberId, Tick, limits};
+use parlor_sync::keyed::{Audience, Hints};
+use parlor_sync::value::{Value, from_value, to_value};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::time::Duration;
+
+/// For a game: what it does.
+impl RoomCore {
+    /// Leaves the room; the host's leaving ends it. What was sent before still arrives.
+    pub fn leave(&mut self, now: Instant) {
+        self.commit(now);
+        if let Some((session, joined)) = self.session.as_mut().zip(self.joined.as_mut()) {
+            joined.state.publish(session);
+        }
+        self.break_off(CloseReason::Left, now);
+    }
+
+    /// Sends a typed message on a lane.
+    ///
+    /// # Errors
+    /// [`RoomError`] if the room is not open, or the message is too large or cannot be written.
+    pub fn send<T: Serialize + ?Sized>(
+        &mut self,
+        lane: Lane,
+        to: To,
+        kind: &str,
+        message: &T,
+        stamp: bool,
+    ) -> Result<(), RoomError> {
+        if kind.is_empty() || kind.len() > limits::LABEL_BYTES_MAX {
+            let (len, max) = (kind.len(), limits::LABEL_BYTES_MAX);
+            let text = format!("the kind of a message has {len} bytes; it may have 1 to {max}");
+            return Err(ApiMisuse::Bounds(text).into());
+        }
+        let value = to_value(message)?.encode(limits::MESSAGE_BYTES_MAX)?;
+        self.send_enveloped(channel::typed(lane), to, encode_typed(kind, &value), stamp)
+    }
+
+    /// Sends bytes on a channel of the game's own.
+    ///
+    /// # Errors
+    /// [`RoomError`] if the room is not open, the channel is not declared, or the message is too large.
+    pub fn send_raw(
+        &mut self,
+        channel: ChannelId,
+        to: To,
+        bytes: Bytes,
+        stamp: bool,
+    ) -> Result<(), RoomError> {
+        match self.options.channels.get(channel) {
+            Some(row) if row.codec == Codec::Raw => self.send_enveloped(channel, to, bytes, stamp),
+            _ => Err(ApiMisuse::NoSuchChannel(channel).into()),
+        }
+    }
+
+    fn send_enveloped(
+        &mut self,
+        channel: ChannelId,
+        to: To,
+        payload: Bytes,
+        stamp: bool,
+    ) -> Result<(), RoomError> {
+        let (bytes, max) = (payload.len(), limits::MESSAGE_BYTES_MAX);
+        if bytes > max {
+            return Err(ApiMisuse::MessageTooLarge { bytes, max }.into());
+        }
+        let (session, joined) = self.open("send a message")?;
+        let to = match to {
+            To::Member(member) if joined.players.get(member).is_none() => {
+                return Err(ApiMisuse::NoSuchPlayer(member).into());
+            }
+            To::Members(mut members) => {
+                members.sort_unstable();
+                members.dedup();
+                To::Members(members)
+            }
+            to => to,
+        };
+        session.send(Outgoing::new(channel, Upward { to, stamp, payload }.encode()))?;
+        self.wants_driver = true;
+        Ok(())
+    }
+
+    /// Sends this player's input for the step that was run last. The host's own input goes the same way, without
+    /// leaving the process.
+    ///
+    /// # Errors
+    /// [`RoomError`] if the room is not open, or the input is larger than [`limits::INPUT_BYTES_MAX`].
+    pub fn send_input<T: Serialize + ?Sized>(&mut self, input: &T) -> Result<(), RoomError> {
+        let value = to_value(input)?;
+        let encoded = value.encode(limits::INPUT_BYTES_MAX)?;
+        let (session, joined) = self.open("send an input")?;
+        let (me, tick) = (joined.welcome.member, joined.ticker.tick());
+        if joined.is_host() {
+            joined.inputs.insert(me, (tick, value));
+            return Ok(());
+        }
+        session
+            .send(Outgoing { key: me.0, ..Outgoing::new(channel::INPUT, encode_input(tick, &encoded)) })?;
+        self.wants_driver = true;
+        Ok(())
+    }
+
+    /// The newest input of a player, for the host; `None` until the first. The player is told that it was used.
+    ///
+    /// # Errors
+    /// [`RoomError`] if this process is not the host, or the input is not as the type wants it: a hostile player can
+    /// send anything.
+    pub fn input<T: DeserializeOwned>(&mut self, player: MemberId) -> Result<Option<T>, RoomError> {
+        let (_, joined) = self.open_as_host("read inputs")?;
+        let Some((tick, value)) = joined.inputs.get(&player) else { return Ok(None) };
+        joined.used.insert(player, *tick);
+        Ok(Some(from_value(value)?))
+    }
+
+    /// The newest inputs of all players that sent one, for the host. One that cannot be read is left out: a hostile
+    /// player can send anything.
+    ///
+    /// # Errors
+    /// [`RoomError`] if this process is not the host.
+    pub fn inputs<T: DeserializeOwned>(&mut self) -> Result<Vec<(MemberId, T)>, RoomError> {
+        let (_, joined) = self.open_as_host("read inputs")?;
+        let (mut read, mut unreadable) = (Vec::new(), 0);
+        for (member, (tick, value)) in &joined.inputs {
+            match from_value(value) {
+                Ok(input) => {
+                    joined.used.insert(*member, *tick);
+                    read.push((*member, input));
+                }
+                Err(_) => unreadable += 1,
+            }
+        }
+        self.messages_unreadable += unreadable;
+        Ok(read)
+    }
+
+    /// Sets a key of the state for those who may see it, for the host. Members have it after the step. An unchanged
+    /// value costs nothing.
+    ///
+    /// # Errors
+    /// [`RoomError`] if this process is not the host, or key or value are out of their bounds.
+    pub fn set<T: Serialize + ?Sized>(
+        &mut self,
+        key: &str,
+        value: &T,
+        audience: Audience,
+    ) -> Result<(), RoomError> {
+        let value = to_value(value)?;
+        let (_, joined) = self.open_as_host("set state")?;
+        joined.state.store_mut().expect("the host has the store").set(key, &value, audience)?;
+        Ok(())
+    }
+
+    /// Removes a key of the state, for the host; says whether there was one.
+    ///
+    /// # Errors
+    /// [`RoomError`] if this process is not the host.
+    pub fn remove(&mut self, key: &str) -> Result<bool, RoomError> {
+        let (_, joined) = self.open_as_host("remove state")?;
+        Ok(joined.state.store_mut().expect("the host has the store").remove(key))
+    }
+
+    /// Declares how the values of all keys that begin with `prefix` move, for the host.
+    ///
+    /// # Errors
+    /// [`RoomError`] if this process is not the host, or there are too many declarations.
+    pub fn declare(&mut self, prefix: &str, hints: Hints) -> Result<(), RoomError> {
+        let (_, joined) = self.open_as_host("declare how state moves")?;
+        joined.state.store_mut().expect("the host has the store").declare(prefix, hints)?;
+        Ok(())
+    }
+
+    /// The value of a key as the host wrote it last, as far as this process knows.
+    ///
+    /// # Errors
+    /// [`RoomError::Value`] if it is not as the type wants it.
+    pub fn get<T: DeserializeOwned>(&self, key: &str) -> Result<Option<T>, RoomError> {
+        let value = self.joined.as_ref().and_then(|joined| joined.state.get(key));
+        Ok(value.map(|value| from_value(&value)).transpose()?)
+    }
+
+    /// The value of a key as it shall be drawn at `now`: a little behind, so that it moves evenly. On the host it is
+    /// the value itself.
+    ///
+    /// # Errors
+    /// [`RoomError::Value`] if it is not as the type wants it.
+    pub fn interpolated<T: DeserializeOwned>(
+        &mut self,
+        key: &str,
+        now: Instant,
+    ) -> Result<Option<T>, RoomError> {
+        let value = self.joined.as_mut().and_then(|joined| joined.state.interpolated(key, now));
+        Ok(value.map(|value| from_value(&value)).transpose()?)
+    }
+
+    /// All keys that this process may see, in ascending order.
+    #[must_use]
+    pub fn keys(&self) -> Vec<String> {
+        self.joined.as_ref().map(|joined| joined.state.keys()).unwrap_or_default()
+    }
+
+    /// The sequence of the state that the reads give, and its hash: two processes that see the same at the same
+    /// sequence have the same hash. `None` before the first update.
+    #[must_use]
+    pub fn state_hash(&self) -> Option<(u64, u64)> {
+        self.joined.as_ref().and_then(|joined| joined.state.hash())
+    }
+
+    /// Sets (or, with `None`, removes) a value of player data: one's own, or anybody's for the host.
+    ///
+    /// # Errors
+    /// [`RoomError`] if there is no such player, it is another's and this process is not the host, or key or value
+    /// are out of their bounds.
+    pub fn set_player_data(
+        &mut self,
+        player: MemberId,
+        key: &str,
+        value: Option<&Value>,
+    ) -> Result<(), RoomError> {
+        let encoded = value.map(|value| value.encode(limits::PLAYER_DATA_VALUE_BYTES_MAX)).transpose()?;
+        let data = PlayerData { member: player, key: key.to_owned(), value: encoded };
+        data.check().map_err(ApiMisuse::Bounds)?;
+        let (session, joined) = self.open("set player data")?;
+        let held = joined.players.get(player).ok_or(ApiMisuse::NoSuchPlayer(player))?;
+        if player != joined.welcome.member && !joined.is_host() {
+            let local = joined.welcome.member;
+            return Err(ApiMisuse::NotHost { what: "set another's player data", local }.into());
+        }
+        let is_new = value.is_some() && held.all_data().all(|(other, _)| other != key);
+        if is_new && held.all_data().count() >= limits::PLAYER_DATA_KEYS_MAX {
+            let text = format!("a player may have {} values of player data", limits::PLAYER_DATA_KEYS_MAX);
+            return Err(ApiMisuse::Bounds(text).into());
+        }
+        session.send(Outgoing::new(channel::CONTROL, ToHub::SetData(data).encode()))?;
+        self.wants_driver = true;
+        Ok(())
+    }
+
+    /// Removes a player from the room, for the host.
+    ///
+    /// # Errors
+    /// [`RoomError`] if this process is not the host, there is no such player, or it is the host itself.
+    pub fn kick(&mut self, player: MemberId, reason: &str) -> Result<(), RoomError> {
+        let (session, joined) = self.open_as_host("remove a player")?;
+        if player == joined.welcome.member {
+            return Err(ApiMisuse::Bounds("the host cannot remove itself: leave instead".into()).into());
+        }
+        joined.players.get(player).ok_or(ApiMisuse::NoSuchPlayer(player))?;
+        session.send(Outgoing::new(
+            channel::CONTROL,
+            ToHub::Kick { member: player, reason: reason.to_owned() }.encode(),
+        ))?;
+        self.wants_driver = true;
+        Ok(())
+    }
+
+    fn open(&mut self, what: &'static str) -> Result<(&mut Session, &mut Joined), RoomError> {
+        if let Some(closed) = &self.closed {
+            let reason = match closed {
+                ClosedReason::Session(reason) => reason.clone(),
+                other => CloseReason::ConnectionLost { detail: other.to_string() },
+            };
+            return Err(ApiMisuse::Closed(reason).into());
+        }
+        let open = self.session.as_mut().zip(self.joined.as_mut());
+        open.ok_or(RoomError::Misuse(ApiMisuse::NotOpen { what }))
+    }
+
+    fn open_as_host(&mut self, what: &'static str) -> Result<(&mut Session, &mut Joined), RoomError> {
+        let (session, joined) = self.open(what)?;
+        if joined.is_host() {
+            Ok((session, joined))
+        } else {
+            Err(ApiMisuse::NotHost { what, local: joined.welcome.member }.into())
+        }
+    }
+}
+
+/// For a game: what it asks.
+impl RoomCore {
+    /// Whether the room is open and not over.
+    #[must_use]
+    pub fn is_connected(&self) -> bool {
+        self.joined.is_some() && self.closed.is_none()
+    }
+
+    /// Why the room is over for this process, if it is.
+    #[must_use]
+    pub fn closed(&self) -> Option<&ClosedReason> {
+        self.closed.as_ref()
+    }
+
+    /// Whether this process decides in the room.
+    #[must_use]
+    pub fn is_host(&self) -> bool {
+        self.joined.as_ref().is_some_and(Joined::is_host)
+    }
+
+    /// Which player this process is, once the room is open.
+    #[must_use]
+    pub fn local_id(&self) -> Option<MemberId> {
+        self.joined.as_ref().map(|joined| joined.welcome.member)
+    }
+
+    /// Everybody in the room, by id.
+    #[must_use]
+    pub fn players(&self) -> Vec<Player> {
+        self.joined.as_ref().map(|joined| joined.players.iter().cloned().collect()).unwrap_or_default()
+    }
+
+    /// One player.
+    #[must_use]
+    pub fn player(&self, id: MemberId) -> Option<Player> {
+        self.joined.as_ref().and_then(|joined| joined.players.get(id).cloned())
+    }
+
+    /// How many are in the room, the host included.
+    #[must_use]
+    pub fn player_count(&self) -> usize {
+        self.joined.as_ref().map_or(0, |joined| joined.players.len())
+    }
+
+    /// Round trip to the authority's hub; zero for the host, `None` until measured.
+    #[must_use]
+    pub fn ping(&self) -> Option<Duration> {
+        if self.is_host() { Some(Duration::ZERO) } else { self.session.as_ref().and_then(Session::rtt) }
+    }
+
+    /// Time since the room opened, the same for everybody in it up to what their clocks could be synchronised.
+    #[must_use]
+    pub fn server_time(&self, now: Instant) -> Option<Duration> {
+        self.joined.as_ref().map(|joined| joined.clock.since(joined.welcome.opened, now))
+    }
+
+    /// The last step that was run.
+    #[must_use]
+    pub fn tick_number(&self) -> Option<Tick> {
+        self.joined.as_ref().map(|joined| joined.ticker.tick())
+    }
+
+    /// How long until the next step is due, for a loop that wants to sleep.
+    #[must_use]
+    pub fn until_next_tick(&self, now: Instant) -> Option<Duration> {
+        self.joined.as_ref().map(|joined| joined.ticker.until_next(joined.room_time(now)))
+    }
+
+    /// Where the room stands.
+    #[must_use]
+    pub fn info(&self) -> RoomInfo {
+        let welcome = self.joined.as_ref().map(|joined| &joined.welcome);
+        let role = match self.options.intent {
+            Wish::Host { .. } => Role::Host,
+            Wish::Join { .. } => Role::Client,
+        };
+        let chosen = match self.options.intent {
+            Wish::Host { code, .. } => code,
+            Wish::Join { code } => Some(code),
+        };
+        let scope = self.found.as_ref().map_or(Scope::Internet, |found| found.scope);
+        RoomInfo {
+            role: if welcome.is_none() || self.is_host() == (role == Role::Host) { role } else { Role::Host },
+            code: welcome.map(|welcome| welcome.code).or(chosen),
+            room: welcome.map(|welcome| welcome.room),
+            session: welcome.map(|welcome| welcome.session),
+            local_id: self.local_id(),
+            host_id: welcome.and_then(|welcome| welcome.authority.member()),
+            epoch: welcome.map_or(Epoch::default(), |welcome| welcome.epoch),
+            max_players: welcome.map(|welcome| welcome.max_players),
+            scope,
+            transport_path: match (scope, self.is_connected()) {
+                (Scope::Local, _) => TransportPath::LocalRoom,
+                (Scope::Internet, true) => TransportPath::RelayRoom,
+                (Scope::Internet, false) => TransportPath::RelayPending,
+            },
+            transport_status: match (&self.closed, self.is_connected()) {
+                (Some(ClosedReason::Session(CloseReason::Left)), _) | (None, false) => None,
+                (Some(_), _) => Some(TransportStatus::Error),
+                (None, true) if self.is_host() && self.player_count() < 2 => {
+                    Some(TransportStatus::Registered)
+                }
+                (None, true) => Some(TransportStatus::RelayReady),
+            },
+            last_reason_code: self.last_reason,
+            requested_mode: self.mode,
+            join_path: self.found.as_ref().and_then(|found| found.join_path),
+            connectivity: Connectivity {
+                server: self.found.as_ref().map(|found| found.server.clone()),
+                link: self.link,
+            },
+        }
+    }
+
+    /// What was counted and measured.
+    #[must_use]
+    pub fn diagnostics(&self) -> Diagnostics {
+        let mut diagnostics = Diagnostics {
+            rtt: self.session.as_ref().and_then(Session::rtt),
+            rtt_jitter: self.session.as_ref().map(Session::rtt_jitter).unwrap_or_default(),
+            session: self.session.as_ref().map(Session::stats).unwrap_or_default(),
+            events_dropped: self.inbox.dropped,
+            messages_unreadable: self.messages_unreadable,
+            ..Diagnostics::default()
+        };
+        if let Some(joined) = &self.joined {
+            diagnostics.tick = joined.ticker.tick();
+            diagnostics.ticks_dropped = joined.ticker.dropped();
+            joined.state.diagnose(&mut diagnostics);
+        }
+        diagnostics
+    }
+}

@@ -1,0 +1,120 @@
+//! What waits for the game: bounded, whatever the game does.
+
+use super::event::{Event, StateUpdate};
+use parlor_proto::session;
+use parlor_proto::{CloseReason, Instant};
+use std::collections::{BTreeSet, VecDeque};
+
+/// Bytes of messages that wait unread before they are turned into state and events although the game has not asked.
+const ARRIVED_BYTES_MAX: usize = 256 * 1024;
+/// Bytes of events that may wait for the game.
+const EVENT_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// State events that may wait; beyond it the oldest are told as one.
+const STATE_EVENTS_MAX: usize = 64;
+
+/// Something that a driver brought and the game has not asked for.
+#[derive(Debug)]
+pub(super) struct Arrived {
+    pub(super) at: Instant,
+    pub(super) event: session::Event,
+}
+
+/// Events, and what will become events with the next poll.
+#[derive(Debug, Default)]
+pub(super) struct Inbox {
+    arrived: VecDeque<Arrived>,
+    arrived_bytes: usize,
+    events: VecDeque<Waiting>,
+    event_bytes: usize,
+    state_events: usize,
+    /// Unreliable messages that were dropped because the game did not take them.
+    pub(super) dropped: u64,
+}
+
+#[derive(Debug)]
+struct Waiting {
+    event: Event,
+    bytes: usize,
+    may_be_dropped: bool,
+}
+
+impl Inbox {
+    /// Takes in what came. Says whether so much waits that it must be read now.
+    pub(super) fn arrive(&mut self, at: Instant, event: session::Event) -> bool {
+        if let session::Event::Message(message) = &event {
+            self.arrived_bytes += message.payload.len() + 64;
+        }
+        self.arrived.push_back(Arrived { at, event });
+        self.arrived_bytes > ARRIVED_BYTES_MAX
+    }
+
+    /// The next of what came.
+    pub(super) fn next_arrived(&mut self) -> Option<Arrived> {
+        let next = self.arrived.pop_front();
+        if self.arrived.is_empty() {
+            self.arrived_bytes = 0;
+        }
+        next
+    }
+
+    /// Queues an event without a payload of others.
+    pub(super) fn tell(&mut self, event: Event) {
+        self.events.push_back(Waiting { event, bytes: 0, may_be_dropped: false });
+    }
+
+    /// Queues a message.
+    ///
+    /// # Errors
+    /// [`CloseReason::NotPolled`] if too many wait that may not be dropped.
+    pub(super) fn tell_message(
+        &mut self,
+        event: Event,
+        bytes: usize,
+        may_be_dropped: bool,
+    ) -> Result<(), CloseReason> {
+        let bytes = bytes + 64;
+        while self.event_bytes + bytes > EVENT_BYTES_MAX {
+            let Some(at) = self.events.iter().position(|waiting| waiting.may_be_dropped) else {
+                return Err(CloseReason::NotPolled);
+            };
+            let gone = self.events.remove(at).expect("the index was just found");
+            self.event_bytes -= gone.bytes;
+            self.dropped += 1;
+        }
+        self.event_bytes += bytes;
+        self.events.push_back(Waiting { event, bytes, may_be_dropped });
+        Ok(())
+    }
+
+    /// Queues word of the state. If the game has not asked for long, the two oldest become one.
+    pub(super) fn tell_state(&mut self, update: StateUpdate) {
+        self.tell(Event::State(update));
+        self.state_events += 1;
+        if self.state_events <= STATE_EVENTS_MAX {
+            return;
+        }
+        let is_state = |waiting: &Waiting| matches!(waiting.event, Event::State(_));
+        let Some(at) = self.events.iter().position(is_state) else { return };
+        let Some(Waiting { event: Event::State(oldest), .. }) = self.events.remove(at) else { return };
+        self.state_events -= 1;
+        let next = self.events.iter_mut().find_map(|waiting| match &mut waiting.event {
+            Event::State(update) => Some(update),
+            _ => None,
+        });
+        if let Some(next) = next {
+            let changed: BTreeSet<String> =
+                oldest.changed.into_iter().chain(next.changed.drain(..)).collect();
+            next.changed = changed.into_iter().collect();
+        }
+    }
+
+    /// The next event for the game.
+    pub(super) fn next_event(&mut self) -> Option<Event> {
+        let waiting = self.events.pop_front()?;
+        self.event_bytes -= waiting.bytes;
+        if matches!(waiting.event, Event::State(_)) {
+            self.state_events -= 1;
+        }
+        Some(waiting.event)
+    }
+}

@@ -1,0 +1,25 @@
+//! A room without sockets: pure, so that the simulator, the tests and a browser run the same code as a game.
+//!
+//! [`RoomCore`] has two faces. A *driver* gives it packets and time and takes packets from it; a *game* polls events,
+//! asks for steps, reads and writes. What a driver does is not seen by the game until the game polls.
+
+mod clock;
+mod event;
+mod game;
+mod inbox;
+mod info;
+mod message;
+mod options;
+mod players;
+mod room;
+mod state;
+mod ticker;
+
+pub use event::{ClosedReason, ConnectFailure, ConnectFailureKind, Event, Message, StateSource, StateUpdate};
+pub use info::{
+    Connectivity, Diagnostics, JoinPath, Mode, ReasonCode, Role, RoomInfo, Scope, TransportPath,
+    TransportStatus,
+};
+pub use options::{Options, Wish};
+pub use players::{Player, Transport};
+pub use room::{Found, RoomCore, RoomError};

@@ -1,0 +1,415 @@
+//! The room as a game and a driver see it.
+
+use super::clock::Clock;
+use super::event::{ClosedReason, Event, Message};
+use super::inbox::{Arrived, Inbox};
+use super::info::{JoinPath, Mode, ReasonCode, Scope};
+use super::message::{decode_input, decode_typed};
+use super::options::Options;
+use super::players::Players;
+use super::state::SharedState;
+use super::ticker::Ticker;
+use parlor_proto::channel::{self, Codec};
+use parlor_proto::session::{self, SendError, Session, TurnedAway};
+use parlor_proto::wire::control::ToMember;
+use parlor_proto::wire::envelope::Downward;
+use parlor_proto::wire::handshake::{Refusal, Welcome};
+use parlor_proto::{ApiMisuse, CloseReason, Instant, Lane, LinkKind, MemberId, Packet, PeerMisbehaved, Tick};
+use parlor_sync::keyed::StateError;
+use parlor_sync::value::{Value, ValueError};
+use std::collections::BTreeMap;
+use thiserror::Error;
+
+/// Why a room did not do what it was asked. Nothing was sent, nothing changed.
+#[derive(Clone, Debug, PartialEq, Error)]
+#[non_exhaustive]
+pub enum RoomError {
+    /// It cannot be asked like this, or not now.
+    #[error(transparent)]
+    Misuse(#[from] ApiMisuse),
+    /// A value could not be written, or is not as the wanted type has it.
+    #[error(transparent)]
+    Value(#[from] ValueError),
+    /// The state would be out of its bounds.
+    #[error(transparent)]
+    State(#[from] StateError),
+    /// So many reliable messages wait that no more can be taken: the connection is slower than the game sends.
+    #[error("too many messages wait to be sent: send less, or on an unreliable lane")]
+    Full,
+}
+
+impl From<SendError> for RoomError {
+    fn from(error: SendError) -> Self {
+        match error {
+            SendError::Misuse(misuse) => RoomError::Misuse(misuse),
+            SendError::Full => RoomError::Full,
+        }
+    }
+}
+
+/// Where a driver found the room's server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// Its address, for a person to read.
+    pub server: String,
+    /// How far it is.
+    pub scope: Scope,
+    /// How the room was found, for whoever joins it.
+    pub join_path: Option<JoinPath>,
+}
+
+/// A room without sockets. See the [module](super).
+#[derive(Debug)]
+pub struct RoomCore {
+    pub(super) options: Options,
+    pub(super) mode: Mode,
+    pub(super) found: Option<Found>,
+    pub(super) session: Option<Session>,
+    pub(super) link: Option<LinkKind>,
+    redirect: Option<String>,
+    pub(super) joined: Option<Joined>,
+    pub(super) closed: Option<ClosedReason>,
+    pub(super) last_reason: Option<ReasonCode>,
+    pub(super) inbox: Inbox,
+    /// Something waits to be sent that the driver was not told of.
+    pub(super) wants_driver: bool,
+    pub(super) messages_unreadable: u64,
+}
+
+/// What is known once the room is open.
+#[derive(Debug)]
+pub(super) struct Joined {
+    pub(super) welcome: Welcome,
+    pub(super) clock: Clock,
+    pub(super) ticker: Ticker,
+    pub(super) players: Players,
+    pub(super) state: SharedState,
+    pub(super) inputs: BTreeMap<MemberId, (Tick, Value)>,
+    /// The newest tick of each member whose input the game used.
+    pub(super) used: BTreeMap<MemberId, Tick>,
+}
+
+impl RoomCore {
+    /// A room that is not connected yet.
+    #[must_use]
+    pub fn new(options: Options, mode: Mode) -> Self {
+        RoomCore {
+            options,
+            mode,
+            found: None,
+            session: None,
+            link: None,
+            redirect: None,
+            joined: None,
+            closed: None,
+            last_reason: None,
+            inbox: Inbox::default(),
+            wants_driver: false,
+            messages_unreadable: 0,
+        }
+    }
+}
+
+/// For a driver.
+impl RoomCore {
+    /// Says which server is being reached.
+    pub fn found(&mut self, found: Found) {
+        self.found = Some(found);
+    }
+
+    /// A connection stands: the handshake begins.
+    pub fn connected(&mut self, link: LinkKind, now: Instant) {
+        self.link = Some(link);
+        self.session = Some(Session::client(self.options.hello(), link, now));
+    }
+
+    /// No connection could be made: the room is closed.
+    pub fn failed(&mut self, reason: ClosedReason) {
+        self.close_with(reason);
+    }
+
+    /// The connection broke.
+    pub fn disconnected(&mut self, detail: &str, now: Instant) {
+        let reason = CloseReason::ConnectionLost { detail: detail.to_owned() };
+        if let Some(session) = &mut self.session {
+            session.detach();
+        }
+        self.inbox.arrive(now, session::Event::Closed(reason));
+    }
+
+    /// Takes a packet in. What a peer did against the protocol ends the session, and [`Event::Closed`] says so.
+    pub fn handle_packet(&mut self, packet: Packet, now: Instant) {
+        if let Some(session) = &mut self.session {
+            // The session closes itself and says why in its events.
+            let _: Result<(), PeerMisbehaved> = session.handle_packet(packet, now);
+        }
+        self.drain_session(now);
+    }
+
+    /// Lets time pass. Call it when [`poll_timeout`](Self::poll_timeout) is due.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        if let Some(session) = &mut self.session {
+            session.handle_timeout(now);
+        }
+        self.drain_session(now);
+    }
+
+    /// When [`handle_timeout`](Self::handle_timeout) is due.
+    #[must_use]
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        self.session.as_ref().and_then(Session::poll_timeout)
+    }
+
+    /// The next packet for the connection. Call it only while the connection takes packets, until it gives `None`.
+    pub fn poll_packet(&mut self, now: Instant) -> Option<Packet> {
+        let session = self.session.as_mut()?;
+        if let Some(joined) = &mut self.joined {
+            joined.state.publish(session);
+        }
+        session.poll_packet(now)
+    }
+
+    /// Where the server said the room is, if it said so; the connection to it ends with this one.
+    pub fn take_redirect(&mut self) -> Option<String> {
+        self.redirect.take()
+    }
+
+    /// Whether nothing is left to be sent and the connection can be closed.
+    #[must_use]
+    pub fn is_finished(&self) -> bool {
+        self.session.as_ref().is_none_or(Session::is_finished)
+    }
+
+    fn drain_session(&mut self, now: Instant) {
+        while let Some(event) = self.session.as_mut().and_then(Session::poll_event) {
+            match event {
+                session::Event::Delivered(tag) => self.fate(tag, true),
+                session::Event::Lost(tag) => self.fate(tag, false),
+                session::Event::TurnedAway(TurnedAway::Redirect(redirect)) => {
+                    self.redirect = Some(redirect.address);
+                }
+                event => {
+                    if self.inbox.arrive(now, event) {
+                        self.read_arrived();
+                    }
+                }
+            }
+        }
+    }
+
+    fn fate(&mut self, tag: session::Tag, delivered: bool) {
+        if let Some(joined) = &mut self.joined {
+            joined.state.fate(tag, delivered);
+        }
+    }
+}
+
+/// For a game: what happens.
+impl RoomCore {
+    /// The next event. Everything that a game can read changes only in here: between two polls that give `None` the
+    /// state, the players and the inputs stand still.
+    pub fn poll(&mut self, now: Instant) -> Option<Event> {
+        if let Some(event) = self.inbox.next_event() {
+            return Some(event);
+        }
+        self.commit(now);
+        self.read_arrived();
+        self.inbox.next_event()
+    }
+
+    /// Whether a step of the room is due; if so it counts as run, and [`tick_number`](Self::tick_number) is its
+    /// number. What was set since the step before is published.
+    ///
+    /// At most eight steps come in a row; the rest of a backlog is dropped and counted.
+    pub fn tick(&mut self, now: Instant) -> bool {
+        self.commit(now);
+        let Some((session, joined)) = self.session.as_mut().zip(self.joined.as_mut()) else { return false };
+        if let Some(offset_us) = session.clock_offset_us() {
+            joined.clock.follow(offset_us, now);
+        }
+        let is_due = self.closed.is_none() && joined.ticker.step(joined.room_time(now));
+        if is_due {
+            session.set_tick(joined.ticker.tick());
+        }
+        is_due
+    }
+
+    /// Whether something waits to be sent that the driver was not told of; asking clears it.
+    pub fn take_wants_driver(&mut self) -> bool {
+        std::mem::take(&mut self.wants_driver)
+    }
+
+    fn read_arrived(&mut self) {
+        while let Some(Arrived { at, event }) = self.inbox.next_arrived() {
+            match event {
+                session::Event::Welcome(welcome) => self.welcomed(*welcome, at),
+                session::Event::TurnedAway(away) => self.turned_away(away),
+                session::Event::Closed(reason) => self.close_with(ClosedReason::Session(reason)),
+                session::Event::Message(message) => {
+                    if let Err(reason) = self.read_message(message, at) {
+                        self.break_off(reason, at);
+                    }
+                }
+                // These never wait: see `drain_session`; and a client has no peer that says hello.
+                session::Event::Delivered(_) | session::Event::Lost(_) | session::Event::Hello(_) => {}
+            }
+        }
+    }
+
+    fn welcomed(&mut self, welcome: Welcome, at: Instant) {
+        let clock = Clock::new(welcome.now, at);
+        let is_host = welcome.authority.member() == Some(welcome.member);
+        let room_time = Instant::ZERO + clock.since(welcome.opened, at);
+        self.inbox.tell(Event::Open { code: welcome.code });
+        self.joined = Some(Joined {
+            clock,
+            ticker: Ticker::new(welcome.tick_rate, room_time),
+            players: Players::default(),
+            state: SharedState::new(is_host, welcome.tick_rate),
+            inputs: BTreeMap::new(),
+            used: BTreeMap::new(),
+            welcome,
+        });
+    }
+
+    fn turned_away(&mut self, away: TurnedAway) {
+        match away {
+            TurnedAway::Refused(refusal) => {
+                let code = match refusal {
+                    Refusal::NoSuchRoom => ReasonCode::RoomExpired,
+                    _ => ReasonCode::RelayAttachFailed,
+                };
+                self.close_with(ClosedReason::Refused(refusal));
+                self.last_reason = Some(code);
+            }
+            TurnedAway::RetryAfter(retry) => self.close_with(ClosedReason::RetryAfter(retry)),
+            // A redirect goes to the driver: see `drain_session`.
+            TurnedAway::Redirect(_) => {}
+        }
+    }
+
+    fn close_with(&mut self, reason: ClosedReason) {
+        if self.closed.is_some() {
+            return;
+        }
+        self.last_reason = match &reason {
+            ClosedReason::Session(CloseReason::TimedOut) => Some(ReasonCode::ControlHeartbeatTimeout),
+            ClosedReason::Session(CloseReason::HostLeft | CloseReason::HostGone) => {
+                Some(ReasonCode::PeerLeft)
+            }
+            ClosedReason::Session(CloseReason::ConnectionLost { .. }) if self.joined.is_none() => {
+                Some(ReasonCode::RelayAttachFailed)
+            }
+            ClosedReason::Connect(_) | ClosedReason::RetryAfter(_) => Some(ReasonCode::RelayAttachFailed),
+            _ => self.last_reason,
+        };
+        self.closed = Some(reason.clone());
+        self.inbox.tell(Event::Closed(reason));
+    }
+
+    /// Ends the session from this side, for something that the other end or the game did.
+    pub(super) fn break_off(&mut self, reason: CloseReason, now: Instant) {
+        if let Some(session) = &mut self.session {
+            session.close(reason.clone(), now);
+        }
+        self.wants_driver = true;
+        self.close_with(ClosedReason::Session(reason));
+    }
+
+    fn read_message(&mut self, message: session::Message, at: Instant) -> Result<(), CloseReason> {
+        let Some(joined) = &mut self.joined else { return Ok(()) };
+        match message.channel {
+            channel::CONTROL => {
+                let decoded =
+                    ToMember::decode(message.payload).map_err(|error| misbehaved("room control", &error))?;
+                if let Some(control) = decoded {
+                    read_control(joined, control, &mut self.inbox);
+                }
+            }
+            channel::STATE => {
+                let update = joined.state.take_update(message.payload, joined.welcome.member, at);
+                let update = update.map_err(|error| misbehaved("state", &error))?;
+                update.into_iter().for_each(|update| self.inbox.tell_state(update));
+            }
+            channel::INPUT => match decode_input(message.payload) {
+                Some(input) => {
+                    joined.inputs.insert(MemberId(message.key), input);
+                }
+                // The hub passes inputs on unread: that one cannot be read is its sender's fault alone.
+                None => self.messages_unreadable += 1,
+            },
+            channel => {
+                let row =
+                    *self.options.channels.get(channel).expect("a session takes messages of its table only");
+                return self.read_relayed(row.codec, row.lane, message);
+            }
+        }
+        Ok(())
+    }
+
+    fn read_relayed(
+        &mut self,
+        codec: Codec,
+        lane: Lane,
+        message: session::Message,
+    ) -> Result<(), CloseReason> {
+        let bytes = message.payload.len();
+        let downward = Downward::decode(message.payload).map_err(|error| misbehaved("a message", &error))?;
+        let Downward { from, order, payload } = downward;
+        let event = match codec {
+            Codec::Typed => match decode_typed(payload) {
+                Some((kind, value)) => Event::Message(Message { from, kind, order, value }),
+                None => {
+                    self.messages_unreadable += 1;
+                    return Ok(());
+                }
+            },
+            Codec::Raw | Codec::Parlor => Event::Raw { from, channel: message.channel, order, payload },
+        };
+        self.inbox.tell_message(event, bytes, !lane.is_reliable())
+    }
+
+    /// Publishes what was set since the last commit, under the step that was run.
+    pub(super) fn commit(&mut self, now: Instant) {
+        if let Some(joined) = &mut self.joined {
+            let (tick, room_time) = (joined.ticker.tick(), joined.room_time(now));
+            self.wants_driver |= joined.state.commit(tick, room_time, &joined.used);
+        }
+    }
+}
+
+fn misbehaved(what: &str, error: &dyn std::error::Error) -> CloseReason {
+    CloseReason::Misbehaved { detail: format!("{what} could not be read: {error}") }
+}
+
+fn read_control(joined: &mut Joined, control: ToMember, inbox: &mut Inbox) {
+    match control {
+        ToMember::Joined(info) => {
+            let host = joined.welcome.authority.member();
+            inbox.tell(Event::PlayerJoined(joined.players.joined(info, joined.welcome.member, host)));
+        }
+        ToMember::Left { member, reason } => {
+            joined.inputs.remove(&member);
+            joined.used.remove(&member);
+            if let Some(player) = joined.players.left(member) {
+                inbox.tell(Event::PlayerLeft { id: member, name: player.name, reason });
+            }
+        }
+        ToMember::Data(data) => {
+            if let Some(value) = joined.players.data_changed(&data) {
+                inbox.tell(Event::PlayerData { id: data.member, key: data.key, value });
+            }
+        }
+        ToMember::Presence(list) => list.into_iter().for_each(|presence| joined.players.measured(presence)),
+    }
+}
+
+impl Joined {
+    pub(super) fn room_time(&self, now: Instant) -> Instant {
+        Instant::ZERO + self.clock.since(self.welcome.opened, now)
+    }
+
+    pub(super) fn is_host(&self) -> bool {
+        self.welcome.authority.member() == Some(self.welcome.member)
+    }
+}

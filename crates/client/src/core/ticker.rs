@@ -1,0 +1,95 @@
+//! The fixed step: which tick is due, from the room's time.
+
+use parlor_proto::{Instant, Tick, TickRate};
+use std::time::Duration;
+
+/// Steps in one go before the rest of a backlog is dropped.
+pub(super) const STEPS_MAX: u32 = 8;
+
+/// Says when a step of the room is due.
+#[derive(Debug)]
+pub(super) struct Ticker {
+    rate: TickRate,
+    /// The last step that was run.
+    tick: Tick,
+    /// Steps since the last time that none was due.
+    in_a_row: u32,
+    dropped: u64,
+}
+
+impl Ticker {
+    /// A ticker whose first step is the one after that of `room_time`.
+    pub(super) fn new(rate: TickRate, room_time: Instant) -> Self {
+        Ticker { rate, tick: rate.tick_at(room_time), in_a_row: 0, dropped: 0 }
+    }
+
+    /// Whether a step is due; if so it counts as run. After [`STEPS_MAX`] in a row the rest of the backlog is dropped:
+    /// a game that cannot keep up would otherwise fall behind for ever.
+    pub(super) fn step(&mut self, room_time: Instant) -> bool {
+        let due = self.rate.tick_at(room_time);
+        let behind = due.since(self.tick);
+        if behind <= 0 {
+            self.in_a_row = 0;
+            return false;
+        }
+        if self.in_a_row >= STEPS_MAX {
+            self.dropped += u64::from(behind.unsigned_abs());
+            self.tick = due;
+            self.in_a_row = 0;
+            return false;
+        }
+        self.in_a_row += 1;
+        self.tick = self.tick.next();
+        true
+    }
+
+    /// The last step that was run.
+    pub(super) fn tick(&self) -> Tick {
+        self.tick
+    }
+
+    /// Steps that were dropped because the game was behind.
+    pub(super) fn dropped(&self) -> u64 {
+        self.dropped
+    }
+
+    /// How long until the next step is due.
+    pub(super) fn until_next(&self, room_time: Instant) -> Duration {
+        if self.rate.tick_at(room_time).is_newer_than(self.tick) {
+            return Duration::ZERO;
+        }
+        self.rate.interval().saturating_sub(self.rate.phase_at(room_time))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn thirty_steps_a_second_whatever_the_frame_rate() {
+        for frame_us in [1_000, 6_944, 16_667, 40_000] {
+            let mut ticker = Ticker::new(TickRate::DEFAULT, Instant::ZERO);
+            let mut steps = 0;
+            for frame in 1..=(10_000_000 / frame_us) {
+                while ticker.step(Instant::from_micros(frame * frame_us)) {
+                    steps += 1;
+                }
+            }
+            assert!((299..=300).contains(&steps), "{steps} steps at {frame_us} µs a frame");
+            assert_eq!(ticker.dropped(), 0);
+        }
+    }
+
+    #[test]
+    fn a_backlog_is_dropped_and_counted() {
+        let mut ticker = Ticker::new(TickRate::DEFAULT, Instant::ZERO);
+        let steps = std::iter::repeat_with(|| ticker.step(Instant::from_millis(10_000)))
+            .take_while(|due| *due)
+            .count();
+        assert_eq!(steps, 8);
+        assert_eq!(ticker.dropped(), 292);
+        assert!(!ticker.step(Instant::from_millis(10_000)));
+        assert!(ticker.step(Instant::from_millis(10_034)));
+    }
+}

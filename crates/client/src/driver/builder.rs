@@ -1,0 +1,223 @@
+//! What a game says about its room before it is opened or joined.
+
+use super::room::Room;
+use crate::core::{Mode, Options, RoomError, Wish};
+use parlor_proto::{ApiMisuse, Lane, RoomCode, TickRate, limits};
+use parlor_transport::discovery::{Invite, Registry, ServerAddress};
+
+/// What may connect to the server.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Via {
+    /// QUIC, and WebSocket where QUIC gets no answer.
+    #[default]
+    Auto,
+    /// QUIC only.
+    Quic,
+    /// WebSocket only.
+    WebSocket,
+}
+
+/// How the server is reached.
+#[derive(Clone, Debug)]
+pub(super) struct Reach {
+    pub(super) mode: Mode,
+    pub(super) server: Option<ServerAddress>,
+    pub(super) via: Via,
+    pub(super) roots: Option<String>,
+    pub(super) registry: Registry,
+    pub(super) scheme: String,
+    pub(super) join_page: Option<String>,
+}
+
+impl Default for Reach {
+    fn default() -> Self {
+        Reach {
+            mode: Mode::Auto,
+            server: None,
+            via: Via::Auto,
+            roots: None,
+            registry: Registry::of_this_user(),
+            scheme: "parlor".into(),
+            join_page: None,
+        }
+    }
+}
+
+/// A room to be. Every setting has a default; what is wrong with one is said when the room is opened.
+///
+/// ```no_run
+/// use parlor::Room;
+/// let room = Room::host("tanks").name("ada").max_players(4).tick_hz(30).open();
+/// let guest = Room::guest("tanks", "K7QM").name("bob").open();
+/// ```
+#[derive(Clone, Debug)]
+#[must_use = "a room begins with open()"]
+pub struct RoomBuilder {
+    options: Options,
+    reach: Reach,
+    /// The first thing that was wrong.
+    wrong: Option<String>,
+}
+
+impl RoomBuilder {
+    pub(super) fn host(app: &str) -> Self {
+        RoomBuilder { options: Options::host(app), reach: Reach::default(), wrong: None }
+    }
+
+    pub(super) fn guest(app: &str, invite: &str) -> Self {
+        let (invite, wrong) = match invite.parse::<Invite>() {
+            Ok(invite) => (invite, None),
+            // Never used: the room is closed with what is wrong before it would connect.
+            Err(error) => {
+                let code = RoomCode::draw(parlor_proto::code::CODE_LEN_MAX, || 0);
+                (Invite { code, server: None, secret: None }, Some(error.to_string()))
+            }
+        };
+        let mut options = Options::join(app, invite.code);
+        options.secret = invite.secret;
+        RoomBuilder { options, reach: Reach { server: invite.server, ..Reach::default() }, wrong }
+    }
+
+    /// What others may call this player: at most 48 bytes.
+    pub fn name(mut self, name: &str) -> Self {
+        self.options.name = name.to_owned();
+        self
+    }
+
+    /// Players that a new room may have at once: 2 to 16, of which the host is one. Four if not said.
+    pub fn max_players(self, players: u16) -> Self {
+        self.host_only("max_players", |wish| {
+            if let Wish::Host { max_players, .. } = wish {
+                *max_players = players;
+            }
+            Ok(())
+        })
+    }
+
+    /// Steps per second of a new room: 1 to 240. Thirty if not said.
+    pub fn tick_hz(self, hz: u16) -> Self {
+        self.host_only("tick_hz", |wish| {
+            let rate = TickRate::new(hz)
+                .ok_or_else(|| format!("tick_hz is {hz}; it may be 1 to {}", limits::TICK_HZ_MAX))?;
+            if let Wish::Host { tick_rate, .. } = wish {
+                *tick_rate = rate;
+            }
+            Ok(())
+        })
+    }
+
+    /// The code of a new room: 4 to 12 letters and digits. If not said, the server draws one.
+    pub fn code(self, code: &str) -> Self {
+        self.host_only("code", |wish| {
+            let chosen = code.parse().map_err(|error| format!("code is {code:?}: {error}"))?;
+            if let Wish::Host { code, .. } = wish {
+                *code = Some(chosen);
+            }
+            Ok(())
+        })
+    }
+
+    fn host_only(mut self, what: &str, set: impl FnOnce(&mut Wish) -> Result<(), String>) -> Self {
+        let result = match &mut self.options.intent {
+            wish @ Wish::Host { .. } => set(wish),
+            Wish::Join { .. } => {
+                Err(format!("{what} is for whoever opens the room, not for whoever joins it"))
+            }
+        };
+        self.note(result);
+        self
+    }
+
+    /// What a joiner must know beside the code, where guessing matters. An invite link carries it.
+    pub fn secret(mut self, secret: &str) -> Self {
+        self.options.secret = Some(secret.to_owned());
+        self
+    }
+
+    /// The game's environment ("production", "development"): rooms of different ones never meet. Empty if not said.
+    pub fn environment(mut self, environment: &str) -> Self {
+        self.options.environment = environment.to_owned();
+        self
+    }
+
+    /// Declares a channel for the game's own bytes: a number from 16 to 63, and its lane. Host and guests must declare
+    /// the same ones.
+    pub fn channel(mut self, number: u8, lane: Lane) -> Self {
+        let result = self.options.channel(number, lane).map_err(|error| error.to_string());
+        self.note(result);
+        self
+    }
+
+    /// The server: `HOST`, `HOST:PORT` or `HOST:PORT#FINGERPRINT`. If not said, the environment variable
+    /// `PARLOR_SERVER` counts, and then a server on this machine.
+    pub fn server(mut self, address: &str) -> Self {
+        match address.parse() {
+            Ok(server) => self.reach.server = Some(server),
+            Err(error) => self.note(Err(format!("server: {error}"))),
+        }
+        self
+    }
+
+    /// How the room shall be reached.
+    pub fn mode(mut self, mode: Mode) -> Self {
+        self.reach.mode = mode;
+        self
+    }
+
+    /// What may connect to the server.
+    pub fn via(mut self, via: Via) -> Self {
+        self.reach.via = via;
+        self
+    }
+
+    /// Certificates (PEM) that may vouch for the server instead of those that the system trusts.
+    pub fn roots(mut self, pem: &str) -> Self {
+        self.reach.roots = Some(pem.to_owned());
+        self
+    }
+
+    /// The registry of rooms on this machine, instead of the user's.
+    pub fn registry(mut self, registry: Registry) -> Self {
+        self.reach.registry = registry;
+        self
+    }
+
+    /// The scheme of the game's invite links. "parlor" if not said.
+    pub fn invite_scheme(mut self, scheme: &str) -> Self {
+        let is_scheme = |c: char| c.is_ascii_alphanumeric() || "+-.".contains(c);
+        if scheme.starts_with(|c: char| c.is_ascii_alphabetic()) && scheme.chars().all(is_scheme) {
+            self.reach.scheme = scheme.to_owned();
+        } else {
+            self.note(Err(format!("invite_scheme is {scheme:?}; it may have letters, digits, +, - and .")));
+        }
+        self
+    }
+
+    /// A web page that shows a friend how to join: [`Room::join_page`] is this and the code.
+    pub fn join_page(mut self, base: &str) -> Self {
+        self.reach.join_page = Some(base.trim_end_matches('/').to_owned());
+        self
+    }
+
+    fn note(&mut self, result: Result<(), String>) {
+        if let Err(wrong) = result {
+            self.wrong.get_or_insert(wrong);
+        }
+    }
+
+    /// Whether every setting is within its bounds.
+    ///
+    /// # Errors
+    /// The first that is not, and what it may be.
+    pub fn check(&self) -> Result<(), RoomError> {
+        let wrong = self.wrong.clone().or_else(|| self.options.check().err());
+        wrong.map_or(Ok(()), |wrong| Err(ApiMisuse::Bounds(wrong).into()))
+    }
+
+    /// Opens or joins the room. It returns at once: events say how it goes, what is wrong with a setting included.
+    #[must_use]
+    pub fn open(self) -> Room {
+        let wrong = self.check().err();
+        Room::begin(self.options, self.reach, wrong)
+    }
+}

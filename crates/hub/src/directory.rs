@@ -1,0 +1,100 @@
+//! Which code leads to which room.
+
+use parlor_proto::{RoomCode, RoomId, code};
+use std::collections::BTreeMap;
+
+/// The codes of all live rooms. A code is free again when its room has ended.
+#[derive(Debug, Default)]
+pub struct Directory {
+    rooms: BTreeMap<RoomCode, RoomId>,
+}
+
+/// The chosen code leads to another room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CodeTaken;
+
+impl Directory {
+    /// Enters a room under the code that its creator chose.
+    ///
+    /// # Errors
+    /// [`CodeTaken`] if a live room has it.
+    pub fn choose(&mut self, code: RoomCode, room: RoomId) -> Result<(), CodeTaken> {
+        if self.rooms.contains_key(&code) {
+            return Err(CodeTaken);
+        }
+        self.rooms.insert(code, room);
+        Ok(())
+    }
+
+    /// Enters a room under a code drawn from `random`, which gives numbers that are even over 32 bits. The code is as
+    /// long as the number of live rooms demands (threat 10).
+    pub fn draw(&mut self, room: RoomId, mut random: impl FnMut() -> u32) -> RoomCode {
+        let len = code::len_for(self.rooms.len() + 1);
+        loop {
+            // At most one code in 10,000 is taken by a drawn one, so this ends soon even beside many chosen ones.
+            let code = RoomCode::draw(len, &mut random);
+            if self.choose(code, room).is_ok() {
+                return code;
+            }
+        }
+    }
+
+    /// The room that `code` leads to.
+    #[must_use]
+    pub fn find(&self, code: RoomCode) -> Option<RoomId> {
+        self.rooms.get(&code).copied()
+    }
+
+    /// Takes a room out.
+    pub fn remove(&mut self, code: RoomCode) {
+        self.rooms.remove(&code);
+    }
+
+    /// Rooms that live.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.rooms.len()
+    }
+
+    /// Whether no room lives.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.rooms.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn numbers() -> impl FnMut() -> u32 {
+        let mut state = 7u64;
+        move || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 32) as u32
+        }
+    }
+
+    #[test]
+    fn codes_are_distinct_and_grow_with_the_rooms() {
+        let (mut directory, mut random) = (Directory::default(), numbers());
+        let mut lengths = Vec::new();
+        for room in 0..3_000 {
+            let code = directory.draw(RoomId(room), &mut random);
+            assert_eq!(directory.find(code), Some(RoomId(room)));
+            lengths.push(code.as_str().len());
+        }
+        assert_eq!(directory.len(), 3_000);
+        assert_eq!((lengths[91], lengths[92], lengths[2_861], lengths[2_862]), (4, 5, 5, 6));
+    }
+
+    #[test]
+    fn a_code_is_free_again_when_its_room_has_ended() {
+        let mut directory = Directory::default();
+        let code = "MYROOM".parse().expect("a code");
+        assert_eq!(directory.choose(code, RoomId(1)), Ok(()));
+        assert_eq!(directory.choose(code, RoomId(2)), Err(CodeTaken));
+        directory.remove(code);
+        assert_eq!(directory.choose(code, RoomId(2)), Ok(()));
+    }
+}

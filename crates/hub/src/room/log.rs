@@ -1,0 +1,238 @@
+//! The log of a room: everything it was told, from which it can be run again.
+//!
+//! ```text
+//!  head    "PARLORLOG" · version: 1 byte · room: varint · code: text · app: text · environment: text
+//!          secret: 0 | 1, text · max players: 2 bytes · tick rate: 2 bytes · opened: varint µs
+//!  entry   at: varint µs · length: varint · input: kind 1 byte and its fields
+//! ```
+//!
+//! The room's machine is deterministic, so a log of its inputs is a log of all it ever did: [`replay`] gives the same
+//! outputs, one for one. A log that was cut short (its server was killed) replays up to the cut.
+
+use super::{Input, Output, Room, Setup};
+use bytes::Bytes;
+use parlor_proto::wire::control::{LeaveReason, Presence};
+use parlor_proto::wire::cursor::{ReadError, Reader, Write};
+use parlor_proto::wire::handshake::{RoomKind, RoomSettings};
+use parlor_proto::{
+    ChannelId, ChannelTable, CloseReason, Epoch, Instant, LinkKind, MemberId, RoomId, TickRate, limits,
+};
+use thiserror::Error;
+
+const MAGIC: &[u8] = b"PARLORLOG";
+const VERSION: u8 = 1;
+/// An input is one message and little more.
+const ENTRY_BYTES_MAX: usize = limits::STREAM_PACKET_BYTES_MAX + 1024;
+
+/// Why a log cannot be replayed.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum LogError {
+    /// Not a log at all.
+    #[error("this is no room log: it does not begin with {:?}", "PARLORLOG")]
+    NotALog,
+    /// A log of another version.
+    #[error("this room log has version {0}; this build reads version {VERSION}")]
+    Version(u8),
+    /// Bytes that are no entry.
+    #[error("entry {entry} of the room log could not be read: {error}")]
+    Malformed {
+        /// Which entry, from 0; the head counts as none.
+        entry: u64,
+        /// Why.
+        error: ReadError,
+    },
+}
+
+/// What a log holds, and what came of it.
+#[derive(Clone, Debug)]
+pub struct Step {
+    /// When the room was told, on the clock of the hub that wrote the log.
+    pub at: Instant,
+    /// What it was told.
+    pub input: Input,
+    /// Whom it found misbehaving, and how.
+    pub refused: Option<String>,
+    /// What it wanted done.
+    pub outputs: Vec<Output>,
+}
+
+/// The first bytes of a log.
+#[must_use]
+pub fn head(setup: &Setup) -> Vec<u8> {
+    let mut out = Vec::new();
+    out.put(MAGIC);
+    out.put_u8(VERSION);
+    out.put_varint(setup.id.0);
+    out.put_str(setup.code.as_str());
+    out.put_str(&setup.app);
+    out.put_str(&setup.environment);
+    out.put_option(setup.settings.secret.as_deref(), |out, secret| out.put_str(secret));
+    out.put_u16(setup.settings.max_players);
+    out.put_u16(setup.settings.tick_rate.hz());
+    out.put_varint(setup.opened.as_micros());
+    out
+}
+
+/// One entry of a log.
+#[must_use]
+pub fn entry(at: Instant, input: &Input) -> Vec<u8> {
+    let mut body = Vec::new();
+    write_input(input, &mut body);
+    let mut out = Vec::with_capacity(body.len() + 16);
+    out.put_varint(at.as_micros());
+    out.put_bytes(&body);
+    out
+}
+
+/// Runs a room again from its log, step by step. After an error there are no more steps.
+///
+/// # Errors
+/// [`LogError`] if the head is not one of a log.
+pub fn replay(log: Bytes) -> Result<Replay, LogError> {
+    let mut reader = Reader::new(log);
+    if reader.take(MAGIC.len()).ok().as_deref() != Some(MAGIC) {
+        return Err(LogError::NotALog);
+    }
+    match reader.u8() {
+        Ok(VERSION) => {}
+        Ok(other) => return Err(LogError::Version(other)),
+        Err(_) => return Err(LogError::NotALog),
+    }
+    let setup = read_setup(&mut reader).map_err(|error| LogError::Malformed { entry: 0, error })?;
+    Ok(Replay { room: Room::new(setup), reader, entries: 0 })
+}
+
+/// A room that runs from its log. See [`replay`].
+#[derive(Debug)]
+pub struct Replay {
+    room: Room,
+    reader: Reader,
+    entries: u64,
+}
+
+impl Replay {
+    /// The room as it is after the steps that were taken.
+    #[must_use]
+    pub fn room(&self) -> &Room {
+        &self.room
+    }
+}
+
+impl Iterator for Replay {
+    type Item = Result<Step, LogError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.reader.is_empty() {
+            return None;
+        }
+        let step = match read_entry(&mut self.reader) {
+            Ok((at, input)) => {
+                let refused =
+                    self.room.handle(input.clone()).err().map(|(member, how)| format!("{member}: {how}"));
+                let outputs = std::iter::from_fn(|| self.room.poll_output()).collect();
+                Ok(Step { at, input, refused, outputs })
+            }
+            Err(error) => {
+                self.reader.rest();
+                Err(LogError::Malformed { entry: self.entries, error })
+            }
+        };
+        self.entries += 1;
+        Some(step)
+    }
+}
+
+fn read_setup(reader: &mut Reader) -> Result<Setup, ReadError> {
+    let id = RoomId(reader.varint()?);
+    let code = reader.str_max("code", parlor_proto::code::CODE_LEN_MAX)?;
+    let code = code.parse().map_err(|_| ReadError::OutOfRange { field: "code" })?;
+    Ok(Setup {
+        id,
+        code,
+        app: reader.str_max("app", limits::LABEL_BYTES_MAX)?,
+        environment: reader.str_max("environment", limits::LABEL_BYTES_MAX)?,
+        settings: RoomSettings {
+            kind: RoomKind::PlayerHosted,
+            code: Some(code),
+            secret: reader.option("secret", |reader| reader.str_max("secret", limits::LABEL_BYTES_MAX))?,
+            max_players: reader.u16()?,
+            tick_rate: TickRate::new(reader.u16()?).ok_or(ReadError::OutOfRange { field: "tick rate" })?,
+        },
+        // Sessions keep to the table; a room passes channels on by number.
+        channels: ChannelTable::default(),
+        opened: Instant::from_micros(reader.varint()?),
+    })
+}
+
+fn read_entry(reader: &mut Reader) -> Result<(Instant, Input), ReadError> {
+    let at = Instant::from_micros(reader.varint()?);
+    let mut body = Reader::new(reader.bytes_max("entry", ENTRY_BYTES_MAX)?);
+    let input = read_input(&mut body)?;
+    body.finish()?;
+    Ok((at, input))
+}
+
+fn write_input(input: &Input, out: &mut Vec<u8>) {
+    match input {
+        Input::Join { name, link } => {
+            out.put_u8(0);
+            out.put_str(name);
+            out.put_u8(link.to_wire());
+        }
+        Input::Leave { member, reason } => {
+            out.put_u8(1);
+            out.put_varint(member.0.into());
+            reason.write(out);
+        }
+        Input::Message { from, channel, key, payload, epoch } => {
+            out.put_u8(2);
+            out.put_varint(from.0.into());
+            out.put_u8(channel.0);
+            out.put_varint((*key).into());
+            out.put_varint(epoch.0.into());
+            out.put(payload);
+        }
+        Input::Fate { member, tag, delivered } => {
+            out.put_u8(3);
+            out.put_varint(member.0.into());
+            out.put_varint(*tag);
+            out.put_bool(*delivered);
+        }
+        Input::Measured(presence) => {
+            out.put_u8(4);
+            out.put_varint(presence.member.0.into());
+            presence.write(out);
+        }
+        Input::Flush => out.put_u8(5),
+        Input::End { reason } => {
+            out.put_u8(6);
+            reason.write(out);
+        }
+    }
+}
+
+fn read_input(body: &mut Reader) -> Result<Input, ReadError> {
+    let member = |body: &mut Reader| body.varint_u32("member").map(MemberId);
+    Ok(match body.u8()? {
+        0 => Input::Join {
+            name: body.str_max("name", limits::NAME_BYTES_MAX)?,
+            link: LinkKind::from_wire(body.u8()?)?,
+        },
+        1 => Input::Leave { member: member(body)?, reason: LeaveReason::read(body)? },
+        2 => Input::Message {
+            from: member(body)?,
+            channel: ChannelId(body.u8()?),
+            key: body.varint_u32("key")?,
+            epoch: Epoch(body.varint_u32("epoch")?),
+            payload: body.rest(),
+        },
+        3 => Input::Fate { member: member(body)?, tag: body.varint()?, delivered: body.bool("delivered")? },
+        4 => {
+            let member = member(body)?;
+            Input::Measured(Presence::read(member, body)?)
+        }
+        5 => Input::Flush,
+        6 => Input::End { reason: CloseReason::read(body)? },
+        value => return Err(ReadError::Unknown { field: "input", value: value.into() }),
+    })
+}

@@ -1,0 +1,158 @@
+//! Who is in a room, what is known of them, and the player data they carry.
+
+use super::Room;
+use bytes::Bytes;
+use parlor_proto::wire::control::{LeaveReason, MemberInfo, PlayerData, Presence, ToHub, ToMember};
+use parlor_proto::wire::cursor::ReadError;
+use parlor_proto::{CloseReason, LinkKind, MemberId, PeerMisbehaved, limits};
+use std::collections::BTreeMap;
+
+#[derive(Debug)]
+pub(super) struct Member {
+    pub(super) info: MemberInfo,
+    /// What the others were told of it last.
+    told: Presence,
+}
+
+/// The members of a room. Ids count up and are never given again.
+#[derive(Debug, Default)]
+pub(super) struct Members {
+    seated: BTreeMap<MemberId, Member>,
+    next: u32,
+}
+
+/// Ids of members share a 32-bit key with 16 bits of the sender's own when sequenced messages are relayed.
+const SEATINGS_MAX: u32 = 1 << 16;
+
+impl Members {
+    pub(super) fn next_id(&self) -> MemberId {
+        MemberId(self.next)
+    }
+
+    /// Whether ids are left.
+    pub(super) fn can_seat(&self) -> bool {
+        self.next < SEATINGS_MAX
+    }
+
+    pub(super) fn seat(&mut self, name: String, link: LinkKind) -> MemberId {
+        let id = self.next_id();
+        self.next += 1;
+        let presence = Presence { member: id, connected: true, rtt_ms: None };
+        let info = MemberInfo { id, name, link, presence, data: Vec::new() };
+        self.seated.insert(id, Member { info, told: presence });
+        id
+    }
+
+    pub(super) fn get(&self, id: MemberId) -> Option<&Member> {
+        self.seated.get(&id)
+    }
+
+    pub(super) fn remove(&mut self, id: MemberId) -> Option<Member> {
+        self.seated.remove(&id)
+    }
+
+    pub(super) fn ids(&self) -> impl Iterator<Item = MemberId> + '_ {
+        self.seated.keys().copied()
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.seated.len()
+    }
+
+    pub(super) fn measured(&mut self, presence: Presence) {
+        if let Some(member) = self.seated.get_mut(&presence.member) {
+            member.info.presence = presence;
+        }
+    }
+
+    /// Those of whom something worth telling changed since it was told; they count as told.
+    fn take_news(&mut self) -> Vec<Presence> {
+        let news = self.seated.values_mut().filter(|member| is_news(member.told, member.info.presence));
+        news.map(|member| {
+            member.told = member.info.presence;
+            member.told
+        })
+        .collect()
+    }
+}
+
+/// A round trip that wavers is no news: it must differ by 5 ms and by a fifth.
+fn is_news(told: Presence, now: Presence) -> bool {
+    told.connected != now.connected
+        || match (told.rtt_ms, now.rtt_ms) {
+            (Some(told), Some(now)) => told.abs_diff(now) >= 5.max(told / 5),
+            (told, now) => told != now,
+        }
+}
+
+impl Room {
+    pub(super) fn flush_presence(&mut self) {
+        let news = self.members.take_news();
+        if news.is_empty() {
+            return;
+        }
+        let members: Vec<MemberId> = self.members.ids().collect();
+        for member in members {
+            let view = self.view(member);
+            let seen = news.iter().copied().filter(|presence| view.sees_member(presence.member)).collect();
+            self.control(vec![member], &ToMember::Presence(seen));
+        }
+    }
+
+    pub(super) fn control_from(&mut self, from: MemberId, payload: Bytes) -> Result<(), PeerMisbehaved> {
+        let decoded = ToHub::decode(payload);
+        let message =
+            decoded.map_err(|error| PeerMisbehaved::Malformed { what: "a control message", error })?;
+        match message {
+            Some(ToHub::SetData(data)) => self.set_data(from, data),
+            Some(ToHub::Kick { member, reason }) => self.kick(from, member, reason),
+            // A newer member asks for what this hub does not know.
+            None => Ok(()),
+        }
+    }
+
+    fn set_data(&mut self, from: MemberId, data: PlayerData) -> Result<(), PeerMisbehaved> {
+        if data.member != from {
+            self.expect_authority(from, "another's player data")?;
+        }
+        let out_of_range =
+            |field| PeerMisbehaved::Malformed { what: "player data", error: ReadError::OutOfRange { field } };
+        data.check().map_err(|_| out_of_range("data key or value"))?;
+        let Some(member) = self.members.seated.get_mut(&data.member) else {
+            self.counters.unreachable += 1;
+            return Ok(());
+        };
+        let held = &mut member.info.data;
+        let at = held.iter().position(|(key, _)| *key == data.key);
+        match (at, &data.value) {
+            (Some(at), Some(value)) => held[at].1 = value.clone(),
+            (Some(at), None) => {
+                held.remove(at);
+            }
+            (None, Some(_)) if held.len() >= limits::PLAYER_DATA_KEYS_MAX => {
+                return Err(out_of_range("data count"));
+            }
+            (None, Some(value)) => held.push((data.key.clone(), value.clone())),
+            (None, None) => return Ok(()),
+        }
+        let mut told = self.seers_of(data.member);
+        told.push(data.member);
+        self.control(told, &ToMember::Data(data));
+        Ok(())
+    }
+
+    fn kick(&mut self, from: MemberId, member: MemberId, reason: String) -> Result<(), PeerMisbehaved> {
+        self.expect_authority(from, "a kick")?;
+        if member == from {
+            let error = ReadError::OutOfRange { field: "member" };
+            return Err(PeerMisbehaved::Malformed { what: "a kick of oneself", error });
+        }
+        if self.members.get(member).is_none() {
+            self.counters.unreachable += 1;
+            return Ok(());
+        }
+        self.leave(member, LeaveReason::Kicked { reason: reason.clone() });
+        self.outputs.push_back(super::Output::Remove { member, reason: CloseReason::Kicked { reason } });
+        Ok(())
+    }
+}

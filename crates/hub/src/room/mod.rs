@@ -1,0 +1,363 @@
+//! One room: its members, what they say to each other, and the state they share.
+//!
+//! A room is a machine: [`Room::handle`] takes one [`Input`], [`Room::poll_output`] gives what must be done until
+//! `None`. It knows members, not connections, so it runs unchanged in a server, in the simulator, and from a
+//! [`log`] of its inputs.
+
+pub mod log;
+mod members;
+mod relay;
+mod state;
+mod view;
+
+use members::Members;
+use parlor_proto::session::Outgoing;
+use parlor_proto::wire::control::{LeaveReason, Presence, ToMember};
+use parlor_proto::wire::handshake::{Authority, RoomSettings};
+use parlor_proto::{
+    ChannelId, ChannelTable, CloseReason, Epoch, Instant, LinkKind, MemberId, PeerMisbehaved, RoomCode,
+    RoomId, Tick, channel,
+};
+use state::State;
+use std::collections::VecDeque;
+use view::View;
+
+use bytes::Bytes;
+
+/// What a room is from its opening on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Setup {
+    /// Its id.
+    pub id: RoomId,
+    /// Its code.
+    pub code: RoomCode,
+    /// Which game it is for.
+    pub app: String,
+    /// Which environment of the game.
+    pub environment: String,
+    /// What its creator asked for.
+    pub settings: RoomSettings,
+    /// The channels of its game.
+    pub channels: ChannelTable,
+    /// When it opened, on the hub's clock.
+    pub opened: Instant,
+}
+
+/// What a room is told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Input {
+    /// Somebody takes the seat [`Room::next_member`].
+    Join {
+        /// What others may call it.
+        name: String,
+        /// How it is connected.
+        link: LinkKind,
+    },
+    /// A member's session is over.
+    Leave {
+        /// Whose.
+        member: MemberId,
+        /// Why.
+        reason: LeaveReason,
+    },
+    /// A member said something.
+    Message {
+        /// Who.
+        from: MemberId,
+        /// On which channel.
+        channel: ChannelId,
+        /// Under which key, if the channel is sequenced.
+        key: u32,
+        /// What.
+        payload: Bytes,
+        /// The room's epoch as the member knew it.
+        epoch: Epoch,
+    },
+    /// What became of a state update.
+    Fate {
+        /// To whom it went.
+        member: MemberId,
+        /// The tag it had.
+        tag: u64,
+        /// Whether it arrived.
+        delivered: bool,
+    },
+    /// What the hub measured of a member.
+    Measured(Presence),
+    /// Everything that had come was handled: send what there is to send.
+    Flush,
+    /// The server ends the room.
+    End {
+        /// Why.
+        reason: CloseReason,
+    },
+}
+
+/// What a room wants done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Output {
+    /// Send a message to some members.
+    Send {
+        /// To whom.
+        to: Vec<MemberId>,
+        /// What: one encoding for all.
+        message: Outgoing,
+    },
+    /// End a member's session. The room has forgotten the member already.
+    Remove {
+        /// Whose.
+        member: MemberId,
+        /// Why.
+        reason: CloseReason,
+    },
+    /// The room is over; all its members were removed.
+    Ended {
+        /// Why.
+        reason: CloseReason,
+    },
+}
+
+/// A room. See the [module](self).
+#[derive(Debug)]
+pub struct Room {
+    setup: Setup,
+    authority: Authority,
+    epoch: Epoch,
+    members: Members,
+    state: State,
+    /// Messages that were given an order so far.
+    stamped: u64,
+    ended: bool,
+    outputs: VecDeque<Output>,
+    counters: Counters,
+}
+
+/// What a room counted since it opened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Messages that were relayed, counted once for each receiver.
+    pub relayed: u64,
+    /// Inputs that were passed on to the authority.
+    pub inputs: u64,
+    /// Updates of the state that the authority sent.
+    pub updates: u64,
+    /// What an authority of an older epoch said, and what it was ignored for.
+    pub stale_epoch: u64,
+    /// Messages to members that were gone.
+    pub unreachable: u64,
+    /// State updates that could not be applied because something before them was missing.
+    pub state_gaps: u64,
+}
+
+impl Room {
+    /// A room without members. Whoever joins first is its host.
+    #[must_use]
+    pub fn new(setup: Setup) -> Self {
+        Room {
+            setup,
+            authority: Authority::Member(MemberId(0)),
+            epoch: Epoch(0),
+            members: Members::default(),
+            state: State::default(),
+            stamped: 0,
+            ended: false,
+            outputs: VecDeque::new(),
+            counters: Counters::default(),
+        }
+    }
+
+    /// What it is.
+    #[must_use]
+    pub fn setup(&self) -> &Setup {
+        &self.setup
+    }
+
+    /// Who decides in it.
+    #[must_use]
+    pub fn authority(&self) -> Authority {
+        self.authority
+    }
+
+    /// How often that has changed.
+    #[must_use]
+    pub fn epoch(&self) -> Epoch {
+        self.epoch
+    }
+
+    /// The step that is running at `now`, an instant of the hub's clock.
+    #[must_use]
+    pub fn tick_at(&self, now: Instant) -> Tick {
+        self.setup.settings.tick_rate.tick_at(self.time_at(now))
+    }
+
+    /// The room's time at `now`, an instant of the hub's clock.
+    #[must_use]
+    pub fn time_at(&self, now: Instant) -> Instant {
+        Instant::ZERO + now.saturating_since(self.setup.opened)
+    }
+
+    /// Members that are in it.
+    pub fn member_ids(&self) -> impl Iterator<Item = MemberId> + '_ {
+        self.members.ids()
+    }
+
+    /// The name of a member.
+    #[must_use]
+    pub fn member_name(&self, member: MemberId) -> Option<&str> {
+        self.members.get(member).map(|member| member.info.name.as_str())
+    }
+
+    /// How many members are in it.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.members.len()
+    }
+
+    /// Whether nobody is in it.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.members.len() == 0
+    }
+
+    /// Whether another member fits in.
+    #[must_use]
+    pub fn has_seat(&self) -> bool {
+        self.members.len() < usize::from(self.setup.settings.max_players) && self.members.can_seat()
+    }
+
+    /// Whether it is over.
+    #[must_use]
+    pub fn has_ended(&self) -> bool {
+        self.ended
+    }
+
+    /// The id that the next [`Input::Join`] gives.
+    #[must_use]
+    pub fn next_member(&self) -> MemberId {
+        self.members.next_id()
+    }
+
+    /// What it counted.
+    #[must_use]
+    pub fn counters(&self) -> Counters {
+        self.counters
+    }
+
+    /// Takes an input in. After [`Output::Ended`] it does nothing any more.
+    ///
+    /// # Errors
+    /// A member and what it did, if it said what it must not; nothing has changed then, and the caller ends that
+    /// member's session.
+    pub fn handle(&mut self, input: Input) -> Result<(), (MemberId, PeerMisbehaved)> {
+        if self.ended {
+            return Ok(());
+        }
+        match input {
+            Input::Join { name, link } => self.join(name, link),
+            Input::Leave { member, reason } => self.leave(member, reason),
+            Input::Message { from, channel, key, payload, epoch } => {
+                return self.message(from, channel, key, payload, epoch).map_err(|how| (from, how));
+            }
+            Input::Fate { member, tag, delivered } => self.state.fate(member, tag, delivered),
+            Input::Measured(presence) => self.members.measured(presence),
+            Input::Flush => self.flush(),
+            Input::End { reason } => self.end(&reason),
+        }
+        Ok(())
+    }
+
+    /// What must be done, oldest first.
+    pub fn poll_output(&mut self) -> Option<Output> {
+        self.outputs.pop_front()
+    }
+
+    fn join(&mut self, name: String, link: LinkKind) {
+        let newcomer = self.members.seat(name, link);
+        self.state.add(newcomer, self.view(newcomer).viewer());
+        let joined = |id| ToMember::Joined(self.members.get(id).expect("listed members exist").info.clone());
+        let greeting =
+            std::iter::once(newcomer).chain(self.view(newcomer).members().filter(|id| *id != newcomer));
+        let greeting: Vec<ToMember> = greeting.map(joined).collect();
+        let news = joined(newcomer);
+        let told = self.seers_of(newcomer);
+        greeting.iter().for_each(|message| self.control(vec![newcomer], message));
+        self.control(told, &news);
+    }
+
+    fn leave(&mut self, member: MemberId, reason: LeaveReason) {
+        let told = self.seers_of(member);
+        if self.members.remove(member).is_none() {
+            return;
+        }
+        self.state.remove(member);
+        if self.authority == Authority::Member(member) {
+            let reason = match reason {
+                LeaveReason::Left => CloseReason::HostLeft,
+                _ => CloseReason::HostGone,
+            };
+            return self.end(&reason);
+        }
+        self.control(told, &ToMember::Left { member, reason });
+    }
+
+    fn end(&mut self, reason: &CloseReason) {
+        let members: Vec<MemberId> = self.members.ids().collect();
+        for member in members {
+            self.members.remove(member);
+            self.outputs.push_back(Output::Remove { member, reason: reason.clone() });
+        }
+        self.ended = true;
+        self.outputs.push_back(Output::Ended { reason: reason.clone() });
+    }
+
+    fn message(
+        &mut self,
+        from: MemberId,
+        channel: ChannelId,
+        key: u32,
+        payload: Bytes,
+        epoch: Epoch,
+    ) -> Result<(), PeerMisbehaved> {
+        match channel {
+            channel::CONTROL => self.control_from(from, payload),
+            channel::STATE => self.state_from(from, payload, epoch),
+            channel::INPUT => {
+                self.input_from(from, payload);
+                Ok(())
+            }
+            channel => self.relay(from, channel, key, payload),
+        }
+    }
+
+    /// The authority's word counts only under the present epoch; from anybody else, or from an authority that must
+    /// know better, it is a fault.
+    fn expect_authority(&self, from: MemberId, what: &'static str) -> Result<(), PeerMisbehaved> {
+        if self.authority == Authority::Member(from) {
+            Ok(())
+        } else {
+            Err(PeerMisbehaved::NotAuthority { what })
+        }
+    }
+
+    fn flush(&mut self) {
+        self.flush_presence();
+        self.flush_state();
+    }
+
+    /// What `member` may know. Presence, state and what a newcomer is told all come through here.
+    fn view(&self, member: MemberId) -> View<'_> {
+        View::new(member, &self.members)
+    }
+
+    /// The other members that may know of `member`.
+    fn seers_of(&self, member: MemberId) -> Vec<MemberId> {
+        self.members.ids().filter(|other| *other != member && self.view(*other).sees_member(member)).collect()
+    }
+
+    fn control(&mut self, to: Vec<MemberId>, message: &ToMember) {
+        if !to.is_empty() {
+            let message = Outgoing::new(channel::CONTROL, message.encode());
+            self.outputs.push_back(Output::Send { to, message });
+        }
+    }
+}

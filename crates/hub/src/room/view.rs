@@ -1,0 +1,35 @@
+//! What a member may know of its room. Everything that a room tells a member passes through its view, so that what is
+//! outside of it never reaches its wire.
+
+use super::members::Members;
+use parlor_proto::MemberId;
+use parlor_sync::keyed::Viewer;
+
+/// What one member may know.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct View<'a> {
+    member: MemberId,
+    members: &'a Members,
+}
+
+impl<'a> View<'a> {
+    pub(super) fn new(member: MemberId, members: &'a Members) -> Self {
+        View { member, members }
+    }
+
+    /// The members that it may know of, itself included. In the rooms of today everybody may know of everybody; a room
+    /// with hidden spectators would decide here.
+    pub(super) fn members(self) -> impl Iterator<Item = MemberId> + 'a {
+        self.members.ids()
+    }
+
+    /// Whether it may know of `other`.
+    pub(super) fn sees_member(&self, other: MemberId) -> bool {
+        self.members.get(other).is_some()
+    }
+
+    /// Whose eyes the state is shown to: every key's audience is held against it.
+    pub(super) fn viewer(&self) -> Viewer {
+        Viewer::Member(self.member)
+    }
+}

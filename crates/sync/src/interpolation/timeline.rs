@@ -1,0 +1,153 @@
+//! Which moment of the room to show.
+
+use crate::limits::{ARRIVAL_AGE_MAX, ARRIVALS_MAX, BUFFER_DELAY_MAX, RESYNC_BEYOND};
+use core::time::Duration;
+use parlor_proto::Instant;
+use std::collections::VecDeque;
+
+/// The part of updates, in percent, that arrive within the jitter.
+const JITTER_PERCENTILE: usize = 95;
+/// A playout that falls behind on purpose runs at half speed: quickly enough to have samples again soon.
+const GROW: i128 = 2;
+/// A playout that catches up runs faster by a twentieth, which nobody sees.
+const SHRINK: i128 = 20;
+
+/// Maps the local clock to the moment of room time to show.
+///
+/// The two clocks need not agree on anything. The smallest difference between an update's arrival and its room time
+/// is taken for the fastest way here; most others are slower by up to the jitter. What is shown lags behind the
+/// fastest way by one tick and the jitter, so that nearly always two samples lie around it. The lag grows fast and
+/// shrinks slowly.
+#[derive(Clone, Debug)]
+pub struct Timeline {
+    tick_interval: Duration,
+    arrivals: VecDeque<Arrival>,
+    /// Local time minus room time on the fastest way, in µs. The clocks have different origins: it may be anything.
+    fastest_us: i128,
+    jitter: Duration,
+    /// Local time minus the room time shown, in µs; none before the first update.
+    lag_us: Option<i128>,
+    /// When the lag was last looked at.
+    asked: Option<Instant>,
+    shown: Option<Instant>,
+    newest: Instant,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Arrival {
+    at: Instant,
+    difference_us: i128,
+}
+
+impl Timeline {
+    /// A timeline of a room whose ticks are `tick_interval` apart.
+    #[must_use]
+    pub fn new(tick_interval: Duration) -> Self {
+        Timeline {
+            tick_interval,
+            arrivals: VecDeque::new(),
+            fastest_us: 0,
+            jitter: Duration::ZERO,
+            lag_us: None,
+            asked: None,
+            shown: None,
+            newest: Instant::ZERO,
+        }
+    }
+
+    /// An update from `server_time` of the room arrived at `now` of the local clock.
+    pub fn arrived(&mut self, now: Instant, server_time: Instant) {
+        let difference_us = i128::from(now.as_micros()) - i128::from(server_time.as_micros());
+        self.arrivals.push_back(Arrival { at: now, difference_us });
+        let too_old = |arrival: &Arrival| now.saturating_since(arrival.at) > ARRIVAL_AGE_MAX;
+        while self.arrivals.len() > ARRIVALS_MAX || self.arrivals.front().is_some_and(too_old) {
+            self.arrivals.pop_front();
+        }
+        self.measure();
+        self.newest = self.newest.max(server_time);
+        if self.lag_us.is_none() {
+            self.lag_us = Some(self.target_us());
+        }
+    }
+
+    /// Forgets everything: room time may have leapt.
+    pub fn restart(&mut self) {
+        *self = Timeline::new(self.tick_interval);
+    }
+
+    /// The moment of room time to show at `now` of the local clock. It never runs backwards, whatever arrives and
+    /// whatever `now` is. None before the first update.
+    pub fn render_time(&mut self, now: Instant) -> Option<Instant> {
+        let lag_us = self.slewed(self.lag_us?, now);
+        self.lag_us = Some(lag_us);
+        self.asked = Some(self.asked.map_or(now, |asked| asked.max(now)));
+        let moment_us = (i128::from(now.as_micros()) - lag_us).clamp(0, i128::from(u64::MAX));
+        let moment = Instant::from_micros(u64::try_from(moment_us).expect("it was clamped"));
+        self.shown = Some(self.shown.map_or(moment, |shown| shown.max(moment)));
+        self.shown
+    }
+
+    /// How far apart the room's ticks are.
+    #[must_use]
+    pub fn tick_interval(&self) -> Duration {
+        self.tick_interval
+    }
+
+    /// The moment that was last shown.
+    #[must_use]
+    pub fn shown(&self) -> Option<Instant> {
+        self.shown
+    }
+
+    /// How much later than the fastest nearly all updates arrive.
+    #[must_use]
+    pub fn jitter(&self) -> Duration {
+        self.jitter
+    }
+
+    /// How far behind the fastest update the moment shown is at present.
+    #[must_use]
+    pub fn buffer_delay(&self) -> Duration {
+        self.lag_us.map_or(Duration::ZERO, |lag_us| duration(lag_us - self.fastest_us))
+    }
+
+    /// How much newer the newest update is than the moment last shown.
+    #[must_use]
+    pub fn buffered(&self) -> Duration {
+        self.shown.map_or(Duration::ZERO, |shown| self.newest.saturating_since(shown))
+    }
+
+    fn measure(&mut self) {
+        let mut differences: Vec<i128> = self.arrivals.iter().map(|it| it.difference_us).collect();
+        differences.sort_unstable();
+        let within = (differences.len() * JITTER_PERCENTILE).div_ceil(100).saturating_sub(1);
+        if let (Some(fastest), Some(slow)) = (differences.first(), differences.get(within)) {
+            self.fastest_us = *fastest;
+            self.jitter = duration(slow - fastest);
+        }
+    }
+
+    /// What the lag ought to be.
+    fn target_us(&self) -> i128 {
+        let longest = BUFFER_DELAY_MAX.max(self.tick_interval);
+        self.fastest_us + micros(self.tick_interval.saturating_add(self.jitter).min(longest))
+    }
+
+    /// `lag_us`, moved as far towards the target as the time since the last look allows.
+    fn slewed(&self, lag_us: i128, now: Instant) -> i128 {
+        let elapsed_us = self.asked.map_or(0, |asked| micros(now.saturating_since(asked)));
+        let off_us = self.target_us() - lag_us;
+        if off_us.abs() > micros(RESYNC_BEYOND) {
+            return self.target_us();
+        }
+        lag_us + off_us.clamp(-elapsed_us / SHRINK, elapsed_us / GROW)
+    }
+}
+
+fn micros(duration: Duration) -> i128 {
+    i128::try_from(duration.as_micros()).unwrap_or(i128::MAX)
+}
+
+fn duration(us: i128) -> Duration {
+    Duration::from_micros(u64::try_from(us.max(0)).unwrap_or(u64::MAX))
+}

@@ -1,0 +1,229 @@
+//! How a link ends. Each end learns a code and a sentence; the codes are the same on every kind of link.
+
+use core::fmt;
+use parlor_proto::error::clip;
+use parlor_proto::limits;
+use thiserror::Error;
+
+/// Longest reason that goes with a close, in bytes of UTF-8. A WebSocket close frame has room for no more; a longer
+/// reason is cut between two letters.
+pub const CLOSE_REASON_BYTES_MAX: usize = 123;
+
+/// Why a link is over.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum LinkClosed {
+    /// This end closed it.
+    #[error("closed by this end: {}", sentence(*.code, .reason))]
+    Local {
+        /// The code that the peer is given.
+        code: CloseCode,
+        /// The sentence that the peer is given.
+        reason: String,
+    },
+    /// The peer closed it. All that it sent before was received.
+    #[error("closed by the other end: {}", sentence(*.code, .reason))]
+    ByPeer {
+        /// The peer's code.
+        code: CloseCode,
+        /// What the peer says about it: at most [`limits::REASON_BYTES_MAX`] bytes, perhaps empty.
+        reason: String,
+    },
+    /// Nothing came from the peer for so long that the connection counts as dead.
+    #[error("nothing was heard from the other end for too long")]
+    TimedOut,
+    /// The connection broke without a goodbye: the peer's process or machine is gone, or something between cut it.
+    #[error("the connection broke without a goodbye")]
+    Reset,
+    /// The library or operating system below gave up.
+    #[error("the connection failed: {0}")]
+    TransportError(String),
+    /// The peer sent what no Parlor peer sends. It was told so and the link was closed.
+    #[error("the other end does not speak Parlor: {0}")]
+    NotParlor(Violation),
+}
+
+/// What a peer did that no Parlor peer does, below the level of sessions.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum Violation {
+    /// A WebSocket message of text came.
+    #[error("a text message came where only binary ones are used")]
+    TextMessage,
+    /// A packet on a stream or in a WebSocket message exceeds
+    /// [`STREAM_PACKET_BYTES_MAX`](limits::STREAM_PACKET_BYTES_MAX).
+    #[error("a packet of more than {} bytes came", limits::STREAM_PACKET_BYTES_MAX)]
+    OversizedPacket,
+    /// A datagram exceeds [`DATAGRAM_BYTES_MAX`](limits::DATAGRAM_BYTES_MAX).
+    #[error("a datagram of {bytes} bytes came, the limit is {}", limits::DATAGRAM_BYTES_MAX)]
+    OversizedDatagram {
+        /// Its size in bytes.
+        bytes: usize,
+    },
+    /// More bytes of unfinished isolated packets came than a Parlor sender lets be under way.
+    #[error("too many bytes of unfinished packets came")]
+    TooMuchUnfinished,
+    /// The first byte of a stream names no type.
+    #[error("a stream of the unknown type {0} came")]
+    UnknownStreamType(u8),
+    /// A stream ended before its type.
+    #[error("a stream came without a type")]
+    EmptyStream,
+    /// A second record stream came.
+    #[error("a second stream of records came")]
+    SecondRecordStream,
+    /// The record stream ended inside a record.
+    #[error("the stream of records ended inside a record")]
+    TruncatedRecord,
+    /// The length of a record is not in its shortest form.
+    #[error("the length of a record is not in its shortest form")]
+    RecordLength,
+    /// The peer cut a stream off.
+    #[error("a stream was reset")]
+    StreamReset,
+    /// The peer refuses what is sent on a stream, yet does not close.
+    #[error("a stream was refused")]
+    StreamStopped,
+    /// The peer takes no datagrams, or only shorter ones than Parlor needs.
+    #[error("datagrams of {} bytes are not taken", limits::DATAGRAM_BYTES_MAX)]
+    NoDatagrams,
+    /// The WebSocket framing is wrong.
+    #[error("{0}")]
+    WebSocket(String),
+}
+
+impl Violation {
+    /// The code that the peer is given.
+    #[must_use]
+    pub const fn code(&self) -> CloseCode {
+        match self {
+            Violation::TextMessage
+            | Violation::UnknownStreamType(_)
+            | Violation::NoDatagrams
+            | Violation::StreamStopped => CloseCode::NOT_PARLOR,
+            Violation::OversizedPacket
+            | Violation::OversizedDatagram { .. }
+            | Violation::TooMuchUnfinished => CloseCode::OVERSIZED,
+            Violation::EmptyStream
+            | Violation::SecondRecordStream
+            | Violation::TruncatedRecord
+            | Violation::RecordLength
+            | Violation::StreamReset
+            | Violation::WebSocket(_) => CloseCode::MALFORMED,
+        }
+    }
+}
+
+/// The number that says why a link was closed, 0 to 999. QUIC carries it as the application error code; PROTOCOL.md
+/// has the table by which a WebSocket carries it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct CloseCode(pub u16);
+
+impl CloseCode {
+    /// Nothing is wrong: all was said.
+    pub const DONE: CloseCode = CloseCode(0);
+    /// This process is going down.
+    pub const GOING_AWAY: CloseCode = CloseCode(1);
+    /// What came is not Parlor at all.
+    pub const NOT_PARLOR: CloseCode = CloseCode(2);
+    /// More bytes came than a limit allows.
+    pub const OVERSIZED: CloseCode = CloseCode(3);
+    /// Framing that cannot be read.
+    pub const MALFORMED: CloseCode = CloseCode(4);
+    /// The session found a fault in what the peer sent.
+    pub const MISBEHAVED: CloseCode = CloseCode(5);
+    /// The peer took its packets too slowly.
+    pub const TOO_SLOW: CloseCode = CloseCode(6);
+    /// The peer did not say hello in time.
+    pub const NO_HELLO: CloseCode = CloseCode(7);
+
+    /// Largest code.
+    pub const MAX: CloseCode = CloseCode(999);
+
+    /// WebSocket codes that have a meaning of their own; all others are 4000 plus the code.
+    const WEBSOCKET: [(CloseCode, u16); 5] = [
+        (CloseCode::DONE, 1000),
+        (CloseCode::GOING_AWAY, 1001),
+        (CloseCode::NOT_PARLOR, 1003),
+        (CloseCode::OVERSIZED, 1009),
+        (CloseCode::MALFORMED, 1002),
+    ];
+
+    /// The WebSocket close code.
+    #[must_use]
+    pub fn to_websocket(self) -> u16 {
+        let known = Self::WEBSOCKET.iter().find(|(code, _)| *code == self);
+        known.map_or(4000 + self.0.min(Self::MAX.0), |(_, websocket)| *websocket)
+    }
+
+    /// The code that a WebSocket close code stands for. One that Parlor never sends keeps its number (above
+    /// [`MAX`](Self::MAX)).
+    #[must_use]
+    pub fn from_websocket(code: u16) -> Self {
+        let known = Self::WEBSOCKET.iter().find(|(_, websocket)| *websocket == code);
+        match (known, code) {
+            (Some((code, _)), _) => *code,
+            (None, 4000..=4999) => CloseCode(code - 4000),
+            (None, code) => CloseCode(code),
+        }
+    }
+
+    pub(crate) fn to_quic(self) -> quinn::VarInt {
+        quinn::VarInt::from_u32(self.0.into())
+    }
+
+    pub(crate) fn from_quic(code: quinn::VarInt) -> Self {
+        CloseCode(u16::try_from(code.into_inner()).unwrap_or(u16::MAX))
+    }
+}
+
+impl fmt::Display for CloseCode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match *self {
+            CloseCode::DONE => "done",
+            CloseCode::GOING_AWAY => "going away",
+            CloseCode::NOT_PARLOR => "not Parlor",
+            CloseCode::OVERSIZED => "too large",
+            CloseCode::MALFORMED => "malformed",
+            CloseCode::MISBEHAVED => "misbehaved",
+            CloseCode::TOO_SLOW => "too slow",
+            CloseCode::NO_HELLO => "no hello",
+            CloseCode(code) => return write!(f, "code {code}"),
+        })
+    }
+}
+
+/// A reason as it goes on the wire.
+pub(crate) fn clip_reason(reason: &str) -> &str {
+    clip(reason, CLOSE_REASON_BYTES_MAX)
+}
+
+/// A reason as it came from a peer: any bytes, any length.
+pub(crate) fn peer_reason(bytes: &[u8]) -> String {
+    let text = String::from_utf8_lossy(&bytes[..bytes.len().min(limits::REASON_BYTES_MAX)]);
+    clip(&text, limits::REASON_BYTES_MAX).to_owned()
+}
+
+fn sentence(code: CloseCode, reason: &str) -> String {
+    if reason.is_empty() { code.to_string() } else { format!("{code}: {reason}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_code_survives_a_websocket() {
+        for code in 0..=CloseCode::MAX.0 {
+            let websocket = CloseCode(code).to_websocket();
+            assert_eq!(CloseCode::from_websocket(websocket), CloseCode(code));
+            assert!(matches!(websocket, 1000..=1003 | 1009 | 4000..=4999));
+        }
+        assert_eq!(CloseCode::from_websocket(1011), CloseCode(1011));
+    }
+
+    #[test]
+    fn a_peers_reason_is_cut_and_made_text() {
+        assert_eq!(peer_reason(&[b'a', 0xff]), "a\u{fffd}");
+        assert!(peer_reason(&[0xff; 5_000]).len() <= limits::REASON_BYTES_MAX);
+        assert_eq!(clip_reason(&"ö".repeat(100)).len(), 122);
+    }
+}

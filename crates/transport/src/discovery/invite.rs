@@ -1,0 +1,147 @@
+//! Invites: a code, or a link that says everything a friend's game needs.
+//!
+//! ```text
+//! SCHEME://join/CODE[?server=HOST:PORT[&fingerprint=F][&secret=S]]
+//! ```
+//!
+//! The scheme is the game's own, so that an operating system can open the right game.
+
+use super::address::ServerAddress;
+use core::fmt;
+use core::str::FromStr;
+use parlor_proto::{RoomCode, code::CodeError};
+use percent_encoding::{NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
+use thiserror::Error;
+
+/// What a person is given to join a room.
+///
+/// ```
+/// use parlor_transport::discovery::Invite;
+/// let invite: Invite = "k7qm".parse().unwrap();
+/// assert_eq!(invite.code.as_str(), "K7QM");
+/// let invite: Invite = "tanks://join/K7QM?server=play.example.com%3A7700".parse().unwrap();
+/// assert_eq!(invite.server.unwrap().port, 7700);
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Invite {
+    /// The room's code.
+    pub code: RoomCode,
+    /// The server that it is on; without one the joiner looks where it always looks.
+    pub server: Option<ServerAddress>,
+    /// What must be known beside the code.
+    pub secret: Option<String>,
+}
+
+/// Why a text is neither a code nor an invite.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum InviteError {
+    /// It looks like a code and is none.
+    #[error(transparent)]
+    Code(#[from] CodeError),
+    /// It looks like a link and is none.
+    #[error(
+        "{0:?} is not an invite: {1}. It is a room code, or a link like parlor://join/CODE?server=HOST:PORT"
+    )]
+    Link(String, String),
+}
+
+impl Invite {
+    /// The link, with a scheme like "parlor".
+    #[must_use]
+    pub fn link(&self, scheme: &str) -> String {
+        let escape = |text: &str| utf8_percent_encode(text, NON_ALPHANUMERIC).to_string();
+        let mut fields = Vec::new();
+        if let Some(server) = &self.server {
+            let place = ServerAddress { fingerprint: None, ..server.clone() };
+            fields.push(format!("server={}", escape(&place.to_string())));
+            fields.extend(server.fingerprint.map(|print| format!("fingerprint={print}")));
+        }
+        fields.extend(self.secret.as_deref().map(|secret| format!("secret={}", escape(secret))));
+        let query = if fields.is_empty() { String::new() } else { format!("?{}", fields.join("&")) };
+        format!("{scheme}://join/{}{query}", self.code)
+    }
+}
+
+impl FromStr for Invite {
+    type Err = InviteError;
+
+    fn from_str(text: &str) -> Result<Self, InviteError> {
+        let text = text.trim();
+        let Some((_, rest)) = text.split_once("://") else {
+            return Ok(Invite { code: text.parse()?, server: None, secret: None });
+        };
+        let error = |why: String| InviteError::Link(text.to_owned(), why);
+        let path = rest.strip_prefix("join/").ok_or_else(|| error("it does not begin with join/".into()))?;
+        let (code, query) = path.split_once('?').unwrap_or((path, ""));
+        let mut invite = Invite { code: code.parse()?, server: None, secret: None };
+        let mut fingerprint = None;
+        for field in query.split('&').filter(|field| !field.is_empty()) {
+            let (name, value) = field.split_once('=').unwrap_or((field, ""));
+            let value =
+                percent_decode_str(value).decode_utf8().map_err(|_| error(format!("{name} is no text")))?;
+            match name {
+                "server" => {
+                    let address: ServerAddress =
+                        value.parse().map_err(|why: super::AddressError| error(why.to_string()))?;
+                    fingerprint = fingerprint.or(address.fingerprint);
+                    invite.server = Some(address);
+                }
+                "fingerprint" => {
+                    fingerprint = Some(value.parse().map_err(|_| error("its fingerprint is none".into()))?);
+                }
+                "secret" => invite.secret = Some(value.into_owned()),
+                // A newer game may say more.
+                _ => {}
+            }
+        }
+        match &mut invite.server {
+            Some(server) => server.fingerprint = fingerprint,
+            None if fingerprint.is_some() => return Err(error("it has a fingerprint and no server".into())),
+            None => {}
+        }
+        Ok(invite)
+    }
+}
+
+impl fmt::Display for Invite {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.link("parlor"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::identity::Fingerprint;
+
+    #[test]
+    fn invites_come_back_as_they_are_written() {
+        let code: RoomCode = "K7QM".parse().expect("a code");
+        let server = |fingerprint| Some(ServerAddress { host: "::1".into(), port: 9, fingerprint });
+        for invite in [
+            Invite { code, server: None, secret: None },
+            Invite { code, server: server(None), secret: None },
+            Invite { code, server: server(Some(Fingerprint([9; 32]))), secret: Some("a&b=c d/ü".into()) },
+            Invite { code, server: None, secret: Some("x".into()) },
+        ] {
+            let link = invite.link("tanks");
+            assert!(link.starts_with("tanks://join/K7QM"), "{link}");
+            assert_eq!(link.parse(), Ok(invite));
+        }
+    }
+
+    #[test]
+    fn what_is_no_invite_says_why() {
+        for text in [
+            "",
+            "K7",
+            "parlor://K7QM",
+            "parlor://join/!",
+            "x://join/K7QM?server=",
+            "x://join/K7QM?fingerprint=aa",
+            "x://join/K7QM?secret=%ff",
+        ] {
+            assert!(text.parse::<Invite>().is_err(), "{text}");
+        }
+    }
+}

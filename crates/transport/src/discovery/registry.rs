@@ -1,0 +1,295 @@
+//! The registry of this machine: small files that say which servers run here and which rooms are on them, so that two
+//! terminals find each other without a word of configuration.
+//!
+//! Only servers that made their own identity write into it; their fingerprint stands in the entry, and the folder
+//! belongs to its user alone, so whoever can put an entry there could read the game's memory as well.
+//!
+//! ```text
+//! $PARLOR_REGISTRY, or $XDG_RUNTIME_DIR/parlor, or <temporary folder>/parlor-<user>
+//!   servers/PORT.json   { "port", "fingerprint", "pid" }
+//!   rooms/CODE.json     { "code", "app", "port", "fingerprint", "pid" }
+//! ```
+
+use crate::identity::Fingerprint;
+use parlor_proto::RoomCode;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
+use std::{env, fs, io, process};
+
+/// A server on this machine.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ServerEntry {
+    /// Where it listens on the loopback addresses, UDP and TCP.
+    pub port: u16,
+    /// What certificate it has.
+    #[serde(with = "text")]
+    pub fingerprint: Fingerprint,
+    /// Its process.
+    pub pid: u32,
+}
+
+/// A room on a server on this machine.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RoomEntry {
+    /// Its code.
+    #[serde(with = "text")]
+    pub code: RoomCode,
+    /// Which game it is for.
+    pub app: String,
+    /// The server that it is on.
+    #[serde(flatten)]
+    pub server: ServerEntry,
+}
+
+/// The folder with the entries.
+#[derive(Clone, Debug)]
+pub struct Registry {
+    folder: PathBuf,
+}
+
+impl Registry {
+    /// The registry of this user on this machine. Nothing is created before something is written.
+    #[must_use]
+    pub fn of_this_user() -> Self {
+        let given = |name: &str| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+        let folder = given("PARLOR_REGISTRY")
+            .or_else(|| given("XDG_RUNTIME_DIR").map(|folder| folder.join("parlor")))
+            .unwrap_or_else(|| {
+                let user =
+                    env::var("USER").or_else(|_| env::var("USERNAME")).unwrap_or_else(|_| "user".into());
+                env::temp_dir().join(format!("parlor-{user}"))
+            });
+        Registry { folder }
+    }
+
+    /// A registry in a folder of its own, for tests.
+    #[must_use]
+    pub fn at(folder: impl Into<PathBuf>) -> Self {
+        Registry { folder: folder.into() }
+    }
+
+    /// The folder.
+    #[must_use]
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Enters a server; it is taken out when the guard is dropped.
+    ///
+    /// # Errors
+    /// What the file system says, or that the folder belongs to another user.
+    pub fn enter_server(&self, port: u16, fingerprint: Fingerprint) -> io::Result<EntryGuard> {
+        let entry = ServerEntry { port, fingerprint, pid: process::id() };
+        self.write(self.server_path(port), &entry)
+    }
+
+    /// Enters a room; it is taken out when the guard is dropped.
+    ///
+    /// # Errors
+    /// What the file system says, or that the folder belongs to another user.
+    pub fn enter_room(
+        &self,
+        code: RoomCode,
+        app: &str,
+        port: u16,
+        fingerprint: Fingerprint,
+    ) -> io::Result<EntryGuard> {
+        let server = ServerEntry { port, fingerprint, pid: process::id() };
+        self.write(self.room_path(code), &RoomEntry { code, app: app.to_owned(), server })
+    }
+
+    /// The room with this code, if a live server of this machine has it.
+    #[must_use]
+    pub fn room(&self, code: RoomCode) -> Option<RoomEntry> {
+        let path = self.room_path(code);
+        self.read(&path, |entry: &RoomEntry| entry.code == code && is_alive(entry.server.pid))
+    }
+
+    /// The server on this port, if it is alive.
+    #[must_use]
+    pub fn server(&self, port: u16) -> Option<ServerEntry> {
+        let path = self.server_path(port);
+        self.read(&path, |entry: &ServerEntry| entry.port == port && is_alive(entry.pid))
+    }
+
+    /// All live servers of this machine, by port.
+    #[must_use]
+    pub fn servers(&self) -> Vec<ServerEntry> {
+        let files = fs::read_dir(self.folder.join("servers")).into_iter().flatten().flatten();
+        let mut servers: Vec<ServerEntry> = files
+            .filter_map(|file| self.read(&file.path(), |entry: &ServerEntry| is_alive(entry.pid)))
+            .collect();
+        servers.sort_unstable_by_key(|entry| entry.port);
+        servers
+    }
+
+    fn room_path(&self, code: RoomCode) -> PathBuf {
+        self.folder.join("rooms").join(format!("{code}.json"))
+    }
+
+    fn server_path(&self, port: u16) -> PathBuf {
+        self.folder.join("servers").join(format!("{port}.json"))
+    }
+
+    /// Reads an entry. One that is stale, torn or in a folder of others is as good as none.
+    fn read<T: DeserializeOwned>(&self, path: &Path, is_good: impl Fn(&T) -> bool) -> Option<T> {
+        check_private(&self.folder).ok()?;
+        let entry = serde_json::from_slice(&fs::read(path).ok()?).ok()?;
+        is_good(&entry).then_some(entry)
+    }
+
+    fn write<T: Serialize>(&self, path: PathBuf, entry: &T) -> io::Result<EntryGuard> {
+        create_private(&self.folder)?;
+        let folder = path.parent().expect("an entry stands in a folder");
+        fs::create_dir_all(folder)?;
+        let text = serde_json::to_vec(entry)?;
+        // A reader sees the whole entry or none.
+        let draft = path.with_extension(format!("{}.draft", process::id()));
+        fs::write(&draft, &text)?;
+        fs::rename(&draft, &path)?;
+        Ok(EntryGuard { path, text })
+    }
+}
+
+/// Takes its entry out of the registry when dropped, unless another server has taken its place.
+#[derive(Debug)]
+#[must_use = "the entry is taken out when this is dropped"]
+pub struct EntryGuard {
+    path: PathBuf,
+    text: Vec<u8>,
+}
+
+impl Drop for EntryGuard {
+    fn drop(&mut self) {
+        if fs::read(&self.path).is_ok_and(|text| text == self.text) {
+            // Nothing is lost if it stays: readers see that its process is gone.
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+#[cfg(unix)]
+fn create_private(folder: &Path) -> io::Result<()> {
+    use std::os::unix::fs::DirBuilderExt;
+    match fs::DirBuilder::new().recursive(true).mode(0o700).create(folder) {
+        Ok(()) => check_private(folder),
+        Err(error) => Err(error),
+    }
+}
+
+/// Whether the folder is this user's and nobody else can write into it: the temporary folder is everybody's.
+#[cfg(unix)]
+fn check_private(folder: &Path) -> io::Result<()> {
+    use std::os::unix::fs::MetadataExt;
+    let owner = fs::symlink_metadata(folder)?;
+    let mine = fs::metadata("/proc/self").map(|me| me.uid()).unwrap_or_else(|_| owner.uid());
+    if owner.is_dir() && owner.uid() == mine && owner.mode() & 0o022 == 0 {
+        return Ok(());
+    }
+    let text = format!(
+        "{} is not a folder of this user's alone: remove it, or set PARLOR_REGISTRY to another",
+        folder.display()
+    );
+    Err(io::Error::new(io::ErrorKind::PermissionDenied, text))
+}
+
+#[cfg(not(unix))]
+fn create_private(folder: &Path) -> io::Result<()> {
+    fs::create_dir_all(folder)
+}
+
+#[cfg(not(unix))]
+fn check_private(folder: &Path) -> io::Result<()> {
+    fs::metadata(folder).map(|_| ())
+}
+
+/// Whether a process lives, where the system has a cheap answer; elsewhere connecting will tell.
+fn is_alive(pid: u32) -> bool {
+    let processes = Path::new("/proc");
+    !processes.join("self").exists() || processes.join(pid.to_string()).exists()
+}
+
+/// Serde for what is written as text.
+mod text {
+    use core::fmt::Display;
+    use core::str::FromStr;
+    use serde::{Deserialize, Deserializer, Serializer, de::Error};
+
+    pub(super) fn serialize<T: Display, S: Serializer>(value: &T, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(value)
+    }
+
+    pub(super) fn deserialize<'de, T, D>(deserializer: D) -> Result<T, D::Error>
+    where
+        T: FromStr<Err: Display>,
+        D: Deserializer<'de>,
+    {
+        String::deserialize(deserializer)?.parse().map_err(D::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PRINT: Fingerprint = Fingerprint([3; 32]);
+
+    fn code() -> RoomCode {
+        "K7QM".parse().expect("a code")
+    }
+
+    #[test]
+    fn entries_are_found_until_their_guard_is_dropped() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let registry = Registry::at(folder.path().join("parlor"));
+        assert_eq!(registry.room(code()), None);
+        let server = registry.enter_server(9_000, PRINT).expect("the folder is ours");
+        let room = registry.enter_room(code(), "tanks", 9_000, PRINT).expect("the folder is ours");
+        assert_eq!(registry.servers().len(), 1);
+        let found = registry.room(code()).expect("it was entered");
+        assert_eq!(
+            (found.app.as_str(), found.server.port, found.server.fingerprint),
+            ("tanks", 9_000, PRINT)
+        );
+        drop(room);
+        drop(server);
+        assert_eq!((registry.room(code()), registry.servers().len()), (None, 0));
+    }
+
+    #[test]
+    fn a_newer_entry_is_not_taken_out_by_an_older_guard() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let registry = Registry::at(folder.path().join("parlor"));
+        let older = registry.enter_room(code(), "tanks", 9_000, PRINT).expect("the folder is ours");
+        let newer = registry.enter_room(code(), "tanks", 9_001, PRINT).expect("the folder is ours");
+        drop(older);
+        assert_eq!(registry.room(code()).expect("the newer stands").server.port, 9_001);
+        drop(newer);
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn the_entry_of_a_dead_process_is_none() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let registry = Registry::at(folder.path().join("parlor"));
+        let guard = registry.enter_server(9_000, PRINT).expect("the folder is ours");
+        // No process has this number: it is beyond the kernel's limit.
+        let dead = ServerEntry { port: 9_000, fingerprint: PRINT, pid: u32::MAX };
+        fs::write(&guard.path, serde_json::to_vec(&dead).expect("it is plain")).expect("the folder is ours");
+        assert_eq!(registry.server(9_000), None);
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn a_folder_that_others_can_write_is_not_believed() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let registry = Registry::at(folder.path().join("parlor"));
+        let _guard = registry.enter_server(9_000, PRINT).expect("the folder is ours");
+        fs::set_permissions(registry.folder(), fs::Permissions::from_mode(0o777))
+            .expect("the folder is ours");
+        assert_eq!(registry.server(9_000), None);
+        assert!(registry.enter_server(9_000, PRINT).is_err());
+    }
+}

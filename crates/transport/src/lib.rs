@@ -1,0 +1,31 @@
+//! The sockets of Parlor, and the only place that has any.
+//!
+//! A [`Link`] carries packets between two processes. It is made of QUIC, of a WebSocket or, for tests, of memory; all
+//! three have the same face and keep the same promises, which one contract test checks.
+//!
+//! - [`link`]: what a link is · [`closed`]: how one ends, with the codes both ends see
+//! - [`quic`]: a listener and a dialer · [`websocket`]: for networks that block UDP · [`memory`]: two ends in one process
+//! - [`identity`]: a server's certificate and its fingerprint · [`trust`]: whom a client believes · [`tls`]: TLS on TCP
+//! - [`connect`]: why no link came to be · [`discovery`]: how a server is found
+//!
+//! What is bounded: every queue, every buffer, every handshake. What is absent: a way to switch verification off,
+//! unencrypted WebSockets beyond this machine, and allocation from a length that a peer declares.
+
+pub mod closed;
+pub mod connect;
+pub mod discovery;
+pub mod identity;
+pub mod link;
+pub mod memory;
+mod outbox;
+pub mod quic;
+pub mod tls;
+pub mod trust;
+pub mod websocket;
+
+pub use closed::{CloseCode, LinkClosed, Violation};
+pub use connect::ConnectError;
+pub use identity::{Fingerprint, Identity, IdentityError};
+pub use link::{Link, LinkReceiver, LinkSender, LinkStats, SendError};
+pub use tls::ServerTls;
+pub use trust::Trust;

@@ -1,0 +1,341 @@
+//! A link: packets between two processes, with one face over QUIC, WebSocket and memory.
+//!
+//! A link has two halves, so that one task can receive while another, or the same one in a `select!`, waits to send.
+//! It lives as long as both: dropping either closes it with [`CloseCode::DONE`].
+
+use crate::closed::{CloseCode, LinkClosed};
+use crate::memory::MemorySource;
+use crate::outbox::Outbox;
+use crate::quic::link::QuicSource;
+use crate::websocket::link::WebSocketSource;
+use core::future::poll_fn;
+use core::net::SocketAddr;
+use core::task::{Context, Poll, Waker};
+use core::time::Duration;
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use parlor_proto::{Carrier, LinkKind, Packet, limits};
+use std::sync::Arc;
+use thiserror::Error;
+
+/// A connection that carries packets.
+#[derive(Debug)]
+pub struct Link {
+    /// The half that sends.
+    pub sender: LinkSender,
+    /// The half that receives.
+    pub receiver: LinkReceiver,
+}
+
+impl Link {
+    /// The two halves, for two tasks or two arms of a `select!`.
+    #[must_use]
+    pub fn split(self) -> (LinkSender, LinkReceiver) {
+        (self.sender, self.receiver)
+    }
+
+    /// See [`LinkReceiver::recv`].
+    ///
+    /// # Errors
+    /// Why the link is over.
+    pub async fn recv(&mut self) -> Result<Packet, LinkClosed> {
+        self.receiver.recv().await
+    }
+
+    /// See [`LinkSender::send`].
+    ///
+    /// # Errors
+    /// Why the packet was not taken.
+    pub fn send(&self, packet: Packet) -> Result<(), SendError> {
+        self.sender.send(packet)
+    }
+
+    /// What the link is made of.
+    #[must_use]
+    pub fn kind(&self) -> LinkKind {
+        self.sender.kind()
+    }
+
+    /// Where the peer is. See [`LinkSender::remote`].
+    #[must_use]
+    pub fn remote(&self) -> SocketAddr {
+        self.sender.remote()
+    }
+
+    pub(crate) fn new(wire: Wire, remote: SocketAddr, source: Source, outbox: Arc<Outbox>) -> Self {
+        let watched = Arc::clone(&outbox);
+        Link {
+            receiver: LinkReceiver {
+                source,
+                outbox: Arc::clone(&outbox),
+                closing: async move { watched.closing().await }.boxed(),
+                end: None,
+            },
+            sender: LinkSender { wire, remote, outbox },
+        }
+    }
+}
+
+/// Why a packet was not taken. Nothing of it was sent.
+#[derive(Debug, Error)]
+pub enum SendError {
+    /// What was handed over before is not sent yet. Wait for [`LinkSender::writable`], or let the packet go.
+    #[error("the link is not writable now: what was handed over before is not sent yet")]
+    NotWritable(Packet),
+    /// The link is over.
+    #[error("the link is closed: {0}")]
+    Closed(LinkClosed),
+    /// The packet is larger than its carrier allows.
+    #[error("a packet of {bytes} bytes is larger than the {max} that its carrier allows")]
+    TooLarge {
+        /// Its size in bytes.
+        bytes: usize,
+        /// The limit in bytes.
+        max: usize,
+    },
+    /// A WebSocket has no datagrams: ask [`LinkKind::has_datagrams`] before.
+    #[error("a {} link has no datagrams: send it on the stream", .0.as_str())]
+    NoDatagrams(LinkKind),
+}
+
+/// What went over a link since it came to be. Sent is what was handed over, received is what was taken.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LinkStats {
+    /// Packets handed over.
+    pub packets_sent: u64,
+    /// Their bytes, without framing.
+    pub bytes_sent: u64,
+    /// Packets received.
+    pub packets_received: u64,
+    /// Their bytes, without framing.
+    pub bytes_received: u64,
+}
+
+/// The half of a link that sends.
+#[derive(Debug)]
+pub struct LinkSender {
+    wire: Wire,
+    remote: SocketAddr,
+    outbox: Arc<Outbox>,
+}
+
+/// What a sender needs to know of the connection below.
+#[derive(Debug)]
+pub(crate) enum Wire {
+    Quic(quinn::Connection),
+    WebSocket,
+    Memory { peer: Arc<Outbox> },
+}
+
+impl LinkSender {
+    /// Hands a packet over. It never waits; once it is taken, a stream packet arrives unless the link is lost.
+    ///
+    /// # Errors
+    /// [`SendError::NotWritable`] gives the packet back while too much is waiting; the others are final.
+    pub fn send(&self, packet: Packet) -> Result<(), SendError> {
+        let bytes = packet.bytes.len();
+        let max = match packet.carrier {
+            Carrier::Datagram => limits::DATAGRAM_BYTES_MAX,
+            Carrier::Stream | Carrier::Isolated => limits::STREAM_PACKET_BYTES_MAX,
+        };
+        if bytes > max {
+            return Err(SendError::TooLarge { bytes, max });
+        }
+        match (&self.wire, packet.carrier) {
+            (Wire::Quic(connection), Carrier::Datagram) => {
+                crate::quic::link::send_datagram(connection, &self.outbox, packet)?;
+            }
+            (Wire::WebSocket, Carrier::Datagram) => return Err(SendError::NoDatagrams(LinkKind::WebSocket)),
+            (Wire::WebSocket, Carrier::Isolated) => {
+                self.outbox.push(Packet { carrier: Carrier::Stream, ..packet })?;
+            }
+            _ => self.outbox.push(packet)?,
+        }
+        self.outbox.count_sent(bytes);
+        Ok(())
+    }
+
+    /// Whether the next packet on this carrier would be taken. A link that is over counts as writable, so that
+    /// [`send`](Self::send) can say why not.
+    #[must_use]
+    pub fn is_writable(&self, carrier: Carrier) -> bool {
+        self.outbox.is_writable(self.lane(carrier))
+    }
+
+    /// Waits for [`is_writable`](Self::is_writable). May be cancelled.
+    pub async fn writable(&self, carrier: Carrier) {
+        self.outbox.writable(self.lane(carrier)).await;
+    }
+
+    /// Closes the link, at once for this end. What was handed over is given at most
+    /// [`CLOSE_LINGER`](limits::CLOSE_LINGER) to arrive, then the peer is told the code and the reason (cut at
+    /// [`CLOSE_REASON_BYTES_MAX`](crate::closed::CLOSE_REASON_BYTES_MAX) bytes). Does nothing if the link is over.
+    pub fn close(&self, code: CloseCode, reason: &str) {
+        self.outbox.close(code, reason);
+        if let Wire::Memory { peer } = &self.wire {
+            crate::memory::announce_close(&self.outbox, peer);
+        }
+    }
+
+    /// Waits until the link is over and nothing of it is under way. A process that wants its last packets to arrive
+    /// closes, waits for this and, with QUIC, for [`Dialer::wait_idle`](crate::quic::Dialer::wait_idle).
+    pub async fn closed(&self) {
+        match self.wire {
+            Wire::Memory { .. } => self.outbox.ended().await,
+            Wire::Quic(_) | Wire::WebSocket => self.outbox.finished().await,
+        }
+    }
+
+    /// Why the link is over, if it is known to be.
+    #[must_use]
+    pub fn end(&self) -> Option<LinkClosed> {
+        self.outbox.end()
+    }
+
+    /// What the link is made of.
+    #[must_use]
+    pub fn kind(&self) -> LinkKind {
+        match self.wire {
+            Wire::Quic(_) => LinkKind::Quic,
+            Wire::WebSocket => LinkKind::WebSocket,
+            Wire::Memory { .. } => LinkKind::Memory,
+        }
+    }
+
+    /// Where the peer is now; with QUIC it may move. Memory gives 127.0.0.1 with port 0.
+    #[must_use]
+    pub fn remote(&self) -> SocketAddr {
+        match &self.wire {
+            Wire::Quic(connection) => connection.remote_address(),
+            Wire::WebSocket | Wire::Memory { .. } => self.remote,
+        }
+    }
+
+    /// The library's estimate of the round trip. QUIC has one, the others have none.
+    #[must_use]
+    pub fn rtt(&self) -> Option<Duration> {
+        match &self.wire {
+            Wire::Quic(connection) => Some(connection.rtt()),
+            Wire::WebSocket | Wire::Memory { .. } => None,
+        }
+    }
+
+    /// What went over the link, both ways.
+    #[must_use]
+    pub fn stats(&self) -> LinkStats {
+        self.outbox.stats()
+    }
+
+    /// The queue that a carrier uses: a WebSocket has one for all.
+    fn lane(&self, carrier: Carrier) -> Carrier {
+        if matches!(self.wire, Wire::WebSocket) { Carrier::Stream } else { carrier }
+    }
+}
+
+impl Drop for LinkSender {
+    fn drop(&mut self) {
+        self.close(CloseCode::DONE, "");
+    }
+}
+
+/// The half of a link that receives.
+pub struct LinkReceiver {
+    source: Source,
+    outbox: Arc<Outbox>,
+    /// Done when this end closes.
+    closing: BoxFuture<'static, LinkClosed>,
+    end: Option<LinkClosed>,
+}
+
+/// Where packets come from.
+pub(crate) enum Source {
+    Quic(QuicSource),
+    WebSocket(WebSocketSource),
+    Memory(MemorySource),
+}
+
+impl LinkReceiver {
+    /// The next packet. May be cancelled; nothing is lost.
+    ///
+    /// # Errors
+    /// Why the link is over; again and again from then on. What a peer sent before it closed comes first.
+    pub async fn recv(&mut self) -> Result<Packet, LinkClosed> {
+        poll_fn(|cx| self.poll_recv(cx)).await
+    }
+
+    /// A packet that is there already, or `None`.
+    ///
+    /// # Errors
+    /// Why the link is over.
+    pub fn try_recv(&mut self) -> Result<Option<Packet>, LinkClosed> {
+        match self.poll_recv(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(packet) => packet.map(Some),
+            Poll::Pending => Ok(None),
+        }
+    }
+
+    /// Waits for a packet and takes along all that are there already, at most `max` (at least 1), so that a server
+    /// can take everything before it answers once. Gives how many were added. May be cancelled; nothing is lost.
+    ///
+    /// # Errors
+    /// Why the link is over, once nothing is left to take.
+    pub async fn recv_many(&mut self, packets: &mut Vec<Packet>, max: usize) -> Result<usize, LinkClosed> {
+        packets.push(self.recv().await?);
+        let mut taken = 1;
+        while taken < max {
+            // An end is kept and told by the next call, after these packets.
+            let Ok(Some(packet)) = self.try_recv() else { break };
+            packets.push(packet);
+            taken += 1;
+        }
+        Ok(taken)
+    }
+
+    /// The next packet, for whoever polls by hand.
+    ///
+    /// # Errors
+    /// Why the link is over.
+    pub fn poll_recv(&mut self, cx: &mut Context<'_>) -> Poll<Result<Packet, LinkClosed>> {
+        if let Some(end) = &self.end {
+            return Poll::Ready(Err(end.clone()));
+        }
+        if let Poll::Ready(end) = self.closing.poll_unpin(cx) {
+            self.end = Some(end.clone());
+            return Poll::Ready(Err(end));
+        }
+        let polled = match &mut self.source {
+            Source::Quic(source) => source.poll_packet(cx),
+            Source::WebSocket(source) => source.poll_packet(cx),
+            Source::Memory(source) => source.poll_packet(cx),
+        };
+        match polled {
+            Poll::Ready(Ok(packet)) => {
+                self.outbox.count_received(packet.bytes.len());
+                Poll::Ready(Ok(packet))
+            }
+            Poll::Ready(Err(end)) => {
+                // The link may have been over for another reason before; both halves tell the same.
+                self.outbox.lose(end.clone());
+                let end = self.outbox.end().unwrap_or(end);
+                self.end = Some(end.clone());
+                Poll::Ready(Err(end))
+            }
+            Poll::Pending => Poll::Pending,
+        }
+    }
+}
+
+impl Drop for LinkReceiver {
+    fn drop(&mut self) {
+        self.outbox.close(CloseCode::DONE, "");
+        if let Source::Memory(source) = &self.source {
+            source.announce_close(&self.outbox);
+        }
+    }
+}
+
+impl core::fmt::Debug for LinkReceiver {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("LinkReceiver").field("end", &self.end).finish_non_exhaustive()
+    }
+}

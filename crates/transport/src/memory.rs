@@ -1,0 +1,63 @@
+//! Two ends in one process, for tests: no socket, no task, no time. The queue that one end fills is the one that the
+//! other takes from, so the same bounds hold as on a real link.
+
+use crate::closed::LinkClosed;
+use crate::link::{Link, Source, Wire};
+use crate::outbox::{Capacity, Outbox};
+use core::net::{Ipv4Addr, SocketAddr};
+use core::task::{Context, Poll};
+use futures_util::stream::{BoxStream, StreamExt, unfold};
+use parlor_proto::Packet;
+use std::sync::Arc;
+
+/// As much as a QUIC link lets wait in its queues and in the library below.
+const CAPACITY: Capacity =
+    Capacity { datagram_bytes: 64 * 1024, stream_bytes: 64 * 1024, isolated_bytes: 64 * 1024 };
+
+/// Two links, each the other's peer. Datagrams are not lost here. What is handed over is with the peer at once, so
+/// that [`closed`](crate::LinkSender::closed) does not wait.
+#[must_use]
+pub fn pair() -> (Link, Link) {
+    let left = Arc::new(Outbox::new(CAPACITY));
+    let right = Arc::new(Outbox::new(CAPACITY));
+    (end_of(&left, &right), end_of(&right, &left))
+}
+
+/// Tells the peer's half that this one closed, so that the peer's next send fails. What is queued stays for it.
+pub(crate) fn announce_close(own: &Outbox, peer: &Outbox) {
+    if let Some(farewell) = own.farewell() {
+        peer.lose(LinkClosed::ByPeer { code: farewell.code, reason: farewell.reason });
+    }
+}
+
+pub(crate) struct MemorySource {
+    peer: Arc<Outbox>,
+    packets: BoxStream<'static, Option<Packet>>,
+}
+
+impl MemorySource {
+    pub(crate) fn poll_packet(&mut self, cx: &mut Context<'_>) -> Poll<Result<Packet, LinkClosed>> {
+        match self.packets.poll_next_unpin(cx) {
+            Poll::Ready(Some(Some(packet))) => Poll::Ready(Ok(packet)),
+            Poll::Ready(_) => Poll::Ready(Err(match self.peer.farewell() {
+                Some(farewell) => LinkClosed::ByPeer { code: farewell.code, reason: farewell.reason },
+                None => LinkClosed::Reset,
+            })),
+            Poll::Pending => Poll::Pending,
+        }
+    }
+
+    pub(crate) fn announce_close(&self, own: &Outbox) {
+        announce_close(own, &self.peer);
+    }
+}
+
+fn end_of(own: &Arc<Outbox>, peer: &Arc<Outbox>) -> Link {
+    let packets = unfold((Arc::clone(peer), 0), |(outbox, turn)| async move {
+        let packet = outbox.pop_any(turn).await;
+        Some((packet, (outbox, turn + 1)))
+    });
+    let source = MemorySource { peer: Arc::clone(peer), packets: packets.boxed() };
+    let remote = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+    Link::new(Wire::Memory { peer: Arc::clone(peer) }, remote, Source::Memory(source), Arc::clone(own))
+}

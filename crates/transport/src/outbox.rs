@@ -1,0 +1,305 @@
+//! What waits to be sent on a link, and whether the link still lives: the state that its two halves share with the
+//! task that writes. A queue takes packets until it holds its capacity, so it never holds more than that and one
+//! packet.
+
+use crate::closed::{CloseCode, LinkClosed, Violation, clip_reason};
+use crate::link::{LinkStats, SendError};
+use bytes::Bytes;
+use core::pin::pin;
+use parlor_proto::{Carrier, Packet};
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use tokio::sync::Notify;
+
+/// What one queued packet counts beside its bytes, so that empty packets fill a queue too.
+const PACKET_OVERHEAD_BYTES: usize = 64;
+
+/// How many bytes each queue takes before it is full.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Capacity {
+    pub(crate) datagram_bytes: usize,
+    pub(crate) stream_bytes: usize,
+    pub(crate) isolated_bytes: usize,
+}
+
+/// What the peer is told when this end closes.
+#[derive(Clone, Debug)]
+pub(crate) struct Farewell {
+    pub(crate) code: CloseCode,
+    pub(crate) reason: String,
+}
+
+#[derive(Debug)]
+pub(crate) struct Outbox {
+    state: Mutex<State>,
+    /// For who sends what is queued: a packet came, or the link is closing or over.
+    work: Notify,
+    /// For who fills the queues: there is room, or the link is closing or over.
+    room: Notify,
+    /// For who watches the link: it is closing, over or finished.
+    over: Notify,
+    packets_sent: AtomicU64,
+    bytes_sent: AtomicU64,
+    packets_received: AtomicU64,
+    bytes_received: AtomicU64,
+}
+
+#[derive(Debug)]
+struct State {
+    datagrams: Queue,
+    stream: Queue,
+    isolated: Queue,
+    /// This end closes: what is queued may still go, nothing is added.
+    farewell: Option<Farewell>,
+    /// Why the link is over; the first cause stays.
+    end: Option<LinkClosed>,
+    /// Nothing is under way any more.
+    finished: bool,
+}
+
+#[derive(Debug)]
+struct Queue {
+    packets: VecDeque<Bytes>,
+    bytes: usize,
+    bytes_max: usize,
+}
+
+impl Outbox {
+    pub(crate) fn new(capacity: Capacity) -> Self {
+        Outbox {
+            state: Mutex::new(State {
+                datagrams: Queue::new(capacity.datagram_bytes),
+                stream: Queue::new(capacity.stream_bytes),
+                isolated: Queue::new(capacity.isolated_bytes),
+                farewell: None,
+                end: None,
+                finished: false,
+            }),
+            work: Notify::new(),
+            room: Notify::new(),
+            over: Notify::new(),
+            packets_sent: AtomicU64::new(0),
+            bytes_sent: AtomicU64::new(0),
+            packets_received: AtomicU64::new(0),
+            bytes_received: AtomicU64::new(0),
+        }
+    }
+
+    /// Queues a packet, or says why not.
+    pub(crate) fn push(&self, packet: Packet) -> Result<(), SendError> {
+        let mut state = self.lock();
+        if let Some(end) = &state.end {
+            return Err(SendError::Closed(end.clone()));
+        }
+        let queue = state.queue(packet.carrier);
+        if queue.is_full() {
+            return Err(SendError::NotWritable(packet));
+        }
+        queue.push(packet.bytes);
+        drop(state);
+        self.work.notify_waiters();
+        Ok(())
+    }
+
+    /// Whether the next packet on this carrier would be taken. A link that is over takes none, and says so at once.
+    pub(crate) fn is_writable(&self, carrier: Carrier) -> bool {
+        let mut state = self.lock();
+        state.end.is_some() || !state.queue(carrier).is_full()
+    }
+
+    /// Waits for [`is_writable`](Self::is_writable).
+    pub(crate) async fn writable(&self, carrier: Carrier) {
+        self.until(&self.room, |state| {
+            (state.end.is_some() || !state.queue(carrier).is_full()).then_some(())
+        })
+        .await;
+    }
+
+    /// The next packet, or `None` once the link is closing or over and all was taken.
+    pub(crate) async fn pop(&self, carrier: Carrier) -> Option<Bytes> {
+        let next = self.until(&self.work, |state| match state.queue(carrier).pop() {
+            Some(bytes) => Some(Some(bytes)),
+            None => state.end.is_some().then_some(None),
+        });
+        let next = next.await;
+        self.room.notify_waiters();
+        next
+    }
+
+    /// The next packet of any carrier, or `None` once the link is closing or over and all was taken. Carriers take
+    /// turns.
+    pub(crate) async fn pop_any(&self, turn: usize) -> Option<Packet> {
+        let mut order = [Carrier::Datagram, Carrier::Stream, Carrier::Isolated];
+        order.rotate_left(turn % 3);
+        let next = self.until(&self.work, |state| {
+            for carrier in order {
+                if let Some(bytes) = state.queue(carrier).pop() {
+                    return Some(Some(Packet { carrier, bytes }));
+                }
+            }
+            state.end.is_some().then_some(None)
+        });
+        let next = next.await;
+        self.room.notify_waiters();
+        next
+    }
+
+    /// The next packet if there is one now.
+    pub(crate) fn try_pop(&self, carrier: Carrier) -> Option<Bytes> {
+        let bytes = self.lock().queue(carrier).pop();
+        self.room.notify_waiters();
+        bytes
+    }
+
+    /// Whether nothing waits on this carrier.
+    pub(crate) fn is_empty(&self, carrier: Carrier) -> bool {
+        self.lock().queue(carrier).packets.is_empty()
+    }
+
+    /// This end closes. Ignored if the link is over already.
+    pub(crate) fn close(&self, code: CloseCode, reason: &str) {
+        let reason = clip_reason(reason).to_owned();
+        self.end_with(LinkClosed::Local { code, reason: reason.clone() }, Some(Farewell { code, reason }));
+    }
+
+    /// The peer did what no Parlor peer does: the link is over and the peer will be told.
+    pub(crate) fn violate(&self, violation: Violation) {
+        let farewell =
+            Farewell { code: violation.code(), reason: clip_reason(&violation.to_string()).to_owned() };
+        self.end_with(LinkClosed::NotParlor(violation), Some(farewell));
+    }
+
+    /// The link is over without this end having closed it.
+    pub(crate) fn lose(&self, end: LinkClosed) {
+        self.end_with(end, None);
+    }
+
+    /// What the peer is to be told, if this end closes.
+    pub(crate) fn farewell(&self) -> Option<Farewell> {
+        self.lock().farewell.clone()
+    }
+
+    /// Why the link is over, if it is.
+    pub(crate) fn end(&self) -> Option<LinkClosed> {
+        self.lock().end.clone()
+    }
+
+    /// Waits until this end closes.
+    pub(crate) async fn closing(&self) -> LinkClosed {
+        self.until(&self.over, |state| state.farewell.as_ref().and(state.end.clone())).await
+    }
+
+    /// Waits until the link is over without this end having closed it.
+    pub(crate) async fn lost(&self) -> LinkClosed {
+        self.until(&self.over, |state| if state.farewell.is_none() { state.end.clone() } else { None }).await
+    }
+
+    /// Waits until the link is over, whoever ended it.
+    pub(crate) async fn ended(&self) {
+        self.until(&self.over, |state| state.end.is_some().then_some(())).await;
+    }
+
+    /// Nothing is under way any more: what is still queued will not be sent.
+    pub(crate) fn finish(&self) {
+        let mut state = self.lock();
+        state.finished = true;
+        for carrier in [Carrier::Datagram, Carrier::Stream, Carrier::Isolated] {
+            state.queue(carrier).clear();
+        }
+        drop(state);
+        self.over.notify_waiters();
+    }
+
+    /// Waits for [`finish`](Self::finish).
+    pub(crate) async fn finished(&self) {
+        self.until(&self.over, |state| state.finished.then_some(())).await;
+    }
+
+    pub(crate) fn count_sent(&self, bytes: usize) {
+        self.packets_sent.fetch_add(1, Ordering::Relaxed);
+        self.bytes_sent.fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+
+    pub(crate) fn count_received(&self, bytes: usize) {
+        self.packets_received.fetch_add(1, Ordering::Relaxed);
+        self.bytes_received.fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+
+    pub(crate) fn stats(&self) -> LinkStats {
+        LinkStats {
+            packets_sent: self.packets_sent.load(Ordering::Relaxed),
+            bytes_sent: self.bytes_sent.load(Ordering::Relaxed),
+            packets_received: self.packets_received.load(Ordering::Relaxed),
+            bytes_received: self.bytes_received.load(Ordering::Relaxed),
+        }
+    }
+
+    fn end_with(&self, end: LinkClosed, farewell: Option<Farewell>) {
+        let mut state = self.lock();
+        if state.end.is_some() {
+            return;
+        }
+        state.end = Some(end);
+        state.farewell = farewell;
+        drop(state);
+        self.work.notify_waiters();
+        self.room.notify_waiters();
+        self.over.notify_waiters();
+    }
+
+    /// Waits until `check` gives something; it is asked again after each notification.
+    async fn until<T>(&self, notify: &Notify, mut check: impl FnMut(&mut State) -> Option<T>) -> T {
+        loop {
+            let mut notified = pin!(notify.notified());
+            // From here on a notification counts, so that none can fall between the question and the wait.
+            notified.as_mut().enable();
+            let answer = check(&mut self.lock());
+            if let Some(answer) = answer {
+                return answer;
+            }
+            notified.await;
+        }
+    }
+
+    /// A panic while the lock is held leaves nothing half-done: every method changes plain values in one go.
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn queue(&mut self, carrier: Carrier) -> &mut Queue {
+        match carrier {
+            Carrier::Datagram => &mut self.datagrams,
+            Carrier::Stream => &mut self.stream,
+            Carrier::Isolated => &mut self.isolated,
+        }
+    }
+}
+
+impl Queue {
+    fn new(bytes_max: usize) -> Self {
+        Queue { packets: VecDeque::new(), bytes: 0, bytes_max }
+    }
+
+    fn is_full(&self) -> bool {
+        self.bytes >= self.bytes_max
+    }
+
+    fn push(&mut self, packet: Bytes) {
+        self.bytes += packet.len() + PACKET_OVERHEAD_BYTES;
+        self.packets.push_back(packet);
+    }
+
+    fn pop(&mut self) -> Option<Bytes> {
+        let packet = self.packets.pop_front()?;
+        self.bytes -= packet.len() + PACKET_OVERHEAD_BYTES;
+        Some(packet)
+    }
+
+    fn clear(&mut self) {
+        self.packets = VecDeque::new();
+        self.bytes = 0;
+    }
+}

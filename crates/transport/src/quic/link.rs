@@ -1,0 +1,83 @@
+//! A QUIC connection as a link.
+
+pub(crate) use super::receive::QuicSource;
+
+use super::send;
+use crate::closed::{CloseCode, LinkClosed, Violation, clip_reason, peer_reason};
+use crate::link::{Link, SendError, Source, Wire};
+use crate::outbox::{Capacity, Outbox};
+use futures_util::FutureExt;
+use parlor_proto::{Carrier, Packet, limits};
+use quinn::{Connection, ConnectionError, SendDatagramError};
+use std::sync::Arc;
+
+/// Streams queue here before the library's send window. Of datagrams only one: the library's small buffer comes
+/// first, and this one tells when that has room again.
+const CAPACITY: Capacity = Capacity { datagram_bytes: 1, stream_bytes: 64 * 1024, isolated_bytes: 64 * 1024 };
+
+/// Makes a link of a connection whose handshake is done, and starts the task that writes its streams.
+pub(crate) fn establish(connection: Connection) -> Result<Link, Violation> {
+    if connection.max_datagram_size().is_none_or(|max| max < limits::DATAGRAM_BYTES_MAX) {
+        let violation = Violation::NoDatagrams;
+        close_for(&connection, &violation);
+        return Err(violation);
+    }
+    let outbox = Arc::new(Outbox::new(CAPACITY));
+    tokio::spawn(send::run(connection.clone(), Arc::clone(&outbox)));
+    let source = QuicSource::new(connection.clone(), Arc::clone(&outbox));
+    let remote = connection.remote_address();
+    Ok(Link::new(Wire::Quic(connection), remote, Source::Quic(source), outbox))
+}
+
+/// Gives a datagram to the library, or queues it if the library's buffer is full and nothing else is queued.
+pub(crate) fn send_datagram(
+    connection: &Connection,
+    outbox: &Outbox,
+    packet: Packet,
+) -> Result<(), SendError> {
+    if let Some(end) = outbox.end() {
+        return Err(SendError::Closed(end));
+    }
+    if !outbox.is_empty(Carrier::Datagram) {
+        return Err(SendError::NotWritable(packet));
+    }
+    // `send_datagram` would throw older ones away to make room; the one that waits never does, polled just once.
+    match connection.send_datagram_wait(packet.bytes.clone()).now_or_never() {
+        Some(Ok(())) => Ok(()),
+        Some(Err(error)) => Err(SendError::Closed(datagram_error(error))),
+        None => outbox.push(packet),
+    }
+}
+
+/// Why a datagram could not be sent, as the end of the link.
+pub(super) fn datagram_error(error: SendDatagramError) -> LinkClosed {
+    match error {
+        SendDatagramError::ConnectionLost(error) => lost(error),
+        SendDatagramError::UnsupportedByPeer | SendDatagramError::Disabled | SendDatagramError::TooLarge => {
+            LinkClosed::NotParlor(Violation::NoDatagrams)
+        }
+    }
+}
+
+/// Why a connection is over, as the end of the link.
+pub(super) fn lost(error: ConnectionError) -> LinkClosed {
+    match error {
+        ConnectionError::ApplicationClosed(close) => LinkClosed::ByPeer {
+            code: CloseCode::from_quic(close.error_code),
+            reason: peer_reason(&close.reason),
+        },
+        ConnectionError::TimedOut => LinkClosed::TimedOut,
+        ConnectionError::Reset => LinkClosed::Reset,
+        // Whoever closed it here has told the outbox before, and the first cause stays.
+        ConnectionError::LocallyClosed => LinkClosed::Local { code: CloseCode::DONE, reason: String::new() },
+        ConnectionError::VersionMismatch
+        | ConnectionError::TransportError(_)
+        | ConnectionError::ConnectionClosed(_)
+        | ConnectionError::CidsExhausted => LinkClosed::TransportError(error.to_string()),
+    }
+}
+
+/// Closes a connection at once for what its peer did.
+pub(super) fn close_for(connection: &Connection, violation: &Violation) {
+    connection.close(violation.code().to_quic(), clip_reason(&violation.to_string()).as_bytes());
+}

@@ -1,0 +1,103 @@
+//! QUIC. One UDP socket listens for all, one socket per address family dials all.
+//!
+//! How packets lie on a connection: a datagram is a packet. A unidirectional stream begins with one byte. 0 makes it
+//! the stream of records, of which each end opens at most one: each record is a length (variable-length integer in the
+//! shortest form) and the packet. 1 makes it an isolated packet, which fills the rest of the stream.
+
+mod dialer;
+pub(crate) mod link;
+mod listener;
+mod receive;
+mod send;
+
+pub use dialer::{CONNECT_DEADLINE, Dialer};
+pub use listener::{
+    Accepted, HandshakeError, HandshakeLimits, Incoming, ListenError, Listener, ListenerStats,
+};
+
+use core::net::SocketAddr;
+use core::time::Duration;
+use parlor_proto::limits;
+use quinn::{IdleTimeout, TransportConfig, VarInt};
+use socket2::{Domain, Socket, Type};
+use std::io;
+use std::net::UdpSocket;
+use std::sync::Arc;
+
+/// What a connection that carries Parlor's packets negotiates (ALPN).
+pub const ALPN_PARLOR: &[u8] = b"parlor";
+
+/// First byte of the stream of records.
+pub const STREAM_TYPE_RECORDS: u8 = 0;
+/// First byte of a stream that is one isolated packet.
+pub const STREAM_TYPE_ISOLATED: u8 = 1;
+
+/// Unidirectional streams that a peer may have open at once: the stream of records and isolated packets.
+/// Bidirectional ones are not used.
+pub const STREAMS_MAX: u32 = 64;
+
+/// Silence after which a connection counts as dead. The session keeps it alive and gives up sooner.
+pub const IDLE_TIMEOUT: Duration = Duration::from_secs(15);
+
+/// Bytes of isolated packets that a sender has under way at once, sent but not acknowledged to the last byte.
+const ISOLATED_IN_FLIGHT_BYTES_MAX: usize = 512 * 1024;
+/// Bytes of unfinished isolated packets that a receiver holds before it takes its peer for an attacker.
+const ISOLATED_UNFINISHED_BYTES_MAX: usize = 1024 * 1024;
+
+const STREAM_WINDOW_BYTES: u32 = 256 * 1024;
+const RECEIVE_WINDOW_BYTES: u32 = 1024 * 1024;
+const SEND_WINDOW_BYTES: u64 = 1024 * 1024;
+/// About what one tick sends: more must wait in our own queues, where newer state replaces older.
+const DATAGRAM_SEND_BUFFER_BYTES: usize = 64 * 1024;
+const DATAGRAM_RECEIVE_BUFFER_BYTES: usize = 128 * 1024;
+const INITIAL_RTT: Duration = Duration::from_millis(100);
+/// What is asked of the operating system for the socket that all connections share.
+const UDP_BUFFER_BYTES: usize = 2 * 1024 * 1024;
+
+const _: () = {
+    assert!(
+        ISOLATED_UNFINISHED_BYTES_MAX >= 2 * ISOLATED_IN_FLIGHT_BYTES_MAX,
+        "no honest sender is taken for an attacker"
+    );
+    assert!(ISOLATED_IN_FLIGHT_BYTES_MAX >= limits::STREAM_PACKET_BYTES_MAX);
+    assert!(
+        STREAM_WINDOW_BYTES as usize > limits::STREAM_PACKET_BYTES_MAX,
+        "one packet never waits for its window"
+    );
+};
+
+/// How every connection is set, at both ends.
+fn transport_config() -> Arc<TransportConfig> {
+    let idle = u32::try_from(IDLE_TIMEOUT.as_millis()).expect("the idle timeout is seconds");
+    let mut config = TransportConfig::default();
+    config
+        .max_concurrent_uni_streams(STREAMS_MAX.into())
+        .max_concurrent_bidi_streams(VarInt::from_u32(0))
+        .max_idle_timeout(Some(IdleTimeout::from(VarInt::from_u32(idle))))
+        .stream_receive_window(STREAM_WINDOW_BYTES.into())
+        .receive_window(RECEIVE_WINDOW_BYTES.into())
+        .send_window(SEND_WINDOW_BYTES)
+        .datagram_send_buffer_size(DATAGRAM_SEND_BUFFER_BYTES)
+        .datagram_receive_buffer_size(Some(DATAGRAM_RECEIVE_BUFFER_BYTES))
+        .initial_rtt(INITIAL_RTT);
+    Arc::new(config)
+}
+
+/// A UDP socket with buffers as large as the operating system allows. One bound to `[::]` takes IPv4 too.
+fn bind_udp(addr: SocketAddr) -> io::Result<UdpSocket> {
+    let socket = Socket::new(Domain::for_address(addr), Type::DGRAM, None)?;
+    if addr.is_ipv6() {
+        socket.set_only_v6(false)?;
+    }
+    for (what, result) in [
+        ("receive", socket.set_recv_buffer_size(UDP_BUFFER_BYTES)),
+        ("send", socket.set_send_buffer_size(UDP_BUFFER_BYTES)),
+    ] {
+        if let Err(error) = result {
+            // Smaller buffers lose more packets in bursts, which every session survives.
+            tracing::debug!(%addr, %error, "the {what} buffer of the UDP socket could not be raised");
+        }
+    }
+    socket.bind(&addr.into())?;
+    Ok(socket.into())
+}

@@ -1,0 +1,108 @@
+//! TLS on the server's side, and telling it from plain HTTP on one TCP port.
+
+use crate::identity::Identity;
+use core::net::SocketAddr;
+use parlor_proto::limits::HANDSHAKE_TIMEOUT;
+use rustls::ServerConfig;
+use rustls::crypto::ring;
+use rustls::server::ResolvesServerCert;
+use rustls::sign::{CertifiedKey, SingleCertAndKey};
+use rustls::version::{TLS12, TLS13};
+use std::io;
+use std::sync::Arc;
+use thiserror::Error;
+use tokio::net::TcpStream;
+use tokio::time::{Instant, timeout_at};
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
+
+/// What a client of TLS sends first: the type of a handshake record. No HTTP request begins so.
+const TLS_HANDSHAKE_RECORD: u8 = 0x16;
+
+/// An identity, ready to prove itself on QUIC and TCP. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct ServerTls {
+    certified: Arc<CertifiedKey>,
+    tcp: Arc<ServerConfig>,
+}
+
+impl ServerTls {
+    /// TLS 1.3 on QUIC, 1.2 and 1.3 on TCP, where HTTP/1.1 is negotiated.
+    #[must_use]
+    pub fn new(identity: &Identity) -> Self {
+        let certified = identity.certified();
+        let mut tcp = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_protocol_versions(&[&TLS13, &TLS12])
+            .expect("ring has suites for TLS 1.2 and 1.3")
+            .with_no_client_auth()
+            .with_cert_resolver(resolver(&certified));
+        tcp.alpn_protocols = vec![b"http/1.1".to_vec()];
+        ServerTls { certified, tcp: Arc::new(tcp) }
+    }
+
+    pub(crate) fn quic_config(&self, alpn: Vec<Vec<u8>>) -> ServerConfig {
+        let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_protocol_versions(&[&TLS13])
+            .expect("ring has suites for TLS 1.3")
+            .with_no_client_auth()
+            .with_cert_resolver(resolver(&self.certified));
+        config.alpn_protocols = alpn;
+        config
+    }
+}
+
+/// A TCP connection, by what its client began with.
+#[derive(Debug)]
+pub enum Sniffed {
+    /// TLS, whose handshake is done.
+    Tls(Box<TlsStream<TcpStream>>),
+    /// Something else, HTTP presumably; nothing of it is read yet.
+    Plain(TcpStream),
+}
+
+/// Why a TCP connection came to nothing. It concerns that client only.
+#[derive(Debug, Error)]
+pub enum SniffError {
+    /// The client was silent, or its handshake took too long.
+    #[error("{remote} did not begin within {} s", HANDSHAKE_TIMEOUT.as_secs())]
+    TimedOut {
+        /// The client.
+        remote: SocketAddr,
+    },
+    /// The client went away, or TLS failed.
+    #[error("the connection with {remote} failed: {error}")]
+    Failed {
+        /// The client.
+        remote: SocketAddr,
+        /// What the library or the system says.
+        error: io::Error,
+    },
+}
+
+/// Waits for the client's first byte, and for its TLS handshake if it is one: [`HANDSHAKE_TIMEOUT`] for both
+/// together. Small packets are sent at once from then on (`TCP_NODELAY`). Spawn it; do not await it where
+/// connections are accepted.
+///
+/// # Errors
+/// Why the client did not get in.
+pub async fn sniff(stream: TcpStream, remote: SocketAddr, tls: &ServerTls) -> Result<Sniffed, SniffError> {
+    let deadline = Instant::now() + HANDSHAKE_TIMEOUT;
+    let timed_out = |_| SniffError::TimedOut { remote };
+    let failed = |error| SniffError::Failed { remote, error };
+    stream.set_nodelay(true).map_err(failed)?;
+    let mut first = [0];
+    let read = timeout_at(deadline, stream.peek(&mut first)).await.map_err(timed_out)?.map_err(failed)?;
+    if read == 0 {
+        return Err(failed(io::ErrorKind::UnexpectedEof.into()));
+    }
+    if first[0] != TLS_HANDSHAKE_RECORD {
+        return Ok(Sniffed::Plain(stream));
+    }
+    let accepting = TlsAcceptor::from(Arc::clone(&tls.tcp)).accept(stream);
+    let stream = timeout_at(deadline, accepting).await.map_err(timed_out)?.map_err(failed)?;
+    Ok(Sniffed::Tls(Box::new(stream)))
+}
+
+fn resolver(certified: &Arc<CertifiedKey>) -> Arc<dyn ResolvesServerCert> {
+    Arc::new(SingleCertAndKey::from(CertifiedKey::clone(certified)))
+}

@@ -1,0 +1,220 @@
+//! Whom a client believes to be the server. There is no way to believe everybody.
+
+use crate::connect::ConnectError;
+use crate::identity::Fingerprint;
+use core::fmt;
+use rustls::client::WebPkiServerVerifier;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::version::{TLS12, TLS13};
+use rustls::{
+    CertificateError, ClientConfig, DigitallySignedStruct, OtherError, RootCertStore, SignatureScheme,
+    SupportedProtocolVersion,
+};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// How a server has to prove who it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Trust {
+    /// By exactly the leaf certificate with this fingerprint, whatever names and dates it has, and by its key.
+    Fingerprint(Fingerprint),
+    /// By a certificate for the server's name that the operating system trusts.
+    System,
+    /// By a certificate for the server's name that one of these certificates (PEM) vouches for.
+    Roots(String),
+}
+
+impl Trust {
+    pub(crate) fn quic_config(&self, alpn: &[u8]) -> Result<(ClientConfig, Refusal), ConnectError> {
+        self.config(alpn, &[&TLS13])
+    }
+
+    pub(crate) fn tcp_config(&self, alpn: &[u8]) -> Result<(ClientConfig, Refusal), ConnectError> {
+        self.config(alpn, &[&TLS13, &TLS12])
+    }
+
+    /// The configuration of one attempt, and where that attempt leaves why it refused the server.
+    fn config(
+        &self,
+        alpn: &[u8],
+        versions: &[&'static SupportedProtocolVersion],
+    ) -> Result<(ClientConfig, Refusal), ConnectError> {
+        let provider = Arc::new(ring::default_provider());
+        let refusal = Refusal::default();
+        let verifier = Recording { inner: self.verifier(Arc::clone(&provider))?, refusal: refusal.clone() };
+        // "Dangerous" is what rustls calls every verifier that it does not make itself.
+        let mut config = ClientConfig::builder_with_provider(provider)
+            .with_protocol_versions(versions)
+            .expect("ring has suites for TLS 1.2 and 1.3")
+            .dangerous()
+            .with_custom_certificate_verifier(Arc::new(verifier))
+            .with_no_client_auth();
+        config.alpn_protocols = vec![alpn.to_vec()];
+        Ok((config, refusal))
+    }
+
+    fn verifier(&self, provider: Arc<CryptoProvider>) -> Result<Arc<dyn ServerCertVerifier>, ConnectError> {
+        let unreadable = |error: &dyn fmt::Display| ConnectError::TrustUnreadable(error.to_string());
+        match self {
+            Trust::Fingerprint(expected) => Ok(Arc::new(Pinned { expected: *expected, provider })),
+            Trust::System => match rustls_platform_verifier::Verifier::new(provider) {
+                Ok(verifier) => Ok(Arc::new(verifier)),
+                Err(error) => Err(unreadable(&error)),
+            },
+            Trust::Roots(pem) => {
+                let mut roots = RootCertStore::empty();
+                for certificate in CertificateDer::pem_slice_iter(pem.as_bytes()) {
+                    let certificate = certificate.map_err(|error| unreadable(&error))?;
+                    roots.add(certificate).map_err(|error| unreadable(&error))?;
+                }
+                if roots.is_empty() {
+                    return Err(unreadable(&"there is no certificate in it"));
+                }
+                let built = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider).build();
+                Ok(built.map_err(|error| unreadable(&error))?)
+            }
+        }
+    }
+}
+
+/// Why one attempt refused its server. Libraries pass on a text only, so the verifier leaves it here.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Refusal(Arc<Mutex<Option<ConnectError>>>);
+
+impl Refusal {
+    pub(crate) fn take(&self) -> Option<ConnectError> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    fn record(&self, error: &rustls::Error) {
+        let refused = match error {
+            rustls::Error::InvalidCertificate(CertificateError::Other(OtherError(other))) => {
+                other.downcast_ref::<Mismatch>().map(|mismatch| ConnectError::WrongFingerprint {
+                    expected: mismatch.expected,
+                    found: mismatch.found,
+                })
+            }
+            _ => None,
+        };
+        let refused = refused.unwrap_or_else(|| ConnectError::UntrustedCertificate(explain(error)));
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(refused);
+    }
+}
+
+/// The commonest refusal in words for the person who set the server up.
+fn explain(error: &rustls::Error) -> String {
+    match error {
+        rustls::Error::InvalidCertificate(CertificateError::UnknownIssuer) => {
+            "nobody that this machine trusts vouches for it. For a server of your own, connect by its fingerprint"
+                .to_owned()
+        }
+        error => error.to_string(),
+    }
+}
+
+/// Any verifier, with a memory of why it refused.
+#[derive(Debug)]
+struct Recording {
+    inner: Arc<dyn ServerCertVerifier>,
+    refusal: Refusal,
+}
+
+impl ServerCertVerifier for Recording {
+    fn verify_server_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        server_name: &ServerName<'_>,
+        ocsp_response: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        self.inner
+            .verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now)
+            .inspect_err(|error| self.refusal.record(error))
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        self.inner.verify_tls12_signature(message, cert, dss).inspect_err(|error| self.refusal.record(error))
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        self.inner.verify_tls13_signature(message, cert, dss).inspect_err(|error| self.refusal.record(error))
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.inner.supported_verify_schemes()
+    }
+}
+
+/// Takes one certificate. That the server has its key too is what the signatures of the handshake prove.
+#[derive(Debug)]
+struct Pinned {
+    expected: Fingerprint,
+    provider: Arc<CryptoProvider>,
+}
+
+#[derive(Debug)]
+struct Mismatch {
+    expected: Fingerprint,
+    found: Fingerprint,
+}
+
+impl fmt::Display for Mismatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the certificate is {} and not {}", self.found, self.expected)
+    }
+}
+
+impl std::error::Error for Mismatch {}
+
+impl ServerCertVerifier for Pinned {
+    fn verify_server_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        _intermediates: &[CertificateDer<'_>],
+        _server_name: &ServerName<'_>,
+        _ocsp_response: &[u8],
+        _now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        let found = Fingerprint::of(end_entity);
+        if found == self.expected {
+            return Ok(ServerCertVerified::assertion());
+        }
+        let mismatch = Arc::new(Mismatch { expected: self.expected, found });
+        Err(rustls::Error::InvalidCertificate(CertificateError::Other(OtherError(mismatch))))
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls12_signature(message, cert, dss, &self.provider.signature_verification_algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls13_signature(message, cert, dss, &self.provider.signature_verification_algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.provider.signature_verification_algorithms.supported_schemes()
+    }
+}

@@ -1,0 +1,200 @@
+//! A WebSocket as a link. The receiving half reads the socket itself, so that TCP holds a peer back whose packets nobody
+//! takes; a task writes what is queued and, in the end, says goodbye.
+
+use super::Io;
+use crate::closed::{CloseCode, LinkClosed, Violation, peer_reason};
+use crate::link::{Link, Source, Wire};
+use crate::outbox::{Capacity, Farewell, Outbox};
+use core::future::poll_fn;
+use core::net::SocketAddr;
+use core::pin::Pin;
+use core::task::{Context, Poll, ready};
+use futures_util::{Sink, StreamExt};
+use parlor_proto::{Carrier, Packet, limits};
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::{sleep, timeout};
+use tokio_tungstenite::WebSocketStream;
+use tokio_tungstenite::tungstenite::error::ProtocolError;
+use tokio_tungstenite::tungstenite::protocol::{CloseFrame, WebSocketConfig};
+use tokio_tungstenite::tungstenite::{Error, Message};
+
+pub(crate) type BoxIo = Box<dyn Io>;
+
+/// One queue for all: a WebSocket keeps the order of everything.
+const CAPACITY: Capacity = Capacity { datagram_bytes: 0, stream_bytes: 64 * 1024, isolated_bytes: 0 };
+
+/// What the library reads and writes at once. Its default is 32 times as much, per connection.
+const BUFFER_BYTES: usize = 4 * 1024;
+/// Room for what did not leave yet, the next packet and a control frame, with their frame headers.
+const WRITE_BUFFER_BYTES_MAX: usize = BUFFER_BYTES + 2 * (limits::STREAM_PACKET_BYTES_MAX + 256);
+
+pub(crate) fn config() -> WebSocketConfig {
+    WebSocketConfig::default()
+        .read_buffer_size(BUFFER_BYTES)
+        .write_buffer_size(BUFFER_BYTES)
+        .max_write_buffer_size(WRITE_BUFFER_BYTES_MAX)
+        .max_message_size(Some(limits::STREAM_PACKET_BYTES_MAX))
+        .max_frame_size(Some(limits::STREAM_PACKET_BYTES_MAX))
+}
+
+/// Makes a link of a WebSocket, and starts the task that writes.
+pub(crate) fn establish(socket: WebSocketStream<BoxIo>, remote: SocketAddr) -> Link {
+    let socket = Arc::new(Socket(Mutex::new(State { stream: socket, leaving: false })));
+    let outbox = Arc::new(Outbox::new(CAPACITY));
+    tokio::spawn(run(Arc::clone(&socket), Arc::clone(&outbox)));
+    let source = WebSocketSource { socket, outbox: Arc::clone(&outbox) };
+    Link::new(Wire::WebSocket, remote, Source::WebSocket(source), outbox)
+}
+
+pub(crate) struct WebSocketSource {
+    socket: Arc<Socket>,
+    outbox: Arc<Outbox>,
+}
+
+impl WebSocketSource {
+    pub(crate) fn poll_packet(&mut self, cx: &mut Context<'_>) -> Poll<Result<Packet, LinkClosed>> {
+        let polled = ready!(self.socket.poll_packet(cx));
+        if let Err(LinkClosed::NotParlor(violation)) = &polled {
+            self.outbox.violate(violation.clone());
+        }
+        Poll::Ready(polled)
+    }
+}
+
+/// The socket that the receiving half and the writing task share. Each holds the lock for one poll.
+struct Socket(Mutex<State>);
+
+struct State {
+    stream: WebSocketStream<BoxIo>,
+    /// The task says goodbye and reads by itself; a second reader would take its wake-ups.
+    leaving: bool,
+}
+
+/// Writes until the link is over, then says goodbye if there is one to say.
+async fn run(socket: Arc<Socket>, outbox: Arc<Outbox>) {
+    let linger_over = async {
+        outbox.closing().await;
+        sleep(limits::CLOSE_LINGER).await;
+    };
+    let broken = tokio::select! {
+        written = write_packets(&socket, &outbox) => written.err(),
+        _ = outbox.lost() => None,
+        () = linger_over => None,
+    };
+    match broken {
+        // The receiving half may still find what the peer said before, and then why it is over.
+        Some(error) => outbox.lose(closed_by(error)),
+        None => {
+            // A peer that does not take the goodbye in time does not get it.
+            let _ = timeout(limits::CLOSE_LINGER, say_goodbye(&socket, outbox.farewell())).await;
+        }
+    }
+    outbox.finish();
+}
+
+/// Writes packets until this end closes and all are written. What is there goes together.
+async fn write_packets(socket: &Socket, outbox: &Outbox) -> Result<(), Error> {
+    while let Some(packet) = outbox.pop(Carrier::Stream).await {
+        let mut next = Some(packet);
+        while let Some(packet) = next {
+            socket.feed(Message::Binary(packet)).await?;
+            next = outbox.try_pop(Carrier::Stream);
+        }
+        socket.flush().await?;
+    }
+    Ok(())
+}
+
+/// Tells the peer why this end closes, or answers the peer's goodbye; then waits until the peer hangs up, because
+/// hanging up on bytes that were not read would take the goodbye back from it.
+async fn say_goodbye(socket: &Socket, farewell: Option<Farewell>) -> Result<(), Error> {
+    socket.lock().leaving = true;
+    if let Some(Farewell { code, reason }) = farewell {
+        let frame = CloseFrame { code: code.to_websocket().into(), reason: reason.into() };
+        socket.feed(Message::Close(Some(frame))).await?;
+    }
+    socket.flush().await?;
+    poll_fn(|cx| Pin::new(socket.lock().stream.get_mut()).poll_shutdown(cx)).await?;
+    loop {
+        let read = poll_fn(|cx| {
+            let mut unread = [0; BUFFER_BYTES];
+            let mut unread = ReadBuf::new(&mut unread);
+            ready!(Pin::new(socket.lock().stream.get_mut()).poll_read(cx, &mut unread))?;
+            Poll::Ready(Ok::<_, io::Error>(unread.filled().len()))
+        });
+        if read.await? == 0 {
+            return Ok(());
+        }
+    }
+}
+
+impl Socket {
+    fn poll_packet(&self, cx: &mut Context<'_>) -> Poll<Result<Packet, LinkClosed>> {
+        let mut state = self.lock();
+        if state.leaving {
+            // The link is over; why, the outbox tells.
+            return Poll::Pending;
+        }
+        loop {
+            return Poll::Ready(match ready!(state.stream.poll_next_unpin(cx)) {
+                Some(Ok(Message::Binary(bytes))) => Ok(Packet { carrier: Carrier::Stream, bytes }),
+                Some(Ok(Message::Text(_))) => Err(LinkClosed::NotParlor(Violation::TextMessage)),
+                Some(Ok(Message::Close(frame))) => Err(by_peer(frame)),
+                // The library answers pings by itself.
+                Some(Ok(Message::Ping(_) | Message::Pong(_) | Message::Frame(_))) => continue,
+                Some(Err(error)) => Err(closed_by(error)),
+                None => Err(LinkClosed::Reset),
+            });
+        }
+    }
+
+    /// Gives a message to the library, once what it has is written as far as to leave room.
+    async fn feed(&self, message: Message) -> Result<(), Error> {
+        poll_fn(|cx| Pin::new(&mut self.lock().stream).poll_ready(cx)).await?;
+        Pin::new(&mut self.lock().stream).start_send(message)
+    }
+
+    async fn flush(&self) -> Result<(), Error> {
+        poll_fn(|cx| Pin::new(&mut self.lock().stream).poll_flush(cx)).await
+    }
+
+    /// A panic inside the library ends the connection anyway; what is left then is to drop it.
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn by_peer(frame: Option<CloseFrame>) -> LinkClosed {
+    match frame {
+        Some(frame) => LinkClosed::ByPeer {
+            code: CloseCode::from_websocket(frame.code.into()),
+            reason: peer_reason(frame.reason.as_bytes()),
+        },
+        None => LinkClosed::ByPeer { code: CloseCode::DONE, reason: String::new() },
+    }
+}
+
+fn closed_by(error: Error) -> LinkClosed {
+    match error {
+        Error::ConnectionClosed
+        | Error::AlreadyClosed
+        | Error::Protocol(ProtocolError::ResetWithoutClosingHandshake | ProtocolError::SendAfterClosing) => {
+            LinkClosed::Reset
+        }
+        Error::Io(error) => match error.kind() {
+            io::ErrorKind::ConnectionReset
+            | io::ErrorKind::ConnectionAborted
+            | io::ErrorKind::BrokenPipe
+            | io::ErrorKind::NotConnected
+            | io::ErrorKind::UnexpectedEof => LinkClosed::Reset,
+            io::ErrorKind::TimedOut => LinkClosed::TimedOut,
+            _ => LinkClosed::TransportError(error.to_string()),
+        },
+        Error::Capacity(_) => LinkClosed::NotParlor(Violation::OversizedPacket),
+        Error::Protocol(error) => LinkClosed::NotParlor(Violation::WebSocket(error.to_string())),
+        Error::Utf8(error) => LinkClosed::NotParlor(Violation::WebSocket(error)),
+        error => LinkClosed::TransportError(error.to_string()),
+    }
+}

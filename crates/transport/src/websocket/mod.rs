@@ -1,0 +1,132 @@
+//! WebSocket, for networks that block UDP and for browsers without WebTransport. Each binary message is one packet; all
+//! arrive in order. Text is an error. The subprotocol is `parlor`.
+
+pub(crate) mod link;
+
+use crate::connect::ConnectError;
+use crate::link::Link;
+use crate::trust::Trust;
+use core::net::{Ipv6Addr, SocketAddr};
+use core::time::Duration;
+use rustls::pki_types::ServerName;
+use std::io;
+use std::sync::Arc;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+use tokio_rustls::TlsConnector;
+use tokio_tungstenite::tungstenite::client::{ClientRequestBuilder, IntoClientRequest};
+use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
+use tokio_tungstenite::tungstenite::http::Uri;
+use tokio_tungstenite::tungstenite::{self, protocol::Role};
+use tokio_tungstenite::{WebSocketStream, client_async_with_config};
+
+/// The subprotocol that both ends name (`Sec-WebSocket-Protocol`).
+pub const SUBPROTOCOL: &str = "parlor";
+
+/// Bytes that a WebSocket can be made of.
+pub trait Io: AsyncRead + AsyncWrite + Unpin + Send + 'static {}
+impl<T: AsyncRead + AsyncWrite + Unpin + Send + 'static> Io for T {}
+
+/// Makes a link of a connection whose HTTP upgrade is done, on the server's side. The upgrade must have checked that
+/// the client named the [`SUBPROTOCOL`] and answered with it and with [`accept_key`]; bytes that the HTTP server read
+/// ahead must come from `io` again. Must be called in a tokio runtime.
+pub async fn accept(io: impl Io, remote: SocketAddr) -> Link {
+    let io: link::BoxIo = Box::new(io);
+    let socket = WebSocketStream::from_raw_socket(io, Role::Server, Some(link::config())).await;
+    link::establish(socket, remote)
+}
+
+/// What `Sec-WebSocket-Accept` answers to `Sec-WebSocket-Key`.
+#[must_use]
+pub fn accept_key(sec_websocket_key: &str) -> String {
+    derive_accept_key(sec_websocket_key.as_bytes())
+}
+
+/// Where a WebSocket server is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Target {
+    /// Whether to use TLS (`wss`). Without it (`ws`) the address must be this machine's own.
+    pub secure: bool,
+    /// Where to connect.
+    pub addr: SocketAddr,
+    /// The server's name, without port: it stands in the request, and with [`Trust::System`] and [`Trust::Roots`] the
+    /// certificate must be for it. May be an address (IPv6 without brackets).
+    pub host: String,
+    /// The path, beginning with a slash, perhaps with a query.
+    pub path: String,
+}
+
+/// Connects to a WebSocket server, all within `deadline`. Must be called in a tokio runtime. May be cancelled.
+///
+/// # Errors
+/// [`ConnectError`]; a dead port is [`Refused`](ConnectError::Refused) at once.
+pub async fn connect(target: &Target, trust: &Trust, deadline: Duration) -> Result<Link, ConnectError> {
+    let addr = target.addr;
+    if !target.secure && !addr.ip().to_canonical().is_loopback() {
+        return Err(ConnectError::PlainBeyondLoopback { addr });
+    }
+    let timed_out = |_| ConnectError::TimedOut { addr, waited: deadline };
+    timeout(deadline, open(target, trust)).await.map_err(timed_out)?
+}
+
+async fn open(target: &Target, trust: &Trust) -> Result<Link, ConnectError> {
+    let addr = target.addr;
+    let request = request(target)?;
+    let failed = |error: io::Error| ConnectError::from_io(addr, &error);
+    let stream = TcpStream::connect(addr).await.map_err(failed)?;
+    stream.set_nodelay(true).map_err(failed)?;
+    let io: link::BoxIo = if target.secure {
+        let name = ServerName::try_from(target.host.clone())
+            .map_err(|_| ConnectError::InvalidName(target.host.clone()))?;
+        let (config, refusal) = trust.tcp_config(b"http/1.1")?;
+        let connecting = TlsConnector::from(Arc::new(config)).connect(name, stream).await;
+        Box::new(connecting.map_err(|error| refusal.take().unwrap_or_else(|| tls_failed(addr, &error)))?)
+    } else {
+        Box::new(stream)
+    };
+    let (socket, _) = client_async_with_config(request, io, Some(link::config()))
+        .await
+        .map_err(|error| upgrade_failed(addr, error))?;
+    Ok(link::establish(socket, addr))
+}
+
+fn request(target: &Target) -> Result<tungstenite::handshake::client::Request, ConnectError> {
+    let invalid = || ConnectError::InvalidName(format!("{}{}", target.host, target.path));
+    let host = if target.host.parse::<Ipv6Addr>().is_ok() {
+        format!("[{}]", target.host)
+    } else {
+        target.host.clone()
+    };
+    let uri = Uri::builder()
+        .scheme(if target.secure { "wss" } else { "ws" })
+        .authority(format!("{host}:{}", target.addr.port()))
+        .path_and_query(target.path.as_str())
+        .build()
+        .map_err(|_| invalid())?;
+    let request = ClientRequestBuilder::new(uri).with_sub_protocol(SUBPROTOCOL);
+    request.into_client_request().map_err(|_| invalid())
+}
+
+fn tls_failed(addr: SocketAddr, error: &io::Error) -> ConnectError {
+    match error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>()) {
+        Some(rustls::Error::InvalidMessage(_)) => {
+            ConnectError::NotParlor { addr, detail: "it has no TLS on this port".to_owned() }
+        }
+        _ => ConnectError::from_io(addr, error),
+    }
+}
+
+fn upgrade_failed(addr: SocketAddr, error: tungstenite::Error) -> ConnectError {
+    match error {
+        tungstenite::Error::Io(error) => ConnectError::from_io(addr, &error),
+        tungstenite::Error::Http(response) => ConnectError::NotParlor {
+            addr,
+            detail: format!(
+                "it answers with the HTTP status {} where a WebSocket was asked for",
+                response.status()
+            ),
+        },
+        error => ConnectError::NotParlor { addr, detail: error.to_string() },
+    }
+}

@@ -1,0 +1,203 @@
+//! Two ends of a link of each kind, on real sockets of this machine.
+#![allow(dead_code, reason = "each test file uses its part")]
+
+use bytes::Bytes;
+use core::future::Future;
+use core::net::{Ipv4Addr, SocketAddr};
+use core::time::Duration;
+use parlor_proto::{Carrier, LinkKind, Packet};
+use parlor_transport::quic::{Accepted, Dialer, HandshakeLimits, Listener};
+use parlor_transport::tls::{Sniffed, sniff};
+use parlor_transport::websocket::{self, Target};
+use parlor_transport::{Identity, Link, ServerTls, Trust, memory};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+
+/// Only a hang lasts this long.
+pub(crate) const HANG: Duration = Duration::from_secs(60);
+
+pub(crate) const LOCALHOST: SocketAddr = SocketAddr::new(core::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
+
+pub(crate) async fn within<F: Future>(future: F) -> F::Output {
+    tokio::time::timeout(HANG, future).await.expect("this takes milliseconds; it hangs")
+}
+
+pub(crate) fn packet(carrier: Carrier, bytes: impl Into<Bytes>) -> Packet {
+    Packet { carrier, bytes: bytes.into() }
+}
+
+pub(crate) fn identity() -> Identity {
+    Identity::generate(&["localhost", "127.0.0.1"]).expect("these names are fine")
+}
+
+/// The two ends of a link, and what must live as long.
+pub(crate) struct Ends {
+    pub(crate) client: Link,
+    pub(crate) server: Link,
+    _quic: Option<(Dialer, Listener)>,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Made {
+    Memory,
+    Quic,
+    Ws,
+    Wss,
+}
+
+impl Made {
+    pub(crate) const ALL: [Made; 4] = [Made::Memory, Made::Quic, Made::Ws, Made::Wss];
+
+    pub(crate) fn kind(self) -> LinkKind {
+        match self {
+            Made::Memory => LinkKind::Memory,
+            Made::Quic => LinkKind::Quic,
+            Made::Ws | Made::Wss => LinkKind::WebSocket,
+        }
+    }
+
+    pub(crate) async fn ends(self) -> Ends {
+        let (client, server, quic) = match self {
+            Made::Memory => {
+                let (client, server) = memory::pair();
+                (client, server, None)
+            }
+            Made::Quic => {
+                let listener = QuicServer::start();
+                let dialer = Dialer::new();
+                let dialing = dialer.connect(listener.addr, "localhost", &listener.trust, HANG);
+                let (client, server) = tokio::join!(dialing, listener.accept());
+                (client.expect("it connects"), server, Some((dialer, listener.listener)))
+            }
+            Made::Ws | Made::Wss => {
+                let server = TcpServer::start().await;
+                let target = server.target(matches!(self, Made::Wss));
+                let (client, server) =
+                    tokio::join!(websocket::connect(&target, &server.trust, HANG), server.accept());
+                (client.expect("it connects"), server, None)
+            }
+        };
+        Ends { client, server, _quic: quic }
+    }
+}
+
+/// A QUIC server of one identity.
+pub(crate) struct QuicServer {
+    pub(crate) listener: Listener,
+    pub(crate) addr: SocketAddr,
+    pub(crate) trust: Trust,
+    pub(crate) identity: Identity,
+}
+
+impl QuicServer {
+    pub(crate) fn start() -> Self {
+        Self::start_with(HandshakeLimits::default())
+    }
+
+    pub(crate) fn start_with(limits: HandshakeLimits) -> Self {
+        let identity = identity();
+        let listener =
+            Listener::bind_with(LOCALHOST, &ServerTls::new(&identity), limits).expect("a free port");
+        let addr = listener.local_addr().expect("it is bound");
+        QuicServer { listener, addr, trust: Trust::Fingerprint(identity.fingerprint()), identity }
+    }
+
+    /// The next client that gets in; others are passed over.
+    pub(crate) async fn accept(&self) -> Link {
+        loop {
+            let incoming = self.listener.accept().await.expect("the listener is open");
+            match incoming.handshake().await {
+                Ok(Accepted::Parlor(link)) => return link,
+                Ok(_) => panic!("only Parlor is offered"),
+                Err(_) => {}
+            }
+        }
+    }
+
+    /// Shows that the server still takes clients.
+    pub(crate) async fn assert_serves(&self) {
+        let dialer = Dialer::new();
+        let dialing = dialer.connect(self.addr, "localhost", &self.trust, HANG);
+        let (client, mut server) = tokio::join!(dialing, self.accept());
+        client.expect("it connects").send(packet(Carrier::Stream, "still here")).expect("it is new");
+        assert_eq!(server.recv().await.expect("it was sent").bytes, "still here");
+    }
+}
+
+/// A TCP server that speaks WebSocket with and without TLS on one port, as the real one does.
+pub(crate) struct TcpServer {
+    pub(crate) listener: TcpListener,
+    pub(crate) addr: SocketAddr,
+    pub(crate) trust: Trust,
+    pub(crate) identity: Identity,
+}
+
+impl TcpServer {
+    pub(crate) async fn start() -> Self {
+        let identity = identity();
+        let listener = TcpListener::bind(LOCALHOST).await.expect("a free port");
+        let addr = listener.local_addr().expect("it is bound");
+        TcpServer { listener, addr, trust: Trust::Fingerprint(identity.fingerprint()), identity }
+    }
+
+    pub(crate) fn target(&self, secure: bool) -> Target {
+        Target { secure, addr: self.addr, host: "localhost".to_owned(), path: "/link".to_owned() }
+    }
+
+    pub(crate) async fn accept(&self) -> Link {
+        let (stream, remote) = self.listener.accept().await.expect("a client");
+        match sniff(stream, remote, &ServerTls::new(&self.identity)).await.expect("it begins well") {
+            Sniffed::Plain(stream) => upgrade(stream, remote).await,
+            Sniffed::Tls(stream) => upgrade(*stream, remote).await,
+        }
+    }
+
+    pub(crate) async fn assert_serves(&self) {
+        let target = self.target(true);
+        let (client, mut server) =
+            tokio::join!(websocket::connect(&target, &self.trust, HANG), self.accept());
+        client.expect("it connects").send(packet(Carrier::Stream, "still here")).expect("it is new");
+        assert_eq!(server.recv().await.expect("it was sent").bytes, "still here");
+    }
+}
+
+/// Does the HTTP part of a WebSocket and makes a link of the rest.
+pub(crate) async fn upgrade(mut io: impl websocket::Io, remote: SocketAddr) -> Link {
+    let head = read_head(&mut io).await;
+    let header = |name: &str| {
+        head.lines()
+            .filter_map(|line| line.split_once(':'))
+            .find(|(found, _)| found.eq_ignore_ascii_case(name))
+            .map(|(_, value)| value.trim().to_owned())
+    };
+    assert_eq!(header("sec-websocket-protocol").as_deref(), Some(websocket::SUBPROTOCOL));
+    let key = header("sec-websocket-key").expect("a WebSocket client sends a key");
+    let answer = format!(
+        "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
+         Sec-WebSocket-Protocol: {}\r\nSec-WebSocket-Accept: {}\r\n\r\n",
+        websocket::SUBPROTOCOL,
+        websocket::accept_key(&key)
+    );
+    io.write_all(answer.as_bytes()).await.expect("the client waits for it");
+    io.flush().await.expect("the client waits for it");
+    websocket::accept(io, remote).await
+}
+
+async fn read_head(io: &mut impl websocket::Io) -> String {
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        head.push(io.read_u8().await.expect("a whole head comes"));
+    }
+    String::from_utf8(head).expect("a head is text")
+}
+
+/// A port on which nothing listens.
+pub(crate) async fn dead_tcp_port() -> SocketAddr {
+    let listener = TcpListener::bind(LOCALHOST).await.expect("a free port");
+    listener.local_addr().expect("it is bound")
+}
+
+/// A raw TCP client of a server.
+pub(crate) async fn tcp(addr: SocketAddr) -> TcpStream {
+    TcpStream::connect(addr).await.expect("it listens")
+}

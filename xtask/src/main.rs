@@ -1,0 +1,50 @@
+//! `cargo xtask`: what keeps the house in order, in Rust, so that a checkout needs only Rust, git and a C linker.
+//!
+//! - `cargo xtask test`: everything that must hold before a change goes in ([`steps`] names the steps)
+//! - `cargo xtask tidy`: the rules no compiler knows ([`tidy`]); also a test, so `cargo test` runs it
+
+#![allow(clippy::print_stdout, reason = "it reports to a person at a terminal")]
+
+mod options;
+mod runner;
+mod steps;
+mod tidy;
+mod wasm;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use options::Command;
+
+const USAGE: &str = "\
+cargo xtask test [--all] [--only STEP]... [--list]
+    Runs the steps that need only Rust, git and a C linker.
+      --all    adds the long runs, and makes every skipped step a failure
+      --only   runs just the steps named; a step that is named must be able to run
+      --list   prints the steps and what they do
+cargo xtask tidy
+    Checks the rules of the house alone.
+cargo xtask help
+    Prints this.";
+
+fn main() -> ExitCode {
+    let root = workspace_root();
+    match options::parse(std::env::args().skip(1)) {
+        Ok(Command::Help) => {
+            println!("{USAGE}");
+            ExitCode::SUCCESS
+        }
+        Ok(Command::Tidy) => runner::tidy(&root),
+        Ok(Command::Test(options)) => runner::test(&root, &options),
+        Err(misuse) => {
+            println!("{misuse}\n\n{USAGE}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// The checkout this binary was built from.
+fn workspace_root() -> PathBuf {
+    let xtask = Path::new(env!("CARGO_MANIFEST_DIR"));
+    xtask.parent().expect("xtask stands in the workspace's root").to_path_buf()
+}

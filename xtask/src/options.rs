@@ -1,0 +1,83 @@
+//! What the command line asks for.
+
+/// What to do.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Command {
+    Help,
+    Tidy,
+    Test(TestOptions),
+}
+
+/// How `cargo xtask test` runs.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct TestOptions {
+    /// Long runs too, and nothing may be skipped.
+    pub(crate) all: bool,
+    /// Print the steps instead of running them.
+    pub(crate) list: bool,
+    /// The steps to run; all of them if empty.
+    pub(crate) only: Vec<String>,
+}
+
+/// Reads the arguments that follow `cargo xtask`; the error says what is wrong with them.
+pub(crate) fn parse(args: impl Iterator<Item = String>) -> Result<Command, String> {
+    // `cargo xtask test -- --only tidy` means the same as without the `--`.
+    let mut args = args.filter(|arg| arg != "--");
+    let command = args.next().unwrap_or_else(|| "help".to_owned());
+    match command.as_str() {
+        "test" => parse_test(args).map(Command::Test),
+        "tidy" => no_more(args).map(|()| Command::Tidy),
+        "help" | "--help" | "-h" => Ok(Command::Help),
+        other => Err(format!("there is no command `{other}`")),
+    }
+}
+
+fn parse_test(mut args: impl Iterator<Item = String>) -> Result<TestOptions, String> {
+    let mut options = TestOptions::default();
+    while let Some(arg) = args.next() {
+        match arg.as_str() {
+            "--all" => options.all = true,
+            "--list" => options.list = true,
+            "--only" => {
+                let step = args.next().ok_or("`--only` needs the name of a step: see `--list`")?;
+                options.only.push(step);
+            }
+            other => return Err(format!("`test` has no option `{other}`")),
+        }
+    }
+    Ok(options)
+}
+
+fn no_more(mut args: impl Iterator<Item = String>) -> Result<(), String> {
+    match args.next() {
+        Some(extra) => Err(format!("`{extra}` is one argument too many")),
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(line: &str) -> Result<Command, String> {
+        parse(line.split_whitespace().map(str::to_owned))
+    }
+
+    #[test]
+    fn options_are_read() {
+        let options = TestOptions { all: true, list: false, only: vec!["tidy".into(), "doc".into()] };
+        assert_eq!(parsed("test --all --only tidy --only doc"), Ok(Command::Test(options)));
+        let options = TestOptions { only: vec!["tidy".into()], ..TestOptions::default() };
+        assert_eq!(parsed("test -- --only tidy"), Ok(Command::Test(options)));
+        assert_eq!(parsed("tidy"), Ok(Command::Tidy));
+        assert_eq!(parsed(""), Ok(Command::Help));
+    }
+
+    #[test]
+    fn mistakes_are_named() {
+        assert!(parsed("test --al").unwrap_err().contains("--al"));
+        assert!(parsed("test --only").unwrap_err().contains("--list"));
+        assert!(parsed("tidy up").unwrap_err().contains("up"));
+        assert!(parsed("tset").unwrap_err().contains("tset"));
+    }
+}

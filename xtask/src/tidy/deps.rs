@@ -1,0 +1,267 @@
+//! Dependencies point one way, and pure crates depend on little.
+
+use toml::{Table, Value};
+
+use super::{House, Violation};
+
+const RULE: &str = "dependencies";
+
+/// A crate of the house, and the crates of the house that it may depend on.
+struct Place {
+    name: &'static str,
+    may: &'static [&'static str],
+    /// Beyond `may` and [`ANY_TEST_MAY`], in tests.
+    tests_may: &'static [&'static str],
+}
+
+/// The house. `ARCHITECTURE.md` says why each arrow points where it points.
+const HOUSE: &[Place] = &[
+    Place { name: "parlor-proto", may: &[], tests_may: &[] },
+    Place { name: "parlor-sync", may: &["parlor-proto"], tests_may: &[] },
+    Place { name: "parlor-hub", may: &["parlor-proto", "parlor-sync"], tests_may: &[] },
+    Place { name: "parlor-transport", may: &["parlor-proto"], tests_may: &[] },
+    Place {
+        name: "parlor",
+        may: &["parlor-proto", "parlor-sync", "parlor-transport"],
+        tests_may: &["parlor-server"],
+    },
+    Place {
+        name: "parlor-server",
+        may: &["parlor-proto", "parlor-sync", "parlor-hub", "parlor-transport"],
+        tests_may: &["parlor"],
+    },
+    Place { name: "parlor-cli", may: &EVERYTHING, tests_may: &[] },
+    Place {
+        name: "parlor-sim",
+        may: &["parlor-proto", "parlor-sync", "parlor-hub", "parlor"],
+        tests_may: &[],
+    },
+    Place { name: "xtask", may: &[], tests_may: &[] },
+];
+
+const EVERYTHING: [&str; 7] = [
+    "parlor-proto",
+    "parlor-sync",
+    "parlor-hub",
+    "parlor-transport",
+    "parlor",
+    "parlor-server",
+    "parlor-sim",
+];
+
+/// What any crate's tests may use: real sockets, and the simulator.
+const ANY_TEST_MAY: [&str; 2] = ["parlor-transport", "parlor-sim"];
+
+/// The crates whose every dependency is pure.
+const PURE: [&str; 3] = ["parlor-proto", "parlor-sync", "parlor-hub"];
+/// The crate that is pure where its optional dependencies are left out.
+const PURE_WITHOUT_OPTIONAL: &str = "parlor";
+/// The crates from outside that pure code may use: they compute, and ask nobody.
+const PURE_ALLOWED: [&str; 5] = ["bytes", "serde", "thiserror", "xxhash-rust", "rand_chacha"];
+
+/// The manifest of a package of the workspace.
+pub(super) struct Manifest {
+    /// From the workspace's root.
+    pub(super) path: String,
+    pub(super) table: Table,
+}
+
+/// One line of a manifest's dependencies.
+struct Dependency<'a> {
+    /// The package's name, which `package = "…"` can make another one than the key.
+    name: &'a str,
+    value: &'a Value,
+    section: Section,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Section {
+    Normal,
+    Build,
+    Dev,
+}
+
+/// Whether `path` is the manifest of a package of the workspace.
+pub(super) fn is_member(path: &str) -> bool {
+    let parts: Vec<&str> = path.split('/').collect();
+    matches!(parts[..], ["crates", _, "Cargo.toml"] | ["xtask", "Cargo.toml"])
+}
+
+/// Each crate of the house depends only on the crates that [`HOUSE`] lists for it.
+pub(super) fn one_way(house: &House) -> Vec<Violation> {
+    house.manifests.iter().flat_map(|manifest| one_way_violations(manifest, house)).collect()
+}
+
+fn one_way_violations(manifest: &Manifest, house: &House) -> Vec<Violation> {
+    let Some(place) = HOUSE.iter().find(|place| place.name == manifest.name()) else {
+        let message = format!(
+            "`{}` has no place in the house: add it to HOUSE in xtask/src/tidy/deps.rs and to ARCHITECTURE.md",
+            manifest.name()
+        );
+        return vec![Violation::new(&manifest.path, RULE, message)];
+    };
+    let ours = |dependency: &Dependency<'_>| HOUSE.iter().any(|place| place.name == dependency.name);
+    let mut violations = Vec::new();
+    for dependency in manifest.dependencies().into_iter().filter(ours) {
+        if !place.allows(&dependency) {
+            let message = format!(
+                "`{}` may not depend on `{}` ({}): dependencies point one way (ARCHITECTURE.md)",
+                place.name,
+                dependency.name,
+                dependency.section.key()
+            );
+            violations.push(Violation::new(&manifest.path, RULE, message));
+        }
+        violations.extend(driver_violation(manifest, &dependency, house));
+    }
+    violations
+}
+
+impl Place {
+    fn allows(&self, dependency: &Dependency<'_>) -> bool {
+        let name = dependency.name;
+        let for_tests = name == self.name || self.tests_may.contains(&name) || ANY_TEST_MAY.contains(&name);
+        self.may.contains(&name) || (dependency.section == Section::Dev && for_tests)
+    }
+}
+
+/// The client's sockets are a feature: its transport is optional, and the simulator leaves it out.
+fn driver_violation(manifest: &Manifest, dependency: &Dependency<'_>, house: &House) -> Option<Violation> {
+    if dependency.section == Section::Dev {
+        return None;
+    }
+    let message = match (manifest.name(), dependency.name) {
+        ("parlor", "parlor-transport") if !dependency.is_optional() => {
+            "`parlor-transport` must be optional, behind the feature `driver`: browsers leave it out"
+        }
+        ("parlor-sim", "parlor") if dependency.has_default_features(house) => {
+            "`parlor` must be taken without `driver`, which has sockets: `default-features = false` in the \
+             workspace's dependency"
+        }
+        _ => return None,
+    };
+    Some(Violation::new(&manifest.path, RULE, message))
+}
+
+/// What pure crates use from outside is on [`PURE_ALLOWED`].
+pub(super) fn pure_manifests(house: &House) -> Vec<Violation> {
+    house.manifests.iter().flat_map(pure_violations).collect()
+}
+
+fn pure_violations(manifest: &Manifest) -> Vec<Violation> {
+    let name = manifest.name();
+    if !PURE.contains(&name) && name != PURE_WITHOUT_OPTIONAL {
+        return Vec::new();
+    }
+    let counts = |dependency: &Dependency<'_>| {
+        dependency.section != Section::Dev && !(name == PURE_WITHOUT_OPTIONAL && dependency.is_optional())
+    };
+    let impure =
+        manifest.dependencies().into_iter().filter(counts).filter(|dependency| !dependency.is_pure());
+    impure
+        .map(|dependency| {
+            let message = format!(
+                "`{name}` is pure and may not depend on `{}`; what it may use is PURE_ALLOWED in \
+                 xtask/src/tidy/deps.rs",
+                dependency.name
+            );
+            Violation::new(&manifest.path, "purity", message)
+        })
+        .collect()
+}
+
+/// The crates, as code names them, that the package at `path` uses only for its impure parts.
+pub(super) fn impure_dependencies(house: &House, path: &str) -> Vec<String> {
+    let manifest = house.manifests.iter().find(|manifest| manifest.path == path);
+    let dependencies = manifest.map(Manifest::dependencies).unwrap_or_default();
+    let impure = dependencies.iter().filter(|found| found.section == Section::Normal && !found.is_pure());
+    impure.map(|dependency| dependency.name.replace('-', "_")).collect()
+}
+
+/// Every crate takes its versions and lints from the workspace, so that each stands in one place.
+pub(super) fn inherited(house: &House) -> Vec<Violation> {
+    house.manifests.iter().flat_map(inherited_violations).collect()
+}
+
+fn inherited_violations(manifest: &Manifest) -> Vec<Violation> {
+    let stray = manifest.dependencies().into_iter().filter(|dependency| !dependency.is_inherited());
+    let mut messages: Vec<String> = stray
+        .map(|dependency| {
+            format!("`{0}` must come from the workspace: `{0}.workspace = true`", dependency.name)
+        })
+        .collect();
+    let lints = manifest.table.get("lints").and_then(|lints| lints.get("workspace"));
+    if lints.and_then(Value::as_bool) != Some(true) {
+        messages.push("the workspace's lints do not apply: add `[lints]` with `workspace = true`".to_owned());
+    }
+    messages.into_iter().map(|message| Violation::new(&manifest.path, RULE, message)).collect()
+}
+
+impl Manifest {
+    fn name(&self) -> &str {
+        let package = self.table.get("package").and_then(|package| package.get("name"));
+        package.and_then(Value::as_str).unwrap_or_default()
+    }
+
+    /// All dependencies, those for some platforms included.
+    fn dependencies(&self) -> Vec<Dependency<'_>> {
+        let targets = self.table.get("target").and_then(Value::as_table);
+        let of_targets = targets.into_iter().flat_map(Table::values).filter_map(Value::as_table);
+        let tables = std::iter::once(&self.table).chain(of_targets);
+        tables
+            .flat_map(|table| Section::ALL.into_iter().flat_map(|section| section.dependencies(table)))
+            .collect()
+    }
+}
+
+impl Section {
+    const ALL: [Section; 3] = [Section::Normal, Section::Build, Section::Dev];
+
+    fn key(self) -> &'static str {
+        match self {
+            Section::Normal => "dependencies",
+            Section::Build => "build-dependencies",
+            Section::Dev => "dev-dependencies",
+        }
+    }
+
+    fn dependencies(self, table: &Table) -> impl Iterator<Item = Dependency<'_>> {
+        let entries = table.get(self.key()).and_then(Value::as_table).into_iter().flatten();
+        entries.map(move |(key, value)| {
+            let package = value.get("package").and_then(Value::as_str);
+            Dependency { name: package.unwrap_or(key), value, section: self }
+        })
+    }
+}
+
+impl Dependency<'_> {
+    fn flag(&self, name: &str) -> Option<bool> {
+        self.value.get(name).and_then(Value::as_bool)
+    }
+
+    fn is_optional(&self) -> bool {
+        self.flag("optional") == Some(true)
+    }
+
+    fn is_inherited(&self) -> bool {
+        self.flag("workspace") == Some(true)
+    }
+
+    fn is_pure(&self) -> bool {
+        PURE.contains(&self.name) || PURE_ALLOWED.contains(&self.name)
+    }
+
+    /// Cargo takes `default-features = false` of an inherited dependency from the workspace alone.
+    fn has_default_features(&self, house: &House) -> bool {
+        let shared = house.workspace.get("workspace").and_then(|workspace| workspace.get("dependencies"));
+        let shared = shared.and_then(|dependencies| dependencies.get(self.name));
+        let by_workspace = shared.and_then(|shared| shared.get("default-features")).and_then(Value::as_bool);
+        let asked_for = self.value.get("features").and_then(Value::as_array);
+        let driver =
+            asked_for.is_some_and(|features| features.iter().any(|name| name.as_str() == Some("driver")));
+        driver || by_workspace != Some(false) || self.flag("default-features") == Some(true)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,164 @@
+//! What the documents promise: a reason for each dependency, and links that lead somewhere.
+
+use std::path::{Component, Path, PathBuf};
+
+use toml::{Table, Value};
+
+use super::{House, Violation, has_extension};
+
+const ARCHITECTURE: &str = "ARCHITECTURE.md";
+
+/// A document for people.
+pub(super) struct Document {
+    /// From the workspace's root.
+    pub(super) path: String,
+    pub(super) text: String,
+}
+
+/// Markdown at the root and in `docs/`.
+pub(super) fn is_document(path: &str) -> bool {
+    has_extension(path, "md") && (!path.contains('/') || path.starts_with("docs/"))
+}
+
+/// Each dependency from outside is named, as `` `name` ``, in a line of ARCHITECTURE.md that says what for.
+pub(super) fn dependencies(house: &House) -> Vec<Violation> {
+    const RULE: &str = "reasons";
+    let Some(document) = house.documents.iter().find(|document| document.path == ARCHITECTURE) else {
+        let message = "is missing: it states the invariants, and a reason for each dependency";
+        return vec![Violation::new(ARCHITECTURE, RULE, message)];
+    };
+    let unexplained =
+        outside_dependencies(&house.workspace).into_iter().filter(|name| !has_line(document, name));
+    unexplained
+        .map(|name| {
+            let message = format!("has no line for `{name}`: say what it is for, under \"What we build on\"");
+            Violation::new(ARCHITECTURE, RULE, message)
+        })
+        .collect()
+}
+
+fn outside_dependencies(workspace: &Table) -> Vec<&str> {
+    let table = workspace.get("workspace").and_then(|workspace| workspace.get("dependencies"));
+    let entries = table.and_then(Value::as_table).into_iter().flatten();
+    entries.filter(|(_, value)| value.get("path").is_none()).map(|(name, _)| name.as_str()).collect()
+}
+
+fn has_line(document: &Document, name: &str) -> bool {
+    document.text.contains(&format!("`{name}`"))
+}
+
+/// Each relative link of a document leads to a file.
+pub(super) fn links(house: &House) -> Vec<Violation> {
+    house.documents.iter().flat_map(|document| broken_links(&house.root, document)).collect()
+}
+
+fn broken_links(root: &Path, document: &Document) -> Vec<Violation> {
+    let directory = Path::new(&document.path).parent().unwrap_or(Path::new(""));
+    let leads_nowhere = |target: &str| match within(&directory.join(target)) {
+        Some(path) => !root.join(path).exists(),
+        None => true,
+    };
+    let broken = targets(&document.text).into_iter().filter(|(_, target)| leads_nowhere(target));
+    broken
+        .map(|(line, target)| {
+            let place = format!("{}:{line}", document.path);
+            Violation::new(
+                place,
+                "links",
+                format!("the link to `{target}` leads to no file of this checkout"),
+            )
+        })
+        .collect()
+}
+
+/// The path without `..`; nothing, if it leaves the checkout.
+fn within(path: &Path) -> Option<PathBuf> {
+    let mut inside = PathBuf::new();
+    for component in path.components() {
+        match component {
+            Component::ParentDir if !inside.pop() => return None,
+            Component::ParentDir | Component::CurDir => {}
+            Component::Normal(part) => inside.push(part),
+            Component::RootDir | Component::Prefix(_) => return None,
+        }
+    }
+    Some(inside)
+}
+
+/// The relative link targets of a text, without their anchors, each with its line. Code is no link.
+fn targets(text: &str) -> Vec<(usize, String)> {
+    let mut in_fence = false;
+    let mut found = Vec::new();
+    for (index, line) in text.lines().enumerate() {
+        let is_fence = line.trim_start().starts_with("```");
+        in_fence ^= is_fence;
+        if in_fence || is_fence {
+            continue;
+        }
+        let prose = without_code(line);
+        let of_line = inline_targets(&prose).chain(reference_target(&prose));
+        found.extend(of_line.filter_map(relative).map(|target| (index + 1, target.to_owned())));
+    }
+    found
+}
+
+fn without_code(line: &str) -> String {
+    line.split('`').step_by(2).collect::<Vec<_>>().join("`")
+}
+
+/// What stands in `](…)`.
+fn inline_targets(line: &str) -> impl Iterator<Item = &str> {
+    line.split("](").skip(1).filter_map(|rest| rest.split_once(')')).map(|(target, _)| target)
+}
+
+/// What stands behind `[name]: `.
+fn reference_target(line: &str) -> Option<&str> {
+    let (_, target) = line.strip_prefix('[')?.split_once("]: ")?;
+    Some(target)
+}
+
+/// The file a target names, if it names one of ours.
+fn relative(target: &str) -> Option<&str> {
+    let target = target.split_whitespace().next()?;
+    let target = target.trim_start_matches('<').trim_end_matches('>');
+    let file = target.split('#').next().unwrap_or_default();
+    let has_scheme = file.split('/').next().is_some_and(|first| first.contains(':'));
+    (!file.is_empty() && !has_scheme).then_some(file)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn document(text: &str) -> Document {
+        Document { path: "docs/x.md".to_owned(), text: text.to_owned() }
+    }
+
+    fn broken(text: &str) -> usize {
+        broken_links(&crate::workspace_root(), &document(text)).len()
+    }
+
+    #[test]
+    fn links_that_lead_nowhere_are_found() {
+        assert_eq!(broken("see [it](nowhere.md) and [it](../nowhere.md#there)"), 2);
+        assert_eq!(broken("[it]: nowhere.md"), 1);
+        assert_eq!(broken("[out](../../etc/passwd) [root](/etc/passwd)"), 2);
+        assert_eq!(broken("`code` [it](nowhere.md \"with a title\") `code`"), 1);
+    }
+
+    #[test]
+    fn links_that_lead_somewhere_are_not() {
+        assert_eq!(broken("[it](../Cargo.toml) [it](../Cargo.toml#workspace) [it](../crates/proto/)"), 0);
+        assert_eq!(broken("[web](https://example.org/x) [mail](mailto:a@b) [here](#anchor)"), 0);
+        assert_eq!(broken("```\n[code](nowhere.md)\n```\n`[code](nowhere.md)`"), 0);
+    }
+
+    #[test]
+    fn a_dependency_without_its_reason_is_found() {
+        let workspace: Table =
+            "[workspace.dependencies]\nours = { path = \"x\" }\nbytes = \"1\"".parse().unwrap();
+        assert_eq!(outside_dependencies(&workspace), ["bytes"]);
+        assert!(has_line(&document("- `bytes`: buffers"), "bytes"));
+        assert!(!has_line(&document("bytes, and `bytes_utils`"), "bytes"));
+    }
+}

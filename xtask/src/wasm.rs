@@ -1,0 +1,68 @@
+//! The step that compiles what browsers run to WebAssembly.
+//!
+//! Where rustup has the target's standard library, plain cargo does it. Where it has not and cannot get it, Debian's
+//! `rustc-web`, `cargo-web` and `rust-web-src` do: they bring the library's source, and `-Zbuild-std` compiles it.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::steps::{Invocation, Missing, Work};
+
+const TARGET: &str = "wasm32-unknown-unknown";
+const HINT: &str = "`rustup target add wasm32-unknown-unknown`, or on Debian \
+    `apt-get install --no-install-recommends rustc-web cargo-web rust-web-src`";
+
+const DEBIAN_CARGO: &str = "/usr/bin/cargo";
+const DEBIAN_RUSTC: &str = "/usr/bin/rustc";
+const DEBIAN_STD: &str = "/usr/lib/rustlib/src/rust/library/std";
+
+/// Chooses the toolchain, then compiles the pure crates as they are and the client without its sockets.
+pub(crate) fn plan(_: &Path) -> Result<Work, Missing> {
+    let cargo = if rustup_has_target() { rustup_cargo } else { debian_cargo };
+    let client = "-p parlor --no-default-features";
+    Ok(Work::Run(vec![cargo("-p parlor-proto -p parlor-sync")?, cargo(client)?]))
+}
+
+fn rustup_cargo(packages: &str) -> Result<Invocation, Missing> {
+    Ok(Invocation::new("cargo").args(&build(packages)))
+}
+
+fn debian_cargo(packages: &str) -> Result<Invocation, Missing> {
+    let absent = [DEBIAN_CARGO, DEBIAN_RUSTC, DEBIAN_STD].into_iter().find(|path| !Path::new(path).exists());
+    if let Some(path) = absent {
+        let why = format!("there is no standard library for {TARGET}: rustup has none, and no {path}");
+        return Err(Missing { why, hint: HINT.to_owned() });
+    }
+    let cargo = Invocation::new(DEBIAN_CARGO)
+        .args(&build(packages))
+        .args("-Zbuild-std=std,panic_abort")
+        .env("RUSTC", DEBIAN_RUSTC)
+        // `-Z` wants a nightly compiler or this.
+        .env("RUSTC_BOOTSTRAP", "1");
+    Ok(match linker() {
+        Some(lld) => cargo.env("CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_LINKER", &lld.to_string_lossy()),
+        None => cargo,
+    })
+}
+
+/// A target directory of its own: another compiler would throw out everything in the usual one.
+fn build(packages: &str) -> String {
+    format!("build --lib {packages} --target {TARGET} --target-dir target/wasm")
+}
+
+fn rustup_has_target() -> bool {
+    rustc_path(&["--print", "target-libdir", "--target", TARGET]).is_some_and(|libdir| libdir.exists())
+}
+
+/// Rustup's toolchain brings LLVM's linker, which Debian's packages do not.
+fn linker() -> Option<PathBuf> {
+    let sysroot = rustc_path(&["--print", "sysroot"])?;
+    let lld = sysroot.join("lib/rustlib/x86_64-unknown-linux-gnu/bin/rust-lld");
+    lld.exists().then_some(lld)
+}
+
+fn rustc_path(args: &[&str]) -> Option<PathBuf> {
+    let output = Command::new("rustc").args(args).output().ok()?;
+    let path = String::from_utf8(output.stdout).ok()?;
+    output.status.success().then(|| PathBuf::from(path.trim()))
+}
