@@ -1,9 +1,33 @@
-//! The binary `parlor`.
+//! The binary `parlor`: a server for rooms, a game to see them work, and members to fill them.
 
-// Until the commands use them.
-#![allow(dead_code, unused_imports)]
-
+mod args;
+mod commands;
 mod game;
+mod headless;
+mod logging;
+mod reach;
+mod report;
+mod seat;
 mod view;
 
-fn main() {}
+use args::{Cli, Command};
+use clap::Parser;
+use std::io::Write;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let done = match Cli::parse().command {
+        Command::Play(args) => commands::play::run(&args),
+        Command::Bots(args) => commands::bots::run(&args),
+        Command::Serve(args) => commands::serve::run(args),
+        Command::Replay(args) => commands::replay::run(&args),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            // Causes on one line, each said once.
+            let _ = writeln!(std::io::stderr(), "parlor: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

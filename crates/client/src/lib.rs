@@ -49,3 +49,12 @@ pub use parlor_sync::keyed::{HintError, Hints, Interp};
 pub use parlor_sync::value::{Map, Value, ValueError};
 #[cfg(feature = "driver")]
 pub use parlor_transport::discovery::{Invite, Registry, ServerAddress};
+
+/// The programs in the README and the guide compile as they stand there.
+#[cfg(all(doctest, feature = "driver"))]
+mod documents {
+    #[doc = include_str!("../../../README.md")]
+    struct Readme;
+    #[doc = include_str!("../../../docs/guide.md")]
+    struct Guide;
+}

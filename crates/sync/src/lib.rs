@@ -31,14 +31,14 @@
 //!
 //! // For each member it has a publisher, which learns what became of its updates.
 //! let mut publisher = Publisher::new(Viewer::Member(MemberId(1)));
-//! let (bytes, sequence) = publisher.poll_update(&store).expect("there is news");
+//! let (bytes, sent) = publisher.poll_update(&store).expect("there is news");
 //!
 //! // The member takes the update in and shows it a little later.
 //! let (mut replica, mut playout) = (Replica::new(), Playout::new(TickRate::DEFAULT.interval()));
 //! let now = Instant::from_millis(5_000);
 //! let Outcome::Taken(applied) = replica.apply(bytes)? else { panic!("the first update is complete") };
 //! playout.observe(now, &applied, &replica);
-//! publisher.delivered(sequence);
+//! publisher.delivered(sent);
 //!
 //! assert!(replica.get("plan").is_none());
 //! assert_eq!(replica.hash(), store.hash(publisher.viewer()));

@@ -5,7 +5,7 @@
 use bytes::Bytes;
 use parlor_proto::{Instant, MemberId, Tick};
 use parlor_sync::keyed::{
-    Audience, Hints, Outcome, Publisher, Replica, StateSequence, StateStamp, Store, Update, Viewer,
+    Audience, Hints, Outcome, Publisher, Replica, Sent, StateSequence, StateStamp, Store, Update, Viewer,
 };
 use parlor_sync::value::Value;
 use proptest::prelude::*;
@@ -68,7 +68,7 @@ type Snapshot = BTreeMap<String, (Value, Audience)>;
 
 struct Link {
     publisher: Publisher,
-    flying: Vec<(Bytes, StateSequence)>,
+    flying: Vec<(Bytes, Sent)>,
 }
 
 struct World {
@@ -159,11 +159,13 @@ impl World {
     fn poll(&mut self, link: usize) {
         let store = if link == 0 { &self.host } else { &self.hub };
         let Link { publisher, flying } = &mut self.links[link];
-        let Some((bytes, sequence)) = publisher.poll_update(store) else { return };
+        let Some((bytes, sent)) = publisher.poll_update(store) else { return };
+        let update = Update::decode(bytes.clone()).unwrap();
+        let sequence = update.head.sequence;
         // Nothing outside of the view is in the bytes.
         let viewer = publisher.viewer();
         let seen = visible(&self.past[&sequence], viewer);
-        for entry in Update::decode(bytes.clone()).unwrap().entries {
+        for entry in update.entries {
             assert!(seen.values().any(|value| **value == entry.value));
             assert_eq!(entry.audience.is_some(), viewer == Viewer::Everything);
         }
@@ -174,14 +176,14 @@ impl World {
                 assert!(!contains(&bytes, key), "{key} leaked");
             }
         }
-        flying.push((bytes, sequence));
+        flying.push((bytes, sent));
     }
 
     fn arrive(&mut self, link: usize, which: usize, reported: bool, again: bool) {
         if which >= self.links[link].flying.len() {
             return;
         }
-        let (bytes, sequence) = self.links[link].flying[which].clone();
+        let (bytes, sent) = self.links[link].flying[which].clone();
         if !again {
             self.links[link].flying.remove(which);
         }
@@ -193,7 +195,7 @@ impl World {
             assert!(!matches!(outcome, Outcome::Gap { .. }));
         }
         if reported {
-            self.links[link].publisher.delivered(sequence);
+            self.links[link].publisher.delivered(sent);
         }
         self.check();
     }

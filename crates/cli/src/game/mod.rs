@@ -18,9 +18,9 @@ mod world;
 
 pub(crate) use bot::Bot;
 pub(crate) use scene::{Bird, Scene, Source};
-pub(crate) use script::{Script, ScriptError, Wrong};
+pub(crate) use script::Script;
 pub(crate) use state::{
-    Badge, Dir, FIELD_HEIGHT, FIELD_WIDTH, GemState, HZ, Input, Key, Motion, Phase, PlayerState, RoundState,
-    Value, ticks_until,
+    Badge, Dir, FIELD_HEIGHT, FIELD_WIDTH, GemState, HZ, Input, Motion, Phase, PlayerState, RoundState,
+    ticks_until,
 };
-pub(crate) use world::{Publication, World};
+pub(crate) use world::World;

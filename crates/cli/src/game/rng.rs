@@ -18,11 +18,6 @@ impl Rng {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number from 0 up to but without `end`; 0 if `end` is 0.
-    pub(super) fn below(&mut self, end: u32) -> u32 {
-        (((self.next() >> 32) * u64::from(end)) >> 32) as u32
-    }
-
     /// A number from `low` up to but without `high`.
     pub(super) fn between(&mut self, low: f32, high: f32) -> f32 {
         // 24 bits are what an f32 holds exactly, so the quotient stays below 1.

@@ -104,10 +104,9 @@ impl World {
         }
     }
 
-    /// Goes on with a game that another authority ran, from what it published last: magpies keep their gems, places and
-    /// headings, the round its end. `scene.tick` becomes the world's tick.
-    #[must_use]
-    pub(crate) fn resume(seed: u64, scene: &Scene) -> World {
+    /// A world in the middle of a game, for tests that begin there.
+    #[cfg(test)]
+    pub(super) fn resume(seed: u64, scene: &Scene) -> World {
         let mut world = World::new(seed);
         let tick = scene.tick;
         (world.tick, world.spawn_at, world.round) = (tick, tick, scene.round.clone());
@@ -139,8 +138,8 @@ impl World {
     }
 
     /// The tick of the last step.
-    #[must_use]
-    pub(crate) fn tick(&self) -> u32 {
+    #[cfg(test)]
+    pub(super) fn tick(&self) -> u32 {
         self.tick
     }
 

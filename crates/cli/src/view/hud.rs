@@ -24,7 +24,7 @@ pub(crate) struct MemberLine {
     pub name: String,
     /// Its round trip to the host, if known.
     pub ping_ms: Option<u32>,
-    /// How it is connected, in one short word: `direct`, `relay`, `ws`.
+    /// How it is connected, in one short word: `host`, `quic`, `ws`.
     pub transport: String,
 }
 
@@ -80,8 +80,10 @@ pub(crate) struct HudModel {
     pub stage: Stage,
     /// The code of the room, once it is known.
     pub code: Option<String>,
-    /// What a friend types to join: `parlor play K7QM`.
+    /// What a friend on this machine, or with the same server, types to join: `parlor play --join K7QM`.
     pub join_command: String,
+    /// The link for a friend elsewhere, once there is one.
+    pub invite: Option<String>,
     /// The player that sits here.
     pub me: Option<u32>,
     /// The player whose machine is the authority.

@@ -15,6 +15,8 @@ pub(crate) enum Command {
     Quit,
     /// Open the help, or close it.
     Help,
+    /// Copy the invite link.
+    Copy,
 }
 
 /// The keys' state. Terminals tell when a key is pressed, not when it is let go, so the last direction holds.
@@ -40,6 +42,7 @@ impl Controls {
             KeyCode::Right | KeyCode::Char('d' | 'D') => self.dir = Dir::Right,
             KeyCode::Char(' ') => self.dash_held = DASH_HELD_TICKS,
             KeyCode::Char('?' | 'h' | 'H') => return Some(Command::Help),
+            KeyCode::Char('c' | 'C') => return Some(Command::Copy),
             KeyCode::Char('q' | 'Q') | KeyCode::Esc => return Some(Command::Quit),
             _ => {}
         }

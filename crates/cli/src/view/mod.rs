@@ -16,8 +16,6 @@ mod screen;
 mod tests;
 mod text;
 
-pub(crate) use draw::draw;
-pub(crate) use hud::{Figures, HISTORY, HudModel, MemberLine, Stage};
+pub(crate) use hud::{HudModel, MemberLine, Stage};
 pub(crate) use keys::{Command, Controls};
-pub(crate) use palette::Depth;
 pub(crate) use screen::Screen;

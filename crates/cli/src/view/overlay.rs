@@ -29,7 +29,7 @@ pub(super) fn draw_overlay(area: Rect, buffer: &mut Buffer, hud: &HudModel, scen
             ];
             popup(area, buffer, " connecting ", ACCENT, lines, None);
         }
-        _ if hud.help => popup(area, buffer, " help ", GOOD, help(), None),
+        _ if hud.help => popup(area, buffer, " help ", GOOD, help(hud), None),
         (Stage::Open, Phase::Waiting) if !flies(hud, scene) => waiting(area, buffer, hud),
         (Stage::Open, Phase::Over) => {
             popup(area, buffer, &format!(" round {} ", scene.round.number), ACCENT, winner(scene), None);
@@ -87,7 +87,7 @@ fn winner(scene: &Scene) -> Vec<Line<'static>> {
     lines
 }
 
-fn help() -> Vec<Line<'static>> {
+fn help(hud: &HudModel) -> Vec<Line<'static>> {
     // Short enough for the field of a terminal of 80 columns.
     let lines = [
         "After a minute the richest magpie wins.",
@@ -96,13 +96,18 @@ fn help() -> Vec<Line<'static>> {
         "",
         "arrows, WASD  turn; you never stop",
         "SPACE         dash, if the meter is full",
+        "C             copy the invite link",
         "?             this help",
         "Q, Esc        leave",
         "",
-        "★ hosts the room; if that player leaves,",
-        "another takes over.",
+        "★ hosts the room; it ends with that player.",
     ];
-    lines.into_iter().map(|line| Line::styled(line, TEXT).left_aligned()).collect()
+    let mut lines: Vec<_> = lines.into_iter().map(|line| Line::styled(line, TEXT).left_aligned()).collect();
+    if let Some(invite) = &hud.invite {
+        lines.push(Line::styled("From another machine, join by", TEXT).left_aligned());
+        lines.push(Line::styled(clean(invite), FAINT).left_aligned());
+    }
+    lines
 }
 
 fn hint(text: &str) -> Line<'static> {

@@ -5,6 +5,8 @@ use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::buffer::Buffer;
 
+use super::draw::draw;
+use super::palette::Depth;
 use super::text::width;
 use super::*;
 use crate::game::{Badge, Bird, Dir, GemState, HZ, Motion, Phase, PlayerState, RoundState, Scene};
@@ -74,7 +76,8 @@ fn scene() -> Scene {
 fn hud() -> HudModel {
     let mut hud = HudModel {
         code: Some("K7QM".into()),
-        join_command: "parlor play K7QM".into(),
+        join_command: "parlor play --join K7QM".into(),
+        invite: Some(format!("parlor://join/K7QM?server=192.168.1.7%3A40123&fingerprint={}", "abcd".repeat(13))),
         me: Some(0),
         host: Some(1),
         notice: Some("Grace is the host now".into()),
@@ -134,7 +137,7 @@ fn the_most_important_overlay_wins() {
     );
     assert!(stage(Stage::Connecting("asking the hub".into()), true).contains("asking the hub"));
     assert!(stage(Stage::Open, true).contains("arrows, WASD"));
-    assert!(stage(Stage::Open, false).contains("parlor play K7QM"));
+    assert!(stage(Stage::Open, false).contains("parlor play --join K7QM"));
 }
 
 #[test]

@@ -107,7 +107,8 @@ pub struct StateUpdate {
     pub history_depth: usize,
     /// How much state is there that the interpolated reads have not shown yet, in ms.
     pub buffered_server_time_ms: f64,
-    /// Keys that changed, in ascending order.
+    /// Keys that changed, in ascending order. When many updates are told as one, because the game did not poll for
+    /// long, a key that came and went meanwhile may be left out.
     pub changed: Vec<String>,
 }
 

@@ -46,8 +46,10 @@ impl RoomCore {
             let text = format!("the kind of a message has {len} bytes; it may have 1 to {max}");
             return Err(ApiMisuse::Bounds(text).into());
         }
-        let value = to_value(message)?.encode(limits::MESSAGE_BYTES_MAX)?;
-        self.send_enveloped(channel::typed(lane), to, encode_typed(kind, &value), stamp)
+        // The size is checked below, with all else that a message may be wrong in.
+        let value = to_value(message)?.encode(usize::MAX)?;
+        let payload = encode_typed(kind, &value);
+        self.send_enveloped(channel::typed(lane), to, payload, value.len(), stamp)
     }
 
     /// Sends bytes on a channel of the game's own.
@@ -62,27 +64,30 @@ impl RoomCore {
         stamp: bool,
     ) -> Result<(), RoomError> {
         match self.options.channels.get(channel) {
-            Some(row) if row.codec == Codec::Raw => self.send_enveloped(channel, to, bytes, stamp),
+            Some(row) if row.codec == Codec::Raw => {
+                let len = bytes.len();
+                self.send_enveloped(channel, to, bytes, len, stamp)
+            }
             _ => Err(ApiMisuse::NoSuchChannel(channel).into()),
         }
     }
 
+    /// Sends a payload of which the game counts `bytes` as its message.
     fn send_enveloped(
         &mut self,
         channel: ChannelId,
         to: To,
         payload: Bytes,
+        bytes: usize,
         stamp: bool,
     ) -> Result<(), RoomError> {
-        let (bytes, max) = (payload.len(), limits::MESSAGE_BYTES_MAX);
+        let (session, joined) = self.open("send a message")?;
+        let hub_max = usize::try_from(joined.welcome.limits.message_bytes).unwrap_or(usize::MAX);
+        let max = limits::MESSAGE_BYTES_MAX.min(hub_max);
         if bytes > max {
             return Err(ApiMisuse::MessageTooLarge { bytes, max }.into());
         }
-        let (session, joined) = self.open("send a message")?;
         let to = match to {
-            To::Member(member) if joined.players.get(member).is_none() => {
-                return Err(ApiMisuse::NoSuchPlayer(member).into());
-            }
             To::Members(mut members) => {
                 members.sort_unstable();
                 members.dedup();
@@ -90,6 +95,10 @@ impl RoomCore {
             }
             to => to,
         };
+        // It also keeps the list shorter than the hub believes.
+        if let Some(unknown) = joined.unknown_addressee(&to) {
+            return Err(ApiMisuse::NoSuchPlayer(unknown).into());
+        }
         session.send(Outgoing::new(channel, Upward { to, stamp, payload }.encode()))?;
         self.wants_driver = true;
         Ok(())
@@ -122,9 +131,14 @@ impl RoomCore {
     /// send anything.
     pub fn input<T: DeserializeOwned>(&mut self, player: MemberId) -> Result<Option<T>, RoomError> {
         let (_, joined) = self.open_as_host("read inputs")?;
+        let me = joined.welcome.member;
         let Some((tick, value)) = joined.inputs.get(&player) else { return Ok(None) };
-        joined.used.insert(player, *tick);
-        Ok(Some(from_value(value)?))
+        let read = from_value(value)?;
+        // The host waits for no acknowledgement of its own: telling of it would be an update for every step.
+        if player != me {
+            joined.used.insert(player, *tick);
+        }
+        Ok(Some(read))
     }
 
     /// The newest inputs of all players that sent one, for the host. One that cannot be read is left out: a hostile
@@ -134,11 +148,14 @@ impl RoomCore {
     /// [`RoomError`] if this process is not the host.
     pub fn inputs<T: DeserializeOwned>(&mut self) -> Result<Vec<(MemberId, T)>, RoomError> {
         let (_, joined) = self.open_as_host("read inputs")?;
+        let me = joined.welcome.member;
         let (mut read, mut unreadable) = (Vec::new(), 0);
         for (member, (tick, value)) in &joined.inputs {
             match from_value(value) {
                 Ok(input) => {
-                    joined.used.insert(*member, *tick);
+                    if *member != me {
+                        joined.used.insert(*member, *tick);
+                    }
                     read.push((*member, input));
                 }
                 Err(_) => unreadable += 1,
@@ -218,6 +235,13 @@ impl RoomCore {
     #[must_use]
     pub fn state_hash(&self) -> Option<(u64, u64)> {
         self.joined.as_ref().and_then(|joined| joined.state.hash())
+    }
+
+    /// The hashes that [`Options::hash_every`](super::Options::hash_every) asked for: sequences and hashes, oldest
+    /// first, the last 256.
+    #[must_use]
+    pub fn state_marks(&self) -> Vec<(u64, u64)> {
+        self.joined.as_ref().map(|joined| joined.marks.iter().collect()).unwrap_or_default()
     }
 
     /// Sets (or, with `None`, removes) a value of player data: one's own, or anybody's for the host.
@@ -362,17 +386,18 @@ impl RoomCore {
     #[must_use]
     pub fn info(&self) -> RoomInfo {
         let welcome = self.joined.as_ref().map(|joined| &joined.welcome);
-        let role = match self.options.intent {
-            Wish::Host { .. } => Role::Host,
-            Wish::Join { .. } => Role::Client,
+        let is_host = match welcome {
+            Some(_) => self.is_host(),
+            None => matches!(self.options.intent, Wish::Host { .. }),
         };
+        let role = if is_host { Role::Host } else { Role::Client };
         let chosen = match self.options.intent {
             Wish::Host { code, .. } => code,
             Wish::Join { code } => Some(code),
         };
         let scope = self.found.as_ref().map_or(Scope::Internet, |found| found.scope);
         RoomInfo {
-            role: if welcome.is_none() || self.is_host() == (role == Role::Host) { role } else { Role::Host },
+            role,
             code: welcome.map(|welcome| welcome.code).or(chosen),
             room: welcome.map(|welcome| welcome.room),
             session: welcome.map(|welcome| welcome.session),
@@ -381,7 +406,7 @@ impl RoomCore {
             epoch: welcome.map_or(Epoch::default(), |welcome| welcome.epoch),
             max_players: welcome.map(|welcome| welcome.max_players),
             scope,
-            transport_path: match (scope, self.is_connected()) {
+            transport_path: match (scope, self.joined.is_some()) {
                 (Scope::Local, _) => TransportPath::LocalRoom,
                 (Scope::Internet, true) => TransportPath::RelayRoom,
                 (Scope::Internet, false) => TransportPath::RelayPending,
@@ -418,6 +443,7 @@ impl RoomCore {
         if let Some(joined) = &self.joined {
             diagnostics.tick = joined.ticker.tick();
             diagnostics.ticks_dropped = joined.ticker.dropped();
+            diagnostics.clock_jumps = joined.clock.jumps();
             joined.state.diagnose(&mut diagnostics);
         }
         diagnostics

@@ -11,6 +11,8 @@ const ARRIVED_BYTES_MAX: usize = 256 * 1024;
 const EVENT_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// State events that may wait; beyond it the oldest are told as one.
 const STATE_EVENTS_MAX: usize = 64;
+/// Bytes of names of keys in the state events that wait; beyond it the oldest are told as one, too.
+const STATE_EVENT_BYTES_MAX: usize = 256 * 1024;
 
 /// Something that a driver brought and the game has not asked for.
 #[derive(Debug)]
@@ -25,8 +27,10 @@ pub(super) struct Inbox {
     arrived: VecDeque<Arrived>,
     arrived_bytes: usize,
     events: VecDeque<Waiting>,
+    /// Of events that are not of the state.
     event_bytes: usize,
     state_events: usize,
+    state_event_bytes: usize,
     /// Unreliable messages that were dropped because the game did not take them.
     pub(super) dropped: u64,
 }
@@ -57,9 +61,17 @@ impl Inbox {
         next
     }
 
-    /// Queues an event without a payload of others.
+    /// Queues an event of which there is but one in the life of a room.
     pub(super) fn tell(&mut self, event: Event) {
         self.events.push_back(Waiting { event, bytes: 0, may_be_dropped: false });
+    }
+
+    /// Queues an event that must not be missed and that others can cause at will.
+    ///
+    /// # Errors
+    /// As [`tell_message`](Self::tell_message).
+    pub(super) fn tell_bounded(&mut self, event: Event, bytes: usize) -> Result<(), CloseReason> {
+        self.tell_message(event, bytes, false)
     }
 
     /// Queues a message.
@@ -86,35 +98,56 @@ impl Inbox {
         Ok(())
     }
 
-    /// Queues word of the state. If the game has not asked for long, the two oldest become one.
-    pub(super) fn tell_state(&mut self, update: StateUpdate) {
-        self.tell(Event::State(update));
+    /// Queues word of the state. If the game has not asked for long, the oldest become one; `exists` tells whether the
+    /// state has a key.
+    pub(super) fn tell_state(&mut self, update: StateUpdate, exists: impl Fn(&str) -> bool) {
+        let bytes = names_bytes(&update);
+        self.events.push_back(Waiting { event: Event::State(update), bytes, may_be_dropped: false });
         self.state_events += 1;
-        if self.state_events <= STATE_EVENTS_MAX {
-            return;
+        self.state_event_bytes += bytes;
+        let is_over = |inbox: &Inbox| {
+            inbox.state_events > STATE_EVENTS_MAX || inbox.state_event_bytes > STATE_EVENT_BYTES_MAX
+        };
+        while is_over(self) && self.state_events > 1 {
+            self.join_oldest(&exists);
         }
+    }
+
+    /// Makes one state event of the two oldest.
+    fn join_oldest(&mut self, exists: &impl Fn(&str) -> bool) {
         let is_state = |waiting: &Waiting| matches!(waiting.event, Event::State(_));
         let Some(at) = self.events.iter().position(is_state) else { return };
-        let Some(Waiting { event: Event::State(oldest), .. }) = self.events.remove(at) else { return };
+        let Some(Waiting { event: Event::State(oldest), bytes, .. }) = self.events.remove(at) else { return };
         self.state_events -= 1;
-        let next = self.events.iter_mut().find_map(|waiting| match &mut waiting.event {
-            Event::State(update) => Some(update),
-            _ => None,
-        });
-        if let Some(next) = next {
-            let changed: BTreeSet<String> =
-                oldest.changed.into_iter().chain(next.changed.drain(..)).collect();
-            next.changed = changed.into_iter().collect();
-        }
+        self.state_event_bytes -= bytes;
+        let next = self.events.range_mut(at..).find(|waiting| is_state(waiting));
+        let Some(Waiting { event: Event::State(next), bytes, .. }) = next else { return };
+        self.state_event_bytes -= *bytes;
+        // Keys that came and went meanwhile are left out: a host that uses ever new ones would make it grow for ever.
+        let older = oldest.changed.into_iter().filter(|key| exists(key));
+        let changed: BTreeSet<String> = older.chain(next.changed.drain(..)).collect();
+        next.changed = changed.into_iter().collect();
+        *bytes = names_bytes(next);
+        self.state_event_bytes += *bytes;
     }
 
     /// The next event for the game.
     pub(super) fn next_event(&mut self) -> Option<Event> {
-        let waiting = self.events.pop_front()?;
-        self.event_bytes -= waiting.bytes;
-        if matches!(waiting.event, Event::State(_)) {
+        let Waiting { event, bytes, .. } = self.events.pop_front()?;
+        if matches!(event, Event::State(_)) {
             self.state_events -= 1;
+            self.state_event_bytes -= bytes;
+        } else {
+            self.event_bytes -= bytes;
         }
-        Some(waiting.event)
+        Some(event)
     }
 }
+
+/// Bytes that the names of the changed keys hold, each with what keeps it in the list.
+fn names_bytes(update: &StateUpdate) -> usize {
+    update.changed.iter().map(|key| key.len() + std::mem::size_of::<String>()).sum()
+}
+
+#[cfg(test)]
+mod tests;

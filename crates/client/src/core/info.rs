@@ -177,6 +177,8 @@ pub struct Diagnostics {
     pub tick: Tick,
     /// Steps that were dropped because the game was behind.
     pub ticks_dropped: u64,
+    /// How often the room's time jumped, because it was too far off to be moved smoothly.
+    pub clock_jumps: u64,
     /// Unreliable messages that were dropped because the game did not take them.
     pub events_dropped: u64,
     /// Messages and inputs of others that could not be read; their senders' fault.

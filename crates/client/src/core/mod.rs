@@ -8,6 +8,7 @@ mod event;
 mod game;
 mod inbox;
 mod info;
+mod marks;
 mod message;
 mod options;
 mod players;

@@ -3,6 +3,7 @@
 use parlor_proto::channel::{Channel, ChannelTable, Codec, TableError};
 use parlor_proto::wire::handshake::{Auth, Hello, Intent, RoomKind, RoomSettings};
 use parlor_proto::{ChannelId, Lane, RoomCode, TickRate, limits};
+use std::num::NonZeroU64;
 
 /// Everything that goes into a hello.
 #[derive(Clone, Debug)]
@@ -17,6 +18,9 @@ pub struct Options {
     pub secret: Option<String>,
     /// The game's own channels.
     pub channels: ChannelTable,
+    /// If set, the hash of the state is kept at every sequence that this divides: members that decoded the same keep
+    /// the same.
+    pub hash_every: Option<NonZeroU64>,
     /// To host or to join.
     pub intent: Wish,
 }
@@ -60,6 +64,7 @@ impl Options {
             name: String::new(),
             secret: None,
             channels: ChannelTable::default(),
+            hash_every: None,
             intent,
         }
     }

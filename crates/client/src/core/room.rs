@@ -4,15 +4,17 @@ use super::clock::Clock;
 use super::event::{ClosedReason, Event, Message};
 use super::inbox::{Arrived, Inbox};
 use super::info::{JoinPath, Mode, ReasonCode, Scope};
+use super::marks::Marks;
 use super::message::{decode_input, decode_typed};
 use super::options::Options;
 use super::players::Players;
 use super::state::SharedState;
 use super::ticker::Ticker;
+use bytes::Bytes;
 use parlor_proto::channel::{self, Codec};
 use parlor_proto::session::{self, SendError, Session, TurnedAway};
 use parlor_proto::wire::control::ToMember;
-use parlor_proto::wire::envelope::Downward;
+use parlor_proto::wire::envelope::{Downward, To};
 use parlor_proto::wire::handshake::{Refusal, Welcome};
 use parlor_proto::{ApiMisuse, CloseReason, Instant, Lane, LinkKind, MemberId, Packet, PeerMisbehaved, Tick};
 use parlor_sync::keyed::StateError;
@@ -84,6 +86,7 @@ pub(super) struct Joined {
     pub(super) ticker: Ticker,
     pub(super) players: Players,
     pub(super) state: SharedState,
+    pub(super) marks: Marks,
     pub(super) inputs: BTreeMap<MemberId, (Tick, Value)>,
     /// The newest tick of each member whose input the game used.
     pub(super) used: BTreeMap<MemberId, Tick>,
@@ -117,8 +120,12 @@ impl RoomCore {
         self.found = Some(found);
     }
 
-    /// A connection stands: the handshake begins.
+    /// A connection stands: the handshake begins. If the game has left meanwhile it does not, and
+    /// [`is_finished`](Self::is_finished) says so.
     pub fn connected(&mut self, link: LinkKind, now: Instant) {
+        if self.closed.is_some() {
+            return;
+        }
         self.link = Some(link);
         self.session = Some(Session::client(self.options.hello(), link, now));
     }
@@ -131,10 +138,15 @@ impl RoomCore {
     /// The connection broke.
     pub fn disconnected(&mut self, detail: &str, now: Instant) {
         let reason = CloseReason::ConnectionLost { detail: detail.to_owned() };
-        if let Some(session) = &mut self.session {
-            session.detach();
-        }
-        self.inbox.arrive(now, session::Event::Closed(reason));
+        let Some(session) = &mut self.session else {
+            self.inbox.arrive(now, session::Event::Closed(reason));
+            return;
+        };
+        // In this order: a session that said or heard goodbye keeps its own reason, and one that did not has nothing
+        // left to send.
+        session.close(reason, now);
+        session.detach();
+        self.drain_session(now);
     }
 
     /// Takes a packet in. What a peer did against the protocol ends the session, and [`Event::Closed`] says so.
@@ -166,7 +178,12 @@ impl RoomCore {
         if let Some(joined) = &mut self.joined {
             joined.state.publish(session);
         }
-        session.poll_packet(now)
+        let packet = session.poll_packet(now);
+        if packet.is_none() {
+            // What was replaced or given up while packing.
+            self.drain_session(now);
+        }
+        packet
     }
 
     /// Where the server said the room is, if it said so; the connection to it ends with this one.
@@ -225,7 +242,9 @@ impl RoomCore {
         self.commit(now);
         let Some((session, joined)) = self.session.as_mut().zip(self.joined.as_mut()) else { return false };
         if let Some(offset_us) = session.clock_offset_us() {
-            joined.clock.follow(offset_us, now);
+            if joined.clock.follow(offset_us, now) {
+                joined.ticker.begin_at(joined.room_time(now));
+            }
         }
         let is_due = self.closed.is_none() && joined.ticker.step(joined.room_time(now));
         if is_due {
@@ -241,6 +260,10 @@ impl RoomCore {
 
     fn read_arrived(&mut self) {
         while let Some(Arrived { at, event }) = self.inbox.next_arrived() {
+            if self.closed.is_some() {
+                // Nothing comes after `Event::Closed`, though more may have arrived before the game left.
+                continue;
+            }
             match event {
                 session::Event::Welcome(welcome) => self.welcomed(*welcome, at),
                 session::Event::TurnedAway(away) => self.turned_away(away),
@@ -266,6 +289,7 @@ impl RoomCore {
             ticker: Ticker::new(welcome.tick_rate, room_time),
             players: Players::default(),
             state: SharedState::new(is_host, welcome.tick_rate),
+            marks: Marks::new(self.options.hash_every),
             inputs: BTreeMap::new(),
             used: BTreeMap::new(),
             welcome,
@@ -274,14 +298,7 @@ impl RoomCore {
 
     fn turned_away(&mut self, away: TurnedAway) {
         match away {
-            TurnedAway::Refused(refusal) => {
-                let code = match refusal {
-                    Refusal::NoSuchRoom => ReasonCode::RoomExpired,
-                    _ => ReasonCode::RelayAttachFailed,
-                };
-                self.close_with(ClosedReason::Refused(refusal));
-                self.last_reason = Some(code);
-            }
+            TurnedAway::Refused(refusal) => self.close_with(ClosedReason::Refused(refusal)),
             TurnedAway::RetryAfter(retry) => self.close_with(ClosedReason::RetryAfter(retry)),
             // A redirect goes to the driver: see `drain_session`.
             TurnedAway::Redirect(_) => {}
@@ -293,14 +310,21 @@ impl RoomCore {
             return;
         }
         self.last_reason = match &reason {
-            ClosedReason::Session(CloseReason::TimedOut) => Some(ReasonCode::ControlHeartbeatTimeout),
+            ClosedReason::Session(CloseReason::TimedOut) if self.joined.is_some() => {
+                Some(ReasonCode::ControlHeartbeatTimeout)
+            }
             ClosedReason::Session(CloseReason::HostLeft | CloseReason::HostGone) => {
                 Some(ReasonCode::PeerLeft)
             }
-            ClosedReason::Session(CloseReason::ConnectionLost { .. }) if self.joined.is_none() => {
+            ClosedReason::Session(CloseReason::ConnectionLost { .. } | CloseReason::TimedOut)
+                if self.joined.is_none() =>
+            {
                 Some(ReasonCode::RelayAttachFailed)
             }
-            ClosedReason::Connect(_) | ClosedReason::RetryAfter(_) => Some(ReasonCode::RelayAttachFailed),
+            ClosedReason::Refused(Refusal::NoSuchRoom) => Some(ReasonCode::RoomExpired),
+            ClosedReason::Refused(_) | ClosedReason::Connect(_) | ClosedReason::RetryAfter(_) => {
+                Some(ReasonCode::RelayAttachFailed)
+            }
             _ => self.last_reason,
         };
         self.closed = Some(reason.clone());
@@ -323,17 +347,25 @@ impl RoomCore {
                 let decoded =
                     ToMember::decode(message.payload).map_err(|error| misbehaved("room control", &error))?;
                 if let Some(control) = decoded {
-                    read_control(joined, control, &mut self.inbox);
+                    return read_control(joined, control, &mut self.inbox);
                 }
             }
             channel::STATE => {
                 let update = joined.state.take_update(message.payload, joined.welcome.member, at);
                 let update = update.map_err(|error| misbehaved("state", &error))?;
-                update.into_iter().for_each(|update| self.inbox.tell_state(update));
+                if let Some(update) = update {
+                    joined.marks.note(&joined.state);
+                    self.inbox.tell_state(update, |key| joined.state.has(key));
+                }
             }
             channel::INPUT => match decode_input(message.payload) {
+                // One of a player who has left came late; one of a player who is not known yet came early, and the
+                // next one comes soon.
                 Some(input) => {
-                    joined.inputs.insert(MemberId(message.key), input);
+                    let from = MemberId(message.key);
+                    if joined.players.get(from).is_some() {
+                        joined.inputs.insert(from, input);
+                    }
                 }
                 // The hub passes inputs on unread: that one cannot be read is its sender's fault alone.
                 None => self.messages_unreadable += 1,
@@ -373,7 +405,10 @@ impl RoomCore {
     pub(super) fn commit(&mut self, now: Instant) {
         if let Some(joined) = &mut self.joined {
             let (tick, room_time) = (joined.ticker.tick(), joined.room_time(now));
-            self.wants_driver |= joined.state.commit(tick, room_time, &joined.used);
+            if joined.state.commit(tick, room_time, &joined.used) {
+                joined.marks.note(&joined.state);
+                self.wants_driver = true;
+            }
         }
     }
 }
@@ -382,31 +417,45 @@ fn misbehaved(what: &str, error: &dyn std::error::Error) -> CloseReason {
     CloseReason::Misbehaved { detail: format!("{what} could not be read: {error}") }
 }
 
-fn read_control(joined: &mut Joined, control: ToMember, inbox: &mut Inbox) {
+fn read_control(joined: &mut Joined, control: ToMember, inbox: &mut Inbox) -> Result<(), CloseReason> {
     match control {
         ToMember::Joined(info) => {
             let host = joined.welcome.authority.member();
-            inbox.tell(Event::PlayerJoined(joined.players.joined(info, joined.welcome.member, host)));
+            let bytes = info.data.iter().map(|(key, value)| key.len() + value.len()).sum();
+            let player = joined.players.joined(info, joined.welcome.member, host);
+            inbox.tell_bounded(Event::PlayerJoined(player), bytes)?;
         }
         ToMember::Left { member, reason } => {
             joined.inputs.remove(&member);
             joined.used.remove(&member);
             if let Some(player) = joined.players.left(member) {
-                inbox.tell(Event::PlayerLeft { id: member, name: player.name, reason });
+                inbox.tell_bounded(Event::PlayerLeft { id: member, name: player.name, reason }, 0)?;
             }
         }
         ToMember::Data(data) => {
             if let Some(value) = joined.players.data_changed(&data) {
-                inbox.tell(Event::PlayerData { id: data.member, key: data.key, value });
+                let bytes = data.value.as_ref().map_or(0, Bytes::len);
+                inbox.tell_bounded(Event::PlayerData { id: data.member, key: data.key, value }, bytes)?;
             }
         }
         ToMember::Presence(list) => list.into_iter().for_each(|presence| joined.players.measured(presence)),
     }
+    Ok(())
 }
 
 impl Joined {
     pub(super) fn room_time(&self, now: Instant) -> Instant {
         Instant::ZERO + self.clock.since(self.welcome.opened, now)
+    }
+
+    /// The first of those whom a message is to reach by name that is not in the room.
+    pub(super) fn unknown_addressee(&self, to: &To) -> Option<MemberId> {
+        let is_unknown = |member: &MemberId| self.players.get(*member).is_none();
+        match to {
+            To::Member(member) => Some(*member).filter(is_unknown),
+            To::Members(members) => members.iter().copied().find(is_unknown),
+            To::Authority | To::Others | To::Everyone => None,
+        }
     }
 
     pub(super) fn is_host(&self) -> bool {

@@ -7,7 +7,7 @@ use parlor_proto::session::{Outgoing, Session, Tag};
 use parlor_proto::{Instant, MemberId, Tick, TickRate, channel};
 use parlor_sync::interpolation::{Playout, PlayoutMetrics};
 use parlor_sync::keyed::{
-    Outcome, Publisher, Replica, Source, StateSequence, StateStamp, Store, UpdateError, Viewer,
+    Outcome, Publisher, Replica, Sent, Source, StateSequence, StateStamp, Store, UpdateError, Viewer,
 };
 use parlor_sync::value::Value;
 use std::collections::BTreeMap;
@@ -66,8 +66,8 @@ impl SharedState {
     /// Sends the hub what it does not have yet.
     pub(super) fn publish(&mut self, session: &mut Session) {
         let SharedState::Host { store, publisher, published } = self else { return };
-        let Some((payload, sequence)) = publisher.poll_update(store) else { return };
-        let tag = Some(Tag(sequence.0));
+        let Some((payload, sent)) = publisher.poll_update(store) else { return };
+        let tag = Some(Tag(sent.0));
         // It fails only when the session is over, and then nothing is owed to anybody.
         if session.send(Outgoing { tag, ..Outgoing::new(channel::STATE, payload) }).is_ok() {
             *published += 1;
@@ -78,9 +78,9 @@ impl SharedState {
     pub(super) fn fate(&mut self, tag: Tag, delivered: bool) {
         let SharedState::Host { publisher, .. } = self else { return };
         if delivered {
-            publisher.delivered(StateSequence(tag.0));
+            publisher.delivered(Sent(tag.0));
         } else {
-            publisher.lost(StateSequence(tag.0));
+            publisher.lost(Sent(tag.0));
         }
     }
 
@@ -137,6 +137,13 @@ impl SharedState {
         }
     }
 
+    pub(super) fn has(&self, key: &str) -> bool {
+        match self {
+            SharedState::Host { store, .. } => store.item(key).is_some(),
+            SharedState::Member { replica, .. } => replica.get(key).is_some(),
+        }
+    }
+
     pub(super) fn keys(&self) -> Vec<String> {
         match self {
             SharedState::Host { store, .. } => store.iter().map(|item| item.key.to_string()).collect(),
@@ -144,13 +151,22 @@ impl SharedState {
         }
     }
 
+    /// The sequence of what the reads give; `None` before the first update.
+    pub(super) fn sequence(&self) -> Option<u64> {
+        let sequence = match self {
+            SharedState::Host { store, .. } => store.sequence(),
+            SharedState::Member { replica, .. } => replica.sequence(),
+        };
+        (sequence != StateSequence::EMPTY).then_some(sequence.0)
+    }
+
     /// The sequence and the hash of what the reads give; `None` before the first update.
     pub(super) fn hash(&self) -> Option<(u64, u64)> {
-        let (sequence, hash) = match self {
-            SharedState::Host { store, .. } => (store.sequence(), store.hash(Viewer::Everything)),
-            SharedState::Member { replica, .. } => (replica.sequence(), replica.hash()),
+        let hash = match self {
+            SharedState::Host { store, .. } => store.hash(Viewer::Everything),
+            SharedState::Member { replica, .. } => replica.hash(),
         };
-        (sequence != StateSequence::EMPTY).then_some((sequence.0, hash))
+        Some((self.sequence()?, hash))
     }
 
     pub(super) fn diagnose(&self, diagnostics: &mut Diagnostics) {

@@ -23,6 +23,14 @@ impl Ticker {
         Ticker { rate, tick: rate.tick_at(room_time), in_a_row: 0, dropped: 0 }
     }
 
+    /// Goes on from `room_time`, because it was only guessed before: the steps in between were never there.
+    pub(super) fn begin_at(&mut self, room_time: Instant) {
+        let tick = self.rate.tick_at(room_time);
+        if tick.is_newer_than(self.tick) {
+            self.tick = tick;
+        }
+    }
+
     /// Whether a step is due; if so it counts as run. After [`STEPS_MAX`] in a row the rest of the backlog is dropped:
     /// a game that cannot keep up would otherwise fall behind for ever.
     pub(super) fn step(&mut self, room_time: Instant) -> bool {
@@ -79,6 +87,17 @@ mod tests {
             assert!((299..=300).contains(&steps), "{steps} steps at {frame_us} µs a frame");
             assert_eq!(ticker.dropped(), 0);
         }
+    }
+
+    #[test]
+    fn what_was_guessed_is_no_backlog() {
+        let mut ticker = Ticker::new(TickRate::DEFAULT, Instant::from_millis(1_000));
+        ticker.begin_at(Instant::from_millis(500));
+        assert_eq!(ticker.tick(), Tick(30));
+        ticker.begin_at(Instant::from_millis(2_000));
+        assert!(!ticker.step(Instant::from_millis(2_000)));
+        assert!(ticker.step(Instant::from_millis(2_034)));
+        assert_eq!(ticker.dropped(), 0);
     }
 
     #[test]

@@ -4,6 +4,7 @@ use super::room::Room;
 use crate::core::{Mode, Options, RoomError, Wish};
 use parlor_proto::{ApiMisuse, Lane, RoomCode, TickRate, limits};
 use parlor_transport::discovery::{Invite, Registry, ServerAddress};
+use std::num::NonZeroU64;
 
 /// What may connect to the server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -145,6 +146,13 @@ impl RoomBuilder {
     pub fn channel(mut self, number: u8, lane: Lane) -> Self {
         let result = self.options.channel(number, lane).map_err(|error| error.to_string());
         self.note(result);
+        self
+    }
+
+    /// Keeps the hash of the state at every sequence that `sequences` divides, so that members can compare what they
+    /// decoded: see [`Room::state_marks`]. Zero keeps none, which is what is done if not said.
+    pub fn hash_every(mut self, sequences: u64) -> Self {
+        self.options.hash_every = NonZeroU64::new(sequences);
         self
     }
 

@@ -2,7 +2,7 @@
 
 use super::builder::{Reach, Via};
 use super::places::{self, Place};
-use super::room::Shared;
+use super::shared::Shared;
 use crate::core::{ClosedReason, ConnectFailure, ConnectFailureKind, JoinPath, Wish};
 use parlor_proto::{Carrier, Packet};
 use parlor_transport::discovery::ServerAddress;

@@ -5,6 +5,7 @@ mod dial;
 mod places;
 mod room;
 mod runtime;
+mod shared;
 
 pub use builder::{RoomBuilder, Via};
 pub use room::Room;

@@ -3,6 +3,7 @@
 use super::builder::{Reach, RoomBuilder};
 use super::dial;
 use super::runtime;
+use super::shared::Shared;
 use crate::core::{
     ClosedReason, ConnectFailure, ConnectFailureKind, Diagnostics, Event, Options, Player, RoomCore,
     RoomError, RoomInfo, Scope,
@@ -15,9 +16,8 @@ use parlor_sync::value::to_value;
 use parlor_transport::discovery::Invite;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::Notify;
 
 /// A room: hosted or joined, it is used the same way.
 ///
@@ -391,6 +391,12 @@ impl Room {
     pub fn state_hash(&self) -> Option<(u64, u64)> {
         self.with(|core, _| core.state_hash())
     }
+
+    /// The hashes that [`RoomBuilder::hash_every`] asked for: sequences and hashes, oldest first, the last 256.
+    #[must_use]
+    pub fn state_marks(&self) -> Vec<(u64, u64)> {
+        self.with(|core, _| core.state_marks())
+    }
 }
 
 /// Players.
@@ -553,68 +559,5 @@ impl Room {
 impl Drop for Room {
     fn drop(&mut self) {
         self.part(DROP_PATIENCE);
-    }
-}
-
-/// What a room and its driver share.
-#[derive(Debug)]
-pub(super) struct Shared {
-    core: Mutex<RoomCore>,
-    wake: Notify,
-    began: std::time::Instant,
-    is_finished: Mutex<bool>,
-    finish: Condvar,
-}
-
-impl Shared {
-    fn new(core: RoomCore) -> Self {
-        Shared {
-            core: Mutex::new(core),
-            wake: Notify::new(),
-            began: std::time::Instant::now(),
-            is_finished: Mutex::new(false),
-            finish: Condvar::new(),
-        }
-    }
-
-    /// The core. It is left whole even by a panic of the game's own code, which runs outside of the lock.
-    pub(super) fn lock(&self) -> MutexGuard<'_, RoomCore> {
-        self.core.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// This process's clock. It begins at one second, so that nothing is confused with the origin.
-    pub(super) fn now(&self) -> Instant {
-        Instant::from_millis(1_000) + self.began.elapsed()
-    }
-
-    pub(super) async fn sleep_until(&self, due: Option<Instant>) {
-        let wait = due.map_or(Duration::MAX, |due| due.saturating_since(self.now()));
-        tokio::time::sleep(wait).await;
-    }
-
-    fn wake(&self) {
-        self.wake.notify_one();
-    }
-
-    pub(super) async fn woken(&self) {
-        self.wake.notified().await;
-    }
-
-    /// Waits until the game has left.
-    pub(super) async fn closed(&self) {
-        while self.lock().closed().is_none() {
-            self.woken().await;
-        }
-    }
-
-    pub(super) fn finished(&self) {
-        *self.is_finished.lock().unwrap_or_else(PoisonError::into_inner) = true;
-        self.finish.notify_all();
-    }
-
-    fn wait_finished(&self, patience: Duration) {
-        let guard = self.is_finished.lock().unwrap_or_else(PoisonError::into_inner);
-        // After the patience it ends in the background, or the hub notices the silence.
-        let _ = self.finish.wait_timeout_while(guard, patience, |is_finished| !*is_finished);
     }
 }

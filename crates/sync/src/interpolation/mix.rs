@@ -104,7 +104,7 @@ fn mix_float(a: f64, b: f64, t: f64, interp: Option<Interp>) -> f64 {
 #[allow(clippy::cast_possible_truncation)] // both are clamped to what lies between two whole numbers
 fn mix_int(a: i64, b: i64, t: f64, interp: Option<Interp>) -> i64 {
     match interp {
-        Some(Interp::Linear) => {
+        Some(Interp::Linear) | None => {
             let way = i128::from(b) - i128::from(a);
             let done = (way as f64 * t).round() as i128;
             let between = i128::from(a) + done.clamp(way.min(0), way.max(0));
@@ -114,7 +114,7 @@ fn mix_int(a: i64, b: i64, t: f64, interp: Option<Interp>) -> i64 {
             let done = (turn(as_float(a), as_float(b), period) * t).round();
             a.saturating_add(done as i64)
         }
-        Some(Interp::Snap) | None => a,
+        Some(Interp::Snap) => a,
     }
 }
 

@@ -4,9 +4,8 @@
 //! tracks hold the last samples of each key, and [`interpolate`] mixes two of them. Nothing is extrapolated: when
 //! samples run out, the newest stands.
 //!
-//! - Floats move in a straight line.
-//! - Whole numbers snap, because they are counts, scores and ids, of which half a step is a lie; the hint
-//!   [`Interp::Linear`](crate::keyed::Interp::Linear) lets one move through the whole numbers in between.
+//! - Numbers move in a straight line; whole numbers through the whole numbers in between. The hint
+//!   [`Interp::Snap`](crate::keyed::Interp::Snap) is for counts and ids, of which half a step is a lie.
 //! - Angles, if a hint says that they are, take the shorter way around.
 //! - Lists of one length and maps move part by part.
 //! - Everything else stays what it was until the newer sample is due.

@@ -9,7 +9,8 @@ use thiserror::Error;
 /// How a part of a value moves between two samples of it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Interp {
-    /// In a straight line. Floats do so anyway; whole numbers only if this asks for it, and stay whole.
+    /// In a straight line, as numbers do anyway; it makes an exception from a hint for the whole around it. Whole
+    /// numbers stay whole.
     Linear,
     /// Around a circle, the shorter way.
     Angle {
@@ -64,7 +65,7 @@ pub enum HintError {
 }
 
 impl Hints {
-    /// No hints: floats move in straight lines, everything else snaps.
+    /// No hints: numbers move in straight lines, everything else snaps.
     #[must_use]
     pub const fn none() -> Self {
         Hints(None)

@@ -29,7 +29,7 @@ pub use adopt::{Change, Changes, Outcome};
 pub use audience::{Audience, Viewer};
 pub use hash::state_hash;
 pub use hints::{Hint, HintError, Hints, Interp};
-pub use publisher::Publisher;
+pub use publisher::{Publisher, Sent};
 pub use replica::{Applied, Replica, ReplicaCounters};
 pub use store::{Item, StateError, StateStamp, Store};
 pub use update::{Declared, Source, Update, UpdateEntry, UpdateError, UpdateHead};

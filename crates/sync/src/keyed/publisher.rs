@@ -25,12 +25,18 @@ pub struct Publisher {
     /// Keys that the receiver saw and does not see any more, with the update that took them away. They stay until
     /// the receiver is known to have that update.
     gone: BTreeMap<KeyId, StateSequence>,
-    in_flight: BTreeSet<StateSequence>,
-    last_sent: Option<StateSequence>,
+    /// Updates whose fate is not known, with the sequence that each brings the receiver to.
+    in_flight: BTreeMap<Sent, StateSequence>,
+    /// The number of the next update.
+    next: Sent,
     /// Whether something waits to be sent, first or again.
     due: bool,
     transfer: bool,
 }
+
+/// The number of an update among all that a publisher ever made, to say what became of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Sent(pub u64);
 
 impl Publisher {
     /// A publisher for a receiver that has nothing.
@@ -42,17 +48,17 @@ impl Publisher {
             observed: StateSequence::EMPTY,
             held: BTreeMap::new(),
             gone: BTreeMap::new(),
-            in_flight: BTreeSet::new(),
-            last_sent: None,
+            in_flight: BTreeMap::new(),
+            next: Sent(0),
             due: true,
             transfer: false,
         }
     }
 
-    /// An update, if the receiver may see something that was not sent yet or was lost; and the sequence that it
-    /// brings the receiver to. The first one is due with the store's first batch, even if the receiver sees
-    /// nothing of it, so that it knows how matters stand.
-    pub fn poll_update(&mut self, store: &Store) -> Option<(Bytes, StateSequence)> {
+    /// An update, if the receiver may see something that was not sent yet or was lost; and its number. The first one
+    /// is due with the store's first batch, even if the receiver sees nothing of it, so that it knows how matters
+    /// stand.
+    pub fn poll_update(&mut self, store: &Store) -> Option<(Bytes, Sent)> {
         let now = store.sequence();
         if now == StateSequence::EMPTY {
             return None;
@@ -70,30 +76,28 @@ impl Publisher {
             // Many removals beside a full state. A complete update lists none, and always fits.
             bytes = self.update(store, StateSequence::EMPTY);
         }
-        self.in_flight.insert(now);
+        let sent = self.next;
+        self.next = Sent(sent.0 + 1);
+        self.in_flight.insert(sent, now);
         if self.in_flight.len() > UPDATES_IN_FLIGHT_MAX {
             self.in_flight.pop_first();
         }
-        self.last_sent = Some(now);
-        Some((bytes, now))
+        Some((bytes, sent))
     }
 
-    /// The receiver has applied the update that brought it to `sequence`. Of an update that is not in flight
-    /// nothing is learned.
-    pub fn delivered(&mut self, sequence: StateSequence) {
-        if !self.in_flight.contains(&sequence) {
-            return;
-        }
-        self.in_flight.retain(|sent| *sent > sequence);
+    /// The receiver has applied this update. Nothing is learned if its fate was known, or if it was sent before the
+    /// receiver was started over with.
+    pub fn delivered(&mut self, sent: Sent) {
+        let Some(sequence) = self.in_flight.get(&sent).copied() else { return };
+        self.in_flight.retain(|_, brings| *brings > sequence);
         self.gone.retain(|_, since| *since > sequence);
         self.baseline = sequence;
         self.transfer = false;
     }
 
-    /// The update that would have brought the receiver to `sequence` was lost. It is made up for unless a newer one
-    /// is under way, which has everything that it had.
-    pub fn lost(&mut self, sequence: StateSequence) {
-        if self.in_flight.remove(&sequence) && self.last_sent == Some(sequence) {
+    /// This update was lost. It is made up for unless a newer one is under way, which has everything that it had.
+    pub fn lost(&mut self, sent: Sent) {
+        if self.in_flight.remove(&sent).is_some() && sent.0 + 1 == self.next.0 {
             self.due = true;
         }
     }
@@ -132,7 +136,8 @@ impl Publisher {
     fn forget_receiver(&mut self) {
         self.baseline = StateSequence::EMPTY;
         self.gone.clear();
-        // Their delivery would say that the receiver knows of removals that are forgotten here.
+        // The delivery of what is under way would say that the receiver knows of removals that are forgotten here,
+        // or that it still has what it lost.
         self.in_flight.clear();
     }
 

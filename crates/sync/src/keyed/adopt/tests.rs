@@ -119,8 +119,8 @@ proptest! {
     fn no_update_harms_a_store(damage in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..3)) {
         let mut store = store();
         let mut member = Publisher::new(Viewer::Member(MemberId(1)));
-        member.poll_update(&store);
-        member.delivered(StateSequence(5));
+        let (_, sent) = member.poll_update(&store).unwrap();
+        member.delivered(sent);
         let mut bytes = update(5, 6, &[1], vec![entry(2, None, 1.5), entry(12, Some("c"), "text")]).encode().to_vec();
         for (at, with) in damage {
             let at = at.index(bytes.len());

@@ -9,11 +9,12 @@ const OTHER: MemberId = MemberId(2);
 struct World {
     store: Store,
     publisher: Publisher,
+    sent: Vec<(Sent, StateSequence)>,
 }
 
 impl World {
     fn new() -> Self {
-        World { store: Store::new(), publisher: Publisher::new(Viewer::Member(ME)) }
+        World { store: Store::new(), publisher: Publisher::new(Viewer::Member(ME)), sent: Vec::new() }
     }
 
     fn set(&mut self, key: &str, value: impl Into<Value>, audience: Audience) -> &mut Self {
@@ -27,10 +28,22 @@ impl World {
     }
 
     fn poll(&mut self) -> Option<Update> {
-        let (bytes, sequence) = self.publisher.poll_update(&self.store)?;
+        let (bytes, sent) = self.publisher.poll_update(&self.store)?;
         let update = Update::decode(bytes).unwrap();
-        assert_eq!(update.head.sequence, sequence);
+        self.sent.push((sent, update.head.sequence));
         Some(update)
+    }
+
+    /// The last update of this sequence was delivered.
+    fn delivered(&mut self, sequence: u64) {
+        let (sent, _) = self.sent.iter().rfind(|(_, brings)| brings.0 == sequence).unwrap();
+        self.publisher.delivered(*sent);
+    }
+
+    /// The last update of this sequence was lost.
+    fn lost(&mut self, sequence: u64) {
+        let (sent, _) = self.sent.iter().rfind(|(_, brings)| brings.0 == sequence).unwrap();
+        self.publisher.lost(*sent);
     }
 }
 
@@ -67,12 +80,12 @@ fn updates_are_relative_to_what_was_delivered() {
     world.poll().unwrap();
     world.set("a", 2, Audience::All).commit();
     assert_eq!(world.poll().unwrap().head.baseline, StateSequence::EMPTY);
-    world.publisher.delivered(StateSequence(1));
+    world.delivered(1);
     world.set("b", 2, Audience::All).commit();
     let update = world.poll().unwrap();
     assert_eq!((update.head.baseline, ids(&update)), (StateSequence(1), (vec![], vec![0, 1])));
     assert!(update.entries.iter().all(|entry| entry.declared.is_none()));
-    world.publisher.delivered(StateSequence(2));
+    world.delivered(2);
     world.set("b", 3, Audience::All).commit();
     assert_eq!(ids(&world.poll().unwrap()), (vec![], vec![1]));
     assert_eq!(world.publisher.in_flight(), 2);
@@ -83,18 +96,18 @@ fn only_the_newest_loss_is_made_up_for() {
     let mut world = World::new();
     world.set("a", 1, Audience::All).commit();
     world.poll().unwrap();
-    world.publisher.delivered(StateSequence(1));
+    world.delivered(1);
     world.set("a", 2, Audience::All).commit();
     world.poll().unwrap();
     world.set("b", 3, Audience::All).commit();
     world.poll().unwrap();
-    world.publisher.lost(StateSequence(2));
+    world.lost(2);
     assert_eq!(world.poll(), None);
-    world.publisher.lost(StateSequence(3));
+    world.lost(3);
     assert_eq!(ids(&world.poll().unwrap()), (vec![], vec![0, 1]));
-    world.publisher.lost(StateSequence(2));
+    world.lost(2);
     assert_eq!(world.poll(), None, "a loss is reported once");
-    world.publisher.delivered(StateSequence(3));
+    world.delivered(3);
     assert_eq!(world.publisher.baseline(), Some(StateSequence(3)));
 }
 
@@ -103,11 +116,11 @@ fn a_change_of_audience_does_not_hide_a_change_of_value() {
     let mut world = World::new();
     world.set("a", 1, Audience::All).commit();
     world.poll().unwrap();
-    world.publisher.delivered(StateSequence(1));
+    world.delivered(1);
     world.set("a", 2, Audience::All).commit();
     world.poll().unwrap();
     world.set("a", 2, Audience::members([ME])).commit();
-    world.publisher.lost(StateSequence(2));
+    world.lost(2);
     assert_eq!(ids(&world.poll().unwrap()), (vec![], vec![0]));
 }
 
@@ -116,14 +129,14 @@ fn a_key_that_goes_out_of_sight_is_removed_until_that_is_known() {
     let mut world = World::new();
     world.set("a", 1, Audience::All).set("b", 1, Audience::members([OTHER])).commit();
     world.poll().unwrap();
-    world.publisher.delivered(StateSequence(1));
+    world.delivered(1);
     world.set("a", 1, Audience::members([OTHER])).commit();
     assert_eq!(ids(&world.poll().unwrap()), (vec![0], vec![]));
     world.store.remove("a");
     world.store.remove("b");
     world.commit();
     assert_eq!(world.poll(), None, "what it does not see any more may go without a word");
-    world.publisher.delivered(StateSequence(2));
+    world.delivered(2);
     world.set("c", 1, Audience::All).commit();
     assert_eq!(ids(&world.poll().unwrap()), (vec![], vec![2]));
 }
@@ -133,7 +146,7 @@ fn a_key_that_comes_back_into_sight_is_named_again() {
     let mut world = World::new();
     world.set("a", 1, Audience::All).commit();
     world.poll().unwrap();
-    world.publisher.delivered(StateSequence(1));
+    world.delivered(1);
     world.set("a", 1, Audience::members([])).commit();
     world.poll().unwrap();
     world.set("a", 1, Audience::All).commit();
@@ -160,7 +173,7 @@ fn hints_that_come_later_are_told() {
     let mut world = World::new();
     world.set("a", 1, Audience::All).set("b", 1, Audience::All).commit();
     world.poll().unwrap();
-    world.publisher.delivered(StateSequence(1));
+    world.delivered(1);
     let hints = super::super::Hints::none().angle("x").unwrap();
     world.store.declare("a", hints.clone()).unwrap();
     world.commit();
@@ -174,7 +187,7 @@ fn a_store_that_forgot_removals_is_looked_through() {
     let mut world = World::new();
     world.set("old", 1, Audience::All).set("kept", 1, Audience::All).commit();
     world.poll().unwrap();
-    world.publisher.delivered(StateSequence(1));
+    world.delivered(1);
     world.store.remove("old");
     for n in 0..=i64::try_from(crate::limits::TOMBSTONES_MAX).unwrap() {
         world.set("a", n, Audience::All).commit();
@@ -190,7 +203,7 @@ fn a_receiver_that_never_answers_costs_no_more_than_a_complete_update() {
     let mut world = World::new();
     world.set("a", 1, Audience::All).commit();
     world.poll().unwrap();
-    world.publisher.delivered(StateSequence(1));
+    world.delivered(1);
     let mut sources = Vec::new();
     for n in 0..i64::try_from(REMOVED_MAX + 10).unwrap() {
         world.store.remove("bullet");
@@ -202,7 +215,7 @@ fn a_receiver_that_never_answers_costs_no_more_than_a_complete_update() {
     assert!(world.publisher.gone.len() < 20 && world.publisher.in_flight() <= UPDATES_IN_FLIGHT_MAX);
     assert_eq!(sources.last(), Some(&Source::Complete));
     // What was sent before does not count any more, even if it arrives.
-    world.publisher.delivered(StateSequence(3));
+    world.publisher.delivered(world.sent[REMOVED_MAX].0);
     assert_eq!(world.publisher.baseline(), None);
 }
 
@@ -214,9 +227,9 @@ fn an_update_that_would_not_fit_is_complete() {
         world.set(&format!("{n:x}"), Value::Null, Audience::All).commit();
     }
     let mut replica = Replica::new();
-    let (bytes, sequence) = world.publisher.poll_update(&world.store).unwrap();
+    let (bytes, sent) = world.publisher.poll_update(&world.store).unwrap();
     assert!(matches!(replica.apply(bytes), Ok(Outcome::Taken(_))));
-    world.publisher.delivered(sequence);
+    world.publisher.delivered(sent);
     for n in 0..4_000 {
         world.store.remove(&format!("{n:x}"));
     }
@@ -231,16 +244,32 @@ fn an_update_that_would_not_fit_is_complete() {
 }
 
 #[test]
+fn what_was_sent_before_a_restart_says_nothing() {
+    let mut world = World::new();
+    world.set("a", 1, Audience::All).commit();
+    world.poll().unwrap();
+    world.publisher.restart();
+    world.poll().unwrap();
+    let before = world.sent[0];
+    world.publisher.delivered(before.0);
+    world.publisher.lost(before.0);
+    assert_eq!((world.publisher.baseline(), world.publisher.in_flight()), (None, 1));
+    assert_eq!(world.poll(), None);
+    world.delivered(1);
+    assert_eq!(world.publisher.baseline(), Some(StateSequence(1)));
+}
+
+#[test]
 fn a_transfer_says_so_until_it_is_delivered() {
     let mut world = World::new();
     world.set("a", 1, Audience::All).commit();
     world.poll().unwrap();
-    world.publisher.delivered(StateSequence(1));
+    world.delivered(1);
     world.publisher.begin_transfer();
     assert_eq!(world.poll().unwrap().head.source, Source::Transfer);
-    world.publisher.lost(StateSequence(1));
+    world.lost(1);
     assert_eq!(world.poll().unwrap().head.source, Source::Transfer);
-    world.publisher.delivered(StateSequence(1));
+    world.delivered(1);
     world.set("a", 2, Audience::All).commit();
     assert_eq!(world.poll().unwrap().head.source, Source::Delta);
 }

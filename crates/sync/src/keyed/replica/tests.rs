@@ -27,10 +27,10 @@ fn names(changes: &Changes) -> (Vec<(&str, bool)>, Vec<&str>) {
 fn what_changed_is_told() {
     let (mut store, mut publisher, mut replica) = (Store::new(), Publisher::new(ME), Replica::new());
     commit(&mut store, &[("a", 1), ("b", 1), ("c", 1)]);
-    let (bytes, sequence) = publisher.poll_update(&store).unwrap();
+    let (bytes, sent) = publisher.poll_update(&store).unwrap();
     let applied = taken(replica.apply(bytes.clone()));
     assert_eq!(names(&applied.changes), (vec![("a", true), ("b", true), ("c", true)], vec![]));
-    publisher.delivered(sequence);
+    publisher.delivered(sent);
     store.remove("a");
     store.remove("b");
     store.commit(StateStamp::default()).unwrap();
@@ -46,8 +46,8 @@ fn what_changed_is_told() {
 fn what_builds_on_nothing_is_a_gap() {
     let (mut store, mut publisher, mut replica) = (Store::new(), Publisher::new(ME), Replica::new());
     commit(&mut store, &[("a", 1)]);
-    publisher.poll_update(&store).unwrap();
-    publisher.delivered(StateSequence(1));
+    let (_, sent) = publisher.poll_update(&store).unwrap();
+    publisher.delivered(sent);
     commit(&mut store, &[("a", 2)]);
     let delta = publisher.poll_update(&store).unwrap().0;
     let gap = Outcome::Gap { baseline: StateSequence(1), own: StateSequence::EMPTY };
@@ -92,9 +92,9 @@ fn a_replica_that_is_ahead_follows_a_new_authority_back() {
     assert_eq!((replica.sequence(), replica.get("a")), (StateSequence::EMPTY, Some(&Value::Int(2))));
     let mut publisher = Publisher::new(ME);
     publisher.begin_transfer();
-    let (bytes, sequence) = publisher.poll_update(&survivor).unwrap();
+    let (bytes, sent) = publisher.poll_update(&survivor).unwrap();
     let applied = taken(replica.apply(bytes));
-    publisher.delivered(sequence);
+    publisher.delivered(sent);
     assert_eq!(names(&applied.changes), (vec![("a", false)], vec!["lost"]));
     commit(&mut survivor, &[("new", 3)]);
     taken(replica.apply(publisher.poll_update(&survivor).unwrap().0));

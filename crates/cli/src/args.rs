@@ -1,0 +1,192 @@
+//! The command line.
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use std::net::IpAddr;
+use std::path::PathBuf;
+
+/// Realtime multiplayer for any game: open a room, share its code, play.
+#[derive(Debug, Parser)]
+#[command(name = "parlor", version, propagate_version = true)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Play Magpies, a terminal game for 2 to 16: host a room and share its code, or join one
+    Play(PlayArgs),
+    /// Fill a room with scripted members
+    Bots(BotsArgs),
+    /// Run a server for rooms
+    Serve(ServeArgs),
+    /// Run a room again from its log, and say what happened in it
+    Replay(ReplayArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct PlayArgs {
+    /// Join the room with this code or invite link instead of hosting one
+    #[arg(long, value_name = "CODE|LINK")]
+    pub join: Option<String>,
+    /// What others shall call you
+    #[arg(long, env = "PARLOR_NAME", value_name = "NAME")]
+    pub name: Option<String>,
+    /// Players that the room may have, for its host
+    #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u16).range(2..=16), conflicts_with = "join")]
+    pub max_players: u16,
+    /// Choose the code of the room, for its host: 4 to 12 letters and digits
+    #[arg(long, value_name = "CODE", conflicts_with = "join")]
+    pub code: Option<String>,
+    /// Port of the server that a host without --server starts inside itself; any free one if not given
+    #[arg(long, value_name = "PORT", default_value_t = 0, conflicts_with_all = ["join", "server"])]
+    pub port: u16,
+    #[command(flatten)]
+    pub reach: ReachArgs,
+    #[command(flatten)]
+    pub headless: HeadlessArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct BotsArgs {
+    /// The room: its code or an invite link
+    #[arg(long, value_name = "CODE|LINK")]
+    pub join: String,
+    /// How many
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..=16))]
+    pub count: u16,
+    /// How well they play, from 0 to 1
+    #[arg(long, default_value_t = 0.6)]
+    pub skill: f32,
+    #[command(flatten)]
+    pub reach: ReachArgs,
+    #[command(flatten)]
+    pub headless: HeadlessArgs,
+}
+
+/// How the server is reached.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct ReachArgs {
+    /// The server: HOST, HOST:PORT or HOST:PORT#FINGERPRINT. Without it PARLOR_SERVER counts
+    #[arg(long, value_name = "SERVER")]
+    pub server: Option<String>,
+    /// What must be known beside the code
+    #[arg(long, env = "PARLOR_SECRET", value_name = "SECRET")]
+    pub secret: Option<String>,
+    /// What may connect to the server
+    #[arg(long, value_enum, default_value_t = ViaArg::Auto)]
+    pub via: ViaArg,
+    /// File with certificates (PEM) that may vouch for the server
+    #[arg(long, env = "PARLOR_CA", value_name = "FILE")]
+    pub ca: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ViaArg {
+    /// QUIC, and WebSocket where QUIC gets no answer
+    Auto,
+    /// QUIC only
+    Quic,
+    /// WebSocket only
+    Websocket,
+}
+
+/// Running without a terminal.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct HeadlessArgs {
+    /// Without a screen: inputs come from --script, or from a bot
+    #[arg(long)]
+    pub headless: bool,
+    /// File with inputs; see docs/play.md
+    #[arg(long, value_name = "FILE")]
+    pub script: Option<PathBuf>,
+    /// Stop after this many seconds; otherwise when the room ends or Ctrl-C is pressed
+    #[arg(long, value_name = "N", value_parser = parse_seconds)]
+    pub seconds: Option<f64>,
+    /// Stop when this many updates of the state were decoded (by a host: published)
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub updates: Option<u64>,
+    /// Print one JSON object at the end
+    #[arg(long)]
+    pub json: bool,
+    /// Put the hash of the state at this sequence into the report
+    #[arg(long, value_name = "SEQUENCE", value_parser = clap::value_parser!(u64).range(1..))]
+    pub hash_at: Option<u64>,
+}
+
+fn parse_seconds(text: &str) -> Result<f64, String> {
+    let seconds: f64 = text.parse().map_err(|_| "not a number of seconds".to_owned())?;
+    if (0.0..=86_400.0).contains(&seconds) { Ok(seconds) } else { Err("it may be 0 to 86400".to_owned()) }
+}
+
+/// The settings of a server. Each may stand on the command line, in the environment, or in the file given with
+/// --config, and counts in this order.
+#[derive(Debug, Args)]
+pub(crate) struct ServeArgs {
+    /// TOML file with settings of the same names
+    #[arg(long, env = "PARLOR_CONFIG", value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Address to listen on [default: all]
+    #[arg(long, env = "PARLOR_LISTEN", value_name = "IP")]
+    pub listen: Option<IpAddr>,
+    /// Port, UDP for QUIC and TCP for HTTP and WebSocket; 0 for any free one [default: 7700]
+    #[arg(long, env = "PARLOR_PORT")]
+    pub port: Option<u16>,
+    /// Name under which others reach this server, for links [default: its addresses]
+    #[arg(long, env = "PARLOR_PUBLIC_HOST", value_name = "HOST")]
+    pub public_host: Option<String>,
+    /// Certificate chain (PEM); without it a development identity is made
+    #[arg(long, env = "PARLOR_CERTIFICATE", value_name = "FILE")]
+    pub certificate: Option<PathBuf>,
+    /// Key of the certificate (PEM)
+    #[arg(long, env = "PARLOR_KEY", value_name = "FILE")]
+    pub key: Option<PathBuf>,
+    /// Folder that keeps the development identity, so that its fingerprint stays
+    #[arg(long, env = "PARLOR_IDENTITY", value_name = "FOLDER")]
+    pub identity: Option<PathBuf>,
+    /// Serve this game only; may be given several times [default: any]
+    #[arg(long = "app", env = "PARLOR_APPS", value_name = "APP", value_delimiter = ',')]
+    pub apps: Option<Vec<String>>,
+    /// Rooms that may live at once [default: 10000]
+    #[arg(long, env = "PARLOR_MAX_ROOMS")]
+    pub max_rooms: Option<usize>,
+    /// Write a log of every room into this folder, for `parlor replay`
+    #[arg(long, env = "PARLOR_ROOM_LOG", value_name = "FOLDER")]
+    pub room_log: Option<PathBuf>,
+    /// How the log on standard error looks [default: text]
+    #[arg(long, env = "PARLOR_LOG_FORMAT", value_enum)]
+    pub log_format: Option<LogFormat>,
+    /// What is logged, for instance "info" or "parlor_server=debug" [default: info]
+    #[arg(long, env = "PARLOR_LOG", value_name = "FILTER")]
+    pub log: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum LogFormat {
+    /// For people
+    #[default]
+    Text,
+    /// One JSON object a line
+    Json,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ReplayArgs {
+    /// A room's log, which `parlor serve --room-log` wrote
+    pub file: PathBuf,
+    /// Print one JSON object instead of the transcript
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_well_formed() {
+        Cli::command().debug_assert();
+    }
+}

@@ -1,0 +1,39 @@
+//! `parlor bots`: scripted members for somebody's room.
+
+use super::{print_json, say};
+use crate::args::BotsArgs;
+use crate::{headless, reach, seat};
+use parlor::Room;
+use serde_json::json;
+
+/// Runs the command.
+///
+/// # Errors
+/// What was wrong with the arguments, or kept a bot out of the room.
+pub(crate) fn run(args: &BotsArgs) -> anyhow::Result<()> {
+    let stop = headless::stop_flag()?;
+    let mut seats = Vec::new();
+    let mut names = Vec::new();
+    for number in 1..=args.count {
+        let name = format!("bot {number}");
+        let builder = Room::guest(seat::APP, &args.join).name(&name);
+        let room = reach::apply(builder, &args.reach, &args.headless)?.open();
+        let pilot = headless::pilot(&args.headless, number.into(), args.skill)?;
+        seats.push(seat::Seat::new(room, pilot));
+        names.push(name);
+    }
+    headless::play(&mut seats, &args.headless, &stop)?;
+    if !args.headless.json {
+        for (seat, name) in seats.iter().zip(&names) {
+            match seat.closed() {
+                Some(reason) => say(&format!("{name}: {reason}")),
+                None => say(&format!("{name}: leaves after {} steps", seat.seen().steps)),
+            }
+        }
+    }
+    let reports = headless::finish(seats, &names, &args.headless)?;
+    if args.headless.json {
+        print_json(&json!({ "command": "bots", "bots": reports }))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,240 @@
+//! `parlor play`: Magpies on a terminal.
+
+use super::{print_json, say};
+use crate::args::PlayArgs;
+use crate::report::Report;
+use crate::seat::{self, Pilot, Seat, shown};
+use crate::view::{Command, Controls, HudModel, MemberLine, Screen, Stage};
+use crate::{headless, reach};
+use anyhow::Context;
+use parlor::{LinkKind, Room, Transport};
+use parlor_server::{Config, Server};
+use parlor_transport::discovery::Registry;
+use serde_json::{Value, json};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// Runs the command.
+///
+/// # Errors
+/// What was wrong with the arguments, or kept the player out of the room.
+pub(crate) fn run(args: &PlayArgs) -> anyhow::Result<()> {
+    let name = reach::name(args.name.as_deref());
+    let own = if needs_own_server(args) { Some(OwnServer::start(args.port)?) } else { None };
+    let builder = match &args.join {
+        Some(invite) => Room::guest(seat::APP, invite),
+        None => {
+            let builder = Room::host(seat::APP).max_players(args.max_players);
+            let builder = args.code.iter().fold(builder, |builder, code| builder.code(code));
+            own.iter().fold(builder, |builder, own| builder.server(&own.address))
+        }
+    };
+    let builder = reach::apply(builder.name(&name), &args.reach, &args.headless)?;
+    let stop = headless::stop_flag()?;
+    if args.headless.headless {
+        let pilot = headless::pilot(&args.headless, 0, 0.6)?;
+        let mut seats = vec![Seat::new(builder.open(), pilot)];
+        headless::play(&mut seats, &args.headless, &stop)?;
+        let reports = headless::finish(seats, &[name], &args.headless)?;
+        return report(&reports, args.headless.json);
+    }
+    let pilot = match &args.headless.script {
+        Some(_) => headless::pilot(&args.headless, 0, 0.6)?,
+        None => Pilot::Hands(Controls::default()),
+    };
+    let mut seat = Seat::new(builder.open(), pilot);
+    let shown = show(&mut seat, own.as_ref(), args.headless.seconds, &stop);
+    let closed = seat.closed().cloned();
+    let was_open = seat.room().local_id().is_some();
+    let reports = [Report::of(&seat, &name, args.headless.hash_at)];
+    seat.leave();
+    shown?;
+    match closed {
+        Some(reason) if !was_open => Err(reason.into()),
+        Some(reason) => {
+            say(&reason.to_string());
+            report(&reports, args.headless.json)
+        }
+        None => report(&reports, args.headless.json),
+    }
+}
+
+fn report(reports: &[Report], json: bool) -> anyhow::Result<()> {
+    let (Some(report), true) = (reports.first(), json) else { return Ok(()) };
+    let mut object = serde_json::to_value(report)?;
+    if let Value::Object(fields) = &mut object {
+        fields.insert("command".into(), json!("play"));
+    }
+    print_json(&object)
+}
+
+/// A host without a configured server brings its own.
+fn needs_own_server(args: &PlayArgs) -> bool {
+    let configured = std::env::var("PARLOR_SERVER").is_ok_and(|server| !server.trim().is_empty());
+    args.join.is_none() && args.reach.server.is_none() && !configured
+}
+
+/// A server inside this process, for this machine and those near it.
+struct OwnServer {
+    address: String,
+    /// Where it can be reached from other machines.
+    server: Option<Server>,
+    runtime: tokio::runtime::Runtime,
+}
+
+impl OwnServer {
+    fn start(port: u16) -> anyhow::Result<Self> {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .thread_name("parlor-server")
+            .enable_all()
+            .build()
+            .context("the server's thread could not be started")?;
+        let config = Config { port, registry: Some(Registry::of_this_user()), ..Config::default() };
+        let server =
+            runtime.block_on(Server::start(config)).context("no room can be hosted on this machine")?;
+        let fingerprint = server.fingerprint().expect("a development server has a fingerprint");
+        let address = format!("127.0.0.1:{}#{fingerprint}", server.local_port());
+        Ok(OwnServer { address, server: Some(server), runtime })
+    }
+
+    /// The link for a friend on another machine of the same network.
+    fn invite(&self, room: &Room, secret: Option<&str>) -> Option<String> {
+        let code = room.code().filter(|_| room.is_connected())?;
+        Some(self.server.as_ref()?.invite(code, secret).to_string())
+    }
+}
+
+impl Drop for OwnServer {
+    fn drop(&mut self) {
+        if let Some(server) = self.server.take() {
+            self.runtime.block_on(server.shutdown());
+        }
+    }
+}
+
+/// Longest time between two pictures.
+const FRAME: Duration = Duration::from_millis(16);
+/// How long a notice stands.
+const NOTICE: Duration = Duration::from_secs(4);
+
+/// Shows the game until the player or the room has had enough.
+fn show(
+    seat: &mut Seat,
+    own: Option<&OwnServer>,
+    seconds: Option<f64>,
+    stop: &AtomicBool,
+) -> anyhow::Result<()> {
+    let mut screen = Screen::open().context("there is no terminal to play on: use --headless")?;
+    let mut hud = HudModel::default();
+    let mut meter = Meter::new();
+    let end = seconds.map(|seconds| Instant::now() + Duration::from_secs_f64(seconds));
+    loop {
+        if seat.closed().is_none() {
+            seat.turn()?;
+        }
+        describe(&mut hud, seat, own);
+        meter.measure(&mut hud, seat.room());
+        screen.draw(&hud, &seat.scene())?;
+        for key in screen.keys(seat.rest().min(FRAME))? {
+            match seat.press(key) {
+                Some(Command::Quit) => return Ok(()),
+                Some(Command::Help) => hud.help = !hud.help,
+                Some(Command::Copy) if copy(seat.room(), own) => {
+                    seat.note("the invite link is copied".into())
+                }
+                Some(Command::Copy) => seat.note("there is no clipboard here: ? shows the link".into()),
+                None => {}
+            }
+        }
+        let is_over = end.is_some_and(|end| Instant::now() >= end);
+        // Who never got in is told why at the prompt, where it can be read and copied.
+        let never_in = seat.closed().is_some() && seat.room().local_id().is_none();
+        if is_over || never_in || stop.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+    }
+}
+
+fn copy(room: &Room, own: Option<&OwnServer>) -> bool {
+    let link = own.and_then(|own| own.invite(room, None));
+    match link {
+        Some(link) => arboard::Clipboard::new().and_then(|mut clipboard| clipboard.set_text(link)).is_ok(),
+        None => room.copy_invite(),
+    }
+}
+
+fn describe(hud: &mut HudModel, seat: &Seat, own: Option<&OwnServer>) {
+    let room = seat.room();
+    let info = room.info();
+    hud.stage = match (seat.closed(), room.is_connected()) {
+        (Some(reason), _) => Stage::Closed(reason.to_string()),
+        (None, true) => Stage::Open,
+        (None, false) => {
+            Stage::Connecting(info.connectivity.server.unwrap_or_else(|| "looking for a server".into()))
+        }
+    };
+    hud.code = info.code.filter(|_| room.is_connected()).map(|code| code.to_string());
+    hud.join_command = hud.code.as_ref().map(|code| format!("parlor play --join {code}")).unwrap_or_default();
+    hud.invite = own.and_then(|own| own.invite(room, None)).or_else(|| room.invite_link());
+    hud.me = info.local_id.map(|id| id.0);
+    hud.host = info.host_id.map(|id| id.0);
+    hud.members = room
+        .players()
+        .into_iter()
+        .map(|player| {
+            let transport = match player.transport {
+                Transport::Local if player.is_host => "host",
+                Transport::Local => "you",
+                Transport::Relay(LinkKind::WebSocket) => "ws",
+                Transport::Relay(_) => "quic",
+            };
+            let line = MemberLine {
+                name: shown(&player.name, player.id),
+                ping_ms: if player.is_host { Some(0) } else { player.rtt_ms },
+                transport: transport.into(),
+            };
+            (player.id.0, line)
+        })
+        .collect();
+    hud.notice =
+        seat.seen().notice.as_ref().filter(|(_, at)| at.elapsed() < NOTICE).map(|(text, _)| text.clone());
+}
+
+/// Feeds the net graph once a second.
+struct Meter {
+    at: Instant,
+    updates: u64,
+}
+
+impl Meter {
+    fn new() -> Self {
+        Meter { at: Instant::now(), updates: 0 }
+    }
+
+    fn measure(&mut self, hud: &mut HudModel, room: &Room) {
+        if self.at.elapsed() < Duration::from_secs(1) {
+            return;
+        }
+        self.at = Instant::now();
+        let diagnostics = room.diagnostics();
+        let updates =
+            if room.is_host() { diagnostics.updates_published } else { diagnostics.updates_decoded };
+        hud.figures.push_updates(u32::try_from(updates - self.updates).unwrap_or(u32::MAX));
+        self.updates = updates;
+        if let Some(rtt) = diagnostics.rtt {
+            hud.figures.push_rtt_ms(u32::try_from(rtt.as_millis()).unwrap_or(u32::MAX));
+        }
+        #[allow(clippy::cast_possible_truncation)] // for the eye
+        {
+            hud.figures.jitter_ms = diagnostics.jitter_ms as f32;
+            hud.figures.buffer_ms = diagnostics.buffer_delay_ms as f32;
+        }
+        let (lost, sent) = (diagnostics.session.packets_lost, diagnostics.session.packets_sent);
+        #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation)] // for the eye
+        {
+            hud.figures.loss_percent =
+                if sent == 0 { 0.0 } else { (lost as f64 / sent as f64 * 100.0) as f32 };
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! `parlor serve`: a server for rooms.
+
+use super::say;
+use crate::args::{LogFormat, ServeArgs};
+use crate::logging;
+use anyhow::{Context, bail};
+use parlor_server::{Config, IdentitySource, Server};
+use parlor_transport::discovery::Registry;
+use serde::Deserialize;
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+
+/// What the file given with `--config` may say: the same names as on the command line.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct File {
+    listen: Option<IpAddr>,
+    port: Option<u16>,
+    public_host: Option<String>,
+    certificate: Option<PathBuf>,
+    key: Option<PathBuf>,
+    identity: Option<PathBuf>,
+    apps: Option<Vec<String>>,
+    max_rooms: Option<usize>,
+    room_log: Option<PathBuf>,
+    log_format: Option<LogFormat>,
+    log: Option<String>,
+}
+
+impl File {
+    fn read(path: &Path) -> anyhow::Result<Self> {
+        let text = std::fs::read_to_string(path)
+            .with_context(|| format!("the configuration {} cannot be read", path.display()))?;
+        toml::from_str(&text).with_context(|| format!("the configuration {} is refused", path.display()))
+    }
+}
+
+/// Runs the command until Ctrl-C.
+///
+/// # Errors
+/// What was wrong with the settings, or kept the server from starting.
+pub(crate) fn run(args: ServeArgs) -> anyhow::Result<()> {
+    let file = args.config.as_deref().map(File::read).transpose()?.unwrap_or_default();
+    let format = args.log_format.or(file.log_format).unwrap_or_default();
+    logging::start(format, args.log.as_deref().or(file.log.as_deref()).unwrap_or("info"))?;
+    let config = settings(args, file)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .context("the server's threads could not be started")?;
+    runtime.block_on(serve(config))
+}
+
+/// Command line over environment (which the command line's parser has looked into) over file over default.
+fn settings(args: ServeArgs, file: File) -> anyhow::Result<Config> {
+    let default = Config::default();
+    let certificate = args.certificate.or(file.certificate);
+    let key = args.key.or(file.key);
+    let folder = args.identity.or(file.identity);
+    let identity = match (certificate, key, folder) {
+        (Some(certificate), Some(key), None) => IdentitySource::Files { certificate, key },
+        (None, None, folder) => IdentitySource::Development { folder },
+        (Some(_), None, _) => bail!("a certificate is given and no key: add --key FILE"),
+        (None, Some(_), _) => bail!("a key is given and no certificate: add --certificate FILE"),
+        (Some(_), Some(_), Some(_)) => bail!(
+            "a certificate and a folder for a development identity are given: a server has one identity, so drop one"
+        ),
+    };
+    let is_development = matches!(identity, IdentitySource::Development { .. });
+    Ok(Config {
+        listen: args.listen.or(file.listen).unwrap_or(default.listen),
+        port: args.port.or(file.port).unwrap_or(default.port),
+        identity,
+        apps: args.apps.or(file.apps),
+        rooms_max: args.max_rooms.or(file.max_rooms).unwrap_or(default.rooms_max),
+        registry: is_development.then(Registry::of_this_user),
+        room_log: args.room_log.or(file.room_log),
+        public_host: args.public_host.or(file.public_host),
+        ..default
+    })
+}
+
+async fn serve(config: Config) -> anyhow::Result<()> {
+    let mut server = Server::start(config).await?;
+    announce(&server);
+    let mut terminate = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())
+        .context("SIGTERM cannot be listened for")?;
+    tokio::select! {
+        stopped = tokio::signal::ctrl_c() => stopped.context("Ctrl-C cannot be listened for")?,
+        _ = terminate.recv() => {}
+        failed = server.wait() => {
+            server.shutdown().await;
+            return Err(failed.into());
+        }
+    }
+    tracing::info!("going down: rooms are told");
+    server.shutdown().await;
+    Ok(())
+}
+
+/// Says where everything is.
+fn announce(server: &Server) {
+    let port = server.local_port();
+    say(&format!("Parlor {} listens on port {port}", env!("CARGO_PKG_VERSION")));
+    say(&format!("  games    QUIC, UDP {port}; WebSocket, wss://HOST:{port}/ws"));
+    say(&format!("  web      https://HOST:{port}/  (rooms: /rooms/CODE, health: /health)"));
+    match server.fingerprint() {
+        Some(_) => {
+            say(
+                "  identity made by this server; on this machine clients know it already, elsewhere they need",
+            );
+            for address in server.addresses() {
+                say(&format!("           PARLOR_SERVER={address}"));
+            }
+        }
+        None => say("  identity the certificate given"),
+    }
+    say(&format!("  play     parlor play --server 127.0.0.1:{port}, then parlor play --server 127.0.0.1:{port} --join CODE"));
+    say("Ctrl-C tells every room and goes down.");
+}

@@ -1,0 +1,38 @@
+//! From the command line to a room's builder.
+
+use crate::args::{HeadlessArgs, ReachArgs, ViaArg};
+use crate::report::HASH_EVERY;
+use anyhow::Context;
+use parlor::{RoomBuilder, Via};
+
+/// What may call a player who has said nothing: the name of the user.
+pub(crate) fn name(given: Option<&str>) -> String {
+    let user = || std::env::var("USER").or_else(|_| std::env::var("USERNAME")).ok();
+    given.map(str::to_owned).or_else(user).unwrap_or_default()
+}
+
+/// Applies what the command line says about the server and the report.
+pub(crate) fn apply(
+    mut builder: RoomBuilder,
+    reach: &ReachArgs,
+    headless: &HeadlessArgs,
+) -> anyhow::Result<RoomBuilder> {
+    if let Some(server) = &reach.server {
+        builder = builder.server(server);
+    }
+    if let Some(secret) = &reach.secret {
+        builder = builder.secret(secret);
+    }
+    if let Some(file) = &reach.ca {
+        let pem = std::fs::read_to_string(file)
+            .with_context(|| format!("the certificates in {} cannot be read", file.display()))?;
+        builder = builder.roots(&pem);
+    }
+    builder = builder.hash_every(headless.hash_at.unwrap_or(HASH_EVERY)).via(match reach.via {
+        ViaArg::Auto => Via::Auto,
+        ViaArg::Quic => Via::Quic,
+        ViaArg::Websocket => Via::WebSocket,
+    });
+    builder.check()?;
+    Ok(builder)
+}

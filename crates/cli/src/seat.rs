@@ -1,0 +1,255 @@
+//! A member of a room of Magpies: on the host the world runs, everybody else sees what it publishes.
+
+use crate::game::{Badge, Bot, GemState, Input, PlayerState, RoundState, Scene, Script, Source, World};
+use crate::view::{Command, Controls};
+use parlor::{ClosedReason, Event, Hints, LeaveReason, MemberId, Room, RoomCode};
+use ratatui::crossterm::event::KeyEvent;
+use serde::de::DeserializeOwned;
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+/// The game's name towards the server.
+pub(crate) const APP: &str = "magpies";
+
+/// Who moves a member.
+#[derive(Debug)]
+pub(crate) enum Pilot {
+    /// A bot.
+    Bot(Bot),
+    /// A script, and the tick at which it began.
+    Script { script: Script, began: Option<u32> },
+    /// Whoever sits at the keyboard.
+    Hands(Controls),
+}
+
+impl Pilot {
+    fn input(&mut self, scene: &Scene, me: u32, tick: u32) -> Input {
+        match self {
+            Pilot::Bot(bot) => bot.think(scene, me),
+            Pilot::Script { script, began } => {
+                let began = *began.get_or_insert(tick);
+                script.input_at(tick.wrapping_sub(began), crate::game::HZ)
+            }
+            Pilot::Hands(controls) => controls.next_input(),
+        }
+    }
+}
+
+/// What a member saw since it joined.
+#[derive(Debug, Default)]
+pub(crate) struct Seen {
+    /// Everybody who was ever in the room, by id.
+    pub members: BTreeMap<u32, String>,
+    /// Steps that were run.
+    pub steps: u64,
+    /// Something to tell the player, and when it happened.
+    pub notice: Option<(String, Instant)>,
+}
+
+/// A member of a room of Magpies.
+#[derive(Debug)]
+pub(crate) struct Seat {
+    room: Room,
+    pilot: Pilot,
+    world: Option<World>,
+    seen: Seen,
+    closed: Option<ClosedReason>,
+}
+
+impl Seat {
+    /// Takes a seat.
+    pub(crate) fn new(room: Room, pilot: Pilot) -> Self {
+        Seat { room, pilot, world: None, seen: Seen::default(), closed: None }
+    }
+
+    /// The room.
+    pub(crate) fn room(&self) -> &Room {
+        &self.room
+    }
+
+    /// What was seen.
+    pub(crate) fn seen(&self) -> &Seen {
+        &self.seen
+    }
+
+    /// Why it is over, if it is.
+    pub(crate) fn closed(&self) -> Option<&ClosedReason> {
+        self.closed.as_ref()
+    }
+
+    /// The room's code, while the room is open.
+    pub(crate) fn open_code(&self) -> Option<RoomCode> {
+        self.room.code().filter(|_| self.room.is_connected())
+    }
+
+    /// Updates of the state that were decoded, or on the host published.
+    pub(crate) fn updates(&self) -> u64 {
+        let diagnostics = self.room.diagnostics();
+        diagnostics.updates_decoded + diagnostics.updates_published
+    }
+
+    /// Takes a key; one that is the program's comes back as a command.
+    pub(crate) fn press(&mut self, key: KeyEvent) -> Option<Command> {
+        match &mut self.pilot {
+            Pilot::Hands(controls) => controls.press(key),
+            Pilot::Bot(_) | Pilot::Script { .. } => Controls::default().press(key),
+        }
+    }
+
+    /// One round of a loop: takes what came and runs the steps that are due.
+    pub(crate) fn turn(&mut self) -> anyhow::Result<()> {
+        self.listen();
+        while self.room.tick() {
+            self.step()?;
+        }
+        Ok(())
+    }
+
+    /// Leaves the room.
+    pub(crate) fn leave(self) {
+        self.room.leave();
+    }
+
+    fn listen(&mut self) {
+        while let Some(event) = self.room.poll() {
+            match event {
+                Event::PlayerJoined(player) => {
+                    if !player.is_me {
+                        self.note(format!("{} is here", shown(&player.name, player.id)));
+                    }
+                    self.seen.members.insert(player.id.0, player.name);
+                }
+                Event::PlayerLeft { id, name, reason } => {
+                    let name = shown(&name, id);
+                    self.note(match reason {
+                        LeaveReason::Left => format!("{name} left"),
+                        reason => format!("{name} {reason}"),
+                    });
+                }
+                Event::Closed(reason) => self.closed = Some(reason),
+                _ => {}
+            }
+        }
+    }
+
+    /// Tells the player something, for a few seconds.
+    pub(crate) fn note(&mut self, text: String) {
+        self.seen.notice = Some((text, Instant::now()));
+    }
+
+    fn step(&mut self) -> anyhow::Result<()> {
+        let Some((me, tick)) = self.room.local_id().zip(self.room.tick_number()) else { return Ok(()) };
+        self.seen.steps += 1;
+        let scene = match (&self.pilot, &self.world) {
+            (Pilot::Bot(_), Some(world)) => world.scene(),
+            (Pilot::Bot(_), None) => Scene::read(&Latest(&self.room), tick.0),
+            _ => Scene::default(),
+        };
+        let input = self.pilot.input(&scene, me.0, tick.0);
+        self.room.send_input(&input)?;
+        if self.room.is_host() { self.simulate(tick.0) } else { Ok(()) }
+    }
+
+    /// The host's part: one step of the world, and its publication.
+    fn simulate(&mut self, tick: u32) -> anyhow::Result<()> {
+        if self.world.is_none() {
+            let seed = self.room.info().session.map_or(0, |session| session.0);
+            #[allow(clippy::cast_possible_truncation)] // any 64 of its bits are as good
+            let world = World::new(seed as u64);
+            self.world = Some(world);
+            // A magpie that is knocked away or comes in anew must not be smeared across the field.
+            self.room.declare("p/", Hints::none().snap("score")?)?;
+        }
+        let world = self.world.as_mut().expect("it was just made");
+        let players: BTreeMap<u32, String> =
+            self.room.players().into_iter().map(|player| (player.id.0, player.name)).collect();
+        let gone: Vec<u32> = world.ids().filter(|id| !players.contains_key(id)).collect();
+        gone.into_iter().for_each(|id| world.leave(id));
+        for (id, name) in &players {
+            world.join(*id, &shown(name, MemberId(*id)));
+        }
+        let inputs =
+            self.room.inputs::<Input>()?.into_iter().map(|(member, input)| (member.0, input)).collect();
+        // `step` counts on by one itself; steps that the room dropped are made up for here.
+        world.set_tick(tick.wrapping_sub(1));
+        world.step(&inputs);
+        let publication = world.publish();
+        for key in &publication.gone {
+            self.room.remove(key)?;
+        }
+        for (key, value) in &publication.set {
+            self.room.set(key, value)?;
+        }
+        Ok(())
+    }
+
+    /// What is to be drawn now.
+    pub(crate) fn scene(&self) -> Scene {
+        Scene::read(&Smooth(&self.room), self.room.tick_number().map_or(0, |tick| tick.0))
+    }
+
+    /// How long a loop may sleep before the next step is due.
+    pub(crate) fn rest(&self) -> Duration {
+        self.room.until_next_tick()
+    }
+}
+
+/// A name to show for a player that may have given none.
+pub(crate) fn shown(name: &str, id: MemberId) -> String {
+    if name.trim().is_empty() { format!("player {id}") } else { name.to_owned() }
+}
+
+/// Reads the state as it is.
+struct Latest<'a>(&'a Room);
+
+/// Reads the state as it shall be drawn.
+struct Smooth<'a>(&'a Room);
+
+/// A value that another machine wrote: what is not as the game has it counts as missing.
+fn read<T: DeserializeOwned>(room: &Room, key: &str) -> Option<T> {
+    room.get(key).ok().flatten()
+}
+
+impl Source for Latest<'_> {
+    fn keys(&self) -> Vec<String> {
+        self.0.keys()
+    }
+
+    fn player(&self, key: &str) -> Option<PlayerState> {
+        read(self.0, key)
+    }
+
+    fn badge(&self, key: &str) -> Option<Badge> {
+        read(self.0, key)
+    }
+
+    fn gem(&self, key: &str) -> Option<GemState> {
+        read(self.0, key)
+    }
+
+    fn round(&self, key: &str) -> Option<RoundState> {
+        read(self.0, key)
+    }
+}
+
+impl Source for Smooth<'_> {
+    fn keys(&self) -> Vec<String> {
+        self.0.keys()
+    }
+
+    fn player(&self, key: &str) -> Option<PlayerState> {
+        self.0.interpolated(key).ok().flatten()
+    }
+
+    fn badge(&self, key: &str) -> Option<Badge> {
+        read(self.0, key)
+    }
+
+    fn gem(&self, key: &str) -> Option<GemState> {
+        self.0.interpolated(key).ok().flatten()
+    }
+
+    fn round(&self, key: &str) -> Option<RoundState> {
+        read(self.0, key)
+    }
+}

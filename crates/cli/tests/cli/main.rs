@@ -1,0 +1,5 @@
+//! The binary, as people run it.
+
+mod rooms;
+mod support;
+mod wrong_input;

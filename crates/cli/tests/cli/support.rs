@@ -1,0 +1,125 @@
+//! The binary as a person runs it, with a registry of its own.
+
+use serde_json::Value;
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::mpsc::{Receiver, sync_channel};
+use std::thread;
+use std::time::Duration;
+use tempfile::TempDir;
+
+/// Only a hang takes this long.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// A machine to run commands on: a folder for the registry, and no settings from outside.
+pub(crate) struct Machine {
+    folder: TempDir,
+}
+
+impl Machine {
+    pub(crate) fn new() -> Self {
+        Machine { folder: tempfile::tempdir().expect("a temporary folder") }
+    }
+
+    pub(crate) fn path(&self, name: &str) -> std::path::PathBuf {
+        self.folder.path().join(name)
+    }
+
+    pub(crate) fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_parlor"));
+        command.args(args).env("PARLOR_REGISTRY", self.path("registry")).stdin(Stdio::null());
+        for name in
+            ["PARLOR_SERVER", "PARLOR_NAME", "PARLOR_SECRET", "PARLOR_CA", "PARLOR_CONFIG", "PARLOR_PORT"]
+        {
+            command.env_remove(name);
+        }
+        command
+    }
+
+    pub(crate) fn start(&self, args: &[&str]) -> Running {
+        let mut command = self.command(args);
+        let mut child =
+            command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the binary was built");
+        let stdout = lines(child.stdout.take().expect("it is piped"));
+        let stderr = lines(child.stderr.take().expect("it is piped"));
+        Running { child, stdout, stderr }
+    }
+
+    /// Runs a command to its end.
+    pub(crate) fn run(&self, args: &[&str]) -> Output {
+        self.command(args).output().expect("the binary was built")
+    }
+}
+
+/// A command that runs.
+pub(crate) struct Running {
+    child: Child,
+    stdout: Receiver<String>,
+    stderr: Receiver<String>,
+}
+
+fn lines(from: impl Read + Send + 'static) -> Receiver<String> {
+    let (sender, receiver) = sync_channel(100_000);
+    thread::spawn(move || {
+        for line in BufReader::new(from).lines().map_while(Result::ok) {
+            if sender.send(line).is_err() {
+                return;
+            }
+        }
+    });
+    receiver
+}
+
+fn find(lines: &Receiver<String>, start: &str) -> String {
+    loop {
+        let line = lines.recv_timeout(PATIENCE).unwrap_or_else(|_| panic!("no line began with {start:?}"));
+        if let Some(rest) = line.strip_prefix(start) {
+            return rest.to_owned();
+        }
+    }
+}
+
+impl Running {
+    /// The rest of the first line of standard output that begins like this.
+    pub(crate) fn says(&self, start: &str) -> String {
+        find(&self.stdout, start)
+    }
+
+    /// The rest of the first line of standard error that begins like this.
+    pub(crate) fn complains(&self, start: &str) -> String {
+        find(&self.stderr, start)
+    }
+
+    /// Asks it to stop, as a service manager does.
+    #[cfg(unix)]
+    pub(crate) fn terminate(&self) {
+        let pid = self.child.id().to_string();
+        assert!(Command::new("kill").args(["-TERM", &pid]).status().expect("every Unix has kill").success());
+    }
+
+    /// Kills it, so that it can say nothing any more.
+    pub(crate) fn kill(&mut self) {
+        self.child.kill().expect("it runs");
+    }
+
+    /// The report that it prints at its end.
+    pub(crate) fn report(mut self) -> Value {
+        let line = self.stdout.recv_timeout(PATIENCE).unwrap_or_else(|_| {
+            panic!("no report came; on standard error: {:?}", self.stderr.try_iter().collect::<Vec<_>>())
+        });
+        self.child.wait().expect("it ends after its report");
+        serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error} in {line}"))
+    }
+
+    /// How it ended.
+    pub(crate) fn succeeds(mut self) -> bool {
+        self.child.wait().expect("it ends").success()
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

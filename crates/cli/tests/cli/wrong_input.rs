@@ -1,0 +1,74 @@
+//! What a person sees who does it wrong: one line that says what happened and what to do.
+
+use crate::support::Machine;
+
+#[track_caller]
+fn refused(args: &[&str], words: &[&str]) {
+    let machine = Machine::new();
+    std::fs::write(machine.path("bad"), "1.0 sideways\n").expect("the folder is ours");
+    let bad = machine.path("bad");
+    let args: Vec<&str> = args
+        .iter()
+        .map(|arg| if *arg == "BAD" { bad.to_str().expect("a plain path") } else { arg })
+        .collect();
+    let output = machine.run(&args);
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(!output.status.success(), "{args:?} succeeded");
+    for word in words {
+        assert!(text.contains(word), "{word:?} is not in: {text}");
+    }
+    assert!(!text.contains("panicked"), "{text}");
+}
+
+#[test]
+fn codes_and_invites() {
+    refused(&["play", "--headless", "--join", "K7"], &["4 to 12 letters"]);
+    refused(&["play", "--headless", "--join", "K7-M"], &["only letters and digits"]);
+    refused(&["play", "--headless", "--join", "parlor://K7QM"], &["is not an invite"]);
+    refused(&["play", "--headless", "--join", "K7QM"], &["no room K7QM", "parlor serve", "PARLOR_SERVER"]);
+    refused(&["play", "--headless", "--code", "K7", "--seconds", "1"], &["4 to 12 letters"]);
+}
+
+#[test]
+fn servers() {
+    refused(&["play", "--headless", "--join", "K7QM", "--server", "a b"], &["is not a server address"]);
+    refused(
+        &["play", "--headless", "--join", "K7QM", "--server", "127.0.0.1:1", "--via", "websocket"],
+        &["refused"],
+    );
+    refused(
+        &["play", "--headless", "--join", "K7QM", "--server", "no.such.host.invalid"],
+        &["no.such.host.invalid"],
+    );
+    refused(&["play", "--headless", "--join", "K7QM", "--ca", "/no/such/file"], &["/no/such/file"]);
+}
+
+#[test]
+fn settings() {
+    refused(&["play", "--headless", "--max-players", "1"], &["2..=16"]);
+    refused(&["play", "--headless", "--script", "BAD"], &["line 1", "sideways"]);
+    refused(&["serve", "--certificate", "x.pem"], &["--key"]);
+    refused(&["serve", "--certificate", "x.pem", "--key", "y.pem", "--port", "0"], &["x.pem"]);
+    refused(&["serve", "--config", "BAD"], &["is refused"]);
+    refused(&["serve", "--log", "parlor==x", "--port", "0"], &["log filter"]);
+    refused(&["replay", "BAD"], &["no room log"]);
+    refused(&["bots"], &["--join"]);
+}
+
+#[test]
+fn full_rooms_and_wrong_secrets() {
+    let machine = Machine::new();
+    let host = machine.start(&["play", "--headless", "--max-players", "2", "--secret", "sesame"]);
+    let code = host.complains("room ");
+    let join = |secret: &str| {
+        machine.run(&["play", "--join", &code, "--headless", "--secret", secret, "--updates", "1"])
+    };
+    let wrong = join("simsim");
+    assert!(
+        String::from_utf8_lossy(&wrong.stderr).contains("no room with this code, or its secret is another")
+    );
+    let seated = machine.start(&["play", "--join", &code, "--headless", "--secret", "sesame"]);
+    seated.complains("room ");
+    let full = join("sesame");
+    assert!(String::from_utf8_lossy(&full.stderr).contains("all 2 seats"), "{full:?}");
+}

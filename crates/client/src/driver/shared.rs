@@ -1,0 +1,75 @@
+//! What a room and its driver share.
+
+use crate::core::RoomCore;
+use parlor_proto::Instant;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::sync::Notify;
+
+/// The core, the bell between game and driver, and this process's clock.
+#[derive(Debug)]
+pub(super) struct Shared {
+    core: Mutex<RoomCore>,
+    wake: Notify,
+    began: std::time::Instant,
+    is_finished: Mutex<bool>,
+    finish: Condvar,
+}
+
+impl Shared {
+    pub(super) fn new(core: RoomCore) -> Self {
+        Shared {
+            core: Mutex::new(core),
+            wake: Notify::new(),
+            began: std::time::Instant::now(),
+            is_finished: Mutex::new(false),
+            finish: Condvar::new(),
+        }
+    }
+
+    /// The core. It is left whole even by a panic of the game's own code, which runs outside of the lock.
+    pub(super) fn lock(&self) -> MutexGuard<'_, RoomCore> {
+        self.core.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// This process's clock. It begins at one second, so that nothing is confused with the origin.
+    pub(super) fn now(&self) -> Instant {
+        Instant::from_millis(1_000) + self.began.elapsed()
+    }
+
+    /// Sleeps until an instant of this process's clock; for ever without one.
+    pub(super) async fn sleep_until(&self, due: Option<Instant>) {
+        let wait = due.map_or(Duration::MAX, |due| due.saturating_since(self.now()));
+        tokio::time::sleep(wait).await;
+    }
+
+    /// Tells the driver that the core has something for it.
+    pub(super) fn wake(&self) {
+        self.wake.notify_one();
+    }
+
+    /// Waits for the game to have something for the driver.
+    pub(super) async fn woken(&self) {
+        self.wake.notified().await;
+    }
+
+    /// Waits until the game has left.
+    pub(super) async fn closed(&self) {
+        while self.lock().closed().is_none() {
+            self.woken().await;
+        }
+    }
+
+    /// Says that the driver is done.
+    pub(super) fn finished(&self) {
+        *self.is_finished.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        self.finish.notify_all();
+    }
+
+    /// Waits until the driver is done, or the patience is.
+    pub(super) fn wait_finished(&self, patience: Duration) {
+        let guard = self.is_finished.lock().unwrap_or_else(PoisonError::into_inner);
+        // After the patience it ends in the background, or the hub notices the silence.
+        let _ = self.finish.wait_timeout_while(guard, patience, |is_finished| !*is_finished);
+    }
+}
