@@ -230,7 +230,11 @@ impl ChannelTable {
                 codec: Codec::from_wire(reader.u8()?)?,
                 schema_hash: reader.u64()?,
             };
-            table.declare(channel).map_err(|_| ReadError::OutOfRange { field: "channel number" })?;
+            // One table has one form: its rows ascend.
+            let ascends = table.app.last().is_none_or(|last| last.id < channel.id);
+            if !ascends || table.declare(channel).is_err() {
+                return Err(ReadError::OutOfRange { field: "channel number" });
+            }
         }
         Ok(table)
     }

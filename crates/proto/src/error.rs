@@ -9,7 +9,7 @@ use thiserror::Error;
 
 /// The peer sent what the protocol forbids. Its connection is closed with
 /// [`CloseReason::Misbehaved`]; nobody else is touched.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum PeerMisbehaved {
     /// A header or frame could not be read.
     #[error("{what} could not be read: {error}")]
@@ -27,12 +27,15 @@ pub enum PeerMisbehaved {
         /// The limit.
         max: usize,
     },
-    /// A frame came where the state of the session has no place for it.
+    /// A packet has more frames than it may.
+    #[error("a packet has more than the {max} frames allowed", max = limits::FRAMES_PER_PACKET_MAX)]
+    TooManyFrames,
+    /// A frame came where the packet or the state of the session has no place for it.
     #[error("{frame} has no place {when}")]
     OutOfPlace {
         /// The frame.
         frame: &'static str,
-        /// The state of the session.
+        /// The packet, or the state of the session.
         when: &'static str,
     },
     /// A packet or message that was never sent was acknowledged.
@@ -52,6 +55,12 @@ pub enum PeerMisbehaved {
     /// Reliable messages ran ahead of what may be under way.
     #[error("a reliable message is numbered beyond the window")]
     BeyondWindow,
+    /// An update of the room's state could not be taken in.
+    #[error("an update of the state could not be taken in: {detail}")]
+    BadState {
+        /// Why.
+        detail: String,
+    },
     /// Something in a room that only another may do.
     #[error("{what} may be sent by the authority only")]
     NotAuthority {
@@ -209,12 +218,17 @@ impl CloseReason {
         }
     }
 
-    pub(crate) fn write(&self, out: &mut Vec<u8>) {
+    /// Appends it.
+    pub fn write(&self, out: &mut Vec<u8>) {
         out.put_u8(self.code());
         out.put_str(clip(self.detail(), limits::REASON_BYTES_MAX));
     }
 
-    pub(crate) fn read(reader: &mut Reader) -> Result<Self, ReadError> {
+    /// Reads one.
+    ///
+    /// # Errors
+    /// [`ReadError`] if it is not as laid out.
+    pub fn read(reader: &mut Reader) -> Result<Self, ReadError> {
         let code = reader.u8()?;
         let detail = reader.str_max("close detail", limits::REASON_BYTES_MAX)?;
         Ok(match code {

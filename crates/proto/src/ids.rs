@@ -32,7 +32,7 @@ id! {
     /// A participant of a room. The first is 0; a number is never given to another in the same room.
     ///
     /// Member 0 is whoever opened the room. Whether a member is the *authority* is a field of the room
-    /// ([`Authority`]), not a property of the number.
+    /// ([`Authority`](crate::wire::handshake::Authority)), not a property of the number.
     MemberId(u32), ""
 }
 id! {

@@ -10,6 +10,9 @@ pub const VERSION_MAX: u16 = 1;
 /// Largest payload of one message, in bytes.
 pub const MESSAGE_BYTES_MAX: usize = 64 * 1024;
 
+/// Largest payload of a message frame, in bytes: a message with the envelope around it.
+pub const PAYLOAD_BYTES_MAX: usize = MESSAGE_BYTES_MAX + 1_536;
+
 /// Largest datagram payload, in bytes. Browsers document 1,000 as what an unreliable payload may have.
 pub const DATAGRAM_BYTES_MAX: usize = 1_000;
 
@@ -18,6 +21,10 @@ pub const STREAM_PACKET_BYTES_MAX: usize = MESSAGE_BYTES_MAX + 2 * 1024;
 
 /// A stream packet is closed when it holds this many bytes, so that a long queue does not arrive as one lump.
 pub const STREAM_PACKET_BYTES_TARGET: usize = 16 * 1024;
+
+/// Frames in one packet. The smallest frame is three bytes but what it becomes is many times that, so that bytes alone
+/// would not bound what one packet makes a receiver hold.
+pub const FRAMES_PER_PACKET_MAX: usize = 512;
 
 /// Largest header of a packet, in bytes.
 pub const HEADER_BYTES_MAX: usize = 1 + 2 + 2 + 4 + 8 + 2 + 8;
@@ -33,6 +40,9 @@ pub const FRAGMENTS_MAX: usize = 72;
 
 /// Messages that may be partly assembled at once, for each session.
 pub const FRAGMENTED_MESSAGES_MAX: usize = 2;
+
+/// Bytes of partly assembled messages: one of full size, and the head of its frame.
+pub const FRAGMENT_BUFFER_BYTES_MAX: usize = PAYLOAD_BYTES_MAX + 32;
 
 /// How long a message may stay partly assembled.
 pub const FRAGMENT_TTL: Duration = Duration::from_secs(2);
@@ -53,7 +63,8 @@ pub const RELIABLE_QUEUE_BYTES_MAX: usize = 1024 * 1024;
 /// Bytes of unreliable messages that wait at a sender. Beyond it the oldest is dropped and counted.
 pub const UNRELIABLE_QUEUE_BYTES_MAX: usize = 256 * 1024;
 
-/// Distinct keys of one sequenced channel whose newest message a receiver remembers.
+/// Keys of sequenced channels whose newest message a receiver remembers, all channels together. When there are more, it
+/// forgets the half of them that it has not heard of for longest.
 pub const SEQUENCED_KEYS_MAX: usize = 512;
 
 /// Largest number of steps per second.
@@ -104,7 +115,7 @@ pub const VALUE_DEPTH_MAX: usize = 32;
 /// Largest input of one tick, in encoded bytes.
 pub const INPUT_BYTES_MAX: usize = 512;
 
-/// A peer that has not said hello by then is disconnected.
+/// A peer that has not said hello by then is disconnected; so is one that was not answered.
 pub const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
 /// Silence after which a session asks its peer for a sign of life.
 pub const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(1);
@@ -116,6 +127,14 @@ pub const ACK_DELAY_MAX: Duration = Duration::from_millis(25);
 pub const CLOSE_LINGER: Duration = Duration::from_millis(500);
 
 const _: () = {
+    assert!(
+        crate::wire::envelope::ENVELOPE_BYTES_MAX + LABEL_BYTES_MAX + 8
+            <= PAYLOAD_BYTES_MAX - MESSAGE_BYTES_MAX
+    );
+    assert!(
+        PAYLOAD_BYTES_MAX + HEADER_BYTES_MAX + 32 <= STREAM_PACKET_BYTES_MAX,
+        "every message fits a stream packet"
+    );
     assert!(VERSION_MIN <= VERSION_MAX);
     assert!(
         HEADER_BYTES_MAX + FRAGMENT_HEAD_BYTES_MAX < DATAGRAM_BYTES_MAX / 4,

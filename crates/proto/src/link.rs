@@ -1,5 +1,6 @@
 //! What a session knows of the connection that carries it.
 
+use crate::wire::cursor::ReadError;
 use bytes::Bytes;
 
 /// What a connection is made of.
@@ -18,6 +19,29 @@ impl LinkKind {
     #[must_use]
     pub const fn has_datagrams(self) -> bool {
         !matches!(self, LinkKind::WebSocket)
+    }
+
+    /// Its number on the wire.
+    #[must_use]
+    pub const fn to_wire(self) -> u8 {
+        match self {
+            LinkKind::Quic => 0,
+            LinkKind::WebSocket => 1,
+            LinkKind::Memory => 2,
+        }
+    }
+
+    /// The kind with this number.
+    ///
+    /// # Errors
+    /// [`ReadError::Unknown`] if there is none.
+    pub const fn from_wire(value: u8) -> Result<Self, ReadError> {
+        match value {
+            0 => Ok(LinkKind::Quic),
+            1 => Ok(LinkKind::WebSocket),
+            2 => Ok(LinkKind::Memory),
+            value => Err(ReadError::Unknown { field: "link", value: value as u64 }),
+        }
     }
 
     /// The word for it in JSON and in what a person reads.

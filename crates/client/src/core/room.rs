@@ -404,8 +404,10 @@ impl RoomCore {
     /// Publishes what was set since the last commit, under the step that was run.
     pub(super) fn commit(&mut self, now: Instant) {
         if let Some(joined) = &mut self.joined {
-            let (tick, room_time) = (joined.ticker.tick(), joined.room_time(now));
-            if joined.state.commit(tick, room_time, &joined.used) {
+            // The time is that of the step and not of the frame that ran it: frames come unevenly, and what moves by the
+            // same distance in every step shall be seen to.
+            let (tick, began) = (joined.ticker.tick(), joined.ticker.began(joined.room_time(now)));
+            if joined.state.commit(tick, began, &joined.used) {
                 joined.marks.note(&joined.state);
                 self.wants_driver = true;
             }

@@ -57,6 +57,8 @@ impl SharedState {
         used: &BTreeMap<MemberId, Tick>,
     ) -> bool {
         let SharedState::Host { store, .. } = self else { return false };
+        // A clock that is set back, or a game that begins to ask for steps, must not make the state older than it was.
+        let server_time = server_time.max(store.stamp().server_time);
         let committed = store.commit(StateStamp { tick, server_time, input_acks: used.clone() });
         committed
             .expect("a room has no more members than acknowledgements fit, and no more steps than sequences")

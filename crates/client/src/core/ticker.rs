@@ -56,6 +56,18 @@ impl Ticker {
         self.tick
     }
 
+    /// When the last step that was run began, in the room's time. A game that does not ask for steps is not in any: then it
+    /// is `room_time`.
+    pub(super) fn began(&self, room_time: Instant) -> Instant {
+        let behind = self.rate.tick_at(room_time).since(self.tick);
+        match u32::try_from(behind) {
+            Ok(behind) if behind <= STEPS_MAX => {
+                room_time - self.rate.phase_at(room_time) - self.rate.interval() * behind
+            }
+            _ => room_time,
+        }
+    }
+
     /// Steps that were dropped because the game was behind.
     pub(super) fn dropped(&self) -> u64 {
         self.dropped
@@ -87,6 +99,22 @@ mod tests {
             assert!((299..=300).contains(&steps), "{steps} steps at {frame_us} µs a frame");
             assert_eq!(ticker.dropped(), 0);
         }
+    }
+
+    #[test]
+    fn steps_begin_evenly_whenever_frames_are_drawn() {
+        let mut ticker = Ticker::new(TickRate::DEFAULT, Instant::ZERO);
+        let mut last = Instant::ZERO;
+        for frame in 1..1_000 {
+            let room_time = Instant::from_millis(frame * 50);
+            while ticker.step(room_time) {
+                let apart = ticker.began(room_time).saturating_since(last);
+                assert!(apart.abs_diff(TickRate::DEFAULT.interval()) < Duration::from_micros(3), "{apart:?}");
+                last = ticker.began(room_time);
+            }
+        }
+        let idle = Instant::from_millis(60_000);
+        assert_eq!(ticker.began(idle), idle);
     }
 
     #[test]

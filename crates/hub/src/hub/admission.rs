@@ -6,7 +6,7 @@ use parlor_proto::session::{Answer, TurnedAway};
 use parlor_proto::wire::handshake::{
     Auth, Hello, Intent, Limits, Refusal, RetryAfter, RoomSettings, Welcome,
 };
-use parlor_proto::{ConnectionId, Instant, LinkKind, RoomCode, RoomId, SessionId, limits};
+use parlor_proto::{CloseReason, ConnectionId, Instant, LinkKind, MemberId, RoomCode, RoomId, SessionId, limits};
 use rand_chacha::rand_core::Rng;
 use std::collections::BTreeMap;
 
@@ -27,10 +27,14 @@ impl Hub {
             Answer::Welcome(welcome) => Some((welcome.room, welcome.code, welcome.member)),
             Answer::TurnedAway(_) => None,
         };
-        if let Some(state) = self.connections.get_mut(&connection) {
-            state.session.answer(answer, now);
-        }
+        let state = self.connections.get_mut(&connection).expect("a connection that says hello is known");
+        state.session.answer(answer, now);
         let Some((room, code, member)) = room else { return };
+        if !state.session.is_open() {
+            // It said goodbye, or broke the protocol, together with its hello: nobody need hear of it.
+            state.seat = None;
+            return self.unseat(room, member);
+        }
         // Only now: what the room tells the newcomer must come after the welcome.
         self.tell(room, room::Input::Join { name: hello.name.clone(), link }, now);
         let joined = Happening::Joined { code, member, name: hello.name, connection };
@@ -65,6 +69,15 @@ impl Hub {
         debug_assert_eq!(state.link, link);
         state.seat = Some((id, member));
         Ok(welcome)
+    }
+
+    /// Gives back a seat that was reserved and not taken.
+    fn unseat(&mut self, id: RoomId, member: MemberId) {
+        let Some(seated) = self.rooms.get_mut(&id) else { return };
+        seated.connections.remove(&member);
+        if seated.room.is_empty() {
+            self.end(id, CloseReason::Left);
+        }
     }
 
     /// Whether the hello may be answered at all; gives the version that both speak.

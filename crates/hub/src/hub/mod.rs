@@ -50,7 +50,7 @@ pub enum Output {
     Close {
         /// Which.
         connection: ConnectionId,
-        /// A word about why.
+        /// Why, as [`CloseReason::as_str`] says it, or `turned_away`: for whoever was not reached by the goodbye.
         reason: &'static str,
     },
     /// Append to the log of a room.
@@ -140,6 +140,8 @@ struct Connection {
     writable: bool,
     /// What its entry among the timers is.
     timer: Option<Instant>,
+    /// Why its session is over, once it is.
+    over: &'static str,
 }
 
 #[derive(Debug)]
@@ -203,7 +205,8 @@ impl Hub {
     /// A connection was accepted. Its id must be new.
     pub fn handle_connected(&mut self, connection: ConnectionId, link: LinkKind, now: Instant) {
         let session = Session::server(link, now);
-        let state = Connection { session, link, seat: None, writable: true, timer: None };
+        let state =
+            Connection { session, link, seat: None, writable: true, timer: None, over: "turned_away" };
         let older = self.connections.insert(connection, state);
         debug_assert!(older.is_none(), "{connection} is in use");
         self.touched.insert(connection);
@@ -266,12 +269,15 @@ impl Hub {
     /// Lets rooms say what they have to, and packs what waits: at most one packet of each kind for each receiver,
     /// however many messages there are.
     pub fn flush(&mut self, now: Instant) {
-        while let Some(room) = self.touched_rooms.pop_first() {
-            self.tell(room, room::Input::Flush, now);
-            self.touched_rooms.remove(&room);
-        }
-        while let Some(connection) = self.touched.pop_first() {
-            self.pack(connection, now);
+        // Packing may end a session, or give up an update, of which its room then has something to say.
+        while !self.touched_rooms.is_empty() || !self.touched.is_empty() {
+            while let Some(room) = self.touched_rooms.pop_first() {
+                self.tell(room, room::Input::Flush, now);
+                self.touched_rooms.remove(&room);
+            }
+            while let Some(connection) = self.touched.pop_first() {
+                self.pack(connection, now);
+            }
         }
     }
 
@@ -313,8 +319,9 @@ impl Hub {
         self.drain_events(connection, now);
         let Some(state) = self.connections.get_mut(&connection) else { return };
         if state.session.is_finished() {
+            let reason = state.over;
             self.forget(connection, LeaveReason::Left, now);
-            self.outputs.push_back(Output::Close { connection, reason: "session over" });
+            self.outputs.push_back(Output::Close { connection, reason });
             return;
         }
         let due = state.session.poll_timeout();
@@ -348,9 +355,9 @@ impl Hub {
                 Event::Delivered(tag) => self.fate(seat, tag.0, true, now),
                 Event::Lost(tag) => self.fate(seat, tag.0, false, now),
                 Event::Closed(reason) => {
-                    state.seat = None;
+                    (state.seat, state.over) = (None, reason.as_str());
                     if let Some((room, member)) = seat {
-                        self.vacate(room, member, leave_reason(&reason), now);
+                        self.vacate(room, member, leave_reason_of_member(&reason), now);
                     }
                 }
                 // A server's session has no answers to its own hello.
@@ -410,12 +417,8 @@ impl Hub {
             self.outputs.push_back(Output::Recorded { room: id, bytes });
         }
         self.touched_rooms.insert(id);
-        if let Err((member, how)) = seated.room.handle(input)
-            && let Some(connection) = seated.connections.get(&member).copied()
-            && let Some(state) = self.connections.get_mut(&connection)
-        {
-            state.session.close(CloseReason::Misbehaved { detail: how.to_string() }, now);
-            self.outputs.push_back(Output::Happened(Happening::Misbehaved { connection, how }));
+        if let Err((member, how)) = seated.room.handle(input) {
+            return self.expel(id, member, how, now);
         }
         while let Some(seated) = self.rooms.get_mut(&id)
             && let Some(output) = seated.room.poll_output()
@@ -439,14 +442,32 @@ impl Hub {
         }
     }
 
+    /// Ends the session of a member that did what it must not, and takes its seat at once: what else came with it must
+    /// not be heard.
+    fn expel(&mut self, room: RoomId, member: MemberId, how: PeerMisbehaved, now: Instant) {
+        let connection = self.rooms.get(&room).and_then(|seated| seated.connections.get(&member)).copied();
+        let Some(connection) = connection else { return };
+        if let Some(state) = self.connections.get_mut(&connection) {
+            state.seat = None;
+            state.session.close(CloseReason::Misbehaved { detail: how.to_string() }, now);
+            self.touched.insert(connection);
+        }
+        self.outputs.push_back(Output::Happened(Happening::Misbehaved { connection, how }));
+        self.vacate(room, member, LeaveReason::Misbehaved, now);
+    }
+
     fn send(&mut self, connection: ConnectionId, message: Outgoing, now: Instant) {
         let Some(state) = self.connections.get_mut(&connection) else { return };
         self.touched.insert(connection);
         match state.session.send(message) {
             Ok(()) => {}
             Err(SendError::Full) => state.session.close(CloseReason::TooSlow, now),
-            // The session is over and its events say so, or the message grew over the limit in its envelope.
-            Err(SendError::Misuse(_)) => {}
+            // The session is over and its events, which wait to be read, say so. Nothing else can be wrong: a room
+            // refuses what would not fit with its envelope around it, and what the sender's session took on a channel
+            // is in the table of every member.
+            Err(SendError::Misuse(_)) => {
+                debug_assert!(!state.session.is_open(), "a room sends what its members' sessions take");
+            }
         }
     }
 
@@ -483,6 +504,15 @@ fn summary(room: &Room) -> RoomSummary {
         players: room.len(),
         max_players: settings.max_players,
         needs_secret: settings.secret.is_some(),
+    }
+}
+
+/// What the others are told when a session ends that the room did not end: by its member's goodbye, or by itself. A goodbye
+/// can say anything, but only the authority removes members.
+fn leave_reason_of_member(reason: &CloseReason) -> LeaveReason {
+    match leave_reason(reason) {
+        LeaveReason::Kicked { .. } => LeaveReason::Left,
+        reason => reason,
     }
 }
 

@@ -94,8 +94,11 @@ impl Room {
         let members: Vec<MemberId> = self.members.ids().collect();
         for member in members {
             let view = self.view(member);
-            let seen = news.iter().copied().filter(|presence| view.sees_member(presence.member)).collect();
-            self.control(vec![member], &ToMember::Presence(seen));
+            let seen: Vec<Presence> =
+                news.iter().copied().filter(|presence| view.sees_member(presence.member)).collect();
+            if !seen.is_empty() {
+                self.control(vec![member], &ToMember::Presence(seen));
+            }
         }
     }
 

@@ -321,10 +321,7 @@ impl Room {
         match channel {
             channel::CONTROL => self.control_from(from, payload),
             channel::STATE => self.state_from(from, payload, epoch),
-            channel::INPUT => {
-                self.input_from(from, payload);
-                Ok(())
-            }
+            channel::INPUT => self.input_from(from, payload),
             channel => self.relay(from, channel, key, payload),
         }
     }

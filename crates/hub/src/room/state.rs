@@ -3,8 +3,9 @@
 use super::{Output, Room};
 use bytes::Bytes;
 use parlor_proto::session::{Outgoing, Tag};
+use parlor_proto::wire::cursor::ReadError;
 use parlor_proto::{Epoch, MemberId, PeerMisbehaved, channel};
-use parlor_sync::keyed::{Outcome, Publisher, StateSequence, Store, Update, UpdateError, Viewer};
+use parlor_sync::keyed::{Outcome, Publisher, Sent, Store, Update, UpdateError, Viewer};
 use std::collections::BTreeMap;
 
 /// What the authority published, and how far each member is.
@@ -29,9 +30,9 @@ impl State {
     pub(super) fn fate(&mut self, member: MemberId, tag: u64, delivered: bool) {
         let Some(publisher) = self.publishers.get_mut(&member) else { return };
         if delivered {
-            publisher.delivered(StateSequence(tag));
+            publisher.delivered(Sent(tag));
         } else {
-            publisher.lost(StateSequence(tag));
+            publisher.lost(Sent(tag));
             self.due = true;
         }
     }
@@ -51,6 +52,11 @@ impl Room {
             return Ok(());
         }
         self.expect_authority(from, "state")?;
+        if epoch > self.epoch {
+            // Epochs are given by the hub: nobody can know of one before it does.
+            let error = ReadError::OutOfRange { field: "epoch" };
+            return Err(PeerMisbehaved::Malformed { what: "the state", error });
+        }
         let bad = |error: UpdateError| PeerMisbehaved::BadState { detail: error.to_string() };
         let update = Update::decode(payload).map_err(bad)?;
         match self.state.store.adopt(&update).map_err(bad)? {
@@ -74,9 +80,9 @@ impl Room {
             if Some(*member) == authority {
                 continue;
             }
-            if let Some((payload, sequence)) = publisher.poll_update(&self.state.store) {
+            if let Some((payload, sent)) = publisher.poll_update(&self.state.store) {
                 let message =
-                    Outgoing { channel: channel::STATE, key: 0, payload, tag: Some(Tag(sequence.0)) };
+                    Outgoing { channel: channel::STATE, key: 0, payload, tag: Some(Tag(sent.0)) };
                 self.outputs.push_back(Output::Send { to: vec![*member], message });
             }
         }

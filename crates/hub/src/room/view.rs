@@ -17,13 +17,13 @@ impl<'a> View<'a> {
         View { member, members }
     }
 
-    /// The members that it may know of, itself included. In the rooms of today everybody may know of everybody; a room
-    /// with hidden spectators would decide here.
+    /// The members that it may know of, itself included.
     pub(super) fn members(self) -> impl Iterator<Item = MemberId> + 'a {
-        self.members.ids()
+        self.members.ids().filter(move |other| self.sees_member(*other))
     }
 
-    /// Whether it may know of `other`.
+    /// Whether it may know of `other`, and so hear from it. In player-hosted rooms everybody may know of everybody; a room
+    /// with hidden spectators would decide here.
     pub(super) fn sees_member(&self, other: MemberId) -> bool {
         self.members.get(other).is_some()
     }

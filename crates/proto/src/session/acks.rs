@@ -10,27 +10,37 @@ use std::collections::{BTreeMap, VecDeque};
 
 /// The number nearest to `near` whose low half is `wire`. Numbers do not go below zero.
 #[allow(clippy::cast_possible_truncation, clippy::cast_possible_wrap)] // the low half is what is compared
-fn expand(wire: u16, near: u64) -> u64 {
+pub(super) fn expand(wire: u16, near: u64) -> u64 {
     let distance = wire.wrapping_sub(near as u16) as i16;
     near.saturating_add_signed(distance.into())
 }
 
-/// The packets that were received: the highest number, and which of the [`limits::REPLAY_WINDOW`] before it.
+/// The packets that were received, and what is to be acknowledged of them.
 #[derive(Debug, Default)]
 pub(super) struct Received {
     highest: Option<u64>,
-    /// Bit `i` of the whole stands for `highest − 1 − i`.
+    /// Which of the [`limits::REPLAY_WINDOW`] before the highest came: bit `i` of the whole stands for
+    /// `highest − 1 − i`.
     before: [u64; WORDS],
-    /// Packets since an acknowledgement was last written.
-    unacked: usize,
-    /// Acknowledgements that must go out even though newer ones will: what they say would have left the 32 bits.
+    /// What an acknowledgement says. A packet of which something was dropped came but is not in it.
+    taken: Option<Taken>,
+    /// The lowest number taken since an acknowledgement was last written.
+    unwritten: Option<u64>,
+    /// Acknowledgements that must go out even though newer ones will: what they say has left the 32 bits.
     snapshots: VecDeque<Ack>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Taken {
+    newest: u64,
+    /// Bit `i` stands for `newest − 1 − i`.
+    bits: u32,
 }
 
 const WORDS: usize = (limits::REPLAY_WINDOW / 64) as usize;
 
-/// After this many packets an acknowledgement is kept back for sending, whatever comes after it.
-const SNAPSHOT_EVERY: usize = 24;
+/// Acknowledgements kept back at most. A sender waits for the fate of no more packets than they cover.
+const SNAPSHOTS_MAX: usize = limits::IN_FLIGHT_MAX / 32;
 
 /// What a packet's number says about it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,11 +73,35 @@ impl Received {
                 self.before[(behind / 64) as usize] |= 1 << (behind % 64);
             }
         }
-        self.unacked += 1;
-        if self.unacked.is_multiple_of(SNAPSHOT_EVERY) {
-            self.snapshots.extend(self.ack());
-        }
         Arrival::New
+    }
+
+    /// Notes that a packet is to be acknowledged: nothing of it was dropped.
+    #[allow(clippy::cast_possible_truncation)] // 32 bits is what the wire carries
+    pub(super) fn take(&mut self, number: u64) {
+        let Some(mut taken) = self.taken else {
+            self.taken = Some(Taken { newest: number, bits: 0 });
+            self.unwritten = Some(number);
+            return;
+        };
+        if self.unwritten.is_some_and(|lowest| number.saturating_sub(lowest) > 32) {
+            self.snapshots.extend(self.ack());
+            self.unwritten = None;
+            if self.snapshots.len() > SNAPSHOTS_MAX {
+                self.snapshots.pop_front();
+            }
+        }
+        match number.checked_sub(taken.newest) {
+            Some(0) => return,
+            Some(by @ 1..=32) => {
+                taken = Taken { newest: number, bits: ((u64::from(taken.bits) << 1 | 1) << (by - 1)) as u32 };
+            }
+            Some(_) => taken = Taken { newest: number, bits: 0 },
+            None if taken.newest - number <= 32 => taken.bits |= 1 << (taken.newest - number - 1),
+            None => return,
+        }
+        self.taken = Some(taken);
+        self.unwritten = Some(self.unwritten.map_or(number, |lowest| lowest.min(number)));
     }
 
     fn bit(&self, behind: u64) -> bool {
@@ -93,7 +127,7 @@ impl Received {
     /// What to acknowledge with the next packet.
     #[allow(clippy::cast_possible_truncation)] // the wire carries the low halves
     pub(super) fn ack(&self) -> Option<Ack> {
-        self.highest.map(|highest| Ack { newest: highest as u16, bits: self.before[0] as u32 })
+        self.taken.map(|taken| Ack { newest: taken.newest as u16, bits: taken.bits })
     }
 
     /// An older acknowledgement that must still go out, on a packet of its own.
@@ -103,7 +137,7 @@ impl Received {
 
     /// Notes that [`ack`](Self::ack) went out.
     pub(super) fn acked(&mut self) {
-        self.unacked = 0;
+        self.unwritten = None;
         self.snapshots.clear();
     }
 }
@@ -172,11 +206,12 @@ impl InFlight {
         }
     }
 
-    /// Takes an acknowledgement in. With `reorders`, packets well below the newest that it leaves out are lost.
+    /// Takes an acknowledgement in. On a link that is `in_order` all up to the newest arrived; on another, packets well
+    /// below it that it leaves out are lost.
     pub(super) fn acked(
         &mut self,
         ack: Ack,
-        reorders: bool,
+        in_order: bool,
         fates: &mut Vec<Fate>,
     ) -> Result<(), PeerMisbehaved> {
         let Some(last) = self.next.checked_sub(1) else {
@@ -187,7 +222,8 @@ impl InFlight {
             return Err(PeerMisbehaved::AckedTheFuture { what: "packet" });
         }
         let covered = |number: u64| {
-            number == newest
+            in_order
+                || number == newest
                 || number < newest && newest - number <= 32 && ack.bits & (1 << (newest - number - 1)) != 0
         };
         let mut at = 0;
@@ -196,7 +232,7 @@ impl InFlight {
             if covered(number) {
                 let sent = self.sent.remove(at).expect("the index is below the length");
                 sent.parts.into_iter().for_each(|part| self.part_arrived(part, fates));
-            } else if reorders && number + REORDERING <= newest {
+            } else if number + REORDERING <= newest {
                 self.lose(at, fates);
             } else {
                 at += 1;
@@ -210,6 +246,16 @@ impl InFlight {
         while self.sent.front().is_some_and(|sent| sent.at + after <= now) {
             self.lose(0, fates);
         }
+    }
+
+    /// Counts everything as lost: the connection is gone, or the session over.
+    pub(super) fn lose_all(&mut self, fates: &mut Vec<Fate>) {
+        while !self.sent.is_empty() {
+            self.lose(0, fates);
+        }
+        // What is left has fragments that never went out.
+        let unsent = std::mem::take(&mut self.fragments);
+        fates.extend(unsent.into_values().map(|(tag, _)| Fate::Lost(tag)));
     }
 
     /// When the oldest packet was sent.
@@ -267,6 +313,9 @@ mod tests {
                 let in_window = highest.is_none_or(|h: u64| number > h || h - number <= limits::REPLAY_WINDOW);
                 let fresh = in_window && model.insert(number);
                 prop_assert_eq!(received.note(number) == Arrival::New, fresh);
+                if fresh {
+                    received.take(number);
+                }
                 highest = highest.max(Some(number));
                 let ack = received.ack().unwrap();
                 for bit in 0..32 {
@@ -285,11 +334,11 @@ mod tests {
                 let number = sender.next_number();
                 sender.note(Instant::ZERO, vec![Part::Whole(Tag(tag as u64))], &mut fates);
                 if *arrives {
-                    receiver.note(number);
-                    sender.acked(receiver.ack().unwrap(), true, &mut fates).unwrap();
+                    receiver.take(number);
+                    sender.acked(receiver.ack().unwrap(), false, &mut fates).unwrap();
                 }
             }
-            sender.expire(Instant::from_millis(1), Duration::from_millis(1), &mut fates);
+            sender.lose_all(&mut fates);
             let mut seen = BTreeSet::new();
             for fate in &fates {
                 let (Fate::Delivered(tag) | Fate::Lost(tag)) = fate;
@@ -305,23 +354,56 @@ mod tests {
     fn a_peer_cannot_acknowledge_what_was_never_sent() {
         let mut sender = InFlight::default();
         let ack = Ack { newest: 0, bits: 0 };
-        assert!(sender.acked(ack, true, &mut Vec::new()).is_err());
+        assert!(sender.acked(ack, false, &mut Vec::new()).is_err());
         sender.note(Instant::ZERO, Vec::new(), &mut Vec::new());
-        assert!(sender.acked(ack, true, &mut Vec::new()).is_ok());
-        assert!(sender.acked(Ack { newest: 1, bits: 0 }, true, &mut Vec::new()).is_err());
+        assert!(sender.acked(ack, false, &mut Vec::new()).is_ok());
+        assert!(sender.acked(Ack { newest: 1, bits: 0 }, false, &mut Vec::new()).is_err());
     }
 
     #[test]
     fn a_burst_beyond_the_ack_bits_is_acknowledged_in_full() {
-        let (mut sender, mut receiver, mut fates) = (InFlight::default(), Received::default(), Vec::new());
+        // Each packet, and every third of them: what 32 bits cover is a span of numbers, not a count of packets.
+        for step in [1, 3] {
+            let (mut sender, mut receiver, mut fates) =
+                (InFlight::default(), Received::default(), Vec::new());
+            for tag in 0..500 {
+                if tag % step == 0 {
+                    receiver.take(sender.next_number());
+                }
+                sender.note(Instant::ZERO, vec![Part::Whole(Tag(tag))], &mut fates);
+            }
+            while let Some(ack) = receiver.take_snapshot() {
+                sender.acked(ack, false, &mut fates).unwrap();
+            }
+            sender.acked(receiver.ack().unwrap(), false, &mut fates).unwrap();
+            let delivered = fates.iter().filter(|fate| matches!(fate, Fate::Delivered(_))).count();
+            assert_eq!(delivered as u64, 500u64.div_ceil(step));
+        }
+    }
+
+    #[test]
+    fn acknowledgements_that_nobody_takes_are_bounded() {
+        let mut receiver = Received::default();
+        (0..1_000_000).for_each(|number| receiver.take(number));
+        assert!(receiver.snapshots.len() <= SNAPSHOTS_MAX);
+    }
+
+    #[test]
+    fn a_link_in_order_needs_no_bits() {
+        let (mut sender, mut fates) = (InFlight::default(), Vec::new());
         for tag in 0..100 {
-            receiver.note(sender.next_number());
             sender.note(Instant::ZERO, vec![Part::Whole(Tag(tag))], &mut fates);
         }
-        while let Some(ack) = receiver.take_snapshot() {
-            sender.acked(ack, true, &mut fates).unwrap();
-        }
-        sender.acked(receiver.ack().unwrap(), true, &mut fates).unwrap();
-        assert_eq!(fates.iter().filter(|fate| matches!(fate, Fate::Delivered(_))).count(), 100);
+        sender.acked(Ack { newest: 98, bits: 0 }, true, &mut fates).unwrap();
+        assert_eq!(fates, (0..99).map(|tag| Fate::Delivered(Tag(tag))).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn fragments_that_never_left_have_a_fate_too() {
+        let (mut sender, mut fates) = (InFlight::default(), Vec::new());
+        sender.expect_fragments(0, Tag(7), 3, &mut fates);
+        sender.lose_all(&mut fates);
+        sender.lose_all(&mut fates);
+        assert_eq!(fates, [Fate::Lost(Tag(7))]);
     }
 }

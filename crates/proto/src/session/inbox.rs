@@ -1,12 +1,13 @@
 //! The receiving half: order, repetition and fragments of messages.
 
+use super::acks::expand;
 use crate::error::PeerMisbehaved;
 use crate::ids::ChannelId;
 use crate::limits;
 use crate::time::Instant;
 use crate::wire::frame::Fragment;
 use bytes::Bytes;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Reliable messages: each is taken once; those of an ordered channel wait for the ones before them.
 #[derive(Debug, Default)]
@@ -63,7 +64,8 @@ impl Reliable {
             if self.held_bytes > limits::RELIABLE_QUEUE_BYTES_MAX {
                 return Err(PeerMisbehaved::BeyondWindow);
             }
-            ordered.held.insert(order, payload);
+            // A copy, so that a small message does not keep the whole packet that it came in.
+            ordered.held.insert(order, Bytes::copy_from_slice(&payload));
             return Ok(());
         }
         deliver(payload);
@@ -77,96 +79,130 @@ impl Reliable {
     }
 }
 
-/// Sequenced messages: none is taken after a newer one of the same channel and key.
+/// Sequenced messages: none is taken after a newer one of the same channel and key. The number of the packet says which
+/// is newer: a sender sends a message once, and the newer of two in the same packet or a later one.
 #[derive(Debug, Default)]
 pub(super) struct Sequenced {
-    newest: BTreeMap<(ChannelId, u32), u16>,
-    /// Keys in the order in which they were first seen, to forget the oldest of too many.
-    seen: VecDeque<(ChannelId, u32)>,
+    newest: BTreeMap<(ChannelId, u32), u64>,
 }
 
 impl Sequenced {
-    /// Whether the message is newer than all that came before.
-    #[allow(clippy::cast_possible_wrap)] // the distance on a circle of 2¹⁶
-    pub(super) fn is_newest(&mut self, channel: ChannelId, key: u32, sequence: u16) -> bool {
+    /// Whether no newer message came before this one, from the packet with this number.
+    pub(super) fn is_newest(&mut self, channel: ChannelId, key: u32, number: u64) -> bool {
         if let Some(newest) = self.newest.get_mut(&(channel, key)) {
-            let is_newer = sequence.wrapping_sub(*newest) as i16 > 0;
-            if is_newer {
-                *newest = sequence;
-            }
-            return is_newer;
+            let is_newest = number >= *newest;
+            *newest = number.max(*newest);
+            return is_newest;
         }
-        if self.seen.len() >= limits::SEQUENCED_KEYS_MAX
-            && let Some(oldest) = self.seen.pop_front()
-        {
-            self.newest.remove(&oldest);
+        if self.newest.len() >= limits::SEQUENCED_KEYS_MAX {
+            self.forget_older_half();
         }
-        self.seen.push_back((channel, key));
-        self.newest.insert((channel, key), sequence);
+        self.newest.insert((channel, key), number);
         true
+    }
+
+    /// Forgets the keys that were not heard of for longest. Half at a time, so that a peer that uses ever new keys does
+    /// not cost a search for each.
+    fn forget_older_half(&mut self) {
+        let mut numbers: Vec<u64> = self.newest.values().copied().collect();
+        numbers.sort_unstable();
+        let middle = numbers[numbers.len() / 2];
+        self.newest.retain(|_, number| *number > middle);
     }
 }
 
 /// Messages of which some fragments came.
 #[derive(Debug, Default)]
 pub(super) struct Fragments {
-    partial: Vec<Partial>,
+    /// By the message's number among the fragmented ones.
+    partial: BTreeMap<u64, Partial>,
+    bytes: usize,
+    highest: u64,
+    /// Messages below this number will not be put together any more.
+    given_up_below: u64,
     /// Messages that were given up unfinished.
     pub(super) abandoned: u64,
 }
 
 #[derive(Debug)]
 struct Partial {
-    id: u16,
     began: Instant,
-    parts: Vec<Option<Bytes>>,
-    left: usize,
+    count: u8,
+    parts: BTreeMap<u8, Bytes>,
+    bytes: usize,
+}
+
+/// What a fragment led to.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Assembly {
+    /// It is kept until the others come.
+    Kept,
+    /// It was the last, and this is the whole.
+    Whole(Bytes),
+    /// It belongs to a message that was given up. Its packet must not be acknowledged: the sender would take the message
+    /// for delivered.
+    Dropped,
 }
 
 impl Fragments {
-    /// Takes a fragment in; gives the whole if it was the last. Memory is bounded by
-    /// [`limits::FRAGMENTED_MESSAGES_MAX`] messages of [`limits::FRAGMENTS_MAX`] parts (threat 14).
-    pub(super) fn add(&mut self, fragment: Fragment, now: Instant) -> Option<Bytes> {
+    /// Takes a fragment in. Memory is bounded by [`limits::FRAGMENTED_MESSAGES_MAX`] messages of
+    /// [`limits::FRAGMENT_BUFFER_BYTES_MAX`] bytes together (threat 14); beyond either, the oldest message gives way.
+    pub(super) fn add(&mut self, fragment: Fragment, now: Instant) -> Assembly {
         self.expire(now);
-        let count = usize::from(fragment.count);
-        let at = match self.partial.iter().position(|partial| partial.id == fragment.id) {
-            Some(at) if self.partial[at].parts.len() == count => at,
-            Some(at) => {
-                // Another message under the same id: the number has wrapped, and the older will not be finished.
-                self.partial.remove(at);
-                self.abandoned += 1;
-                self.begin(fragment.id, count, now)
-            }
-            None => self.begin(fragment.id, count, now),
-        };
-        let partial = &mut self.partial[at];
-        let slot = partial.parts.get_mut(usize::from(fragment.index))?;
-        if slot.is_none() {
-            *slot = Some(fragment.part);
-            partial.left -= 1;
+        let number = expand(fragment.id, self.highest);
+        self.highest = self.highest.max(number);
+        if number < self.given_up_below {
+            return Assembly::Dropped;
         }
-        if partial.left > 0 {
-            return None;
+        let partial = self.partial.entry(number).or_insert_with(|| Partial {
+            began: now,
+            count: fragment.count,
+            parts: BTreeMap::new(),
+            bytes: 0,
+        });
+        if partial.count != fragment.count || partial.parts.contains_key(&fragment.index) {
+            return Assembly::Dropped;
         }
-        let partial = self.partial.remove(at);
-        let parts: Vec<Bytes> = partial.parts.into_iter().flatten().collect();
-        Some(parts.concat().into())
+        partial.bytes += fragment.part.len();
+        self.bytes += fragment.part.len();
+        // A copy, so that a fragment does not keep the whole buffer that its packet came in.
+        partial.parts.insert(fragment.index, Bytes::copy_from_slice(&fragment.part));
+        if partial.parts.len() == usize::from(partial.count) {
+            return self.partial.remove(&number).map_or(Assembly::Dropped, |partial| {
+                self.bytes -= partial.bytes;
+                let parts: Vec<Bytes> = partial.parts.into_values().collect();
+                Assembly::Whole(parts.concat().into())
+            });
+        }
+        while self.partial.len() > limits::FRAGMENTED_MESSAGES_MAX
+            || self.bytes > limits::FRAGMENT_BUFFER_BYTES_MAX
+        {
+            let Some(oldest) = self.partial.keys().next().copied() else { break };
+            self.give_up(oldest);
+        }
+        if self.partial.contains_key(&number) { Assembly::Kept } else { Assembly::Dropped }
     }
 
-    fn begin(&mut self, id: u16, count: usize, now: Instant) -> usize {
-        if self.partial.len() >= limits::FRAGMENTED_MESSAGES_MAX {
-            self.partial.remove(0);
+    fn give_up(&mut self, number: u64) {
+        if let Some(partial) = self.partial.remove(&number) {
+            self.bytes -= partial.bytes;
             self.abandoned += 1;
+            self.given_up_below = self.given_up_below.max(number + 1);
         }
-        self.partial.push(Partial { id, began: now, parts: vec![None; count], left: count });
-        self.partial.len() - 1
     }
 
     /// Gives up what is older than [`limits::FRAGMENT_TTL`].
     pub(super) fn expire(&mut self, now: Instant) {
-        let before = self.partial.len();
-        self.partial.retain(|partial| partial.began + limits::FRAGMENT_TTL > now);
-        self.abandoned += (before - self.partial.len()) as u64;
+        while let Some((&number, _)) =
+            self.partial.iter().find(|(_, partial)| partial.began + limits::FRAGMENT_TTL <= now)
+        {
+            self.give_up(number);
+        }
+    }
+
+    /// When [`expire`](Self::expire) has something to do.
+    pub(super) fn expires(&self) -> Option<Instant> {
+        self.partial.values().map(|partial| partial.began + limits::FRAGMENT_TTL).min()
     }
 }
 
@@ -176,35 +212,76 @@ mod tests {
     use proptest::prelude::*;
 
     fn fragment(id: u16, index: u8, count: u8) -> Fragment {
-        Fragment { id, index, count, part: vec![index; 10].into() }
+        Fragment { id, index, count, part: vec![index; 966].into() }
     }
 
     #[test]
-    fn first_fragments_only_leave_bounded_memory() {
+    fn threat_14_first_fragments_only_leave_bounded_memory() {
         let mut fragments = Fragments::default();
-        for id in 0..10_000 {
-            assert_eq!(fragments.add(fragment(id, 0, 72), Instant::ZERO), None);
+        for id in 0..20_000u16 {
+            assert_eq!(fragments.add(fragment(id, 0, 72), Instant::ZERO), Assembly::Kept);
             assert!(fragments.partial.len() <= limits::FRAGMENTED_MESSAGES_MAX);
         }
-        assert_eq!(fragments.abandoned, 10_000 - limits::FRAGMENTED_MESSAGES_MAX as u64);
+        assert_eq!(fragments.abandoned, 20_000 - limits::FRAGMENTED_MESSAGES_MAX as u64);
+        assert_eq!(fragments.expires(), Some(Instant::ZERO + limits::FRAGMENT_TTL));
         fragments.expire(Instant::ZERO + limits::FRAGMENT_TTL);
-        assert!(fragments.partial.is_empty());
+        assert_eq!((fragments.partial.len(), fragments.bytes, fragments.expires()), (0, 0, None));
+    }
+
+    #[test]
+    fn threat_14_two_that_are_almost_whole_leave_bounded_memory() {
+        let mut fragments = Fragments::default();
+        for id in 0..100u16 {
+            for index in 0..68 {
+                fragments.add(fragment(id, index, 69), Instant::ZERO);
+                assert!(fragments.bytes <= limits::FRAGMENT_BUFFER_BYTES_MAX);
+                assert_eq!(fragments.bytes, fragments.partial.values().map(|p| p.bytes).sum::<usize>());
+            }
+        }
+    }
+
+    #[test]
+    fn what_was_given_up_is_not_taken_for_whole() {
+        let mut fragments = Fragments::default();
+        for id in 0..3 {
+            assert_eq!(fragments.add(fragment(id, 0, 2), Instant::ZERO), Assembly::Kept);
+        }
+        assert!(matches!(fragments.add(fragment(1, 1, 2), Instant::ZERO), Assembly::Whole(_)));
+        // There is room again, but the first half is gone.
+        assert_eq!(fragments.add(fragment(0, 1, 2), Instant::ZERO), Assembly::Dropped);
+        assert!(matches!(fragments.add(fragment(2, 1, 2), Instant::ZERO), Assembly::Whole(_)));
+    }
+
+    #[test]
+    fn numbers_of_fragmented_messages_wrap() {
+        let mut fragments = Fragments::default();
+        for number in 0..200_000u32 {
+            let id = u16::try_from(number % 65_536).unwrap();
+            assert_eq!(fragments.add(fragment(id, 0, 2), Instant::ZERO), Assembly::Kept);
+            // Some are never finished, and give way.
+            if number % 7 > 0 {
+                assert!(matches!(fragments.add(fragment(id, 1, 2), Instant::ZERO), Assembly::Whole(_)));
+            }
+        }
     }
 
     proptest! {
         #[test]
         fn fragments_come_together_in_any_order(order in Just((0u8..9).collect::<Vec<_>>()).prop_shuffle()) {
-            let (mut fragments, mut wholes) = (Fragments::default(), Vec::new());
+            let (mut fragments, mut whole) = (Fragments::default(), None);
             for index in order {
-                prop_assert!(wholes.is_empty());
-                // Each comes twice; only the last that was missing completes the message.
-                wholes.extend(fragments.add(fragment(7, index, 9), Instant::ZERO));
-                if wholes.is_empty() {
-                    wholes.extend(fragments.add(fragment(7, index, 9), Instant::ZERO));
+                prop_assert_eq!(&whole, &None);
+                match fragments.add(fragment(7, index, 9), Instant::ZERO) {
+                    Assembly::Whole(bytes) => whole = Some(bytes),
+                    Assembly::Kept => {
+                        // One that comes again changes nothing.
+                        prop_assert_eq!(fragments.add(fragment(7, index, 9), Instant::ZERO), Assembly::Dropped);
+                    }
+                    Assembly::Dropped => prop_assert!(false, "nothing was given up"),
                 }
             }
-            let meant: Vec<u8> = (0..9).flat_map(|index| [index; 10]).collect();
-            prop_assert_eq!(wholes, vec![Bytes::from(meant)]);
+            let meant: Vec<u8> = (0..9).flat_map(|index| [index; 966]).collect();
+            prop_assert_eq!(whole, Some(Bytes::from(meant)));
         }
 
         #[test]
@@ -233,11 +310,20 @@ mod tests {
     fn no_key_is_remembered_for_ever() {
         let mut sequenced = Sequenced::default();
         for key in 0..10_000 {
-            assert!(sequenced.is_newest(ChannelId(2), key, 0));
+            assert!(sequenced.is_newest(ChannelId(2), key, u64::from(key) + 5));
+            assert!(sequenced.newest.len() <= limits::SEQUENCED_KEYS_MAX);
         }
-        assert!(sequenced.newest.len() <= limits::SEQUENCED_KEYS_MAX);
-        assert!(!sequenced.is_newest(ChannelId(2), 9_999, 0));
-        assert!(!sequenced.is_newest(ChannelId(2), 9_999, u16::MAX));
-        assert!(sequenced.is_newest(ChannelId(2), 9_999, 1));
+        assert!(!sequenced.is_newest(ChannelId(2), 9_999, 10_003));
+        assert!(sequenced.is_newest(ChannelId(2), 9_999, 10_004));
+        // The more recent half is always known.
+        assert!(!sequenced.is_newest(ChannelId(2), 9_999 - 200, 0));
+    }
+
+    #[test]
+    fn a_held_message_does_not_keep_its_packet() {
+        let mut reliable = Reliable::default();
+        let packet = Bytes::from(vec![0; 60_000]);
+        reliable.order(ChannelId(3), 1, packet.slice(0..1), |_| ()).unwrap();
+        assert!(packet.is_unique());
     }
 }

@@ -27,21 +27,21 @@
 mod acks;
 mod inbox;
 mod outbox;
+mod receive;
 mod timesync;
+mod transmit;
 
 pub use outbox::Outgoing;
 
-use crate::channel::{ChannelTable, Lane};
+use crate::channel::ChannelTable;
 use crate::error::{ApiMisuse, CloseReason, PeerMisbehaved};
 use crate::ids::{ChannelId, Epoch};
 use crate::limits;
-use crate::link::{Carrier, LinkKind, Packet};
+use crate::link::LinkKind;
 use crate::time::{Instant, Tick};
-use crate::wire::cursor::Reader;
 use crate::wire::frame::Frame;
 use crate::wire::handshake::{Hello, Redirect, Refusal, RetryAfter, Welcome};
-use crate::wire::header::Header;
-use acks::{Arrival, Fate, InFlight, Received};
+use acks::{Fate, InFlight, Received};
 use bytes::Bytes;
 use core::time::Duration;
 use outbox::Outbox;
@@ -60,15 +60,17 @@ pub enum Event {
     Hello(Box<Hello>),
     /// A client is in.
     Welcome(Box<Welcome>),
-    /// A client is not let in; the session is over.
+    /// A client is not let in; the session is over. At a server: its peer was turned away without being asked about,
+    /// because the two share no version of the protocol.
     TurnedAway(TurnedAway),
     /// A message came.
     Message(Message),
-    /// The tagged message arrived.
+    /// The tagged message arrived, and the peer's caller was given it. Each tag has one fate, this or the next, at the
+    /// latest when the session is over.
     Delivered(Tag),
     /// The tagged message did not arrive, as far as can be told, or was replaced before it left.
     Lost(Tag),
-    /// The session is over.
+    /// The session is over. Nothing comes after it.
     Closed(CloseReason),
 }
 
@@ -81,7 +83,8 @@ pub struct Message {
     pub key: u32,
     /// The message.
     pub payload: Bytes,
-    /// The sender's tick when it sent the packet.
+    /// The sender's tick when it sent the packet, if it carried one and [`Session::set_tick`] was called here: packets
+    /// have only the low half of it, which means nothing without a tick nearby.
     pub tick: Option<Tick>,
     /// The room's epoch as the sender knew it.
     pub epoch: Epoch,
@@ -193,8 +196,12 @@ pub struct Session {
     fragments: inbox::Fragments,
     timesync: TimeSync,
 
+    /// A server's peer has shown that it is open, too.
+    peer_is_open: bool,
     /// When what was received must be acknowledged at the latest.
     ack_by: Option<Instant>,
+    /// It must be acknowledged now.
+    ack_due: bool,
     /// When a client asks for the time next.
     time_at: Option<Instant>,
     /// A Time frame is due with the next packet.
@@ -243,7 +250,9 @@ impl Session {
             sequenced: inbox::Sequenced::default(),
             fragments: inbox::Fragments::default(),
             timesync: TimeSync::default(),
+            peer_is_open: role == Role::Client,
             ack_by: None,
+            ack_due: false,
             time_at: None,
             time_due: false,
             events: VecDeque::new(),
@@ -251,21 +260,36 @@ impl Session {
         }
     }
 
-    /// Answers the hello that [`Event::Hello`] brought. Anything but a welcome ends the session.
+    /// Answers the hello that [`Event::Hello`] brought. Anything but a welcome ends the session. If it is over already,
+    /// because the peer left or waited too long, the answer goes nowhere.
     pub fn answer(&mut self, answer: Answer, now: Instant) {
-        debug_assert_eq!(self.state, State::Deciding, "a hello is answered once");
-        let frame = match answer {
+        if self.state != State::Deciding {
+            return;
+        }
+        match answer {
             Answer::Welcome(welcome) => {
-                self.epoch = welcome.epoch;
-                self.state = State::Open;
+                self.adopt(&welcome);
                 self.outbox.control.push_back(Frame::Welcome(welcome));
-                return;
             }
-            Answer::TurnedAway(TurnedAway::Redirect(redirect)) => Frame::Redirect(redirect),
-            Answer::TurnedAway(TurnedAway::RetryAfter(retry)) => Frame::RetryAfter(retry),
-            Answer::TurnedAway(TurnedAway::Refused(refusal)) => Frame::Refused(refusal),
-        };
-        self.outbox.control.push_back(frame);
+            Answer::TurnedAway(away) => self.turn_away(away, now),
+        }
+    }
+
+    /// Opens the session under the terms of its welcome, which are the same at both ends.
+    fn adopt(&mut self, welcome: &Welcome) {
+        let bounded = |ms: u32, min: u64, max: u64| Duration::from_millis(u64::from(ms).clamp(min, max));
+        self.keep_alive = bounded(welcome.limits.keep_alive_ms, 100, 10_000);
+        self.silence = bounded(welcome.limits.silence_ms, 1_000, 60_000).max(self.keep_alive * 3);
+        self.epoch = welcome.epoch;
+        self.state = State::Open;
+    }
+
+    fn turn_away(&mut self, away: TurnedAway, now: Instant) {
+        self.outbox.control.push_back(match away {
+            TurnedAway::Redirect(redirect) => Frame::Redirect(redirect),
+            TurnedAway::RetryAfter(retry) => Frame::RetryAfter(retry),
+            TurnedAway::Refused(refusal) => Frame::Refused(refusal),
+        });
         self.state = State::Closing { until: now + limits::CLOSE_LINGER };
     }
 
@@ -281,7 +305,7 @@ impl Session {
         let Some(channel) = self.table.get(message.channel) else {
             return Err(ApiMisuse::NoSuchChannel(message.channel).into());
         };
-        let (bytes, max) = (message.payload.len(), limits::MESSAGE_BYTES_MAX);
+        let (bytes, max) = (message.payload.len(), limits::PAYLOAD_BYTES_MAX);
         if bytes > max {
             return Err(ApiMisuse::MessageTooLarge { bytes, max }.into());
         }
@@ -293,35 +317,56 @@ impl Session {
         Ok(())
     }
 
-    /// Ends the session: what was sent before still leaves, then the goodbye. [`Event::Closed`] comes at once, with
-    /// the same reason.
+    /// Ends the session: reliable messages that were sent before still leave, then the goodbye, as far as
+    /// [`limits::CLOSE_LINGER`] is enough for them. [`Event::Closed`] comes at once, with the same reason.
     pub fn close(&mut self, reason: CloseReason, now: Instant) {
         if matches!(self.state, State::Closing { .. } | State::Closed) {
             return;
         }
         self.outbox.control.push_back(Frame::Close(reason.clone()));
-        self.state = State::Closing { until: now + limits::CLOSE_LINGER };
+        self.end(reason);
+        if self.link.is_some() {
+            self.state = State::Closing { until: now + limits::CLOSE_LINGER };
+        }
+    }
+
+    fn end(&mut self, reason: CloseReason) {
+        let mut fates = Vec::new();
+        self.outbox.closing(self.link.is_some_and(LinkKind::has_datagrams), &mut fates);
+        self.in_flight.lose_all(&mut fates);
+        self.report(fates);
+        self.time_due = false;
+        self.state = State::Closed;
         self.events.push_back(Event::Closed(reason));
     }
 
-    /// The connection broke. Until the next one is attached nothing is sent; nothing reliable is lost.
+    /// The connection broke. Until the next one is attached nothing is sent; nothing reliable is lost. A session that
+    /// was not open yet is over: there is nothing to go on with.
     pub fn detach(&mut self) {
         self.link = None;
         let mut fates = Vec::new();
         self.outbox.detached(&mut fates);
-        self.in_flight.expire(Instant::from_micros(u64::MAX), Duration::ZERO, &mut fates);
+        self.in_flight.lose_all(&mut fates);
         self.report(fates);
-        if matches!(self.state, State::Closing { .. }) {
-            self.state = State::Closed;
+        (self.ack_by, self.ack_due, self.time_at, self.time_due) = (None, false, None, false);
+        match self.state {
+            State::Greeting | State::Deciding => {
+                self.end(CloseReason::ConnectionLost { detail: "before the session was open".into() });
+            }
+            State::Closing { .. } => self.state = State::Closed,
+            State::Open | State::Closed => {}
         }
     }
 
-    /// Another connection carries the session from here on.
+    /// Another connection carries the session from here on. Packets of the one before must not be handed in any more.
     pub fn attach(&mut self, link: LinkKind, now: Instant) {
         self.detach();
         self.link = Some(link);
         self.heard = now;
-        self.time_due = self.state == State::Open;
+        if self.state == State::Open {
+            self.time_due = true;
+            self.time_at = (self.role == Role::Client).then(|| now + TIME_INTERVAL_AT_FIRST);
+        }
     }
 
     /// The tick that outgoing packets carry.
@@ -334,229 +379,6 @@ impl Session {
         self.epoch = epoch;
     }
 
-    /// Takes a packet in.
-    ///
-    /// # Errors
-    /// [`PeerMisbehaved`] if the packet is against the protocol. The session has then closed itself with
-    /// [`CloseReason::Misbehaved`]; the caller need not do anything but may want to write it down.
-    pub fn handle_packet(&mut self, packet: Packet, now: Instant) -> Result<(), PeerMisbehaved> {
-        if matches!(self.state, State::Closing { .. } | State::Closed) {
-            return Ok(());
-        }
-        self.stats.packets_received += 1;
-        self.stats.bytes_received += packet.bytes.len() as u64;
-        self.heard = now;
-        let result = self.take_packet(packet, now);
-        if let Err(misbehaviour) = &result {
-            self.close(CloseReason::Misbehaved { detail: misbehaviour.to_string() }, now);
-        }
-        result
-    }
-
-    fn take_packet(&mut self, packet: Packet, now: Instant) -> Result<(), PeerMisbehaved> {
-        let max = match packet.carrier {
-            Carrier::Datagram => limits::DATAGRAM_BYTES_MAX,
-            Carrier::Stream | Carrier::Isolated => limits::STREAM_PACKET_BYTES_MAX,
-        };
-        if packet.bytes.len() > max {
-            return Err(PeerMisbehaved::Oversized { bytes: packet.bytes.len(), max });
-        }
-        if self.state == State::Greeting && self.role == Role::Client && packet.carrier != Carrier::Stream {
-            // It overtook the welcome. It is not acknowledged, so what it carried is sent again.
-            self.stats.packets_early += 1;
-            return Ok(());
-        }
-        let mut reader = Reader::new(packet.bytes);
-        let header = Header::read(&mut reader).map_err(PeerMisbehaved::malformed("a packet's header"))?;
-        self.take_acks(&header)?;
-        if let Some(wire) = header.sequence {
-            if self.received.note(self.received.expand(wire)) == Arrival::Repeated {
-                self.stats.packets_repeated += 1;
-                return Ok(());
-            }
-            self.ack_soon(now);
-        }
-        let tick = header.tick.map(|wire| Tick::from_wire(wire, self.tick.unwrap_or_default()));
-        while !reader.is_empty() {
-            match Frame::read(&mut reader).map_err(PeerMisbehaved::malformed("a frame"))? {
-                Some(frame) => self.take_frame(frame, tick, header.epoch, now)?,
-                None => self.stats.frames_unknown += 1,
-            }
-        }
-        Ok(())
-    }
-
-    fn take_acks(&mut self, header: &Header) -> Result<(), PeerMisbehaved> {
-        let mut fates = Vec::new();
-        if let Some(ack) = header.ack {
-            let reorders = self.link.is_some_and(LinkKind::has_datagrams);
-            self.in_flight.acked(ack, reorders, &mut fates)?;
-        }
-        self.report(fates);
-        match header.reliable_ack {
-            Some(number) if !self.outbox.acked(number) => {
-                Err(PeerMisbehaved::AckedTheFuture { what: "reliable message" })
-            }
-            _ => Ok(()),
-        }
-    }
-
-    fn ack_soon(&mut self, now: Instant) {
-        self.ack_by.get_or_insert(now + limits::ACK_DELAY_MAX);
-    }
-
-    fn take_frame(
-        &mut self,
-        frame: Frame,
-        tick: Option<Tick>,
-        epoch: Epoch,
-        now: Instant,
-    ) -> Result<(), PeerMisbehaved> {
-        let out_of_place =
-            |frame: &Frame, when| Err(PeerMisbehaved::OutOfPlace { frame: frame.name(), when });
-        match (&self.state, self.role, frame) {
-            (State::Greeting, Role::Server, Frame::Hello(hello)) => {
-                self.table = hello.channels.clone();
-                self.state = State::Deciding;
-                self.events.push_back(Event::Hello(hello));
-                Ok(())
-            }
-            (State::Greeting, Role::Client, frame) => self.take_answer(frame, now),
-            (State::Greeting, Role::Server, frame) => out_of_place(&frame, "before Hello"),
-            (State::Deciding, _, frame) => out_of_place(&frame, "before the answer to Hello"),
-            (_, _, Frame::Close(reason)) => {
-                self.state = State::Closed;
-                self.events.push_back(Event::Closed(reason));
-                Ok(())
-            }
-            (_, _, Frame::Time(time)) => {
-                self.timesync.heard(time, now);
-                self.time_due |= self.role == Role::Server;
-                Ok(())
-            }
-            (State::Closing { .. } | State::Closed, _, _) => Ok(()),
-            (State::Open, _, frame) => self.take_message(frame, tick, epoch, now),
-        }
-    }
-
-    fn take_answer(&mut self, frame: Frame, now: Instant) -> Result<(), PeerMisbehaved> {
-        let away = match frame {
-            Frame::Welcome(welcome) => {
-                let bounded =
-                    |ms: u32, min: u64, max: u64| Duration::from_millis(u64::from(ms).clamp(min, max));
-                self.keep_alive = bounded(welcome.limits.keep_alive_ms, 100, 10_000);
-                self.silence = bounded(welcome.limits.silence_ms, 1_000, 60_000).max(self.keep_alive * 3);
-                self.epoch = welcome.epoch;
-                self.state = State::Open;
-                self.time_due = true;
-                self.time_at = Some(now + TIME_INTERVAL_AT_FIRST);
-                self.events.push_back(Event::Welcome(welcome));
-                return Ok(());
-            }
-            Frame::Close(reason) => {
-                self.state = State::Closed;
-                self.events.push_back(Event::Closed(reason));
-                return Ok(());
-            }
-            Frame::Redirect(redirect) => TurnedAway::Redirect(redirect),
-            Frame::RetryAfter(retry) => TurnedAway::RetryAfter(retry),
-            Frame::Refused(refusal) => TurnedAway::Refused(refusal),
-            frame => {
-                return Err(PeerMisbehaved::OutOfPlace {
-                    frame: frame.name(),
-                    when: "before the answer to Hello",
-                });
-            }
-        };
-        self.state = State::Closed;
-        self.events.push_back(Event::TurnedAway(away));
-        Ok(())
-    }
-
-    fn take_message(
-        &mut self,
-        frame: Frame,
-        tick: Option<Tick>,
-        epoch: Epoch,
-        now: Instant,
-    ) -> Result<(), PeerMisbehaved> {
-        let message = |channel, key, payload| Event::Message(Message { channel, key, payload, tick, epoch });
-        match frame {
-            Frame::Unreliable { channel, payload } => {
-                self.expect_lane(channel, Lane::Unreliable)?;
-                self.stats.messages_received += 1;
-                self.events.push_back(message(channel, 0, payload));
-            }
-            Frame::Sequenced { channel, key, sequence, payload } => {
-                self.expect_lane(channel, Lane::UnreliableSequenced)?;
-                if self.sequenced.is_newest(channel, key, sequence) {
-                    self.stats.messages_received += 1;
-                    self.events.push_back(message(channel, key, payload));
-                } else {
-                    self.stats.messages_outdated += 1;
-                }
-            }
-            Frame::Reliable { channel, number, payload } => {
-                self.expect_lane(channel, Lane::ReliableUnordered)?;
-                self.ack_soon(now);
-                if self.reliable.note(number)? {
-                    self.stats.messages_received += 1;
-                    self.events.push_back(message(channel, 0, payload));
-                }
-            }
-            Frame::Ordered { channel, number, order, payload } => {
-                self.expect_lane(channel, Lane::ReliableOrdered)?;
-                self.ack_soon(now);
-                if self.reliable.note(number)? {
-                    let (events, stats) = (&mut self.events, &mut self.stats);
-                    self.reliable.order(channel, order, payload, |payload| {
-                        stats.messages_received += 1;
-                        events.push_back(message(channel, 0, payload));
-                    })?;
-                }
-            }
-            Frame::Fragment(fragment) => {
-                if let Some(whole) = self.fragments.add(fragment, now) {
-                    self.take_assembled(whole, tick, epoch, now)?;
-                }
-            }
-            frame => {
-                return Err(PeerMisbehaved::OutOfPlace { frame: frame.name(), when: "in an open session" });
-            }
-        }
-        Ok(())
-    }
-
-    /// What fragments come to must be one unreliable message: anything else could nest or repeat without bound.
-    fn take_assembled(
-        &mut self,
-        whole: Bytes,
-        tick: Option<Tick>,
-        epoch: Epoch,
-        now: Instant,
-    ) -> Result<(), PeerMisbehaved> {
-        let mut reader = Reader::new(whole);
-        let frame = Frame::read(&mut reader).map_err(PeerMisbehaved::malformed("a fragmented message"))?;
-        reader.finish().map_err(PeerMisbehaved::malformed("a fragmented message"))?;
-        match frame {
-            Some(frame @ (Frame::Unreliable { .. } | Frame::Sequenced { .. })) => {
-                self.take_message(frame, tick, epoch, now)
-            }
-            Some(frame) => Err(PeerMisbehaved::OutOfPlace { frame: frame.name(), when: "in fragments" }),
-            None => {
-                self.stats.frames_unknown += 1;
-                Ok(())
-            }
-        }
-    }
-
-    fn expect_lane(&self, channel: ChannelId, lane: Lane) -> Result<(), PeerMisbehaved> {
-        match self.table.get(channel) {
-            Some(row) if row.lane == lane => Ok(()),
-            _ => Err(PeerMisbehaved::WrongLane { channel, lane }),
-        }
-    }
-
     fn report(&mut self, fates: Vec<Fate>) {
         self.events.extend(fates.into_iter().map(|fate| match fate {
             Fate::Delivered(tag) => Event::Delivered(tag),
@@ -564,46 +386,63 @@ impl Session {
         }));
     }
 
-    /// Lets time pass. Call it when [`poll_timeout`](Self::poll_timeout) is due; more often does no harm.
+    /// Lets time pass. Call it when [`poll_timeout`](Self::poll_timeout) is due, and then poll packets and events; more
+    /// often does no harm.
     pub fn handle_timeout(&mut self, now: Instant) {
         match self.state {
-            State::Closed => return,
+            State::Closed => {}
             State::Closing { until } => {
                 if until <= now {
                     self.state = State::Closed;
                 }
-                return;
             }
-            State::Greeting | State::Deciding if self.began + limits::HANDSHAKE_TIMEOUT <= now => {
-                match self.role {
-                    Role::Client => {
-                        self.events.push_back(Event::Closed(CloseReason::TimedOut));
-                        self.state = State::Closed;
-                    }
-                    Role::Server => {
-                        let detail = PeerMisbehaved::NoHello.to_string();
-                        self.close(CloseReason::Misbehaved { detail }, now);
-                    }
+            State::Greeting | State::Deciding => {
+                if self.began + limits::HANDSHAKE_TIMEOUT <= now {
+                    self.give_up_greeting(now);
                 }
-                return;
             }
-            State::Greeting | State::Deciding => return,
-            State::Open => {}
+            State::Open => self.pass_time(now),
         }
+    }
+
+    fn give_up_greeting(&mut self, now: Instant) {
+        if self.role == Role::Server && self.state == State::Greeting {
+            let detail = PeerMisbehaved::NoHello.to_string();
+            self.close(CloseReason::Misbehaved { detail }, now);
+        } else {
+            self.close(CloseReason::TimedOut, now);
+        }
+    }
+
+    fn pass_time(&mut self, now: Instant) {
         if self.link.is_some() && self.heard + self.silence <= now {
             self.close(CloseReason::TimedOut, now);
             return;
         }
+        if self.ack_by.is_some_and(|by| by <= now) {
+            (self.ack_by, self.ack_due) = (None, true);
+        }
         if self.time_at.is_some_and(|at| at <= now) {
             self.time_due = true;
-            let at_first = self.timesync.samples() < TIME_SAMPLES_AT_FIRST;
-            let interval = if at_first { TIME_INTERVAL_AT_FIRST } else { self.keep_alive };
-            self.time_at = Some(now + interval);
+            self.time_at = Some(now + self.time_interval(now));
         }
         if let Some(after) = self.loss_delay() {
             let mut fates = Vec::new();
             self.in_flight.expire(now, after, &mut fates);
             self.report(fates);
+        }
+        self.fragments.expire(now);
+    }
+
+    fn time_interval(&self, now: Instant) -> Duration {
+        let is_silent = self.heard + self.keep_alive * 2 <= now;
+        if self.timesync.samples() < TIME_SAMPLES_AT_FIRST {
+            TIME_INTERVAL_AT_FIRST
+        } else if is_silent {
+            // A link that loses a third of its packets must not look dead for the want of a few more.
+            self.keep_alive / 4
+        } else {
+            self.keep_alive
         }
     }
 
@@ -614,7 +453,7 @@ impl Session {
         Some(rtt * 2 + self.timesync.jitter() * 4 + limits::ACK_DELAY_MAX * 2)
     }
 
-    /// When [`handle_timeout`](Self::handle_timeout) is due.
+    /// When [`handle_timeout`](Self::handle_timeout) is due. Right after it was called, that is always later.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
         match self.state {
@@ -625,140 +464,9 @@ impl Session {
                 let silence = self.link.map(|_| self.heard + self.silence);
                 let loss =
                     self.in_flight.oldest().zip(self.loss_delay()).map(|(oldest, after)| oldest + after);
-                [silence, loss, self.time_at, self.ack_by].into_iter().flatten().min()
+                let fragments = self.fragments.expires();
+                [silence, loss, fragments, self.time_at, self.ack_by].into_iter().flatten().min()
             }
-        }
-    }
-
-    /// The next packet for the connection, or `None` when nothing is due. Call it only while the connection takes
-    /// packets, and until it gives `None`: what waits meanwhile is combined and replaced by newer state.
-    pub fn poll_packet(&mut self, now: Instant) -> Option<Packet> {
-        let link = self.link?;
-        if self.state == State::Closed {
-            return None;
-        }
-        let packet = if link.has_datagrams() { self.next_apart(now) } else { self.next_combined(now) }?;
-        self.stats.packets_sent += 1;
-        self.stats.bytes_sent += packet.bytes.len() as u64;
-        Some(packet)
-    }
-
-    /// On a link with datagrams: what must arrive on streams, the rest in datagrams.
-    fn next_apart(&mut self, now: Instant) -> Option<Packet> {
-        let mut out = Vec::new();
-        let stream_first = !self.outbox.next_is_isolated() && self.outbox.has_reliable();
-        if self.has_greeting() || stream_first {
-            self.header(None).write(&mut out);
-            self.fill_opening(&mut out);
-            self.outbox.fill_reliable(&mut out, true);
-            self.fill_closing(&mut out);
-            return Some(self.packed(Carrier::Stream, out));
-        }
-        if self.outbox.next_is_isolated() {
-            self.header(None).write(&mut out);
-            self.outbox.fill_isolated(&mut out);
-            return Some(self.packed(Carrier::Isolated, out));
-        }
-        if self.has_goodbye() {
-            self.header(None).write(&mut out);
-            self.fill_closing(&mut out);
-            return Some(self.packed(Carrier::Stream, out));
-        }
-        if let Some(bytes) = self.older_ack() {
-            return Some(Packet { carrier: Carrier::Datagram, bytes });
-        }
-        if self.time_due || self.outbox.has_unreliable() {
-            self.fill_numbered(&mut out, limits::DATAGRAM_BYTES_MAX, now);
-            return Some(self.packed(Carrier::Datagram, out));
-        }
-        if self.ack_by.is_some_and(|by| by <= now) {
-            self.header(None).write(&mut out);
-            return Some(self.packed(Carrier::Datagram, out));
-        }
-        None
-    }
-
-    /// On a link with one stream: everything together.
-    fn next_combined(&mut self, now: Instant) -> Option<Packet> {
-        let mut out = Vec::new();
-        let has_messages = self.outbox.has_reliable() || self.outbox.has_unreliable() || self.time_due;
-        if self.has_greeting() {
-            self.header(None).write(&mut out);
-            self.fill_opening(&mut out);
-        } else if let Some(bytes) = self.older_ack() {
-            return Some(Packet { carrier: Carrier::Stream, bytes });
-        } else if has_messages {
-            self.fill_numbered(&mut out, limits::STREAM_PACKET_BYTES_TARGET, now);
-        } else if self.has_goodbye() || self.ack_by.is_some_and(|by| by <= now) {
-            self.header(None).write(&mut out);
-            self.fill_closing(&mut out);
-        } else {
-            return None;
-        }
-        Some(self.packed(Carrier::Stream, out))
-    }
-
-    /// A numbered packet with the time, if it is due, and messages.
-    fn fill_numbered(&mut self, out: &mut Vec<u8>, limit: usize, now: Instant) {
-        #[allow(clippy::cast_possible_truncation)] // the wire carries the low half
-        self.header(Some(self.in_flight.next_number() as u16)).write(out);
-        let from = out.len();
-        if std::mem::take(&mut self.time_due) {
-            Frame::Time(self.timesync.frame(now)).write(out);
-        }
-        if limit > limits::DATAGRAM_BYTES_MAX {
-            self.outbox.fill_reliable(out, false);
-        }
-        let mut fates = Vec::new();
-        let parts = self.outbox.fill_unreliable(out, limit, from, &mut self.in_flight, &mut fates);
-        self.in_flight.note(now, parts, &mut fates);
-        self.report(fates);
-    }
-
-    fn header(&self, sequence: Option<u16>) -> Header {
-        let is_open = !matches!(self.state, State::Greeting | State::Deciding);
-        let next = self.reliable.next();
-        Header {
-            sequence,
-            ack: self.received.ack(),
-            reliable_ack: (next > 0).then_some(next),
-            tick: self.tick.filter(|_| is_open && sequence.is_some()).map(Tick::to_wire),
-            epoch: self.epoch,
-        }
-    }
-
-    /// An acknowledgement that must not be left out because newer packets came.
-    fn older_ack(&mut self) -> Option<Bytes> {
-        let ack = self.received.take_snapshot()?;
-        let mut out = Vec::new();
-        Header { ack: Some(ack), sequence: None, ..self.header(None) }.write(&mut out);
-        Some(out.into())
-    }
-
-    fn packed(&mut self, carrier: Carrier, out: Vec<u8>) -> Packet {
-        self.received.acked();
-        self.ack_by = None;
-        Packet { carrier, bytes: out.into() }
-    }
-
-    fn has_greeting(&self) -> bool {
-        self.outbox.control.front().is_some_and(|frame| !matches!(frame, Frame::Close(_)))
-    }
-
-    fn has_goodbye(&self) -> bool {
-        self.outbox.control.front().is_some_and(|frame| matches!(frame, Frame::Close(_)))
-    }
-
-    fn fill_opening(&mut self, out: &mut Vec<u8>) {
-        if self.has_greeting() {
-            self.outbox.control.pop_front().expect("there is a first").write(out);
-        }
-    }
-
-    /// The goodbye leaves last.
-    fn fill_closing(&mut self, out: &mut Vec<u8>) {
-        if !self.outbox.has_reliable() && self.has_goodbye() {
-            self.outbox.fill_control(out);
         }
     }
 
@@ -778,8 +486,9 @@ impl Session {
     pub fn is_finished(&self) -> bool {
         match self.state {
             State::Closed => true,
-            State::Closing { .. } => self.outbox.control.is_empty() && !self.outbox.has_reliable(),
-            _ => false,
+            // The goodbye leaves last.
+            State::Closing { .. } => self.outbox.control.is_empty(),
+            State::Greeting | State::Deciding | State::Open => false,
         }
     }
 

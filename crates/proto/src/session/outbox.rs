@@ -9,7 +9,9 @@ use super::acks::{Fate, InFlight, Part};
 use crate::channel::{Channel, Lane};
 use crate::ids::ChannelId;
 use crate::limits;
+use crate::link::{Carrier, Packet};
 use crate::wire::frame::{Fragment, Frame};
+use crate::wire::header::Header;
 use bytes::Bytes;
 use std::collections::{BTreeMap, VecDeque};
 
@@ -46,19 +48,26 @@ struct Retained {
     bytes: usize,
 }
 
+impl Retained {
+    fn is_unordered(&self) -> bool {
+        matches!(self.frame, Frame::Reliable { .. })
+    }
+}
+
 #[derive(Debug, Default)]
 pub(super) struct Outbox {
     /// Session frames; they leave before anything else.
     pub(super) control: VecDeque<Frame>,
     unreliable: VecDeque<Waiting>,
     unreliable_bytes: usize,
-    sequences: BTreeMap<(ChannelId, u32), u16>,
     /// Reliable messages in the order of their numbers, from `retained_from` on.
     retained: VecDeque<Retained>,
     retained_from: u64,
     retained_bytes: usize,
-    /// How many of them the present connection was given.
-    given: usize,
+    /// The number of the next that the present connection is to be given.
+    give_next: u64,
+    /// Numbers from here on were never given to any connection.
+    never_given: u64,
     orders: BTreeMap<ChannelId, u64>,
     /// Fragments of one message that are under way.
     fragments: VecDeque<Fragment>,
@@ -68,6 +77,50 @@ pub(super) struct Outbox {
     pub(super) dropped: u64,
     /// Unreliable messages that a newer one replaced before they left.
     pub(super) replaced: u64,
+}
+
+/// A packet in the making.
+#[derive(Debug)]
+pub(super) struct Packing {
+    carrier: Carrier,
+    bytes: Vec<u8>,
+    head: usize,
+    frames: usize,
+}
+
+impl Packing {
+    pub(super) fn new(carrier: Carrier, header: &Header) -> Self {
+        let mut bytes = Vec::new();
+        header.write(&mut bytes);
+        Packing { carrier, head: bytes.len(), bytes, frames: 0 }
+    }
+
+    pub(super) fn put(&mut self, frame: &Frame) {
+        frame.write(&mut self.bytes);
+        self.frames += 1;
+    }
+
+    /// Whether a frame of this size may follow. A stream packet that has reached its target takes no more, so that any
+    /// message fits one that holds little else.
+    pub(super) fn has_room(&self, bytes: usize) -> bool {
+        let len = self.bytes.len();
+        self.frames < limits::FRAMES_PER_PACKET_MAX
+            && match self.carrier {
+                Carrier::Datagram => len + bytes <= limits::DATAGRAM_BYTES_MAX,
+                Carrier::Stream | Carrier::Isolated => {
+                    len < limits::STREAM_PACKET_BYTES_TARGET && len + bytes <= limits::STREAM_PACKET_BYTES_MAX
+                }
+            }
+    }
+
+    /// Whether a frame of this size does not fit such a packet at all.
+    fn must_fragment(&self, bytes: usize) -> bool {
+        self.carrier == Carrier::Datagram && self.head + bytes > limits::DATAGRAM_BYTES_MAX
+    }
+
+    pub(super) fn finish(self) -> Packet {
+        Packet { carrier: self.carrier, bytes: self.bytes.into() }
+    }
 }
 
 /// More reliable bytes wait than the limit allows.
@@ -121,10 +174,7 @@ impl Outbox {
 
     fn push_sequenced(&mut self, message: Outgoing, fates: &mut Vec<Fate>) {
         let Outgoing { channel, key, payload, tag } = message;
-        let next = self.sequences.entry((channel, key)).or_default();
-        let sequence = *next;
-        *next = next.wrapping_add(1);
-        let waiting = Waiting { frame: Frame::Sequenced { channel, key, sequence, payload }, tag };
+        let waiting = Waiting { frame: Frame::Sequenced { channel, key, payload }, tag };
         let older = self.unreliable.iter().position(|other| {
             matches!(other.frame, Frame::Sequenced { channel: c, key: k, .. } if (c, k) == (channel, key))
         });
@@ -150,26 +200,40 @@ impl Outbox {
 
     /// The peer received every reliable message below `number`; false if that many were never sent.
     pub(super) fn acked(&mut self, number: u64) -> bool {
-        let Some(count) = number.checked_sub(self.retained_from) else { return true };
-        if count > self.given as u64 {
+        if number > self.never_given {
             return false;
         }
-        for _ in 0..count {
-            let done = self.retained.pop_front().expect("as many were given to the connection");
+        while self.retained_from < number {
+            let done = self.retained.pop_front().expect("what was given is retained until now");
             self.retained_bytes -= done.bytes;
-            self.given -= 1;
+            self.retained_from += 1;
         }
-        self.retained_from = number;
+        // An earlier connection may have carried more than its peer had time to acknowledge on it.
+        self.give_next = self.give_next.max(number);
         true
     }
 
     /// Everything that was not acknowledged must be given to the next connection again.
     pub(super) fn detached(&mut self, fates: &mut Vec<Fate>) {
-        self.given = 0;
-        self.fragments.clear();
+        self.give_next = self.retained_from;
         self.control.clear();
-        let waiting = std::mem::take(&mut self.unreliable);
+        self.drop_unreliable(fates);
+    }
+
+    /// The goodbye goes on the stream and would overtake messages on streams of their own, if the link has such. Those that
+    /// may be under way go again, before it; a receiver takes each number once.
+    pub(super) fn closing(&mut self, has_isolated: bool, fates: &mut Vec<Fate>) {
+        let isolated = self.retained.iter().position(|retained| retained.is_unordered());
+        if let Some(at) = isolated.filter(|_| has_isolated) {
+            self.give_next = self.give_next.min(self.retained_from + at as u64);
+        }
+        self.drop_unreliable(fates);
+    }
+
+    fn drop_unreliable(&mut self, fates: &mut Vec<Fate>) {
+        self.fragments.clear();
         self.unreliable_bytes = 0;
+        let waiting = std::mem::take(&mut self.unreliable);
         fates.extend(waiting.into_iter().filter_map(|waiting| waiting.tag).map(Fate::Lost));
     }
 
@@ -179,8 +243,25 @@ impl Outbox {
     }
 
     /// Whether a reliable message waits to be given to the connection.
+    pub(super) fn has_ungiven(&self) -> bool {
+        self.give_next < self.retained_from + self.retained.len() as u64
+    }
+
+    /// The next reliable message for the connection, if the window has room for it.
+    fn next_reliable(&self) -> Option<&Retained> {
+        let given = self.give_next - self.retained_from;
+        let is_open = given < limits::RELIABLE_WINDOW;
+        usize::try_from(given).ok().filter(|_| is_open).and_then(|given| self.retained.get(given))
+    }
+
+    /// Whether a reliable message can be given to the connection now.
     pub(super) fn has_reliable(&self) -> bool {
-        self.given < self.retained.len() && (self.given as u64) < limits::RELIABLE_WINDOW
+        self.next_reliable().is_some()
+    }
+
+    /// Whether it can have a stream of its own.
+    pub(super) fn next_is_unordered(&self) -> bool {
+        self.next_reliable().is_some_and(Retained::is_unordered)
     }
 
     /// Whether an unreliable message or a fragment waits.
@@ -188,68 +269,61 @@ impl Outbox {
         !self.unreliable.is_empty() || !self.fragments.is_empty()
     }
 
-    /// Appends reliable messages up to a packet's target size, at least one. With `isolate`, it stops before one that
-    /// can have a stream of its own.
-    pub(super) fn fill_reliable(&mut self, out: &mut Vec<u8>, isolate: bool) {
-        let mut is_first = true;
-        while self.has_reliable() {
-            let next = &self.retained[self.given];
-            if isolate && matches!(next.frame, Frame::Reliable { .. }) {
+    /// Appends reliable messages. With `isolate`, it stops before one that can have a stream of its own.
+    pub(super) fn fill_reliable(&mut self, packing: &mut Packing, isolate: bool) {
+        while let Some(next) = self.next_reliable() {
+            if isolate && next.is_unordered() || !packing.has_room(next.bytes) {
                 break;
             }
-            if !is_first && out.len() + next.bytes > limits::STREAM_PACKET_BYTES_TARGET {
-                break;
-            }
-            next.frame.write(out);
-            self.given += 1;
-            is_first = false;
+            packing.put(&next.frame);
+            self.gave_one();
         }
     }
 
-    /// Whether the next reliable message can have a stream of its own.
-    pub(super) fn next_is_isolated(&self) -> bool {
-        self.has_reliable() && matches!(self.retained[self.given].frame, Frame::Reliable { .. })
-    }
-
     /// Appends the next reliable message alone.
-    pub(super) fn fill_isolated(&mut self, out: &mut Vec<u8>) {
-        self.retained[self.given].frame.write(out);
-        self.given += 1;
+    pub(super) fn fill_isolated(&mut self, packing: &mut Packing) {
+        if let Some(next) = self.next_reliable() {
+            packing.put(&next.frame);
+            self.gave_one();
+        }
     }
 
-    /// Appends unreliable messages until `out` holds `limit` bytes, fragmenting one that fits no packet of that size,
-    /// and says what of it was tagged. `from` is where the frames of the packet begin.
+    fn gave_one(&mut self) {
+        self.give_next += 1;
+        self.never_given = self.never_given.max(self.give_next);
+    }
+
+    /// Appends unreliable messages as long as there is room, fragmenting one that fits no datagram, and says what of it
+    /// was tagged.
     pub(super) fn fill_unreliable(
         &mut self,
-        out: &mut Vec<u8>,
-        limit: usize,
-        from: usize,
+        packing: &mut Packing,
         in_flight: &mut InFlight,
         fates: &mut Vec<Fate>,
     ) -> Vec<Part> {
         let mut parts = Vec::new();
         loop {
             if let Some(fragment) = self.fragments.front() {
-                if out.len() + fragment.part.len() + limits::FRAGMENT_HEAD_BYTES_MAX > limit {
+                if !packing.has_room(fragment.part.len() + limits::FRAGMENT_HEAD_BYTES_MAX) {
                     return parts;
                 }
                 let fragment = self.fragments.pop_front().expect("there is a first");
                 parts.extend(self.fragments_tagged.then_some(Part::Fragment(fragment.id)));
-                Frame::Fragment(fragment).write(out);
+                packing.put(&Frame::Fragment(fragment));
                 continue;
             }
             let Some(next) = self.unreliable.front() else { return parts };
             let bytes = size(&next.frame);
-            if out.len() + bytes > limit {
-                if from + bytes <= limit {
-                    return parts;
-                }
+            if packing.must_fragment(bytes) {
                 let whole = self.take_first();
                 self.fragment(whole, in_flight, fates);
                 continue;
             }
+            if !packing.has_room(bytes) {
+                return parts;
+            }
             let next = self.take_first();
-            next.frame.write(out);
+            packing.put(&next.frame);
             parts.extend(next.tag.map(Part::Whole));
         }
     }
@@ -277,11 +351,6 @@ impl Outbox {
         if let Some(tag) = whole.tag {
             in_flight.expect_fragments(id, tag, count, fates);
         }
-    }
-
-    /// Appends session frames.
-    pub(super) fn fill_control(&mut self, out: &mut Vec<u8>) {
-        self.control.drain(..).for_each(|frame| frame.write(out));
     }
 }
 

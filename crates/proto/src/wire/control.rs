@@ -133,7 +133,8 @@ impl LeaveReason {
         }
     }
 
-    fn write(&self, out: &mut Vec<u8>) {
+    /// Appends it.
+    pub fn write(&self, out: &mut Vec<u8>) {
         let (code, detail) = match self {
             LeaveReason::Left => (0, ""),
             LeaveReason::Kicked { reason } => (1, reason.as_str()),
@@ -147,7 +148,11 @@ impl LeaveReason {
         out.put_str(clip(detail, limits::REASON_BYTES_MAX));
     }
 
-    fn read(reader: &mut Reader) -> Result<Self, ReadError> {
+    /// Reads one.
+    ///
+    /// # Errors
+    /// [`ReadError`] if it is not as laid out.
+    pub fn read(reader: &mut Reader) -> Result<Self, ReadError> {
         let code = reader.u8()?;
         let detail = reader.str_max("leave detail", limits::REASON_BYTES_MAX)?;
         Ok(match code {
@@ -280,11 +285,7 @@ impl MemberInfo {
     fn write(&self, out: &mut Vec<u8>) {
         out.put_varint(self.id.0.into());
         out.put_str(&self.name);
-        out.put_u8(match self.link {
-            LinkKind::Quic => 0,
-            LinkKind::WebSocket => 1,
-            LinkKind::Memory => 2,
-        });
+        out.put_u8(self.link.to_wire());
         self.presence.write(out);
         out.put_varint(self.data.len() as u64);
         for (key, value) in &self.data {
@@ -296,12 +297,7 @@ impl MemberInfo {
     fn read(reader: &mut Reader) -> Result<Self, ReadError> {
         let id = member(reader)?;
         let name = reader.str_max("name", limits::NAME_BYTES_MAX)?;
-        let link = match reader.u8()? {
-            0 => LinkKind::Quic,
-            1 => LinkKind::WebSocket,
-            2 => LinkKind::Memory,
-            value => return Err(ReadError::Unknown { field: "link", value: value.into() }),
-        };
+        let link = LinkKind::from_wire(reader.u8()?)?;
         let presence = Presence::read(id, reader)?;
         let count = reader.varint_max("data count", limits::PLAYER_DATA_KEYS_MAX as u64)?;
         let mut data = Vec::new();
@@ -313,12 +309,17 @@ impl MemberInfo {
 }
 
 impl Presence {
-    fn write(&self, out: &mut Vec<u8>) {
+    /// Appends it, but for whose it is.
+    pub fn write(&self, out: &mut Vec<u8>) {
         out.put_bool(self.connected);
         out.put_option(self.rtt_ms, |out, rtt| out.put_varint(rtt.into()));
     }
 
-    fn read(member: MemberId, reader: &mut Reader) -> Result<Self, ReadError> {
+    /// Reads what was measured of `member`.
+    ///
+    /// # Errors
+    /// [`ReadError`] if it is not as laid out.
+    pub fn read(member: MemberId, reader: &mut Reader) -> Result<Self, ReadError> {
         Ok(Presence {
             member,
             connected: reader.bool("connected")?,

@@ -1,7 +1,7 @@
 //! Reading and writing bytes. Integers are little-endian; lengths and numbers without a natural width are
 //! variable-length integers in the layout of RFC 9000 §16 (which is big-endian), shortest form required.
 
-use bytes::Bytes;
+use bytes::{Buf, Bytes};
 use thiserror::Error;
 
 /// Why bytes could not be read.
@@ -92,9 +92,11 @@ impl Reader {
     }
 
     fn array<const N: usize>(&mut self) -> Result<[u8; N], ReadError> {
-        let bytes = self.take(N)?;
-        let mut array = [0; N];
-        array.copy_from_slice(&bytes);
+        // Copied out without `take`: sharing the buffer for a few bytes would cost more than reading them.
+        let Some(array) = self.bytes.first_chunk::<N>().copied() else {
+            return Err(ReadError::Truncated { wanted: N, available: self.bytes.len() });
+        };
+        self.bytes.advance(N);
         Ok(array)
     }
 
@@ -137,9 +139,11 @@ impl Reader {
     pub fn varint(&mut self) -> Result<u64, ReadError> {
         let first = *self.bytes.first().ok_or(ReadError::Truncated { wanted: 1, available: 0 })?;
         let width = 1usize << (first >> 6);
-        let bytes = self.take(width)?;
-        let value =
-            bytes[1..].iter().fold(u64::from(first & 0x3f), |value, byte| value << 8 | u64::from(*byte));
+        let Some(rest) = self.bytes.get(1..width) else {
+            return Err(ReadError::Truncated { wanted: width, available: self.bytes.len() });
+        };
+        let value = rest.iter().fold(u64::from(first & 0x3f), |value, byte| value << 8 | u64::from(*byte));
+        self.bytes.advance(width);
         if varint_width(value) != width {
             return Err(ReadError::NotShortest);
         }

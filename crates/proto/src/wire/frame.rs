@@ -17,7 +17,7 @@
 //!  0x06 Close        reason: 1 byte, detail: text
 //!  0x07 Time         sent: varint µs · 0, or 1 and echoed: varint µs, held: varint µs
 //!  0x10 Unreliable   channel: 1 byte · payload
-//!  0x11 Sequenced    channel: 1 byte · key: varint · sequence: 2 bytes · payload
+//!  0x11 Sequenced    channel: 1 byte · key: varint · payload
 //!  0x12 Reliable     channel: 1 byte · number: varint · payload
 //!  0x13 Ordered      channel: 1 byte · number: varint · order: varint · payload
 //!  0x14 Fragment     id: 2 bytes · index: 1 byte · count: 1 byte · part of an Unreliable or Sequenced frame
@@ -35,6 +35,13 @@ use bytes::Bytes;
 pub enum Frame {
     /// Opens a session, from the side that connected.
     Hello(Box<Hello>),
+    /// A hello in versions of which this build speaks none. Nothing else of it can be read.
+    ForeignHello {
+        /// Oldest version that its sender speaks.
+        version_min: u16,
+        /// Newest version that its sender speaks.
+        version_max: u16,
+    },
     /// The hub's answer: come in.
     Welcome(Box<Welcome>),
     /// The hub's answer: go there.
@@ -54,14 +61,12 @@ pub enum Frame {
         /// The message.
         payload: Bytes,
     },
-    /// A message of [`Lane::UnreliableSequenced`](crate::Lane).
+    /// A message of [`Lane::UnreliableSequenced`](crate::Lane). The number of its packet says which of two is newer.
     Sequenced {
         /// Its channel.
         channel: ChannelId,
         /// Messages replace each other only if they have the same key.
         key: u32,
-        /// Wrapping number among those of its channel and key.
-        sequence: u16,
         /// The message.
         payload: Bytes,
     },
@@ -151,6 +156,11 @@ impl Frame {
     fn write_body(&self, out: &mut Vec<u8>) -> (u64, &[u8]) {
         match self {
             Frame::Hello(hello) => (kind::HELLO, written(|| hello.write(out))),
+            Frame::ForeignHello { version_min, version_max } => {
+                out.put_u16(*version_min);
+                out.put_u16(*version_max);
+                (kind::HELLO, &[])
+            }
             Frame::Welcome(welcome) => (kind::WELCOME, written(|| welcome.write(out))),
             Frame::Redirect(redirect) => (kind::REDIRECT, written(|| redirect.write(out))),
             Frame::RetryAfter(retry) => (kind::RETRY_AFTER, written(|| retry.write(out))),
@@ -161,10 +171,9 @@ impl Frame {
                 out.put_u8(channel.0);
                 (kind::UNRELIABLE, payload)
             }
-            Frame::Sequenced { channel, key, sequence, payload } => {
+            Frame::Sequenced { channel, key, payload } => {
                 out.put_u8(channel.0);
                 out.put_varint((*key).into());
-                out.put_u16(*sequence);
                 (kind::SEQUENCED, payload)
             }
             Frame::Reliable { channel, number, payload } => {
@@ -195,7 +204,7 @@ impl Frame {
         let kind = reader.varint()?;
         let mut body = Reader::new(reader.bytes_max("frame length", limits::STREAM_PACKET_BYTES_MAX)?);
         let frame = match kind {
-            kind::HELLO => Frame::Hello(Box::new(Hello::read(&mut body)?)),
+            kind::HELLO => hello(&mut body)?,
             kind::WELCOME => Frame::Welcome(Box::new(Welcome::read(&mut body)?)),
             kind::REDIRECT => Frame::Redirect(Redirect::read(&mut body)?),
             kind::RETRY_AFTER => Frame::RetryAfter(RetryAfter::read(&mut body)?),
@@ -208,7 +217,6 @@ impl Frame {
             kind::SEQUENCED => Frame::Sequenced {
                 channel: channel(&mut body)?,
                 key: body.varint_u32("key")?,
-                sequence: body.u16()?,
                 payload: payload(&mut body)?,
             },
             kind::RELIABLE => Frame::Reliable {
@@ -233,7 +241,7 @@ impl Frame {
     #[must_use]
     pub const fn name(&self) -> &'static str {
         match self {
-            Frame::Hello(_) => "Hello",
+            Frame::Hello(_) | Frame::ForeignHello { .. } => "Hello",
             Frame::Welcome(_) => "Welcome",
             Frame::Redirect(_) => "Redirect",
             Frame::RetryAfter(_) => "RetryAfter",
@@ -249,6 +257,15 @@ impl Frame {
     }
 }
 
+fn hello(body: &mut Reader) -> Result<Frame, ReadError> {
+    let (version_min, version_max) = (body.u16()?, body.u16()?);
+    if version_min.max(limits::VERSION_MIN) > version_max.min(limits::VERSION_MAX) {
+        body.rest();
+        return Ok(Frame::ForeignHello { version_min, version_max });
+    }
+    Hello::read(version_min, version_max, body).map(|hello| Frame::Hello(Box::new(hello)))
+}
+
 fn written(write: impl FnOnce()) -> &'static [u8] {
     write();
     &[]
@@ -259,7 +276,7 @@ fn channel(body: &mut Reader) -> Result<ChannelId, ReadError> {
 }
 
 fn payload(body: &mut Reader) -> Result<Bytes, ReadError> {
-    if body.remaining() > limits::MESSAGE_BYTES_MAX {
+    if body.remaining() > limits::PAYLOAD_BYTES_MAX {
         return Err(ReadError::OutOfRange { field: "payload length" });
     }
     Ok(body.rest())

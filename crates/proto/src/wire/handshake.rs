@@ -299,6 +299,12 @@ impl Hello {
         check_text("app", &self.app, 1, limits::LABEL_BYTES_MAX)?;
         check_text("environment", &self.environment, 0, limits::LABEL_BYTES_MAX)?;
         check_text("name", &self.name, 0, limits::NAME_BYTES_MAX)?;
+        if let Auth::Token(token) = &self.auth
+            && token.len() > limits::TOKEN_BYTES_MAX
+        {
+            let (len, most) = (token.len(), limits::TOKEN_BYTES_MAX);
+            return Err(format!("the token has {len} bytes; it may have at most {most}"));
+        }
         match &self.intent {
             Intent::Join { secret, .. } => check_secret(secret.as_deref()),
             Intent::Create(settings) => {
@@ -344,10 +350,11 @@ impl Hello {
         }
     }
 
-    pub(super) fn read(body: &mut Reader) -> Result<Self, ReadError> {
+    /// Reads what follows the versions.
+    pub(super) fn read(version_min: u16, version_max: u16, body: &mut Reader) -> Result<Self, ReadError> {
         Ok(Hello {
-            version_min: body.u16()?,
-            version_max: body.u16()?,
+            version_min,
+            version_max,
             app: body.str_max("app", limits::LABEL_BYTES_MAX)?,
             environment: body.str_max("environment", limits::LABEL_BYTES_MAX)?,
             capabilities: body.u64()?,
@@ -391,9 +398,12 @@ fn read_secret(body: &mut Reader) -> Result<String, ReadError> {
 }
 
 fn read_code(body: &mut Reader) -> Result<RoomCode, ReadError> {
-    body.str_max("room code", crate::code::CODE_LEN_MAX)?
-        .parse()
-        .map_err(|_| ReadError::OutOfRange { field: "room code" })
+    let text = body.str_max("room code", crate::code::CODE_LEN_MAX)?;
+    // People type codes in any case; on the wire they are upper case.
+    text.parse()
+        .ok()
+        .filter(|code: &RoomCode| code.as_str() == text)
+        .ok_or(ReadError::OutOfRange { field: "room code" })
 }
 
 fn read_tick_rate(body: &mut Reader) -> Result<TickRate, ReadError> {

@@ -3,23 +3,26 @@
 //! ```text
 //!  1 byte   flags      bit 0 SEQUENCE · 1 ACK · 2 RELIABLE_ACK · 3 TICK · 4 EPOCH · 5–7 zero
 //!  2 bytes  sequence   if SEQUENCE: low half of this packet's number in the session
-//!  2 bytes  ack        if ACK: low half of the highest number received
-//!  4 bytes  ack bits   if ACK: bit i says that number ack − 1 − i was received too
+//!  2 bytes  ack        if ACK: low half of the highest number taken
+//!  4 bytes  ack bits   if ACK: bit i says that number ack − 1 − i was taken too
 //!  varint   reliable   if RELIABLE_ACK: every reliable message below this number was received
 //!  2 bytes  tick       if TICK: low half of the sender's tick
 //!  varint   epoch      if EPOCH: the room's epoch; without it the epoch is 0
 //!           frames     to the end of the packet
 //! ```
 //!
+//! A number is *taken* when its packet arrived and every message in it was given on or kept for assembly; a packet of
+//! which something was dropped (a message older than one of the same key) is not acknowledged.
+//!
 //! The sequence belongs to the session, not to the connection: it goes on when another connection takes over.
 
 use super::cursor::{ReadError, Reader, Write};
 use crate::ids::Epoch;
 
-/// Which packets arrived: the newest, and which of the 32 before it.
+/// Which packets were taken: the newest, and which of the 32 before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ack {
-    /// Low half of the highest number received.
+    /// Low half of the highest number taken.
     pub newest: u16,
     /// Bit `i` stands for `newest − 1 − i`.
     pub bits: u32,
@@ -28,10 +31,9 @@ pub struct Ack {
 /// See the [module](self) for the layout.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Header {
-    /// Low half of the packet's number. Packets without one are not acknowledged: their carrier is reliable, or they
-    /// carry nothing but an acknowledgement.
+    /// Low half of the packet's number. Packets without one are not acknowledged: they carry nothing that may be lost.
     pub sequence: Option<u16>,
-    /// What the sender received.
+    /// What the sender took.
     pub ack: Option<Ack>,
     /// The sender received every reliable message below this number.
     pub reliable_ack: Option<u64>,

@@ -10,8 +10,11 @@ use super::address::ServerAddress;
 use core::fmt;
 use core::str::FromStr;
 use parlor_proto::{RoomCode, code::CodeError};
-use percent_encoding::{NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use thiserror::Error;
+
+/// What a query must have escaped (RFC 3986 §3.4): everything but what no reader of links mistakes.
+const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b':');
 
 /// What a person is given to join a room.
 ///
@@ -19,7 +22,7 @@ use thiserror::Error;
 /// use parlor_transport::discovery::Invite;
 /// let invite: Invite = "k7qm".parse().unwrap();
 /// assert_eq!(invite.code.as_str(), "K7QM");
-/// let invite: Invite = "tanks://join/K7QM?server=play.example.com%3A7700".parse().unwrap();
+/// let invite: Invite = "tanks://join/K7QM?server=play.example.com:7700".parse().unwrap();
 /// assert_eq!(invite.server.unwrap().port, 7700);
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,7 +52,7 @@ impl Invite {
     /// The link, with a scheme like "parlor".
     #[must_use]
     pub fn link(&self, scheme: &str) -> String {
-        let escape = |text: &str| utf8_percent_encode(text, NON_ALPHANUMERIC).to_string();
+        let escape = |text: &str| utf8_percent_encode(text, ESCAPED).to_string();
         let mut fields = Vec::new();
         if let Some(server) = &self.server {
             let place = ServerAddress { fingerprint: None, ..server.clone() };

@@ -1,0 +1,205 @@
+//! Threat 16: what a peer sends makes a session hold a bounded multiple of it, whatever lengths it declares.
+//!
+//! The allocator counts for the whole process, so this file has one test.
+
+use bytes::Bytes;
+use parlor_proto::session::{Answer, Event, Session};
+use parlor_proto::wire::control::{ToHub, ToMember};
+use parlor_proto::wire::cursor::Write;
+use parlor_proto::wire::envelope::Upward;
+use parlor_proto::wire::frame::{Fragment, Frame};
+use parlor_proto::wire::handshake::{Auth, Authority, Hello, Intent, Limits, RoomKind, Welcome};
+use parlor_proto::wire::header::Header;
+use parlor_proto::{
+    Carrier, ChannelTable, Epoch, Instant, LinkKind, MemberId, Packet, RoomId, SessionId, TickRate, channel,
+    limits,
+};
+use peak_alloc::PeakAlloc;
+
+#[global_allocator]
+static ALLOCATOR: PeakAlloc = PeakAlloc;
+
+const NOW: Instant = Instant::from_millis(1);
+
+/// Bytes that were held at once beyond what was held before, while `input` bytes were taken in.
+fn check(what: &str, input: usize, take: impl FnOnce()) {
+    ALLOCATOR.reset_peak_usage();
+    let before = ALLOCATOR.current_usage();
+    take();
+    let held = ALLOCATOR.peak_usage() - before;
+    let most = 8 * input + 64 * 1024;
+    assert!(held <= most, "{what}: {held} bytes were held for {input}, which is more than {most}");
+}
+
+fn open_server() -> Session {
+    let code = "K7QM".parse().expect("it is a code");
+    let hello = Hello {
+        version_min: 1,
+        version_max: 1,
+        app: "tanks".into(),
+        environment: String::new(),
+        capabilities: 0,
+        auth: Auth::Anonymous,
+        key: None,
+        name: "ada".into(),
+        channels: ChannelTable::default(),
+        intent: Intent::Join { code, secret: None },
+    };
+    let mut client = Session::client(hello, LinkKind::Quic, NOW);
+    let mut server = Session::server(LinkKind::Quic, NOW);
+    while let Some(packet) = client.poll_packet(NOW) {
+        server.handle_packet(packet, NOW).expect("it is honest");
+    }
+    let welcome = Welcome {
+        version: 1,
+        session: SessionId(1),
+        capabilities: 0,
+        room: RoomId(1),
+        code,
+        kind: RoomKind::PlayerHosted,
+        member: MemberId(1),
+        authority: Authority::Hub,
+        epoch: Epoch(0),
+        tick_rate: TickRate::DEFAULT,
+        opened: NOW,
+        now: NOW,
+        max_players: 4,
+        limits: Limits::of_this_build(),
+    };
+    server.answer(Answer::Welcome(Box::new(welcome)), NOW);
+    while server.poll_event().is_some() || server.poll_packet(NOW).is_some() {}
+    server
+}
+
+/// Feeds packets to an open server that takes its events after each, as its caller must.
+fn feed(what: &str, packets: impl Iterator<Item = Packet>) {
+    let packets: Vec<Packet> = packets.collect();
+    let input = packets.iter().map(|packet| packet.bytes.len()).sum();
+    let mut server = open_server();
+    check(what, input, || {
+        // Each packet is gone when it was taken, unless the session keeps a part of it.
+        for packet in packets {
+            let bytes = Bytes::copy_from_slice(&packet.bytes);
+            let _ = server.handle_packet(Packet { bytes, ..packet }, NOW);
+            while let Some(event) = server.poll_event() {
+                assert!(!matches!(event, Event::Hello(_)));
+            }
+        }
+    });
+}
+
+fn packet(carrier: Carrier, number: Option<u16>, frames: impl IntoIterator<Item = Frame>) -> Packet {
+    let mut bytes = Vec::new();
+    Header { sequence: number, ..Header::default() }.write(&mut bytes);
+    frames.into_iter().for_each(|frame| frame.write(&mut bytes));
+    Packet { carrier, bytes: bytes.into() }
+}
+
+/// A frame that declares a length and has nothing, and bodies of lists that declare a count and have nothing.
+fn declared_lengths() {
+    for kind in (0u64..0x20).chain([1 << 20]) {
+        for declared in [63, 16_383, 67_000, 1 << 20, 1 << 40, (1 << 62) - 1] {
+            let mut bytes = vec![0];
+            bytes.put_varint(kind);
+            bytes.put_varint(declared);
+            let packets = [Packet { carrier: Carrier::Stream, bytes: bytes.into() }];
+            feed("a frame's length", packets.into_iter());
+        }
+    }
+    for declared in [1u64, 63, 256, 16_383, 1 << 30, (1 << 62) - 1] {
+        for head in [&[0, 1][..], &[0, 1, 1], &[2, 1], &[3], &[0, 0, 0, 0, 0], &[0x83]] {
+            let mut bytes = head.to_vec();
+            bytes.put_varint(declared);
+            let bytes = Bytes::from(bytes);
+            check("a count", bytes.len(), || {
+                let _ = ToMember::decode(bytes.clone());
+                let _ = ToHub::decode(bytes.clone());
+                let _ = Upward::decode(bytes.clone());
+            });
+        }
+    }
+}
+
+#[test]
+fn threat_16_memory_is_bounded_by_what_came() {
+    declared_lengths();
+    let tiny = |payload: Bytes| Frame::Unreliable { channel: channel::MESSAGE_UNRELIABLE, payload };
+    feed(
+        "as many frames as fit a packet",
+        [packet(Carrier::Stream, Some(1), vec![tiny(Bytes::new()); 20_000])].into_iter(),
+    );
+    feed(
+        "as many frames as a packet may have",
+        [packet(Carrier::Stream, Some(1), vec![tiny(Bytes::new()); limits::FRAMES_PER_PACKET_MAX])]
+            .into_iter(),
+    );
+    let sequenced = |key: u32| Frame::Sequenced { channel: channel::INPUT, key, payload: Bytes::new() };
+    let keys = |from: u16| (0..100).map(move |key| sequenced(u32::from(from) * 100 + key));
+    feed("ever new keys", (0..200).map(|from| packet(Carrier::Datagram, Some(from), keys(from))));
+    let ordered = |number: u64| {
+        let payload = Bytes::from_static(b"x");
+        Frame::Ordered { channel: channel::MESSAGE_ORDERED, number, order: number, payload }
+    };
+    let padding = |frame: Frame, to: usize| {
+        let mut bytes = packet(Carrier::Stream, None, [frame]).bytes.to_vec();
+        bytes.put_varint(0x3f);
+        bytes.put_bytes(&vec![0; to]);
+        Packet { carrier: Carrier::Stream, bytes: bytes.into() }
+    };
+    // One message is missing and the others wait for it, each from a packet that is mostly something else.
+    let mut server = open_server();
+    check("small messages of large packets", 1_000 * 10, || {
+        for number in 1..1_000 {
+            server.handle_packet(padding(ordered(number), 0), NOW).expect("it is within the window");
+        }
+    });
+    let mut server = open_server();
+    ALLOCATOR.reset_peak_usage();
+    let before = ALLOCATOR.current_usage();
+    for number in 1..1_000 {
+        server.handle_packet(padding(ordered(number), 60_000), NOW).expect("it is within the window");
+    }
+    let held = ALLOCATOR.current_usage() - before;
+    assert!(held < 256 * 1024, "{held} bytes are kept of a thousand one-byte messages");
+    threat_14();
+    snapshots();
+}
+
+/// First fragments of many messages, and almost all fragments of some.
+fn threat_14() {
+    let fragment = |id: u16, index: u8| {
+        let part = Bytes::from(vec![0; limits::FRAGMENT_BYTES]);
+        Frame::Fragment(Fragment { id, index, count: 70, part })
+    };
+    for each in [1u8, 69] {
+        let mut server = open_server();
+        let before = ALLOCATOR.current_usage();
+        let mut number = 0;
+        for id in 0..300 {
+            for index in 0..each {
+                let packet = packet(Carrier::Datagram, Some(number), [fragment(id, index)]);
+                server.handle_packet(packet, NOW).expect("it is as laid out");
+                number = number.wrapping_add(1);
+            }
+        }
+        let held = ALLOCATOR.current_usage() - before;
+        assert!(held <= 80 * 1024, "{held} bytes are kept of fragments");
+        assert!(server.poll_timeout().is_some_and(|at| at <= NOW + limits::FRAGMENT_TTL));
+        server.handle_timeout(NOW + limits::FRAGMENT_TTL);
+        let held = ALLOCATOR.current_usage() - before;
+        assert!(held <= 8 * 1024, "{held} bytes are kept of fragments that are too old");
+    }
+}
+
+/// Threat 7: a flood of packets while nothing can be sent back.
+fn snapshots() {
+    let mut server = open_server();
+    let before = ALLOCATOR.current_usage();
+    for number in 0..1_000_000u32 {
+        #[allow(clippy::cast_possible_truncation)] // the wire carries the low half
+        let packet = packet(Carrier::Datagram, Some(number as u16), []);
+        server.handle_packet(packet, NOW).expect("it is as laid out");
+    }
+    let held = ALLOCATOR.current_usage().saturating_sub(before);
+    assert!(held <= 64 * 1024, "{held} bytes are kept of a million packets");
+}

@@ -1,0 +1,287 @@
+//! PROTOCOL.md says what the code does, as far as tables can say it.
+
+use bytes::Bytes;
+use parlor_proto::channel::{Codec, Lane};
+use parlor_proto::wire::control::{LeaveReason, MemberInfo, PlayerData, Presence, ToHub, ToMember};
+use parlor_proto::wire::frame::{Fragment, Frame, Time};
+use parlor_proto::wire::handshake::{
+    Auth, Authority, Hello, Intent, Limits, Redirect, Refusal, RetryAfter, RoomKind, Welcome,
+};
+use parlor_proto::{
+    ChannelId, ChannelTable, CloseReason, Epoch, Instant, LinkKind, MemberId, RoomId, SessionId, TickRate,
+    code, limits,
+};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+fn document() -> String {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../PROTOCOL.md");
+    std::fs::read_to_string(path).expect("PROTOCOL.md is there")
+}
+
+/// The rows of the table whose head is `head`.
+fn table(head: &str) -> Vec<Vec<String>> {
+    let document = document();
+    let cells = |line: &str| -> Vec<String> {
+        line.trim_matches('|').split('|').map(|cell| cell.trim().trim_matches('`').to_owned()).collect()
+    };
+    let mut lines = document.lines().skip_while(|line| *line != head);
+    assert!(lines.next().is_some(), "PROTOCOL.md has a table with the head {head}");
+    lines.skip(1).take_while(|line| line.starts_with('|')).map(cells).collect()
+}
+
+/// Compares the first two columns of a table with what the code says.
+fn compare(head: &str, code: impl IntoIterator<Item = (String, String)>) {
+    let documented: Vec<(String, String)> =
+        table(head).into_iter().map(|row| (row[0].clone(), row[1].clone())).collect();
+    let code: Vec<(String, String)> = code.into_iter().collect();
+    assert_eq!(documented, code, "the table {head}");
+}
+
+/// The text of a limit as the document has it.
+trait Limit {
+    fn text(&self) -> String;
+}
+
+macro_rules! number {
+    ($($kind:ty),*) => {
+        $(impl Limit for $kind {
+            fn text(&self) -> String {
+                self.to_string()
+            }
+        })*
+    };
+}
+number!(u8, u16, u64, usize);
+
+impl Limit for Duration {
+    fn text(&self) -> String {
+        format!("{} ms", self.as_millis())
+    }
+}
+
+macro_rules! limits {
+    ($($name:ident)*) => {
+        [$((stringify!($name).to_owned(), limits::$name.text())),*]
+    };
+}
+
+#[test]
+fn limits_are_those_of_the_code() {
+    let named = limits! {
+        VERSION_MIN VERSION_MAX MESSAGE_BYTES_MAX PAYLOAD_BYTES_MAX DATAGRAM_BYTES_MAX STREAM_PACKET_BYTES_MAX
+        STREAM_PACKET_BYTES_TARGET FRAMES_PER_PACKET_MAX HEADER_BYTES_MAX FRAGMENT_HEAD_BYTES_MAX FRAGMENT_BYTES
+        FRAGMENTS_MAX FRAGMENTED_MESSAGES_MAX FRAGMENT_BUFFER_BYTES_MAX FRAGMENT_TTL REPLAY_WINDOW IN_FLIGHT_MAX
+        RELIABLE_WINDOW RELIABLE_QUEUE_BYTES_MAX UNRELIABLE_QUEUE_BYTES_MAX SEQUENCED_KEYS_MAX TICK_HZ_MAX
+        MEMBERS_MIN MEMBERS_MAX_PLAYER_HOSTED MEMBERS_MAX_SERVER_RUN NAME_BYTES_MAX LABEL_BYTES_MAX
+        REASON_BYTES_MAX TOKEN_BYTES_MAX ADDRESS_BYTES_MAX PLAYER_DATA_KEYS_MAX PLAYER_DATA_VALUE_BYTES_MAX
+        ADDRESSEES_MAX APP_CHANNEL_FIRST CHANNELS_MAX STATE_KEYS_MAX STATE_KEY_BYTES_MAX STATE_VALUE_BYTES_MAX
+        STATE_BYTES_MAX VALUE_DEPTH_MAX INPUT_BYTES_MAX HANDSHAKE_TIMEOUT KEEP_ALIVE_INTERVAL SILENCE_TIMEOUT
+        ACK_DELAY_MAX CLOSE_LINGER
+    };
+    let source = include_str!("../src/limits.rs");
+    let in_source = source.lines().filter_map(|line| line.strip_prefix("pub const ")?.split_once(':'));
+    let in_source: Vec<&str> = in_source.map(|(name, _)| name).collect();
+    let listed: Vec<&str> = named.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(listed, in_source, "the list above has each limit, in the order of limits.rs");
+    compare("| limit | value | kind | what |", named);
+}
+
+fn first_byte(frame: &Frame) -> u8 {
+    let mut out = Vec::new();
+    frame.write(&mut out);
+    out[0]
+}
+
+/// The first byte of a frame's body.
+fn body_byte(frame: &Frame) -> u8 {
+    let mut out = Vec::new();
+    frame.write(&mut out);
+    out[2]
+}
+
+fn one_of_each_frame() -> Vec<Frame> {
+    let code = "K7QM".parse().expect("it is a code");
+    let hello = Hello {
+        version_min: 1,
+        version_max: 1,
+        app: "tanks".into(),
+        environment: String::new(),
+        capabilities: 0,
+        auth: Auth::Anonymous,
+        key: None,
+        name: String::new(),
+        channels: ChannelTable::default(),
+        intent: Intent::Join { code, secret: None },
+    };
+    let welcome = Welcome {
+        version: 1,
+        session: SessionId(1),
+        capabilities: 0,
+        room: RoomId(1),
+        code,
+        kind: RoomKind::PlayerHosted,
+        member: MemberId(0),
+        authority: Authority::Hub,
+        epoch: Epoch(0),
+        tick_rate: TickRate::DEFAULT,
+        opened: Instant::ZERO,
+        now: Instant::ZERO,
+        max_players: 2,
+        limits: Limits::of_this_build(),
+    };
+    let (channel, number, payload) = (ChannelId(3), 0, Bytes::new());
+    vec![
+        Frame::Hello(Box::new(hello)),
+        Frame::Welcome(Box::new(welcome)),
+        Frame::Redirect(Redirect { address: String::new() }),
+        Frame::RetryAfter(RetryAfter { after: Duration::ZERO, detail: String::new() }),
+        Frame::Refused(Refusal::NoSuchRoom),
+        Frame::Close(CloseReason::Left),
+        Frame::Time(Time { sent_us: 0, echo: None }),
+        Frame::Unreliable { channel, payload: payload.clone() },
+        Frame::Sequenced { channel, key: 0, payload: payload.clone() },
+        Frame::Reliable { channel, number, payload: payload.clone() },
+        Frame::Ordered { channel, number, order: 0, payload },
+        Frame::Fragment(Fragment { id: 0, index: 1, count: 2, part: Bytes::from_static(b"x") }),
+    ]
+}
+
+#[test]
+fn frame_kinds_are_those_of_the_code() {
+    let frames = one_of_each_frame();
+    let rows = frames.iter().map(|frame| (format!("0x{:02x}", first_byte(frame)), frame.name().to_owned()));
+    compare("| kind | frame | body |", rows);
+    // No further kind is known: an empty body of it would be an error or a frame, not `None`.
+    let known: Vec<u8> = frames.iter().map(first_byte).collect();
+    for kind in (0..64).filter(|kind| !known.contains(kind)) {
+        let mut reader = parlor_proto::wire::cursor::Reader::new(Bytes::from(vec![kind, 0]));
+        assert_eq!(Frame::read(&mut reader), Ok(None), "kind {kind} is in the table");
+    }
+}
+
+/// Numbers that a reader knows, by what it makes of each: reads a body that begins with the number and has what any
+/// reason may need.
+fn known<T>(read: impl Fn(u8) -> T, name: impl Fn(&T) -> &'static str) -> BTreeMap<u8, &'static str> {
+    let all = (0..=u8::MAX).map(|code| (code, read(code)));
+    all.map(|(code, value)| (code, name(&value))).filter(|(_, name)| *name != "unknown").collect()
+}
+
+fn rows(known: BTreeMap<u8, &'static str>) -> impl Iterator<Item = (String, String)> {
+    known.into_iter().map(|(code, name)| (code.to_string(), name.to_owned()))
+}
+
+#[test]
+fn close_codes_are_those_of_the_code() {
+    let read = |code: u8| {
+        let mut reader = parlor_proto::wire::cursor::Reader::new(Bytes::from(vec![0x06, 2, code, 0]));
+        match Frame::read(&mut reader) {
+            Ok(Some(Frame::Close(reason))) => {
+                assert_eq!(body_byte(&Frame::Close(reason.clone())), code);
+                reason
+            }
+            other => panic!("{other:?}"),
+        }
+    };
+    compare("| code | reason | detail |", rows(known(read, CloseReason::as_str)));
+}
+
+#[test]
+fn refusal_codes_are_those_of_the_code() {
+    // What belongs to each: nothing, or some zeros, of which an empty text is one.
+    let read = |code: u8| {
+        let attempt = |zeros: usize| {
+            let body = [vec![0x05, u8::try_from(zeros + 1).unwrap(), code], vec![0; zeros]].concat();
+            Frame::read(&mut parlor_proto::wire::cursor::Reader::new(body.into()))
+        };
+        match [0, 1, 2, 4].map(attempt).into_iter().find_map(Result::ok) {
+            Some(Some(Frame::Refused(refusal))) => {
+                assert_eq!(body_byte(&Frame::Refused(refusal.clone())), code);
+                refusal
+            }
+            other => panic!("{other:?}"),
+        }
+    };
+    compare("| code | reason | what belongs to it |", rows(known(read, Refusal::as_str)));
+}
+
+#[test]
+fn leave_codes_are_those_of_the_code() {
+    let read = |code: u8| match ToMember::decode(Bytes::from(vec![1, 0, code, 0])) {
+        Ok(Some(ToMember::Left { reason, .. })) => reason,
+        other => panic!("{other:?}"),
+    };
+    compare("| code | leave reason | detail |", rows(known(read, LeaveReason::as_str)));
+}
+
+#[test]
+fn control_kinds_are_those_of_the_code() {
+    let (member, id) = (MemberId(0), MemberId(0));
+    let presence = Presence { member, connected: true, rtt_ms: None };
+    let data = || PlayerData { member, key: "k".into(), value: None };
+    let info = MemberInfo { id, name: String::new(), link: LinkKind::Quic, presence, data: Vec::new() };
+    let down = [
+        ("joined", ToMember::Joined(info)),
+        ("left", ToMember::Left { member, reason: LeaveReason::Left }),
+        ("data", ToMember::Data(data())),
+        ("presence", ToMember::Presence(Vec::new())),
+    ];
+    let up = [("set data", ToHub::SetData(data())), ("kick", ToHub::Kick { member, reason: String::new() })];
+    let down =
+        down.map(|(name, message)| ["to a member".into(), message.encode()[0].to_string(), name.into()]);
+    let up = up.map(|(name, message)| ["to the hub".into(), message.encode()[0].to_string(), name.into()]);
+    let code: Vec<[String; 3]> = down.into_iter().chain(up).collect();
+    let documented = table("| direction | kind | message | fields |");
+    let documented: Vec<&[String]> = documented.iter().map(|row| &row[..3]).collect();
+    assert_eq!(documented, code);
+}
+
+#[test]
+fn built_in_channels_are_those_of_the_code() {
+    let table_of_code = ChannelTable::default();
+    let lane = |lane| match lane {
+        Lane::ReliableOrdered => "reliable ordered",
+        Lane::ReliableUnordered => "reliable unordered",
+        Lane::Unreliable => "unreliable",
+        Lane::UnreliableSequenced => "unreliable sequenced",
+    };
+    let codec = |codec| match codec {
+        Codec::Parlor => "parlor",
+        Codec::Typed => "typed",
+        Codec::Raw => "raw",
+    };
+    let documented = table("| number | channel | lane | codec | key |");
+    let code: Vec<[String; 3]> = (0..=u8::MAX)
+        .filter_map(|id| table_of_code.get(ChannelId(id)))
+        .map(|row| [row.id.0.to_string(), lane(row.lane).into(), codec(row.codec).into()])
+        .collect();
+    let documented: Vec<[String; 3]> =
+        documented.iter().map(|row| [row[0].clone(), row[2].clone(), row[3].clone()]).collect();
+    assert_eq!(documented, code);
+}
+
+#[test]
+fn room_codes_are_those_of_the_code() {
+    let document = document();
+    let alphabet = std::str::from_utf8(code::ALPHABET).expect("it is ASCII");
+    assert!(document.contains(&format!("`{alphabet}`")));
+    assert!(document.contains(&format!(
+        "A code has {} to {} letters",
+        code::CODE_LEN_MIN,
+        code::CODE_LEN_MAX
+    )));
+}
+
+#[test]
+fn limits_that_the_text_names_are_in_the_table() {
+    let document = document();
+    let names: Vec<String> =
+        table("| limit | value | kind | what |").into_iter().map(|row| row[0].clone()).collect();
+    let is_limit = |word: &&str| {
+        word.contains('_') && word.len() > 5 && word.chars().all(|c| c.is_ascii_uppercase() || c == '_')
+    };
+    let words = document.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').filter(is_limit);
+    for word in words.filter(|word| *word != "RELIABLE_ACK") {
+        assert!(names.iter().any(|name| name == word), "{word} is no limit");
+    }
+}

@@ -1,0 +1,474 @@
+//! Two sessions, a link between them, and virtual time. Everything is drawn from one seed.
+
+use bytes::Bytes;
+use parlor_proto::session::{Answer, Event, Outgoing, SendError, Session, Tag};
+use parlor_proto::wire::handshake::{
+    Auth, Authority, Hello, Intent, Limits, RoomKind, RoomSettings, Welcome,
+};
+use parlor_proto::{
+    Carrier, ChannelId, ChannelTable, CloseReason, Epoch, Instant, Lane, LinkKind, MemberId, Packet, RoomId,
+    SessionId, Tick, TickRate, channel, limits,
+};
+use std::collections::BTreeMap;
+use std::sync::OnceLock;
+use std::time::Duration;
+
+/// Numbers that look random and depend on a seed only (SplitMix64).
+#[derive(Clone, Debug)]
+pub(crate) struct Rng(pub(crate) u64);
+
+impl Rng {
+    pub(crate) fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    pub(crate) fn below(&mut self, bound: u64) -> u64 {
+        self.next() % bound
+    }
+
+    pub(crate) fn between(&mut self, range: (u64, u64)) -> u64 {
+        range.0 + self.below(range.1 - range.0 + 1)
+    }
+
+    pub(crate) fn one_in(&mut self, count: u64) -> bool {
+        self.below(count) == 0
+    }
+
+    pub(crate) fn pick<T: Copy>(&mut self, from: &[T]) -> T {
+        from[usize::try_from(self.below(from.len() as u64)).expect("it is an index")]
+    }
+}
+
+/// Runs a scenario with each seed, and says which seed failed. `PARLOR_SEEDS` is how many, `PARLOR_SEED` one of them.
+pub(crate) fn for_seeds(scenario: impl Fn(u64)) {
+    struct Say(u64);
+    impl Drop for Say {
+        fn drop(&mut self) {
+            if std::thread::panicking() {
+                eprintln!("failed with PARLOR_SEED={}", self.0);
+            }
+        }
+    }
+    let number = |name| std::env::var(name).ok().map(|text| text.parse::<u64>().expect("a number"));
+    let seeds = match number("PARLOR_SEED") {
+        Some(seed) => seed..seed + 1,
+        None => 0..number("PARLOR_SEEDS").unwrap_or(64),
+    };
+    for seed in seeds {
+        let _say = Say(seed);
+        scenario(seed);
+    }
+}
+
+/// What a link does to packets.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Conditions {
+    /// One way, in µs; the spread is what reorders datagrams.
+    pub(crate) latency_us: (u64, u64),
+    /// Datagrams lost, of 1,000.
+    pub(crate) lost: u64,
+    /// Datagrams that come twice, of 1,000.
+    pub(crate) doubled: u64,
+}
+
+pub(crate) const PERFECT: Conditions = Conditions { latency_us: (20_000, 20_000), lost: 0, doubled: 0 };
+
+/// Which end.
+pub(crate) const CLIENT: usize = 0;
+pub(crate) const SERVER: usize = 1;
+
+/// What a test's message is, so that it can be checked without looking anything up.
+pub(crate) fn payload(id: u64, len: usize) -> Bytes {
+    static NOISE: OnceLock<Vec<u8>> = OnceLock::new();
+    let noise = NOISE.get_or_init(|| {
+        let mut rng = Rng(0);
+        (0..limits::PAYLOAD_BYTES_MAX / 4).flat_map(|_| rng.next().to_le_bytes()).collect()
+    });
+    let start = usize::try_from(id % 1_000).expect("it is small");
+    let mut bytes = id.to_le_bytes().to_vec();
+    bytes.extend(&noise[start..start + len.saturating_sub(8)]);
+    bytes.into()
+}
+
+fn id_of(payload: &Bytes) -> u64 {
+    u64::from_le_bytes(payload[..8].try_into().expect("each message begins with its id"))
+}
+
+/// A message that a test sent.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sent {
+    pub(crate) id: u64,
+    pub(crate) channel: ChannelId,
+    pub(crate) key: u32,
+    pub(crate) tagged: bool,
+}
+
+/// One end and what it saw.
+pub(crate) struct End {
+    pub(crate) session: Session,
+    attached: bool,
+    /// Its clock minus the world's.
+    pub(crate) ahead_us: u64,
+    pub(crate) sent: Vec<Sent>,
+    /// Channel, key and id of each message, in the order in which they came.
+    pub(crate) got: Vec<(ChannelId, u32, u64)>,
+    pub(crate) fates: BTreeMap<u64, bool>,
+    pub(crate) welcome: Option<Welcome>,
+    pub(crate) closed: Option<CloseReason>,
+    /// When packets left, in µs of the world.
+    pub(crate) left_at: Vec<u64>,
+}
+
+/// A line of a transcript.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Happened {
+    Packet(Packet),
+    Event(Event),
+}
+
+pub(crate) struct World {
+    pub(crate) rng: Rng,
+    pub(crate) now_us: u64,
+    pub(crate) kind: LinkKind,
+    pub(crate) conditions: Conditions,
+    pub(crate) ends: [End; 2],
+    /// By time of arrival and a number that keeps the order of equals: to whom, over which connection, what.
+    under_way: BTreeMap<(u64, u64), (usize, u64, Packet)>,
+    connection: u64,
+    stream_until: [u64; 2],
+    serial: u64,
+    next_id: u64,
+    /// Every packet and event so far, with its time and its end.
+    pub(crate) transcript: Vec<(u64, usize, Happened)>,
+    /// Nothing arrives.
+    pub(crate) is_cut: bool,
+    /// What the server says in its welcome about keep-alive and silence, in ms.
+    pub(crate) terms: Limits,
+}
+
+pub(crate) fn hello() -> Hello {
+    Hello {
+        version_min: limits::VERSION_MIN,
+        version_max: limits::VERSION_MAX,
+        app: "tanks".into(),
+        environment: String::new(),
+        capabilities: 0,
+        auth: Auth::Anonymous,
+        key: None,
+        name: "ada".into(),
+        channels: ChannelTable::default(),
+        intent: Intent::Create(RoomSettings {
+            kind: RoomKind::PlayerHosted,
+            code: None,
+            secret: None,
+            max_players: 4,
+            tick_rate: TickRate::DEFAULT,
+        }),
+    }
+}
+
+pub(crate) fn welcome(now: Instant, limits: Limits) -> Welcome {
+    Welcome {
+        version: limits::VERSION_MAX,
+        session: SessionId(7),
+        capabilities: 0,
+        room: RoomId(1),
+        code: "K7QM".parse().expect("a code"),
+        kind: RoomKind::PlayerHosted,
+        member: MemberId(0),
+        authority: Authority::Member(MemberId(0)),
+        epoch: Epoch(1),
+        tick_rate: TickRate::DEFAULT,
+        opened: now,
+        now,
+        max_players: 4,
+        limits,
+    }
+}
+
+impl World {
+    pub(crate) fn new(seed: u64, kind: LinkKind, conditions: Conditions) -> World {
+        let mut rng = Rng(seed);
+        let end = |session, ahead_us| End {
+            session,
+            attached: true,
+            ahead_us,
+            sent: Vec::new(),
+            got: Vec::new(),
+            fates: BTreeMap::new(),
+            welcome: None,
+            closed: None,
+            left_at: Vec::new(),
+        };
+        let ahead = [rng.below(1 << 40), rng.below(1 << 40)];
+        let client = Session::client(hello(), kind, Instant::from_micros(ahead[CLIENT]));
+        let server = Session::server(kind, Instant::from_micros(ahead[SERVER]));
+        World {
+            rng,
+            now_us: 0,
+            kind,
+            conditions,
+            ends: [end(client, ahead[CLIENT]), end(server, ahead[SERVER])],
+            under_way: BTreeMap::new(),
+            connection: 0,
+            stream_until: [0; 2],
+            serial: 0,
+            next_id: 0,
+            transcript: Vec::new(),
+            is_cut: false,
+            terms: Limits::of_this_build(),
+        }
+    }
+
+    /// A world in which the session is open at both ends.
+    pub(crate) fn open(seed: u64, kind: LinkKind, conditions: Conditions) -> World {
+        let mut world = World::new(seed, kind, conditions);
+        world.run_ms(2_000);
+        assert!(world.ends.iter().all(|end| end.session.is_open()), "{:?}", world.ends[CLIENT].closed);
+        world
+    }
+
+    /// An end's clock.
+    pub(crate) fn clock(&self, end: usize) -> Instant {
+        Instant::from_micros(self.now_us + self.ends[end].ahead_us)
+    }
+
+    pub(crate) fn run_ms(&mut self, ms: u64) {
+        let until = self.now_us + ms * 1_000;
+        loop {
+            self.pump();
+            let arrival = self.under_way.first_key_value().map(|((at, _), _)| *at);
+            let due =
+                |end: &End| end.session.poll_timeout().map(|at| at.as_micros().saturating_sub(end.ahead_us));
+            let next = [arrival, due(&self.ends[0]), due(&self.ends[1])].into_iter().flatten().min();
+            let Some(next) = next.filter(|next| *next <= until) else { break };
+            self.now_us = self.now_us.max(next);
+            self.deliver();
+            for end in [CLIENT, SERVER] {
+                let now = self.clock(end);
+                if self.ends[end].session.poll_timeout().is_some_and(|at| at <= now) {
+                    self.ends[end].session.handle_timeout(now);
+                    let next = self.ends[end].session.poll_timeout();
+                    assert!(next.is_none_or(|at| at > now), "{next:?} is due again at {now}");
+                }
+            }
+        }
+        self.now_us = until;
+        self.pump();
+    }
+
+    /// Takes out what both ends have to say.
+    fn pump(&mut self) {
+        for end in [CLIENT, SERVER] {
+            let now = self.clock(end);
+            loop {
+                self.take_events(end);
+                let Some(packet) = self.ends[end].session.poll_packet(now) else { break };
+                self.carry(end, packet);
+            }
+            self.take_events(end);
+        }
+    }
+
+    fn take_events(&mut self, end: usize) {
+        let now = self.clock(end);
+        while let Some(event) = self.ends[end].session.poll_event() {
+            self.transcript.push((self.now_us, end, Happened::Event(event.clone())));
+            let terms = self.terms;
+            let this = &mut self.ends[end];
+            assert_eq!(this.closed, None, "{event:?} comes after the end");
+            match event {
+                Event::Hello(_) => {
+                    this.session.answer(Answer::Welcome(Box::new(welcome(now, terms))), now);
+                }
+                Event::Welcome(welcome) => this.welcome = Some(*welcome),
+                Event::TurnedAway(away) => panic!("turned away: {away:?}"),
+                Event::Message(message) => {
+                    let id = id_of(&message.payload);
+                    assert!(message.payload == payload(id, message.payload.len()), "the content is intact");
+                    this.got.push((message.channel, message.key, id));
+                }
+                Event::Delivered(Tag(id)) => assert_eq!(this.fates.insert(id, true), None, "one fate"),
+                Event::Lost(Tag(id)) => assert_eq!(this.fates.insert(id, false), None, "one fate"),
+                Event::Closed(reason) => this.closed = Some(reason),
+            }
+        }
+    }
+
+    fn carry(&mut self, from: usize, packet: Packet) {
+        self.transcript.push((self.now_us, from, Happened::Packet(packet.clone())));
+        let max = match packet.carrier {
+            Carrier::Datagram => limits::DATAGRAM_BYTES_MAX,
+            Carrier::Stream | Carrier::Isolated => limits::STREAM_PACKET_BYTES_MAX,
+        };
+        assert!(packet.bytes.len() <= max, "{:?} of {} bytes", packet.carrier, packet.bytes.len());
+        assert!(self.kind.has_datagrams() || packet.carrier == Carrier::Stream, "{:?}", packet.carrier);
+        self.ends[from].left_at.push(self.now_us);
+        if !self.ends[from].attached {
+            // It has not noticed that the connection is gone.
+            return;
+        }
+        let copies = match packet.carrier {
+            Carrier::Datagram if self.rng.below(1_000) < self.conditions.lost => 0,
+            Carrier::Datagram if self.rng.below(1_000) < self.conditions.doubled => 2,
+            _ => 1,
+        };
+        for _ in 0..copies {
+            let mut at = self.now_us + self.rng.between(self.conditions.latency_us);
+            if packet.carrier != Carrier::Datagram && self.rng.below(1_000) < self.conditions.lost {
+                // What a datagram would lose, a stream repeats.
+                at += 3 * self.conditions.latency_us.1;
+            }
+            if packet.carrier == Carrier::Stream {
+                at = at.max(self.stream_until[from]);
+                self.stream_until[from] = at;
+            }
+            self.serial += 1;
+            self.under_way.insert((at, self.serial), (1 - from, self.connection, packet.clone()));
+        }
+    }
+
+    fn deliver(&mut self) {
+        while let Some(((at, _), _)) = self.under_way.first_key_value()
+            && *at <= self.now_us
+        {
+            let (_, (to, connection, packet)) = self.under_way.pop_first().expect("there is a first");
+            if connection != self.connection || self.is_cut {
+                continue;
+            }
+            let now = self.clock(to);
+            if !self.ends[to].attached && to == SERVER {
+                self.ends[to].session.attach(self.kind, now);
+                self.ends[to].attached = true;
+            }
+            self.ends[to].session.handle_packet(packet, now).expect("honest peers understand each other");
+            self.take_events(to);
+        }
+    }
+
+    /// The connection breaks. An end may not notice before the next one stands, and goes on sending into the void.
+    pub(crate) fn disconnect(&mut self, notices: [bool; 2]) {
+        self.connection += 1;
+        for end in [CLIENT, SERVER] {
+            self.ends[end].attached = false;
+            if notices[end] {
+                self.ends[end].session.detach();
+            }
+        }
+        self.pump();
+    }
+
+    /// The client has another connection; the server notices with the first packet.
+    pub(crate) fn reconnect(&mut self, kind: LinkKind) {
+        self.pump();
+        self.connection += 1;
+        self.stream_until = [self.now_us; 2];
+        self.kind = kind;
+        self.ends[SERVER].session.detach();
+        self.take_events(SERVER);
+        let now = self.clock(CLIENT);
+        self.ends[CLIENT].session.attach(kind, now);
+        self.ends[CLIENT].attached = true;
+    }
+
+    /// Sends a message of `len` bytes; false if too many wait.
+    pub(crate) fn send(
+        &mut self,
+        end: usize,
+        channel: ChannelId,
+        key: u32,
+        len: usize,
+        tagged: bool,
+    ) -> bool {
+        let id = self.next_id;
+        let tag = tagged.then_some(Tag(id));
+        let message = Outgoing { channel, key, payload: payload(id, len), tag };
+        match self.ends[end].session.send(message) {
+            Ok(()) => {
+                self.next_id += 1;
+                self.ends[end].sent.push(Sent { id, channel, key, tagged });
+                true
+            }
+            Err(SendError::Full) => false,
+            Err(SendError::Misuse(misuse)) => panic!("{misuse}"),
+        }
+    }
+
+    pub(crate) fn close(&mut self, end: usize, reason: CloseReason) {
+        let now = self.clock(end);
+        self.ends[end].session.close(reason, now);
+    }
+
+    pub(crate) fn set_tick(&mut self, end: usize, tick: u32) {
+        self.ends[end].session.set_tick(Tick(tick));
+    }
+
+    /// Ids that `end` got on `channel`, in their order.
+    pub(crate) fn got(&self, end: usize, channel: ChannelId) -> Vec<u64> {
+        self.ends[end].got.iter().filter(|got| got.0 == channel).map(|got| got.2).collect()
+    }
+
+    /// Ids that `end` sent on `channel`, in their order.
+    pub(crate) fn sent(&self, end: usize, channel: ChannelId) -> Vec<u64> {
+        self.ends[end].sent.iter().filter(|sent| sent.channel == channel).map(|sent| sent.id).collect()
+    }
+
+    /// What holds at any time: nothing came that was not sent, nothing twice, nothing out of its order.
+    pub(crate) fn check_safety(&self) {
+        for (from, to) in [(CLIENT, SERVER), (SERVER, CLIENT)] {
+            let sent: BTreeMap<u64, &Sent> =
+                self.ends[from].sent.iter().map(|sent| (sent.id, sent)).collect();
+            let mut seen = BTreeMap::new();
+            let mut newest = BTreeMap::new();
+            for (channel, key, id) in &self.ends[to].got {
+                let sent = sent[id];
+                assert_eq!(sent.channel, *channel);
+                assert_eq!(seen.insert(*id, ()), None, "message {id} came twice");
+                if *channel == channel::MESSAGE_SEQUENCED || *channel == channel::STATE {
+                    assert_eq!(sent.key, *key);
+                    let before = newest.insert((*channel, *key), *id);
+                    assert!(before < Some(*id), "message {id} came after {before:?}, which is newer");
+                }
+            }
+            let (meant, came) =
+                (self.sent(from, channel::MESSAGE_ORDERED), self.got(to, channel::MESSAGE_ORDERED));
+            assert_eq!(came[..], meant[..came.len()], "ordered messages came in their order");
+            for (id, delivered) in &self.ends[from].fates {
+                assert!(sent[id].tagged);
+                assert!(!delivered || seen.contains_key(id), "message {id} was not delivered");
+            }
+        }
+    }
+
+    /// What holds when the link has been good for a while: everything reliable came, and every fate is known.
+    pub(crate) fn check_settled(&self) {
+        self.check_safety();
+        for (from, to) in [(CLIENT, SERVER), (SERVER, CLIENT)] {
+            for lane in [channel::MESSAGE_ORDERED, channel::MESSAGE_UNORDERED] {
+                let mut came = self.got(to, lane);
+                came.sort_unstable();
+                assert_eq!(came, self.sent(from, lane), "each reliable message came");
+            }
+            for sent in self.ends[from].sent.iter().filter(|sent| sent.tagged) {
+                assert!(self.ends[from].fates.contains_key(&sent.id), "message {} has no fate", sent.id);
+            }
+        }
+    }
+}
+
+/// The channel of a lane.
+pub(crate) const LANES: [ChannelId; 4] = [
+    channel::typed(Lane::ReliableOrdered),
+    channel::typed(Lane::ReliableUnordered),
+    channel::typed(Lane::Unreliable),
+    channel::typed(Lane::UnreliableSequenced),
+];
+
+/// As a `Duration`, from ms.
+pub(crate) fn ms(ms: u64) -> Duration {
+    Duration::from_millis(ms)
+}

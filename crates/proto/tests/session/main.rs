@@ -1,0 +1,7 @@
+//! Two sessions talk over a simulated link on virtual time. See [`harness`].
+
+mod chaos;
+mod harness;
+mod hostile;
+mod lifecycle;
+mod timing;

@@ -1,0 +1,135 @@
+//! Keep-alive, silence, round trips and clocks.
+
+use crate::harness::{CLIENT, Conditions, PERFECT, SERVER, World, for_seeds, ms};
+use parlor_proto::session::Session;
+use parlor_proto::{CloseReason, Instant, LinkKind, channel, limits};
+
+#[test]
+fn an_idle_session_stays_open_with_few_packets() {
+    for kind in [LinkKind::Quic, LinkKind::WebSocket] {
+        let mut world = World::open(3, kind, PERFECT);
+        let before = world.ends.each_ref().map(|end| end.left_at.len());
+        world.run_ms(10 * 60 * 1_000);
+        for (end, before) in world.ends.iter().zip(before) {
+            assert!(end.session.is_open());
+            let sent = end.left_at.len() - before;
+            assert!(sent <= 2 * 600, "{kind:?}: {sent} packets in ten minutes");
+        }
+    }
+}
+
+#[test]
+fn a_session_stays_open_on_a_bad_link() {
+    for_seeds(|seed| {
+        let bad = Conditions { latency_us: (100_000, 300_000), lost: 300, doubled: 100 };
+        let mut world = World::open(seed, LinkKind::Quic, PERFECT);
+        world.conditions = bad;
+        world.run_ms(120_000);
+        assert!(world.ends.iter().all(|end| end.session.is_open()));
+    });
+}
+
+#[test]
+fn silence_ends_a_session_at_both_ends() {
+    for kind in [LinkKind::Quic, LinkKind::WebSocket] {
+        let mut world = World::open(4, kind, PERFECT);
+        world.send(CLIENT, channel::MESSAGE_UNRELIABLE, 0, 10, true);
+        world.is_cut = true;
+        world.run_ms(7_000 - 20);
+        assert!(world.ends.iter().all(|end| end.closed.is_none()));
+        world.run_ms(2_000);
+        for end in &world.ends {
+            assert_eq!(end.closed, Some(CloseReason::TimedOut));
+            assert!(end.session.is_finished());
+            assert_eq!(end.session.poll_timeout(), None);
+        }
+        assert_eq!(world.ends[CLIENT].fates.len(), 1);
+    }
+}
+
+#[test]
+fn both_ends_keep_the_terms_of_the_welcome() {
+    let mut world = World::new(5, LinkKind::Quic, PERFECT);
+    (world.terms.keep_alive_ms, world.terms.silence_ms) = (5_000, 20_000);
+    world.run_ms(3_000);
+    let before = world.ends.each_ref().map(|end| end.left_at.len());
+    world.run_ms(60_000);
+    for (end, before) in world.ends.iter().zip(before) {
+        assert!(end.left_at.len() - before <= 2 * 13);
+    }
+    world.is_cut = true;
+    world.run_ms(14_900);
+    assert!(world.ends.iter().all(|end| end.closed.is_none()));
+    world.run_ms(6_000);
+    assert!(world.ends.iter().all(|end| end.closed == Some(CloseReason::TimedOut)));
+}
+
+#[test]
+fn round_trip_and_clock_are_known_within_a_second() {
+    for_seeds(|seed| {
+        for kind in [LinkKind::Quic, LinkKind::WebSocket] {
+            let (least, spread) = (10_000 + seed % 7 * 15_000, 1 + seed % 5 * 4_000);
+            let link = Conditions { latency_us: (least, least + spread), lost: 0, doubled: 0 };
+            let mut world = World::new(seed, kind, link);
+            while world.ends[CLIENT].welcome.is_none() {
+                world.run_ms(1);
+            }
+            world.run_ms(990);
+            for (here, there) in [(CLIENT, SERVER), (SERVER, CLIENT)] {
+                let session = &world.ends[here].session;
+                let rtt = session.rtt().expect("it was measured");
+                assert!(
+                    (2 * least..=2 * (least + spread) + 1).contains(&u64::try_from(rtt.as_micros()).unwrap()),
+                    "{rtt:?} on a link of {link:?}"
+                );
+                assert!(session.rtt_jitter() <= rtt, "{:?}", session.rtt_jitter());
+                let ahead = |end: usize| i64::try_from(world.ends[end].ahead_us).unwrap();
+                let error =
+                    session.clock_offset_us().expect("it was measured") - (ahead(there) - ahead(here));
+                assert!(error.unsigned_abs() <= spread / 2 + 1, "{error} µs on a link of {link:?}");
+            }
+        }
+    });
+}
+
+#[test]
+fn threat_19_who_says_no_hello_is_gone_after_five_seconds() {
+    let began = Instant::from_millis(1_000);
+    let mut server = Session::server(LinkKind::Quic, began);
+    assert_eq!(server.poll_timeout(), Some(began + limits::HANDSHAKE_TIMEOUT));
+    server.handle_timeout(began + ms(4_999));
+    assert_eq!(server.poll_event(), None);
+    server.handle_timeout(began + ms(5_000));
+    let closed = server.poll_event();
+    assert!(
+        matches!(&closed, Some(parlor_proto::session::Event::Closed(CloseReason::Misbehaved { detail })) if detail.contains("hello")),
+        "{closed:?}"
+    );
+    assert!(server.poll_packet(began + ms(5_000)).is_some(), "it is told why");
+    assert!(server.is_finished());
+}
+
+#[test]
+fn a_client_that_is_not_answered_gives_up() {
+    let mut world = World::new(6, LinkKind::Quic, PERFECT);
+    world.is_cut = true;
+    world.run_ms(6_000);
+    assert_eq!(world.ends[CLIENT].closed, Some(CloseReason::TimedOut));
+    assert!(world.ends[CLIENT].session.is_finished());
+}
+
+#[test]
+fn a_session_without_a_connection_waits_for_ever_and_asks_for_no_time() {
+    let mut world = World::open(7, LinkKind::Quic, PERFECT);
+    world.send(SERVER, channel::MESSAGE_ORDERED, 0, 10, false);
+    world.run_ms(21);
+    world.disconnect([true, true]);
+    for end in &world.ends {
+        assert_eq!(end.session.poll_timeout(), None);
+    }
+    world.run_ms(60_000);
+    assert!(world.ends.iter().all(|end| end.session.is_open()));
+    world.reconnect(LinkKind::WebSocket);
+    world.run_ms(1_000);
+    world.check_settled();
+}

@@ -1,0 +1,292 @@
+//! Any value of each wire type, within its bounds.
+
+use bytes::Bytes;
+use parlor_proto::channel::{Channel, ChannelTable, Codec, Lane};
+use parlor_proto::wire::control::{LeaveReason, MemberInfo, PlayerData, Presence, ToHub, ToMember};
+use parlor_proto::wire::cursor::VARINT_MAX;
+use parlor_proto::wire::envelope::{Downward, From, To, Upward};
+use parlor_proto::wire::frame::{Echo, Fragment, Frame, Time};
+use parlor_proto::wire::handshake::{
+    Auth, Authority, Hello, Intent, Limits, Redirect, Refusal, RetryAfter, RoomKind, RoomSettings, Welcome,
+};
+use parlor_proto::wire::header::{Ack, Header};
+use parlor_proto::{
+    ChannelId, CloseReason, Epoch, Instant, LinkKind, MemberId, RoomCode, RoomId, SessionId, TickRate, limits,
+};
+use proptest::collection::{btree_set, vec};
+use proptest::option;
+use proptest::prelude::*;
+use std::time::Duration;
+
+fn varint() -> impl Strategy<Value = u64> {
+    (0..=VARINT_MAX, 0u32..62).prop_map(|(value, shift)| value >> shift)
+}
+
+fn text(max: usize) -> impl Strategy<Value = String> {
+    // A letter takes up to four bytes.
+    proptest::string::string_regex(&format!(".{{0,{}}}", max / 4)).expect("a regular expression")
+}
+
+fn bytes(max: usize) -> impl Strategy<Value = Bytes> {
+    vec(any::<u8>(), 0..=max).prop_map(Bytes::from)
+}
+
+fn member() -> impl Strategy<Value = MemberId> {
+    any::<u32>().prop_map(MemberId)
+}
+
+fn code() -> impl Strategy<Value = RoomCode> {
+    "[A-Z0-9]{4,12}".prop_map(|text| text.parse().expect("it is a code"))
+}
+
+fn tick_rate() -> impl Strategy<Value = TickRate> {
+    (1..=limits::TICK_HZ_MAX).prop_map(|hz| TickRate::new(hz).expect("it is within bounds"))
+}
+
+pub(crate) fn header() -> impl Strategy<Value = Header> {
+    let ack = option::of((any::<u16>(), any::<u32>()).prop_map(|(newest, bits)| Ack { newest, bits }));
+    let epoch = prop_oneof![Just(0), any::<u32>()].prop_map(Epoch);
+    (option::of(any::<u16>()), ack, option::of(varint()), option::of(any::<u16>()), epoch).prop_map(
+        |(sequence, ack, reliable_ack, tick, epoch)| Header { sequence, ack, reliable_ack, tick, epoch },
+    )
+}
+
+fn table() -> impl Strategy<Value = ChannelTable> {
+    let lane = prop_oneof![
+        Just(Lane::ReliableOrdered),
+        Just(Lane::ReliableUnordered),
+        Just(Lane::Unreliable),
+        Just(Lane::UnreliableSequenced)
+    ];
+    let codec = prop_oneof![Just(Codec::Parlor), Just(Codec::Typed), Just(Codec::Raw)];
+    proptest::collection::btree_map(16u8..64, (lane, codec, any::<u64>()), 0..6).prop_map(|rows| {
+        let mut table = ChannelTable::default();
+        for (id, (lane, codec, schema_hash)) in rows {
+            let row = Channel { id: ChannelId(id), lane, codec, schema_hash };
+            table.declare(row).expect("each number is free");
+        }
+        table
+    })
+}
+
+fn settings() -> impl Strategy<Value = RoomSettings> {
+    let secret = option::of(text(limits::LABEL_BYTES_MAX));
+    (option::of(code()), secret, any::<u16>(), tick_rate()).prop_map(
+        |(code, secret, max_players, tick_rate)| RoomSettings {
+            kind: RoomKind::PlayerHosted,
+            code,
+            secret,
+            max_players,
+            tick_rate,
+        },
+    )
+}
+
+fn hello() -> impl Strategy<Value = Hello> {
+    let auth = prop_oneof![Just(Auth::Anonymous), bytes(300).prop_map(Auth::Token)];
+    let intent = prop_oneof![
+        settings().prop_map(Intent::Create),
+        (code(), option::of(text(limits::LABEL_BYTES_MAX)))
+            .prop_map(|(code, secret)| Intent::Join { code, secret })
+    ];
+    let texts = (text(limits::LABEL_BYTES_MAX), text(limits::LABEL_BYTES_MAX), text(limits::NAME_BYTES_MAX));
+    let versions = (0..=limits::VERSION_MAX, limits::VERSION_MIN..=u16::MAX)
+        .prop_filter("some version is shared", |(min, max)| min <= max);
+    (versions, texts, any::<u64>(), auth, any::<Option<[u8; 32]>>(), table(), intent).prop_map(
+        |(
+            (version_min, version_max),
+            (app, environment, name),
+            capabilities,
+            auth,
+            key,
+            channels,
+            intent,
+        )| {
+            Hello {
+                version_min,
+                version_max,
+                app,
+                environment,
+                capabilities,
+                auth,
+                key,
+                name,
+                channels,
+                intent,
+            }
+        },
+    )
+}
+
+fn welcome() -> impl Strategy<Value = Welcome> {
+    let authority =
+        prop_oneof![Just(Authority::Hub), Just(Authority::Dedicated), member().prop_map(Authority::Member)];
+    let ids = (any::<u128>(), varint(), code(), member(), authority, any::<u32>());
+    let times = (tick_rate(), varint(), varint());
+    let limits = any::<[u32; 4]>();
+    ((any::<u16>(), any::<u64>(), any::<u16>()), ids, times, limits).prop_map(
+        |((version, capabilities, max_players), ids, (tick_rate, opened, now), limits)| {
+            let (session, room, code, member, authority, epoch) = ids;
+            let [message_bytes, datagram_bytes, keep_alive_ms, silence_ms] = limits;
+            Welcome {
+                version,
+                session: SessionId(session),
+                capabilities,
+                room: RoomId(room),
+                code,
+                kind: RoomKind::PlayerHosted,
+                member,
+                authority,
+                epoch: Epoch(epoch),
+                tick_rate,
+                opened: Instant::from_micros(opened),
+                now: Instant::from_micros(now),
+                max_players,
+                limits: Limits { message_bytes, datagram_bytes, keep_alive_ms, silence_ms },
+            }
+        },
+    )
+}
+
+fn refusal() -> impl Strategy<Value = Refusal> {
+    prop_oneof![
+        any::<(u16, u16)>().prop_map(|(min, max)| Refusal::Version { min, max }),
+        text(limits::LABEL_BYTES_MAX).prop_map(|expected| Refusal::App { expected }),
+        Just(Refusal::NoSuchRoom),
+        any::<u16>().prop_map(|max| Refusal::RoomFull { max }),
+        Just(Refusal::CodeTaken),
+        any::<u8>().prop_map(|id| Refusal::Channels { channel: ChannelId(id) }),
+        Just(Refusal::Unauthorized),
+        text(limits::REASON_BYTES_MAX).prop_map(|detail| Refusal::BadRequest { detail }),
+        Just(Refusal::ServerFull),
+        (9u8..).prop_map(|code| Refusal::Unknown { code }),
+    ]
+}
+
+fn close_reason() -> impl Strategy<Value = CloseReason> {
+    let detail = || text(limits::REASON_BYTES_MAX);
+    prop_oneof![
+        Just(CloseReason::Left),
+        detail().prop_map(|reason| CloseReason::Kicked { reason }),
+        Just(CloseReason::HostLeft),
+        Just(CloseReason::HostGone),
+        detail().prop_map(|reason| CloseReason::RoomEnded { reason }),
+        Just(CloseReason::ServerShutdown),
+        Just(CloseReason::TimedOut),
+        detail().prop_map(|detail| CloseReason::ConnectionLost { detail }),
+        detail().prop_map(|detail| CloseReason::Misbehaved { detail }),
+        Just(CloseReason::TooSlow),
+        Just(CloseReason::NotPolled),
+        (11u8.., detail()).prop_map(|(code, detail)| CloseReason::Unknown { code, detail }),
+    ]
+}
+
+fn fragment() -> impl Strategy<Value = Fragment> {
+    (any::<u16>(), 2..=limits::FRAGMENTS_MAX, any::<prop::sample::Index>(), 1..=limits::FRAGMENT_BYTES)
+        .prop_map(|(id, count, index, tail)| {
+            let index = index.index(count);
+            let len = if index + 1 == count { tail } else { limits::FRAGMENT_BYTES };
+            let byte = |number: usize| u8::try_from(number).expect("it fits a byte");
+            Fragment { id, index: byte(index), count: byte(count), part: vec![byte(index); len].into() }
+        })
+}
+
+pub(crate) fn frame() -> impl Strategy<Value = Frame> {
+    let echo = (varint(), varint()).prop_map(|(sent_us, held_us)| Echo { sent_us, held_us });
+    let channel = || any::<u8>().prop_map(ChannelId);
+    prop_oneof![
+        hello().prop_map(|hello| Frame::Hello(Box::new(hello))),
+        (limits::VERSION_MAX + 1.., any::<u16>())
+            .prop_map(|(version_min, version_max)| Frame::ForeignHello { version_min, version_max }),
+        welcome().prop_map(|welcome| Frame::Welcome(Box::new(welcome))),
+        text(limits::ADDRESS_BYTES_MAX).prop_map(|address| Frame::Redirect(Redirect { address })),
+        (any::<u32>(), text(limits::REASON_BYTES_MAX)).prop_map(|(ms, detail)| {
+            Frame::RetryAfter(RetryAfter { after: Duration::from_millis(ms.into()), detail })
+        }),
+        refusal().prop_map(Frame::Refused),
+        close_reason().prop_map(Frame::Close),
+        (varint(), option::of(echo)).prop_map(|(sent_us, echo)| Frame::Time(Time { sent_us, echo })),
+        (channel(), bytes(100)).prop_map(|(channel, payload)| Frame::Unreliable { channel, payload }),
+        (channel(), any::<u32>(), bytes(100)).prop_map(|(channel, key, payload)| Frame::Sequenced {
+            channel,
+            key,
+            payload
+        }),
+        (channel(), varint(), bytes(100)).prop_map(|(channel, number, payload)| Frame::Reliable {
+            channel,
+            number,
+            payload
+        }),
+        (channel(), varint(), varint(), bytes(100)).prop_map(|(channel, number, order, payload)| {
+            Frame::Ordered { channel, number, order, payload }
+        }),
+        fragment().prop_map(Frame::Fragment),
+    ]
+}
+
+fn presence() -> impl Strategy<Value = Presence> {
+    (member(), any::<bool>(), option::of(any::<u32>())).prop_map(|(member, connected, rtt_ms)| Presence {
+        member,
+        connected,
+        rtt_ms,
+    })
+}
+
+fn player_data() -> impl Strategy<Value = PlayerData> {
+    (member(), text(limits::LABEL_BYTES_MAX), option::of(bytes(50)))
+        .prop_map(|(member, key, value)| PlayerData { member, key, value })
+}
+
+fn member_info() -> impl Strategy<Value = MemberInfo> {
+    let link = prop_oneof![Just(LinkKind::Quic), Just(LinkKind::WebSocket), Just(LinkKind::Memory)];
+    let data = vec((text(limits::LABEL_BYTES_MAX), bytes(50)), 0..4);
+    (text(limits::NAME_BYTES_MAX), link, presence(), data).prop_map(|(name, link, presence, data)| {
+        MemberInfo { id: presence.member, name, link, presence, data }
+    })
+}
+
+pub(crate) fn to_member() -> impl Strategy<Value = ToMember> {
+    let reason = prop_oneof![
+        Just(LeaveReason::Left),
+        text(limits::REASON_BYTES_MAX).prop_map(|reason| LeaveReason::Kicked { reason }),
+        Just(LeaveReason::ConnectionLost),
+        Just(LeaveReason::TimedOut),
+        Just(LeaveReason::Misbehaved),
+        Just(LeaveReason::TooSlow),
+        (6u8..).prop_map(|code| LeaveReason::Unknown { code }),
+    ];
+    prop_oneof![
+        member_info().prop_map(ToMember::Joined),
+        (member(), reason).prop_map(|(member, reason)| ToMember::Left { member, reason }),
+        player_data().prop_map(ToMember::Data),
+        vec(presence(), 0..10).prop_map(ToMember::Presence),
+    ]
+}
+
+pub(crate) fn to_hub() -> impl Strategy<Value = ToHub> {
+    prop_oneof![
+        player_data().prop_map(ToHub::SetData),
+        (member(), text(limits::REASON_BYTES_MAX))
+            .prop_map(|(member, reason)| ToHub::Kick { member, reason }),
+    ]
+}
+
+pub(crate) fn upward() -> impl Strategy<Value = Upward> {
+    let to = prop_oneof![
+        Just(To::Authority),
+        Just(To::Others),
+        member().prop_map(To::Member),
+        btree_set(member(), 0..20).prop_map(|members| To::Members(members.into_iter().collect())),
+        Just(To::Everyone),
+    ];
+    (to, any::<bool>(), bytes(50)).prop_map(|(to, stamp, payload)| Upward { to, stamp, payload })
+}
+
+pub(crate) fn downward() -> impl Strategy<Value = Downward> {
+    let from = prop_oneof![Just(From::Hub), member().prop_map(From::Member)];
+    (from, option::of(varint()), bytes(50)).prop_map(|(from, order, payload)| Downward {
+        from,
+        order,
+        payload,
+    })
+}

@@ -1,0 +1,304 @@
+//! The values that `testdata/wire.txt` has the bytes of.
+
+use crate::roundtrip::{read_frame, read_header, write_frame, write_header};
+use bytes::Bytes;
+use parlor_proto::channel::{Channel, ChannelTable, Codec, Lane};
+use parlor_proto::wire::control::{LeaveReason, MemberInfo, PlayerData, Presence, ToHub, ToMember};
+use parlor_proto::wire::cursor::Reader;
+use parlor_proto::wire::envelope::{Downward, From, To, Upward};
+use parlor_proto::wire::frame::{Echo, Fragment, Frame, Time};
+use parlor_proto::wire::handshake::{
+    Auth, Authority, Hello, Intent, Limits, Redirect, Refusal, RetryAfter, RoomKind, RoomSettings, Welcome,
+};
+use parlor_proto::wire::header::{Ack, Header};
+use parlor_proto::{
+    ChannelId, CloseReason, Epoch, Instant, LinkKind, MemberId, RoomId, SessionId, TickRate, channel, limits,
+};
+use std::time::Duration;
+
+/// A value of any wire type.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Value {
+    Header(Header),
+    Frame(Frame),
+    Packet(Header, Vec<Frame>),
+    ToMember(ToMember),
+    ToHub(ToHub),
+    Upward(Upward),
+    Downward(Downward),
+}
+
+impl Value {
+    pub(crate) fn encode(&self) -> Bytes {
+        match self {
+            Value::Header(header) => write_header(header),
+            Value::Frame(frame) => write_frame(frame),
+            Value::Packet(header, frames) => {
+                let mut out = Vec::new();
+                header.write(&mut out);
+                frames.iter().for_each(|frame| frame.write(&mut out));
+                out.into()
+            }
+            Value::ToMember(message) => message.encode(),
+            Value::ToHub(message) => message.encode(),
+            Value::Upward(message) => message.encode(),
+            Value::Downward(message) => message.encode(),
+        }
+    }
+
+    /// Reads bytes as a value of the same type.
+    pub(crate) fn decode_alike(&self, bytes: Bytes) -> Option<Value> {
+        match self {
+            Value::Header(_) => read_header(bytes).ok().map(Value::Header),
+            Value::Frame(_) => read_frame(bytes).ok().flatten().map(Value::Frame),
+            Value::Packet(..) => {
+                let mut reader = Reader::new(bytes);
+                let header = Header::read(&mut reader).ok()?;
+                let mut frames = Vec::new();
+                while !reader.is_empty() {
+                    frames.push(Frame::read(&mut reader).ok()??);
+                }
+                Some(Value::Packet(header, frames))
+            }
+            Value::ToMember(_) => ToMember::decode(bytes).ok().flatten().map(Value::ToMember),
+            Value::ToHub(_) => ToHub::decode(bytes).ok().flatten().map(Value::ToHub),
+            Value::Upward(_) => Upward::decode(bytes).ok().map(Value::Upward),
+            Value::Downward(_) => Downward::decode(bytes).ok().map(Value::Downward),
+        }
+    }
+}
+
+/// All of them, by name.
+pub(crate) fn vectors() -> Vec<(&'static str, Value)> {
+    [headers(), handshakes(), answers(), frames(), closes(), envelopes(), controls(), packets()]
+        .into_iter()
+        .flatten()
+        .collect()
+}
+
+fn headers() -> Vec<(&'static str, Value)> {
+    let full = Header {
+        sequence: Some(0x1234),
+        ack: Some(Ack { newest: 0x00ff, bits: 0x8000_0001 }),
+        reliable_ack: Some(15_293),
+        tick: Some(0xabcd),
+        epoch: Epoch(70),
+    };
+    let none = Header::default();
+    vec![
+        ("header.empty", Value::Header(none)),
+        ("header.sequence", Value::Header(Header { sequence: full.sequence, ..none })),
+        ("header.ack", Value::Header(Header { ack: full.ack, ..none })),
+        ("header.reliable_ack", Value::Header(Header { reliable_ack: full.reliable_ack, ..none })),
+        ("header.tick", Value::Header(Header { tick: full.tick, ..none })),
+        ("header.epoch", Value::Header(Header { epoch: full.epoch, ..none })),
+        ("header.full", Value::Header(full)),
+    ]
+}
+
+fn hello(intent: Intent) -> Hello {
+    Hello {
+        version_min: 1,
+        version_max: 1,
+        app: "tanks".into(),
+        environment: String::new(),
+        capabilities: 0,
+        auth: Auth::Anonymous,
+        key: None,
+        name: "ada".into(),
+        channels: ChannelTable::default(),
+        intent,
+    }
+}
+
+fn handshakes() -> Vec<(&'static str, Value)> {
+    let settings = |code: Option<&str>, secret: Option<&str>| RoomSettings {
+        kind: RoomKind::PlayerHosted,
+        code: code.map(|code| code.parse().expect("a code")),
+        secret: secret.map(Into::into),
+        max_players: 4,
+        tick_rate: TickRate::DEFAULT,
+    };
+    let mut channels = ChannelTable::default();
+    for (id, lane, codec) in
+        [(16, Lane::ReliableOrdered, Codec::Raw), (20, Lane::UnreliableSequenced, Codec::Typed)]
+    {
+        let row = Channel { id: ChannelId(id), lane, codec, schema_hash: 0x0102_0304_0506_0708 };
+        channels.declare(row).expect("each number is free");
+    }
+    let join = |secret: Option<&str>| Intent::Join {
+        code: "K7QM".parse().expect("a code"),
+        secret: secret.map(Into::into),
+    };
+    let full = Hello {
+        environment: "development".into(),
+        capabilities: 1 << 63,
+        auth: Auth::Token(Bytes::from_static(b"token")),
+        key: Some([0xaa; 32]),
+        name: "Ada Ł".into(),
+        channels,
+        ..hello(join(Some("sesame")))
+    };
+    let frame = |hello| Value::Frame(Frame::Hello(Box::new(hello)));
+    vec![
+        ("hello.create", frame(hello(Intent::Create(settings(None, None))))),
+        ("hello.create_named", frame(hello(Intent::Create(settings(Some("MYROOM"), Some("sesame")))))),
+        ("hello.join", frame(hello(join(None)))),
+        ("hello.join_full", frame(full)),
+        ("hello.foreign", Value::Frame(Frame::ForeignHello { version_min: 7, version_max: 9 })),
+    ]
+}
+
+fn welcome(authority: Authority) -> Value {
+    Value::Frame(Frame::Welcome(Box::new(Welcome {
+        version: 1,
+        session: SessionId(0x0011_2233_4455_6677_8899_aabb_ccdd_eeff),
+        capabilities: 0,
+        room: RoomId(9),
+        code: "K7QM".parse().expect("a code"),
+        kind: RoomKind::PlayerHosted,
+        member: MemberId(1),
+        authority,
+        epoch: Epoch(0),
+        tick_rate: TickRate::DEFAULT,
+        opened: Instant::from_millis(1_000),
+        now: Instant::from_millis(3_500),
+        max_players: 4,
+        limits: Limits {
+            message_bytes: 65_536,
+            datagram_bytes: 1_000,
+            keep_alive_ms: 1_000,
+            silence_ms: 8_000,
+        },
+    })))
+}
+
+fn answers() -> Vec<(&'static str, Value)> {
+    let refused = |refusal| Value::Frame(Frame::Refused(refusal));
+    let retry = RetryAfter { after: Duration::from_millis(1_500), detail: "starting".into() };
+    vec![
+        ("welcome.member", welcome(Authority::Member(MemberId(0)))),
+        ("welcome.hub", welcome(Authority::Hub)),
+        ("welcome.dedicated", welcome(Authority::Dedicated)),
+        ("redirect", Value::Frame(Frame::Redirect(Redirect { address: "eu.example.com:4433".into() }))),
+        ("retry_after", Value::Frame(Frame::RetryAfter(retry))),
+        ("refused.version", refused(Refusal::Version { min: 2, max: 3 })),
+        ("refused.app", refused(Refusal::App { expected: "chess".into() })),
+        ("refused.no_such_room", refused(Refusal::NoSuchRoom)),
+        ("refused.room_full", refused(Refusal::RoomFull { max: 4 })),
+        ("refused.code_taken", refused(Refusal::CodeTaken)),
+        ("refused.channels", refused(Refusal::Channels { channel: ChannelId(20) })),
+        ("refused.unauthorized", refused(Refusal::Unauthorized)),
+        ("refused.bad_request", refused(Refusal::BadRequest { detail: "max_players is 1".into() })),
+        ("refused.server_full", refused(Refusal::ServerFull)),
+        ("refused.unknown", refused(Refusal::Unknown { code: 200 })),
+    ]
+}
+
+fn frames() -> Vec<(&'static str, Value)> {
+    let payload = Bytes::from_static(b"hi");
+    let echo = Echo { sent_us: 1_000_000, held_us: 2_500 };
+    let fragment = Fragment { id: 0x0102, index: 1, count: 2, part: payload.clone() };
+    [
+        ("time.first", Frame::Time(Time { sent_us: 1_000_000, echo: None })),
+        ("time.echo", Frame::Time(Time { sent_us: 5_000_000_000, echo: Some(echo) })),
+        ("unreliable", Frame::Unreliable { channel: channel::MESSAGE_UNRELIABLE, payload: payload.clone() }),
+        ("unreliable.empty", Frame::Unreliable { channel: ChannelId(16), payload: Bytes::new() }),
+        ("sequenced", Frame::Sequenced { channel: channel::INPUT, key: 300, payload: payload.clone() }),
+        (
+            "reliable",
+            Frame::Reliable { channel: channel::MESSAGE_UNORDERED, number: 37, payload: payload.clone() },
+        ),
+        ("ordered", Frame::Ordered { channel: channel::MESSAGE_ORDERED, number: 70_000, order: 3, payload }),
+        ("fragment", Frame::Fragment(fragment)),
+    ]
+    .map(|(name, frame)| (name, Value::Frame(frame)))
+    .into()
+}
+
+fn closes() -> Vec<(&'static str, Value)> {
+    [
+        ("close.left", CloseReason::Left),
+        ("close.kicked", CloseReason::Kicked { reason: "rude".into() }),
+        ("close.host_left", CloseReason::HostLeft),
+        ("close.host_gone", CloseReason::HostGone),
+        ("close.room_ended", CloseReason::RoomEnded { reason: "maintenance".into() }),
+        ("close.server_shutdown", CloseReason::ServerShutdown),
+        ("close.timed_out", CloseReason::TimedOut),
+        ("close.connection_lost", CloseReason::ConnectionLost { detail: "reset".into() }),
+        ("close.misbehaved", CloseReason::Misbehaved { detail: "two hellos".into() }),
+        ("close.too_slow", CloseReason::TooSlow),
+        ("close.not_polled", CloseReason::NotPolled),
+        ("close.unknown", CloseReason::Unknown { code: 99, detail: "new".into() }),
+    ]
+    .map(|(name, reason)| (name, Value::Frame(Frame::Close(reason))))
+    .into()
+}
+
+fn envelopes() -> Vec<(&'static str, Value)> {
+    let payload = Bytes::from_static(b"hi");
+    let up = |to, stamp| Value::Upward(Upward { to, stamp, payload: payload.clone() });
+    let down = |from, order| Value::Downward(Downward { from, order, payload: payload.clone() });
+    vec![
+        ("up.authority", up(To::Authority, false)),
+        ("up.others", up(To::Others, false)),
+        ("up.member", up(To::Member(MemberId(300)), false)),
+        ("up.members", up(To::Members([1, 2, 300].map(MemberId).into()), false)),
+        ("up.everyone_stamped", up(To::Everyone, true)),
+        ("down.hub", down(From::Hub, None)),
+        ("down.member", down(From::Member(MemberId(2)), None)),
+        ("down.member_stamped", down(From::Member(MemberId(2)), Some(70))),
+    ]
+}
+
+fn controls() -> Vec<(&'static str, Value)> {
+    let id = MemberId(2);
+    let presence = |rtt_ms| Presence { member: id, connected: rtt_ms != Some(0), rtt_ms };
+    let data = |value| PlayerData { member: id, key: "team".into(), value };
+    let joined = MemberInfo {
+        id,
+        name: "ada".into(),
+        link: LinkKind::WebSocket,
+        presence: presence(Some(70)),
+        data: vec![("team".into(), Bytes::from_static(b"red"))],
+    };
+    let left = |reason| Value::ToMember(ToMember::Left { member: id, reason });
+    vec![
+        ("to_member.joined", Value::ToMember(ToMember::Joined(joined))),
+        ("to_member.left", left(LeaveReason::Left)),
+        ("to_member.kicked", left(LeaveReason::Kicked { reason: "rude".into() })),
+        ("to_member.connection_lost", left(LeaveReason::ConnectionLost)),
+        ("to_member.timed_out", left(LeaveReason::TimedOut)),
+        ("to_member.misbehaved", left(LeaveReason::Misbehaved)),
+        ("to_member.too_slow", left(LeaveReason::TooSlow)),
+        ("to_member.data", Value::ToMember(ToMember::Data(data(Some(Bytes::from_static(b"red")))))),
+        ("to_member.data_removed", Value::ToMember(ToMember::Data(data(None)))),
+        (
+            "to_member.presence",
+            Value::ToMember(ToMember::Presence(vec![presence(Some(70)), presence(None), presence(Some(0))])),
+        ),
+        ("to_hub.set_data", Value::ToHub(ToHub::SetData(data(Some(Bytes::from_static(b"red")))))),
+        ("to_hub.remove_data", Value::ToHub(ToHub::SetData(data(None)))),
+        ("to_hub.kick", Value::ToHub(ToHub::Kick { member: id, reason: "rude".into() })),
+    ]
+}
+
+fn packets() -> Vec<(&'static str, Value)> {
+    let header = Header {
+        sequence: Some(7),
+        ack: Some(Ack { newest: 41, bits: 0b101 }),
+        reliable_ack: Some(2),
+        tick: Some(900),
+        epoch: Epoch(1),
+    };
+    let frames = vec![
+        Frame::Time(Time { sent_us: 30_000_000, echo: None }),
+        Frame::Sequenced { channel: channel::STATE, key: 0, payload: Bytes::from_static(b"state") },
+        Frame::Unreliable { channel: channel::MESSAGE_UNRELIABLE, payload: Bytes::from_static(b"hi") },
+    ];
+    assert!(limits::FRAMES_PER_PACKET_MAX >= frames.len());
+    vec![
+        ("packet.numbered", Value::Packet(header, frames)),
+        ("packet.ack_only", Value::Packet(Header { sequence: None, tick: None, ..header }, Vec::new())),
+    ]
+}

@@ -1,0 +1,45 @@
+//! The clock that machines without a clock are told.
+
+use core::time::Duration;
+use parlor_proto::Instant;
+
+/// The hub's time: microseconds since a little before the server started, so that "a moment ago" exists from the
+/// beginning on.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Clock {
+    started: tokio::time::Instant,
+}
+
+const OFFSET: Duration = Duration::from_secs(1);
+
+impl Clock {
+    pub(crate) fn start() -> Self {
+        Clock { started: tokio::time::Instant::now() }
+    }
+
+    pub(crate) fn now(self) -> Instant {
+        Instant::ZERO + OFFSET + self.started.elapsed()
+    }
+
+    /// When it is `at` on this clock, for a timer.
+    pub(crate) fn timer_at(self, at: Instant) -> tokio::time::Instant {
+        self.started + at.saturating_since(Instant::ZERO + OFFSET)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_timer_goes_off_when_its_time_has_come() {
+        let clock = Clock::start();
+        let before = tokio::time::Instant::now();
+        let now = clock.now();
+        // The machines' clock counts whole microseconds.
+        assert!(clock.timer_at(now) + Duration::from_micros(1) > before);
+        assert!(clock.timer_at(now) <= tokio::time::Instant::now());
+        let later = Duration::from_millis(20);
+        assert_eq!(clock.timer_at(now + later) - clock.timer_at(now), later);
+    }
+}

@@ -1,0 +1,51 @@
+//! A link that was accepted: packets from it go to the shard until it is over.
+
+use crate::shard::Shard;
+use parlor_proto::Packet;
+use parlor_transport::{Link, LinkClosed};
+
+/// Packets of one link that are handed over at once. With the shard's queue this bounds what waits for it in all.
+const BATCH_PACKETS_MAX: usize = 64;
+const BATCH_BYTES_MAX: usize = 64 * 1024;
+
+/// Serves a link until it is over. The shard owns the sending half and may close it, which ends this too.
+pub(crate) async fn serve(link: Link, shard: &Shard) {
+    let (remote, kind) = (link.remote(), link.kind());
+    let (sender, mut receiver) = link.split();
+    let Ok(connection) = shard.connected(sender).await else { return };
+    tracing::debug!(connection = connection.0, %remote, kind = kind.as_str(), "connected");
+    let end = loop {
+        let mut packets = Vec::new();
+        match receive(&mut receiver, &mut packets).await {
+            Ok(()) => {
+                if shard.packets(connection, packets).await.is_err() {
+                    return;
+                }
+            }
+            Err(end) => break end,
+        }
+    };
+    // What a peer gives as a reason is its own words.
+    let end = end.to_string();
+    tracing::debug!(connection = connection.0, ?end, "disconnected");
+    // A shard that has stopped has forgotten the connection already.
+    let _ = shard.disconnected(connection).await;
+}
+
+/// Waits for a packet and takes along what is there already.
+async fn receive(
+    receiver: &mut parlor_transport::LinkReceiver,
+    packets: &mut Vec<Packet>,
+) -> Result<(), LinkClosed> {
+    let mut bytes = 0;
+    receiver.recv_many(packets, 1).await?;
+    loop {
+        bytes += packets.last().map_or(0, |packet| packet.bytes.len());
+        if packets.len() >= BATCH_PACKETS_MAX || bytes >= BATCH_BYTES_MAX {
+            return Ok(());
+        }
+        // An end is kept and told by the next call, after these packets.
+        let Ok(Some(packet)) = receiver.try_recv() else { return Ok(()) };
+        packets.push(packet);
+    }
+}

@@ -1,0 +1,63 @@
+//! Why there is no server.
+
+use crate::identity::IdentitySourceError;
+use core::net::SocketAddr;
+use parlor_transport::discovery::AddressError;
+use parlor_transport::quic::ListenError;
+use std::io;
+use std::path::PathBuf;
+use thiserror::Error;
+
+/// Why a server could not start. Nothing of it runs then.
+#[derive(Debug, Error)]
+pub enum StartError {
+    /// The TCP port could not be opened.
+    #[error(
+        "cannot listen on TCP {addr} (port {}): {error}. Is another server running there, and is the address this \
+         machine's? Choose another port, or 0 for a free one", addr.port()
+    )]
+    Tcp {
+        /// The address asked for.
+        addr: SocketAddr,
+        /// What the operating system says.
+        error: io::Error,
+    },
+    /// The UDP port could not be opened.
+    #[error(transparent)]
+    Udp(#[from] ListenError),
+    /// No number was free for both TCP and UDP.
+    #[error("none of {tried} free TCP ports of {} was free on UDP too, the last one not because: {last}", last.addr.ip())]
+    NoFreePort {
+        /// How many were tried.
+        tried: usize,
+        /// Why the last one was not free.
+        last: ListenError,
+    },
+    /// There is no identity.
+    #[error(transparent)]
+    Identity(#[from] IdentitySourceError),
+    /// The public host is no address.
+    #[error("the public host cannot stand in an invite: {0}")]
+    PublicHost(AddressError),
+    /// The folder for room logs cannot be used.
+    #[error("room logs cannot be written to {}: {error}. Name a folder that this user may write to", folder.display())]
+    RoomLog {
+        /// The folder.
+        folder: PathBuf,
+        /// What the operating system says.
+        error: io::Error,
+    },
+    /// The operating system gives no random numbers, and a server without them has codes that can be guessed.
+    #[error("the operating system gives no random numbers: {0}")]
+    NoRandomness(String),
+}
+
+/// A part of a running server stopped by itself, which is a defect. The server is of no use any more: shut it down.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("the server's {part} stopped by itself: {detail}. Please report this with the log")]
+pub struct ServerFailed {
+    /// Which part.
+    pub part: &'static str,
+    /// What is known about it.
+    pub detail: String,
+}

@@ -1,0 +1,77 @@
+//! `GET /join/{code}`: a page for a person who was given a link.
+
+use super::Context;
+use super::rooms::find;
+use axum::extract::rejection::PathRejection;
+use axum::extract::{Path, State};
+use axum::response::{Html, IntoResponse, Response};
+use hyper::StatusCode;
+use hyper::header::{
+    CACHE_CONTROL, CONTENT_SECURITY_POLICY, HeaderName, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
+};
+
+/// Beside escaping: whatever came to stand in the page could not run, load or send anything.
+const HEADERS: [(HeaderName, &str); 4] = [
+    (
+        CONTENT_SECURITY_POLICY,
+        "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'",
+    ),
+    (X_CONTENT_TYPE_OPTIONS, "nosniff"),
+    (REFERRER_POLICY, "no-referrer"),
+    (CACHE_CONTROL, "no-store"),
+];
+
+pub(super) async fn page(
+    State(context): State<Context>,
+    path: Result<Path<String>, PathRejection>,
+) -> Response {
+    let (status, title, body) = match find(&context, path).await {
+        Ok(room) => {
+            let (code, app) = (escape(room.code.as_str()), escape(&room.app));
+            let invite = escape(&context.facts.invite(room.code, None).link("parlor"));
+            let (players, max) = (room.players, room.max_players);
+            let secret = if room.needs_secret { "<p>You need its secret, too.</p>\n" } else { "" };
+            let body = format!(
+                "<h1>{code}</h1>\n<p>A room of <b>{app}</b>, {players} of {max} players.</p>\n{secret}\
+                 <p><a href=\"{invite}\">Open the game</a>, or give the game the code or this invite:</p>\n\
+                 <p><code>{invite}</code></p>\n"
+            );
+            (StatusCode::OK, format!("Room {code}"), body)
+        }
+        Err(none) => {
+            let body = format!("<h1>No room</h1>\n<p>{}</p>\n", escape(&none.message()));
+            (none.status(), "No room".to_owned(), body)
+        }
+    };
+    let html = format!(
+        "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width\">\n<title>{title}</title>\n\
+         <style>body{{font:1.1em system-ui;max-width:40em;margin:3em auto;padding:0 1em}}\
+         code{{overflow-wrap:anywhere}}</style>\n{body}</html>\n"
+    );
+    (status, HEADERS, Html(html)).into_response()
+}
+
+/// Text as it may stand in an element or in a quoted attribute.
+fn escape(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for letter in text.chars() {
+        match letter {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            '\'' => out.push_str("&#39;"),
+            letter => out.push(letter),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn nothing_in_a_text_is_markup() {
+        assert_eq!(super::escape("<a href='x\">&"), "&lt;a href=&#39;x&quot;&gt;&amp;");
+    }
+}

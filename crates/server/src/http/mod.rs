@@ -1,0 +1,181 @@
+//! What the server answers to HTTP: one request for each connection, so that none can be held open idle.
+
+mod join;
+mod rooms;
+mod upgrade;
+
+pub(crate) use upgrade::UpgradeSlot;
+
+use crate::shard::Shard;
+use axum::Router;
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use core::convert::Infallible;
+use core::time::Duration;
+use hyper::StatusCode;
+use hyper::body::Incoming;
+use hyper::header::{CONNECTION, HeaderValue};
+use hyper::server::conn::http1;
+use hyper::service::{Service, service_fn};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use parlor_proto::{RoomCode, limits};
+use parlor_transport::Fingerprint;
+use parlor_transport::discovery::{Invite, ServerAddress};
+use parlor_transport::websocket::Io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use tokio::time::timeout;
+
+/// How long a client has for its request's head (threat 19).
+const HEAD_TIME: Duration = limits::HANDSHAKE_TIMEOUT;
+/// How long request and answer may take together, so that a slow reader does not stay either.
+const EXCHANGE_TIME: Duration = Duration::from_secs(10);
+/// Largest head of a request, in bytes; the library has no smaller buffer.
+const HEAD_BYTES_MAX: usize = 8 * 1024;
+
+/// What the routes know of their server. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct Site {
+    shard: Shard,
+    router: Router,
+}
+
+/// What does not change while the server runs, and whether it is going down.
+pub(crate) struct Facts {
+    pub(crate) port: u16,
+    pub(crate) fingerprint: Option<Fingerprint>,
+    /// The one that reaches furthest comes first.
+    pub(crate) addresses: Vec<ServerAddress>,
+    pub(crate) is_draining: AtomicBool,
+}
+
+impl Facts {
+    /// What a friend is given to join a room.
+    pub(crate) fn invite(&self, code: RoomCode, secret: Option<&str>) -> Invite {
+        Invite { code, server: self.addresses.first().cloned(), secret: secret.map(str::to_owned) }
+    }
+
+    fn is_draining(&self) -> bool {
+        self.is_draining.load(Ordering::Relaxed)
+    }
+}
+
+/// What a handler is given.
+#[derive(Clone)]
+struct Context {
+    shard: Shard,
+    facts: Arc<Facts>,
+}
+
+impl Site {
+    pub(crate) fn new(shard: Shard, facts: Arc<Facts>) -> Self {
+        let context = Context { shard: shard.clone(), facts };
+        let router = Router::new()
+            .route("/", get(front))
+            .route("/health", get(health))
+            .route("/rooms/{code}", get(rooms::room))
+            .route("/join/{code}", get(join::page))
+            .route("/ws", get(upgrade::websocket))
+            .fallback(not_found)
+            .with_state(context);
+        Site { shard, router }
+    }
+
+    pub(crate) fn shard(&self) -> &Shard {
+        &self.shard
+    }
+}
+
+/// Answers one request. If it becomes a WebSocket, `slot` has what it becomes.
+pub(crate) async fn serve(io: impl Io, site: &Site, slot: &UpgradeSlot) {
+    let router = TowerToHyperService::new(site.router.clone());
+    let service = service_fn(move |mut request: hyper::Request<Incoming>| {
+        request.extensions_mut().insert(slot.clone());
+        let answering = router.call(request);
+        async move { answering.await.map(last) }
+    });
+    let connection = builder().serve_connection(TokioIo::new(io), service).with_upgrades();
+    ended(timeout(EXCHANGE_TIME, connection).await);
+}
+
+/// Tells a client without TLS that it needs it.
+pub(crate) async fn turn_away_plain(io: impl Io) {
+    let service = service_fn(|_: hyper::Request<Incoming>| async {
+        let advice = "This port speaks TLS: use https:// or wss://.\n";
+        Ok::<_, Infallible>(last((StatusCode::BAD_REQUEST, advice).into_response()))
+    });
+    let connection = builder().serve_connection(TokioIo::new(io), service);
+    ended(timeout(EXCHANGE_TIME, connection).await);
+}
+
+/// Nothing comes after this answer. The library could say so for all of them, but then also where a WebSocket comes after it.
+fn last(mut answer: Response) -> Response {
+    if answer.status() != StatusCode::SWITCHING_PROTOCOLS {
+        answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    }
+    answer
+}
+
+fn builder() -> http1::Builder {
+    let mut builder = http1::Builder::new();
+    builder.timer(TokioTimer::new()).header_read_timeout(HEAD_TIME).max_buf_size(HEAD_BYTES_MAX);
+    builder
+}
+
+fn ended(ended: Result<Result<(), hyper::Error>, tokio::time::error::Elapsed>) {
+    match ended {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => tracing::debug!(%error, "an HTTP connection failed"),
+        Err(_) => tracing::debug!("an HTTP connection took too long"),
+    }
+}
+
+async fn front(State(Context { facts, .. }): State<Context>) -> String {
+    let version = env!("CARGO_PKG_VERSION");
+    let port = facts.port;
+    let fingerprint = match facts.fingerprint {
+        Some(fingerprint) => format!("Its certificate is its own and has the fingerprint {fingerprint}.\n"),
+        None => String::new(),
+    };
+    format!(
+        "Parlor server {version}: rooms for multiplayer games.\n\n\
+         To play, start a game that uses Parlor and give it the code of a room or an invite; /join/CODE shows both.\n\
+         Games connect by QUIC on UDP port {port}, or by WebSocket at /ws.\n{fingerprint}\n\
+         /rooms/CODE  about a room, as JSON\n\
+         /join/CODE   the same as a page\n\
+         /health      whether the server takes players\n"
+    )
+}
+
+async fn health(State(Context { facts, .. }): State<Context>) -> Response {
+    if facts.is_draining() { going_down() } else { "ok\n".into_response() }
+}
+
+async fn not_found() -> Response {
+    (StatusCode::NOT_FOUND, "There is nothing here. / says what there is.\n").into_response()
+}
+
+fn going_down() -> Response {
+    (StatusCode::SERVICE_UNAVAILABLE, "The server is going down.\n").into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+    #[tokio::test]
+    async fn a_client_without_tls_is_told_what_to_do() {
+        let (mut client, served) = tokio::io::duplex(4_096);
+        client.write_all(b"GET /rooms/K7QM HTTP/1.1\r\nHost: x\r\n\r\n").await.unwrap();
+        let mut answer = String::new();
+        tokio::join!(turn_away_plain(served), async { client.read_to_string(&mut answer).await.unwrap() });
+        assert!(answer.starts_with("HTTP/1.1 400 "), "{answer}");
+        assert!(
+            answer.contains("https://") && answer.to_lowercase().contains("connection: close"),
+            "{answer}"
+        );
+    }
+}

@@ -1,0 +1,163 @@
+//! `GET /ws`: a request that becomes a WebSocket.
+
+use super::{Context, going_down};
+use axum::extract::{Extension, Request, State};
+use axum::response::{IntoResponse, Response};
+use hyper::header::{
+    CONNECTION, HeaderMap, HeaderName, HeaderValue, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY,
+    SEC_WEBSOCKET_PROTOCOL, SEC_WEBSOCKET_VERSION, UPGRADE,
+};
+use hyper::upgrade::OnUpgrade;
+use hyper::{StatusCode, Version};
+use parlor_transport::websocket::{SUBPROTOCOL, accept_key};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// The version of WebSocket that there is.
+const WEBSOCKET_VERSION: &str = "13";
+/// 16 bytes in base64.
+const KEY_LEN: usize = 24;
+
+/// Where the handler leaves the connection for the task that serves it.
+#[derive(Clone, Default)]
+pub(crate) struct UpgradeSlot(Arc<Mutex<Option<OnUpgrade>>>);
+
+impl UpgradeSlot {
+    /// What the connection becomes, if it was upgraded.
+    pub(crate) fn take(&self) -> Option<OnUpgrade> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    fn put(&self, upgrade: OnUpgrade) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(upgrade);
+    }
+}
+
+pub(super) async fn websocket(
+    State(context): State<Context>,
+    Extension(slot): Extension<UpgradeSlot>,
+    mut request: Request,
+) -> Response {
+    if context.facts.is_draining() {
+        return going_down();
+    }
+    let accept = match check(request.version(), request.headers()) {
+        Ok(accept) => accept,
+        Err(refusal) => return refusal.into_response(),
+    };
+    slot.put(hyper::upgrade::on(&mut request));
+    let headers = [
+        (CONNECTION, HeaderValue::from_static("Upgrade")),
+        (UPGRADE, HeaderValue::from_static("websocket")),
+        (SEC_WEBSOCKET_ACCEPT, accept),
+        (SEC_WEBSOCKET_PROTOCOL, HeaderValue::from_static(SUBPROTOCOL)),
+    ];
+    (StatusCode::SWITCHING_PROTOCOLS, headers).into_response()
+}
+
+/// Why a request does not become a WebSocket.
+#[derive(Debug, PartialEq, Eq)]
+enum Refusal {
+    NotAnUpgrade,
+    Version,
+    Key,
+    Subprotocol,
+}
+
+impl IntoResponse for Refusal {
+    fn into_response(self) -> Response {
+        let upgrade = [(UPGRADE, "websocket"), (SEC_WEBSOCKET_VERSION, WEBSOCKET_VERSION)];
+        match self {
+            Refusal::NotAnUpgrade => {
+                let text = "This is for WebSocket clients: send an upgrade to websocket.\n";
+                (StatusCode::UPGRADE_REQUIRED, upgrade, text).into_response()
+            }
+            Refusal::Version => {
+                let text = "This server speaks version 13 of WebSocket (RFC 6455).\n";
+                (StatusCode::UPGRADE_REQUIRED, upgrade, text).into_response()
+            }
+            Refusal::Key => {
+                let text = "Sec-WebSocket-Key is missing or is not 16 bytes in base64.\n";
+                (StatusCode::BAD_REQUEST, text).into_response()
+            }
+            Refusal::Subprotocol => {
+                let text = "Name the subprotocol: Sec-WebSocket-Protocol: parlor\n";
+                (StatusCode::BAD_REQUEST, text).into_response()
+            }
+        }
+    }
+}
+
+/// Checks the request's half of the opening handshake; gives the answer to its key.
+fn check(version: Version, headers: &HeaderMap) -> Result<HeaderValue, Refusal> {
+    if version != Version::HTTP_11
+        || !lists(headers, &CONNECTION, |token| token.eq_ignore_ascii_case("upgrade"))
+        || !lists(headers, &UPGRADE, |token| token.eq_ignore_ascii_case("websocket"))
+    {
+        return Err(Refusal::NotAnUpgrade);
+    }
+    if headers.get(SEC_WEBSOCKET_VERSION).is_none_or(|version| version != WEBSOCKET_VERSION) {
+        return Err(Refusal::Version);
+    }
+    let is_base64 = |key: &&str| {
+        let letters = key.strip_suffix("==").unwrap_or_default();
+        key.len() == KEY_LEN
+            && letters.bytes().all(|letter| letter.is_ascii_alphanumeric() || b"+/".contains(&letter))
+    };
+    let key = headers.get(SEC_WEBSOCKET_KEY).and_then(|key| key.to_str().ok());
+    let key = key.filter(is_base64).ok_or(Refusal::Key)?;
+    if !lists(headers, &SEC_WEBSOCKET_PROTOCOL, |token| token == SUBPROTOCOL) {
+        return Err(Refusal::Subprotocol);
+    }
+    Ok(HeaderValue::from_str(&accept_key(key)).expect("base64 is ASCII"))
+}
+
+/// Whether one of the tokens of a header, which may stand on several lines, is wanted.
+fn lists(headers: &HeaderMap, name: &HeaderName, is_wanted: impl Fn(&str) -> bool) -> bool {
+    let lines = headers.get_all(name).into_iter().filter_map(|line| line.to_str().ok());
+    lines.flat_map(|line| line.split(',')).any(|token| is_wanted(token.trim()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn headers(lines: &[(&'static str, &'static str)]) -> HeaderMap {
+        let pair = |(name, value): &(&'static str, &'static str)| {
+            (HeaderName::from_static(name), HeaderValue::from_static(value))
+        };
+        lines.iter().map(pair).collect()
+    }
+
+    const GOOD: [(&str, &str); 5] = [
+        ("connection", "keep-alive, Upgrade"),
+        ("upgrade", "WebSocket"),
+        ("sec-websocket-version", "13"),
+        ("sec-websocket-key", "dGhlIHNhbXBsZSBub25jZQ=="),
+        ("sec-websocket-protocol", "chat, parlor"),
+    ];
+
+    #[test]
+    fn a_good_request_is_answered_as_the_standard_has_it() {
+        let accept = check(Version::HTTP_11, &headers(&GOOD)).unwrap();
+        assert_eq!(accept, "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=");
+    }
+
+    #[test]
+    fn each_missing_or_wrong_line_is_named() {
+        let refusals = [
+            Refusal::NotAnUpgrade,
+            Refusal::NotAnUpgrade,
+            Refusal::Version,
+            Refusal::Key,
+            Refusal::Subprotocol,
+        ];
+        for (at, refusal) in refusals.into_iter().enumerate() {
+            let mut lines = GOOD.to_vec();
+            lines[at].1 = "nonsense";
+            assert_eq!(check(Version::HTTP_11, &headers(&lines)).unwrap_err(), refusal);
+            lines.remove(at);
+            assert_eq!(check(Version::HTTP_11, &headers(&lines)).unwrap_err(), refusal);
+        }
+        assert_eq!(check(Version::HTTP_10, &headers(&GOOD)), Err(Refusal::NotAnUpgrade));
+    }
+}

@@ -1,0 +1,256 @@
+//! Room logs: what the hub records of each room, in a file of its own.
+//!
+//! The shard hands bytes over and never waits: a thread of the runtime's blocking pool writes them. If a disk is so slow
+//! that the queue fills, the logs that would have grown stop there; a log without an end replays up to it, one with a hole
+//! would lie.
+
+use parlor_proto::{RoomCode, RoomId};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+
+/// Writes that may wait.
+const QUEUE_MAX: usize = 1_024;
+/// Bytes that may wait.
+const QUEUE_BYTES_MAX: u32 = 16 * 1024 * 1024;
+/// How long a server that stops waits for its disk.
+const FINISH_TIME: Duration = Duration::from_secs(5);
+/// How many files one room may find in its place: codes and room numbers come again after a restart.
+const NAMESAKES_MAX: usize = 1_000;
+
+/// The shard's side.
+#[derive(Debug)]
+pub(crate) struct Recorder {
+    folder: PathBuf,
+    queue: mpsc::Sender<Chunk>,
+    room: Arc<Semaphore>,
+    writer: JoinHandle<()>,
+    logs: BTreeMap<RoomId, Log>,
+    /// Logs that stop because the queue was full. What is queued of them is still written.
+    cut: BTreeSet<RoomId>,
+    /// What was recorded since the last hand-over.
+    pending: BTreeMap<RoomId, Vec<u8>>,
+}
+
+/// A log as the shard sees it. The file is closed when the last of these and of what is queued for it is gone.
+#[derive(Clone, Debug)]
+struct Log {
+    code: RoomCode,
+    id: RoomId,
+    file: Arc<Mutex<Option<File>>>,
+    /// It cannot go on: a write failed.
+    has_failed: Arc<AtomicBool>,
+}
+
+/// Bytes for a file.
+#[derive(Debug)]
+struct Chunk {
+    log: Log,
+    bytes: Vec<u8>,
+    /// Room in the queue, until it is written.
+    _place: OwnedSemaphorePermit,
+}
+
+impl Recorder {
+    /// Makes the folder and starts the writer. Must be called in a tokio runtime.
+    pub(crate) fn start(folder: &Path) -> io::Result<Self> {
+        let mut builder = DirBuilder::new();
+        builder.recursive(true);
+        #[cfg(unix)]
+        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+        builder.create(folder)?;
+        let (queue, writes) = mpsc::channel(QUEUE_MAX);
+        let writer = tokio::task::spawn_blocking({
+            let folder = folder.to_owned();
+            move || write_all(&folder, writes)
+        });
+        Ok(Recorder {
+            folder: folder.to_owned(),
+            queue,
+            room: Arc::new(Semaphore::new(QUEUE_BYTES_MAX as usize)),
+            writer,
+            logs: BTreeMap::new(),
+            cut: BTreeSet::new(),
+            pending: BTreeMap::new(),
+        })
+    }
+
+    /// A room opened. What was recorded of it before belongs to it.
+    pub(crate) fn open(&mut self, id: RoomId, code: RoomCode) {
+        let log = Log { code, id, file: Arc::default(), has_failed: Arc::default() };
+        self.logs.insert(id, log);
+    }
+
+    /// Something was recorded.
+    pub(crate) fn record(&mut self, room: RoomId, bytes: &[u8]) {
+        self.pending.entry(room).or_default().extend_from_slice(bytes);
+    }
+
+    /// A room ended, and nothing more is recorded of it.
+    pub(crate) fn close(&mut self, room: RoomId) {
+        if let Some(bytes) = self.pending.remove(&room) {
+            self.queue(room, bytes);
+        }
+        self.logs.remove(&room);
+        self.cut.remove(&room);
+    }
+
+    /// Queues what was recorded.
+    pub(crate) fn hand_over(&mut self) {
+        while let Some((room, bytes)) = self.pending.pop_first() {
+            self.queue(room, bytes);
+        }
+    }
+
+    /// Writes what is queued and closes all files.
+    pub(crate) async fn finish(mut self) {
+        self.hand_over();
+        let Recorder { folder, queue, writer, logs, .. } = self;
+        drop((queue, logs));
+        match timeout(FINISH_TIME, writer).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => tracing::error!(%error, "the writer of room logs failed; please report this"),
+            Err(_) => {
+                let folder = folder.display();
+                tracing::warn!(%folder, "room logs may lack their end: the disk takes too long");
+            }
+        }
+    }
+
+    fn queue(&mut self, room: RoomId, bytes: Vec<u8>) {
+        let Some(log) = self.logs.get(&room) else {
+            tracing::error!(room = room.0, "a room that never opened was recorded; please report this");
+            return;
+        };
+        if self.cut.contains(&room) || log.has_failed.load(Ordering::Relaxed) {
+            return;
+        }
+        let place = u32::try_from(bytes.len())
+            .ok()
+            .and_then(|len| Arc::clone(&self.room).try_acquire_many_owned(len).ok());
+        let queued = place.is_some_and(|place| {
+            self.queue.try_send(Chunk { log: log.clone(), bytes, _place: place }).is_ok()
+        });
+        if !queued {
+            let (code, room, folder) = (log.code, log.id.0, self.folder.display());
+            tracing::warn!(%code, room, %folder, "the log of the room stops here: the disk is too slow");
+            self.cut.insert(log.id);
+        }
+    }
+}
+
+/// The writer: ends when the queue's other end is gone and all is written.
+fn write_all(folder: &Path, mut writes: mpsc::Receiver<Chunk>) {
+    while let Some(Chunk { log, bytes, _place }) = writes.blocking_recv() {
+        if log.has_failed.load(Ordering::Relaxed) {
+            continue;
+        }
+        if let Err(error) = log.write(folder, &bytes) {
+            log.has_failed.store(true, Ordering::Relaxed);
+            let (code, room, folder) = (log.code, log.id.0, folder.display());
+            tracing::warn!(%code, room, %folder, %error, "the log of the room stops here: it cannot be written");
+        }
+    }
+}
+
+impl Log {
+    fn write(&self, folder: &Path, bytes: &[u8]) -> io::Result<()> {
+        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        let file = match &mut *file {
+            Some(file) => file,
+            none => none.insert(self.create(folder)?),
+        };
+        file.write_all(bytes)
+    }
+
+    /// A file of its own, for its owner's eyes: it holds the room's secret.
+    fn create(&self, folder: &Path) -> io::Result<File> {
+        let mut options = OpenOptions::new();
+        options.write(true).create_new(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        let stem = format!("{}-{}", self.code, self.id.0);
+        let mut name = format!("{stem}.plog");
+        for namesake in 2..NAMESAKES_MAX {
+            match options.open(folder.join(&name)) {
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                    name = format!("{stem}-{namesake}.plog")
+                }
+                opened => return opened,
+            }
+        }
+        Err(io::Error::new(
+            io::ErrorKind::AlreadyExists,
+            format!("{stem}.plog is there too often: clear the folder"),
+        ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    fn code() -> RoomCode {
+        "K7QM".parse().unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_room_has_a_file_and_a_later_namesake_another() {
+        let folder = tempfile::tempdir().unwrap();
+        for round in [b"one", b"two"] {
+            let mut recorder = Recorder::start(folder.path()).unwrap();
+            recorder.record(RoomId(0), b"head ");
+            recorder.open(RoomId(0), code());
+            recorder.hand_over();
+            recorder.record(RoomId(0), round);
+            recorder.close(RoomId(0));
+            recorder.finish().await;
+        }
+        let read = |name: &str| fs::read(folder.path().join(name)).unwrap();
+        assert_eq!(read("K7QM-0.plog"), b"head one");
+        assert_eq!(read("K7QM-0-2.plog"), b"head two");
+    }
+
+    #[tokio::test]
+    async fn a_log_that_outgrows_the_queue_stops_and_the_others_go_on() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut recorder = Recorder::start(folder.path()).unwrap();
+        for id in [RoomId(0), RoomId(1)] {
+            recorder.open(id, code());
+            recorder.record(id, b"head ");
+        }
+        recorder.hand_over();
+        // All places in the queue are taken, whatever the writer does.
+        let taken = Arc::clone(&recorder.room).acquire_many_owned(QUEUE_BYTES_MAX - 10).await.unwrap();
+        recorder.record(RoomId(0), &[b'x'; 11]);
+        recorder.hand_over();
+        drop(taken);
+        for id in [RoomId(0), RoomId(1)] {
+            recorder.record(id, b"more");
+        }
+        recorder.finish().await;
+        let read = |name: &str| fs::read(folder.path().join(name)).unwrap();
+        assert_eq!(read("K7QM-0.plog"), b"head ");
+        assert_eq!(read("K7QM-1.plog"), b"head more");
+    }
+
+    #[tokio::test]
+    async fn a_folder_that_vanished_stops_the_log_only() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut recorder = Recorder::start(&folder.path().join("logs")).unwrap();
+        fs::remove_dir(folder.path().join("logs")).unwrap();
+        recorder.open(RoomId(0), code());
+        recorder.record(RoomId(0), b"head");
+        let stopped = Arc::clone(&recorder.logs[&RoomId(0)].has_failed);
+        recorder.finish().await;
+        assert!(stopped.load(Ordering::Relaxed));
+    }
+}

@@ -1,0 +1,99 @@
+//! How the rest of the server talks to a shard.
+
+use core::fmt;
+use parlor_hub::RoomSummary;
+use parlor_proto::{ConnectionId, Packet, RoomCode};
+use parlor_transport::LinkSender;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use tokio::sync::{mpsc, oneshot};
+
+/// Inputs that may wait for the shard. Whoever brings more waits, and with it whoever sends to it.
+pub(super) const INPUTS_MAX: usize = 512;
+
+/// What a shard is told.
+pub(super) enum Input {
+    /// A link was accepted. Its id is new.
+    Connected { connection: ConnectionId, sender: LinkSender },
+    /// Packets came.
+    Packets { connection: ConnectionId, packets: Vec<Packet> },
+    /// The link is over.
+    Disconnected { connection: ConnectionId },
+    /// Somebody asks about a room.
+    Room { code: RoomCode, answer: oneshot::Sender<Option<RoomSummary>> },
+    /// Somebody asks how much there is.
+    Count { answer: oneshot::Sender<Count> },
+    /// End all rooms, say goodbye to everybody, and stop.
+    ShutDown,
+}
+
+/// How much a shard has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Count {
+    pub(crate) rooms: usize,
+    pub(crate) connections: usize,
+}
+
+/// The shard has stopped, so it takes and answers nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Stopped;
+
+impl fmt::Display for Stopped {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the server is going down")
+    }
+}
+
+/// Talks to a shard. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct Shard {
+    inputs: mpsc::Sender<Input>,
+    next_connection: Arc<AtomicU64>,
+}
+
+impl Shard {
+    pub(super) fn new(inputs: mpsc::Sender<Input>) -> Self {
+        Shard { inputs, next_connection: Arc::default() }
+    }
+
+    /// Hands over the sending half of a link that was accepted.
+    pub(crate) async fn connected(&self, sender: LinkSender) -> Result<ConnectionId, Stopped> {
+        let connection = ConnectionId(self.next_connection.fetch_add(1, Ordering::Relaxed));
+        self.tell(Input::Connected { connection, sender }).await?;
+        Ok(connection)
+    }
+
+    pub(crate) async fn packets(
+        &self,
+        connection: ConnectionId,
+        packets: Vec<Packet>,
+    ) -> Result<(), Stopped> {
+        self.tell(Input::Packets { connection, packets }).await
+    }
+
+    pub(crate) async fn disconnected(&self, connection: ConnectionId) -> Result<(), Stopped> {
+        self.tell(Input::Disconnected { connection }).await
+    }
+
+    pub(crate) async fn room(&self, code: RoomCode) -> Result<Option<RoomSummary>, Stopped> {
+        self.ask(|answer| Input::Room { code, answer }).await
+    }
+
+    pub(crate) async fn count(&self) -> Result<Count, Stopped> {
+        self.ask(|answer| Input::Count { answer }).await
+    }
+
+    pub(crate) async fn shut_down(&self) -> Result<(), Stopped> {
+        self.tell(Input::ShutDown).await
+    }
+
+    async fn ask<T>(&self, question: impl FnOnce(oneshot::Sender<T>) -> Input) -> Result<T, Stopped> {
+        let (answer, answered) = oneshot::channel();
+        self.tell(question(answer)).await?;
+        answered.await.map_err(|_| Stopped)
+    }
+
+    async fn tell(&self, input: Input) -> Result<(), Stopped> {
+        self.inputs.send(input).await.map_err(|_| Stopped)
+    }
+}

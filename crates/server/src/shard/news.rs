@@ -1,0 +1,110 @@
+//! What happens in a hub, for the log and for the registry of this machine.
+//!
+//! Names and reasons come from members, so they are logged in their `Debug` form: a name with a line break in it must not
+//! forge a line.
+
+use super::peer::Peer;
+use crate::recorder::Recorder;
+use parlor_hub::{Happening, RoomSummary};
+use parlor_proto::session::TurnedAway;
+use parlor_proto::{ConnectionId, RoomCode, RoomId};
+use parlor_transport::Fingerprint;
+use parlor_transport::discovery::Registry;
+use parlor_transport::discovery::registry::EntryGuard;
+use std::collections::BTreeMap;
+
+/// Where rooms are entered for other processes of this machine to find.
+#[derive(Debug)]
+pub(crate) struct Directory {
+    pub(crate) registry: Registry,
+    pub(crate) port: u16,
+    pub(crate) fingerprint: Fingerprint,
+}
+
+/// A room that lives.
+#[derive(Debug)]
+struct Open {
+    id: RoomId,
+    /// Taken out of the registry with the room.
+    _entry: Option<EntryGuard>,
+}
+
+/// Passes on what happened.
+#[derive(Debug)]
+pub(super) struct News {
+    directory: Option<Directory>,
+    rooms: BTreeMap<RoomCode, Open>,
+}
+
+impl News {
+    pub(super) fn new(directory: Option<Directory>) -> Self {
+        News { directory, rooms: BTreeMap::new() }
+    }
+
+    pub(super) fn tell(
+        &mut self,
+        happening: Happening,
+        peers: &mut BTreeMap<ConnectionId, Peer>,
+        recorder: Option<&mut Recorder>,
+    ) {
+        match happening {
+            Happening::RoomOpened(room) => self.opened(&room, recorder),
+            Happening::RoomEnded { code, reason } => {
+                tracing::info!(%code, reason = reason.as_str(), detail = ?reason, "room ended");
+                let open = self.rooms.remove(&code);
+                if let (Some(recorder), Some(open)) = (recorder, open) {
+                    recorder.close(open.id);
+                }
+            }
+            Happening::Joined { code, member, name, connection } => {
+                tracing::info!(%code, %member, ?name, connection = connection.0, "member joined");
+            }
+            Happening::Left { code, member, reason } => {
+                tracing::info!(%code, %member, reason = reason.as_str(), detail = ?reason, "member left");
+            }
+            Happening::TurnedAway { connection, answer } => {
+                tracing::info!(connection = connection.0, reason = word(&answer), detail = ?answer, "turned away");
+            }
+            Happening::Misbehaved { connection, how } => {
+                let how = how.to_string();
+                tracing::warn!(
+                    connection = connection.0,
+                    ?how,
+                    "a peer broke the protocol and is disconnected"
+                );
+                if let Some(peer) = peers.get_mut(&connection) {
+                    peer.fault.get_or_insert(how);
+                }
+            }
+        }
+    }
+
+    /// The entry is written here and now, although that is a file: whoever learns the code must find it there, and the
+    /// packet with the code leaves after this. Only development servers do it.
+    fn opened(&mut self, room: &RoomSummary, recorder: Option<&mut Recorder>) {
+        let RoomSummary { id, code, app, environment, max_players, .. } = room;
+        tracing::info!(%code, room = id.0, ?app, ?environment, max_players, "room opened");
+        if let Some(recorder) = recorder {
+            recorder.open(*id, *code);
+        }
+        let entry = self.directory.as_ref().and_then(|directory| {
+            let Directory { registry, port, fingerprint } = directory;
+            let entered = registry.enter_room(*code, app, *port, *fingerprint);
+            entered
+                .inspect_err(|error| {
+                    let folder = registry.folder().display();
+                    tracing::warn!(%code, %folder, %error, "the room cannot be found by its code on this machine");
+                })
+                .ok()
+        });
+        self.rooms.insert(*code, Open { id: *id, _entry: entry });
+    }
+}
+
+fn word(answer: &TurnedAway) -> &'static str {
+    match answer {
+        TurnedAway::Redirect(_) => "redirect",
+        TurnedAway::RetryAfter(_) => "retry_after",
+        TurnedAway::Refused(refusal) => refusal.as_str(),
+    }
+}

@@ -1,0 +1,144 @@
+//! A shard with links in memory, whose capacity is known: slow readers, and those who never come back.
+
+#[path = "../../tests/server/client.rs"]
+#[allow(dead_code, reason = "the socket tests use all of it")]
+mod client;
+
+use super::{Count, Shard, open};
+use crate::clock::Clock;
+use crate::connection;
+use bytes::Bytes;
+use client::{Client, creating, joining, within};
+use parlor_hub::{Config, Hub};
+use parlor_proto::wire::control::{LeaveReason, ToMember};
+use parlor_proto::wire::handshake::Hello;
+use parlor_proto::{CloseReason, MemberId, RoomCode};
+use parlor_transport::{CloseCode, LinkClosed, memory};
+
+fn start() -> Shard {
+    let (shard, running) = open(Hub::new(Config::new([7; 32])), Clock::start(), None, None);
+    tokio::spawn(running);
+    shard
+}
+
+fn connect(shard: &Shard, hello: Hello) -> Client {
+    let (ours, theirs) = memory::pair();
+    let shard = shard.clone();
+    tokio::spawn(async move { connection::serve(theirs, &shard).await });
+    Client::new(ours, hello)
+}
+
+async fn host_and_guest(shard: &Shard) -> (Client, Client, RoomCode) {
+    let mut host = connect(shard, creating(None, None, 4));
+    let code = host.welcome().await.code;
+    let mut guest = connect(shard, joining(code, None));
+    guest.welcome().await;
+    assert_eq!(host.joined(2).await, [MemberId(0), MemberId(1)]);
+    assert_eq!(guest.joined(2).await, [MemberId(1), MemberId(0)]);
+    (host, guest, code)
+}
+
+/// Several of these fill a link in memory.
+fn large(number: u8) -> Bytes {
+    vec![number; 30 * 1024].into()
+}
+
+#[tokio::test]
+async fn a_reader_that_pauses_gets_everything_in_order_later() {
+    let shard = start();
+    let (mut host, mut guest, code) = host_and_guest(&shard).await;
+    guest.pause(true).await;
+    for number in 0..20 {
+        host.say(large(number)).await;
+    }
+    // A third member hears all of it meanwhile: nobody waits for the one that pauses.
+    let mut other = connect(&shard, joining(code, None));
+    other.welcome().await;
+    host.joined(1).await;
+    other.joined(3).await;
+    host.say("last").await;
+    loop {
+        if other.heard().await.1 == "last" {
+            break;
+        }
+    }
+    guest.pause(false).await;
+    for number in 0..20 {
+        let (from, payload) = heard_past_news(&mut guest).await;
+        assert_eq!((from, payload), (MemberId(0), large(number)));
+    }
+    assert_eq!(heard_past_news(&mut guest).await.1, "last");
+}
+
+/// The next message of a member, whoever joins meanwhile.
+async fn heard_past_news(client: &mut Client) -> (MemberId, Bytes) {
+    use parlor_proto::channel;
+    use parlor_proto::wire::envelope::{Downward, From};
+    loop {
+        let message = client.message().await;
+        if message.channel == channel::MESSAGE_ORDERED {
+            let Downward { from: From::Member(from), payload, .. } =
+                Downward::decode(message.payload).unwrap()
+            else {
+                panic!("the hub says nothing by itself")
+            };
+            return (from, payload);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_reader_that_never_comes_back_is_disconnected_and_the_room_goes_on() {
+    let shard = start();
+    let (mut host, guest, code) = host_and_guest(&shard).await;
+    guest.pause(true).await;
+    for number in 0..60 {
+        host.say(large(number)).await;
+    }
+    let left = ToMember::Left { member: MemberId(1), reason: LeaveReason::TooSlow };
+    assert_eq!(host.control().await, left);
+    let mut other = connect(&shard, joining(code, None));
+    other.welcome().await;
+    host.joined(1).await;
+    host.say("still here").await;
+    other.joined(2).await;
+    assert_eq!(other.heard().await.1, "still here");
+    drop(guest);
+}
+
+#[tokio::test]
+async fn a_shard_that_stops_tells_everybody_and_then_ends() {
+    let (shard, running) = open(Hub::new(Config::new([7; 32])), Clock::start(), None, None);
+    let running = tokio::spawn(running);
+    let (mut host, mut guest, _) = host_and_guest(&shard).await;
+    let (silent, served) = memory::pair();
+    tokio::spawn({
+        let shard = shard.clone();
+        async move { connection::serve(served, &shard).await }
+    });
+    while shard.count().await.unwrap() != (Count { rooms: 1, connections: 3 }) {
+        tokio::task::yield_now().await;
+    }
+    shard.shut_down().await.unwrap();
+    assert_eq!(host.closed().await, CloseReason::ServerShutdown);
+    assert_eq!(guest.closed().await, CloseReason::ServerShutdown);
+    let (_sender, mut receiver) = silent.split();
+    let end = within(receiver.recv()).await.unwrap_err();
+    assert!(matches!(end, LinkClosed::ByPeer { code: CloseCode::GOING_AWAY, .. }), "{end}");
+    within(running).await.unwrap();
+    assert!(shard.count().await.is_err(), "it is gone");
+}
+
+#[tokio::test]
+async fn a_shard_ends_in_time_although_a_peer_takes_no_goodbye() {
+    let (shard, running) = open(Hub::new(Config::new([7; 32])), Clock::start(), None, None);
+    let running = tokio::spawn(running);
+    let (mut host, guest, _) = host_and_guest(&shard).await;
+    guest.pause(true).await;
+    for number in 0..10 {
+        host.say(large(number)).await;
+    }
+    shard.shut_down().await.unwrap();
+    assert_eq!(host.closed().await, CloseReason::ServerShutdown);
+    within(running).await.unwrap();
+}

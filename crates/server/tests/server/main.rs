@@ -1,0 +1,10 @@
+//! A whole server on real sockets of this machine.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking, and its helpers are part of it")]
+
+mod client;
+mod common;
+mod hostile;
+mod http;
+mod lifecycle;
+mod limits;
+mod rooms;

@@ -1,0 +1,187 @@
+//! A client: a game with its room, or a bare session that can be made to say anything.
+
+use crate::link::{Link, Way};
+use crate::rng::Rng;
+use parlor::Event;
+use parlor::core::RoomCore;
+use parlor_proto::session::{self, Session};
+use parlor_proto::wire::handshake::Hello;
+use parlor_proto::{Instant, LinkKind, Packet};
+use std::fmt;
+use std::time::Duration;
+
+/// Names a client in its simulation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PeerId(pub(crate) usize);
+
+impl fmt::Display for PeerId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&format!("peer {}", self.0))
+    }
+}
+
+/// What a game does in each of its steps.
+pub type Play = Box<dyn FnMut(&mut RoomCore, Instant)>;
+
+/// What becomes of each packet that a client sends: nothing, something else, more.
+pub type Tamper = Box<dyn FnMut(&mut Rng, Packet) -> Vec<Packet>>;
+
+/// What went between the hub and a client, counted when it was sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Traffic {
+    /// Packets to the hub.
+    pub up: u64,
+    /// Packets from the hub.
+    pub down: u64,
+    /// Bytes from the hub.
+    pub down_bytes: u64,
+}
+
+/// Either kind of client.
+pub(crate) enum End {
+    /// A game.
+    Game(Box<RoomCore>),
+    /// A session without a game, from the moment on at which its connection stands.
+    Bare { hello: Box<Hello>, session: Option<Box<Session>>, events: Vec<session::Event> },
+}
+
+/// Whether a client's packets pass.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wire {
+    /// The connection is being made.
+    Pending,
+    /// They pass.
+    Up,
+    /// They vanish, and nobody is told.
+    Silent,
+    /// There is no connection any more.
+    Down,
+}
+
+pub(crate) struct Peer {
+    pub(crate) end: End,
+    pub(crate) link: Link,
+    pub(crate) up: Way,
+    pub(crate) down: Way,
+    pub(crate) wire: Wire,
+    /// Its clock minus the hub's.
+    pub(crate) ahead: Duration,
+    pub(crate) is_crashed: bool,
+    pub(crate) is_stalled: bool,
+    pub(crate) play: Option<Play>,
+    pub(crate) tamper: Option<Tamper>,
+    pub(crate) events: Vec<Event>,
+    pub(crate) traffic: Traffic,
+    pub(crate) received: Vec<Packet>,
+}
+
+impl Peer {
+    pub(crate) fn new(end: End, link: Link, ahead: Duration) -> Self {
+        Peer {
+            end,
+            link,
+            up: Way::default(),
+            down: Way::default(),
+            wire: Wire::Pending,
+            ahead,
+            is_crashed: false,
+            is_stalled: false,
+            play: None,
+            tamper: None,
+            events: Vec::new(),
+            traffic: Traffic::default(),
+            received: Vec::new(),
+        }
+    }
+
+    /// What its own clock says.
+    pub(crate) fn clock(&self, now: Instant) -> Instant {
+        now + self.ahead
+    }
+
+    /// When it wants to be woken, on the hub's clock.
+    pub(crate) fn poll_timeout(&self) -> Option<Instant> {
+        if self.is_crashed {
+            return None;
+        }
+        let due = match &self.end {
+            End::Game(room) => room.poll_timeout(),
+            End::Bare { session, .. } => session.as_ref().and_then(|session| session.poll_timeout()),
+        };
+        due.map(|due| due - self.ahead)
+    }
+
+    /// One frame of its game: takes all events, runs the steps that are due.
+    pub(crate) fn frame(&mut self, now: Instant) -> Vec<Event> {
+        let clock = self.clock(now);
+        let End::Game(room) = &mut self.end else { return Vec::new() };
+        let events: Vec<Event> = std::iter::from_fn(|| room.poll(clock)).collect();
+        while room.tick(clock) {
+            if let Some(play) = &mut self.play {
+                play(room, clock);
+            }
+        }
+        self.events.extend(events.iter().cloned());
+        events
+    }
+}
+
+/// What a driver of either kind of client does. Times are the client's own.
+impl End {
+    pub(crate) fn connected(&mut self, link: LinkKind, now: Instant) {
+        match self {
+            End::Game(room) => room.connected(link, now),
+            End::Bare { hello, session, .. } => {
+                *session = Some(Box::new(Session::client((**hello).clone(), link, now)));
+            }
+        }
+    }
+
+    pub(crate) fn disconnected(&mut self, detail: &str, now: Instant) {
+        match self {
+            End::Game(room) => room.disconnected(detail, now),
+            End::Bare { session, .. } => {
+                if let Some(session) = session {
+                    session.detach();
+                }
+            }
+        }
+    }
+
+    pub(crate) fn handle_packet(&mut self, packet: Packet, now: Instant) {
+        match self {
+            End::Game(room) => room.handle_packet(packet, now),
+            End::Bare { session: Some(session), events, .. } => {
+                // What the hub does wrong is the concern of tests with a game.
+                let _ = session.handle_packet(packet, now);
+                events.extend(std::iter::from_fn(|| session.poll_event()));
+            }
+            End::Bare { .. } => {}
+        }
+    }
+
+    pub(crate) fn handle_timeout(&mut self, now: Instant) {
+        match self {
+            End::Game(room) => room.handle_timeout(now),
+            End::Bare { session: Some(session), events, .. } => {
+                session.handle_timeout(now);
+                events.extend(std::iter::from_fn(|| session.poll_event()));
+            }
+            End::Bare { .. } => {}
+        }
+    }
+
+    pub(crate) fn poll_packet(&mut self, now: Instant) -> Option<Packet> {
+        match self {
+            End::Game(room) => room.poll_packet(now),
+            End::Bare { session, .. } => session.as_mut()?.poll_packet(now),
+        }
+    }
+
+    pub(crate) fn is_finished(&self) -> bool {
+        match self {
+            End::Game(room) => room.is_finished(),
+            End::Bare { session, .. } => session.as_ref().is_none_or(|session| session.is_finished()),
+        }
+    }
+}

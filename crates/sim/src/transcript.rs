@@ -1,0 +1,58 @@
+//! What happened in a run: lines for a person, and a hash of everything for a machine.
+
+use parlor_proto::Instant;
+use std::fmt::{self, Write};
+
+/// Lines that are kept; a longer run forgets its beginning.
+const LINES_MAX: usize = 20_000;
+
+/// A record of a run.
+#[derive(Debug)]
+pub(crate) struct Transcript {
+    lines: std::collections::VecDeque<String>,
+    forgotten: usize,
+    /// FNV-1a, 64 bits.
+    hash: u64,
+}
+
+impl Transcript {
+    pub(crate) fn new() -> Self {
+        Transcript { lines: std::collections::VecDeque::new(), forgotten: 0, hash: 0xcbf2_9ce4_8422_2325 }
+    }
+
+    /// Writes a line, and hashes it.
+    pub(crate) fn line(&mut self, now: Instant, who: impl fmt::Display, what: fmt::Arguments<'_>) {
+        let ms = now.as_micros() / 1_000;
+        let line = format!("{:>6}.{:03} {who:<8} {what}", ms / 1_000, ms % 1_000);
+        self.hash(line.as_bytes());
+        self.lines.push_back(line);
+        if self.lines.len() > LINES_MAX {
+            self.lines.pop_front();
+            self.forgotten += 1;
+        }
+    }
+
+    /// Hashes what no line tells of.
+    pub(crate) fn hash(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.hash = (self.hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
+        }
+    }
+
+    pub(crate) fn trace_hash(&self) -> u64 {
+        self.hash
+    }
+}
+
+impl fmt::Display for Transcript {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.forgotten > 0 {
+            writeln!(f, "({} lines before these)", self.forgotten)?;
+        }
+        for line in &self.lines {
+            f.write_str(line)?;
+            f.write_char('\n')?;
+        }
+        Ok(())
+    }
+}

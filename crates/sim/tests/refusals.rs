@@ -1,0 +1,184 @@
+//! Who is not let in, and what they are told.
+
+use parlor::core::{ClosedReason, Options, Wish};
+use parlor::{Lane, ReasonCode, RoomCode};
+use parlor_proto::session::{Event, TurnedAway};
+use parlor_proto::wire::handshake::{Auth, Hello, Intent, Refusal};
+use parlor_proto::{ChannelId, TickRate};
+use parlor_sim::{Link, Sim, hello};
+
+fn refusal(sim: &Sim, peer: parlor_sim::PeerId) -> Refusal {
+    match sim.closed(peer) {
+        Some(ClosedReason::Refused(refusal)) => refusal,
+        other => panic!("it was not refused: {other:?}\n{}", sim.transcript()),
+    }
+}
+
+fn with_code(code: &str, max_players: u16) -> Options {
+    let code = Some(code.parse().unwrap());
+    Options { intent: Wish::Host { code, max_players, tick_rate: TickRate::DEFAULT }, ..Options::host("tanks") }
+}
+
+fn join(code: RoomCode) -> Options {
+    Options::join("tanks", code)
+}
+
+#[test]
+fn no_room_has_the_code() {
+    let mut sim = Sim::new(1);
+    let lost = sim.join("NONE".parse().unwrap(), Link::quic());
+    assert_eq!(refusal(&sim, lost), Refusal::NoSuchRoom);
+    assert_eq!(sim.room(lost).info().last_reason_code, Some(ReasonCode::RoomExpired));
+    assert_eq!(sim.hub().connection_count(), 0);
+}
+
+#[test]
+fn a_wrong_secret_is_answered_like_no_such_room() {
+    let mut sim = Sim::new(2);
+    let options = Options { secret: Some("sesame".into()), ..with_code("CAVE", 4) };
+    let host = sim.host(options, Link::quic());
+    let code = sim.code(host);
+    for secret in [None, Some(""), Some("sesam"), Some("sesamf"), Some("sesame ")] {
+        let guest = sim.enter(Options { secret: secret.map(str::to_owned), ..join(code) }, Link::quic());
+        let lost = sim.enter(join("CAVF".parse().unwrap()), Link::quic());
+        sim.run_for(500);
+        assert_eq!(refusal(&sim, guest), refusal(&sim, lost));
+        let bytes = |peer| sim.received(peer).iter().map(|packet| packet.bytes.clone()).collect::<Vec<_>>();
+        assert_eq!(bytes(guest), bytes(lost), "nothing on the wire tells them apart");
+    }
+    let guest = sim.enter(Options { secret: Some("sesame".into()), ..join(code) }, Link::quic());
+    sim.run_for(500);
+    assert!(sim.room(guest).is_connected());
+    assert!(sim.hub().room(code).unwrap().needs_secret);
+}
+
+#[test]
+fn a_room_is_full_and_has_a_seat_again_when_somebody_left() {
+    let mut sim = Sim::new(3);
+    let host = sim.host(with_code("DUEL", 2), Link::quic());
+    let code = sim.code(host);
+    let second = sim.join(code, Link::quic());
+    let third = sim.join(code, Link::quic());
+    assert_eq!(refusal(&sim, third), Refusal::RoomFull { max: 2 });
+    sim.act(second, |room, now| room.leave(now));
+    sim.run_for(500);
+    let fourth = sim.join(code, Link::quic());
+    assert!(sim.room(fourth).is_connected());
+}
+
+#[test]
+fn two_who_come_at_once_do_not_share_the_last_seat() {
+    let mut sim = Sim::new(4);
+    let host = sim.host(with_code("DUEL", 2), Link::quic());
+    let code = sim.code(host);
+    let rivals = [0; 5].map(|_| sim.enter(join(code), Link::quic()));
+    sim.run_for(1_000);
+    assert_eq!(rivals.iter().filter(|rival| sim.room(**rival).is_connected()).count(), 1);
+    assert_eq!(sim.hub().connection_count(), 2);
+}
+
+#[test]
+fn a_code_that_another_room_has_is_taken() {
+    let mut sim = Sim::new(5);
+    sim.host(with_code("MYROOM", 4), Link::quic());
+    let other = sim.host(with_code("myroom", 4), Link::quic());
+    assert_eq!(refusal(&sim, other), Refusal::CodeTaken);
+    assert_eq!(sim.hub().room_count(), 1);
+}
+
+#[test]
+fn a_room_of_another_game_is_named_and_one_of_another_environment_is_not_there() {
+    let mut sim = Sim::new(6);
+    let host = sim.host(with_code("MYROOM", 4), Link::quic());
+    let code = sim.code(host);
+    let chess = sim.enter(Options::join("chess", code), Link::quic());
+    let test = sim.enter(Options { environment: "test".into(), ..join(code) }, Link::quic());
+    sim.run_for(500);
+    assert_eq!(refusal(&sim, chess), Refusal::App { expected: "tanks".into() });
+    assert_eq!(refusal(&sim, test), Refusal::NoSuchRoom);
+}
+
+#[test]
+fn a_server_for_some_games_takes_no_others() {
+    let apps = Some(vec!["chess".into(), "go".into()]);
+    let config = parlor_hub::Config { apps, ..parlor_hub::Config::new([0; 32]) };
+    let mut sim = Sim::with_hub(7, config);
+    let host = sim.host(Options::host("tanks"), Link::quic());
+    assert_eq!(refusal(&sim, host), Refusal::App { expected: "chess, go".into() });
+    assert_eq!(sim.hub().room_count(), 0);
+}
+
+#[test]
+fn a_full_server_opens_no_more_rooms() {
+    let mut sim = Sim::with_hub(8, parlor_hub::Config { rooms_max: 1, ..parlor_hub::Config::new([0; 32]) });
+    sim.host(Options::host("tanks"), Link::quic());
+    let second = sim.host(Options::host("tanks"), Link::quic());
+    assert_eq!(refusal(&sim, second), Refusal::ServerFull);
+}
+
+#[test]
+fn the_channel_that_differs_is_named() {
+    let mut sim = Sim::new(9);
+    let mut options = with_code("MYROOM", 4);
+    options.channel(16, Lane::Unreliable).unwrap();
+    options.channel(17, Lane::ReliableOrdered).unwrap();
+    let host = sim.host(options, Link::quic());
+    let code = sim.code(host);
+    let mut other = join(code);
+    other.channel(16, Lane::Unreliable).unwrap();
+    other.channel(17, Lane::Unreliable).unwrap();
+    let guest = sim.enter(other, Link::quic());
+    sim.run_for(500);
+    assert_eq!(refusal(&sim, guest), Refusal::Channels { channel: ChannelId(17) });
+    assert!(sim.closed(guest).unwrap().to_string().contains("channel 17"));
+}
+
+fn answer(change: impl FnOnce(&mut Hello)) -> TurnedAway {
+    let mut sim = Sim::new(10);
+    let host = sim.host(with_code("MYROOM", 4), Link::quic());
+    let mut hello = hello(Intent::Join { code: sim.code(host), secret: None });
+    change(&mut hello);
+    let guest = sim.intrude(hello, Link::websocket());
+    sim.run_for(1_000);
+    let answers: Vec<&TurnedAway> = sim
+        .session_events(guest)
+        .iter()
+        .map(|event| match event {
+            Event::TurnedAway(away) => away,
+            other => panic!("it was let in: {other:?}"),
+        })
+        .collect();
+    assert_eq!((answers.len(), sim.hub().connection_count()), (1, 1));
+    answers[0].clone()
+}
+
+#[test]
+fn another_version_is_told_which_are_spoken() {
+    for versions in [(2, 9), (0, 0)] {
+        let away = answer(|hello| (hello.version_min, hello.version_max) = versions);
+        assert_eq!(away, TurnedAway::Refused(Refusal::Version { min: 1, max: 1 }));
+    }
+}
+
+#[test]
+fn a_token_that_this_hub_did_not_issue_is_refused() {
+    let away = answer(|hello| hello.auth = Auth::Token(vec![1, 2, 3].into()));
+    assert_eq!(away, TurnedAway::Refused(Refusal::Unauthorized));
+}
+
+#[test]
+fn a_hello_out_of_its_bounds_says_which() {
+    let away = answer(|hello| hello.app = String::new());
+    assert!(matches!(away, TurnedAway::Refused(Refusal::BadRequest { detail }) if detail.contains("app")));
+}
+
+#[test]
+fn who_says_nothing_is_disconnected() {
+    let mut sim = Sim::new(11);
+    let quiet = sim.intrude(hello(Intent::Join { code: "NONE".parse().unwrap(), secret: None }), Link::quic());
+    sim.tamper(quiet, |_, _| Vec::new());
+    sim.run_for(4_900);
+    assert_eq!(sim.hub().connection_count(), 1);
+    sim.run_for(700);
+    assert_eq!(sim.hub().connection_count(), 0);
+}

@@ -1,0 +1,343 @@
+//! The state that a host writes and everybody reads.
+
+use parlor::core::{Options, RoomCore, RoomError};
+use parlor::{ApiMisuse, Event, MemberId, StateSource, StateUpdate, Tick};
+use parlor_sim::{Link, PeerId, Rng, SEEDS, Sim, for_seeds};
+use parlor_sync::keyed::Audience;
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::num::NonZeroU64;
+use std::rc::Rc;
+
+/// The hash of the host's state at each of its sequences.
+type Truth = Rc<RefCell<BTreeMap<u64, u64>>>;
+
+fn options(options: Options) -> Options {
+    Options { hash_every: NonZeroU64::new(1), ..options }
+}
+
+/// A room in which the host changes random keys in each step, until told to stop.
+struct World {
+    sim: Sim,
+    host: PeerId,
+    guests: Vec<PeerId>,
+    truth: Truth,
+    is_busy: Rc<RefCell<bool>>,
+}
+
+fn scribble(room: &mut RoomCore, rng: &mut Rng) {
+    for _ in 0..rng.below(6) {
+        let key = format!("key/{}", rng.below(20));
+        if rng.per_mille(200) {
+            room.remove(&key).unwrap();
+        } else {
+            let text = "x".repeat(rng.index(60));
+            room.set(&key, &(rng.below(1_000), text), Audience::All).unwrap();
+        }
+    }
+}
+
+fn world(seed: u64, guests: usize, mut link: impl FnMut() -> Link) -> World {
+    let mut sim = Sim::new(seed);
+    let host = sim.host(options(Options::host("tanks")), link());
+    let code = sim.code(host);
+    let guests = (0..guests).map(|_| sim.enter(options(Options::join("tanks", code)), link())).collect();
+    let (truth, is_busy) = (Truth::default(), Rc::new(RefCell::new(true)));
+    let mut rng = Rng::new(seed);
+    let busy = Rc::clone(&is_busy);
+    sim.play(host, move |room, _| {
+        if *busy.borrow() {
+            scribble(room, &mut rng);
+        }
+    });
+    World { sim, host, guests, truth, is_busy }
+}
+
+impl World {
+    fn run(&mut self, ms: u64) {
+        // The last 256 hashes are kept: those of more than eight seconds.
+        for _ in 0..ms.div_ceil(4_000) {
+            self.sim.run_for(ms.min(4_000));
+            self.truth.borrow_mut().extend(self.sim.room(self.host).state_marks());
+            for guest in &self.guests {
+                for (sequence, hash) in self.sim.room(*guest).state_marks() {
+                    assert_eq!(self.truth.borrow().get(&sequence), Some(&hash), "at state {sequence}");
+                }
+            }
+        }
+    }
+
+    fn settle(&mut self) {
+        *self.is_busy.borrow_mut() = false;
+        self.run(3_000);
+    }
+
+    fn assert_equal(&self) {
+        let host = self.sim.room(self.host);
+        for guest in &self.guests {
+            let guest = self.sim.room(*guest);
+            assert_eq!(guest.state_hash(), host.state_hash());
+            assert_eq!(guest.keys(), host.keys());
+            for key in host.keys() {
+                let read = |room: &RoomCore| room.get::<(u64, String)>(&key).unwrap();
+                assert_eq!(read(guest), read(host), "{key}");
+            }
+        }
+    }
+}
+
+#[test]
+fn everybody_comes_to_hold_what_the_host_holds_and_never_anything_else() {
+    for_seeds(SEEDS, |seed| {
+        let mut links = Rng::new(seed ^ 1);
+        let mut world = world(seed, 3, || Link::any(&mut links).jitter_ms(40));
+        world.run(4_000);
+        world.settle();
+        world.assert_equal();
+        for guest in &world.guests {
+            let counted = world.sim.room(*guest).diagnostics();
+            assert!(counted.updates_decoded > 20, "{counted:?}");
+            assert_eq!(counted.updates_gapped, 0);
+        }
+    });
+}
+
+#[test]
+fn a_state_too_large_for_a_datagram_survives_loss() {
+    for_seeds(SEEDS / 5, |seed| {
+        let mut world = world(seed, 2, || Link::quic().jitter_ms(20).loss(50));
+        let host = world.host;
+        world.sim.act(host, |room, _| {
+            for key in 0..40 {
+                room.set(&format!("big/{key}"), &(u64::MAX >> 2, "y".repeat(1_000)), Audience::All).unwrap();
+            }
+        });
+        world.run(3_000);
+        world.settle();
+        world.assert_equal();
+    });
+}
+
+#[test]
+fn a_latecomer_is_given_everything() {
+    for_seeds(SEEDS, |seed| {
+        let mut links = Rng::new(seed ^ 2);
+        let mut world = world(seed, 1, || Link::any(&mut links));
+        world.run(3_000);
+        let code = world.sim.code(world.host);
+        let late = world.sim.enter(options(Options::join("tanks", code)), Link::quic().loss(100).jitter_ms(20));
+        world.guests.push(late);
+        world.run(2_000);
+        let first = world.sim.events(late).iter().find_map(|event| match event {
+            Event::State(update) => Some(update.source),
+            _ => None,
+        });
+        assert_eq!(first, Some(StateSource::Complete));
+        world.settle();
+        world.assert_equal();
+    });
+}
+
+#[test]
+fn a_blackout_of_some_seconds_is_made_up_for() {
+    for_seeds(SEEDS / 2, |seed| {
+        let mut world = world(seed, 3, || Link::quic().jitter_ms(10));
+        world.run(1_000);
+        let (guest, host) = (world.guests[0], world.host);
+        world.sim.silence(guest, true);
+        world.run(4_000);
+        world.sim.silence(guest, false);
+        world.run(1_000);
+        world.sim.silence(host, true);
+        world.run(3_000);
+        world.sim.silence(host, false);
+        world.run(1_000);
+        world.settle();
+        world.assert_equal();
+    });
+}
+
+#[test]
+fn what_is_private_never_reaches_the_wire_of_another() {
+    const CANARY: &[u8] = b"pssst-this-is-for-two-alone";
+    for_seeds(SEEDS, |seed| {
+        let mut sim = Sim::new(seed);
+        let mut rng = Rng::new(seed);
+        let host = sim.host(Options::host("tanks"), Link::quic().jitter_ms(20));
+        let code = sim.code(host);
+        let guests = [(); 2].map(|()| sim.join(code, Link::any(&mut rng)));
+        let text = String::from_utf8(CANARY.to_vec()).unwrap();
+        let mut draw = rng.clone();
+        sim.play(host, move |room, _| {
+            let number = draw.below(1_000);
+            room.set("public", &number, Audience::All).unwrap();
+            let own = Audience::members([MemberId(1)]);
+            room.set("secret", &(number, text.clone()), own.clone()).unwrap();
+            // As the key's name, too; and it comes and goes.
+            if number % 3 == 0 {
+                room.set(&text, &number, own).unwrap();
+            } else {
+                room.remove(&text).unwrap();
+            }
+        });
+        sim.run_for(2_000);
+        let late = sim.join(code, Link::quic().loss(50));
+        sim.run_for(2_000);
+        let leaks = |peer| {
+            let packets = sim.received(peer).iter();
+            packets.filter(|packet| packet.bytes.windows(CANARY.len()).any(|it| it == CANARY)).count()
+        };
+        assert!(leaks(guests[0]) > 10, "the search finds what is there");
+        assert_eq!((leaks(guests[1]), leaks(late)), (0, 0));
+        let sees = |peer| sim.room(peer).get::<(u64, String)>("secret").unwrap().is_some();
+        assert!(sees(guests[0]) && !sees(guests[1]) && !sees(late));
+        assert!(sim.room(late).get::<u64>("public").unwrap().is_some());
+        assert_eq!(sim.room(late).keys(), ["public"]);
+    });
+}
+
+#[test]
+fn what_does_not_change_is_not_sent() {
+    let mut sim = Sim::new(1);
+    let host = sim.host(Options::host("tanks"), Link::quic());
+    let guest = sim.join(sim.code(host), Link::quic());
+    sim.play(host, |room, _| {
+        room.set("a", &1, Audience::All).unwrap();
+        room.set("b", &"two", Audience::members([MemberId(1)])).unwrap();
+        // The host's own input is no reason to send anything, either.
+        room.send_input(&"still").unwrap();
+        assert_eq!(room.input::<String>(MemberId(0)).unwrap().as_deref(), Some("still"));
+    });
+    sim.run_for(3_000);
+    let before = (sim.traffic(host), sim.traffic(guest), sim.room(host).state_hash());
+    sim.run_for(10_000);
+    let after = (sim.traffic(host), sim.traffic(guest), sim.room(host).state_hash());
+    assert_eq!(before.2, after.2, "no step has a sequence of its own");
+    assert!(after.0.up - before.0.up <= 20, "{before:?} {after:?}");
+    assert!(after.1.down - before.1.down <= 20, "{before:?} {after:?}");
+    assert_eq!(sim.room(host).diagnostics().updates_published, 1);
+}
+
+#[test]
+fn the_host_reads_what_it_wrote_at_once_and_nobody_else_writes() {
+    let mut sim = Sim::new(2);
+    let host = sim.host(Options::host("tanks"), Link::quic());
+    let guest = sim.join(sim.code(host), Link::quic());
+    sim.act(host, |room, now| {
+        room.set("x", &3, Audience::All).unwrap();
+        assert_eq!(room.get::<i32>("x").unwrap(), Some(3));
+        assert_eq!(room.interpolated::<i32>("x", now).unwrap(), Some(3));
+        assert!(room.get::<String>("x").is_err() && room.get::<i32>("y").unwrap().is_none());
+    });
+    sim.act(guest, |room, _| {
+        let not_host = |error: RoomError| {
+            assert!(matches!(error, RoomError::Misuse(ApiMisuse::NotHost { local: MemberId(1), .. })), "{error}");
+        };
+        not_host(room.set("x", &4, Audience::All).unwrap_err());
+        not_host(room.remove("x").unwrap_err());
+        not_host(room.declare("x", parlor::Hints::none()).unwrap_err());
+        not_host(room.kick(MemberId(0), "").unwrap_err());
+    });
+    sim.run_for(500);
+    assert_eq!(sim.room(guest).get::<i32>("x").unwrap(), Some(3));
+}
+
+#[test]
+fn interpolated_reads_move_smoothly_and_stay_within_the_ends() {
+    for_seeds(SEEDS, |seed| {
+        let mut sim = Sim::new(seed);
+        let host = sim.host(Options::host("tanks"), Link::quic().jitter_ms(5));
+        let guest = sim.join(sim.code(host), Link::quic().latency_ms(50).jitter_ms(15));
+        // A step moves it by one.
+        sim.play(host, |room, _| {
+            let x: f64 = room.get("x").unwrap().unwrap_or(0.0);
+            room.set("x", &(x + 1.0), Audience::All).unwrap();
+        });
+        sim.run_for(5_000);
+        let mut last: Option<f64> = None;
+        let mut moved = Vec::new();
+        for _ in 0..300 {
+            sim.run_for(10);
+            let newest: f64 = sim.room(guest).get("x").unwrap().unwrap();
+            let shown: f64 = sim.act(guest, |room, now| room.interpolated("x", now).unwrap().unwrap());
+            assert!((1.0..=newest).contains(&shown), "{shown} of {newest}");
+            assert!(newest - shown < 15.0, "{shown} is far behind {newest}");
+            if let Some(last) = last {
+                moved.push(shown - last);
+            }
+            last = Some(shown);
+        }
+        // 10 ms are 0.3 steps.
+        assert!(moved.iter().all(|step| (0.0..1.5).contains(step)), "{moved:?}");
+        // The buffer covers 95 of 100 updates; before a later one it stands still for a moment.
+        let even = moved.iter().filter(|step| (0.27..0.33).contains(*step)).count();
+        assert!(even >= moved.len() * 9 / 10, "{even} of {} steps are even: {moved:?}", moved.len());
+    });
+}
+
+fn updates(sim: &mut Sim, peer: PeerId) -> Vec<StateUpdate> {
+    let updates = sim.take_events(peer).into_iter().filter_map(|event| match event {
+        Event::State(update) => Some(update),
+        _ => None,
+    });
+    updates.collect()
+}
+
+#[test]
+fn a_player_learns_which_of_its_inputs_was_used() {
+    for_seeds(SEEDS / 2, |seed| {
+        let mut sim = Sim::new(seed);
+        let mut rng = Rng::new(seed);
+        let host = sim.host(Options::host("tanks"), Link::any(&mut rng));
+        let guest = sim.join(sim.code(host), Link::any(&mut rng));
+        sim.play(guest, |room, _| room.send_input(&room.tick_number().unwrap().0.to_string()).unwrap());
+        sim.play(host, |room, _| {
+            if let Some(input) = room.input::<String>(MemberId(1)).unwrap() {
+                room.set("used", &input, Audience::All).unwrap();
+            }
+        });
+        sim.run_for(5_000);
+        let updates = updates(&mut sim, guest);
+        let acks: Vec<Tick> = updates.iter().filter_map(|update| update.input_ack_tick).collect();
+        assert!(acks.len() > 30, "{} acknowledgements", acks.len());
+        assert!(acks.windows(2).all(|pair| pair[1].since(pair[0]) >= 0), "{acks:?}");
+        assert!(acks.last().unwrap().since(acks[0]) > 60);
+        let used: String = sim.room(guest).get("used").unwrap().unwrap();
+        assert_eq!(used, acks.last().unwrap().0.to_string(), "the state and its acknowledgement are one");
+    });
+}
+
+#[test]
+fn updates_say_when_they_were_written_and_what_they_changed() {
+    for_seeds(SEEDS / 2, |seed| {
+        let mut sim = Sim::new(seed);
+        let host = sim.host(Options::host("tanks"), Link::quic());
+        let guest = sim.join(sim.code(host), Link::quic().latency_ms(40).jitter_ms(20));
+        sim.play(host, |room, _| {
+            let tick = room.tick_number().unwrap();
+            room.set(if tick.0 % 2 == 0 { "even" } else { "odd" }, &tick.0, Audience::All).unwrap();
+        });
+        sim.run_for(5_000);
+        let updates = updates(&mut sim, guest);
+        assert!(updates.len() > 60);
+        for pair in updates.windows(2) {
+            assert!(pair[1].sequence > pair[0].sequence);
+            assert!(pair[1].server_time_ms >= pair[0].server_time_ms);
+            assert!(pair[1].server_tick.is_newer_than(pair[0].server_tick));
+        }
+        for update in &updates {
+            assert!((update.tick_interval_ms - 33.333).abs() < 0.01);
+            assert!(!update.changed.is_empty() && update.changed.iter().all(|key| key == "even" || key == "odd"));
+            let began_ms = u64::from(update.server_tick.0) * 100 / 3;
+            assert!(update.server_time_ms.abs_diff(began_ms) <= 1, "{update:?}");
+        }
+        assert_eq!(updates[0].source, StateSource::Complete);
+        let last = updates.last().unwrap();
+        assert_eq!(last.source, StateSource::Delta);
+        assert!(last.jitter_ms > 1.0 && last.jitter_ms < 25.0, "{last:?}");
+        assert!(last.buffer_delay_ms > 33.0 && last.buffer_delay_ms < 100.0, "{last:?}");
+        assert!(last.history_depth >= 2 && last.buffered_server_time_ms > 0.0, "{last:?}");
+        let now_ms = sim.act(guest, |room, now| room.server_time(now).unwrap().as_millis());
+        assert!(u128::from(last.server_time_ms) <= now_ms && now_ms - u128::from(last.server_time_ms) < 300);
+    });
+}
