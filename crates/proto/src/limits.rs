@@ -123,6 +123,9 @@ pub const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(1);
 pub const SILENCE_TIMEOUT: Duration = Duration::from_secs(8);
 /// An acknowledgement waits at most this long for a packet that takes it along.
 pub const ACK_DELAY_MAX: Duration = Duration::from_millis(25);
+/// Bytes of reliable messages after which an acknowledgement waits no longer: a sender that is fast must not run into
+/// [`RELIABLE_QUEUE_BYTES_MAX`] for want of one.
+pub const ACK_AT_ONCE_BYTES: usize = 64 * 1024;
 /// A session that asked its peer to close waits this long for the goodbye to be carried.
 pub const CLOSE_LINGER: Duration = Duration::from_millis(500);
 
@@ -144,6 +147,7 @@ const _: () = {
     assert!(FRAGMENTS_MAX <= u8::MAX as usize, "the count of fragments is one byte");
     assert!(STREAM_PACKET_BYTES_TARGET <= STREAM_PACKET_BYTES_MAX);
     assert!(RELIABLE_QUEUE_BYTES_MAX >= 4 * STREAM_PACKET_BYTES_MAX);
+    assert!(ACK_AT_ONCE_BYTES * 8 <= RELIABLE_QUEUE_BYTES_MAX, "several acknowledgements for each full queue");
     assert!(STATE_BYTES_MAX + 1024 < MESSAGE_BYTES_MAX, "the whole state fits into one message");
     assert!(STATE_VALUE_BYTES_MAX < STATE_BYTES_MAX);
     assert!(MEMBERS_MIN >= 2 && MEMBERS_MAX_PLAYER_HOSTED <= MEMBERS_MAX_SERVER_RUN);

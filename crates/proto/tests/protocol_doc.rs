@@ -77,7 +77,7 @@ fn limits_are_those_of_the_code() {
         REASON_BYTES_MAX TOKEN_BYTES_MAX ADDRESS_BYTES_MAX PLAYER_DATA_KEYS_MAX PLAYER_DATA_VALUE_BYTES_MAX
         ADDRESSEES_MAX APP_CHANNEL_FIRST CHANNELS_MAX STATE_KEYS_MAX STATE_KEY_BYTES_MAX STATE_VALUE_BYTES_MAX
         STATE_BYTES_MAX VALUE_DEPTH_MAX INPUT_BYTES_MAX HANDSHAKE_TIMEOUT KEEP_ALIVE_INTERVAL SILENCE_TIMEOUT
-        ACK_DELAY_MAX CLOSE_LINGER
+        ACK_DELAY_MAX ACK_AT_ONCE_BYTES CLOSE_LINGER
     };
     let source = include_str!("../src/limits.rs");
     let in_source = source.lines().filter_map(|line| line.strip_prefix("pub const ")?.split_once(':'));

@@ -199,11 +199,13 @@ impl Sim {
     ///
     /// # Panics
     /// If it is a game, or not connected yet.
-    pub fn say<R>(&mut self, peer: PeerId, say: impl FnOnce(&mut Session) -> R) -> R {
-        let End::Bare { session: Some(session), .. } = &mut self.peers[peer.0].end else {
+    pub fn say<R>(&mut self, peer: PeerId, say: impl FnOnce(&mut Session, Instant) -> R) -> R {
+        let it = &mut self.peers[peer.0];
+        let clock = it.clock(self.now);
+        let End::Bare { session: Some(session), .. } = &mut it.end else {
             panic!("it has no session of its own");
         };
-        let result = say(session);
+        let result = say(session, clock);
         self.turn();
         result
     }

@@ -200,6 +200,8 @@ pub struct Session {
     peer_is_open: bool,
     /// When what was received must be acknowledged at the latest.
     ack_by: Option<Instant>,
+    /// Bytes of reliable messages that were received and not acknowledged.
+    unacked_bytes: usize,
     /// It must be acknowledged now.
     ack_due: bool,
     /// When a client asks for the time next.
@@ -252,6 +254,7 @@ impl Session {
             timesync: TimeSync::default(),
             peer_is_open: role == Role::Client,
             ack_by: None,
+            unacked_bytes: 0,
             ack_due: false,
             time_at: None,
             time_due: false,

@@ -149,6 +149,14 @@ impl Session {
         self.ack_by.get_or_insert(now + limits::ACK_DELAY_MAX);
     }
 
+    fn ack_reliable(&mut self, payload: &Bytes, now: Instant) {
+        self.ack_soon(now);
+        self.unacked_bytes += payload.len();
+        if self.unacked_bytes >= limits::ACK_AT_ONCE_BYTES {
+            self.ack_due = true;
+        }
+    }
+
     fn take_frames(&mut self, reader: &mut Reader, context: Context) -> Result<Taken, PeerMisbehaved> {
         let mut all = Taken::Yes;
         for _ in 0..limits::FRAMES_PER_PACKET_MAX {
@@ -248,14 +256,14 @@ impl Session {
             }
             Frame::Reliable { channel, number, payload } => {
                 self.expect_lane(channel, Lane::ReliableUnordered)?;
-                self.ack_soon(context.now);
+                self.ack_reliable(&payload, context.now);
                 if self.reliable.note(number)? {
                     self.give(context.message(channel, 0, payload));
                 }
             }
             Frame::Ordered { channel, number, order, payload } => {
                 self.expect_lane(channel, Lane::ReliableOrdered)?;
-                self.ack_soon(context.now);
+                self.ack_reliable(&payload, context.now);
                 if self.reliable.note(number)? {
                     let (events, stats) = (&mut self.events, &mut self.stats);
                     self.reliable.order(channel, order, payload, |payload| {

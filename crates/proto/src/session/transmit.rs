@@ -100,7 +100,7 @@ impl Session {
     fn begin_with(&mut self, carrier: Carrier, sequence: Option<u16>) -> Packing {
         let packing = Packing::new(carrier, &self.header(sequence));
         self.received.acked();
-        (self.ack_by, self.ack_due) = (None, false);
+        (self.ack_by, self.ack_due, self.unacked_bytes) = (None, false, 0);
         packing
     }
 

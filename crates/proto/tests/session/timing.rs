@@ -1,7 +1,7 @@
 //! Keep-alive, silence, round trips and clocks.
 
 use crate::harness::{CLIENT, Conditions, PERFECT, SERVER, World, for_seeds, ms};
-use parlor_proto::session::Session;
+use parlor_proto::session::{Outgoing, Session};
 use parlor_proto::{CloseReason, Instant, LinkKind, channel, limits};
 
 #[test]
@@ -132,4 +132,26 @@ fn a_session_without_a_connection_waits_for_ever_and_asks_for_no_time() {
     world.reconnect(LinkKind::WebSocket);
     world.run_ms(1_000);
     world.check_settled();
+}
+
+/// A sender whose peer reads everything does not run out of room for want of acknowledgements, however fast it is.
+#[test]
+fn a_burst_is_acknowledged_at_once() {
+    for kind in [LinkKind::Quic, LinkKind::WebSocket] {
+        let mut world = World::open(6, kind, PERFECT);
+        let now = world.clock(CLIENT);
+        let [client, server] = world.ends.each_mut().map(|end| &mut end.session);
+        let mut sent = 0;
+        while sent < 8 * limits::RELIABLE_QUEUE_BYTES_MAX {
+            let message = vec![7; limits::MESSAGE_BYTES_MAX / 4];
+            sent += message.len();
+            client.send(Outgoing::new(channel::MESSAGE_ORDERED, message.into())).expect("the peer reads everything");
+            while let Some(packet) = client.poll_packet(now) {
+                server.handle_packet(packet, now).expect("a session understands another");
+            }
+            while let Some(packet) = server.poll_packet(now) {
+                client.handle_packet(packet, now).expect("a session understands another");
+            }
+        }
+    }
 }

@@ -1,0 +1,242 @@
+//! A room runs again from its log.
+
+use bytes::Bytes;
+use parlor::core::{Options, Wish};
+use parlor::{Lane, MemberId, To};
+use parlor_hub::room::log::{self, LogError};
+use parlor_hub::room::{Input, Output, Room, Setup};
+use parlor_proto::wire::control::{LeaveReason, PlayerData, Presence, ToHub};
+use parlor_proto::wire::envelope::Upward;
+use parlor_proto::wire::handshake::{RoomKind, RoomSettings};
+use parlor_proto::{
+    ChannelId, ChannelTable, CloseReason, Epoch, Instant, LinkKind, RoomId, Tick, TickRate, channel,
+};
+use parlor_sim::{Link, Rng, SEEDS, Sim, for_seeds};
+use parlor_sync::keyed::{Audience, Publisher, StateStamp, Store, Viewer};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Duration;
+
+/// What the room said to each input, and the log.
+struct Run {
+    steps: Vec<(Instant, Input, Option<String>, Vec<Output>)>,
+    log: Vec<u8>,
+    /// Where the head and each entry end.
+    ends: Vec<usize>,
+}
+
+fn setup(rng: &mut Rng) -> Setup {
+    let code = rng.pick(&["MYROOM", "K7QM", "AURA2P"]).parse().unwrap();
+    Setup {
+        id: RoomId(rng.below(1 << 40)),
+        code,
+        app: "tanks".into(),
+        environment: rng.pick(&["", "test"]).into(),
+        settings: RoomSettings {
+            kind: RoomKind::PlayerHosted,
+            code: Some(code),
+            secret: rng.per_mille(500).then(|| "sesame".into()),
+            max_players: 8,
+            tick_rate: TickRate::new(60).unwrap(),
+        },
+        channels: ChannelTable::default(),
+        opened: Instant::from_micros(rng.below(1 << 40)),
+    }
+}
+
+/// The host's own state, as its client would publish it.
+struct Author {
+    store: Store,
+    publisher: Publisher,
+}
+
+impl Author {
+    fn update(&mut self, rng: &mut Rng) -> Bytes {
+        let audience = rng.pick(&[Audience::All, Audience::members([MemberId(1)])]);
+        self.store.set(&format!("key/{}", rng.below(9)), &rng.draw().to_string().into(), audience).unwrap();
+        self.store.commit(StateStamp { tick: Tick(1), ..StateStamp::default() }).unwrap();
+        self.publisher.poll_update(&self.store).expect("something changed").0
+    }
+}
+
+fn message(rng: &mut Rng, author: &mut Author) -> Input {
+    let member = |rng: &mut Rng| MemberId(u32::try_from(rng.below(6)).unwrap());
+    let garbage: Vec<u8> = (0..rng.below(40)).map(|_| rng.draw().to_le_bytes()[0]).collect();
+    let (from, channel, payload) = match rng.below(6) {
+        0 => (MemberId(0), channel::STATE, author.update(rng)),
+        1 => (member(rng), channel::INPUT, garbage.into()),
+        2 => {
+            let to = [To::Authority, To::Others, To::Member(member(rng)), To::Everyone];
+            let upward = Upward { to: rng.pick(&to), stamp: rng.per_mille(500), payload: garbage.into() };
+            (member(rng), channel::MESSAGE_ORDERED, upward.encode())
+        }
+        3 => {
+            let (member, value) = (member(rng), rng.per_mille(700).then(|| garbage.into()));
+            let data = PlayerData { member, key: rng.pick(&["a", "b"]).into(), value };
+            (member, channel::CONTROL, ToHub::SetData(data).encode())
+        }
+        4 => {
+            let kick = ToHub::Kick { member: member(rng), reason: "because".into() };
+            (MemberId(u32::from(rng.per_mille(100))), channel::CONTROL, kick.encode())
+        }
+        _ => (member(rng), ChannelId(u8::try_from(rng.below(20)).unwrap()), garbage.into()),
+    };
+    Input::Message { from, channel, key: 7, payload, epoch: Epoch(0) }
+}
+
+fn input(rng: &mut Rng, room: &Room, author: &mut Author) -> Input {
+    let member = MemberId(u32::try_from(rng.below(u64::from(room.next_member().0) + 1)).unwrap());
+    match rng.below(20) {
+        0 | 1 if room.has_seat() => Input::Join {
+            name: format!("player {}", rng.below(100)),
+            link: rng.pick(&[LinkKind::Quic, LinkKind::WebSocket, LinkKind::Memory]),
+        },
+        2 if member != MemberId(0) => Input::Leave {
+            member,
+            reason: rng.pick(&[
+                LeaveReason::Left,
+                LeaveReason::TimedOut,
+                LeaveReason::Kicked { reason: "x".into() },
+                LeaveReason::Unknown { code: 99 },
+            ]),
+        },
+        3 => Input::Fate { member, tag: rng.below(300), delivered: rng.per_mille(800) },
+        4 => {
+            let rtt_ms = rng.per_mille(800).then(|| u32::try_from(rng.below(500)).unwrap());
+            Input::Measured(Presence { member, connected: true, rtt_ms })
+        }
+        5..8 => Input::Flush,
+        _ => message(rng, author),
+    }
+}
+
+fn run(seed: u64, count: usize) -> Run {
+    let mut rng = Rng::new(seed);
+    let setup = setup(&mut rng);
+    let log = log::head(&setup);
+    let mut run = Run { steps: Vec::new(), ends: vec![log.len()], log };
+    let (mut room, mut now) = (Room::new(setup), Instant::from_millis(rng.below(1 << 30)));
+    let mut author = Author { store: Store::new(), publisher: Publisher::new(Viewer::Everything) };
+    for index in 0..count {
+        let input = match index {
+            0 => Input::Join { name: "host".into(), link: LinkKind::Quic },
+            _ if index + 1 == count => Input::End { reason: CloseReason::ServerShutdown },
+            _ => input(&mut rng, &room, &mut author),
+        };
+        now += Duration::from_micros(rng.below(50_000));
+        run.log.extend(log::entry(now, &input));
+        run.ends.push(run.log.len());
+        let refused = room.handle(input.clone()).err().map(|(member, how)| format!("{member}: {how}"));
+        let outputs = std::iter::from_fn(|| room.poll_output()).collect();
+        run.steps.push((now, input, refused, outputs));
+    }
+    run
+}
+
+#[test]
+fn a_replay_gives_the_same_outputs_one_for_one() {
+    for_seeds(SEEDS, |seed| {
+        let run = run(seed, 300);
+        let kinds = run.steps.iter().flat_map(|(.., outputs)| outputs);
+        assert!(kinds.filter(|output| matches!(output, Output::Send { .. })).count() > 50);
+        assert!(run.steps.iter().any(|(_, _, refused, _)| refused.is_some()));
+        let mut steps = run.steps.into_iter();
+        for step in log::replay(run.log.into()).unwrap() {
+            let step = step.unwrap();
+            assert_eq!(Some((step.at, step.input, step.refused, step.outputs)), steps.next());
+        }
+        assert_eq!(steps.next(), None);
+    });
+}
+
+#[test]
+fn a_log_that_was_cut_replays_up_to_the_cut() {
+    for_seeds(SEEDS / 10, |seed| {
+        let run = run(seed, 40);
+        for cut in 0..run.log.len() {
+            let log = Bytes::copy_from_slice(&run.log[..cut]);
+            let replay = match log::replay(log) {
+                Ok(replay) => replay,
+                Err(LogError::NotALog | LogError::Malformed { entry: 0, .. }) if cut < run.ends[0] => continue,
+                Err(error) => panic!("cut at {cut}: {error}"),
+            };
+            let whole = run.ends.iter().filter(|end| **end <= cut).count() - 1;
+            let (mut good, mut error) = (0, None);
+            for step in replay {
+                match step {
+                    Ok(step) => {
+                        assert_eq!(step.outputs, run.steps[good].3);
+                        good += 1;
+                    }
+                    Err(found) => error = Some(found),
+                }
+            }
+            assert_eq!(good, whole, "cut at {cut}");
+            let is_clean = run.ends.contains(&cut);
+            match error {
+                None => assert!(is_clean, "cut at {cut}"),
+                Some(LogError::Malformed { entry, .. }) => {
+                    assert!(!is_clean && entry == whole as u64, "cut at {cut}, entry {entry}");
+                }
+                Some(error) => panic!("cut at {cut}: {error}"),
+            }
+        }
+    });
+}
+
+#[test]
+fn garbage_is_a_named_error_and_never_a_panic() {
+    for_seeds(SEEDS * 4, |seed| {
+        let mut rng = Rng::new(seed);
+        let mut log = run(seed % 5, 60).log;
+        for _ in 0..=rng.below(8) {
+            let at = rng.index(log.len());
+            match rng.below(3) {
+                0 => log[at] ^= 1 << rng.below(8),
+                1 => log[at] = rng.draw().to_le_bytes()[0],
+                _ => drop(log.splice(at..(at + rng.index(9)).min(log.len()), [0xff])),
+            }
+        }
+        let replayed = catch_unwind(AssertUnwindSafe(|| {
+            log::replay(log.clone().into()).map(|replay| replay.filter_map(Result::err).count())
+        }));
+        match replayed.expect("a log never makes it panic") {
+            Ok(errors) => assert!(errors <= 1, "there are no steps after an error"),
+            Err(error) => assert!(!error.to_string().is_empty()),
+        }
+        assert_eq!(log::replay(Bytes::from_static(b"#!/bin/sh")).unwrap_err(), LogError::NotALog);
+        assert_eq!(log::replay(Bytes::from_static(b"PARLORLOG\x63")).unwrap_err(), LogError::Version(0x63));
+    });
+}
+
+#[test]
+fn a_hub_records_what_its_rooms_were_told() {
+    for_seeds(SEEDS / 2, |seed| {
+        let (mut sim, mut rng) = (Sim::new(seed), Rng::new(seed));
+        let mut options = Options::host("tanks");
+        let intent = Wish::Host { code: None, max_players: 4, tick_rate: TickRate::new(20).unwrap() };
+        (options.intent, options.secret) = (intent, Some("sesame".into()));
+        let host = sim.host(options, Link::any(&mut rng));
+        let join = Options { secret: Some("sesame".into()), ..Options::join("tanks", sim.code(host)) };
+        let guests = [(); 2].map(|()| sim.enter(join.clone(), Link::any(&mut rng)));
+        sim.play(host, |room, _| {
+            room.set("tick", &room.tick_number().unwrap().0, Audience::All).unwrap();
+        });
+        sim.run_for(2_000);
+        sim.act(guests[1], |room, _| room.send(Lane::Unreliable, To::Others, "n", &1, true).unwrap());
+        sim.run_for(500);
+        sim.act(guests[0], |room, now| room.leave(now));
+        sim.run_for(2_000);
+        let stays = sim.room(guests[1]).local_id().unwrap();
+        let log = sim.logs().values().next().unwrap().clone();
+        let mut replay = log::replay(log.into()).unwrap();
+        let sends = replay.by_ref().map(|step| step.unwrap().outputs.len()).sum::<usize>();
+        assert!(sends > 50, "{sends} outputs");
+        let room = replay.room();
+        assert_eq!(room.member_ids().collect::<Vec<_>>(), [MemberId(0), stays]);
+        assert_eq!(room.setup().code, sim.code(host));
+        assert_eq!(room.setup().settings.tick_rate.hz(), 20);
+        assert_eq!(room.setup().settings.secret.as_deref(), Some("sesame"));
+        assert!(room.counters().updates > 20);
+        assert_eq!(room.len(), sim.hub().room(sim.code(host)).unwrap().players);
+    });
+}
