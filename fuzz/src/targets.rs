@@ -6,11 +6,11 @@ use parlor_proto::wire::control::{ToHub, ToMember};
 use parlor_proto::wire::cursor::Reader;
 use parlor_proto::wire::envelope::{Downward, Upward};
 use parlor_proto::wire::frame::Frame;
-use parlor_proto::wire::handshake::{Auth, Authority, Hello, Intent, Limits, Refusal, RoomKind, Welcome};
+use parlor_proto::wire::handshake::{Authority, Hello, Intent, Limits, Refusal, RoomKind, Welcome};
 use parlor_proto::wire::header::Header;
 use parlor_proto::{
-    Carrier, ChannelId, ChannelTable, CloseReason, Epoch, Instant, LinkKind, MemberId, Packet, RoomId,
-    SessionId, TickRate, limits,
+    Carrier, ChannelId, CloseReason, Epoch, Instant, LinkKind, MemberId, Packet, RoomId, SessionId, TickRate,
+    limits,
 };
 use std::time::Duration;
 
@@ -200,18 +200,7 @@ fn kind(byte: u8) -> LinkKind {
 }
 
 fn hello() -> Hello {
-    Hello {
-        version_min: limits::VERSION_MIN,
-        version_max: limits::VERSION_MAX,
-        app: "fuzz".into(),
-        environment: String::new(),
-        capabilities: 0,
-        auth: Auth::Anonymous,
-        key: None,
-        name: String::new(),
-        channels: ChannelTable::default(),
-        intent: Intent::Join { code: "FUZZ".parse().expect("it is a code"), secret: None },
-    }
+    Hello::new("fuzz", Intent::Join { code: "FUZZ".parse().expect("it is a code"), secret: None })
 }
 
 fn answer(byte: u8, now: Instant) -> Answer {

@@ -147,7 +147,10 @@ const _: () = {
     assert!(FRAGMENTS_MAX <= u8::MAX as usize, "the count of fragments is one byte");
     assert!(STREAM_PACKET_BYTES_TARGET <= STREAM_PACKET_BYTES_MAX);
     assert!(RELIABLE_QUEUE_BYTES_MAX >= 4 * STREAM_PACKET_BYTES_MAX);
-    assert!(ACK_AT_ONCE_BYTES * 8 <= RELIABLE_QUEUE_BYTES_MAX, "several acknowledgements for each full queue");
+    assert!(
+        ACK_AT_ONCE_BYTES * 8 <= RELIABLE_QUEUE_BYTES_MAX,
+        "several acknowledgements for each full queue"
+    );
     assert!(STATE_BYTES_MAX + 1024 < MESSAGE_BYTES_MAX, "the whole state fits into one message");
     assert!(STATE_VALUE_BYTES_MAX < STATE_BYTES_MAX);
     assert!(MEMBERS_MIN >= 2 && MEMBERS_MAX_PLAYER_HOSTED <= MEMBERS_MAX_SERVER_RUN);

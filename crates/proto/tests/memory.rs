@@ -8,11 +8,10 @@ use parlor_proto::wire::control::{ToHub, ToMember};
 use parlor_proto::wire::cursor::Write;
 use parlor_proto::wire::envelope::Upward;
 use parlor_proto::wire::frame::{Fragment, Frame};
-use parlor_proto::wire::handshake::{Auth, Authority, Hello, Intent, Limits, RoomKind, Welcome};
+use parlor_proto::wire::handshake::{Authority, Hello, Intent, Limits, RoomKind, Welcome};
 use parlor_proto::wire::header::Header;
 use parlor_proto::{
-    Carrier, ChannelTable, Epoch, Instant, LinkKind, MemberId, Packet, RoomId, SessionId, TickRate, channel,
-    limits,
+    Carrier, Epoch, Instant, LinkKind, MemberId, Packet, RoomId, SessionId, TickRate, channel, limits,
 };
 use peak_alloc::PeakAlloc;
 
@@ -33,18 +32,7 @@ fn check(what: &str, input: usize, take: impl FnOnce()) {
 
 fn open_server() -> Session {
     let code = "K7QM".parse().expect("it is a code");
-    let hello = Hello {
-        version_min: 1,
-        version_max: 1,
-        app: "tanks".into(),
-        environment: String::new(),
-        capabilities: 0,
-        auth: Auth::Anonymous,
-        key: None,
-        name: "ada".into(),
-        channels: ChannelTable::default(),
-        intent: Intent::Join { code, secret: None },
-    };
+    let hello = Hello { name: "ada".into(), ..Hello::new("tanks", Intent::Join { code, secret: None }) };
     let mut client = Session::client(hello, LinkKind::Quic, NOW);
     let mut server = Session::server(LinkKind::Quic, NOW);
     while let Some(packet) = client.poll_packet(NOW) {

@@ -5,7 +5,7 @@ use parlor_proto::channel::{Codec, Lane};
 use parlor_proto::wire::control::{LeaveReason, MemberInfo, PlayerData, Presence, ToHub, ToMember};
 use parlor_proto::wire::frame::{Fragment, Frame, Time};
 use parlor_proto::wire::handshake::{
-    Auth, Authority, Hello, Intent, Limits, Redirect, Refusal, RetryAfter, RoomKind, Welcome,
+    Authority, Hello, Intent, Limits, Redirect, Refusal, RetryAfter, RoomKind, Welcome,
 };
 use parlor_proto::{
     ChannelId, ChannelTable, CloseReason, Epoch, Instant, LinkKind, MemberId, RoomId, SessionId, TickRate,
@@ -102,18 +102,7 @@ fn body_byte(frame: &Frame) -> u8 {
 
 fn one_of_each_frame() -> Vec<Frame> {
     let code = "K7QM".parse().expect("it is a code");
-    let hello = Hello {
-        version_min: 1,
-        version_max: 1,
-        app: "tanks".into(),
-        environment: String::new(),
-        capabilities: 0,
-        auth: Auth::Anonymous,
-        key: None,
-        name: String::new(),
-        channels: ChannelTable::default(),
-        intent: Intent::Join { code, secret: None },
-    };
+    let hello = Hello::new("tanks", Intent::Join { code, secret: None });
     let welcome = Welcome {
         version: 1,
         session: SessionId(1),

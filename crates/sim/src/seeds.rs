@@ -34,7 +34,11 @@ impl Drop for Say {
     #[allow(clippy::print_stderr)] // it speaks to whoever runs the test
     fn drop(&mut self) {
         if std::thread::panicking() {
-            eprintln!("failed with seed {0}; again: PARLOR_SEED={0} cargo test -p parlor-sim {1}", self.0, test());
+            eprintln!(
+                "failed with seed {0}; again: PARLOR_SEED={0} cargo test -p parlor-sim {1}",
+                self.0,
+                test()
+            );
         }
     }
 }

@@ -8,8 +8,8 @@ use parlor::core::{ClosedReason, Options, RoomCore};
 use parlor::{Event, RoomCode};
 use parlor_hub::{Config, Happening, Hub, Output};
 use parlor_proto::session::{self, Session};
-use parlor_proto::wire::handshake::{Auth, Hello, Intent};
-use parlor_proto::{ChannelTable, ConnectionId, Instant, Packet, RoomId, limits};
+use parlor_proto::wire::handshake::{Hello, Intent};
+use parlor_proto::{ConnectionId, Instant, Packet, RoomId};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -19,18 +19,7 @@ pub const APP: &str = "tanks";
 /// A hello of a client without a game, for [`Sim::intrude`].
 #[must_use]
 pub fn hello(intent: Intent) -> Hello {
-    Hello {
-        version_min: limits::VERSION_MIN,
-        version_max: limits::VERSION_MAX,
-        app: APP.into(),
-        environment: String::new(),
-        capabilities: 0,
-        auth: Auth::Anonymous,
-        key: None,
-        name: "mallory".into(),
-        channels: ChannelTable::default(),
-        intent,
-    }
+    Hello { name: "mallory".into(), ..Hello::new(APP, intent) }
 }
 
 /// How often a game draws a frame.
@@ -457,11 +446,7 @@ impl Sim {
         }
         if !it.is_stalled {
             for event in it.frame(self.now) {
-                match event {
-                    // Too many for a person to read.
-                    Event::State(update) => self.transcript.hash(format!("{update:?}").as_bytes()),
-                    event => self.transcript.line(self.now, peer, format_args!("{event:?}")),
-                }
+                self.transcript.event(self.now, peer, &event);
             }
         }
         self.push(self.now + FRAME, Due::Frame(peer));

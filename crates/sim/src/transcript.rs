@@ -1,6 +1,9 @@
 //! What happened in a run: lines for a person, and a hash of everything for a machine.
 
+use crate::peer::PeerId;
+use parlor::{Event, Message};
 use parlor_proto::Instant;
+use std::collections::VecDeque;
 use std::fmt::{self, Write};
 
 /// Lines that are kept; a longer run forgets its beginning.
@@ -9,7 +12,7 @@ const LINES_MAX: usize = 20_000;
 /// A record of a run.
 #[derive(Debug)]
 pub(crate) struct Transcript {
-    lines: std::collections::VecDeque<String>,
+    lines: VecDeque<String>,
     forgotten: usize,
     /// FNV-1a, 64 bits.
     hash: u64,
@@ -17,7 +20,7 @@ pub(crate) struct Transcript {
 
 impl Transcript {
     pub(crate) fn new() -> Self {
-        Transcript { lines: std::collections::VecDeque::new(), forgotten: 0, hash: 0xcbf2_9ce4_8422_2325 }
+        Transcript { lines: VecDeque::new(), forgotten: 0, hash: 0xcbf2_9ce4_8422_2325 }
     }
 
     /// Writes a line, and hashes it.
@@ -29,6 +32,22 @@ impl Transcript {
         if self.lines.len() > LINES_MAX {
             self.lines.pop_front();
             self.forgotten += 1;
+        }
+    }
+
+    /// Writes what a game was told.
+    pub(crate) fn event(&mut self, now: Instant, peer: PeerId, event: &Event) {
+        match event {
+            // Too many for a person to read.
+            Event::State(update) => self.hash(&update.sequence.to_le_bytes()),
+            Event::Message(Message { from, kind, order, .. }) => {
+                self.line(now, peer, format_args!("Message {{ {from:?}, {kind:?}, order: {order:?} }}"));
+            }
+            Event::Raw { from, channel, payload, .. } => {
+                let len = payload.len();
+                self.line(now, peer, format_args!("Raw {{ {from:?}, {channel}, {len} bytes }}"));
+            }
+            event => self.line(now, peer, format_args!("{event:?}")),
         }
     }
 

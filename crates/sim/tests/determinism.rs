@@ -12,13 +12,15 @@ fn run(seed: u64) -> (u64, String) {
     let code = sim.code(host);
     let guests = [(); 3].map(|()| sim.join(code, Link::any(&mut rng)));
     sim.play(host, |room, _| {
-        let tick = room.tick_number().unwrap().0;
-        room.set("tick", &tick, Audience::All).unwrap();
+        let tick = room.tick_number().expect("steps have numbers").0;
+        room.set("tick", &tick, Audience::All).expect("the host may");
     });
     for step in 0..20 {
         let guest = guests[rng.index(3)];
         let lane = rng.pick(&[Lane::ReliableOrdered, Lane::Unreliable]);
-        sim.act(guest, |room, _| room.send(lane, To::Others, "step", &step, true).unwrap());
+        sim.act(guest, |room, _| {
+            room.send(lane, To::Others, "step", &step, true).expect("an open room sends")
+        });
         sim.run_for(rng.below(100));
     }
     sim.crash(guests[0]);

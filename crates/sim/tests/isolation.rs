@@ -20,12 +20,12 @@ struct Member {
 
 fn options(options: Options, room: usize, rng: &mut Rng) -> Options {
     let mut options = Options { name: format!("{} {}", canary(room), rng.below(100)), ..options };
-    options.channel(16, Lane::ReliableUnordered).unwrap();
+    options.channel(16, Lane::ReliableUnordered).expect("the number is free");
     options
 }
 
 fn to(rng: &mut Rng) -> To {
-    let member = MemberId(u32::try_from(rng.below(6)).unwrap());
+    let member = MemberId(u32::try_from(rng.below(6)).expect("it is small"));
     rng.pick(&[To::Authority, To::Others, To::Everyone, To::Member(member), To::Members(vec![member])])
 }
 
@@ -34,7 +34,7 @@ fn operate(sim: &mut Sim, member: &Member, rng: &mut Rng) {
     let text = canary(member.room);
     let lane = rng.pick(&[Lane::ReliableOrdered, Lane::ReliableUnordered, Lane::Unreliable]);
     let (kind, to, stamp) = (rng.below(9), to(rng), rng.per_mille(300));
-    let whom = MemberId(u32::try_from(rng.below(6)).unwrap());
+    let whom = MemberId(u32::try_from(rng.below(6)).expect("it is small"));
     let audience = rng.pick(&[Audience::All, Audience::members([whom])]);
     let key = format!("{text}/{}", rng.below(8));
     sim.act(member.peer, |room, now| {

@@ -7,9 +7,7 @@ use parlor_sim::{Link, PeerId, SEEDS, Sim, for_seeds};
 
 fn joined(events: &[Event]) -> Vec<(u32, String, bool, bool)> {
     let players = events.iter().filter_map(|event| match event {
-        Event::PlayerJoined(player) => {
-            Some((player.id.0, player.name.clone(), player.is_host, player.is_me))
-        }
+        Event::PlayerJoined(player) => Some((player.id.0, player.name.clone(), player.is_host, player.is_me)),
         _ => None,
     });
     players.collect()
@@ -46,8 +44,7 @@ fn a_guest_joins_by_the_code_in_lower_case_and_both_see_both() {
     for_seeds(SEEDS, |seed| {
         let mut sim = Sim::new(seed);
         let mut rng = parlor_sim::Rng::new(seed);
-        let host =
-            sim.host(Options { name: "ada".into(), ..Options::host("tanks") }, Link::any(&mut rng));
+        let host = sim.host(Options { name: "ada".into(), ..Options::host("tanks") }, Link::any(&mut rng));
         let Some(Event::Open { code }) = sim.events(host).first() else { panic!("{:?}", sim.events(host)) };
         let typed = code.to_string().to_lowercase().parse().unwrap();
         let options = Options { name: "bob".into(), ..Options::join("tanks", typed) };

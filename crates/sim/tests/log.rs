@@ -25,7 +25,7 @@ struct Run {
 }
 
 fn setup(rng: &mut Rng) -> Setup {
-    let code = rng.pick(&["MYROOM", "K7QM", "AURA2P"]).parse().unwrap();
+    let code = rng.pick(&["MYROOM", "K7QM", "AURA2P"]).parse().expect("it is a code");
     Setup {
         id: RoomId(rng.below(1 << 40)),
         code,
@@ -36,7 +36,7 @@ fn setup(rng: &mut Rng) -> Setup {
             code: Some(code),
             secret: rng.per_mille(500).then(|| "sesame".into()),
             max_players: 8,
-            tick_rate: TickRate::new(60).unwrap(),
+            tick_rate: TickRate::new(60).expect("60 is a rate"),
         },
         channels: ChannelTable::default(),
         opened: Instant::from_micros(rng.below(1 << 40)),
@@ -52,14 +52,18 @@ struct Author {
 impl Author {
     fn update(&mut self, rng: &mut Rng) -> Bytes {
         let audience = rng.pick(&[Audience::All, Audience::members([MemberId(1)])]);
-        self.store.set(&format!("key/{}", rng.below(9)), &rng.draw().to_string().into(), audience).unwrap();
-        self.store.commit(StateStamp { tick: Tick(1), ..StateStamp::default() }).unwrap();
+        self.store
+            .set(&format!("key/{}", rng.below(9)), &rng.draw().to_string().into(), audience)
+            .expect("it is within the bounds");
+        self.store
+            .commit(StateStamp { tick: Tick(1), ..StateStamp::default() })
+            .expect("it is within the bounds");
         self.publisher.poll_update(&self.store).expect("something changed").0
     }
 }
 
 fn message(rng: &mut Rng, author: &mut Author) -> Input {
-    let member = |rng: &mut Rng| MemberId(u32::try_from(rng.below(6)).unwrap());
+    let member = |rng: &mut Rng| MemberId(u32::try_from(rng.below(6)).expect("it is small"));
     let garbage: Vec<u8> = (0..rng.below(40)).map(|_| rng.draw().to_le_bytes()[0]).collect();
     let (from, channel, payload) = match rng.below(6) {
         0 => (MemberId(0), channel::STATE, author.update(rng)),
@@ -78,13 +82,14 @@ fn message(rng: &mut Rng, author: &mut Author) -> Input {
             let kick = ToHub::Kick { member: member(rng), reason: "because".into() };
             (MemberId(u32::from(rng.per_mille(100))), channel::CONTROL, kick.encode())
         }
-        _ => (member(rng), ChannelId(u8::try_from(rng.below(20)).unwrap()), garbage.into()),
+        _ => (member(rng), ChannelId(u8::try_from(rng.below(20)).expect("it is small")), garbage.into()),
     };
     Input::Message { from, channel, key: 7, payload, epoch: Epoch(0) }
 }
 
 fn input(rng: &mut Rng, room: &Room, author: &mut Author) -> Input {
-    let member = MemberId(u32::try_from(rng.below(u64::from(room.next_member().0) + 1)).unwrap());
+    let member =
+        MemberId(u32::try_from(rng.below(u64::from(room.next_member().0) + 1)).expect("it is small"));
     match rng.below(20) {
         0 | 1 if room.has_seat() => Input::Join {
             name: format!("player {}", rng.below(100)),
@@ -101,7 +106,7 @@ fn input(rng: &mut Rng, room: &Room, author: &mut Author) -> Input {
         },
         3 => Input::Fate { member, tag: rng.below(300), delivered: rng.per_mille(800) },
         4 => {
-            let rtt_ms = rng.per_mille(800).then(|| u32::try_from(rng.below(500)).unwrap());
+            let rtt_ms = rng.per_mille(800).then(|| u32::try_from(rng.below(500)).expect("it is small"));
             Input::Measured(Presence { member, connected: true, rtt_ms })
         }
         5..8 => Input::Flush,
@@ -156,7 +161,9 @@ fn a_log_that_was_cut_replays_up_to_the_cut() {
             let log = Bytes::copy_from_slice(&run.log[..cut]);
             let replay = match log::replay(log) {
                 Ok(replay) => replay,
-                Err(LogError::NotALog | LogError::Malformed { entry: 0, .. }) if cut < run.ends[0] => continue,
+                Err(LogError::NotALog | LogError::Malformed { entry: 0, .. }) if cut < run.ends[0] => {
+                    continue;
+                }
                 Err(error) => panic!("cut at {cut}: {error}"),
             };
             let whole = run.ends.iter().filter(|end| **end <= cut).count() - 1;

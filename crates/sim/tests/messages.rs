@@ -47,7 +47,7 @@ fn heard(sim: &mut Sim, peer: PeerId) -> Vec<(u32, String, u64, Option<u64>)> {
     let messages = sim.take_events(peer).into_iter().filter_map(|event| match event {
         Event::Message(message) => {
             let From::Member(from) = message.from else { panic!("the hub says nothing of its own") };
-            let number = message.read::<u64>().unwrap();
+            let number = message.read::<u64>().expect("every message is a number");
             Some((from.0, message.kind, number, message.order))
         }
         _ => None,
@@ -106,8 +106,11 @@ fn each_senders_order_is_kept_and_nothing_is_missing_on_the_reliable_lane() {
         for peer in peers {
             let heard = heard(&mut sim, peer);
             for (sender, count) in (0..).zip(next) {
-                let from: Vec<u64> =
-                    heard.iter().filter(|(from, ..)| *from == sender).map(|(_, _, number, _)| *number).collect();
+                let from: Vec<u64> = heard
+                    .iter()
+                    .filter(|(from, ..)| *from == sender)
+                    .map(|(_, _, number, _)| *number)
+                    .collect();
                 assert_eq!(from, Vec::from_iter(0..count), "from {sender}");
             }
         }
@@ -131,8 +134,11 @@ fn sequenced_messages_never_go_back_and_the_last_one_comes() {
         for peer in peers {
             let heard = heard(&mut sim, peer);
             for sender in 0..3 {
-                let numbers: Vec<u64> =
-                    heard.iter().filter(|(from, ..)| *from == sender).map(|(_, _, number, _)| *number).collect();
+                let numbers: Vec<u64> = heard
+                    .iter()
+                    .filter(|(from, ..)| *from == sender)
+                    .map(|(_, _, number, _)| *number)
+                    .collect();
                 assert!(numbers.is_sorted_by(|a, b| a < b), "{numbers:?}");
                 assert!(numbers.is_empty() || numbers.last() == Some(&99), "{numbers:?}");
             }
@@ -243,7 +249,8 @@ fn a_channel_of_the_games_own_carries_bytes() {
 /// A value whose encoding has so many bytes.
 fn value_of(bytes: usize) -> parlor::Value {
     let head = (1..12).map(|head| parlor::Value::Bytes(vec![7; bytes - head].into()));
-    let mut fits = head.filter(|value| value.encode(usize::MAX).unwrap().len() == bytes);
+    let mut fits =
+        head.filter(|value| value.encode(usize::MAX).expect("bytes can always be written").len() == bytes);
     fits.next().expect("some head makes it fit")
 }
 

@@ -15,8 +15,11 @@ fn refusal(sim: &Sim, peer: parlor_sim::PeerId) -> Refusal {
 }
 
 fn with_code(code: &str, max_players: u16) -> Options {
-    let code = Some(code.parse().unwrap());
-    Options { intent: Wish::Host { code, max_players, tick_rate: TickRate::DEFAULT }, ..Options::host("tanks") }
+    let code = Some(code.parse().expect("it is a code"));
+    Options {
+        intent: Wish::Host { code, max_players, tick_rate: TickRate::DEFAULT },
+        ..Options::host("tanks")
+    }
 }
 
 fn join(code: RoomCode) -> Options {
@@ -175,7 +178,8 @@ fn a_hello_out_of_its_bounds_says_which() {
 #[test]
 fn who_says_nothing_is_disconnected() {
     let mut sim = Sim::new(11);
-    let quiet = sim.intrude(hello(Intent::Join { code: "NONE".parse().unwrap(), secret: None }), Link::quic());
+    let quiet =
+        sim.intrude(hello(Intent::Join { code: "NONE".parse().unwrap(), secret: None }), Link::quic());
     sim.tamper(quiet, |_, _| Vec::new());
     sim.run_for(4_900);
     assert_eq!(sim.hub().connection_count(), 1);

@@ -30,7 +30,9 @@ fn everybody_is_told_and_nobody_comes_in() {
             assert_eq!(sim.closed(member), Some(ClosedReason::Session(CloseReason::ServerShutdown)));
         }
         for peer in [host, guest] {
-            let Some(ClosedReason::RetryAfter(retry)) = sim.closed(peer) else { panic!("{:?}", sim.closed(peer)) };
+            let Some(ClosedReason::RetryAfter(retry)) = sim.closed(peer) else {
+                panic!("{:?}", sim.closed(peer))
+            };
             assert!(!retry.after.is_zero());
         }
         let last = sim.events(members[0]).iter().filter(|event| matches!(event, Event::Message(_))).count();

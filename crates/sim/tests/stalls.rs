@@ -10,11 +10,11 @@ fn room(sim: &mut Sim, guests: usize, link: Link) -> (PeerId, Vec<PeerId>) {
     let code = sim.code(host);
     let guests = (0..guests).map(|_| sim.join(code, link)).collect();
     sim.play(host, |room, _| {
-        let tick = room.tick_number().unwrap().0;
-        room.set(&format!("key/{}", tick % 7), &tick, Audience::All).unwrap();
+        let tick = room.tick_number().expect("steps have numbers").0;
+        room.set(&format!("key/{}", tick % 7), &tick, Audience::All).expect("the host may");
         // One that comes and goes under ever another name.
-        room.set(&format!("bullet/{tick}"), &tick, Audience::All).unwrap();
-        room.remove(&format!("bullet/{}", tick.wrapping_sub(3))).unwrap();
+        room.set(&format!("bullet/{tick}"), &tick, Audience::All).expect("the host may");
+        room.remove(&format!("bullet/{}", tick.wrapping_sub(3))).expect("the host may");
     });
     sim.run_for(1_000);
     (host, guests)
@@ -128,13 +128,15 @@ fn threat_20_a_link_that_takes_nothing_reliable_is_closed_alone() {
         assert_eq!(sim.closed(guests[0]), Some(ClosedReason::Session(CloseReason::TooSlow)), "{link:?}");
         for peer in [host, guests[1], guests[2]] {
             assert!(sim.room(peer).is_connected());
-            let left: Vec<_> = sim.events(peer).iter().filter(|it| matches!(it, Event::PlayerLeft { .. })).collect();
+            let left: Vec<_> =
+                sim.events(peer).iter().filter(|it| matches!(it, Event::PlayerLeft { .. })).collect();
             assert!(
                 matches!(left[..], [Event::PlayerLeft { id: MemberId(1), reason: LeaveReason::TooSlow, .. }]),
                 "{left:?}"
             );
         }
-        let messages = sim.events(guests[1]).iter().filter(|event| matches!(event, Event::Message(_))).count();
+        let messages =
+            sim.events(guests[1]).iter().filter(|event| matches!(event, Event::Message(_))).count();
         assert_eq!(messages, 20);
     }
 }

@@ -29,10 +29,10 @@ fn scribble(room: &mut RoomCore, rng: &mut Rng) {
     for _ in 0..rng.below(6) {
         let key = format!("key/{}", rng.below(20));
         if rng.per_mille(200) {
-            room.remove(&key).unwrap();
+            room.remove(&key).expect("the host may");
         } else {
             let text = "x".repeat(rng.index(60));
-            room.set(&key, &(rng.below(1_000), text), Audience::All).unwrap();
+            room.set(&key, &(rng.below(1_000), text), Audience::All).expect("the host may");
         }
     }
 }
@@ -79,7 +79,8 @@ impl World {
             assert_eq!(guest.state_hash(), host.state_hash());
             assert_eq!(guest.keys(), host.keys());
             for key in host.keys() {
-                let read = |room: &RoomCore| room.get::<(u64, String)>(&key).unwrap();
+                let read =
+                    |room: &RoomCore| room.get::<(u64, String)>(&key).expect("every value is such a pair");
                 assert_eq!(read(guest), read(host), "{key}");
             }
         }
@@ -125,7 +126,8 @@ fn a_latecomer_is_given_everything() {
         let mut world = world(seed, 1, || Link::any(&mut links));
         world.run(3_000);
         let code = world.sim.code(world.host);
-        let late = world.sim.enter(options(Options::join("tanks", code)), Link::quic().loss(100).jitter_ms(20));
+        let late =
+            world.sim.enter(options(Options::join("tanks", code)), Link::quic().loss(100).jitter_ms(20));
         world.guests.push(late);
         world.run(2_000);
         let first = world.sim.events(late).iter().find_map(|event| match event {
@@ -174,7 +176,7 @@ fn what_is_private_never_reaches_the_wire_of_another() {
             let own = Audience::members([MemberId(1)]);
             room.set("secret", &(number, text.clone()), own.clone()).unwrap();
             // As the key's name, too; and it comes and goes.
-            if number % 3 == 0 {
+            if number.is_multiple_of(3) {
                 room.set(&text, &number, own).unwrap();
             } else {
                 room.remove(&text).unwrap();
@@ -231,7 +233,10 @@ fn the_host_reads_what_it_wrote_at_once_and_nobody_else_writes() {
     });
     sim.act(guest, |room, _| {
         let not_host = |error: RoomError| {
-            assert!(matches!(error, RoomError::Misuse(ApiMisuse::NotHost { local: MemberId(1), .. })), "{error}");
+            assert!(
+                matches!(error, RoomError::Misuse(ApiMisuse::NotHost { local: MemberId(1), .. })),
+                "{error}"
+            );
         };
         not_host(room.set("x", &4, Audience::All).unwrap_err());
         not_host(room.remove("x").unwrap_err());
@@ -327,7 +332,9 @@ fn updates_say_when_they_were_written_and_what_they_changed() {
         }
         for update in &updates {
             assert!((update.tick_interval_ms - 33.333).abs() < 0.01);
-            assert!(!update.changed.is_empty() && update.changed.iter().all(|key| key == "even" || key == "odd"));
+            assert!(
+                !update.changed.is_empty() && update.changed.iter().all(|key| key == "even" || key == "odd")
+            );
             let began_ms = u64::from(update.server_tick.0) * 100 / 3;
             assert!(update.server_time_ms.abs_diff(began_ms) <= 1, "{update:?}");
         }

@@ -115,6 +115,8 @@ fn announce(server: &Server) {
         }
         None => say("  identity the certificate given"),
     }
-    say(&format!("  play     parlor play --server 127.0.0.1:{port}, then parlor play --server 127.0.0.1:{port} --join CODE"));
+    say(&format!(
+        "  play     parlor play --server 127.0.0.1:{port}, then parlor play --server 127.0.0.1:{port} --join CODE"
+    ));
     say("Ctrl-C tells every room and goes down.");
 }

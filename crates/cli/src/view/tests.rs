@@ -77,7 +77,10 @@ fn hud() -> HudModel {
     let mut hud = HudModel {
         code: Some("K7QM".into()),
         join_command: "parlor play --join K7QM".into(),
-        invite: Some(format!("parlor://join/K7QM?server=192.168.1.7:40123&fingerprint={}", "abcd".repeat(13))),
+        invite: Some(format!(
+            "parlor://join/K7QM?server=192.168.1.7:40123&fingerprint={}",
+            "abcd".repeat(13)
+        )),
         me: Some(0),
         host: Some(1),
         notice: Some("Grace is the host now".into()),

@@ -1,8 +1,8 @@
 //! What a game says about its room before there is one.
 
 use parlor_proto::channel::{Channel, ChannelTable, Codec, TableError};
-use parlor_proto::wire::handshake::{Auth, Hello, Intent, RoomKind, RoomSettings};
-use parlor_proto::{ChannelId, Lane, RoomCode, TickRate, limits};
+use parlor_proto::wire::handshake::{Hello, Intent, RoomKind, RoomSettings};
+use parlor_proto::{ChannelId, Lane, RoomCode, TickRate};
 use std::num::NonZeroU64;
 
 /// Everything that goes into a hello.
@@ -82,25 +82,22 @@ impl Options {
     pub(super) fn hello(&self) -> Hello {
         let secret = self.secret.clone();
         Hello {
-            version_min: limits::VERSION_MIN,
-            version_max: limits::VERSION_MAX,
-            app: self.app.clone(),
             environment: self.environment.clone(),
-            capabilities: 0,
-            auth: Auth::Anonymous,
-            key: None,
             name: self.name.clone(),
             channels: self.channels.clone(),
-            intent: match self.intent {
-                Wish::Host { code, max_players, tick_rate } => Intent::Create(RoomSettings {
-                    kind: RoomKind::PlayerHosted,
-                    code,
-                    secret,
-                    max_players,
-                    tick_rate,
-                }),
-                Wish::Join { code } => Intent::Join { code, secret },
-            },
+            ..Hello::new(
+                &self.app,
+                match self.intent {
+                    Wish::Host { code, max_players, tick_rate } => Intent::Create(RoomSettings {
+                        kind: RoomKind::PlayerHosted,
+                        code,
+                        secret,
+                        max_players,
+                        tick_rate,
+                    }),
+                    Wish::Join { code } => Intent::Join { code, secret },
+                },
+            )
         }
     }
 

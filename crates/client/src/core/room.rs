@@ -241,10 +241,10 @@ impl RoomCore {
     pub fn tick(&mut self, now: Instant) -> bool {
         self.commit(now);
         let Some((session, joined)) = self.session.as_mut().zip(self.joined.as_mut()) else { return false };
-        if let Some(offset_us) = session.clock_offset_us() {
-            if joined.clock.follow(offset_us, now) {
-                joined.ticker.begin_at(joined.room_time(now));
-            }
+        if let Some(offset_us) = session.clock_offset_us()
+            && joined.clock.follow(offset_us, now)
+        {
+            joined.ticker.begin_at(joined.room_time(now));
         }
         let is_due = self.closed.is_none() && joined.ticker.step(joined.room_time(now));
         if is_due {

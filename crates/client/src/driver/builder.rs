@@ -1,48 +1,11 @@
 //! What a game says about its room before it is opened or joined.
 
+use super::reach::{Reach, Via};
 use super::room::Room;
 use crate::core::{Mode, Options, RoomError, Wish};
 use parlor_proto::{ApiMisuse, Lane, RoomCode, TickRate, limits};
-use parlor_transport::discovery::{Invite, Registry, ServerAddress};
+use parlor_transport::discovery::{Invite, Registry};
 use std::num::NonZeroU64;
-
-/// What may connect to the server.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Via {
-    /// QUIC, and WebSocket where QUIC gets no answer.
-    #[default]
-    Auto,
-    /// QUIC only.
-    Quic,
-    /// WebSocket only.
-    WebSocket,
-}
-
-/// How the server is reached.
-#[derive(Clone, Debug)]
-pub(super) struct Reach {
-    pub(super) mode: Mode,
-    pub(super) server: Option<ServerAddress>,
-    pub(super) via: Via,
-    pub(super) roots: Option<String>,
-    pub(super) registry: Registry,
-    pub(super) scheme: String,
-    pub(super) join_page: Option<String>,
-}
-
-impl Default for Reach {
-    fn default() -> Self {
-        Reach {
-            mode: Mode::Auto,
-            server: None,
-            via: Via::Auto,
-            roots: None,
-            registry: Registry::of_this_user(),
-            scheme: "parlor".into(),
-            join_page: None,
-        }
-    }
-}
 
 /// A room to be. Every setting has a default; what is wrong with one is said when the room is opened.
 ///

@@ -1,7 +1,7 @@
 //! Reaching a server, and carrying packets between it and a room's core.
 
-use super::builder::{Reach, Via};
 use super::places::{self, Place};
+use super::reach::{Reach, Via};
 use super::shared::Shared;
 use crate::core::{ClosedReason, ConnectFailure, ConnectFailureKind, JoinPath, Wish};
 use parlor_proto::{Carrier, Packet};

@@ -3,9 +3,11 @@
 mod builder;
 mod dial;
 mod places;
+mod reach;
 mod room;
 mod runtime;
 mod shared;
 
-pub use builder::{RoomBuilder, Via};
+pub use builder::RoomBuilder;
+pub use reach::Via;
 pub use room::Room;

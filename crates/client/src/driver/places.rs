@@ -1,6 +1,6 @@
 //! Which servers to try for a room, in which order (A5, A6).
 
-use super::builder::Reach;
+use super::reach::Reach;
 use crate::core::{ConnectFailure, ConnectFailureKind, Found, JoinPath, Mode, Scope};
 use parlor_proto::RoomCode;
 use parlor_transport::discovery::{Registry, ServerAddress};

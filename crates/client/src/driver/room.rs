@@ -1,7 +1,8 @@
 //! A room, as a game holds it.
 
-use super::builder::{Reach, RoomBuilder};
+use super::builder::RoomBuilder;
 use super::dial;
+use super::reach::Reach;
 use super::runtime;
 use super::shared::Shared;
 use crate::core::{

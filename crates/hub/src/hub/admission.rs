@@ -6,7 +6,9 @@ use parlor_proto::session::{Answer, TurnedAway};
 use parlor_proto::wire::handshake::{
     Auth, Hello, Intent, Limits, Refusal, RetryAfter, RoomSettings, Welcome,
 };
-use parlor_proto::{CloseReason, ConnectionId, Instant, LinkKind, MemberId, RoomCode, RoomId, SessionId, limits};
+use parlor_proto::{
+    CloseReason, ConnectionId, Instant, LinkKind, MemberId, RoomCode, RoomId, SessionId, limits,
+};
 use rand_chacha::rand_core::Rng;
 use std::collections::BTreeMap;
 

@@ -159,3 +159,49 @@ impl Room {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn presence(connected: bool, rtt_ms: Option<u32>) -> Presence {
+        Presence { member: MemberId(3), connected, rtt_ms }
+    }
+
+    #[test]
+    fn ids_count_up_and_are_never_given_again() {
+        let mut members = Members::default();
+        for id in 0..100 {
+            assert_eq!(members.next_id(), MemberId(id));
+            assert_eq!(members.seat("ada".into(), LinkKind::Quic), MemberId(id));
+            assert!(members.remove(MemberId(id)).is_some() && members.get(MemberId(id)).is_none());
+        }
+        members.next = SEATINGS_MAX;
+        assert!(!members.can_seat());
+    }
+
+    #[test]
+    fn a_round_trip_is_told_when_it_has_changed_much() {
+        let told = |told, now| is_news(presence(true, told), presence(true, now));
+        assert!(told(None, Some(40)) && told(Some(40), None));
+        assert!(!told(None, None));
+        assert!(told(Some(10), Some(15)) && !told(Some(10), Some(14)), "5 ms, below 25");
+        assert!(told(Some(100), Some(80)) && !told(Some(100), Some(81)), "a fifth, beyond");
+        assert!(is_news(presence(true, Some(10)), presence(false, Some(10))));
+    }
+
+    #[test]
+    fn news_is_told_once() {
+        let mut members = Members::default();
+        for id in 0..4 {
+            assert_eq!(members.seat(String::new(), LinkKind::Quic), MemberId(id));
+        }
+        assert_eq!(members.take_news(), []);
+        members.measured(presence(true, Some(40)));
+        // Of somebody who is gone.
+        members.measured(Presence { member: MemberId(9), ..presence(true, Some(40)) });
+        assert_eq!(members.take_news(), [presence(true, Some(40))]);
+        members.measured(presence(true, Some(42)));
+        assert_eq!(members.take_news(), []);
+    }
+}

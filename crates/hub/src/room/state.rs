@@ -81,8 +81,7 @@ impl Room {
                 continue;
             }
             if let Some((payload, sent)) = publisher.poll_update(&self.state.store) {
-                let message =
-                    Outgoing { channel: channel::STATE, key: 0, payload, tag: Some(Tag(sent.0)) };
+                let message = Outgoing { channel: channel::STATE, key: 0, payload, tag: Some(Tag(sent.0)) };
                 self.outputs.push_back(Output::Send { to: vec![*member], message });
             }
         }

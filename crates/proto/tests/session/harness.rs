@@ -2,12 +2,10 @@
 
 use bytes::Bytes;
 use parlor_proto::session::{Answer, Event, Outgoing, SendError, Session, Tag};
-use parlor_proto::wire::handshake::{
-    Auth, Authority, Hello, Intent, Limits, RoomKind, RoomSettings, Welcome,
-};
+use parlor_proto::wire::handshake::{Authority, Hello, Intent, Limits, RoomKind, RoomSettings, Welcome};
 use parlor_proto::{
-    Carrier, ChannelId, ChannelTable, CloseReason, Epoch, Instant, Lane, LinkKind, MemberId, Packet, RoomId,
-    SessionId, Tick, TickRate, channel, limits,
+    Carrier, ChannelId, CloseReason, Epoch, Instant, Lane, LinkKind, MemberId, Packet, RoomId, SessionId,
+    Tick, TickRate, channel, limits,
 };
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
@@ -152,22 +150,17 @@ pub(crate) struct World {
 
 pub(crate) fn hello() -> Hello {
     Hello {
-        version_min: limits::VERSION_MIN,
-        version_max: limits::VERSION_MAX,
-        app: "tanks".into(),
-        environment: String::new(),
-        capabilities: 0,
-        auth: Auth::Anonymous,
-        key: None,
         name: "ada".into(),
-        channels: ChannelTable::default(),
-        intent: Intent::Create(RoomSettings {
-            kind: RoomKind::PlayerHosted,
-            code: None,
-            secret: None,
-            max_players: 4,
-            tick_rate: TickRate::DEFAULT,
-        }),
+        ..Hello::new(
+            "tanks",
+            Intent::Create(RoomSettings {
+                kind: RoomKind::PlayerHosted,
+                code: None,
+                secret: None,
+                max_players: 4,
+                tick_rate: TickRate::DEFAULT,
+            }),
+        )
     }
 }
 

@@ -145,7 +145,9 @@ fn a_burst_is_acknowledged_at_once() {
         while sent < 8 * limits::RELIABLE_QUEUE_BYTES_MAX {
             let message = vec![7; limits::MESSAGE_BYTES_MAX / 4];
             sent += message.len();
-            client.send(Outgoing::new(channel::MESSAGE_ORDERED, message.into())).expect("the peer reads everything");
+            client
+                .send(Outgoing::new(channel::MESSAGE_ORDERED, message.into()))
+                .expect("the peer reads everything");
             while let Some(packet) = client.poll_packet(now) {
                 server.handle_packet(packet, now).expect("a session understands another");
             }

@@ -97,18 +97,7 @@ fn headers() -> Vec<(&'static str, Value)> {
 }
 
 fn hello(intent: Intent) -> Hello {
-    Hello {
-        version_min: 1,
-        version_max: 1,
-        app: "tanks".into(),
-        environment: String::new(),
-        capabilities: 0,
-        auth: Auth::Anonymous,
-        key: None,
-        name: "ada".into(),
-        channels: ChannelTable::default(),
-        intent,
-    }
+    Hello { name: "ada".into(), ..Hello::new("tanks", intent) }
 }
 
 fn handshakes() -> Vec<(&'static str, Value)> {

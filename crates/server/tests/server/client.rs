@@ -6,10 +6,8 @@ use core::time::Duration;
 use parlor_proto::session::{Event, Message, Outgoing, SendError, Session, TurnedAway};
 use parlor_proto::wire::control::ToMember;
 use parlor_proto::wire::envelope::{Downward, From, To, Upward};
-use parlor_proto::wire::handshake::{Auth, Hello, Intent, Refusal, RoomKind, RoomSettings, Welcome};
-use parlor_proto::{
-    ChannelTable, CloseReason, Instant, MemberId, Packet, RoomCode, TickRate, channel, limits,
-};
+use parlor_proto::wire::handshake::{Hello, Intent, Refusal, RoomKind, RoomSettings, Welcome};
+use parlor_proto::{CloseReason, Instant, MemberId, Packet, RoomCode, TickRate, channel};
 use parlor_transport::{Link, LinkClosed};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
@@ -234,16 +232,5 @@ pub(crate) fn joining(code: RoomCode, secret: Option<&str>) -> Hello {
 }
 
 fn hello(intent: Intent) -> Hello {
-    Hello {
-        version_min: limits::VERSION_MIN,
-        version_max: limits::VERSION_MAX,
-        app: "tanks".into(),
-        environment: String::new(),
-        capabilities: 0,
-        auth: Auth::Anonymous,
-        key: None,
-        name: "ada".into(),
-        channels: ChannelTable::default(),
-        intent,
-    }
+    Hello { name: "ada".into(), ..Hello::new("tanks", intent) }
 }

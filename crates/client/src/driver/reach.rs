@@ -1,0 +1,42 @@
+//! How the server is reached.
+
+use crate::core::Mode;
+use parlor_transport::discovery::{Registry, ServerAddress};
+
+/// What may connect to the server.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Via {
+    /// QUIC, and WebSocket where QUIC gets no answer.
+    #[default]
+    Auto,
+    /// QUIC only.
+    Quic,
+    /// WebSocket only.
+    WebSocket,
+}
+
+/// How the server is reached.
+#[derive(Clone, Debug)]
+pub(super) struct Reach {
+    pub(super) mode: Mode,
+    pub(super) server: Option<ServerAddress>,
+    pub(super) via: Via,
+    pub(super) roots: Option<String>,
+    pub(super) registry: Registry,
+    pub(super) scheme: String,
+    pub(super) join_page: Option<String>,
+}
+
+impl Default for Reach {
+    fn default() -> Self {
+        Reach {
+            mode: Mode::Auto,
+            server: None,
+            via: Via::Auto,
+            roots: None,
+            registry: Registry::of_this_user(),
+            scheme: "parlor".into(),
+            join_page: None,
+        }
+    }
+}

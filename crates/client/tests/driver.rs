@@ -1,0 +1,247 @@
+//! Rooms over real sockets: what a game sees of the driver.
+
+use parlor::{
+    CloseReason, ClosedReason, ConnectFailureKind, Event, LeaveReason, Registry, Room, RoomBuilder, Via,
+};
+use parlor_server::{Config, Server};
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+use tokio::runtime::Runtime;
+
+/// Only a hang takes this long.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+struct Hall {
+    _folder: TempDir,
+    registry: Registry,
+    runtime: Runtime,
+    server: Option<Server>,
+}
+
+impl Hall {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let registry = Registry::at(folder.path().join("registry"));
+        let runtime = Runtime::new().expect("a runtime");
+        let config = Config { port: 0, registry: Some(registry.clone()), ..Config::default() };
+        let server = runtime.block_on(Server::start(config)).expect("a port is free");
+        Hall { _folder: folder, registry, runtime, server: Some(server) }
+    }
+
+    fn server(&self) -> &Server {
+        self.server.as_ref().expect("it runs")
+    }
+
+    fn host(&self) -> Room {
+        wait(self.here(Room::host("tanks").name("ada")).open())
+    }
+
+    fn guest(&self, invite: &str) -> RoomBuilder {
+        self.here(Room::guest("tanks", invite).name("bob"))
+    }
+
+    fn here(&self, builder: RoomBuilder) -> RoomBuilder {
+        builder.registry(self.registry.clone())
+    }
+}
+
+impl Drop for Hall {
+    fn drop(&mut self) {
+        if let Some(server) = self.server.take() {
+            self.runtime.block_on(server.shutdown());
+        }
+    }
+}
+
+/// Polls until an event is the one that is waited for.
+#[track_caller]
+fn until<T>(room: &mut Room, wanted: impl Fn(Event) -> Option<T>) -> T {
+    let began = Instant::now();
+    loop {
+        while let Some(event) = room.poll() {
+            if let Some(found) = wanted(event) {
+                return found;
+            }
+        }
+        room.tick();
+        assert!(began.elapsed() < PATIENCE, "it does not come; the room stands like this: {:?}", room.info());
+        std::thread::yield_now();
+    }
+}
+
+/// Waits until the room is open.
+#[track_caller]
+fn wait(mut room: Room) -> Room {
+    until(&mut room, |event| matches!(event, Event::PlayerJoined(player) if player.is_me).then_some(()));
+    room
+}
+
+#[track_caller]
+fn closed(mut room: Room) -> ClosedReason {
+    until(&mut room, |event| match event {
+        Event::Closed(reason) => Some(reason),
+        _ => None,
+    })
+}
+
+#[track_caller]
+fn failure(room: Room) -> (ConnectFailureKind, String) {
+    match closed(room) {
+        ClosedReason::Connect(failure) => (failure.kind, failure.detail),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn leaving_is_told_at_once_however_it_is_done() {
+    let hall = Hall::new();
+    let mut host = hall.host();
+    let code = host.code().expect("it is open").to_string();
+    let ways: [fn(Room); 2] = [Room::leave, drop];
+    for way in ways {
+        let guest = wait(hall.guest(&code).open());
+        let id = guest.local_id().expect("it is open");
+        way(guest);
+        let reason = until(&mut host, |event| match event {
+            Event::PlayerLeft { id: gone, reason, .. } if gone == id => Some(reason),
+            _ => None,
+        });
+        assert_eq!(reason, LeaveReason::Left);
+    }
+}
+
+#[test]
+fn what_was_sent_before_leaving_arrives() {
+    let hall = Hall::new();
+    let mut host = hall.host();
+    let code = host.code().expect("it is open").to_string();
+    for via in [Via::Quic, Via::WebSocket] {
+        let mut guest = wait(hall.guest(&code).via(via).open());
+        for number in 0..100 {
+            guest.broadcast("count", &number).expect("the room is open");
+        }
+        guest.leave();
+        let numbers = std::cell::RefCell::new(Vec::new());
+        until(&mut host, |event| match event {
+            Event::Message(message) => {
+                numbers.borrow_mut().push(message.read::<i32>().expect("it is a number"));
+                None
+            }
+            Event::PlayerLeft { .. } => Some(()),
+            _ => None,
+        });
+        assert_eq!(numbers.into_inner(), (0..100).collect::<Vec<_>>());
+    }
+}
+
+#[test]
+fn a_room_works_inside_a_runtime_and_on_another_thread() {
+    let hall = Hall::new();
+    let host = hall.host();
+    let code = host.code().expect("it is open").to_string();
+    let builder = hall.guest(&code);
+    let guest = hall.runtime.block_on(async { wait(builder.open()) });
+    let guest = std::thread::spawn(move || {
+        let mut guest = guest;
+        guest.broadcast("hello", "from another thread").expect("the room is open");
+        guest
+    });
+    let guest = guest.join().expect("it does not panic");
+    let mut host = host;
+    let text = until(&mut host, |event| match event {
+        Event::Message(message) => Some(message.read::<String>().expect("it is text")),
+        _ => None,
+    });
+    assert_eq!(text, "from another thread");
+    drop(guest);
+}
+
+#[test]
+fn the_wrong_server_is_not_talked_to() {
+    let hall = Hall::new();
+    let port = hall.server().local_port();
+    let wrong = parlor_transport::Fingerprint([7; 32]);
+    for via in [Via::Auto, Via::Quic, Via::WebSocket] {
+        let room =
+            hall.here(Room::host("tanks").server(&format!("127.0.0.1:{port}#{wrong}")).via(via)).open();
+        let (kind, detail) = failure(room);
+        assert_eq!(kind, ConnectFailureKind::Untrusted, "{detail}");
+        assert!(detail.contains("another certificate"), "{detail}");
+    }
+    // Without a fingerprint and without the registry a certificate of its own making convinces nobody.
+    let elsewhere = tempfile::tempdir().expect("a temporary folder");
+    let room =
+        Room::host("tanks").server(&format!("localhost:{port}")).registry(Registry::at(elsewhere.path()));
+    let (kind, detail) = failure(room.open());
+    assert_eq!(kind, ConnectFailureKind::Untrusted, "{detail}");
+    assert!(detail.contains("HOST:PORT#FINGERPRINT"), "{detail}");
+}
+
+#[test]
+fn websocket_takes_over_where_udp_gets_no_answer() {
+    let hall = Hall::new();
+    // A TCP relay in front of the server, on a port where no UDP is answered.
+    let fingerprint = hall.server().fingerprint().expect("a development server");
+    let target = hall.server().local_port();
+    let port = hall.runtime.block_on(async move {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port is free");
+        let port = listener.local_addr().expect("it is bound").port();
+        tokio::spawn(async move {
+            while let Ok((mut near, _)) = listener.accept().await {
+                let mut far =
+                    tokio::net::TcpStream::connect(("127.0.0.1", target)).await.expect("it listens");
+                tokio::spawn(async move { tokio::io::copy_bidirectional(&mut near, &mut far).await });
+            }
+        });
+        port
+    });
+    let room = wait(hall.here(Room::host("tanks").server(&format!("127.0.0.1:{port}#{fingerprint}"))).open());
+    assert_eq!(room.info().connectivity.link, Some(parlor::LinkKind::WebSocket));
+}
+
+#[test]
+fn a_dead_port_and_a_bad_setting_are_named() {
+    let hall = Hall::new();
+    let (kind, detail) =
+        failure(hall.here(Room::host("tanks").server("127.0.0.1:1").via(Via::WebSocket)).open());
+    assert_eq!(kind, ConnectFailureKind::Unreachable, "{detail}");
+    let (_, detail) = failure(Room::host("tanks").max_players(40).open());
+    assert!(detail.contains("max_players is 40; it may be 2 to 16"), "{detail}");
+    let (_, detail) = failure(Room::join("tanks", "K7"));
+    assert!(detail.contains("4 to 12"), "{detail}");
+    let (_, detail) = failure(Room::guest("tanks", "K7QM").tick_hz(30).open());
+    assert!(detail.contains("for whoever opens the room"), "{detail}");
+}
+
+#[test]
+fn leaving_while_connecting_needs_no_patience() {
+    let hall = Hall::new();
+    // Nothing answers here, and UDP does not say so.
+    let silent = std::net::UdpSocket::bind("127.0.0.1:0").expect("a port is free");
+    let port = silent.local_addr().expect("it is bound").port();
+    let print = parlor_transport::Fingerprint([7; 32]);
+    let room =
+        hall.here(Room::host("tanks").server(&format!("127.0.0.1:{port}#{print}")).via(Via::Quic)).open();
+    room.leave();
+}
+
+#[test]
+fn a_server_that_goes_down_says_so() {
+    let mut hall = Hall::new();
+    let host = hall.host();
+    let server = hall.server.take().expect("it runs");
+    hall.runtime.block_on(server.shutdown());
+    assert_eq!(closed(host), ClosedReason::Session(CloseReason::ServerShutdown));
+}
+
+#[test]
+fn an_invite_link_is_enough() {
+    let hall = Hall::new();
+    let host = wait(hall.here(Room::host("tanks").secret("sesame").invite_scheme("tanks")).open());
+    let code = host.code().expect("it is open");
+    assert_eq!(host.invite_link(), Some(format!("tanks://join/{code}?secret=sesame")));
+    let invite = hall.server().invite(code, Some("sesame")).link("tanks");
+    let elsewhere = tempfile::tempdir().expect("a temporary folder");
+    let guest = wait(Room::guest("tanks", &invite).registry(Registry::at(elsewhere.path())).open());
+    assert_eq!(guest.info().join_path, Some(parlor::JoinPath::InternetExplicit));
+}

@@ -1,0 +1,242 @@
+//! What the side that connects says first, and what it may ask for.
+
+use super::{read_code, read_tick_rate};
+use crate::channel::ChannelTable;
+use crate::code::RoomCode;
+use crate::limits;
+use crate::time::TickRate;
+use crate::wire::cursor::{ReadError, Reader, Write};
+use bytes::Bytes;
+
+/// What the side that connects says first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hello {
+    /// Oldest version of the protocol that it speaks.
+    pub version_min: u16,
+    /// Newest version that it speaks.
+    pub version_max: u16,
+    /// Which game. Only members of one game meet in a room.
+    pub app: String,
+    /// Which environment of it ("production", "development"); they never mix. May be empty.
+    pub environment: String,
+    /// What it can do beyond the version, one bit each. None is defined yet; unknown bits are ignored.
+    pub capabilities: u64,
+    /// How it proves who it is.
+    pub auth: Auth,
+    /// SHA-256 of the public key that it would use on direct paths to other members, for the hub to vouch for.
+    pub key: Option<[u8; 32]>,
+    /// What others may call it.
+    pub name: String,
+    /// The channels of its game.
+    pub channels: ChannelTable,
+    /// What it wants.
+    pub intent: Intent,
+}
+
+/// How a peer proves who it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Auth {
+    /// Not at all.
+    Anonymous,
+    /// By a token that the server signed.
+    Token(Bytes),
+}
+
+/// What a peer wants of a hub.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Intent {
+    /// A new room.
+    Create(RoomSettings),
+    /// A seat in a room.
+    Join {
+        /// The room's code.
+        code: RoomCode,
+        /// The room's secret, if it has one.
+        secret: Option<String>,
+    },
+}
+
+/// What a room shall be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RoomSettings {
+    /// Who runs it.
+    pub kind: RoomKind,
+    /// A code that its creator chose; without one the hub draws one.
+    pub code: Option<RoomCode>,
+    /// What a joiner must know beside the code.
+    pub secret: Option<String>,
+    /// How many members it may have at once.
+    pub max_players: u16,
+    /// Its steps per second.
+    pub tick_rate: TickRate,
+}
+
+/// Who runs a room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RoomKind {
+    /// A member's game process.
+    PlayerHosted,
+}
+
+impl Hello {
+    /// An anonymous, nameless hello in the versions of this build.
+    #[must_use]
+    pub fn new(app: &str, intent: Intent) -> Self {
+        Hello {
+            version_min: limits::VERSION_MIN,
+            version_max: limits::VERSION_MAX,
+            app: app.to_owned(),
+            environment: String::new(),
+            capabilities: 0,
+            auth: Auth::Anonymous,
+            key: None,
+            name: String::new(),
+            channels: ChannelTable::default(),
+            intent,
+        }
+    }
+
+    /// Whether every field is within its bounds.
+    ///
+    /// # Errors
+    /// The field that is not, and what it may be.
+    pub fn check(&self) -> Result<(), String> {
+        check_text("app", &self.app, 1, limits::LABEL_BYTES_MAX)?;
+        check_text("environment", &self.environment, 0, limits::LABEL_BYTES_MAX)?;
+        check_text("name", &self.name, 0, limits::NAME_BYTES_MAX)?;
+        if let Auth::Token(token) = &self.auth
+            && token.len() > limits::TOKEN_BYTES_MAX
+        {
+            let (len, most) = (token.len(), limits::TOKEN_BYTES_MAX);
+            return Err(format!("the token has {len} bytes; it may have at most {most}"));
+        }
+        match &self.intent {
+            Intent::Join { secret, .. } => check_secret(secret.as_deref()),
+            Intent::Create(settings) => {
+                let most = limits::MEMBERS_MAX_PLAYER_HOSTED;
+                if !(limits::MEMBERS_MIN..=most).contains(&settings.max_players) {
+                    let min = limits::MEMBERS_MIN;
+                    return Err(format!(
+                        "max_players is {}; it may be {min} to {most}",
+                        settings.max_players
+                    ));
+                }
+                check_secret(settings.secret.as_deref())
+            }
+        }
+    }
+
+    pub(in crate::wire) fn write(&self, out: &mut Vec<u8>) {
+        out.put_u16(self.version_min);
+        out.put_u16(self.version_max);
+        out.put_str(&self.app);
+        out.put_str(&self.environment);
+        out.put_u64(self.capabilities);
+        match &self.auth {
+            Auth::Anonymous => out.put_u8(0),
+            Auth::Token(token) => {
+                out.put_u8(1);
+                out.put_bytes(token);
+            }
+        }
+        out.put_option(self.key, |out, key| out.put(&key));
+        out.put_str(&self.name);
+        self.channels.write(out);
+        match &self.intent {
+            Intent::Create(settings) => {
+                out.put_u8(0);
+                settings.write(out);
+            }
+            Intent::Join { code, secret } => {
+                out.put_u8(1);
+                out.put_str(code.as_str());
+                out.put_option(secret.as_deref(), |out, secret| out.put_str(secret));
+            }
+        }
+    }
+
+    /// Reads what follows the versions.
+    pub(in crate::wire) fn read(
+        version_min: u16,
+        version_max: u16,
+        body: &mut Reader,
+    ) -> Result<Self, ReadError> {
+        Ok(Hello {
+            version_min,
+            version_max,
+            app: body.str_max("app", limits::LABEL_BYTES_MAX)?,
+            environment: body.str_max("environment", limits::LABEL_BYTES_MAX)?,
+            capabilities: body.u64()?,
+            auth: match body.u8()? {
+                0 => Auth::Anonymous,
+                1 => Auth::Token(body.bytes_max("token", limits::TOKEN_BYTES_MAX)?),
+                value => return Err(ReadError::Unknown { field: "auth", value: value.into() }),
+            },
+            key: body.option("key fingerprint", |body| {
+                let mut key = [0; 32];
+                key.copy_from_slice(&body.take(32)?);
+                Ok(key)
+            })?,
+            name: body.str_max("name", limits::NAME_BYTES_MAX)?,
+            channels: ChannelTable::read(body)?,
+            intent: match body.u8()? {
+                0 => Intent::Create(RoomSettings::read(body)?),
+                1 => Intent::Join { code: read_code(body)?, secret: body.option("secret", read_secret)? },
+                value => return Err(ReadError::Unknown { field: "intent", value: value.into() }),
+            },
+        })
+    }
+}
+
+fn check_text(field: &str, text: &str, min: usize, max: usize) -> Result<(), String> {
+    if !(min..=max).contains(&text.len()) {
+        return Err(format!("{field} has {} bytes; it may have {min} to {max}", text.len()));
+    }
+    match text.chars().find(|c| c.is_control()) {
+        Some(odd) => Err(format!("{field} has the control character {odd:?}")),
+        None => Ok(()),
+    }
+}
+
+fn check_secret(secret: Option<&str>) -> Result<(), String> {
+    secret.map_or(Ok(()), |secret| check_text("secret", secret, 1, limits::LABEL_BYTES_MAX))
+}
+
+fn read_secret(body: &mut Reader) -> Result<String, ReadError> {
+    body.str_max("secret", limits::LABEL_BYTES_MAX)
+}
+
+impl RoomKind {
+    pub(super) const fn to_wire(self) -> u8 {
+        match self {
+            RoomKind::PlayerHosted => 0,
+        }
+    }
+
+    pub(super) fn read(body: &mut Reader) -> Result<Self, ReadError> {
+        match body.u8()? {
+            0 => Ok(RoomKind::PlayerHosted),
+            value => Err(ReadError::Unknown { field: "room kind", value: value.into() }),
+        }
+    }
+}
+
+impl RoomSettings {
+    fn write(&self, out: &mut Vec<u8>) {
+        out.put_u8(self.kind.to_wire());
+        out.put_option(self.code.as_ref(), |out, code| out.put_str(code.as_str()));
+        out.put_option(self.secret.as_deref(), |out, secret| out.put_str(secret));
+        out.put_u16(self.max_players);
+        out.put_u16(self.tick_rate.hz());
+    }
+
+    fn read(body: &mut Reader) -> Result<Self, ReadError> {
+        Ok(RoomSettings {
+            kind: RoomKind::read(body)?,
+            code: body.option("room code", read_code)?,
+            secret: body.option("secret", read_secret)?,
+            max_players: body.u16()?,
+            tick_rate: read_tick_rate(body)?,
+        })
+    }
+}

@@ -1,0 +1,43 @@
+//! Hello, and the four answers to it.
+//!
+//! ```text
+//!  Hello       version min, max: 2 + 2 bytes · app: text · environment: text · capabilities: 8 bytes
+//!              auth: 0 anonymous | 1 token: bytes · key fingerprint: 0 | 1, 32 bytes · name: text
+//!              channels: table · intent: 0 create, settings | 1 join, code: text, secret: 0 | 1, text
+//!  settings    kind: 1 byte · code: 0 | 1, text · secret: 0 | 1, text · max players: 2 bytes · tick rate: 2 bytes
+//!  Welcome     version: 2 bytes · session: 16 bytes · capabilities: 8 bytes · room: varint · code: text
+//!              kind: 1 byte · member: varint · authority: 0 hub | 1 dedicated | 2 member, varint
+//!              epoch: varint · tick rate: 2 bytes · opened: varint µs · now: varint µs · max players: 2 bytes
+//!              message limit: varint · datagram limit: varint · keep-alive: varint ms · silence: varint ms
+//!  Redirect    address: text
+//!  RetryAfter  after: varint ms · detail: text
+//!  Refused     reason: 1 byte · what belongs to it
+//! ```
+//!
+//! The first two fields of Hello and the whole of Refused keep their layout in every version, so that two builds that
+//! share none can still tell a person so.
+
+mod away;
+mod hello;
+mod welcome;
+
+pub use away::{Redirect, Refusal, RetryAfter};
+pub use hello::{Auth, Hello, Intent, RoomKind, RoomSettings};
+pub use welcome::{Authority, Limits, Welcome};
+
+use super::cursor::{ReadError, Reader};
+use crate::code::RoomCode;
+use crate::time::TickRate;
+
+fn read_code(body: &mut Reader) -> Result<RoomCode, ReadError> {
+    let text = body.str_max("room code", crate::code::CODE_LEN_MAX)?;
+    // People type codes in any case; on the wire they are upper case.
+    text.parse()
+        .ok()
+        .filter(|code: &RoomCode| code.as_str() == text)
+        .ok_or(ReadError::OutOfRange { field: "room code" })
+}
+
+fn read_tick_rate(body: &mut Reader) -> Result<TickRate, ReadError> {
+    TickRate::new(body.u16()?).ok_or(ReadError::OutOfRange { field: "tick rate" })
+}

@@ -1,0 +1,163 @@
+//! The answer that lets in.
+
+use super::{RoomKind, read_code, read_tick_rate};
+use crate::code::RoomCode;
+use crate::ids::{Epoch, MemberId, RoomId, SessionId};
+use crate::limits;
+use crate::time::{Instant, TickRate};
+use crate::wire::cursor::{ReadError, Reader, Write};
+
+/// Who decides in a room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Authority {
+    /// The hub itself.
+    Hub,
+    /// A dedicated process.
+    Dedicated,
+    /// A member: the host.
+    Member(MemberId),
+}
+
+impl Authority {
+    /// The host, if a member is the authority.
+    #[must_use]
+    pub const fn member(self) -> Option<MemberId> {
+        match self {
+            Authority::Member(member) => Some(member),
+            Authority::Hub | Authority::Dedicated => None,
+        }
+    }
+}
+
+/// The hub's answer: come in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Welcome {
+    /// The version that both speak from here on.
+    pub version: u16,
+    /// The session.
+    pub session: SessionId,
+    /// What the hub can do beyond the version.
+    pub capabilities: u64,
+    /// The room.
+    pub room: RoomId,
+    /// Its code.
+    pub code: RoomCode,
+    /// Who runs it.
+    pub kind: RoomKind,
+    /// Who the newcomer is in it.
+    pub member: MemberId,
+    /// Who decides in it.
+    pub authority: Authority,
+    /// How often that has changed.
+    pub epoch: Epoch,
+    /// Its steps per second.
+    pub tick_rate: TickRate,
+    /// When it opened, on the hub's clock. Room time and ticks count from here, so that with the hub's clock every
+    /// member knows the tick and its phase.
+    pub opened: Instant,
+    /// The hub's clock when it wrote this.
+    pub now: Instant,
+    /// How many members it may have at once.
+    pub max_players: u16,
+    /// The bounds that the hub keeps.
+    pub limits: Limits,
+}
+
+/// Bounds that a hub tells its members.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Largest payload of a message, in bytes.
+    pub message_bytes: u32,
+    /// Largest datagram, in bytes.
+    pub datagram_bytes: u32,
+    /// Silence after which a sign of life is due, in ms.
+    pub keep_alive_ms: u32,
+    /// Silence after which a connection counts as lost, in ms.
+    pub silence_ms: u32,
+}
+
+impl Limits {
+    /// The bounds of this build.
+    #[must_use]
+    #[allow(clippy::cast_possible_truncation)] // constants below 2³²
+    pub const fn of_this_build() -> Self {
+        Limits {
+            message_bytes: limits::MESSAGE_BYTES_MAX as u32,
+            datagram_bytes: limits::DATAGRAM_BYTES_MAX as u32,
+            keep_alive_ms: limits::KEEP_ALIVE_INTERVAL.as_millis() as u32,
+            silence_ms: limits::SILENCE_TIMEOUT.as_millis() as u32,
+        }
+    }
+}
+
+impl Authority {
+    pub(in crate::wire) fn write(self, out: &mut Vec<u8>) {
+        match self {
+            Authority::Hub => out.put_u8(0),
+            Authority::Dedicated => out.put_u8(1),
+            Authority::Member(member) => {
+                out.put_u8(2);
+                out.put_varint(member.0.into());
+            }
+        }
+    }
+
+    pub(in crate::wire) fn read(body: &mut Reader) -> Result<Self, ReadError> {
+        Ok(match body.u8()? {
+            0 => Authority::Hub,
+            1 => Authority::Dedicated,
+            2 => Authority::Member(MemberId(body.varint_u32("member")?)),
+            value => return Err(ReadError::Unknown { field: "authority", value: value.into() }),
+        })
+    }
+}
+
+impl Welcome {
+    pub(in crate::wire) fn write(&self, out: &mut Vec<u8>) {
+        out.put_u16(self.version);
+        out.put_u128(self.session.0);
+        out.put_u64(self.capabilities);
+        out.put_varint(self.room.0);
+        out.put_str(self.code.as_str());
+        out.put_u8(self.kind.to_wire());
+        out.put_varint(self.member.0.into());
+        self.authority.write(out);
+        out.put_varint(self.epoch.0.into());
+        out.put_u16(self.tick_rate.hz());
+        out.put_varint(self.opened.as_micros());
+        out.put_varint(self.now.as_micros());
+        out.put_u16(self.max_players);
+        for limit in [
+            self.limits.message_bytes,
+            self.limits.datagram_bytes,
+            self.limits.keep_alive_ms,
+            self.limits.silence_ms,
+        ] {
+            out.put_varint(limit.into());
+        }
+    }
+
+    pub(in crate::wire) fn read(body: &mut Reader) -> Result<Self, ReadError> {
+        Ok(Welcome {
+            version: body.u16()?,
+            session: SessionId(body.u128()?),
+            capabilities: body.u64()?,
+            room: RoomId(body.varint()?),
+            code: read_code(body)?,
+            kind: RoomKind::read(body)?,
+            member: MemberId(body.varint_u32("member")?),
+            authority: Authority::read(body)?,
+            epoch: Epoch(body.varint_u32("epoch")?),
+            tick_rate: read_tick_rate(body)?,
+            opened: Instant::from_micros(body.varint()?),
+            now: Instant::from_micros(body.varint()?),
+            max_players: body.u16()?,
+            limits: Limits {
+                message_bytes: body.varint_u32("message limit")?,
+                datagram_bytes: body.varint_u32("datagram limit")?,
+                keep_alive_ms: body.varint_u32("keep-alive")?,
+                silence_ms: body.varint_u32("silence")?,
+            },
+        })
+    }
+}
