@@ -117,6 +117,36 @@ fn what_comes_with_a_fault_is_not_heard() {
 }
 
 #[test]
+fn who_says_hello_and_goodbye_at_once_was_never_there() {
+    for create in [false, true] {
+        let mut world = world(Link::quic());
+        let settings = RoomSettings {
+            kind: RoomKind::PlayerHosted,
+            code: None,
+            secret: None,
+            max_players: 4,
+            tick_rate: TickRate::DEFAULT,
+        };
+        let join = Intent::Join { code: world.sim.code(world.host), secret: None };
+        let hello = hello(if create { Intent::Create(settings) } else { join });
+        let visitor = world.sim.intrude(hello.clone(), Link::quic());
+        world.sim.tamper(visitor, |_, _| Vec::new());
+        world.sim.run_for(100);
+        let mut session = Session::client(hello, parlor::LinkKind::Quic, world.sim.now());
+        session.close(CloseReason::Left, world.sim.now());
+        let packet = session.poll_packet(world.sim.now()).unwrap();
+        assert_eq!(session.poll_packet(world.sim.now()), None, "both are in one packet");
+        let before = world.sim.events(world.host).len();
+        world.sim.inject(visitor, packet);
+        world.sim.run_for(1_000);
+        assert_eq!(world.sim.events(world.host).len(), before, "nobody heard of it");
+        assert_eq!((world.sim.hub().room_count(), world.sim.hub().connection_count()), (2, 4));
+        let next = world.sim.join(world.sim.code(world.host), Link::quic());
+        assert_eq!(world.sim.room(next).local_id(), Some(MemberId(3)), "its seat was not used");
+    }
+}
+
+#[test]
 fn a_packet_that_is_none_expels() {
     let packet = |carrier, bytes: &[u8]| Packet { carrier, bytes: Bytes::copy_from_slice(bytes) };
     let cases = [

@@ -41,7 +41,7 @@ fn a_wrong_secret_is_answered_like_no_such_room() {
     let options = Options { secret: Some("sesame".into()), ..with_code("CAVE", 4) };
     let host = sim.host(options, Link::quic());
     let code = sim.code(host);
-    for secret in [None, Some(""), Some("sesam"), Some("sesamf"), Some("sesame ")] {
+    for secret in [None, Some("s"), Some("sesam"), Some("sesamf"), Some("sesame ")] {
         let guest = sim.enter(Options { secret: secret.map(str::to_owned), ..join(code) }, Link::quic());
         let lost = sim.enter(join("CAVF".parse().unwrap()), Link::quic());
         sim.run_for(500);

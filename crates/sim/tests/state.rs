@@ -274,9 +274,10 @@ fn interpolated_reads_move_smoothly_and_stay_within_the_ends() {
         }
         // 10 ms are 0.3 steps.
         assert!(moved.iter().all(|step| (0.0..1.5).contains(step)), "{moved:?}");
-        // The buffer covers 95 of 100 updates; before a later one it stands still for a moment.
+        // The buffer covers 95 of 100 updates of the last seconds; before a later one it stands still for a moment, and
+        // after it is quick for another.
         let even = moved.iter().filter(|step| (0.27..0.33).contains(*step)).count();
-        assert!(even >= moved.len() * 9 / 10, "{even} of {} steps are even: {moved:?}", moved.len());
+        assert!(even >= moved.len() * 8 / 10, "{even} of {} steps are even: {moved:?}", moved.len());
     });
 }
 
