@@ -259,12 +259,16 @@ fn interpolated_reads_move_smoothly_and_stay_within_the_ends() {
             room.set("x", &(x + 1.0), Audience::All).unwrap();
         });
         sim.run_for(5_000);
+        // A game of 100 frames a second, which polls and then draws.
+        sim.stall(guest, true);
         let mut last: Option<f64> = None;
         let mut moved = Vec::new();
         for _ in 0..300 {
             sim.run_for(10);
-            let newest: f64 = sim.room(guest).get("x").unwrap().unwrap();
-            let shown: f64 = sim.act(guest, |room, now| room.interpolated("x", now).unwrap().unwrap());
+            let (newest, shown): (f64, f64) = sim.act(guest, |room, now| {
+                while room.poll(now).is_some() {}
+                (room.get("x").unwrap().unwrap(), room.interpolated("x", now).unwrap().unwrap())
+            });
             assert!((1.0..=newest).contains(&shown), "{shown} of {newest}");
             assert!(newest - shown < 15.0, "{shown} is far behind {newest}");
             if let Some(last) = last {
@@ -277,7 +281,7 @@ fn interpolated_reads_move_smoothly_and_stay_within_the_ends() {
         // The buffer covers 95 of 100 updates of the last seconds; before a later one it stands still for a moment, and
         // after it is quick for another.
         let even = moved.iter().filter(|step| (0.27..0.33).contains(*step)).count();
-        assert!(even >= moved.len() * 8 / 10, "{even} of {} steps are even: {moved:?}", moved.len());
+        assert!(even >= moved.len() * 85 / 100, "{even} of {} steps are even: {moved:?}", moved.len());
     });
 }
 

@@ -204,10 +204,17 @@ fn check_private(folder: &Path) -> io::Result<()> {
     fs::metadata(folder).map(|_| ())
 }
 
-/// Whether a process lives, where the system has a cheap answer; elsewhere connecting will tell.
+/// Whether a process lives, where the system has a cheap answer; elsewhere connecting will tell. One that has ended
+/// and that nobody has asked about is still listed there, as a zombie.
 fn is_alive(pid: u32) -> bool {
     let processes = Path::new("/proc");
-    !processes.join("self").exists() || processes.join(pid.to_string()).exists()
+    if !processes.join("self").exists() {
+        return true;
+    }
+    let Ok(stat) = fs::read_to_string(processes.join(pid.to_string()).join("stat")) else { return false };
+    // proc(5): pid, name in parentheses (which may hold any character), state.
+    let state = stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next());
+    !matches!(state, Some('Z' | 'X'))
 }
 
 /// Serde for what is written as text.
@@ -274,9 +281,18 @@ mod tests {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let registry = Registry::at(folder.path().join("parlor"));
         let guard = registry.enter_server(9_000, PRINT).expect("the folder is ours");
+        let mut zombie = process::Command::new("true").spawn().expect("every Linux has it");
+        let enter = |pid| {
+            let entry = ServerEntry { port: 9_000, fingerprint: PRINT, pid };
+            fs::write(&guard.path, serde_json::to_vec(&entry).expect("it is plain")).expect("the folder is ours");
+        };
+        enter(zombie.id());
+        while registry.server(9_000).is_some() {
+            std::thread::yield_now();
+        }
+        zombie.wait().expect("it ends");
         // No process has this number: it is beyond the kernel's limit.
-        let dead = ServerEntry { port: 9_000, fingerprint: PRINT, pid: u32::MAX };
-        fs::write(&guard.path, serde_json::to_vec(&dead).expect("it is plain")).expect("the folder is ours");
+        enter(u32::MAX);
         assert_eq!(registry.server(9_000), None);
     }
 
