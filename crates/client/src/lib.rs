@@ -1,6 +1,7 @@
 //! Realtime multiplayer for any game: open a room, share its code, play.
 //!
-//! ```no_run
+#![cfg_attr(feature = "driver", doc = "```no_run")]
+#![cfg_attr(not(feature = "driver"), doc = "```ignore")]
 //! use parlor::{Event, Room};
 //!
 //! let mut room = Room::host("tanks").max_players(4).open();

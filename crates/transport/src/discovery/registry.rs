@@ -284,7 +284,8 @@ mod tests {
         let mut zombie = process::Command::new("true").spawn().expect("every Linux has it");
         let enter = |pid| {
             let entry = ServerEntry { port: 9_000, fingerprint: PRINT, pid };
-            fs::write(&guard.path, serde_json::to_vec(&entry).expect("it is plain")).expect("the folder is ours");
+            fs::write(&guard.path, serde_json::to_vec(&entry).expect("it is plain"))
+                .expect("the folder is ours");
         };
         enter(zombie.id());
         while registry.server(9_000).is_some() {
