@@ -2,6 +2,7 @@
 
 use crate::args::LogFormat;
 use anyhow::{Context, anyhow};
+use std::io::IsTerminal;
 use tracing_subscriber::EnvFilter;
 
 /// Starts the log.
@@ -11,7 +12,10 @@ use tracing_subscriber::EnvFilter;
 pub(crate) fn start(format: LogFormat, filter: &str) -> anyhow::Result<()> {
     let filter =
         EnvFilter::try_new(filter).with_context(|| format!("the log filter {filter:?} cannot be read"))?;
-    let subscriber = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    let subscriber = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_ansi(std::io::stderr().is_terminal())
+        .with_writer(std::io::stderr);
     let started = match format {
         LogFormat::Text => subscriber.try_init(),
         LogFormat::Json => subscriber.json().try_init(),

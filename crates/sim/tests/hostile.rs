@@ -329,7 +329,9 @@ fn whatever_a_member_sends_the_others_play_on_and_nothing_is_left_behind() {
         }
         sim.play(host, |_, _| ());
         sim.run_for(12_000);
-        assert_eq!(sim.room(guest).state_hash(), sim.room(host).state_hash());
+        // The host's last sequences may have nothing for the guest, only what inputs of others were used.
+        let hash = |peer| sim.room(peer).state_hash().unwrap().1;
+        assert_eq!(hash(guest), hash(host));
         let room = sim.hub().room(code).unwrap();
         assert_eq!(room.players, sim.room(host).player_count());
         [guest, host, beside].iter().for_each(|peer| sim.act(*peer, |room, now| room.leave(now)));

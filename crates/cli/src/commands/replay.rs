@@ -102,7 +102,7 @@ fn transcript(step: &Step, opened: Instant) -> Option<String> {
     let at = step.at.saturating_since(opened).as_secs_f64();
     let line = match &step.input {
         Input::Join { name, link } => format!("{name:?} joins over {}", link.as_str()),
-        Input::Leave { member, reason } => format!("{member} {reason}"),
+        Input::Leave { member, reason } => format!("member {member} {reason}"),
         Input::End { reason } => format!("the server ends the room: {reason}"),
         Input::Message { .. } | Input::Fate { .. } | Input::Measured(_) | Input::Flush => {
             step.refused.as_ref().map(|refused| format!("refused: member {refused}"))?

@@ -33,8 +33,8 @@ impl State {
             publisher.delivered(Sent(tag));
         } else {
             publisher.lost(Sent(tag));
-            self.due = true;
         }
+        self.due |= publisher.is_due();
     }
 }
 

@@ -5,6 +5,7 @@ use super::update::{EntryRef, write_update};
 use super::{KeyId, Source, StateSequence, UpdateHead, Viewer};
 use crate::limits::{REMOVED_MAX, UPDATE_BYTES_MAX, UPDATES_IN_FLIGHT_MAX};
 use bytes::Bytes;
+use parlor_proto::limits::FRAGMENT_BYTES;
 use parlor_proto::{MemberId, Tick};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -29,6 +30,9 @@ pub struct Publisher {
     in_flight: BTreeMap<Sent, StateSequence>,
     /// The number of the next update.
     next: Sent,
+    /// A complete update that is larger than a datagram. Until its fate is known nothing else is sent: whatever came
+    /// meanwhile would have to be complete, and as large, as well.
+    alone: Option<Sent>,
     /// Whether something waits to be sent, first or again.
     due: bool,
     transfer: bool,
@@ -50,6 +54,7 @@ impl Publisher {
             gone: BTreeMap::new(),
             in_flight: BTreeMap::new(),
             next: Sent(0),
+            alone: None,
             due: true,
             transfer: false,
         }
@@ -64,7 +69,8 @@ impl Publisher {
             return None;
         }
         let news = self.observe(store);
-        if !news && !self.due {
+        self.due |= news;
+        if !self.is_due() {
             return None;
         }
         self.due = false;
@@ -78,6 +84,8 @@ impl Publisher {
         }
         let sent = self.next;
         self.next = Sent(sent.0 + 1);
+        let is_large = self.baseline == StateSequence::EMPTY && bytes.len() > FRAGMENT_BYTES;
+        self.alone = is_large.then_some(sent);
         self.in_flight.insert(sent, now);
         if self.in_flight.len() > UPDATES_IN_FLIGHT_MAX {
             self.in_flight.pop_first();
@@ -100,6 +108,12 @@ impl Publisher {
         if self.in_flight.remove(&sent).is_some() && sent.0 + 1 == self.next.0 {
             self.due = true;
         }
+    }
+
+    /// Whether [`poll_update`](Self::poll_update) would give an update even without a change of the store.
+    #[must_use]
+    pub fn is_due(&self) -> bool {
+        self.due && !self.alone.is_some_and(|sent| self.in_flight.contains_key(&sent))
     }
 
     /// The receiver has lost its state: a complete update is due, and only complete ones until one is delivered.

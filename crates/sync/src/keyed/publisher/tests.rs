@@ -273,3 +273,26 @@ fn a_transfer_says_so_until_it_is_delivered() {
     world.set("a", 2, Audience::All).commit();
     assert_eq!(world.poll().unwrap().head.source, Source::Delta);
 }
+
+/// A newcomer is not flooded: while a large complete update is under way, nothing else is.
+#[test]
+fn a_large_complete_update_goes_alone() {
+    let mut world = World::new();
+    for key in 0..4 {
+        world.set(&format!("key {key}"), 1, Audience::All);
+    }
+    world.store.set("large", &Value::Text("x".repeat(4_000)), Audience::All).unwrap();
+    world.commit();
+    assert_eq!(world.poll().unwrap().head.source, Source::Complete);
+    world.set("key 1", 2, Audience::All).commit();
+    assert_eq!((world.poll(), world.publisher.is_due()), (None, false));
+    world.lost(1);
+    assert!(world.publisher.is_due());
+    assert_eq!(world.poll().unwrap().head.source, Source::Complete);
+    world.set("key 1", 3, Audience::All).commit();
+    assert_eq!(world.poll(), None);
+    world.delivered(2);
+    assert!(world.publisher.is_due());
+    let update = world.poll().unwrap();
+    assert_eq!((update.head.source, update.entries.len()), (Source::Delta, 1));
+}
