@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use crate::wasm;
 
 /// Seeds per randomized scenario in the long run; the tests have a short default of their own.
-const LONG_SEEDS: &str = "1000";
+const LONG_SEEDS: &str = "300";
 /// Cases per property in the long run; proptest's default is 256.
 const LONG_PROPTEST_CASES: &str = "4096";
 
