@@ -20,7 +20,11 @@ use std::time::{Duration, Instant};
 /// What was wrong with the arguments, or kept the player out of the room.
 pub(crate) fn run(args: &PlayArgs) -> anyhow::Result<()> {
     let name = reach::name(args.name.as_deref());
-    let own = if needs_own_server(args) { Some(OwnServer::start(args.port)?) } else { None };
+    let own = if needs_own_server(args) {
+        Some(OwnServer::start(args.port, args.reach.secret.clone())?)
+    } else {
+        None
+    };
     let builder = match &args.join {
         Some(invite) => Room::guest(seat::APP, invite),
         None => {
@@ -44,19 +48,13 @@ pub(crate) fn run(args: &PlayArgs) -> anyhow::Result<()> {
     };
     let mut seat = Seat::new(builder.open(), pilot);
     let shown = show(&mut seat, own.as_ref(), args.headless.seconds, &stop);
-    let closed = seat.closed().cloned();
-    let was_open = seat.room().local_id().is_some();
-    let reports = [Report::of(&seat, &name, args.headless.hash_at)];
-    seat.leave();
+    let closed = seat.closed().map(ToString::to_string);
+    let reports = headless::finish(vec![seat], &[name], &args.headless)?;
     shown?;
-    match closed {
-        Some(reason) if !was_open => Err(reason.into()),
-        Some(reason) => {
-            say(&reason.to_string());
-            report(&reports, args.headless.json)
-        }
-        None => report(&reports, args.headless.json),
+    if !args.headless.json {
+        closed.iter().for_each(|reason| say(reason));
     }
+    report(&reports, args.headless.json)
 }
 
 fn report(reports: &[Report], json: bool) -> anyhow::Result<()> {
@@ -76,14 +74,17 @@ fn needs_own_server(args: &PlayArgs) -> bool {
 
 /// A server inside this process, for this machine and those near it.
 struct OwnServer {
+    /// Where this process reaches it.
     address: String,
-    /// Where it can be reached from other machines.
+    /// What a friend must know beside the code.
+    secret: Option<String>,
+    /// Always there but in `drop`.
     server: Option<Server>,
     runtime: tokio::runtime::Runtime,
 }
 
 impl OwnServer {
-    fn start(port: u16) -> anyhow::Result<Self> {
+    fn start(port: u16, secret: Option<String>) -> anyhow::Result<Self> {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
             .thread_name("parlor-server")
@@ -95,13 +96,13 @@ impl OwnServer {
             runtime.block_on(Server::start(config)).context("no room can be hosted on this machine")?;
         let fingerprint = server.fingerprint().expect("a development server has a fingerprint");
         let address = format!("127.0.0.1:{}#{fingerprint}", server.local_port());
-        Ok(OwnServer { address, server: Some(server), runtime })
+        Ok(OwnServer { address, secret, server: Some(server), runtime })
     }
 
     /// The link for a friend on another machine of the same network.
-    fn invite(&self, room: &Room, secret: Option<&str>) -> Option<String> {
+    fn invite(&self, room: &Room) -> Option<String> {
         let code = room.code().filter(|_| room.is_connected())?;
-        Some(self.server.as_ref()?.invite(code, secret).to_string())
+        Some(self.server.as_ref()?.invite(code, self.secret.as_deref()).to_string())
     }
 }
 
@@ -157,7 +158,7 @@ fn show(
 }
 
 fn copy(room: &Room, own: Option<&OwnServer>) -> bool {
-    let link = own.and_then(|own| own.invite(room, None));
+    let link = own.and_then(|own| own.invite(room));
     match link {
         Some(link) => arboard::Clipboard::new().and_then(|mut clipboard| clipboard.set_text(link)).is_ok(),
         None => room.copy_invite(),
@@ -176,7 +177,7 @@ fn describe(hud: &mut HudModel, seat: &Seat, own: Option<&OwnServer>) {
     };
     hud.code = info.code.filter(|_| room.is_connected()).map(|code| code.to_string());
     hud.join_command = hud.code.as_ref().map(|code| format!("parlor play --join {code}")).unwrap_or_default();
-    hud.invite = own.and_then(|own| own.invite(room, None)).or_else(|| room.invite_link());
+    hud.invite = own.and_then(|own| own.invite(room)).or_else(|| room.invite_link());
     hud.me = info.local_id.map(|id| id.0);
     hud.host = info.host_id.map(|id| id.0);
     hud.members = room
