@@ -8,8 +8,7 @@ pub(crate) mod serve;
 use serde::Serialize;
 use std::io::Write;
 
-/// Prints a line that a program may read. A reader that has gone away is no fault.
-#[allow(clippy::unnecessary_wraps)]
+/// Prints a value as one line of JSON, as [`say`] does.
 fn print_json(value: &impl Serialize) -> anyhow::Result<()> {
     say(&serde_json::to_string(value)?);
     Ok(())

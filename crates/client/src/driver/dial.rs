@@ -98,15 +98,9 @@ async fn dial(dialer: &Dialer, address: &ServerAddress, reach: &Reach) -> Result
             match dialer.connect(addr, &address.host, &trust, QUIC_PATIENCE).await {
                 Ok(link) => return Ok(link),
                 Err(error) => {
-                    let may_be_blocked = matches!(
-                        error,
-                        ConnectError::TimedOut { .. }
-                            | ConnectError::Unreachable { .. }
-                            | ConnectError::Failed { .. }
-                    );
-                    let is_final = !may_be_blocked;
+                    let udp_may_be_blocked = got_no_answer(&error);
                     last = Some(error);
-                    if is_final {
+                    if !udp_may_be_blocked {
                         continue;
                     }
                 }
@@ -122,6 +116,14 @@ async fn dial(dialer: &Dialer, address: &ServerAddress, reach: &Reach) -> Result
     }
     let error = last.expect("a name resolves to at least one address");
     Err(failure(address, &error))
+}
+
+/// Whether nothing came back: a network that blocks UDP looks like that.
+fn got_no_answer(error: &ConnectError) -> bool {
+    matches!(
+        error,
+        ConnectError::TimedOut { .. } | ConnectError::Unreachable { .. } | ConnectError::Failed { .. }
+    )
 }
 
 fn failure(address: &ServerAddress, error: &ConnectError) -> ConnectFailure {
