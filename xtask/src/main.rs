@@ -5,6 +5,7 @@
 
 #![allow(clippy::print_stdout, reason = "it reports to a person at a terminal")]
 
+mod guards;
 mod options;
 mod runner;
 mod steps;

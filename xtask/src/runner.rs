@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use crate::options::TestOptions;
 use crate::steps::{self, Invocation, Missing, NOT_COVERED, Step, Work};
-use crate::tidy;
+use crate::{guards, tidy};
 
 /// How a step ended; the text of the last two is for a person.
 #[derive(Debug, PartialEq, Eq)]
@@ -87,6 +87,7 @@ fn outcome(root: &Path, step: &Step, options: &TestOptions) -> Outcome {
 fn perform(root: &Path, work: Work) -> Result<(), String> {
     match work {
         Work::Tidy => run_tidy(root),
+        Work::Guards => guards::run(root),
         Work::Run(invocations) => {
             let run = |invocation| spawn(root, invocation).err();
             let failed: Vec<String> = invocations.iter().filter_map(run).collect();

@@ -6,8 +6,9 @@ use std::process::{Command, Stdio};
 
 use crate::wasm;
 
-/// Seeds per randomized scenario in the long run; the tests have a short default of their own.
-const LONG_SEEDS: &str = "300";
+/// Whole worlds of the simulator in the long run; the tests have a short default of their own. Scenarios of one topic
+/// run with a share of them, which `crates/sim/src/seeds.rs` says.
+const LONG_SEEDS: &str = "10000";
 /// Cases per property in the long run; proptest's default is 256.
 const LONG_PROPTEST_CASES: &str = "4096";
 
@@ -28,6 +29,8 @@ pub(crate) struct Step {
 pub(crate) enum Work {
     /// The rules of [`crate::tidy`], in this process.
     Tidy,
+    /// The guards of [`crate::guards`], in this process.
+    Guards,
     /// Programs, one after another. A failed one does not stop those after it.
     Run(Vec<Invocation>),
 }
@@ -57,8 +60,11 @@ pub(crate) fn steps(root: &Path) -> Vec<Step> {
         step("doc", "the documentation builds without warnings", plan_doc),
         long("deny", "licences, sources and duplicates of the dependencies", plan_deny),
         long("wasm", "proto, sync and the client's core compile to wasm32", wasm::plan),
-        long("seeds", "all tests again with the full count of seeds and cases", plan_seeds),
+        long("seeds", "all tests again: 10,000 seeded worlds, the full count of cases", plan_seeds),
     ];
+    steps.push(long("guards", "each guard against a threat, taken out, is missed by its test", |_| {
+        Ok(Work::Guards)
+    }));
     if root.join("fuzz/Cargo.toml").exists() {
         steps.push(long("fuzz", "the fuzz targets compile on stable", plan_fuzz));
     }

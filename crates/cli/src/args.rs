@@ -1,7 +1,10 @@
 //! The command line.
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use std::net::IpAddr;
+use parlor::Impairment;
+use parlor_server::FLUSH_QUANTUM_MS_MAX;
+use std::net::{IpAddr, SocketAddr};
+use std::num::NonZeroU16;
 use std::path::PathBuf;
 
 /// Realtime multiplayer for any game: open a room, share its code, play.
@@ -20,8 +23,15 @@ pub(crate) enum Command {
     Bots(BotsArgs),
     /// Run a server for rooms
     Serve(ServeArgs),
+    /// Make a key for a server that admits by token, or a token
+    Token(TokenArgs),
     /// Run a room again from its log, and say what happened in it
     Replay(ReplayArgs),
+    /// Pass UDP on to a server as a bad network would, to try any program on it
+    Impair(ImpairArgs),
+    /// Measure this build on this machine
+    #[cfg(target_os = "linux")]
+    Bench(crate::bench::args::BenchArgs),
 }
 
 #[derive(Debug, Args)]
@@ -38,6 +48,9 @@ pub(crate) struct PlayArgs {
     /// Choose the code of the room, for its host: 4 to 12 letters and digits
     #[arg(long, value_name = "CODE", conflicts_with = "join")]
     pub code: Option<String>,
+    /// What lets in at a server that admits by token; good once
+    #[arg(long, env = "PARLOR_TOKEN", value_name = "TOKEN")]
+    pub token: Option<String>,
     /// Port of the server that a host without --server starts inside itself; any free one if not given
     #[arg(long, value_name = "PORT", default_value_t = 0, conflicts_with_all = ["join", "server"])]
     pub port: u16,
@@ -58,6 +71,9 @@ pub(crate) struct BotsArgs {
     /// How well they play, from 0 to 1
     #[arg(long, default_value_t = 0.6)]
     pub skill: f32,
+    /// What lets one of them in at a server that admits by token; give one for each
+    #[arg(long = "token", value_name = "TOKEN")]
+    pub tokens: Vec<String>,
     #[command(flatten)]
     pub reach: ReachArgs,
     #[command(flatten)]
@@ -79,6 +95,9 @@ pub(crate) struct ReachArgs {
     /// File with certificates (PEM) that may vouch for the server
     #[arg(long, env = "PARLOR_CA", value_name = "FILE")]
     pub ca: Option<PathBuf>,
+    /// Put this end on a bad network, such as latency=80ms,jitter=20ms,loss=3%; see docs/impair.md
+    #[arg(long, env = "PARLOR_IMPAIR", value_name = "SPEC")]
+    pub impair: Option<Impairment>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -150,9 +169,36 @@ pub(crate) struct ServeArgs {
     /// Rooms that may live at once [default: 10000]
     #[arg(long, env = "PARLOR_MAX_ROOMS")]
     pub max_rooms: Option<usize>,
+    /// Connections there may be at once on TCP, and as many again on QUIC [default: 4096]
+    #[arg(long, env = "PARLOR_MAX_CONNECTIONS")]
+    pub max_connections: Option<usize>,
+    /// Handshakes that one address may begin in each second on the long run [default: 10]
+    #[arg(long, env = "PARLOR_HANDSHAKES_PER_SECOND", value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub handshakes_per_second: Option<u32>,
+    /// Handshakes that all may begin in each second on the long run [default: 500]
+    #[arg(long, env = "PARLOR_HANDSHAKES_PER_SECOND_ALL", value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub handshakes_per_second_all: Option<u32>,
+    /// Limit connections from this machine like all others, which they are not by themselves
+    #[arg(long, env = "PARLOR_LIMIT_LOCAL")]
+    pub limit_local: bool,
+    /// Public key (PEM, Ed25519) of whoever gives out tokens; without it everybody is anonymous
+    #[arg(long, env = "PARLOR_ADMISSION_KEY", value_name = "FILE")]
+    pub admission_key: Option<PathBuf>,
+    /// Whether somebody without a token may come in where there is an admission key [default: required]
+    #[arg(long, env = "PARLOR_ADMISSION", value_enum)]
+    pub admission: Option<AdmissionArg>,
+    /// Threads over which the rooms are spread; each has a port of its own, the first and those after it [default: 1]
+    #[arg(long, env = "PARLOR_SHARDS")]
+    pub shards: Option<NonZeroU16>,
+    /// Milliseconds that a room may hold back what it sends, to save packets [default: 0, at most 20]
+    #[arg(long, env = "PARLOR_FLUSH_QUANTUM", value_name = "MS", value_parser = clap::value_parser!(u64).range(0..=FLUSH_QUANTUM_MS_MAX))]
+    pub flush_quantum: Option<u64>,
     /// Write a log of every room into this folder, for `parlor replay`
     #[arg(long, env = "PARLOR_ROOM_LOG", value_name = "FOLDER")]
     pub room_log: Option<PathBuf>,
+    /// Put all sockets of the server on a bad network, such as latency=80ms,jitter=20ms,loss=3%; see docs/impair.md
+    #[arg(long, env = "PARLOR_IMPAIR", value_name = "SPEC")]
+    pub impair: Option<Impairment>,
     /// How the log on standard error looks [default: text]
     #[arg(long, env = "PARLOR_LOG_FORMAT", value_enum)]
     pub log_format: Option<LogFormat>,
@@ -171,11 +217,66 @@ pub(crate) enum LogFormat {
     Json,
 }
 
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum AdmissionArg {
+    /// Nobody comes in without a token
+    #[default]
+    Required,
+    /// Without a token somebody is anonymous; a wrong one lets nobody in
+    Optional,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TokenArgs {
+    /// Make a pair of keys: FILE for whoever gives out tokens, FILE.pub for servers
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["key", "app", "user", "environment", "room", "create"])]
+    pub new_key: Option<PathBuf>,
+    /// Private key with which the token is signed
+    #[arg(long, value_name = "FILE")]
+    pub key: Option<PathBuf>,
+    /// The game
+    #[arg(long)]
+    pub app: Option<String>,
+    /// Its environment, if it has one
+    #[arg(long)]
+    pub environment: Option<String>,
+    /// Who it is for
+    #[arg(long)]
+    pub user: Option<String>,
+    /// The room that it is for; with --create the code that a new room must have
+    #[arg(long, value_name = "CODE")]
+    pub room: Option<String>,
+    /// For opening a room
+    #[arg(long)]
+    pub create: bool,
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct ReplayArgs {
     /// A room's log, which `parlor serve --room-log` wrote
     pub file: PathBuf,
     /// Print one JSON object instead of the transcript
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ImpairArgs {
+    /// Address to listen on for the clients; port 0 for any free one
+    #[arg(long, value_name = "IP:PORT")]
+    pub listen: SocketAddr,
+    /// The server that they want
+    #[arg(long, value_name = "HOST:PORT")]
+    pub to: String,
+    /// What is wrong with the network between them, each way, such as latency=80ms,jitter=20ms,loss=3%; see
+    /// docs/impair.md
+    #[arg(value_name = "SPEC")]
+    pub impairment: Impairment,
+    /// Stop after this many seconds; otherwise when Ctrl-C is pressed
+    #[arg(long, value_name = "N", value_parser = parse_seconds)]
+    pub seconds: Option<f64>,
+    /// Print one JSON object at the end, and nothing before
     #[arg(long)]
     pub json: bool,
 }

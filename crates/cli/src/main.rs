@@ -1,6 +1,8 @@
 //! The binary `parlor`: a server for rooms, a game to see them work, and members to fill them.
 
 mod args;
+#[cfg(target_os = "linux")]
+mod bench;
 mod commands;
 mod game;
 mod headless;
@@ -20,7 +22,11 @@ fn main() -> ExitCode {
         Command::Play(args) => commands::play::run(&args),
         Command::Bots(args) => commands::bots::run(&args),
         Command::Serve(args) => commands::serve::run(args),
+        Command::Token(args) => commands::token::run(&args),
         Command::Replay(args) => commands::replay::run(&args),
+        Command::Impair(args) => commands::impair::run(&args),
+        #[cfg(target_os = "linux")]
+        Command::Bench(args) => bench::run(&args),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -28,6 +28,9 @@ pub(crate) fn apply(
             .with_context(|| format!("the certificates in {} cannot be read", file.display()))?;
         builder = builder.roots(&pem);
     }
+    if let Some(impairment) = reach.impair {
+        builder = builder.impairment(impairment);
+    }
     builder = builder.hash_every(headless.hash_at.unwrap_or(HASH_EVERY)).via(match reach.via {
         ViaArg::Auto => Via::Auto,
         ViaArg::Quic => Via::Quic,

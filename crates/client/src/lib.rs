@@ -50,6 +50,8 @@ pub use parlor_sync::keyed::{HintError, Hints, Interp};
 pub use parlor_sync::value::{Map, Value, ValueError};
 #[cfg(feature = "driver")]
 pub use parlor_transport::discovery::{Invite, Registry, ServerAddress};
+#[cfg(feature = "driver")]
+pub use parlor_transport::impaired::{Impairment, ImpairmentError, Outage};
 
 /// The programs in the README and the guide compile as they stand there.
 #[cfg(all(doctest, feature = "driver"))]
@@ -58,4 +60,6 @@ mod documents {
     struct Readme;
     #[doc = include_str!("../../../docs/guide.md")]
     struct Guide;
+    #[doc = include_str!("../../../docs/impair.md")]
+    struct Impair;
 }

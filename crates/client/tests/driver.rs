@@ -1,9 +1,11 @@
 //! Rooms over real sockets: what a game sees of the driver.
 
 use parlor::{
-    CloseReason, ClosedReason, ConnectFailureKind, Event, LeaveReason, Registry, Room, RoomBuilder, Via,
+    CloseReason, ClosedReason, ConnectFailureKind, Event, Impairment, LeaveReason, Registry, Room,
+    RoomBuilder, Via,
 };
 use parlor_server::{Config, Server};
+use std::num::NonZeroU16;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
@@ -20,10 +22,14 @@ struct Hall {
 
 impl Hall {
     fn new() -> Self {
+        Self::with_shards(NonZeroU16::MIN)
+    }
+
+    fn with_shards(shards: NonZeroU16) -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let registry = Registry::at(folder.path().join("registry"));
         let runtime = Runtime::new().expect("a runtime");
-        let config = Config { port: 0, registry: Some(registry.clone()), ..Config::default() };
+        let config = Config { port: 0, shards, registry: Some(registry.clone()), ..Config::default() };
         let server = runtime.block_on(Server::start(config)).expect("a port is free");
         Hall { _folder: folder, registry, runtime, server: Some(server) }
     }
@@ -244,4 +250,64 @@ fn an_invite_link_is_enough() {
     let elsewhere = tempfile::tempdir().expect("a temporary folder");
     let guest = wait(Room::guest("tanks", &invite).registry(Registry::at(elsewhere.path())).open());
     assert_eq!(guest.info().join_path, Some(parlor::JoinPath::InternetExplicit));
+}
+
+#[test]
+fn rooms_are_spread_over_shards_and_found_by_the_first_port() {
+    let hall = Hall::with_shards(NonZeroU16::new(3).expect("it is not 0"));
+    let server =
+        format!("127.0.0.1:{}#{}", hall.server().local_port(), hall.server().fingerprint().expect("its own"));
+    let mut rooms: Vec<Room> = (0..6).map(|_| hall.host()).collect();
+    let mut places: Vec<Option<String>> = rooms.iter().map(|room| room.info().connectivity.server).collect();
+    for host in &mut rooms {
+        let code = host.code().expect("it is open");
+        for via in [Via::Quic, Via::WebSocket] {
+            // No registry: the port that everybody is given must do.
+            let guest = Room::guest("tanks", &code.to_string()).server(&server).via(via);
+            let guest = wait(guest.registry(Registry::at("/nowhere")).open());
+            assert_eq!(guest.info().connectivity.server, host.info().connectivity.server);
+        }
+        assert_eq!(hall.runtime.block_on(hall.server().room(code)).map(|room| room.code), Some(code));
+    }
+    places.sort();
+    places.dedup();
+    assert_eq!(places.len(), 3, "two rooms on each of three shards: {places:?}");
+}
+
+/// Polls until the round trip is as it should be.
+#[track_caller]
+fn round_trip(room: &mut Room, enough: impl Fn(Duration) -> bool) {
+    let began = Instant::now();
+    while !room.diagnostics().rtt.is_some_and(&enough) {
+        while room.poll().is_some() {}
+        room.tick();
+        assert!(began.elapsed() < PATIENCE, "the round trip stays at {:?}", room.diagnostics().rtt);
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn a_room_can_be_put_on_a_bad_network_and_back() {
+    let hall = Hall::new();
+    let host = hall.host();
+    let code = host.code().expect("it is open").to_string();
+    let impaired: Impairment = "latency=50ms,loss=2%,seed=9".parse().expect("it is well formed");
+    for via in [Via::Quic, Via::WebSocket] {
+        let builder = hall.guest(&code).via(via).impairment(impaired);
+        let mut guest = wait(builder.clone().open());
+        assert_eq!(guest.impairment(), Some(impaired));
+        round_trip(&mut guest, |rtt| rtt >= Duration::from_millis(100));
+        let other = builder.open();
+        guest.set_impairment(Impairment::none()).expect("it is within its bounds");
+        assert_eq!((guest.impairment(), other.impairment()), (Some(Impairment::none()), Some(impaired)));
+        round_trip(&mut guest, |rtt| rtt < Duration::from_millis(100));
+        other.leave();
+        guest.leave();
+    }
+    assert_eq!(host.impairment(), None);
+    let error = host.set_impairment(impaired).expect_err("its sockets are as they are");
+    assert!(error.to_string().contains(".impairment(Impairment::none())"), "{error}");
+    let error =
+        hall.guest(&code).impairment(impaired.loss_ppm(1_000_001)).check().expect_err("it is too much");
+    assert!(error.to_string().contains("loss may not be 100.0001%"), "{error}");
 }

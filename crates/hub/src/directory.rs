@@ -26,14 +26,23 @@ impl Directory {
         Ok(())
     }
 
-    /// Enters a room under a code drawn from `random`, which gives numbers that are even over 32 bits. The code is as
-    /// long as the number of live rooms demands (threat 10).
-    pub fn draw(&mut self, room: RoomId, mut random: impl FnMut() -> u32) -> RoomCode {
-        let len = code::len_for(self.rooms.len() + 1);
+    /// Enters a room under a code drawn from `random`, which gives numbers that are even over 32 bits. The code has as
+    /// many letters as `len_for` says for a directory with so many rooms, at most [`code::CODE_LEN_MAX`]; see
+    /// [`code::len_for`] for how many it should be.
+    ///
+    /// Only a code that `may_be` is taken: one of several directories draws its own share of all codes.
+    pub fn draw(
+        &mut self,
+        room: RoomId,
+        len_for: impl FnOnce(usize) -> usize,
+        mut random: impl FnMut() -> u32,
+        may_be: impl Fn(RoomCode) -> bool,
+    ) -> RoomCode {
+        let len = len_for(self.rooms.len() + 1).min(code::CODE_LEN_MAX);
         loop {
             // At most one code in 10,000 is taken by a drawn one, so this ends soon even beside many chosen ones.
             let code = RoomCode::draw(len, &mut random);
-            if self.choose(code, room).is_ok() {
+            if may_be(code) && self.choose(code, room).is_ok() {
                 return code;
             }
         }
@@ -80,7 +89,7 @@ mod tests {
         let (mut directory, mut random) = (Directory::default(), numbers());
         let mut lengths = Vec::new();
         for room in 0..3_000 {
-            let code = directory.draw(RoomId(room), &mut random);
+            let code = directory.draw(RoomId(room), code::len_for, &mut random, |_| true);
             assert_eq!(directory.find(code), Some(RoomId(room)));
             lengths.push(code.as_str().len());
         }

@@ -6,11 +6,18 @@
 //! [`room::log`] replays one room from what it was told.
 //!
 //! - [`Hub`]: connections, sessions, and who sits where
+//! - [`door`]: who may ask for a room at all, and [`budget`]: how often
 //! - [`directory`]: which code leads to which room
+//! - [`Shards`]: which of several hubs a room lives on
 //! - [`room`]: members, presence, relay, state: one machine per room
 
+pub mod budget;
 pub mod directory;
+pub mod door;
 mod hub;
 pub mod room;
+mod shards;
 
-pub use hub::{Config, Happening, Hub, Output, RoomSummary};
+pub use door::Origin;
+pub use hub::{Config, Happening, Hub, Output, RoomSummary, Stats};
+pub use shards::Shards;

@@ -210,7 +210,8 @@ impl ChannelTable {
         }
     }
 
-    pub(crate) fn write(&self, out: &mut Vec<u8>) {
+    /// Appends the application's channels, as in Hello.
+    pub fn write(&self, out: &mut Vec<u8>) {
         out.put_varint(self.app.len() as u64);
         for channel in &self.app {
             out.put_u8(channel.id.0);
@@ -220,7 +221,11 @@ impl ChannelTable {
         }
     }
 
-    pub(crate) fn read(reader: &mut Reader) -> Result<Self, ReadError> {
+    /// Reads a table.
+    ///
+    /// # Errors
+    /// [`ReadError`] if it is not as laid out, or a channel cannot stand in a table.
+    pub fn read(reader: &mut Reader) -> Result<Self, ReadError> {
         let count = reader.varint_max("channel count", limits::CHANNELS_MAX as u64)?;
         let mut table = ChannelTable::default();
         for _ in 0..count {

@@ -67,6 +67,12 @@ pub enum PeerMisbehaved {
         /// What was sent.
         what: &'static str,
     },
+    /// Reliable messages came faster than a room passes them on, for longer than it keeps them.
+    #[error("sent reliable messages faster than its room passes them on: {waiting} bytes wait")]
+    Flooded {
+        /// Bytes that waited, with the message that was too much.
+        waiting: usize,
+    },
     /// The peer had to say hello first and did not.
     #[error("did not say hello in time")]
     NoHello,

@@ -56,12 +56,22 @@ pub const IN_FLIGHT_MAX: usize = 1024;
 /// Reliable messages that may be under way at once; further ones wait at the sender.
 pub const RELIABLE_WINDOW: u64 = 1024;
 
-/// Bytes of reliable messages that wait at a sender, unsent or not acknowledged. Beyond it the member is too slow
-/// for its room and is disconnected with a reason.
-pub const RELIABLE_QUEUE_BYTES_MAX: usize = 1024 * 1024;
+/// What one message that waits costs beside its payload, in bytes, as the queues below count it. Many small messages would
+/// otherwise take far more memory than their bytes say.
+pub const WAITING_MESSAGE_BYTES: usize = 192;
 
-/// Bytes of unreliable messages that wait at a sender. Beyond it the oldest is dropped and counted.
-pub const UNRELIABLE_QUEUE_BYTES_MAX: usize = 256 * 1024;
+/// Bytes of reliable messages that wait at a sender, unsent or not acknowledged. Beyond it the member is too slow
+/// for its room and is disconnected with a reason. It bounds what unreliable messages may take beside them as well: they
+/// give way. With [`HAND_OUT_BYTES`] and the packet after it, a member that has stopped reading costs a hub less than
+/// 256 KiB; two messages of full size still fit.
+pub const RELIABLE_QUEUE_BYTES_MAX: usize = 160 * 1024;
+
+/// Bytes of unreliable messages that wait at a sender, fragments included. Beyond it the oldest is dropped and counted.
+pub const UNRELIABLE_QUEUE_BYTES_MAX: usize = 136 * 1024;
+
+/// Bytes after which a hub gives a connection no further packet in the same turn: the next turn knows whether the
+/// connection still takes any, and what waits in the session meanwhile can still be replaced or given up.
+pub const HAND_OUT_BYTES: usize = 16 * 1024;
 
 /// Keys of sequenced channels whose newest message a receiver remembers, all channels together. When there are more, it
 /// forgets the half of them that it has not heard of for longest.
@@ -92,6 +102,9 @@ pub const ADDRESS_BYTES_MAX: usize = 256;
 pub const PLAYER_DATA_KEYS_MAX: usize = 32;
 /// Bytes of one value of player data.
 pub const PLAYER_DATA_VALUE_BYTES_MAX: usize = 1_024;
+/// Bytes of all keys and values that one member may have in its player data: a newcomer is told those of everybody at
+/// once.
+pub const PLAYER_DATA_BYTES_MAX: usize = 8 * 1024;
 
 /// Members that one message may name.
 pub const ADDRESSEES_MAX: usize = MEMBERS_MAX_SERVER_RUN as usize;
@@ -125,7 +138,7 @@ pub const SILENCE_TIMEOUT: Duration = Duration::from_secs(8);
 pub const ACK_DELAY_MAX: Duration = Duration::from_millis(25);
 /// Bytes of reliable messages after which an acknowledgement waits no longer: a sender that is fast must not run into
 /// [`RELIABLE_QUEUE_BYTES_MAX`] for want of one.
-pub const ACK_AT_ONCE_BYTES: usize = 64 * 1024;
+pub const ACK_AT_ONCE_BYTES: usize = 16 * 1024;
 /// A session that asked its peer to close waits this long for the goodbye to be carried.
 pub const CLOSE_LINGER: Duration = Duration::from_millis(500);
 
@@ -146,7 +159,17 @@ const _: () = {
     assert!(FRAGMENT_BYTES * FRAGMENTS_MAX >= STREAM_PACKET_BYTES_MAX, "every message can be fragmented");
     assert!(FRAGMENTS_MAX <= u8::MAX as usize, "the count of fragments is one byte");
     assert!(STREAM_PACKET_BYTES_TARGET <= STREAM_PACKET_BYTES_MAX);
-    assert!(RELIABLE_QUEUE_BYTES_MAX >= 4 * STREAM_PACKET_BYTES_MAX);
+    assert!(RELIABLE_QUEUE_BYTES_MAX >= 2 * (PAYLOAD_BYTES_MAX + WAITING_MESSAGE_BYTES));
+    assert!(
+        FRAGMENT_BYTES * FRAGMENTS_MAX + FRAGMENTS_MAX * WAITING_MESSAGE_BYTES <= UNRELIABLE_QUEUE_BYTES_MAX,
+        "a whole message fits, in fragments too"
+    );
+    assert!(UNRELIABLE_QUEUE_BYTES_MAX >= 2 * (PAYLOAD_BYTES_MAX + WAITING_MESSAGE_BYTES));
+    assert!(UNRELIABLE_QUEUE_BYTES_MAX <= RELIABLE_QUEUE_BYTES_MAX);
+    assert!(
+        RELIABLE_QUEUE_BYTES_MAX + HAND_OUT_BYTES + STREAM_PACKET_BYTES_MAX <= 244 * 1024,
+        "with what a session is itself, a member that has stopped reading costs no more than 256 KiB"
+    );
     assert!(
         ACK_AT_ONCE_BYTES * 8 <= RELIABLE_QUEUE_BYTES_MAX,
         "several acknowledgements for each full queue"
@@ -158,7 +181,11 @@ const _: () = {
         SEQUENCED_KEYS_MAX >= 2 * MEMBERS_MAX_SERVER_RUN as usize,
         "a key for every member, and for those before it"
     );
-    assert!(PLAYER_DATA_KEYS_MAX * (PLAYER_DATA_VALUE_BYTES_MAX + LABEL_BYTES_MAX) < MESSAGE_BYTES_MAX);
+    assert!(PLAYER_DATA_BYTES_MAX + PLAYER_DATA_KEYS_MAX * 4 + NAME_BYTES_MAX + 32 < MESSAGE_BYTES_MAX);
+    assert!(
+        MEMBERS_MAX_PLAYER_HOSTED as usize * (PLAYER_DATA_BYTES_MAX + 512) < RELIABLE_QUEUE_BYTES_MAX,
+        "what a newcomer is told of everybody fits its queue"
+    );
     assert!(CHANNELS_MAX <= u8::MAX as usize && (APP_CHANNEL_FIRST as usize) < CHANNELS_MAX);
     assert!(
         KEEP_ALIVE_INTERVAL.as_millis() * 4 <= SILENCE_TIMEOUT.as_millis(),

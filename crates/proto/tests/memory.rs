@@ -7,7 +7,7 @@ use parlor_proto::session::{Answer, Event, Session};
 use parlor_proto::wire::control::{ToHub, ToMember};
 use parlor_proto::wire::cursor::Write;
 use parlor_proto::wire::envelope::Upward;
-use parlor_proto::wire::frame::{Fragment, Frame};
+use parlor_proto::wire::frame::{Fragment, Frame, Time};
 use parlor_proto::wire::handshake::{Authority, Hello, Intent, Limits, RoomKind, Welcome};
 use parlor_proto::wire::header::Header;
 use parlor_proto::{
@@ -151,6 +151,7 @@ fn threat_16_memory_is_bounded_by_what_came() {
     assert!(held < 256 * 1024, "{held} bytes are kept of a thousand one-byte messages");
     threat_14();
     snapshots();
+    control_frames();
 }
 
 /// First fragments of many messages, and almost all fragments of some.
@@ -177,6 +178,34 @@ fn threat_14() {
         let held = ALLOCATOR.current_usage() - before;
         assert!(held <= 8 * 1024, "{held} bytes are kept of fragments that are too old");
     }
+}
+
+/// Threat 7: a million control frames, as many in each packet as may be, while nothing can be sent back.
+fn control_frames() {
+    let mut server = open_server();
+    let before = ALLOCATOR.current_usage();
+    let time = Frame::Time(Time { sent_us: 1, echo: None });
+    let mut unknown = Vec::new();
+    unknown.put_varint(0x3f);
+    unknown.put_bytes(b"later");
+    let mut packet =
+        packet(Carrier::Stream, Some(0), vec![time; limits::FRAMES_PER_PACKET_MAX / 2]).bytes.to_vec();
+    packet.extend(unknown.repeat(limits::FRAMES_PER_PACKET_MAX / 2));
+    for number in 0..=1_000_000 / limits::FRAMES_PER_PACKET_MAX {
+        #[allow(clippy::cast_possible_truncation)] // the wire carries the low half
+        packet[1..3].copy_from_slice(&(number as u16).to_le_bytes());
+        let packet = Packet { carrier: Carrier::Stream, bytes: packet.clone().into() };
+        server.handle_packet(packet, NOW).expect("it is as laid out");
+    }
+    assert!(server.stats().frames_unknown >= 500_000);
+    let held = ALLOCATOR.current_usage().saturating_sub(before);
+    assert!(held <= 64 * 1024, "{held} bytes are kept of a million frames");
+    let mut answers = 0;
+    while server.poll_packet(NOW).is_some() {
+        answers += 1;
+    }
+    // One, and those that acknowledge what the newest acknowledgement does not cover.
+    assert!(answers <= 1 + limits::IN_FLIGHT_MAX / 32, "{answers} packets answer them");
 }
 
 /// Threat 7: a flood of packets while nothing can be sent back.

@@ -72,9 +72,10 @@ fn limits_are_those_of_the_code() {
         VERSION_MIN VERSION_MAX MESSAGE_BYTES_MAX PAYLOAD_BYTES_MAX DATAGRAM_BYTES_MAX STREAM_PACKET_BYTES_MAX
         STREAM_PACKET_BYTES_TARGET FRAMES_PER_PACKET_MAX HEADER_BYTES_MAX FRAGMENT_HEAD_BYTES_MAX FRAGMENT_BYTES
         FRAGMENTS_MAX FRAGMENTED_MESSAGES_MAX FRAGMENT_BUFFER_BYTES_MAX FRAGMENT_TTL REPLAY_WINDOW IN_FLIGHT_MAX
-        RELIABLE_WINDOW RELIABLE_QUEUE_BYTES_MAX UNRELIABLE_QUEUE_BYTES_MAX SEQUENCED_KEYS_MAX TICK_HZ_MAX
+        RELIABLE_WINDOW WAITING_MESSAGE_BYTES RELIABLE_QUEUE_BYTES_MAX UNRELIABLE_QUEUE_BYTES_MAX HAND_OUT_BYTES
+        SEQUENCED_KEYS_MAX TICK_HZ_MAX
         MEMBERS_MIN MEMBERS_MAX_PLAYER_HOSTED MEMBERS_MAX_SERVER_RUN NAME_BYTES_MAX LABEL_BYTES_MAX
-        REASON_BYTES_MAX TOKEN_BYTES_MAX ADDRESS_BYTES_MAX PLAYER_DATA_KEYS_MAX PLAYER_DATA_VALUE_BYTES_MAX
+        REASON_BYTES_MAX TOKEN_BYTES_MAX ADDRESS_BYTES_MAX PLAYER_DATA_KEYS_MAX PLAYER_DATA_VALUE_BYTES_MAX PLAYER_DATA_BYTES_MAX
         ADDRESSEES_MAX APP_CHANNEL_FIRST CHANNELS_MAX STATE_KEYS_MAX STATE_KEY_BYTES_MAX STATE_VALUE_BYTES_MAX
         STATE_BYTES_MAX VALUE_DEPTH_MAX INPUT_BYTES_MAX HANDSHAKE_TIMEOUT KEEP_ALIVE_INTERVAL SILENCE_TIMEOUT
         ACK_DELAY_MAX ACK_AT_ONCE_BYTES CLOSE_LINGER
@@ -206,7 +207,7 @@ fn leave_codes_are_those_of_the_code() {
 #[test]
 fn control_kinds_are_those_of_the_code() {
     let (member, id) = (MemberId(0), MemberId(0));
-    let presence = Presence { member, connected: true, rtt_ms: None };
+    let presence = Presence { member, connected: true, slow: false, rtt_ms: None };
     let data = || PlayerData { member, key: "k".into(), value: None };
     let info = MemberInfo { id, name: String::new(), link: LinkKind::Quic, presence, data: Vec::new() };
     let down = [
@@ -214,6 +215,7 @@ fn control_kinds_are_those_of_the_code() {
         ("left", ToMember::Left { member, reason: LeaveReason::Left }),
         ("data", ToMember::Data(data())),
         ("presence", ToMember::Presence(Vec::new())),
+        ("throttled", ToMember::Throttled),
     ];
     let up = [("set data", ToHub::SetData(data())), ("kick", ToHub::Kick { member, reason: String::new() })];
     let down =

@@ -3,7 +3,8 @@
 use crate::error::StartError;
 use core::net::{IpAddr, Ipv4Addr, SocketAddr};
 use parlor_transport::ServerTls;
-use parlor_transport::quic::Listener;
+use parlor_transport::impaired::Conditions;
+use parlor_transport::quic::{HandshakeLimits, Listener};
 use socket2::{Domain, Socket, Type};
 use std::io;
 use tokio::net::TcpListener;
@@ -22,7 +23,12 @@ pub(crate) struct Bound {
 }
 
 /// Opens `port` on both; 0 takes one that is free on both.
-pub(crate) fn bind(listen: IpAddr, port: u16, tls: &ServerTls) -> Result<Bound, StartError> {
+pub(crate) fn bind(
+    listen: IpAddr,
+    port: u16,
+    tls: &ServerTls,
+    conditions: Option<&Conditions>,
+) -> Result<Bound, StartError> {
     let mut tried = 0;
     loop {
         tried += 1;
@@ -30,7 +36,7 @@ pub(crate) fn bind(listen: IpAddr, port: u16, tls: &ServerTls) -> Result<Bound, 
         let addr = tcp
             .local_addr()
             .map_err(|error| StartError::Tcp { addr: SocketAddr::new(listen, port), error })?;
-        match Listener::bind(addr, tls) {
+        match Listener::bind_impaired(addr, tls, HandshakeLimits::default(), conditions) {
             Ok(quic) => return Ok(Bound { tcp, quic, addr }),
             Err(error) if port != 0 => return Err(error.into()),
             Err(last) if tried == TRIES => return Err(StartError::NoFreePort { tried, last }),

@@ -1,6 +1,12 @@
 //! What a server may be told.
 
+use crate::admission::Policy;
+use crate::handshakes::{HANDSHAKES_PER_SECOND, HANDSHAKES_PER_SECOND_ALL};
 use core::net::{IpAddr, Ipv6Addr};
+use core::num::NonZeroU16;
+use core::time::Duration;
+use parlor_proto::limits;
+use parlor_transport::Impairment;
 use parlor_transport::discovery::{DEFAULT_PORT, Registry};
 use std::path::PathBuf;
 
@@ -9,6 +15,9 @@ pub const ROOMS_MAX: usize = 10_000;
 /// How many connections there may be at once on TCP, and as many again on QUIC, unless the configuration says
 /// otherwise.
 pub const CONNECTIONS_MAX: usize = 4_096;
+
+/// Longest [`Config::flush_quantum`], in milliseconds: more would be felt in every game.
+pub const FLUSH_QUANTUM_MS_MAX: u64 = 20;
 
 /// What a server may be told. The default is a development server for anybody who reaches this machine.
 ///
@@ -27,10 +36,30 @@ pub struct Config {
     pub identity: IdentitySource,
     /// The games that it serves; `None` for any.
     pub apps: Option<Vec<String>>,
-    /// How many rooms may live at once.
+    /// How many rooms may live at once; shards have equal parts of it.
     pub rooms_max: usize,
+    /// Over how many threads the rooms are spread. Each has a port of its own: [`port`](Self::port) and those that follow it,
+    /// UDP and TCP. Clients need to know the first alone; all must be reachable.
+    pub shards: NonZeroU16,
+    /// How long a room may hold back what it has to send, so that what comes meanwhile goes in the same packets: it costs
+    /// latency and saves packets. Zero sends at once; at most
+    /// [`FLUSH_QUANTUM_MS_MAX`].
+    pub flush_quantum: Duration,
     /// How many connections there may be at once on TCP, and as many again on QUIC.
     pub connections_max: usize,
+    /// How many handshakes one address may begin in each second on the long run, and a few times as many at once. An IPv6
+    /// address stands for its network of 64 bits; 256 neighbours together have four times as many.
+    pub handshakes_per_second: u32,
+    /// How many all may begin in each second on the long run: what the machine has to spare beside the rooms that live.
+    pub handshakes_per_second_all: u32,
+    /// How long a client may take for each step until it has said hello; at most
+    /// [`HANDSHAKE_TIMEOUT`](parlor_proto::limits::HANDSHAKE_TIMEOUT), which is also how long it has for the hello.
+    pub handshake_time: Duration,
+    /// Whether connections from this machine are counted like all others. They are not unless this says so: whoever can
+    /// run processes here needs no flood. Behind a proxy on the same machine everybody seems to come from here.
+    pub limits_local: bool,
+    /// Whether tokens say who comes in. Without it everybody is anonymous, and a token is refused.
+    pub admission: Option<Policy>,
     /// Where the server and its rooms are entered for other processes of this machine to find. Only a server with a
     /// development identity that listens on a loopback address enters itself; a real certificate needs no such help.
     pub registry: Option<Registry>,
@@ -40,6 +69,8 @@ pub struct Config {
     /// The name or address that invites have, perhaps with a port where the outside has another one
     /// (`play.example.com`, `play.example.com:443`). Without it they have this machine's own address.
     pub public_host: Option<String>,
+    /// A tool for development: the bad network that all its sockets are on, in both directions.
+    pub impairment: Option<Impairment>,
 }
 
 /// How a server proves who it is.
@@ -68,10 +99,18 @@ impl Default for Config {
             identity: IdentitySource::Development { folder: None },
             apps: None,
             rooms_max: ROOMS_MAX,
+            shards: NonZeroU16::MIN,
+            flush_quantum: Duration::ZERO,
             connections_max: CONNECTIONS_MAX,
+            handshakes_per_second: HANDSHAKES_PER_SECOND,
+            handshakes_per_second_all: HANDSHAKES_PER_SECOND_ALL,
+            handshake_time: limits::HANDSHAKE_TIMEOUT,
+            limits_local: false,
+            admission: None,
             registry: None,
             room_log: None,
             public_host: None,
+            impairment: None,
         }
     }
 }

@@ -1,6 +1,7 @@
 //! A link that was accepted: packets from it go to the shard until it is over.
 
 use crate::shard::Shard;
+use parlor_hub::Origin;
 use parlor_proto::Packet;
 use parlor_transport::{Link, LinkClosed};
 
@@ -9,10 +10,10 @@ const BATCH_PACKETS_MAX: usize = 64;
 const BATCH_BYTES_MAX: usize = 64 * 1024;
 
 /// Serves a link until it is over. The shard owns the sending half and may close it, which ends this too.
-pub(crate) async fn serve(link: Link, shard: &Shard) {
+pub(crate) async fn serve(link: Link, origin: Origin, shard: &Shard) {
     let (remote, kind) = (link.remote(), link.kind());
     let (sender, mut receiver) = link.split();
-    let Ok(connection) = shard.connected(sender).await else { return };
+    let Ok(connection) = shard.connected(sender, origin).await else { return };
     tracing::debug!(connection = connection.0, %remote, kind = kind.as_str(), "connected");
     let end = loop {
         let mut packets = Vec::new();

@@ -1,7 +1,9 @@
 //! Why there is no server.
 
+use crate::admission::KeyError;
 use crate::identity::IdentitySourceError;
 use core::net::SocketAddr;
+use core::num::NonZeroU16;
 use parlor_transport::discovery::AddressError;
 use parlor_transport::quic::ListenError;
 use std::io;
@@ -33,9 +35,23 @@ pub enum StartError {
         /// Why the last one was not free.
         last: ListenError,
     },
+    /// There are no numbers for the ports of all shards.
+    #[error("{shards} shards need as many ports from {first} on, and 65535 is the last: choose a lower port")]
+    TooFewPorts {
+        /// The port asked for.
+        first: u16,
+        /// How many shards.
+        shards: NonZeroU16,
+    },
+    /// A thread could not be started.
+    #[error("a thread of the server could not be started: {0}")]
+    Thread(io::Error),
     /// There is no identity.
     #[error(transparent)]
     Identity(#[from] IdentitySourceError),
+    /// There is no key to verify tokens with.
+    #[error(transparent)]
+    Admission(#[from] KeyError),
     /// The public host is no address.
     #[error("the public host cannot stand in an invite: {0}")]
     PublicHost(AddressError),

@@ -26,9 +26,14 @@ impl Gate {
     pub(crate) fn enter(&self) -> Option<Pass> {
         let pass = Arc::clone(&self.places).try_acquire_owned().ok();
         if pass.is_none() {
-            self.turned_away.fetch_add(1, Ordering::Relaxed);
+            self.turn_away();
         }
         pass.map(Pass)
+    }
+
+    /// Counts somebody who is not let in for another reason than that it is full.
+    pub(crate) fn turn_away(&self) {
+        self.turned_away.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Lets nobody in from here on.

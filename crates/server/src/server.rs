@@ -1,38 +1,40 @@
 //! A server: its start, what it says about itself, and its end.
 
 use crate::address::{addresses, public_address};
-use crate::bind::{Bound, bind};
+use crate::admission::Tokens;
 use crate::clock::Clock;
-use crate::config::{Config, IdentitySource};
+use crate::config::{Config, FLUSH_QUANTUM_MS_MAX, IdentitySource};
+use crate::door::Door;
 use crate::error::{ServerFailed, StartError};
 use crate::gate::Gate;
-use crate::http::{Facts, Site};
-use crate::recorder::Recorder;
-use crate::shard::{self, DRAIN_TIME, Directory, GOING_DOWN, Shard};
-use crate::{identity, quic, tcp};
+use crate::handshakes::Handshakes;
+use crate::http::Facts;
+use crate::identity;
+use crate::shard::{self, Directory, Shards};
+use crate::worker::{Task, Wants, Worker};
 use core::fmt;
 use core::time::Duration;
+use futures_util::FutureExt;
+use futures_util::future::{join_all, select_all};
+use parlor_hub::door::{GuessLimits, Guesses};
 use parlor_hub::{Hub, RoomSummary};
-use parlor_proto::RoomCode;
+use parlor_proto::{RoomCode, limits};
 use parlor_transport::discovery::registry::EntryGuard;
 use parlor_transport::discovery::{Invite, Registry, ServerAddress};
-use parlor_transport::quic::Listener;
-use parlor_transport::{CloseCode, Fingerprint, ServerTls};
+use parlor_transport::impaired::Conditions;
+use parlor_transport::{Fingerprint, ServerTls};
+use rand_chacha::ChaCha12Rng;
+use rand_chacha::rand_core::{Rng, SeedableRng};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use tokio::task::{AbortHandle, JoinSet};
-use tokio::time::timeout;
 
 /// A server that runs. Dropping it stops it at once; [`shutdown`](Self::shutdown) lets it say goodbye.
 pub struct Server {
     facts: Arc<Facts>,
-    shard: Shard,
-    listener: Arc<Listener>,
+    shards: Shards,
+    workers: Vec<Worker>,
     tcp_gate: Gate,
     quic_gate: Gate,
-    /// Each gives its name when it ends.
-    tasks: JoinSet<&'static str>,
-    accepting: [AbortHandle; 2],
     entry: Option<EntryGuard>,
 }
 
@@ -53,65 +55,56 @@ pub struct Stats {
     pub quic_turned_away: u64,
 }
 
-const SHARD: &str = "shard";
-const TCP: &str = "TCP port";
-const QUIC: &str = "UDP port";
-
-/// Beyond the time for goodbyes: for the shard's last turn and the disk.
-const SHARD_END_TIME: Duration = Duration::from_secs(6);
-/// How long the last QUIC packets may take.
-const QUIC_END_TIME: Duration = Duration::from_millis(500);
-
 impl Server {
-    /// Starts a server. It is reachable when this returns. Must be called in a tokio runtime, in which the server runs from
-    /// then on.
+    /// Starts a server. It is reachable when this returns. It runs on threads of its own, one for each shard.
     ///
     /// # Errors
     /// [`StartError`] says what to do. Nothing runs then.
-    #[expect(
-        clippy::unused_async,
-        reason = "waiting for a start that takes longer must not be a breaking change"
-    )]
     pub async fn start(config: Config) -> Result<Self, StartError> {
         let identity = identity::obtain(&config.identity)?;
         let tls = ServerTls::new(&identity);
-        let Bound { tcp, quic: listener, addr } = bind(config.listen, config.port, &tls)?;
+        let mut workers = open_workers(&config, &tls).await?;
+        let addr = workers[0].addr;
         let fingerprint = match config.identity {
             IdentitySource::Development { .. } => Some(identity.fingerprint()),
             IdentitySource::Files { .. } => None,
         };
         let facts = Arc::new(facts(&config, addr, fingerprint)?);
-        let recorder = match &config.room_log {
-            Some(folder) => {
-                let started = Recorder::start(folder);
-                Some(started.map_err(|error| StartError::RoomLog { folder: folder.clone(), error })?)
-            }
-            None => None,
-        };
         let registry =
             config.registry.clone().filter(|_| addr.ip().is_unspecified() || addr.ip().is_loopback());
-        let directory = registry.zip(fingerprint).map(|(registry, fingerprint)| Directory {
-            registry,
-            port: addr.port(),
-            fingerprint,
-        });
-        let entry = directory
-            .as_ref()
-            .and_then(|directory| enter(&directory.registry, &facts, directory.fingerprint));
-
-        let hub = Hub::new(hub_config(&config)?);
-        let (shard, running) = shard::open(hub, Clock::start(), directory, recorder);
+        let registry = registry.zip(fingerprint);
+        let entry =
+            registry.as_ref().and_then(|(registry, fingerprint)| enter(registry, &facts, *fingerprint));
         let (tcp_gate, quic_gate) = (Gate::new(config.connections_max), Gate::new(config.connections_max));
-        let listener = Arc::new(listener);
-        let site = Site::new(shard.clone(), Arc::clone(&facts));
-        let mut tasks = JoinSet::new();
-        tasks.spawn(named(SHARD, running));
-        let accepting = [
-            tasks.spawn(named(TCP, tcp::accept(tcp, tcp_gate.clone(), tls, site))),
-            tasks.spawn(named(QUIC, quic::accept(Arc::clone(&listener), quic_gate.clone(), shard.clone()))),
-        ];
-        tracing::info!(%addr, ?fingerprint, apps = ?config.apps, "listening");
-        Ok(Server { facts, shard, listener, tcp_gate, quic_gate, tasks, accepting, entry })
+        let clock = Clock::start();
+        let door = door(&config, clock)?;
+        let handshake_time = config.handshake_time.min(limits::HANDSHAKE_TIMEOUT);
+        // A port of the same host: whatever name and certificate a client came by, it stays with them.
+        let addresses: Vec<String> =
+            workers.iter().map(|worker| format!(":{}", worker.addr.port())).collect();
+        let (handles, inputs): (Vec<_>, Vec<_>) = workers.iter().map(|_| shard::channel()).unzip();
+        let of = |own| parlor_hub::Shards::new(own, addresses.clone());
+        let shards = Shards::new(handles, of(0));
+        for (own, (worker, inputs)) in workers.iter_mut().zip(inputs).enumerate() {
+            worker.begin(Task {
+                hub: Hub::with_door(hub_config(&config, of(own))?, Box::new(door.clone())),
+                clock,
+                door: door.clone(),
+                handshake_time,
+                inputs,
+                shards: shards.seen_from(own),
+                directory: registry.clone().map(|(registry, fingerprint)| Directory {
+                    registry,
+                    port: worker.addr.port(),
+                    fingerprint,
+                }),
+                facts: Arc::clone(&facts),
+                tcp_gate: tcp_gate.clone(),
+                quic_gate: quic_gate.clone(),
+            });
+        }
+        tracing::info!(%addr, shards = workers.len(), ?fingerprint, apps = ?config.apps, "listening");
+        Ok(Server { facts, shards, workers, tcp_gate, quic_gate, entry })
     }
 
     /// The port, UDP and TCP.
@@ -142,30 +135,27 @@ impl Server {
     /// The room that a code leads to.
     pub async fn room(&self, code: RoomCode) -> Option<RoomSummary> {
         // A shard that has stopped has no rooms.
-        self.shard.room(code).await.ok().flatten()
+        self.shards.room(code).await.ok().flatten()
     }
 
     /// How much the server has to do. Nothing once it has failed.
     pub async fn stats(&self) -> Stats {
-        let count = self.shard.count().await.unwrap_or(shard::Count { rooms: 0, connections: 0 });
+        let hubs = self.shards.stats().await;
         Stats {
-            rooms: count.rooms,
-            connections: count.connections,
+            rooms: hubs.rooms,
+            connections: hubs.connections,
             tcp_connections: self.tcp_gate.taken(),
             tcp_turned_away: self.tcp_gate.turned_away(),
             quic_connections: self.quic_gate.taken(),
-            quic_turned_away: self.quic_gate.turned_away() + self.listener.stats().refused,
+            quic_turned_away: self.quic_gate.turned_away()
+                + self.workers.iter().map(|worker| worker.listener.stats().refused).sum::<u64>(),
         }
     }
 
     /// Waits until the server fails by itself, which no server should: a program waits for this and for its own reason to
     /// stop. May be cancelled.
     pub async fn wait(&mut self) -> ServerFailed {
-        match self.tasks.join_next().await {
-            Some(Ok(part)) => ServerFailed { part, detail: "it ended".to_owned() },
-            Some(Err(error)) => ServerFailed { part: "task", detail: error.to_string() },
-            None => ServerFailed { part: "last task", detail: "it ended before".to_owned() },
-        }
+        select_all(self.workers.iter().map(|worker| worker.failed().boxed())).await.0
     }
 
     /// Stops the server: rooms end, all members are told, and room logs are written to their end. It takes about a second
@@ -174,33 +164,8 @@ impl Server {
         self.facts.is_draining.store(true, Ordering::Relaxed);
         self.entry = None;
         self.quic_gate.shut();
-        // Meanwhile HTTP says that the server is going down. A shard that has failed says nothing any more.
-        if self.shard.shut_down().await.is_ok() {
-            let end = timeout(DRAIN_TIME + SHARD_END_TIME, async {
-                while let Some(ended) = self.tasks.join_next().await {
-                    if !matches!(ended, Ok(TCP | QUIC)) {
-                        break;
-                    }
-                }
-            });
-            if end.await.is_err() {
-                tracing::error!("the shard does not end; please report this");
-            }
-        }
-        self.accepting.iter().for_each(AbortHandle::abort);
-        self.listener.close(CloseCode::GOING_AWAY, GOING_DOWN);
-        if timeout(QUIC_END_TIME, self.listener.wait_idle()).await.is_err() {
-            tracing::debug!("some QUIC clients did not answer the goodbye");
-        }
-        self.tasks.shutdown().await;
+        join_all(self.workers.iter_mut().map(Worker::stop)).await;
         tracing::info!(port = self.facts.port, "stopped");
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        // The tasks stop with their set. QUIC peers would wait for a sign of life; WebSockets break by themselves.
-        self.listener.close(CloseCode::GOING_AWAY, GOING_DOWN);
     }
 }
 
@@ -209,15 +174,34 @@ impl fmt::Debug for Server {
         let Facts { port, fingerprint, addresses, .. } = &*self.facts;
         f.debug_struct("Server")
             .field("port", port)
+            .field("shards", &self.workers.len())
             .field("fingerprint", fingerprint)
             .field("addresses", addresses)
             .finish_non_exhaustive()
     }
 }
 
-async fn named(name: &'static str, task: impl Future<Output = ()>) -> &'static str {
-    task.await;
-    name
+/// Opens the ports of all shards: the one that is configured and those after it, or any free ones.
+async fn open_workers(config: &Config, tls: &ServerTls) -> Result<Vec<Worker>, StartError> {
+    let mut workers = Vec::new();
+    let conditions = config.impairment.map(Conditions::new);
+    for number in 0..config.shards.get() {
+        let port = match config.port {
+            0 => 0,
+            first => {
+                first.checked_add(number).ok_or(StartError::TooFewPorts { first, shards: config.shards })?
+            }
+        };
+        let (listen, tls, room_log) = (config.listen, tls.clone(), config.room_log.clone());
+        workers.push(
+            Worker::open(
+                number.into(),
+                Wants { listen, port, tls, room_log, conditions: conditions.clone() },
+            )
+            .await?,
+        );
+    }
+    Ok(workers)
 }
 
 fn facts(
@@ -246,13 +230,27 @@ fn enter(registry: &Registry, facts: &Facts, fingerprint: Fingerprint) -> Option
         .ok()
 }
 
-fn hub_config(config: &Config) -> Result<parlor_hub::Config, StartError> {
+/// What all ports and shards ask before they let somebody in.
+fn door(config: &Config, clock: Clock) -> Result<Door, StartError> {
+    let mut seed = [0; 32];
+    getrandom::fill(&mut seed).map_err(|error| StartError::NoRandomness(error.to_string()))?;
+    let mut random = ChaCha12Rng::from_seed(seed);
+    let (each, all) = (config.handshakes_per_second, config.handshakes_per_second_all);
+    let handshakes = Handshakes::new(each, all, || random.next_u64());
+    let guesses = Guesses::new(GuessLimits::default(), || random.next_u64());
+    let tokens = config.admission.as_ref().map(Tokens::new).transpose()?;
+    Ok(Door::new(clock, config.limits_local, handshakes, guesses, tokens))
+}
+
+fn hub_config(config: &Config, shards: parlor_hub::Shards) -> Result<parlor_hub::Config, StartError> {
     let mut seed = [0; 32];
     getrandom::fill(&mut seed).map_err(|error| StartError::NoRandomness(error.to_string()))?;
     Ok(parlor_hub::Config {
         apps: config.apps.clone(),
-        rooms_max: config.rooms_max,
+        rooms_max: config.rooms_max.div_ceil(shards.count()),
         record: config.room_log.is_some(),
+        flush_quantum: config.flush_quantum.min(Duration::from_millis(FLUSH_QUANTUM_MS_MAX)),
+        shards,
         ..parlor_hub::Config::new(seed)
     })
 }

@@ -1,13 +1,16 @@
 //! The TCP port: HTTPS and WebSocket, and plain HTTP for this machine's own processes.
 
 use crate::connection;
+use crate::door::Door;
 use crate::gate::Gate;
+use crate::handshakes::Verdict;
 use crate::http::{self, Site, UpgradeSlot};
 use core::net::{IpAddr, SocketAddr};
 use core::time::Duration;
 use hyper_util::rt::TokioIo;
 use parlor_transport::ServerTls;
-use parlor_transport::tls::{Sniffed, sniff};
+use parlor_transport::impaired::Conditions;
+use parlor_transport::tls::{Sniffed, sniff_impaired};
 use parlor_transport::websocket::{self, Io};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
@@ -18,17 +21,29 @@ use tokio::time::sleep;
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// Takes connections. Each has a task that ends with this one.
-pub(crate) async fn accept(listener: TcpListener, gate: Gate, tls: ServerTls, site: Site) {
+pub(crate) async fn accept(
+    listener: TcpListener,
+    gate: Gate,
+    door: Door,
+    tls: ServerTls,
+    conditions: Option<Conditions>,
+    site: Site,
+) {
     let mut connections = JoinSet::new();
     loop {
         tokio::select! {
             accepted = listener.accept() => match accepted {
                 Ok((stream, remote)) => {
+                    // Before anything is read of it, and above all before TLS. TCP has shown that the address is its own.
+                    if door.handshake(remote.ip(), true) != Verdict::Begin {
+                        gate.turn_away();
+                        continue;
+                    }
                     // Beyond the limit a connection is closed at once: a queue would only hold it up until it is.
                     let Some(pass) = gate.enter() else { continue };
-                    let (tls, site) = (tls.clone(), site.clone());
+                    let (tls, conditions, site) = (tls.clone(), conditions.clone(), site.clone());
                     connections.spawn(async move {
-                        serve(stream, remote, &tls, &site).await;
+                        serve(stream, remote, &tls, conditions.as_ref(), &site).await;
                         drop(pass);
                     });
                 }
@@ -46,13 +61,21 @@ pub(crate) async fn accept(listener: TcpListener, gate: Gate, tls: ServerTls, si
     }
 }
 
-async fn serve(stream: TcpStream, remote: SocketAddr, tls: &ServerTls, site: &Site) {
-    match sniff(stream, remote, tls).await {
-        Ok(Sniffed::Tls(stream)) => serve_http(*stream, remote, site).await,
+async fn serve(
+    stream: TcpStream,
+    remote: SocketAddr,
+    tls: &ServerTls,
+    conditions: Option<&Conditions>,
+    site: &Site,
+) {
+    // What comes before the link is boxed here and below, so that the task of a link does not hold its place as long as it
+    // lives.
+    match Box::pin(sniff_impaired(stream, remote, tls, conditions, site.handshake_time())).await {
+        Ok(Sniffed::Tls(stream)) => serve_http(stream, remote, site).await,
         Ok(Sniffed::Plain(stream)) if may_be_plain(remote.ip()) => serve_http(stream, remote, site).await,
         Ok(Sniffed::Plain(stream)) => {
             tracing::debug!(%remote, "a plain connection from another machine was told to use TLS");
-            http::turn_away_plain(stream).await;
+            Box::pin(http::turn_away_plain(stream, site.handshake_time())).await;
         }
         Err(error) => tracing::debug!(%error, "a TCP client did not get in"),
     }
@@ -66,12 +89,12 @@ fn may_be_plain(remote: IpAddr) -> bool {
 /// Answers one request, and goes on as a WebSocket if that is what was asked for.
 async fn serve_http(io: impl Io, remote: SocketAddr, site: &Site) {
     let slot = UpgradeSlot::default();
-    http::serve(io, site, &slot).await;
+    Box::pin(http::serve(io, remote, site, &slot)).await;
     let Some(upgrade) = slot.take() else { return };
     match upgrade.await {
         Ok(upgraded) => {
             let link = websocket::accept(TokioIo::new(upgraded), remote).await;
-            connection::serve(link, site.shard()).await;
+            connection::serve(link, site.origin(remote.ip()), site.shard()).await;
         }
         Err(error) => tracing::debug!(%remote, %error, "a WebSocket client went away during its upgrade"),
     }

@@ -17,17 +17,23 @@
 //! - [`Sim`]: the world; a test drives it and looks at it
 //! - [`Link`]: what lies between a client and the hub
 //! - [`PeerId`]: a client: a game with its room, or a session that can be made to say anything
+//! - [`model`]: what must be true of rooms, and objects when it is not
+//! - [`scenario`]: a whole world from one seed, held against the model
+//! - [`LogFile`]: what is on the disk that rooms are recorded on
 //! - [`for_seeds`]: runs a scenario with many seeds and says how to repeat the one that failed
 
+mod disk;
 mod link;
+pub mod model;
 mod peer;
-mod rng;
+pub mod scenario;
 mod seeds;
 mod sim;
 mod transcript;
 
+pub use disk::LogFile;
 pub use link::Link;
+pub use parlor_impair::Rng;
 pub use peer::{PeerId, Play, Tamper, Traffic};
-pub use rng::Rng;
-pub use seeds::{SEEDS, for_seeds};
+pub use seeds::{SEEDS, WORLDS_PER_SEED, for_seeds, for_shard_of_seeds};
 pub use sim::{APP, Sim, hello};

@@ -1,9 +1,9 @@
 //! A client: a game with its room, or a bare session that can be made to say anything.
 
 use crate::link::{Link, Way};
-use crate::rng::Rng;
 use parlor::Event;
 use parlor::core::RoomCore;
+use parlor_impair::Rng;
 use parlor_proto::session::{self, Session};
 use parlor_proto::wire::handshake::Hello;
 use parlor_proto::{Instant, LinkKind, Packet};
@@ -52,7 +52,7 @@ pub(crate) enum Wire {
     Pending,
     /// They pass.
     Up,
-    /// They vanish, and nobody is told.
+    /// Nothing gets through, and nobody is told.
     Silent,
     /// There is no connection any more.
     Down,
@@ -68,27 +68,36 @@ pub(crate) struct Peer {
     pub(crate) ahead: Duration,
     pub(crate) is_crashed: bool,
     pub(crate) is_stalled: bool,
+    /// What its entry among the timers is.
+    pub(crate) timer: Option<Instant>,
     pub(crate) play: Option<Play>,
     pub(crate) tamper: Option<Tamper>,
     pub(crate) events: Vec<Event>,
+    /// Packets of streams that wait for the end of a silence: a stream loses nothing.
+    pub(crate) held_up: Vec<Packet>,
+    pub(crate) held_down: Vec<Packet>,
     pub(crate) traffic: Traffic,
     pub(crate) received: Vec<Packet>,
 }
 
 impl Peer {
-    pub(crate) fn new(end: End, link: Link, ahead: Duration) -> Self {
+    pub(crate) fn new(end: End, link: Link, ways: [Way; 2], ahead: Duration) -> Self {
+        let [up, down] = ways;
         Peer {
             end,
             link,
-            up: Way::default(),
-            down: Way::default(),
+            up,
+            down,
             wire: Wire::Pending,
             ahead,
             is_crashed: false,
             is_stalled: false,
+            timer: None,
             play: None,
             tamper: None,
             events: Vec::new(),
+            held_up: Vec::new(),
+            held_down: Vec::new(),
             traffic: Traffic::default(),
             received: Vec::new(),
         }

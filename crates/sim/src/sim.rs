@@ -1,17 +1,20 @@
 //! The world: a hub, clients, a network, and one queue of what is to happen.
 
-use crate::link::Link;
+use crate::disk::{Disk, LogFile};
+use crate::link::{Link, Way};
 use crate::peer::{End, Peer, PeerId, Play, Tamper, Traffic, Wire};
-use crate::rng::Rng;
 use crate::transcript::Transcript;
 use parlor::core::{ClosedReason, Options, RoomCore};
 use parlor::{Event, RoomCode};
-use parlor_hub::{Config, Happening, Hub, Output};
+use parlor_hub::{Config, Happening, Hub};
+use parlor_impair::{Direction, Rng};
 use parlor_proto::session::{self, Session};
 use parlor_proto::wire::handshake::{Hello, Intent};
-use parlor_proto::{ConnectionId, Instant, Packet, RoomId};
-use std::collections::BTreeMap;
+use parlor_proto::{ConnectionId, Instant, LinkKind, Packet, RoomId};
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
+
+mod run;
 
 /// The game that [`Sim::join`] joins.
 pub const APP: &str = "tanks";
@@ -28,6 +31,7 @@ const FRAME: Duration = Duration::from_micros(16_667);
 const TURNS_MAX: u32 = 1_000;
 
 /// What is to happen at its time.
+#[derive(Debug)]
 enum Due {
     /// The hub accepts a connection.
     Accepted(PeerId),
@@ -46,13 +50,17 @@ pub struct Sim {
     now: Instant,
     /// What the network and the clients' clocks are drawn from.
     rng: Rng,
+    config: Config,
     hub: Hub,
+    disk: Disk,
     peers: Vec<Peer>,
+    /// Clients that something befell since they did last what is due.
+    touched: BTreeSet<PeerId>,
+    timers: BTreeSet<(Instant, PeerId)>,
     queue: BTreeMap<(Instant, u64), Due>,
     queued: u64,
     transcript: Transcript,
     happenings: Vec<Happening>,
-    logs: BTreeMap<RoomId, Vec<u8>>,
 }
 
 /// Making it, and letting time pass.
@@ -71,13 +79,16 @@ impl Sim {
         Sim {
             now: Instant::from_millis(1_000_000),
             rng: Rng::new(seed),
-            hub: Hub::new(config),
+            hub: Hub::new(config.clone()),
+            config,
+            disk: Disk::new(seed),
             peers: Vec::new(),
+            touched: BTreeSet::new(),
+            timers: BTreeSet::new(),
             queue: BTreeMap::new(),
             queued: 0,
             transcript: Transcript::new(),
             happenings: Vec::new(),
-            logs: BTreeMap::new(),
         }
     }
 
@@ -149,7 +160,10 @@ impl Sim {
     fn connect(&mut self, end: End, link: Link) -> PeerId {
         let peer = PeerId(self.peers.len());
         let ahead = Duration::from_micros(self.rng.below(3_600_000_000));
-        self.peers.push(Peer::new(end, link, ahead));
+        let ways = [Direction::There, Direction::Back];
+        let (seed, flow) = (self.rng.draw(), peer.0 as u64);
+        let ways = ways.map(|direction| Way::new(&link, seed, flow, direction, self.now));
+        self.peers.push(Peer::new(end, link, ways, ahead));
         self.push(self.now + link.latency(), Due::Accepted(peer));
         self.push(self.now + link.latency() * 2, Due::Connected(peer));
         peer
@@ -176,6 +190,7 @@ impl Sim {
     /// # Panics
     /// If it is not a game.
     pub fn act_quietly<R>(&mut self, peer: PeerId, act: impl FnOnce(&mut RoomCore, Instant) -> R) -> R {
+        self.touched.insert(peer);
         let peer = &mut self.peers[peer.0];
         let clock = peer.clock(self.now);
         match &mut peer.end {
@@ -195,6 +210,7 @@ impl Sim {
             panic!("it has no session of its own");
         };
         let result = say(session, clock);
+        self.touched.insert(peer);
         self.turn();
         result
     }
@@ -202,25 +218,47 @@ impl Sim {
     /// The process dies: it says nothing more and hears nothing, and nobody is told.
     pub fn crash(&mut self, peer: PeerId) {
         self.note(peer, "crashes");
+        self.touched.insert(peer);
         let peer = &mut self.peers[peer.0];
         (peer.is_crashed, peer.wire) = (true, Wire::Silent);
     }
 
-    /// The network swallows everything between a client and the hub, or carries it again. Both go on.
+    /// Nothing gets through between a client and the hub, or everything again. Both go on. Datagrams are lost; streams
+    /// keep what they were given until they can carry it. A connection that is no more stays so.
     pub fn silence(&mut self, peer: PeerId, is_silent: bool) {
         self.note(peer, if is_silent { "is cut off" } else { "is reached again" });
-        self.peers[peer.0].wire = if is_silent { Wire::Silent } else { Wire::Up };
+        let wire = &mut self.peers[peer.0].wire;
+        match (*wire, is_silent) {
+            (Wire::Up, true) => *wire = Wire::Silent,
+            (Wire::Silent, false) => {
+                *wire = Wire::Up;
+                self.carry_held(peer);
+                self.turn();
+            }
+            _ => {}
+        }
     }
 
     /// The connection breaks, and both ends are told.
     pub fn cut(&mut self, peer: PeerId) {
         self.note(peer, "loses its connection");
-        let end = &mut self.peers[peer.0];
-        end.wire = Wire::Down;
-        end.end.disconnected("reset by a test", end.clock(self.now));
-        let at = end.up.end(&end.link, self.now);
+        self.reset(peer);
+        let at = self.peers[peer.0].up.end(self.now);
         self.push(at, Due::HubHung(peer));
         self.turn();
+    }
+
+    /// The network between a client and the hub becomes another one.
+    ///
+    /// # Panics
+    /// If it is of another kind.
+    pub fn relink(&mut self, peer: PeerId, link: Link) {
+        self.note(peer, "has another link");
+        let seed = self.rng.draw();
+        let end = &mut self.peers[peer.0];
+        assert_eq!(end.link.kind, link.kind, "a connection stays what it is");
+        end.link = link;
+        [&mut end.up, &mut end.down].into_iter().for_each(|way| way.change(&end.link, seed, self.now));
     }
 
     /// The game stops drawing frames, or goes on; its driver does not stop.
@@ -232,7 +270,7 @@ impl Sim {
     /// The link takes nothing more from the hub, or takes it again.
     pub fn block(&mut self, peer: PeerId, is_blocked: bool) {
         self.note(peer, if is_blocked { "takes nothing" } else { "takes packets" });
-        self.hub.handle_writable(connection(peer), !is_blocked);
+        self.hub.handle_writable(connection(peer), !is_blocked, self.now);
         self.turn();
     }
 
@@ -245,6 +283,22 @@ impl Sim {
     /// Sends a packet as if the client had.
     pub fn inject(&mut self, peer: PeerId, packet: Packet) {
         self.carry_up(peer, packet);
+    }
+
+    /// The hub's process dies with all its rooms, and another begins in its place. WebSockets break; on other links
+    /// nothing more is heard.
+    pub fn crash_hub(&mut self) {
+        self.transcript.line(self.now, "hub", format_args!("dies, and another begins"));
+        self.disk.process_dies(self.now);
+        self.config.seed[8..16].copy_from_slice(&self.rng.draw().to_le_bytes());
+        self.hub = Hub::new(self.config.clone());
+        for peer in (0..self.peers.len()).map(PeerId) {
+            let it = &self.peers[peer.0];
+            if it.link.kind == LinkKind::WebSocket && it.wire == Wire::Up {
+                self.reset(peer);
+            }
+        }
+        self.turn();
     }
 
     /// The hub goes down.
@@ -329,16 +383,51 @@ impl Sim {
         &self.happenings
     }
 
-    /// The logs of all rooms.
+    /// What the hub let its operator know since it was last asked for.
+    pub fn take_happenings(&mut self) -> Vec<Happening> {
+        std::mem::take(&mut self.happenings)
+    }
+
+    /// The logs of all rooms of the hub that lives, by the hub's number.
     #[must_use]
-    pub fn logs(&self) -> &BTreeMap<RoomId, Vec<u8>> {
-        &self.logs
+    pub fn logs(&self) -> BTreeMap<RoomId, Vec<u8>> {
+        self.disk.open().map(|(room, bytes)| (room, bytes.to_vec())).collect()
+    }
+
+    /// The logs of all rooms of all hubs that there were, in the order in which they opened.
+    #[must_use]
+    pub fn log_files(&self) -> &[LogFile] {
+        self.disk.files()
+    }
+
+    /// Clients that there are or were.
+    #[must_use]
+    pub fn peer_count(&self) -> usize {
+        self.peers.len()
+    }
+
+    /// What lies between a client and the hub.
+    #[must_use]
+    pub fn link(&self, peer: PeerId) -> Link {
+        self.peers[peer.0].link
+    }
+
+    /// Whether a client's process has died.
+    #[must_use]
+    pub fn is_crashed(&self, peer: PeerId) -> bool {
+        self.peers[peer.0].is_crashed
     }
 
     /// What happened, for a person.
     #[must_use]
     pub fn transcript(&self) -> String {
         self.transcript.to_string()
+    }
+
+    /// The end of it.
+    #[must_use]
+    pub fn excerpt(&self, lines: usize) -> String {
+        self.transcript.excerpt(lines)
     }
 
     /// A number for all that happened, packets included: two runs that have the same were the same.
@@ -348,173 +437,7 @@ impl Sim {
     }
 }
 
-/// How it runs.
 impl Sim {
-    /// Goes to the next moment at which something happens, but not beyond `until`.
-    fn step(&mut self, until: Instant) -> bool {
-        let queued = self.queue.keys().next().map(|(at, _)| *at);
-        let peers = self.peers.iter().filter_map(Peer::poll_timeout).min();
-        match [queued, peers, self.hub.poll_timeout()].into_iter().flatten().min() {
-            Some(next) if next <= until => {
-                self.now = self.now.max(next);
-                self.turn();
-                true
-            }
-            _ => {
-                self.now = until;
-                false
-            }
-        }
-    }
-
-    /// Does everything that is due now. The hub hears all that has come before it flushes, as a server does that drains
-    /// its receive queue.
-    fn turn(&mut self) {
-        for _ in 0..TURNS_MAX {
-            self.hand_over();
-            self.hub.handle_timeout(self.now);
-            self.hub.flush(self.now);
-            while let Some(output) = self.hub.poll_output() {
-                self.obey(output);
-            }
-            for index in 0..self.peers.len() {
-                self.wake(PeerId(index));
-            }
-            let is_due = |at: Instant| at <= self.now;
-            if !self.queue.keys().next().is_some_and(|(at, _)| is_due(*at))
-                && !self.hub.poll_timeout().is_some_and(is_due)
-            {
-                return;
-            }
-        }
-        panic!("the world runs in circles\n{}", self.transcript);
-    }
-
-    fn push(&mut self, at: Instant, due: Due) {
-        self.queue.insert((at, self.queued), due);
-        self.queued += 1;
-    }
-
-    fn hand_over(&mut self) {
-        while let Some(entry) = self.queue.first_entry()
-            && entry.key().0 <= self.now
-        {
-            match entry.remove() {
-                Due::Accepted(peer) => {
-                    let kind = self.peers[peer.0].link.kind;
-                    self.hub.handle_connected(connection(peer), kind, self.now);
-                }
-                Due::Connected(peer) => self.connected(peer),
-                Due::ToHub(peer, packet) => self.hub.handle_packet(connection(peer), packet, self.now),
-                Due::ToPeer(peer, packet) => self.take_packet(peer, packet),
-                Due::HubHung(peer) => self.hub.handle_disconnected(connection(peer), self.now),
-                Due::PeerHung(peer, reason) => self.hang_up(peer, &reason),
-                Due::Frame(peer) => self.frame(peer),
-            }
-        }
-    }
-
-    fn connected(&mut self, peer: PeerId) {
-        let it = &mut self.peers[peer.0];
-        if it.wire == Wire::Pending {
-            it.wire = Wire::Up;
-            it.end.connected(it.link.kind, it.clock(self.now));
-        }
-    }
-
-    fn take_packet(&mut self, peer: PeerId, packet: Packet) {
-        let it = &mut self.peers[peer.0];
-        if it.wire == Wire::Up {
-            self.transcript.hash(&packet.bytes);
-            it.received.push(packet.clone());
-            it.end.handle_packet(packet, it.clock(self.now));
-        }
-    }
-
-    fn hang_up(&mut self, peer: PeerId, reason: &str) {
-        let it = &mut self.peers[peer.0];
-        if it.wire == Wire::Up {
-            it.wire = Wire::Down;
-            it.end.disconnected(reason, it.clock(self.now));
-        }
-    }
-
-    fn frame(&mut self, peer: PeerId) {
-        let it = &mut self.peers[peer.0];
-        if it.is_crashed {
-            return;
-        }
-        if !it.is_stalled {
-            for event in it.frame(self.now) {
-                self.transcript.event(self.now, peer, &event);
-            }
-        }
-        self.push(self.now + FRAME, Due::Frame(peer));
-    }
-
-    /// Lets a client's driver do what is due.
-    fn wake(&mut self, peer: PeerId) {
-        let it = &mut self.peers[peer.0];
-        if it.is_crashed || it.wire == Wire::Pending {
-            return;
-        }
-        let clock = it.clock(self.now);
-        if it.poll_timeout().is_some_and(|due| due <= self.now) {
-            it.end.handle_timeout(clock);
-        }
-        while let Some(packet) = self.peers[peer.0].end.poll_packet(clock) {
-            let it = &mut self.peers[peer.0];
-            it.traffic.up += 1;
-            let packets = match &mut it.tamper {
-                Some(tamper) => tamper(&mut self.rng, packet),
-                None => vec![packet],
-            };
-            packets.into_iter().for_each(|packet| self.carry_up(peer, packet));
-        }
-        let it = &mut self.peers[peer.0];
-        if it.wire == Wire::Up && it.end.is_finished() {
-            it.wire = Wire::Down;
-            let at = it.up.end(&it.link, self.now);
-            self.push(at, Due::HubHung(peer));
-        }
-    }
-
-    fn carry_up(&mut self, peer: PeerId, packet: Packet) {
-        let it = &mut self.peers[peer.0];
-        if it.wire != Wire::Up {
-            return;
-        }
-        self.transcript.hash(&packet.bytes);
-        for at in it.up.arrivals(&it.link, packet.carrier, self.now, &mut self.rng) {
-            self.push(at, Due::ToHub(peer, packet.clone()));
-        }
-    }
-
-    fn obey(&mut self, output: Output) {
-        match output {
-            Output::Packet { connection, packet } => {
-                let peer = peer_of(connection);
-                let it = &mut self.peers[peer.0];
-                it.traffic.down += 1;
-                it.traffic.down_bytes += packet.bytes.len() as u64;
-                for at in it.down.arrivals(&it.link, packet.carrier, self.now, &mut self.rng) {
-                    self.push(at, Due::ToPeer(peer, packet.clone()));
-                }
-            }
-            Output::Close { connection, reason } => {
-                let peer = peer_of(connection);
-                let it = &self.peers[peer.0];
-                let at = it.down.end(&it.link, self.now);
-                self.push(at, Due::PeerHung(peer, reason.to_owned()));
-            }
-            Output::Recorded { room, bytes } => self.logs.entry(room).or_default().extend(bytes),
-            Output::Happened(happening) => {
-                self.transcript.line(self.now, "hub", format_args!("{happening:?}"));
-                self.happenings.push(happening);
-            }
-        }
-    }
-
     fn note(&mut self, peer: PeerId, what: &str) {
         self.transcript.line(self.now, peer, format_args!("{what}"));
     }
@@ -525,6 +448,7 @@ fn connection(peer: PeerId) -> ConnectionId {
     ConnectionId(peer.0 as u64)
 }
 
-fn peer_of(connection: ConnectionId) -> PeerId {
+/// The client that a connection is of.
+pub(crate) fn peer_of(connection: ConnectionId) -> PeerId {
     PeerId(usize::try_from(connection.0).expect("it was made from an index"))
 }

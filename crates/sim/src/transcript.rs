@@ -5,22 +5,21 @@ use parlor::{Event, Message};
 use parlor_proto::Instant;
 use std::collections::VecDeque;
 use std::fmt::{self, Write};
+use xxhash_rust::xxh3::Xxh3Default;
 
 /// Lines that are kept; a longer run forgets its beginning.
 const LINES_MAX: usize = 20_000;
 
 /// A record of a run.
-#[derive(Debug)]
 pub(crate) struct Transcript {
     lines: VecDeque<String>,
     forgotten: usize,
-    /// FNV-1a, 64 bits.
-    hash: u64,
+    hash: Xxh3Default,
 }
 
 impl Transcript {
     pub(crate) fn new() -> Self {
-        Transcript { lines: VecDeque::new(), forgotten: 0, hash: 0xcbf2_9ce4_8422_2325 }
+        Transcript { lines: VecDeque::new(), forgotten: 0, hash: Xxh3Default::new() }
     }
 
     /// Writes a line, and hashes it.
@@ -53,13 +52,18 @@ impl Transcript {
 
     /// Hashes what no line tells of.
     pub(crate) fn hash(&mut self, bytes: &[u8]) {
-        for byte in bytes {
-            self.hash = (self.hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
-        }
+        self.hash.update(bytes);
+    }
+
+    /// The last lines, for a person who wants to know what went wrong.
+    pub(crate) fn excerpt(&self, lines: usize) -> String {
+        let skipped = self.lines.len().saturating_sub(lines);
+        let kept = self.lines.iter().skip(skipped).map(|line| format!("{line}\n"));
+        std::iter::once(format!("({} lines before these)\n", self.forgotten + skipped)).chain(kept).collect()
     }
 
     pub(crate) fn trace_hash(&self) -> u64 {
-        self.hash
+        self.hash.digest()
     }
 }
 

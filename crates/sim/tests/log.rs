@@ -107,7 +107,7 @@ fn input(rng: &mut Rng, room: &Room, author: &mut Author) -> Input {
         3 => Input::Fate { member, tag: rng.below(300), delivered: rng.per_mille(800) },
         4 => {
             let rtt_ms = rng.per_mille(800).then(|| u32::try_from(rng.below(500)).expect("it is small"));
-            Input::Measured(Presence { member, connected: true, rtt_ms })
+            Input::Measured(Presence { member, connected: true, slow: rng.per_mille(300), rtt_ms })
         }
         5..8 => Input::Flush,
         _ => message(rng, author),
@@ -130,7 +130,7 @@ fn run(seed: u64, count: usize) -> Run {
         now += Duration::from_micros(rng.below(50_000));
         run.log.extend(log::entry(now, &input));
         run.ends.push(run.log.len());
-        let refused = room.handle(input.clone()).err().map(|(member, how)| format!("{member}: {how}"));
+        let refused = room.handle(input.clone(), now).err().map(|(member, how)| format!("{member}: {how}"));
         let outputs = std::iter::from_fn(|| room.poll_output()).collect();
         run.steps.push((now, input, refused, outputs));
     }

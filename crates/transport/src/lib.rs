@@ -6,7 +6,7 @@
 //! - [`link`]: what a link is · [`closed`]: how one ends, with the codes both ends see
 //! - [`quic`]: a listener and a dialer · [`websocket`]: for networks that block UDP · [`memory`]: two ends in one process
 //! - [`identity`]: a server's certificate and its fingerprint · [`trust`]: whom a client believes · [`tls`]: TLS on TCP
-//! - [`connect`]: why no link came to be · [`discovery`]: how a server is found
+//! - [`connect`]: why no link came to be · [`discovery`]: how a server is found · [`impaired`]: a bad network, on demand
 //!
 //! What is bounded: every queue, every buffer, every handshake. What is absent: a way to switch verification off,
 //! unencrypted WebSockets beyond this machine, and allocation from a length that a peer declares.
@@ -15,10 +15,12 @@ pub mod closed;
 pub mod connect;
 pub mod discovery;
 pub mod identity;
+pub mod impaired;
 pub mod link;
 pub mod memory;
 mod outbox;
 pub mod quic;
+mod rate;
 pub mod tls;
 pub mod trust;
 pub mod websocket;
@@ -26,6 +28,7 @@ pub mod websocket;
 pub use closed::{CloseCode, LinkClosed, Violation};
 pub use connect::ConnectError;
 pub use identity::{Fingerprint, Identity, IdentityError};
+pub use impaired::Impairment;
 pub use link::{Link, LinkReceiver, LinkSender, LinkStats, SendError};
 pub use tls::ServerTls;
 pub use trust::Trust;

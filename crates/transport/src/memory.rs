@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 /// As much as a QUIC link lets wait in its queues and in the library below.
 const CAPACITY: Capacity =
-    Capacity { datagram_bytes: 64 * 1024, stream_bytes: 64 * 1024, isolated_bytes: 64 * 1024 };
+    Capacity { datagram_bytes: 8 * 1024, stream_bytes: 64 * 1024, isolated_bytes: 64 * 1024 };
 
 /// Two links, each the other's peer. Datagrams are not lost here. What is handed over is with the peer at once, so
 /// that [`closed`](crate::LinkSender::closed) does not wait.

@@ -1,7 +1,9 @@
 //! TLS on the server's side, and telling it from plain HTTP on one TCP port.
 
 use crate::identity::Identity;
+use crate::impaired::{Conditions, Wire};
 use core::net::SocketAddr;
+use core::time::Duration;
 use parlor_proto::limits::HANDSHAKE_TIMEOUT;
 use rustls::ServerConfig;
 use rustls::crypto::ring;
@@ -47,6 +49,8 @@ impl ServerTls {
             .with_no_client_auth()
             .with_cert_resolver(resolver(&self.certified));
         config.alpn_protocols = alpn;
+        // A dialer keeps no ticket: each would be made, sent and acknowledged for nothing.
+        config.send_tls13_tickets = 0;
         config
     }
 }
@@ -55,19 +59,21 @@ impl ServerTls {
 #[derive(Debug)]
 pub enum Sniffed {
     /// TLS, whose handshake is done.
-    Tls(Box<TlsStream<TcpStream>>),
+    Tls(Box<TlsStream<Wire>>),
     /// Something else, HTTP presumably; nothing of it is read yet.
-    Plain(TcpStream),
+    Plain(Wire),
 }
 
 /// Why a TCP connection came to nothing. It concerns that client only.
 #[derive(Debug, Error)]
 pub enum SniffError {
     /// The client was silent, or its handshake took too long.
-    #[error("{remote} did not begin within {} s", HANDSHAKE_TIMEOUT.as_secs())]
+    #[error("{remote} did not begin within {waited:?}")]
     TimedOut {
         /// The client.
         remote: SocketAddr,
+        /// How long it was waited for.
+        waited: Duration,
     },
     /// The client went away, or TLS failed.
     #[error("the connection with {remote} failed: {error}")]
@@ -86,8 +92,22 @@ pub enum SniffError {
 /// # Errors
 /// Why the client did not get in.
 pub async fn sniff(stream: TcpStream, remote: SocketAddr, tls: &ServerTls) -> Result<Sniffed, SniffError> {
-    let deadline = Instant::now() + HANDSHAKE_TIMEOUT;
-    let timed_out = |_| SniffError::TimedOut { remote };
+    sniff_impaired(stream, remote, tls, None, HANDSHAKE_TIMEOUT).await
+}
+
+/// [`sniff`] on a bad network, if there is one, and with another time for it.
+///
+/// # Errors
+/// Why the client did not get in.
+pub async fn sniff_impaired(
+    stream: TcpStream,
+    remote: SocketAddr,
+    tls: &ServerTls,
+    conditions: Option<&Conditions>,
+    time: Duration,
+) -> Result<Sniffed, SniffError> {
+    let deadline = Instant::now() + time;
+    let timed_out = |_| SniffError::TimedOut { remote, waited: time };
     let failed = |error| SniffError::Failed { remote, error };
     stream.set_nodelay(true).map_err(failed)?;
     let mut first = [0];
@@ -95,6 +115,7 @@ pub async fn sniff(stream: TcpStream, remote: SocketAddr, tls: &ServerTls) -> Re
     if read == 0 {
         return Err(failed(io::ErrorKind::UnexpectedEof.into()));
     }
+    let stream = Wire::new(stream, conditions);
     if first[0] != TLS_HANDSHAKE_RECORD {
         return Ok(Sniffed::Plain(stream));
     }

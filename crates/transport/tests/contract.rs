@@ -256,7 +256,7 @@ async fn a_burst_of_datagrams_is_told_to_wait() {
                 }
             });
             let (sent, back) = full.expect("a burst of 1,000,000 bytes does not fit");
-            assert!((10..=80).contains(&sent), "{sent}");
+            assert!((6..=12).contains(&sent), "{sent}: about a tick's worth, the rest is the session's");
             assert_eq!(back.bytes.len(), DATAGRAM_BYTES_MAX);
             assert!(!client.sender.is_writable(Carrier::Datagram));
             if matches!(made, Made::Quic) {

@@ -1,8 +1,9 @@
 //! `parlor bots`: scripted members for somebody's room.
 
 use super::{print_json, say};
-use crate::args::BotsArgs;
+use crate::args::{BotsArgs, ReachArgs};
 use crate::{headless, reach, seat};
+use anyhow::bail;
 use parlor::Room;
 use serde_json::json;
 
@@ -11,13 +12,23 @@ use serde_json::json;
 /// # Errors
 /// What was wrong with the arguments, or kept a bot out of the room.
 pub(crate) fn run(args: &BotsArgs) -> anyhow::Result<()> {
+    let (tokens, count) = (args.tokens.len(), usize::from(args.count));
+    if tokens != 0 && tokens != count {
+        bail!(
+            "{tokens} tokens are given for {count} bots: each needs one of its own, because a token is good once"
+        );
+    }
     let stop = headless::stop_flag()?;
     let mut seats = Vec::new();
     let mut names = Vec::new();
     for number in 1..=args.count {
         let name = format!("bot {number}");
         let builder = Room::guest(seat::APP, &args.join).name(&name);
-        let room = reach::apply(builder, &args.reach, &args.headless)?.open();
+        let token = args.tokens.get(usize::from(number) - 1);
+        let builder = token.iter().fold(builder, |builder, token| builder.token(token));
+        let impair = args.reach.impair.map(|impairment| impairment.apart(number.into()));
+        let reach = ReachArgs { impair, ..args.reach.clone() };
+        let room = reach::apply(builder, &reach, &args.headless)?.open();
         let pilot = headless::pilot(&args.headless, number.into(), args.skill)?;
         seats.push(seat::Seat::new(room, pilot));
         names.push(name);

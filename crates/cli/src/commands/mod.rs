@@ -1,20 +1,22 @@
 //! The commands of the binary.
 
 pub(crate) mod bots;
+pub(crate) mod impair;
 pub(crate) mod play;
 pub(crate) mod replay;
 pub(crate) mod serve;
+pub(crate) mod token;
 
 use serde::Serialize;
 use std::io::Write;
 
 /// Prints a value as one line of JSON, as [`say`] does.
-fn print_json(value: &impl Serialize) -> anyhow::Result<()> {
+pub(crate) fn print_json(value: &impl Serialize) -> anyhow::Result<()> {
     say(&serde_json::to_string(value)?);
     Ok(())
 }
 
 /// Prints a line to standard output. A reader that has gone away is no fault.
-fn say(line: &str) {
+pub(crate) fn say(line: &str) {
     let _ = writeln!(std::io::stdout(), "{line}");
 }

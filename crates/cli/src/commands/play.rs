@@ -33,6 +33,7 @@ pub(crate) fn run(args: &PlayArgs) -> anyhow::Result<()> {
             own.iter().fold(builder, |builder, own| builder.server(&own.address))
         }
     };
+    let builder = args.token.iter().fold(builder, |builder, token| builder.token(token));
     let builder = reach::apply(builder.name(&name), &args.reach, &args.headless)?;
     let stop = headless::stop_flag()?;
     if args.headless.headless {
@@ -198,6 +199,8 @@ fn describe(hud: &mut HudModel, seat: &Seat, own: Option<&OwnServer>) {
             (player.id.0, line)
         })
         .collect();
+    hud.impairment =
+        room.impairment().filter(|impairment| !impairment.is_none()).map(|impairment| impairment.to_string());
     hud.notice =
         seat.seen().notice.as_ref().filter(|(_, at)| at.elapsed() < NOTICE).map(|(text, _)| text.clone());
 }

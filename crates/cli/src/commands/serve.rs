@@ -1,14 +1,17 @@
 //! `parlor serve`: a server for rooms.
 
 use super::say;
-use crate::args::{LogFormat, ServeArgs};
+use crate::args::{AdmissionArg, LogFormat, ServeArgs};
 use crate::logging;
 use anyhow::{Context, bail};
-use parlor_server::{Config, IdentitySource, Server};
+use parlor_server::admission::Policy;
+use parlor_server::{Config, FLUSH_QUANTUM_MS_MAX, IdentitySource, Server};
 use parlor_transport::discovery::Registry;
 use serde::Deserialize;
 use std::net::IpAddr;
+use std::num::{NonZeroU16, NonZeroU32};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// What the file given with `--config` may say: the same names as on the command line.
 #[derive(Debug, Default, Deserialize)]
@@ -22,7 +25,16 @@ struct File {
     identity: Option<PathBuf>,
     apps: Option<Vec<String>>,
     max_rooms: Option<usize>,
+    max_connections: Option<usize>,
+    handshakes_per_second: Option<NonZeroU32>,
+    handshakes_per_second_all: Option<NonZeroU32>,
+    limit_local: Option<bool>,
+    admission_key: Option<PathBuf>,
+    admission: Option<AdmissionArg>,
+    shards: Option<NonZeroU16>,
+    flush_quantum: Option<u64>,
     room_log: Option<PathBuf>,
+    impair: Option<String>,
     log_format: Option<LogFormat>,
     log: Option<String>,
 }
@@ -44,10 +56,10 @@ pub(crate) fn run(args: ServeArgs) -> anyhow::Result<()> {
     let format = args.log_format.or(file.log_format).unwrap_or_default();
     logging::start(format, args.log.as_deref().or(file.log.as_deref()).unwrap_or("info"))?;
     let config = settings(args, file)?;
-    let runtime = tokio::runtime::Builder::new_multi_thread()
+    let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
-        .context("the server's threads could not be started")?;
+        .context("the thread that waits for signals could not be started")?;
     runtime.block_on(serve(config))
 }
 
@@ -66,6 +78,13 @@ fn settings(args: ServeArgs, file: File) -> anyhow::Result<Config> {
             "a certificate and a folder for a development identity are given: a server has one identity, so drop one"
         ),
     };
+    let flush_quantum = args.flush_quantum.or(file.flush_quantum);
+    if flush_quantum.is_some_and(|ms| ms > FLUSH_QUANTUM_MS_MAX) {
+        bail!("flush-quantum is too long: it may be 0 to {FLUSH_QUANTUM_MS_MAX} milliseconds");
+    }
+    let configured = file.impair.map(|spec| spec.parse().with_context(|| format!("impair is {spec:?}")));
+    let impairment = args.impair.map(Ok).or(configured).transpose()?;
+    let admission = admission(args.admission_key.or(file.admission_key), args.admission.or(file.admission))?;
     let is_development = matches!(identity, IdentitySource::Development { .. });
     Ok(Config {
         listen: args.listen.or(file.listen).unwrap_or(default.listen),
@@ -73,16 +92,48 @@ fn settings(args: ServeArgs, file: File) -> anyhow::Result<Config> {
         identity,
         apps: args.apps.or(file.apps),
         rooms_max: args.max_rooms.or(file.max_rooms).unwrap_or(default.rooms_max),
+        connections_max: args.max_connections.or(file.max_connections).unwrap_or(default.connections_max),
+        handshakes_per_second: args
+            .handshakes_per_second
+            .or(file.handshakes_per_second.map(NonZeroU32::get))
+            .unwrap_or(default.handshakes_per_second),
+        handshakes_per_second_all: args
+            .handshakes_per_second_all
+            .or(file.handshakes_per_second_all.map(NonZeroU32::get))
+            .unwrap_or(default.handshakes_per_second_all),
+        limits_local: args.limit_local || file.limit_local.unwrap_or(default.limits_local),
+        admission,
+        shards: args.shards.or(file.shards).unwrap_or(default.shards),
+        flush_quantum: flush_quantum.map_or(default.flush_quantum, Duration::from_millis),
         registry: is_development.then(Registry::of_this_user),
         room_log: args.room_log.or(file.room_log),
         public_host: args.public_host.or(file.public_host),
+        impairment,
         ..default
     })
 }
 
+/// Who must have a token.
+fn admission(key: Option<PathBuf>, admission: Option<AdmissionArg>) -> anyhow::Result<Option<Policy>> {
+    match (key, admission) {
+        (Some(key), admission) => {
+            let is_required = admission.unwrap_or_default() == AdmissionArg::Required;
+            Ok(Some(Policy { key, is_required }))
+        }
+        (None, Some(_)) => {
+            bail!("tokens are asked for and there is no key to verify them with: add --admission-key FILE")
+        }
+        (None, None) => Ok(None),
+    }
+}
+
 async fn serve(config: Config) -> anyhow::Result<()> {
+    let impairment = config.impairment;
     let mut server = Server::start(config).await?;
     announce(&server);
+    if let Some(impairment) = impairment {
+        say(&format!("  network  impaired on purpose, each way: {impairment}"));
+    }
     let mut terminate = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())
         .context("SIGTERM cannot be listened for")?;
     tokio::select! {

@@ -17,6 +17,8 @@ mod tests;
 mod world;
 
 pub(crate) use bot::Bot;
+#[cfg(target_os = "linux")]
+pub(crate) use rng::Rng;
 pub(crate) use scene::{Bird, Scene, Source};
 pub(crate) use script::Script;
 pub(crate) use state::{

@@ -3,10 +3,10 @@
 
 /// A stream of numbers that depends on nothing but its seed.
 #[derive(Clone, Debug)]
-pub(super) struct Rng(u64);
+pub(crate) struct Rng(u64);
 
 impl Rng {
-    pub(super) fn new(seed: u64) -> Self {
+    pub(crate) fn new(seed: u64) -> Self {
         Rng(seed)
     }
 
@@ -19,7 +19,7 @@ impl Rng {
     }
 
     /// A number from `low` up to but without `high`.
-    pub(super) fn between(&mut self, low: f32, high: f32) -> f32 {
+    pub(crate) fn between(&mut self, low: f32, high: f32) -> f32 {
         // 24 bits are what an f32 holds exactly, so the quotient stays below 1.
         #[expect(clippy::cast_precision_loss, reason = "24 bits fit")]
         let part = (self.next() >> 40) as f32 / (1u32 << 24) as f32;

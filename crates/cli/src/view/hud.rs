@@ -92,6 +92,8 @@ pub(crate) struct HudModel {
     pub members: BTreeMap<u32, MemberLine>,
     /// The state of the connection.
     pub figures: Figures,
+    /// What is wrong with the network on purpose, so that nobody wonders: `latency=80ms,loss=3%`.
+    pub impairment: Option<String>,
     /// Something that has just happened, for a few seconds: `Ada is the host now`.
     pub notice: Option<String>,
     /// Whether the help is open.

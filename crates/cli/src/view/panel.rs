@@ -21,10 +21,18 @@ const FIXED: u16 = 22;
 pub(super) fn draw_panel(area: Rect, buffer: &mut Buffer, hud: &HudModel, scene: &Scene) {
     let rows = u16::try_from(scene.players.len().max(hud.members.len())).unwrap_or(u16::MAX);
     let roomy = area.height >= rows.saturating_add(12);
-    let link = if roomy { 10 } else { 4 };
+    let link = if roomy { 10 } else { 4 } + u16::from(hud.impairment.is_some());
     let [players, link] = Layout::vertical([Constraint::Fill(1), Constraint::Length(link)]).areas(area);
     draw_players(players, buffer, hud, scene);
+    let [link, impairment] = match &hud.impairment {
+        Some(_) => Layout::vertical([Constraint::Fill(1), Constraint::Length(1)]).areas(link),
+        None => [link, Rect::ZERO],
+    };
     draw_link(link, buffer, &hud.figures, roomy);
+    if let Some(spec) = &hud.impairment {
+        let text = format!(" impaired {spec}");
+        Line::styled(fit(&text, usize::from(impairment.width)), BAD).render(impairment, buffer);
+    }
 }
 
 fn draw_players(area: Rect, buffer: &mut Buffer, hud: &HudModel, scene: &Scene) {

@@ -131,6 +131,18 @@ fn pictures() {
 }
 
 #[test]
+fn a_network_that_is_impaired_on_purpose_is_shown() {
+    let spec = "latency=80ms,loss=3%";
+    for (columns, rows) in [(80, 24), (120, 40)] {
+        let shown = |impairment| text(columns, rows, &HudModel { impairment, ..hud() }, &scene());
+        let impaired = shown(Some(spec.into()));
+        assert!(impaired.contains(&format!("impaired {spec}")), "{impaired}");
+        assert!(impaired.contains("jitter 3") && impaired.contains("your link"), "{impaired}");
+        assert!(!shown(None).contains("impaired"));
+    }
+}
+
+#[test]
 fn the_most_important_overlay_wins() {
     let stage = |stage, help| text(80, 24, &HudModel { stage, help, ..hud() }, &Scene::default());
     let closed = stage(Stage::Closed("the host left and nobody could take over".into()), true);

@@ -1,5 +1,9 @@
 //! The binary, as people run it.
 
+#[cfg(target_os = "linux")]
+mod bench;
+mod impaired;
 mod rooms;
 mod support;
+mod tokens;
 mod wrong_input;

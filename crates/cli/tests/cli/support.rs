@@ -28,9 +28,17 @@ impl Machine {
     pub(crate) fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_parlor"));
         command.args(args).env("PARLOR_REGISTRY", self.path("registry")).stdin(Stdio::null());
-        for name in
-            ["PARLOR_SERVER", "PARLOR_NAME", "PARLOR_SECRET", "PARLOR_CA", "PARLOR_CONFIG", "PARLOR_PORT"]
-        {
+        for name in [
+            "PARLOR_SERVER",
+            "PARLOR_NAME",
+            "PARLOR_SECRET",
+            "PARLOR_TOKEN",
+            "PARLOR_ADMISSION_KEY",
+            "PARLOR_CA",
+            "PARLOR_CONFIG",
+            "PARLOR_PORT",
+            "PARLOR_IMPAIR",
+        ] {
             command.env_remove(name);
         }
         command

@@ -51,8 +51,16 @@ fn settings() {
     refused(&["serve", "--certificate", "x.pem", "--key", "y.pem", "--port", "0"], &["x.pem"]);
     refused(&["serve", "--config", "BAD"], &["is refused"]);
     refused(&["serve", "--log", "parlor==x", "--port", "0"], &["log filter"]);
+    refused(&["play", "--impair", "latency=100"], &["latency may not be 100", "such as 100ms"]);
+    refused(&["bots", "--join", "K7QM", "--impair", "lag=1s"], &["no \"lag\"", "latency, jitter"]);
+    refused(&["serve", "--impair", "loss=200%"], &["loss may not be 200%", "0% to 100%"]);
+    refused(&["impair", "--listen", "127.0.0.1:0", "--to", "127.0.0.1", "none"], &["HOST:PORT"]);
+    refused(&["impair", "--listen", "127.0.0.1:0", "--to", "127.0.0.1:1", "5%"], &["NAME=VALUE"]);
+    refused(&["impair", "--listen", "192.0.2.1:9", "--to", "127.0.0.1:1", "none"], &["192.0.2.1:9"]);
     refused(&["replay", "BAD"], &["no room log"]);
     refused(&["bots"], &["--join"]);
+    #[cfg(target_os = "linux")]
+    refused(&["bench", "relay", "--quantum", "21"], &["0..=20"]);
 }
 
 #[test]

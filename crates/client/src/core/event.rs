@@ -55,6 +55,18 @@ pub enum Event {
         /// The message.
         payload: Bytes,
     },
+    /// A player's connection takes less than the room has for it, or keeps up again. Of the state a slow player is given
+    /// the newest alone, and unreliable messages to it are dropped; reliable ones wait, and when too many do it is
+    /// disconnected as too slow. `id` may be this player's own.
+    Slow {
+        /// Who.
+        id: MemberId,
+        /// Whether it is slow from here on.
+        slow: bool,
+    },
+    /// This player sends more than its room passes on, and some of its unreliable messages were dropped: send less. It is
+    /// told once.
+    Throttled,
     /// State came from the host. The reads give it from now on.
     State(StateUpdate),
     /// The room is over for this process. Nothing comes after it.

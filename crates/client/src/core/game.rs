@@ -13,7 +13,7 @@ use parlor_proto::wire::control::{PlayerData, ToHub};
 use parlor_proto::wire::envelope::{To, Upward};
 use parlor_proto::{ApiMisuse, ChannelId, CloseReason, Epoch, Instant, Lane, MemberId, Tick, limits};
 use parlor_sync::keyed::{Audience, Hints};
-use parlor_sync::value::{Value, from_value, to_value};
+use parlor_sync::value::{Value, ValueError, from_value, to_value};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::time::Duration;
@@ -267,6 +267,17 @@ impl RoomCore {
         let is_new = value.is_some() && held.all_data().all(|(other, _)| other != key);
         if is_new && held.all_data().count() >= limits::PLAYER_DATA_KEYS_MAX {
             let text = format!("a player may have {} values of player data", limits::PLAYER_DATA_KEYS_MAX);
+            return Err(ApiMisuse::Bounds(text).into());
+        }
+        let others = held.all_data().filter(|(other, _)| *other != key);
+        let others = others
+            .map(|(key, value)| Ok(key.len() + value.encode(limits::PLAYER_DATA_VALUE_BYTES_MAX)?.len()));
+        let others = others.sum::<Result<usize, ValueError>>()?;
+        let bytes = others + data.value.as_ref().map_or(0, |value| key.len() + value.len());
+        if bytes > limits::PLAYER_DATA_BYTES_MAX {
+            let max = limits::PLAYER_DATA_BYTES_MAX;
+            let text =
+                format!("the player data of a player may have {max} bytes in all, this would make {bytes}");
             return Err(ApiMisuse::Bounds(text).into());
         }
         session.send(Outgoing::new(channel::CONTROL, ToHub::SetData(data).encode()))?;

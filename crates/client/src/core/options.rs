@@ -1,7 +1,7 @@
 //! What a game says about its room before there is one.
 
 use parlor_proto::channel::{Channel, ChannelTable, Codec, TableError};
-use parlor_proto::wire::handshake::{Hello, Intent, RoomKind, RoomSettings};
+use parlor_proto::wire::handshake::{Auth, Hello, Intent, RoomKind, RoomSettings};
 use parlor_proto::{ChannelId, Lane, RoomCode, TickRate};
 use std::num::NonZeroU64;
 
@@ -16,6 +16,8 @@ pub struct Options {
     pub name: String,
     /// What a joiner must know beside the code.
     pub secret: Option<String>,
+    /// What says to a server that admits by token who this is.
+    pub token: Option<String>,
     /// The game's own channels.
     pub channels: ChannelTable,
     /// If set, the hash of the state is kept at every sequence that this divides: members that decoded the same keep
@@ -63,6 +65,7 @@ impl Options {
             environment: String::new(),
             name: String::new(),
             secret: None,
+            token: None,
             channels: ChannelTable::default(),
             hash_every: None,
             intent,
@@ -84,6 +87,7 @@ impl Options {
         Hello {
             environment: self.environment.clone(),
             name: self.name.clone(),
+            auth: self.token.as_ref().map_or(Auth::Anonymous, |token| Auth::Token(token.clone().into())),
             channels: self.channels.clone(),
             ..Hello::new(
                 &self.app,

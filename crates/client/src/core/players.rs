@@ -17,6 +17,8 @@ pub struct Player {
     pub rtt_ms: Option<u32>,
     /// Whether its connection stands.
     pub connected: bool,
+    /// Whether its connection takes less than the room has for it.
+    pub slow: bool,
     /// Whether it is the authority of the room.
     pub is_host: bool,
     /// Whether it is this process.
@@ -91,6 +93,7 @@ impl Players {
             name,
             rtt_ms: presence.rtt_ms,
             connected: presence.connected,
+            slow: presence.slow,
             is_host: host == Some(id),
             is_me,
             transport: if is_me { Transport::Local } else { Transport::Relay(link) },
@@ -107,11 +110,13 @@ impl Players {
         self.by_id.remove(&id)
     }
 
-    pub(super) fn measured(&mut self, presence: Presence) {
-        if let Some(player) = self.by_id.get_mut(&presence.member) {
-            player.connected = presence.connected;
-            player.rtt_ms = presence.rtt_ms;
-        }
+    /// Takes in what was measured; says whether the player is slow if that has changed.
+    pub(super) fn measured(&mut self, presence: Presence) -> Option<bool> {
+        let player = self.by_id.get_mut(&presence.member)?;
+        player.connected = presence.connected;
+        player.rtt_ms = presence.rtt_ms;
+        let before = std::mem::replace(&mut player.slow, presence.slow);
+        (before != presence.slow).then_some(presence.slow)
     }
 
     /// Takes a change of player data in; gives the new value if the player is there.

@@ -207,7 +207,7 @@ impl RoomCore {
                 }
                 event => {
                     if self.inbox.arrive(now, event) {
-                        self.read_arrived();
+                        self.read_arrived(now);
                     }
                 }
             }
@@ -230,7 +230,7 @@ impl RoomCore {
             return Some(event);
         }
         self.commit(now);
-        self.read_arrived();
+        self.read_arrived(now);
         self.inbox.next_event()
     }
 
@@ -258,7 +258,9 @@ impl RoomCore {
         std::mem::take(&mut self.wants_driver)
     }
 
-    fn read_arrived(&mut self) {
+    /// Reads what came, as of when it came. What ends the session ends it `now`: what came may have waited for longer than a
+    /// goodbye lingers.
+    fn read_arrived(&mut self, now: Instant) {
         while let Some(Arrived { at, event }) = self.inbox.next_arrived() {
             if self.closed.is_some() {
                 // Nothing comes after `Event::Closed`, though more may have arrived before the game left.
@@ -270,7 +272,7 @@ impl RoomCore {
                 session::Event::Closed(reason) => self.close_with(ClosedReason::Session(reason)),
                 session::Event::Message(message) => {
                     if let Err(reason) = self.read_message(message, at) {
-                        self.break_off(reason, at);
+                        self.break_off(reason, now);
                     }
                 }
                 // These never wait: see `drain_session`; and a client has no peer that says hello.
@@ -440,7 +442,14 @@ fn read_control(joined: &mut Joined, control: ToMember, inbox: &mut Inbox) -> Re
                 inbox.tell_bounded(Event::PlayerData { id: data.member, key: data.key, value }, bytes)?;
             }
         }
-        ToMember::Presence(list) => list.into_iter().for_each(|presence| joined.players.measured(presence)),
+        ToMember::Presence(list) => {
+            for presence in list {
+                if let Some(slow) = joined.players.measured(presence) {
+                    inbox.tell_bounded(Event::Slow { id: presence.member, slow }, 0)?;
+                }
+            }
+        }
+        ToMember::Throttled => inbox.tell_bounded(Event::Throttled, 0)?,
     }
     Ok(())
 }

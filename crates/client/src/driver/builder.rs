@@ -5,6 +5,7 @@ use super::room::Room;
 use crate::core::{Mode, Options, RoomError, Wish};
 use parlor_proto::{ApiMisuse, Lane, RoomCode, TickRate, limits};
 use parlor_transport::discovery::{Invite, Registry};
+use parlor_transport::impaired::{Conditions, Impairment};
 use std::num::NonZeroU64;
 
 /// A room to be. Every setting has a default; what is wrong with one is said when the room is opened.
@@ -98,6 +99,13 @@ impl RoomBuilder {
         self
     }
 
+    /// What says who this is to a server that admits by token. The game's own service gives it out, for this room and this
+    /// player; it is good for a minute at most and once, so ask for one right before.
+    pub fn token(mut self, token: &str) -> Self {
+        self.options.token = Some(token.to_owned());
+        self
+    }
+
     /// The game's environment ("production", "development"): rooms of different ones never meet. Empty if not said.
     pub fn environment(mut self, environment: &str) -> Self {
         self.options.environment = environment.to_owned();
@@ -167,6 +175,20 @@ impl RoomBuilder {
     /// A web page that shows a friend how to join: [`Room::join_page`] is this and the code.
     pub fn join_page(mut self, base: &str) -> Self {
         self.reach.join_page = Some(base.trim_end_matches('/').to_owned());
+        self
+    }
+
+    /// A tool for development: puts this room's connection on a bad network, in both directions. With
+    /// [`Impairment::none`] nothing is wrong until [`Room::set_impairment`] says so.
+    ///
+    /// ```no_run
+    /// # use parlor::Room;
+    /// let bad = "latency=80ms,jitter=20ms,loss=3%,seed=7".parse().expect("it is written as the documentation has it");
+    /// let room = Room::host("tanks").impairment(bad).open();
+    /// ```
+    pub fn impairment(mut self, impairment: Impairment) -> Self {
+        self.note(impairment.check().map_err(|error| format!("impairment: {error}")));
+        self.reach.conditions = Some(Conditions::new(impairment));
         self
     }
 

@@ -5,7 +5,7 @@ use super::reach::{Reach, Via};
 use super::shared::Shared;
 use crate::core::{ClosedReason, ConnectFailure, ConnectFailureKind, JoinPath, Wish};
 use parlor_proto::{Carrier, Packet};
-use parlor_transport::discovery::ServerAddress;
+use parlor_transport::discovery::{AddressError, ServerAddress};
 use parlor_transport::quic::Dialer;
 use parlor_transport::websocket::{self, Target};
 use parlor_transport::{CloseCode, ConnectError, Link, LinkSender, SendError, Trust, connect};
@@ -25,7 +25,7 @@ const BATCH: usize = 64;
 
 /// Drives a room from its first connection to its end.
 pub(super) async fn drive(shared: Arc<Shared>, wish: Wish, reach: Reach) {
-    let dialer = Dialer::new();
+    let dialer = reach.conditions.clone().map_or_else(Dialer::new, Dialer::impaired);
     let places = match wish {
         Wish::Host { .. } => places::for_host(&reach, &reach.registry),
         Wish::Join { code } => places::for_guest(&reach, code, &reach.registry),
@@ -54,7 +54,7 @@ async fn visit(shared: &Arc<Shared>, dialer: &Dialer, places: Vec<Place>, reach:
                 carry(shared, link).await;
                 let Some(address) = shared.lock().take_redirect() else { return };
                 redirects += 1;
-                match address.parse::<ServerAddress>() {
+                match elsewhere(&address, &place.address) {
                     Ok(address) if redirects <= REDIRECTS_MAX => {
                         places.clear();
                         places.push_back(Place::new(address, Some(JoinPath::InternetExplicit)));
@@ -72,6 +72,14 @@ async fn visit(shared: &Arc<Shared>, dialer: &Dialer, places: Vec<Place>, reach:
         }
     }
     fail(shared, last.unwrap_or_else(|| unreachable("there was no server to try")));
+}
+
+/// Where a redirect leads. One that names a port alone leads to the host that sent it, with the same certificate.
+fn elsewhere(redirect: &str, from: &ServerAddress) -> Result<ServerAddress, AddressError> {
+    match redirect.strip_prefix(':').map(str::parse) {
+        Some(Ok(port)) => Ok(ServerAddress { port, ..from.clone() }),
+        _ => redirect.parse(),
+    }
 }
 
 fn fail(shared: &Shared, failure: ConnectFailure) {
@@ -108,7 +116,8 @@ async fn dial(dialer: &Dialer, address: &ServerAddress, reach: &Reach) -> Result
         }
         if reach.via != Via::Quic {
             let target = Target { secure: true, addr, host: address.host.clone(), path: "/ws".into() };
-            match websocket::connect(&target, &trust, WEBSOCKET_PATIENCE).await {
+            let conditions = reach.conditions.as_ref();
+            match websocket::connect_impaired(&target, &trust, WEBSOCKET_PATIENCE, conditions).await {
                 Ok(link) => return Ok(link),
                 Err(error) => last = Some(error),
             }

@@ -2,6 +2,7 @@
 
 use crate::core::Mode;
 use parlor_transport::discovery::{Registry, ServerAddress};
+use parlor_transport::impaired::Conditions;
 
 /// What may connect to the server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -25,6 +26,8 @@ pub(super) struct Reach {
     pub(super) registry: Registry,
     pub(super) scheme: String,
     pub(super) join_page: Option<String>,
+    /// The bad network that the room is on, for development.
+    pub(super) conditions: Option<Conditions>,
 }
 
 impl Default for Reach {
@@ -37,6 +40,7 @@ impl Default for Reach {
             registry: Registry::of_this_user(),
             scheme: "parlor".into(),
             join_page: None,
+            conditions: None,
         }
     }
 }

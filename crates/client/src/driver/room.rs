@@ -11,10 +11,11 @@ use crate::core::{
 };
 use bytes::Bytes;
 use parlor_proto::wire::envelope::To;
-use parlor_proto::{ChannelId, Instant, Lane, MemberId, RoomCode, Tick};
+use parlor_proto::{ApiMisuse, ChannelId, Instant, Lane, MemberId, RoomCode, Tick};
 use parlor_sync::keyed::{Audience, Hints};
 use parlor_sync::value::to_value;
 use parlor_transport::discovery::Invite;
+use parlor_transport::impaired::{Conditions, Impairment};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::sync::Arc;
@@ -113,7 +114,9 @@ impl Room {
         RoomBuilder::guest(app, invite)
     }
 
-    pub(super) fn begin(options: Options, reach: Reach, wrong: Option<RoomError>) -> Room {
+    pub(super) fn begin(options: Options, mut reach: Reach, wrong: Option<RoomError>) -> Room {
+        // The room's own: another one of the same builder keeps its network when this one's changes.
+        reach.conditions = reach.conditions.map(|conditions| Conditions::new(conditions.get()));
         let (wish, secret) = (options.intent.clone(), options.secret.clone());
         let shared = Arc::new(Shared::new(RoomCore::new(options, reach.mode)));
         match wrong {
@@ -541,6 +544,30 @@ impl Room {
     pub fn join_page(&self) -> Option<String> {
         let base = self.reach.join_page.as_ref()?;
         Some(format!("{base}/join/{}", self.code()?))
+    }
+
+    /// A tool for development: changes the bad network that the room was put on by [`RoomBuilder::impairment`], at once and
+    /// for as long as the room lives. [`Impairment::none`] makes it good again.
+    ///
+    /// # Errors
+    /// If a setting is out of its bounds, or the room was not put on one.
+    pub fn set_impairment(&self, impairment: Impairment) -> Result<(), RoomError> {
+        let bounds = |wrong: String| RoomError::from(ApiMisuse::Bounds(wrong));
+        impairment.check().map_err(|error| bounds(format!("impairment: {error}")))?;
+        let conditions = self.reach.conditions.as_ref().ok_or_else(|| {
+            bounds(
+                "the network of this room cannot be impaired: open it with .impairment(Impairment::none())"
+                    .into(),
+            )
+        })?;
+        conditions.set(impairment);
+        Ok(())
+    }
+
+    /// What is wrong with the network that the room was put on, if it was.
+    #[must_use]
+    pub fn impairment(&self) -> Option<Impairment> {
+        self.reach.conditions.as_ref().map(Conditions::get)
     }
 
     /// Copies the invite link to the clipboard; says whether that was possible.

@@ -1,23 +1,33 @@
 //! Who is let in, into which room, and what the others are told.
 
-use super::{Happening, Hub, MEASURE_INTERVAL, Output, RETRY_AFTER_SHUTDOWN, Seated, Timer, summary};
+use super::news::summary;
+use super::turn::{MEASURE_INTERVAL, Timer};
+use super::{Happening, Hub, Output, RETRY_AFTER_SHUTDOWN, Seated};
+use crate::door::{Admitted, Origin};
 use crate::room::{self, Room, Setup};
 use parlor_proto::session::{Answer, TurnedAway};
 use parlor_proto::wire::handshake::{
-    Auth, Hello, Intent, Limits, Refusal, RetryAfter, RoomSettings, Welcome,
+    Auth, Hello, Intent, Limits, Redirect, Refusal, RetryAfter, RoomSettings, Welcome,
 };
-use parlor_proto::{
-    CloseReason, ConnectionId, Instant, LinkKind, MemberId, RoomCode, RoomId, SessionId, limits,
-};
+use parlor_proto::{CloseReason, ConnectionId, Instant, MemberId, RoomCode, RoomId, SessionId, code, limits};
 use rand_chacha::rand_core::Rng;
-use std::collections::BTreeMap;
+use std::cmp::Reverse;
+use std::time::Duration;
+
+/// What somebody is told who must wait, whatever it asked for.
+const TOO_MANY_GUESSES: &str = "too many wrong room codes or tokens came from your network";
 
 impl Hub {
     /// Answers a hello.
     pub(super) fn admit(&mut self, connection: ConnectionId, hello: Hello, now: Instant) {
         let Some(state) = self.connections.get(&connection) else { return };
-        let link = state.link;
-        let answer = match self.seat(connection, &hello, link, now) {
+        let (link, origin) = (state.link, state.origin);
+        let mut user = None;
+        let seated = self.judge(&hello, origin, now).and_then(|(version, admitted)| {
+            user = admitted.user;
+            self.seat(connection, &hello, version, now)
+        });
+        let answer = match seated {
             Ok(welcome) => Answer::Welcome(Box::new(welcome)),
             Err(answer) => {
                 let happened = Happening::TurnedAway { connection, answer: answer.clone() };
@@ -25,6 +35,9 @@ impl Hub {
                 Answer::TurnedAway(answer)
             }
         };
+        if user.is_none() && is_wrong_guess(&hello, &answer) {
+            self.door.guessed_wrong(origin, now);
+        }
         let room = match &answer {
             Answer::Welcome(welcome) => Some((welcome.room, welcome.code, welcome.member)),
             Answer::TurnedAway(_) => None,
@@ -39,7 +52,7 @@ impl Hub {
         }
         // Only now: what the room tells the newcomer must come after the welcome.
         self.tell(room, room::Input::Join { name: hello.name.clone(), link }, now);
-        let joined = Happening::Joined { code, member, name: hello.name, connection };
+        let joined = Happening::Joined { code, member, name: hello.name, connection, user };
         self.outputs.push_back(Output::Happened(joined));
     }
 
@@ -48,14 +61,9 @@ impl Hub {
         &mut self,
         connection: ConnectionId,
         hello: &Hello,
-        link: LinkKind,
+        version: u16,
         now: Instant,
     ) -> Result<Welcome, TurnedAway> {
-        let version = self.judge(hello).map_err(TurnedAway::Refused)?;
-        if self.is_shutting_down {
-            let detail = "the server is going down".into();
-            return Err(TurnedAway::RetryAfter(RetryAfter { after: RETRY_AFTER_SHUTDOWN, detail }));
-        }
         let id = match &hello.intent {
             Intent::Create(settings) => self.open(hello, settings, now),
             Intent::Join { code, secret } => self.find(hello, *code, secret.as_deref()),
@@ -68,9 +76,20 @@ impl Hub {
         seated.connections.insert(member, connection);
         let welcome = welcome(&seated.room, version, session, now);
         let state = self.connections.get_mut(&connection).expect("a connection that says hello is known");
-        debug_assert_eq!(state.link, link);
         state.seat = Some((id, member));
         Ok(welcome)
+    }
+
+    /// The address of the hub that serves this instead, if it is another one of the same server.
+    fn elsewhere(&mut self, intent: &Intent) -> Option<String> {
+        let shards = &mut self.config.shards;
+        let address = match intent {
+            Intent::Create(RoomSettings { code: None, .. }) => shards.spread(),
+            Intent::Create(RoomSettings { code: Some(code), .. }) | Intent::Join { code, .. } => {
+                shards.elsewhere(*code)
+            }
+        };
+        address.map(str::to_owned)
     }
 
     /// Gives back a seat that was reserved and not taken.
@@ -82,17 +101,34 @@ impl Hub {
         }
     }
 
-    /// Whether the hello may be answered at all; gives the version that both speak.
-    fn judge(&self, hello: &Hello) -> Result<u16, Refusal> {
+    /// Whether the hello may be answered at all, and here; gives the version that both speak, and who asks. Nothing in here
+    /// depends on which rooms there are.
+    fn judge(&mut self, hello: &Hello, origin: Origin, now: Instant) -> Result<(u16, Admitted), TurnedAway> {
+        let version = self.understand(hello).map_err(TurnedAway::Refused)?;
+        if self.is_shutting_down {
+            let detail = "the server is going down".into();
+            return Err(TurnedAway::RetryAfter(RetryAfter { after: RETRY_AFTER_SHUTDOWN, detail }));
+        }
+        if let Some(address) = self.elsewhere(&hello.intent) {
+            return Err(TurnedAway::Redirect(Redirect { address }));
+        }
+        if is_guess(hello) {
+            self.door.may_guess(origin, now).map_err(|after| {
+                let after = Duration::from_secs(after.as_secs() + 1);
+                TurnedAway::RetryAfter(RetryAfter { after, detail: TOO_MANY_GUESSES.into() })
+            })?;
+        }
+        let admitted = self.door.admit(hello, now).map_err(TurnedAway::Refused)?;
+        Ok((version, admitted))
+    }
+
+    /// Whether the hello can be understood; gives the version that both speak.
+    fn understand(&self, hello: &Hello) -> Result<u16, Refusal> {
         let version = hello.version_max.min(limits::VERSION_MAX);
         if version < hello.version_min.max(limits::VERSION_MIN) {
             return Err(Refusal::Version { min: limits::VERSION_MIN, max: limits::VERSION_MAX });
         }
         hello.check().map_err(|detail| Refusal::BadRequest { detail })?;
-        if hello.auth != Auth::Anonymous {
-            // This hub issues no tokens, so none can be its own.
-            return Err(Refusal::Unauthorized);
-        }
         match &self.config.apps {
             Some(apps) if !apps.contains(&hello.app) => Err(Refusal::App { expected: apps.join(", ") }),
             _ => Ok(version),
@@ -110,11 +146,14 @@ impl Hub {
                 code
             }
             None => {
-                let random = &mut self.random;
-                self.directory.draw(id, || random.next_u32())
+                let (random, shards) = (&mut self.random, &self.config.shards);
+                let extra = self.door.code_letters_extra(now);
+                // A guess goes to the hub whose share of all codes it is in, so that what counts is how full that share is.
+                let len = |live| code::len_for(live * shards.count()) + extra;
+                self.directory.draw(id, len, || random.next_u32(), |code| shards.is_home(code))
             }
         };
-        self.next_room += 1;
+        self.next_room += self.config.shards.count() as u64;
         let setup = Setup {
             id,
             code,
@@ -129,24 +168,24 @@ impl Hub {
         }
         let room = Room::new(setup);
         self.outputs.push_back(Output::Happened(Happening::RoomOpened(summary(&room))));
-        let measure_at = now + MEASURE_INTERVAL;
-        self.timers.insert((measure_at, Timer::Room(id)));
-        self.rooms.insert(id, Seated { room, connections: BTreeMap::new(), measure_at });
+        self.timers.push(Reverse((now + MEASURE_INTERVAL, Timer::Measure(id))));
+        self.rooms.insert(id, Seated::new(room));
         Ok(id)
     }
 
+    /// The room with this code, if it takes whoever asks. Whether there is one is told only to those who know its secret
+    /// and are of its environment, and all that they say is compared whether there is one or not (threat 10).
     fn find(&self, hello: &Hello, code: RoomCode, secret: Option<&str>) -> Result<RoomId, Refusal> {
         let found =
             self.directory.find(code).and_then(|id| self.rooms.get(&id).map(|seated| (id, &seated.room)));
-        let (id, room) = found.ok_or(Refusal::NoSuchRoom)?;
+        let (environment, wanted) = found.map_or(("", None), |(_, room)| {
+            let Setup { environment, settings, .. } = room.setup();
+            (environment.as_str(), settings.secret.as_deref())
+        });
+        let is_allowed = same(environment, &hello.environment)
+            & (wanted.is_none() | same(wanted.unwrap_or_default(), secret.unwrap_or_default()));
+        let (id, room) = found.filter(|_| is_allowed).ok_or(Refusal::NoSuchRoom)?;
         let setup = room.setup();
-        let knows_secret = match &setup.settings.secret {
-            Some(wanted) => same(wanted.as_bytes(), secret.unwrap_or_default().as_bytes()),
-            None => true,
-        };
-        if setup.environment != hello.environment || !knows_secret {
-            return Err(Refusal::NoSuchRoom);
-        }
         if setup.app != hello.app {
             return Err(Refusal::App { expected: setup.app.clone() });
         }
@@ -161,10 +200,33 @@ impl Hub {
     }
 }
 
-/// Whether two texts are the same, in a time that does not depend on where they differ.
-fn same(a: &[u8], b: &[u8]) -> bool {
-    let differing = a.iter().zip(b).fold(0, |differing, (a, b)| differing | (a ^ b));
-    a.len() == b.len() && differing == 0
+/// Whether the answer to the hello depends on which codes there are, or on a token: then it is a guess at one.
+fn is_guess(hello: &Hello) -> bool {
+    let is_for_any_room = matches!(hello.intent, Intent::Create(RoomSettings { code: None, .. }));
+    !is_for_any_room || hello.auth != Auth::Anonymous
+}
+
+/// Whether the answer to somebody anonymous shows that a guess was wrong. A new room under a chosen code always counts: that
+/// the code was free says that no room had it.
+fn is_wrong_guess(hello: &Hello, answer: &Answer) -> bool {
+    let chooses_code = matches!(hello.intent, Intent::Create(RoomSettings { code: Some(_), .. }));
+    match answer {
+        Answer::Welcome(_) => chooses_code,
+        Answer::TurnedAway(TurnedAway::Refused(refusal)) => match refusal {
+            Refusal::NoSuchRoom | Refusal::CodeTaken => true,
+            Refusal::Unauthorized => hello.auth != Auth::Anonymous,
+            _ => false,
+        },
+        Answer::TurnedAway(_) => false,
+    }
+}
+
+/// Whether two texts of at most [`limits::LABEL_BYTES_MAX`] bytes are the same, in a time that depends on neither.
+fn same(a: &str, b: &str) -> bool {
+    let byte = |text: &str, at| text.as_bytes().get(at).copied().unwrap_or_default();
+    let differing =
+        (0..limits::LABEL_BYTES_MAX).fold(0, |differing, at| differing | (byte(a, at) ^ byte(b, at)));
+    (a.len() == b.len()) & (differing == 0)
 }
 
 fn welcome(room: &Room, version: u16, session: SessionId, now: Instant) -> Welcome {

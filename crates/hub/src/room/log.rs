@@ -3,6 +3,7 @@
 //! ```text
 //!  head    "PARLORLOG" · version: 1 byte · room: varint · code: text · app: text · environment: text
 //!          secret: 0 | 1, text · max players: 2 bytes · tick rate: 2 bytes · opened: varint µs
+//!          channels of the game: as in Hello
 //!  entry   at: varint µs · length: varint · input: kind 1 byte and its fields
 //! ```
 //!
@@ -20,7 +21,7 @@ use parlor_proto::{
 use thiserror::Error;
 
 const MAGIC: &[u8] = b"PARLORLOG";
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
 /// An input is one message and little more.
 const ENTRY_BYTES_MAX: usize = limits::STREAM_PACKET_BYTES_MAX + 1024;
 
@@ -70,6 +71,7 @@ pub fn head(setup: &Setup) -> Vec<u8> {
     out.put_u16(setup.settings.max_players);
     out.put_u16(setup.settings.tick_rate.hz());
     out.put_varint(setup.opened.as_micros());
+    setup.channels.write(&mut out);
     out
 }
 
@@ -128,7 +130,7 @@ impl Iterator for Replay {
         let step = match read_entry(&mut self.reader) {
             Ok((at, input)) => {
                 let refused =
-                    self.room.handle(input.clone()).err().map(|(member, how)| format!("{member}: {how}"));
+                    self.room.handle(input.clone(), at).err().map(|(member, how)| format!("{member}: {how}"));
                 let outputs = std::iter::from_fn(|| self.room.poll_output()).collect();
                 Ok(Step { at, input, refused, outputs })
             }
@@ -158,9 +160,8 @@ fn read_setup(reader: &mut Reader) -> Result<Setup, ReadError> {
             max_players: reader.u16()?,
             tick_rate: TickRate::new(reader.u16()?).ok_or(ReadError::OutOfRange { field: "tick rate" })?,
         },
-        // Sessions keep to the table; a room passes channels on by number.
-        channels: ChannelTable::default(),
         opened: Instant::from_micros(reader.varint()?),
+        channels: ChannelTable::read(reader)?,
     })
 }
 

@@ -1,10 +1,11 @@
 //! Who is in a room, what is known of them, and the player data they carry.
 
 use super::Room;
+use super::relay::Held;
 use bytes::Bytes;
 use parlor_proto::wire::control::{LeaveReason, MemberInfo, PlayerData, Presence, ToHub, ToMember};
 use parlor_proto::wire::cursor::ReadError;
-use parlor_proto::{CloseReason, LinkKind, MemberId, PeerMisbehaved, limits};
+use parlor_proto::{CloseReason, Instant, LinkKind, MemberId, PeerMisbehaved, limits};
 use std::collections::BTreeMap;
 
 #[derive(Debug)]
@@ -37,7 +38,7 @@ impl Members {
     pub(super) fn seat(&mut self, name: String, link: LinkKind) -> MemberId {
         let id = self.next_id();
         self.next += 1;
-        let presence = Presence { member: id, connected: true, rtt_ms: None };
+        let presence = Presence { member: id, connected: true, slow: false, rtt_ms: None };
         let info = MemberInfo { id, name, link, presence, data: Vec::new() };
         self.seated.insert(id, Member { info, told: presence });
         id
@@ -79,6 +80,7 @@ impl Members {
 /// A round trip that wavers is no news: it must differ by 5 ms and by a fifth.
 fn is_news(told: Presence, now: Presence) -> bool {
     told.connected != now.connected
+        || told.slow != now.slow
         || match (told.rtt_ms, now.rtt_ms) {
             (Some(told), Some(now)) => told.abs_diff(now) >= 5.max(told / 5),
             (told, now) => told != now,
@@ -102,29 +104,46 @@ impl Room {
         }
     }
 
-    pub(super) fn control_from(&mut self, from: MemberId, payload: Bytes) -> Result<(), PeerMisbehaved> {
+    pub(super) fn control_from(
+        &mut self,
+        from: MemberId,
+        payload: Bytes,
+        now: Instant,
+    ) -> Result<(), PeerMisbehaved> {
         let decoded = ToHub::decode(payload);
         let message =
             decoded.map_err(|error| PeerMisbehaved::Malformed { what: "a control message", error })?;
         match message {
-            Some(ToHub::SetData(data)) => self.set_data(from, data),
+            Some(ToHub::SetData(data)) => self.data_from(from, data, now),
             Some(ToHub::Kick { member, reason }) => self.kick(from, member, reason),
             // A newer member asks for what this hub does not know.
             None => Ok(()),
         }
     }
 
-    fn set_data(&mut self, from: MemberId, data: PlayerData) -> Result<(), PeerMisbehaved> {
+    fn data_from(&mut self, from: MemberId, data: PlayerData, now: Instant) -> Result<(), PeerMisbehaved> {
         if data.member != from {
             self.expect_authority(from, "another's player data")?;
         }
         let out_of_range =
             |field| PeerMisbehaved::Malformed { what: "player data", error: ReadError::OutOfRange { field } };
         data.check().map_err(|_| out_of_range("data key or value"))?;
+        self.reliable_from(from, Held::Data(data), now)
+    }
+
+    /// Sets player data and tells those who may know of it. Whoever sets more than a member may have has kept no count of
+    /// what it set.
+    pub(super) fn set_data(&mut self, data: PlayerData) -> Result<(), PeerMisbehaved> {
+        let out_of_range =
+            |field| PeerMisbehaved::Malformed { what: "player data", error: ReadError::OutOfRange { field } };
         let Some(member) = self.members.seated.get_mut(&data.member) else {
             self.counters.unreachable += 1;
             return Ok(());
         };
+        let added = data.value.as_ref().map_or(0, |value| data.key.len() + value.len());
+        if member.info.data_bytes_without(&data.key) + added > limits::PLAYER_DATA_BYTES_MAX {
+            return Err(out_of_range("data bytes"));
+        }
         let held = &mut member.info.data;
         let at = held.iter().position(|(key, _)| *key == data.key);
         match (at, &data.value) {
@@ -138,10 +157,16 @@ impl Room {
             (None, Some(value)) => held.push((data.key.clone(), value.clone())),
             (None, None) => return Ok(()),
         }
-        let mut told = self.seers_of(data.member);
-        told.push(data.member);
+        let told = self.told_of(&data);
         self.control(told, &ToMember::Data(data));
         Ok(())
+    }
+
+    /// Who is told of a change of player data.
+    pub(super) fn told_of(&self, data: &PlayerData) -> Vec<MemberId> {
+        let mut told = self.seers_of(data.member);
+        told.push(data.member);
+        told
     }
 
     fn kick(&mut self, from: MemberId, member: MemberId, reason: String) -> Result<(), PeerMisbehaved> {
@@ -165,7 +190,7 @@ mod tests {
     use super::*;
 
     fn presence(connected: bool, rtt_ms: Option<u32>) -> Presence {
-        Presence { member: MemberId(3), connected, rtt_ms }
+        Presence { member: MemberId(3), connected, slow: false, rtt_ms }
     }
 
     #[test]
@@ -188,6 +213,8 @@ mod tests {
         assert!(told(Some(10), Some(15)) && !told(Some(10), Some(14)), "5 ms, below 25");
         assert!(told(Some(100), Some(80)) && !told(Some(100), Some(81)), "a fifth, beyond");
         assert!(is_news(presence(true, Some(10)), presence(false, Some(10))));
+        let slow = Presence { slow: true, ..presence(true, Some(10)) };
+        assert!(is_news(presence(true, Some(10)), slow) && is_news(slow, presence(true, Some(10))));
     }
 
     #[test]

@@ -4,12 +4,14 @@
 //! `None`. It knows members, not connections, so it runs unchanged in a server, in the simulator, and from a
 //! [`log`] of its inputs.
 
+mod budget;
 pub mod log;
 mod members;
 mod relay;
 mod state;
 mod view;
 
+use budget::Budgets;
 use members::Members;
 use parlor_proto::session::Outgoing;
 use parlor_proto::wire::control::{LeaveReason, Presence, ToMember};
@@ -18,6 +20,7 @@ use parlor_proto::{
     ChannelId, ChannelTable, CloseReason, Epoch, Instant, LinkKind, MemberId, PeerMisbehaved, RoomCode,
     RoomId, Tick, channel,
 };
+use relay::Queues;
 use state::State;
 use std::collections::VecDeque;
 use view::View;
@@ -125,6 +128,9 @@ pub struct Room {
     epoch: Epoch,
     members: Members,
     state: State,
+    budgets: Budgets,
+    /// Reliable messages that their senders' budgets do not allow yet.
+    queues: Queues,
     /// Messages that were given an order so far.
     stamped: u64,
     ended: bool,
@@ -139,6 +145,10 @@ pub struct Counters {
     pub relayed: u64,
     /// Inputs that were passed on to the authority.
     pub inputs: u64,
+    /// Inputs that were not passed on because more came than steps have passed.
+    pub inputs_over_budget: u64,
+    /// Unreliable messages that were not passed on because their sender sent too many, counted once for each receiver.
+    pub over_budget: u64,
     /// Updates of the state that the authority sent.
     pub updates: u64,
     /// What an authority of an older epoch said, and what it was ignored for.
@@ -154,11 +164,13 @@ impl Room {
     #[must_use]
     pub fn new(setup: Setup) -> Self {
         Room {
-            setup,
             authority: Authority::Member(MemberId(0)),
             epoch: Epoch(0),
             members: Members::default(),
             state: State::default(),
+            budgets: Budgets::new(setup.settings.tick_rate, setup.opened),
+            queues: Queues::default(),
+            setup,
             stamped: 0,
             ended: false,
             outputs: VecDeque::new(),
@@ -243,24 +255,32 @@ impl Room {
         self.counters
     }
 
-    /// Takes an input in. After [`Output::Ended`] it does nothing any more.
+    /// Whether something waits for time to pass: let it [`Flush`](Input::Flush) now and then.
+    #[must_use]
+    pub fn has_waiting(&self) -> bool {
+        !self.queues.is_empty()
+    }
+
+    /// Takes an input in that came at `now`, an instant of the hub's clock. After [`Output::Ended`] it does nothing any
+    /// more.
     ///
     /// # Errors
     /// A member and what it did, if it said what it must not; nothing has changed then, and the caller ends that
     /// member's session.
-    pub fn handle(&mut self, input: Input) -> Result<(), (MemberId, PeerMisbehaved)> {
+    pub fn handle(&mut self, input: Input, now: Instant) -> Result<(), (MemberId, PeerMisbehaved)> {
         if self.ended {
             return Ok(());
         }
         match input {
-            Input::Join { name, link } => self.join(name, link),
+            Input::Join { name, link } => self.join(name, link, now),
             Input::Leave { member, reason } => self.leave(member, reason),
             Input::Message { from, channel, key, payload, epoch } => {
-                return self.message(from, channel, key, payload, epoch).map_err(|how| (from, how));
+                let said = self.message(from, channel, key, payload, epoch, now);
+                return said.map_err(|how| (from, how));
             }
             Input::Fate { member, tag, delivered } => self.state.fate(member, tag, delivered),
             Input::Measured(presence) => self.members.measured(presence),
-            Input::Flush => self.flush(),
+            Input::Flush => return self.flush(now),
             Input::End { reason } => self.end(&reason),
         }
         Ok(())
@@ -271,7 +291,7 @@ impl Room {
         self.outputs.pop_front()
     }
 
-    fn join(&mut self, name: String, link: LinkKind) {
+    fn join(&mut self, name: String, link: LinkKind, now: Instant) {
         let newcomer = self.members.seat(name, link);
         self.state.add(newcomer, self.view(newcomer).viewer());
         let joined = |id| ToMember::Joined(self.members.get(id).expect("listed members exist").info.clone());
@@ -280,7 +300,10 @@ impl Room {
         let greeting: Vec<ToMember> = greeting.map(joined).collect();
         let news = joined(newcomer);
         let told = self.seers_of(newcomer);
-        greeting.iter().for_each(|message| self.control(vec![newcomer], message));
+        for message in &greeting {
+            let bytes = self.control(vec![newcomer], message);
+            self.budgets.charge_reliable(newcomer, bytes, now);
+        }
         self.control(told, &news);
     }
 
@@ -290,6 +313,8 @@ impl Room {
             return;
         }
         self.state.remove(member);
+        self.budgets.remove(member);
+        self.queues.remove(member);
         if self.authority == Authority::Member(member) {
             let reason = match reason {
                 LeaveReason::Left => CloseReason::HostLeft,
@@ -317,12 +342,13 @@ impl Room {
         key: u32,
         payload: Bytes,
         epoch: Epoch,
+        now: Instant,
     ) -> Result<(), PeerMisbehaved> {
         match channel {
-            channel::CONTROL => self.control_from(from, payload),
+            channel::CONTROL => self.control_from(from, payload, now),
             channel::STATE => self.state_from(from, payload, epoch),
-            channel::INPUT => self.input_from(from, payload),
-            channel => self.relay(from, channel, key, payload),
+            channel::INPUT => self.input_from(from, payload, now),
+            channel => self.relay_from(from, channel, key, payload, now),
         }
     }
 
@@ -336,9 +362,11 @@ impl Room {
         }
     }
 
-    fn flush(&mut self) {
+    fn flush(&mut self, now: Instant) -> Result<(), (MemberId, PeerMisbehaved)> {
+        let released = self.release(now);
         self.flush_presence();
         self.flush_state();
+        released
     }
 
     /// What `member` may know. Presence, state and what a newcomer is told all come through here.
@@ -351,10 +379,13 @@ impl Room {
         self.members.ids().filter(|other| *other != member && self.view(*other).sees_member(member)).collect()
     }
 
-    fn control(&mut self, to: Vec<MemberId>, message: &ToMember) {
+    /// Says something to members, and how many bytes it has.
+    fn control(&mut self, to: Vec<MemberId>, message: &ToMember) -> usize {
+        let payload = message.encode();
+        let bytes = payload.len();
         if !to.is_empty() {
-            let message = Outgoing::new(channel::CONTROL, message.encode());
-            self.outputs.push_back(Output::Send { to, message });
+            self.outputs.push_back(Output::Send { to, message: Outgoing::new(channel::CONTROL, payload) });
         }
+        bytes
     }
 }

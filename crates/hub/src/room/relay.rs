@@ -1,29 +1,198 @@
 //! Messages between members, and inputs on their way to the authority.
 
+use super::budget::SENDER_WAITING_BYTES_MAX;
 use super::{Output, Room};
 use bytes::Bytes;
 use parlor_proto::session::Outgoing;
+use parlor_proto::wire::control::{PlayerData, ToMember};
 use parlor_proto::wire::cursor::ReadError;
 use parlor_proto::wire::envelope::{Downward, ENVELOPE_BYTES_MAX, From, To, Upward};
-use parlor_proto::{ChannelId, MemberId, PeerMisbehaved, channel, limits};
+use parlor_proto::{ChannelId, Instant, MemberId, PeerMisbehaved, channel, limits};
+use std::collections::{BTreeMap, VecDeque};
+
+/// Something that a member said and that reaches others reliably.
+#[derive(Clone, Debug)]
+pub(super) enum Held {
+    Message { channel: ChannelId, key: u32, upward: Upward },
+    Data(PlayerData),
+}
+
+impl Held {
+    fn bytes(&self) -> usize {
+        match self {
+            Held::Message { upward, .. } => upward.payload.len() + ENVELOPE_BYTES_MAX_DOWN,
+            Held::Data(data) => data.key.len() + data.value.as_ref().map_or(0, Bytes::len),
+        }
+    }
+
+    fn waiting_bytes(&self) -> usize {
+        self.bytes() + limits::WAITING_MESSAGE_BYTES
+    }
+}
+
+/// What waits until the budgets of its receivers allow it, by sender and in the order of each.
+#[derive(Debug, Default)]
+pub(super) struct Queues {
+    by_sender: BTreeMap<MemberId, Queue>,
+}
+
+#[derive(Debug, Default)]
+struct Queue {
+    held: VecDeque<Held>,
+    bytes: usize,
+}
+
+impl Queues {
+    pub(super) fn is_empty(&self) -> bool {
+        self.by_sender.is_empty()
+    }
+
+    pub(super) fn remove(&mut self, sender: MemberId) {
+        self.by_sender.remove(&sender);
+    }
+
+    /// Bytes of one sender that wait.
+    fn bytes_of(&self, sender: MemberId) -> usize {
+        self.by_sender.get(&sender).map_or(0, |queue| queue.bytes)
+    }
+
+    fn has(&self, sender: MemberId) -> bool {
+        self.by_sender.contains_key(&sender)
+    }
+
+    fn push(&mut self, sender: MemberId, held: Held) -> Result<(), PeerMisbehaved> {
+        let queue = self.by_sender.entry(sender).or_default();
+        let waiting = queue.bytes + held.waiting_bytes();
+        if waiting > SENDER_WAITING_BYTES_MAX {
+            return Err(PeerMisbehaved::Flooded { waiting });
+        }
+        queue.bytes = waiting;
+        queue.held.push_back(held);
+        Ok(())
+    }
+
+    fn first(&self, sender: MemberId) -> Option<&Held> {
+        self.by_sender.get(&sender).and_then(|queue| queue.held.front())
+    }
+
+    fn pop(&mut self, sender: MemberId) -> Option<Held> {
+        let queue = self.by_sender.get_mut(&sender)?;
+        let held = queue.held.pop_front()?;
+        queue.bytes -= held.waiting_bytes();
+        if queue.held.is_empty() {
+            self.by_sender.remove(&sender);
+        }
+        Some(held)
+    }
+}
 
 impl Room {
-    /// Passes a message on: encoded once, whoever receives it.
-    pub(super) fn relay(
+    /// Takes a message between members in.
+    pub(super) fn relay_from(
         &mut self,
         from: MemberId,
         channel: ChannelId,
         key: u32,
         payload: Bytes,
+        now: Instant,
     ) -> Result<(), PeerMisbehaved> {
         let malformed = |error| PeerMisbehaved::Malformed { what: "the envelope of a message", error };
         let upward = Upward::decode(payload).map_err(malformed)?;
         if upward.payload.len() > RELAYED_BYTES_MAX {
             return Err(malformed(ReadError::OutOfRange { field: "length" }));
         }
-        let to = self.receivers(from, upward.to);
-        if to.is_empty() {
+        let row = self.setup.channels.get(channel);
+        if row.is_some_and(|row| !row.lane.is_reliable()) {
+            self.relay_unreliable(from, channel, key, upward, now);
             return Ok(());
+        }
+        self.reliable_from(from, Held::Message { channel, key, upward }, now)
+    }
+
+    /// Passes on what reaches others reliably, now or when their budgets allow it.
+    pub(super) fn reliable_from(
+        &mut self,
+        from: MemberId,
+        held: Held,
+        now: Instant,
+    ) -> Result<(), PeerMisbehaved> {
+        if self.queues.has(from) || !self.may_go(from, &held, now) {
+            return self.queues.push(from, held);
+        }
+        self.pass_on(from, held)
+    }
+
+    /// Whether so much of a member's waits that it must not send more. Its session tells it by not acknowledging what it
+    /// sent; whoever sends on all the same runs into [`SENDER_WAITING_BYTES_MAX`].
+    #[must_use]
+    pub fn holds_back(&self, member: MemberId) -> bool {
+        self.queues.bytes_of(member) > HOLD_BYTES
+    }
+
+    /// Passes on what has waited, one message of each sender after another, so that none waits for all of another's.
+    pub(super) fn release(&mut self, now: Instant) -> Result<(), (MemberId, PeerMisbehaved)> {
+        loop {
+            let mut is_done = true;
+            let senders: Vec<MemberId> = self.queues.by_sender.keys().copied().collect();
+            for from in senders {
+                let Some(first) = self.queues.first(from).cloned() else { continue };
+                if self.may_go(from, &first, now)
+                    && let Some(held) = self.queues.pop(from)
+                {
+                    is_done = false;
+                    self.pass_on(from, held).map_err(|how| (from, how))?;
+                }
+            }
+            if is_done {
+                return Ok(());
+            }
+        }
+    }
+
+    fn may_go(&mut self, from: MemberId, held: &Held, now: Instant) -> bool {
+        let to = match held {
+            Held::Message { upward, .. } => self.receivers(from, &upward.to).0,
+            Held::Data(data) => self.told_of(data),
+        };
+        self.budgets.take_reliable(&to, held.bytes(), now)
+    }
+
+    fn pass_on(&mut self, from: MemberId, held: Held) -> Result<(), PeerMisbehaved> {
+        match held {
+            Held::Data(data) => self.set_data(data),
+            Held::Message { channel, key, upward } => {
+                let to = self.present(from, &upward.to);
+                self.relay(from, channel, key, upward, to);
+                Ok(())
+            }
+        }
+    }
+
+    /// Drops the message for those to whom its sender has sent too much already, and says so once.
+    fn relay_unreliable(
+        &mut self,
+        from: MemberId,
+        channel: ChannelId,
+        key: u32,
+        upward: Upward,
+        now: Instant,
+    ) {
+        let bytes = upward.payload.len() + ENVELOPE_BYTES_MAX_DOWN;
+        let mut to = self.present(from, &upward.to);
+        let count = to.len();
+        to.retain(|member| self.budgets.take_unreliable(from, *member, bytes, now));
+        let dropped = (count - to.len()) as u64;
+        self.counters.over_budget += dropped;
+        if dropped > 0 && self.budgets.is_news(from) {
+            self.control(vec![from], &ToMember::Throttled);
+        }
+        self.relay(from, channel, key, upward, to);
+    }
+
+    /// Encodes a message once, whoever receives it.
+    fn relay(&mut self, from: MemberId, channel: ChannelId, key: u32, upward: Upward, to: Vec<MemberId>) {
+        if to.is_empty() {
+            return;
         }
         let order = upward.stamp.then(|| {
             self.stamped += 1;
@@ -37,31 +206,44 @@ impl Room {
         };
         self.counters.relayed += to.len() as u64;
         self.outputs.push_back(Output::Send { to, message });
-        Ok(())
     }
 
-    /// The members that a message reaches. One that is gone is counted: its sender may not know yet.
-    fn receivers(&mut self, from: MemberId, to: To) -> Vec<MemberId> {
+    /// The members that a message reaches; those that are gone are counted, for their sender may not know yet.
+    fn present(&mut self, from: MemberId, to: &To) -> Vec<MemberId> {
+        let (reached, gone) = self.receivers(from, to);
+        self.counters.unreachable += gone;
+        reached
+    }
+
+    /// The members that a message reaches, and how many that it names are gone.
+    fn receivers(&self, from: MemberId, to: &To) -> (Vec<MemberId>, u64) {
         let mut named = match to {
             To::Authority => self.authority.member().into_iter().collect(),
-            To::Others => return self.seers_of(from),
+            To::Others => return (self.seers_of(from), 0),
             To::Everyone => {
-                return self.members.ids().filter(|member| self.view(*member).sees_member(from)).collect();
+                let sees = |member: &MemberId| self.view(*member).sees_member(from);
+                return (self.members.ids().filter(sees).collect(), 0);
             }
-            To::Member(member) => vec![member],
-            To::Members(members) => members,
+            To::Member(member) => vec![*member],
+            To::Members(members) => members.clone(),
         };
         let count = named.len();
         named.retain(|member| self.members.get(*member).is_some() && self.view(*member).sees_member(from));
-        self.counters.unreachable += (count - named.len()) as u64;
-        named
+        let gone = (count - named.len()) as u64;
+        (named, gone)
     }
 
     /// Passes an input on to the authority, under its sender's key, so that a newer one replaces an older one that
     /// still waits and no sender replaces another's.
     ///
-    /// Nobody reads it here, but it must not be larger than an input can be: the host's link pays for it (threat 21).
-    pub(super) fn input_from(&mut self, from: MemberId, payload: Bytes) -> Result<(), PeerMisbehaved> {
+    /// Nobody reads it here, but it must not be larger than an input can be, nor may more come than steps pass: the host's
+    /// link pays for them (threat 21).
+    pub(super) fn input_from(
+        &mut self,
+        from: MemberId,
+        payload: Bytes,
+        now: Instant,
+    ) -> Result<(), PeerMisbehaved> {
         if payload.len() > limits::INPUT_BYTES_MAX + TICK_BYTES {
             let error = ReadError::OutOfRange { field: "length" };
             return Err(PeerMisbehaved::Malformed { what: "an input", error });
@@ -69,6 +251,10 @@ impl Room {
         let Some(authority) = self.authority.member().filter(|authority| *authority != from) else {
             return Ok(());
         };
+        if !self.budgets.take_input(from, now) {
+            self.counters.inputs_over_budget += 1;
+            return Ok(());
+        }
         self.counters.inputs += 1;
         let message = Outgoing { channel: channel::INPUT, key: from.0, payload, tag: None };
         self.outputs.push_back(Output::Send { to: vec![authority], message });
@@ -76,8 +262,17 @@ impl Room {
     }
 }
 
+/// Bytes that may wait for a member before it is held back.
+const HOLD_BYTES: usize = 32 * 1024;
+const _: () = assert!(
+    HOLD_BYTES + limits::RELIABLE_QUEUE_BYTES_MAX * 6 / 5 <= SENDER_WAITING_BYTES_MAX,
+    "what a sender has under way when it is held back fits, with the envelopes"
+);
+
 /// Largest payload that is relayed: with any envelope around it a message frame still takes it.
 const RELAYED_BYTES_MAX: usize = limits::PAYLOAD_BYTES_MAX - ENVELOPE_BYTES_MAX;
+/// Largest envelope of a message on its way down: who sent it, and its place among the stamped ones.
+const ENVELOPE_BYTES_MAX_DOWN: usize = 1 + 8 + 8;
 /// The number of its step stands before an input.
 const TICK_BYTES: usize = 4;
 

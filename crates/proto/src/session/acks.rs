@@ -206,6 +206,11 @@ impl InFlight {
         }
     }
 
+    /// Notes that the fragments of a message that have not gone out never will.
+    pub(super) fn give_up_fragments(&mut self, id: u16, fates: &mut Vec<Fate>) {
+        fates.extend(self.fragments.remove(&id).map(|(tag, _)| Fate::Lost(tag)));
+    }
+
     /// Takes an acknowledgement in. On a link that is `in_order` all up to the newest arrived; on another, packets well
     /// below it that it leaves out are lost.
     pub(super) fn acked(

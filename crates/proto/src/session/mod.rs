@@ -179,6 +179,8 @@ enum State {
 pub struct Session {
     role: Role,
     state: State,
+    /// Why it is over, once it is: its owner may send before it has read that.
+    over: Option<CloseReason>,
     link: Option<LinkKind>,
     began: Instant,
     heard: Instant,
@@ -202,6 +204,10 @@ pub struct Session {
     ack_by: Option<Instant>,
     /// Bytes of reliable messages that were received and not acknowledged.
     unacked_bytes: usize,
+    /// The lowest number of a reliable message that the peer was not told has arrived.
+    told_reliable: u64,
+    /// It is told nothing more of them for now.
+    holds_acks: bool,
     /// It must be acknowledged now.
     ack_due: bool,
     /// When a client asks for the time next.
@@ -237,6 +243,7 @@ impl Session {
         Session {
             role,
             state: State::Greeting,
+            over: None,
             link: Some(link),
             began: now,
             heard: now,
@@ -255,6 +262,8 @@ impl Session {
             peer_is_open: role == Role::Client,
             ack_by: None,
             unacked_bytes: 0,
+            told_reliable: 0,
+            holds_acks: false,
             ack_due: false,
             time_at: None,
             time_due: false,
@@ -303,7 +312,10 @@ impl Session {
     /// open; [`SendError::Full`] if the peer does not take its reliable messages. Nothing was queued then.
     pub fn send(&mut self, message: Outgoing) -> Result<(), SendError> {
         if self.state != State::Open {
-            return Err(ApiMisuse::NotOpen { what: "send" }.into());
+            return Err(match &self.over {
+                Some(reason) => ApiMisuse::Closed(reason.clone()).into(),
+                None => ApiMisuse::NotOpen { what: "send" }.into(),
+            });
         }
         let Some(channel) = self.table.get(message.channel) else {
             return Err(ApiMisuse::NoSuchChannel(message.channel).into());
@@ -313,7 +325,7 @@ impl Session {
             return Err(ApiMisuse::MessageTooLarge { bytes, max }.into());
         }
         let mut fates = Vec::new();
-        let pushed = self.outbox.push(channel, message, &mut fates);
+        let pushed = self.outbox.push(channel, message, &mut self.in_flight, &mut fates);
         self.report(fates);
         pushed.map_err(|_| SendError::Full)?;
         self.stats.messages_sent += 1;
@@ -340,7 +352,15 @@ impl Session {
         self.report(fates);
         self.time_due = false;
         self.state = State::Closed;
+        self.over = Some(reason.clone());
         self.events.push_back(Event::Closed(reason));
+    }
+
+    /// Stops acknowledging reliable messages, or goes on. A peer has a bounded amount of them under way, so it sends no more than
+    /// that and its caller learns that its messages are not taken: for a caller that cannot pass on what it is given.
+    pub fn hold_acks(&mut self, hold: bool) {
+        self.ack_due |= self.holds_acks && !hold;
+        self.holds_acks = hold;
     }
 
     /// The connection broke. Until the next one is attached nothing is sent; nothing reliable is lost. A session that

@@ -49,6 +49,10 @@ struct Retained {
 }
 
 impl Retained {
+    fn waiting_bytes(&self) -> usize {
+        self.bytes - FRAME_HEAD_BYTES_MAX + limits::WAITING_MESSAGE_BYTES
+    }
+
     fn is_unordered(&self) -> bool {
         matches!(self.frame, Frame::Reliable { .. })
     }
@@ -59,6 +63,7 @@ pub(super) struct Outbox {
     /// Session frames; they leave before anything else.
     pub(super) control: VecDeque<Frame>,
     unreliable: VecDeque<Waiting>,
+    /// What they and the fragments under way count in the queue.
     unreliable_bytes: usize,
     /// Reliable messages in the order of their numbers, from `retained_from` on.
     retained: VecDeque<Retained>,
@@ -136,25 +141,25 @@ impl Outbox {
         &mut self,
         channel: &Channel,
         message: Outgoing,
+        in_flight: &mut InFlight,
         fates: &mut Vec<Fate>,
     ) -> Result<(), Overflow> {
         match channel.lane {
-            Lane::ReliableOrdered | Lane::ReliableUnordered => self.push_reliable(channel.lane, message),
+            Lane::ReliableOrdered | Lane::ReliableUnordered => self.push_reliable(channel.lane, message)?,
             Lane::Unreliable => {
                 let frame = Frame::Unreliable { channel: message.channel, payload: message.payload };
-                self.push_unreliable(Waiting { frame, tag: message.tag }, fates);
-                Ok(())
+                self.push_unreliable(Waiting { frame, tag: message.tag });
             }
-            Lane::UnreliableSequenced => {
-                self.push_sequenced(message, fates);
-                Ok(())
-            }
+            Lane::UnreliableSequenced => self.push_sequenced(message, fates),
         }
+        self.shed(in_flight, fates);
+        Ok(())
     }
 
     fn push_reliable(&mut self, lane: Lane, message: Outgoing) -> Result<(), Overflow> {
         let bytes = message.payload.len() + FRAME_HEAD_BYTES_MAX;
-        if self.retained_bytes + bytes > limits::RELIABLE_QUEUE_BYTES_MAX {
+        let waiting_bytes = message.payload.len() + limits::WAITING_MESSAGE_BYTES;
+        if self.retained_bytes + waiting_bytes > limits::RELIABLE_QUEUE_BYTES_MAX {
             return Err(Overflow);
         }
         let number = self.retained_from + self.retained.len() as u64;
@@ -167,7 +172,7 @@ impl Outbox {
         } else {
             Frame::Reliable { channel, number, payload }
         };
-        self.retained_bytes += bytes;
+        self.retained_bytes += waiting_bytes;
         self.retained.push_back(Retained { frame, bytes });
         Ok(())
     }
@@ -180,21 +185,32 @@ impl Outbox {
         });
         if let Some(at) = older {
             let older = self.unreliable.remove(at).expect("the index was just found");
-            self.unreliable_bytes -= size(&older.frame);
+            self.unreliable_bytes -= waiting_bytes(&older.frame);
             self.replaced += 1;
             fates.extend(older.tag.map(Fate::Lost));
         }
-        self.push_unreliable(waiting, fates);
+        self.push_unreliable(waiting);
     }
 
-    fn push_unreliable(&mut self, waiting: Waiting, fates: &mut Vec<Fate>) {
-        self.unreliable_bytes += size(&waiting.frame);
+    fn push_unreliable(&mut self, waiting: Waiting) {
+        self.unreliable_bytes += waiting_bytes(&waiting.frame);
         self.unreliable.push_back(waiting);
-        while self.unreliable_bytes > limits::UNRELIABLE_QUEUE_BYTES_MAX {
-            let oldest = self.unreliable.pop_front().expect("bytes are waiting");
-            self.unreliable_bytes -= size(&oldest.frame);
+    }
+
+    /// Drops unreliable messages, the oldest first, until all that waits is within its bounds. Of the oldest some
+    /// fragments may have left: without the others it is lost.
+    fn shed(&mut self, in_flight: &mut InFlight, fates: &mut Vec<Fate>) {
+        let beside_reliable = limits::RELIABLE_QUEUE_BYTES_MAX - self.retained_bytes;
+        while self.unreliable_bytes > limits::UNRELIABLE_QUEUE_BYTES_MAX.min(beside_reliable) {
+            if let Some(fragment) = self.fragments.front() {
+                in_flight.give_up_fragments(fragment.id, fates);
+                self.unreliable_bytes -= self.fragments.iter().map(fragment_bytes).sum::<usize>();
+                self.fragments.clear();
+            } else {
+                let oldest = self.take_first();
+                fates.extend(oldest.tag.map(Fate::Lost));
+            }
             self.dropped += 1;
-            fates.extend(oldest.tag.map(Fate::Lost));
         }
     }
 
@@ -205,7 +221,7 @@ impl Outbox {
         }
         while self.retained_from < number {
             let done = self.retained.pop_front().expect("what was given is retained until now");
-            self.retained_bytes -= done.bytes;
+            self.retained_bytes -= done.waiting_bytes();
             self.retained_from += 1;
         }
         // An earlier connection may have carried more than its peer had time to acknowledge on it.
@@ -308,6 +324,7 @@ impl Outbox {
                     return parts;
                 }
                 let fragment = self.fragments.pop_front().expect("there is a first");
+                self.unreliable_bytes -= fragment_bytes(&fragment);
                 parts.extend(self.fragments_tagged.then_some(Part::Fragment(fragment.id)));
                 packing.put(&Frame::Fragment(fragment));
                 continue;
@@ -330,7 +347,7 @@ impl Outbox {
 
     fn take_first(&mut self) -> Waiting {
         let first = self.unreliable.pop_front().expect("there is a first");
-        self.unreliable_bytes -= size(&first.frame);
+        self.unreliable_bytes -= waiting_bytes(&first.frame);
         first
     }
 
@@ -347,11 +364,22 @@ impl Outbox {
             #[allow(clippy::cast_possible_truncation)] // limits relates the largest message to FRAGMENTS_MAX
             self.fragments.push_back(Fragment { id, index: index as u8, count: count as u8, part });
         }
+        self.unreliable_bytes += self.fragments.iter().map(fragment_bytes).sum::<usize>();
         self.fragments_tagged = whole.tag.is_some();
         if let Some(tag) = whole.tag {
             in_flight.expect_fragments(id, tag, count, fates);
         }
     }
+}
+
+/// What an unreliable message counts in the queue.
+fn waiting_bytes(frame: &Frame) -> usize {
+    size(frame) - FRAME_HEAD_BYTES_MAX + limits::WAITING_MESSAGE_BYTES
+}
+
+/// What a fragment counts in the queue.
+fn fragment_bytes(fragment: &Fragment) -> usize {
+    fragment.part.len() + limits::WAITING_MESSAGE_BYTES
 }
 
 /// Bytes that a message frame takes in a packet, at the most.

@@ -98,6 +98,9 @@ impl Session {
     }
 
     fn begin_with(&mut self, carrier: Carrier, sequence: Option<u16>) -> Packing {
+        if !self.holds_acks {
+            self.told_reliable = self.reliable.next();
+        }
         let packing = Packing::new(carrier, &self.header(sequence));
         self.received.acked();
         (self.ack_by, self.ack_due, self.unacked_bytes) = (None, false, 0);
@@ -105,11 +108,11 @@ impl Session {
     }
 
     fn header(&self, sequence: Option<u16>) -> Header {
-        let next = self.reliable.next();
+        let told = self.told_reliable;
         Header {
             sequence,
             ack: self.received.ack(),
-            reliable_ack: (next > 0).then_some(next),
+            reliable_ack: (told > 0).then_some(told),
             tick: self.tick.filter(|_| sequence.is_some()).map(Tick::to_wire),
             epoch: self.epoch,
         }

@@ -6,14 +6,16 @@
 //!  0 joined    member
 //!  1 left      member: varint · reason: 1 byte · detail: text
 //!  2 data      member: varint · key: text · 0 removed | 1 value: bytes
-//!  3 presence  count: varint · for each: member: varint · connected: 1 byte · rtt: 0 | 1, varint ms
+//!  3 presence  count: varint · for each: member: varint · flags: 1 byte · rtt: 0 | 1, varint ms
+//!  4 throttled
 //!
 //!  to the hub
 //!  0 set data  member: varint · key: text · 0 remove | 1 value: bytes
 //!  1 kick      member: varint · reason: text
 //!
-//!  member      id: varint · name: text · link: 1 byte · connected: 1 byte · rtt: 0 | 1, varint ms
+//!  member      id: varint · name: text · link: 1 byte · flags: 1 byte · rtt: 0 | 1, varint ms
 //!              count: varint · for each: key: text, value: bytes
+//!  flags       1 connected · 2 slow
 //! ```
 
 use super::cursor::{ReadError, Reader, Write};
@@ -40,6 +42,9 @@ pub enum ToMember {
     Data(PlayerData),
     /// What the hub measured lately. Only those are listed for whom something changed.
     Presence(Vec<Presence>),
+    /// This member sent more than its room passes on, and some of its unreliable messages were dropped. It is said
+    /// once.
+    Throttled,
 }
 
 /// What a member asks of the hub.
@@ -78,6 +83,9 @@ pub struct Presence {
     pub member: MemberId,
     /// Whether its connection stands.
     pub connected: bool,
+    /// Whether its connection takes less than the room has for it: of the state it is given the newest alone, and
+    /// unreliable messages to it are dropped.
+    pub slow: bool,
     /// Round trip between it and the hub, in ms, once measured.
     pub rtt_ms: Option<u32>,
 }
@@ -209,6 +217,7 @@ impl ToMember {
                     presence.write(&mut out);
                 }
             }
+            ToMember::Throttled => out.put_u8(4),
         }
         out.into()
     }
@@ -232,6 +241,7 @@ impl ToMember {
                 }
                 ToMember::Presence(list)
             }
+            4 => ToMember::Throttled,
             _ => return Ok(None),
         };
         reader.finish()?;
@@ -308,10 +318,13 @@ impl MemberInfo {
     }
 }
 
+const CONNECTED: u8 = 1;
+const SLOW: u8 = 2;
+
 impl Presence {
     /// Appends it, but for whose it is.
     pub fn write(&self, out: &mut Vec<u8>) {
-        out.put_bool(self.connected);
+        out.put_u8((u8::from(self.connected) * CONNECTED) | (u8::from(self.slow) * SLOW));
         out.put_option(self.rtt_ms, |out, rtt| out.put_varint(rtt.into()));
     }
 
@@ -320,11 +333,25 @@ impl Presence {
     /// # Errors
     /// [`ReadError`] if it is not as laid out.
     pub fn read(member: MemberId, reader: &mut Reader) -> Result<Self, ReadError> {
+        let flags = reader.u8()?;
+        if flags & !(CONNECTED | SLOW) != 0 {
+            return Err(ReadError::Unknown { field: "presence", value: flags.into() });
+        }
         Ok(Presence {
             member,
-            connected: reader.bool("connected")?,
+            connected: flags & CONNECTED != 0,
+            slow: flags & SLOW != 0,
             rtt_ms: reader.option("rtt", |reader| reader.varint_u32("rtt"))?,
         })
+    }
+}
+
+impl MemberInfo {
+    /// Bytes of all keys and values of its player data but those under `key`.
+    #[must_use]
+    pub fn data_bytes_without(&self, key: &str) -> usize {
+        let others = self.data.iter().filter(|(other, _)| other != key);
+        others.map(|(key, value)| key.len() + value.len()).sum()
     }
 }
 

@@ -137,10 +137,11 @@ fn a_goodbye_comes_after_what_was_sent_before_it() {
 }
 
 #[test]
-fn a_goodbye_waits_for_more_than_one_window() {
+fn a_goodbye_waits_for_all_that_was_sent() {
     for kind in KINDS {
         let mut world = World::open(1, kind, PERFECT);
-        for id in 0..3_000 {
+        // More than a packet takes, and almost as many as may wait.
+        for id in 0..700 {
             assert!(world.send(SERVER, LANES[id % 2], 0, 20, false));
         }
         world.close(SERVER, CloseReason::HostLeft);
@@ -169,7 +170,7 @@ fn a_good_link_loses_nothing() {
             }
             world.run_ms(500);
         }
-        for _ in 0..2_000 {
+        for _ in 0..450 {
             assert!(world.send(CLIENT, channel::MESSAGE_UNRELIABLE, 0, 100, true));
         }
         world.run_ms(1_000);

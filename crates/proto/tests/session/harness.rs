@@ -41,20 +41,32 @@ impl Rng {
     }
 }
 
-/// Runs a scenario with each seed, and says which seed failed. `PARLOR_SEEDS` is how many, `PARLOR_SEED` one of them.
+/// Seeds that a scenario runs with if nothing else is said.
+const SEEDS: u64 = 64;
+/// The simulator's whole worlds, which `PARLOR_SEEDS` counts, are held against a model of everything and are cheap; the
+/// scenarios here have one topic, cost as much, and so get one seed for this many worlds.
+const WORLDS_PER_SEED: u64 = 10;
+
+/// Runs a scenario with each seed, and says how to repeat the one that failed. `PARLOR_SEEDS` is how many whole worlds the
+/// simulator runs, of which this gets its share, and `PARLOR_SEED` one seed.
 pub(crate) fn for_seeds(scenario: impl Fn(u64)) {
     struct Say(u64);
     impl Drop for Say {
         fn drop(&mut self) {
             if std::thread::panicking() {
-                eprintln!("failed with PARLOR_SEED={}", self.0);
+                let thread = std::thread::current();
+                let test = thread.name().unwrap_or_default();
+                eprintln!(
+                    "failed with seed {0}; again: PARLOR_SEED={0} cargo test -p parlor-proto --test session {test} -- --exact",
+                    self.0
+                );
             }
         }
     }
     let number = |name| std::env::var(name).ok().map(|text| text.parse::<u64>().expect("a number"));
     let seeds = match number("PARLOR_SEED") {
         Some(seed) => seed..seed + 1,
-        None => 0..number("PARLOR_SEEDS").unwrap_or(64),
+        None => 0..number("PARLOR_SEEDS").map_or(SEEDS, |worlds| (worlds / WORLDS_PER_SEED).max(SEEDS)),
     };
     for seed in seeds {
         let _say = Say(seed);

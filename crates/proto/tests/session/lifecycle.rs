@@ -109,7 +109,9 @@ fn who_leaves_before_it_is_in_says_hello_and_goodbye() {
 fn messages_need_an_open_session_a_channel_and_a_size() {
     let mut client = Session::client(hello(), LinkKind::Quic, NOW);
     let message = Outgoing::new(channel::MESSAGE_ORDERED, Bytes::from_static(b"hi"));
-    assert_eq!(client.send(message), Err(SendError::Misuse(ApiMisuse::NotOpen { what: "send" })));
+    assert_eq!(client.send(message.clone()), Err(SendError::Misuse(ApiMisuse::NotOpen { what: "send" })));
+    client.close(CloseReason::Left, NOW);
+    assert_eq!(client.send(message), Err(SendError::Misuse(ApiMisuse::Closed(CloseReason::Left))));
     let mut world = World::open(1, LinkKind::Quic, PERFECT);
     let session = &mut world.ends[CLIENT].session;
     let unknown = parlor_proto::ChannelId(40);

@@ -225,9 +225,11 @@ pub(crate) fn frame() -> impl Strategy<Value = Frame> {
 }
 
 fn presence() -> impl Strategy<Value = Presence> {
-    (member(), any::<bool>(), option::of(any::<u32>())).prop_map(|(member, connected, rtt_ms)| Presence {
+    let flags = (any::<bool>(), any::<bool>());
+    (member(), flags, option::of(any::<u32>())).prop_map(|(member, (connected, slow), rtt_ms)| Presence {
         member,
         connected,
+        slow,
         rtt_ms,
     })
 }
@@ -260,6 +262,7 @@ pub(crate) fn to_member() -> impl Strategy<Value = ToMember> {
         (member(), reason).prop_map(|(member, reason)| ToMember::Left { member, reason }),
         player_data().prop_map(ToMember::Data),
         vec(presence(), 0..10).prop_map(ToMember::Presence),
+        Just(ToMember::Throttled),
     ]
 }
 

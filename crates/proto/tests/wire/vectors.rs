@@ -242,7 +242,12 @@ fn envelopes() -> Vec<(&'static str, Value)> {
 
 fn controls() -> Vec<(&'static str, Value)> {
     let id = MemberId(2);
-    let presence = |rtt_ms| Presence { member: id, connected: rtt_ms != Some(0), rtt_ms };
+    let presence = |rtt_ms: Option<u32>| Presence {
+        member: id,
+        connected: rtt_ms != Some(0),
+        slow: rtt_ms.is_none(),
+        rtt_ms,
+    };
     let data = |value| PlayerData { member: id, key: "team".into(), value };
     let joined = MemberInfo {
         id,
@@ -266,6 +271,7 @@ fn controls() -> Vec<(&'static str, Value)> {
             "to_member.presence",
             Value::ToMember(ToMember::Presence(vec![presence(Some(70)), presence(None), presence(Some(0))])),
         ),
+        ("to_member.throttled", Value::ToMember(ToMember::Throttled)),
         ("to_hub.set_data", Value::ToHub(ToHub::SetData(data(Some(Bytes::from_static(b"red")))))),
         ("to_hub.remove_data", Value::ToHub(ToHub::SetData(data(None)))),
         ("to_hub.kick", Value::ToHub(ToHub::Kick { member: id, reason: "rude".into() })),

@@ -1,9 +1,9 @@
 //! `GET /join/{code}`: a page for a person who was given a link.
 
-use super::Context;
 use super::rooms::find;
+use super::{Context, Remote};
 use axum::extract::rejection::PathRejection;
-use axum::extract::{Path, State};
+use axum::extract::{Extension, Path, State};
 use axum::response::{Html, IntoResponse, Response};
 use hyper::StatusCode;
 use hyper::header::{
@@ -23,24 +23,24 @@ const HEADERS: [(HeaderName, &str); 4] = [
 
 pub(super) async fn page(
     State(context): State<Context>,
+    Extension(remote): Extension<Remote>,
     path: Result<Path<String>, PathRejection>,
 ) -> Response {
-    let (status, title, body) = match find(&context, path).await {
+    let (status, retry_after, title, body) = match find(&context, remote, path).await {
         Ok(room) => {
             let (code, app) = (escape(room.code.as_str()), escape(&room.app));
             let invite = escape(&context.facts.invite(room.code, None).link("parlor"));
             let (players, max) = (room.players, room.max_players);
-            let secret = if room.needs_secret { "<p>You need its secret, too.</p>\n" } else { "" };
             let body = format!(
-                "<h1>{code}</h1>\n<p>A room of <b>{app}</b>, {players} of {max} players.</p>\n{secret}\
+                "<h1>{code}</h1>\n<p>A room of <b>{app}</b>, {players} of {max} players.</p>\n\
                  <p><a href=\"{invite}\">Open the game</a>, or give the game the code or this invite:</p>\n\
                  <p><code>{invite}</code></p>\n"
             );
-            (StatusCode::OK, format!("Room {code}"), body)
+            (StatusCode::OK, None, format!("Room {code}"), body)
         }
         Err(none) => {
             let body = format!("<h1>No room</h1>\n<p>{}</p>\n", escape(&none.message()));
-            (none.status(), "No room".to_owned(), body)
+            (none.status(), none.retry_after(), "No room".to_owned(), body)
         }
     };
     let html = format!(
@@ -49,7 +49,7 @@ pub(super) async fn page(
          <style>body{{font:1.1em system-ui;max-width:40em;margin:3em auto;padding:0 1em}}\
          code{{overflow-wrap:anywhere}}</style>\n{body}</html>\n"
     );
-    (status, HEADERS, Html(html)).into_response()
+    (status, HEADERS, retry_after, Html(html)).into_response()
 }
 
 /// Text as it may stand in an element or in a quoted attribute.

@@ -2,16 +2,19 @@
 
 mod join;
 mod rooms;
+mod stats;
 mod upgrade;
 
 pub(crate) use upgrade::UpgradeSlot;
 
-use crate::shard::Shard;
+use crate::door::Door;
+use crate::shard::{Shard, Shards};
 use axum::Router;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use core::convert::Infallible;
+use core::net::{IpAddr, SocketAddr};
 use core::time::Duration;
 use hyper::StatusCode;
 use hyper::body::Incoming;
@@ -20,7 +23,8 @@ use hyper::server::conn::http1;
 use hyper::service::{Service, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
-use parlor_proto::{RoomCode, limits};
+use parlor_hub::Origin;
+use parlor_proto::RoomCode;
 use parlor_transport::Fingerprint;
 use parlor_transport::discovery::{Invite, ServerAddress};
 use parlor_transport::websocket::Io;
@@ -28,8 +32,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::time::timeout;
 
-/// How long a client has for its request's head (threat 19).
-const HEAD_TIME: Duration = limits::HANDSHAKE_TIMEOUT;
 /// How long request and answer may take together, so that a slow reader does not stay either.
 const EXCHANGE_TIME: Duration = Duration::from_secs(10);
 /// Largest head of a request, in bytes; the library has no smaller buffer.
@@ -38,7 +40,9 @@ const HEAD_BYTES_MAX: usize = 8 * 1024;
 /// What the routes know of their server. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Site {
-    shard: Shard,
+    shards: Shards,
+    door: Door,
+    handshake_time: Duration,
     router: Router,
 }
 
@@ -62,51 +66,68 @@ impl Facts {
     }
 }
 
+/// Who asks, as far as its address tells.
+#[derive(Clone, Copy, Debug)]
+struct Remote(IpAddr);
+
 /// What a handler is given.
 #[derive(Clone)]
 struct Context {
-    shard: Shard,
+    shards: Shards,
     facts: Arc<Facts>,
+    door: Door,
 }
 
 impl Site {
-    pub(crate) fn new(shard: Shard, facts: Arc<Facts>) -> Self {
-        let context = Context { shard: shard.clone(), facts };
+    pub(crate) fn new(shards: Shards, facts: Arc<Facts>, door: Door, handshake_time: Duration) -> Self {
+        let context = Context { shards: shards.clone(), facts, door: door.clone() };
         let router = Router::new()
             .route("/", get(front))
             .route("/health", get(health))
+            .route("/stats", get(stats::stats))
             .route("/rooms/{code}", get(rooms::room))
             .route("/join/{code}", get(join::page))
             .route("/ws", get(upgrade::websocket))
             .fallback(not_found)
             .with_state(context);
-        Site { shard, router }
+        Site { shards, door, handshake_time, router }
     }
 
     pub(crate) fn shard(&self) -> &Shard {
-        &self.shard
+        self.shards.own()
+    }
+
+    /// Whose budgets count for an address.
+    pub(crate) fn origin(&self, addr: IpAddr) -> Origin {
+        self.door.origin(addr)
+    }
+
+    /// How long a client may take for each step until it has said hello.
+    pub(crate) fn handshake_time(&self) -> Duration {
+        self.handshake_time
     }
 }
 
 /// Answers one request. If it becomes a WebSocket, `slot` has what it becomes.
-pub(crate) async fn serve(io: impl Io, site: &Site, slot: &UpgradeSlot) {
+pub(crate) async fn serve(io: impl Io, remote: SocketAddr, site: &Site, slot: &UpgradeSlot) {
     let router = TowerToHyperService::new(site.router.clone());
     let service = service_fn(move |mut request: hyper::Request<Incoming>| {
         request.extensions_mut().insert(slot.clone());
+        request.extensions_mut().insert(Remote(remote.ip().to_canonical()));
         let answering = router.call(request);
         async move { answering.await.map(last) }
     });
-    let connection = builder().serve_connection(TokioIo::new(io), service).with_upgrades();
+    let connection = builder(site.handshake_time).serve_connection(TokioIo::new(io), service).with_upgrades();
     ended(timeout(EXCHANGE_TIME, connection).await);
 }
 
 /// Tells a client without TLS that it needs it.
-pub(crate) async fn turn_away_plain(io: impl Io) {
+pub(crate) async fn turn_away_plain(io: impl Io, head_time: Duration) {
     let service = service_fn(|_: hyper::Request<Incoming>| async {
         let advice = "This port speaks TLS: use https:// or wss://.\n";
         Ok::<_, Infallible>(last((StatusCode::BAD_REQUEST, advice).into_response()))
     });
-    let connection = builder().serve_connection(TokioIo::new(io), service);
+    let connection = builder(head_time).serve_connection(TokioIo::new(io), service);
     ended(timeout(EXCHANGE_TIME, connection).await);
 }
 
@@ -118,9 +139,10 @@ fn last(mut answer: Response) -> Response {
     answer
 }
 
-fn builder() -> http1::Builder {
+/// `head_time` is how long a client has for its request's head.
+fn builder(head_time: Duration) -> http1::Builder {
     let mut builder = http1::Builder::new();
-    builder.timer(TokioTimer::new()).header_read_timeout(HEAD_TIME).max_buf_size(HEAD_BYTES_MAX);
+    builder.timer(TokioTimer::new()).header_read_timeout(head_time).max_buf_size(HEAD_BYTES_MAX);
     builder
 }
 
@@ -164,14 +186,38 @@ fn going_down() -> Response {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use parlor_proto::limits;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+    #[tokio::test(start_paused = true)]
+    async fn threat_19_half_a_head_is_given_up_in_its_time() {
+        let (mut client, served) = tokio::io::duplex(4_096);
+        client.write_all(b"GET /rooms/K7QM HTTP/1.1\r\nHost: x").await.unwrap();
+        let began = tokio::time::Instant::now();
+        let reading = async { client.read_to_end(&mut Vec::new()).await.map(|_| ()) };
+        let (_, closed) = tokio::join!(turn_away_plain(served, limits::HANDSHAKE_TIMEOUT), reading);
+        closed.unwrap();
+        let took = began.elapsed();
+        assert!(took.abs_diff(limits::HANDSHAKE_TIMEOUT) < Duration::from_millis(10), "{took:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn threat_19_a_client_that_does_not_take_its_answer_is_given_up() {
+        let (mut client, served) = tokio::io::duplex(64);
+        client.write_all(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n").await.unwrap();
+        let began = tokio::time::Instant::now();
+        turn_away_plain(served, limits::HANDSHAKE_TIMEOUT).await;
+        assert!(began.elapsed().abs_diff(EXCHANGE_TIME) < Duration::from_millis(10));
+    }
 
     #[tokio::test]
     async fn a_client_without_tls_is_told_what_to_do() {
         let (mut client, served) = tokio::io::duplex(4_096);
         client.write_all(b"GET /rooms/K7QM HTTP/1.1\r\nHost: x\r\n\r\n").await.unwrap();
         let mut answer = String::new();
-        tokio::join!(turn_away_plain(served), async { client.read_to_string(&mut answer).await.unwrap() });
+        tokio::join!(turn_away_plain(served, limits::HANDSHAKE_TIMEOUT), async {
+            client.read_to_string(&mut answer).await.unwrap()
+        });
         assert!(answer.starts_with("HTTP/1.1 400 "), "{answer}");
         assert!(
             answer.contains("https://") && answer.to_lowercase().contains("connection: close"),

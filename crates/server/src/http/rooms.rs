@@ -1,12 +1,14 @@
-//! `GET /rooms/{code}`: about a room, for join pages and games in browsers. The secret never stands in it.
+//! `GET /rooms/{code}`: about a room, for join pages and games in browsers. A room with a secret is not shown at all: the
+//! answer would be one to a guess at its code.
 
-use super::Context;
+use super::{Context, Remote};
 use axum::Json;
 use axum::extract::rejection::PathRejection;
-use axum::extract::{Path, State};
+use axum::extract::{Extension, Path, State};
 use axum::response::{IntoResponse, Response};
+use core::time::Duration;
 use hyper::StatusCode;
-use hyper::header::{ACCESS_CONTROL_ALLOW_ORIGIN, CACHE_CONTROL};
+use hyper::header::{ACCESS_CONTROL_ALLOW_ORIGIN, CACHE_CONTROL, HeaderName, RETRY_AFTER};
 use parlor_hub::RoomSummary;
 use parlor_proto::RoomCode;
 use serde_json::{Value, json};
@@ -15,8 +17,10 @@ use serde_json::{Value, json};
 pub(super) enum NoRoom {
     /// No room can have such a code.
     BadCode(String),
-    /// No room has it.
+    /// No room has it, or one that has a secret: that there is one is told to those alone who know it.
     NotFound(RoomCode),
+    /// Whoever asks has guessed too much, and must wait so long.
+    Wait(Duration),
     /// Nobody knows any more.
     GoingDown,
 }
@@ -26,7 +30,16 @@ impl NoRoom {
         match self {
             NoRoom::BadCode(_) => StatusCode::BAD_REQUEST,
             NoRoom::NotFound(_) => StatusCode::NOT_FOUND,
+            NoRoom::Wait(_) => StatusCode::TOO_MANY_REQUESTS,
             NoRoom::GoingDown => StatusCode::SERVICE_UNAVAILABLE,
+        }
+    }
+
+    /// The header for whoever must wait.
+    pub(super) fn retry_after(&self) -> Option<[(HeaderName, String); 1]> {
+        match self {
+            NoRoom::Wait(after) => Some([(RETRY_AFTER, whole_seconds(*after).to_string())]),
+            NoRoom::BadCode(_) | NoRoom::NotFound(_) | NoRoom::GoingDown => None,
         }
     }
 
@@ -34,6 +47,7 @@ impl NoRoom {
         match self {
             NoRoom::BadCode(_) => "bad_code",
             NoRoom::NotFound(_) => "no_such_room",
+            NoRoom::Wait(_) => "retry_after",
             NoRoom::GoingDown => "going_down",
         }
     }
@@ -43,38 +57,59 @@ impl NoRoom {
             NoRoom::BadCode(why) => why.clone(),
             NoRoom::NotFound(code) => {
                 format!(
-                    "there is no room {code} on this server: check the code, and that the room is still open"
+                    "there is no room {code} on this server: check the code, and that the room is still open. A room \
+                     with a secret is not shown: its invite link leads to it"
                 )
+            }
+            NoRoom::Wait(after) => {
+                let seconds = whole_seconds(*after);
+                format!("too many wrong room codes came from your network: ask again in {seconds} s")
             }
             NoRoom::GoingDown => "the server is going down: ask again in a moment".to_owned(),
         }
     }
 }
 
+/// Rounded up, so that whoever waits so long has waited long enough.
+fn whole_seconds(after: Duration) -> u64 {
+    after.as_secs() + u64::from(after.subsec_nanos() > 0)
+}
+
 /// The room that a path names.
 pub(super) async fn find(
     context: &Context,
+    Remote(remote): Remote,
     path: Result<Path<String>, PathRejection>,
 ) -> Result<RoomSummary, NoRoom> {
     let Path(text) = path.map_err(|rejection| NoRoom::BadCode(rejection.body_text()))?;
     let code: RoomCode = text.parse().map_err(|error| NoRoom::BadCode(format!("{error}")))?;
-    match context.shard.room(code).await {
-        Ok(Some(room)) => Ok(room),
-        Ok(None) => Err(NoRoom::NotFound(code)),
+    let origin = context.door.origin(remote);
+    context.door.may_ask(origin).map_err(NoRoom::Wait)?;
+    match context.shards.room(code).await {
+        Ok(Some(room)) if !room.needs_secret => Ok(room),
+        Ok(_) => {
+            context.door.asked_wrong(origin);
+            Err(NoRoom::NotFound(code))
+        }
         Err(_) => Err(NoRoom::GoingDown),
     }
 }
 
 pub(super) async fn room(
     State(context): State<Context>,
+    Extension(remote): Extension<Remote>,
     path: Result<Path<String>, PathRejection>,
 ) -> Response {
-    let (status, body) = match find(&context, path).await {
-        Ok(room) => (StatusCode::OK, describe(&context, &room)),
-        Err(none) => (none.status(), json!({ "error": { "code": none.code(), "message": none.message() } })),
+    let (status, retry_after, body) = match find(&context, remote, path).await {
+        Ok(room) => (StatusCode::OK, None, describe(&context, &room)),
+        Err(none) => {
+            let error = json!({ "error": { "code": none.code(), "message": none.message() } });
+            (none.status(), none.retry_after(), error)
+        }
     };
     // Any page may ask: nothing in here depends on who asks.
-    (status, [(ACCESS_CONTROL_ALLOW_ORIGIN, "*"), (CACHE_CONTROL, "no-store")], Json(body)).into_response()
+    let headers = [(ACCESS_CONTROL_ALLOW_ORIGIN, "*"), (CACHE_CONTROL, "no-store")];
+    (status, headers, retry_after, Json(body)).into_response()
 }
 
 fn describe(context: &Context, room: &RoomSummary) -> Value {
@@ -84,7 +119,6 @@ fn describe(context: &Context, room: &RoomSummary) -> Value {
         "app": room.app,
         "players": room.players,
         "max_players": room.max_players,
-        "needs_secret": room.needs_secret,
         "server": { "port": facts.port, "quic": true, "websocket": "/ws" },
         "invite": facts.invite(room.code, None).link("parlor"),
     });

@@ -1,7 +1,7 @@
 //! How the rest of the server talks to a shard.
 
 use core::fmt;
-use parlor_hub::RoomSummary;
+use parlor_hub::{Origin, RoomSummary, Stats};
 use parlor_proto::{ConnectionId, Packet, RoomCode};
 use parlor_transport::LinkSender;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ pub(super) const INPUTS_MAX: usize = 512;
 /// What a shard is told.
 pub(super) enum Input {
     /// A link was accepted. Its id is new.
-    Connected { connection: ConnectionId, sender: LinkSender },
+    Connected { connection: ConnectionId, origin: Origin, sender: LinkSender },
     /// Packets came.
     Packets { connection: ConnectionId, packets: Vec<Packet> },
     /// The link is over.
@@ -22,16 +22,9 @@ pub(super) enum Input {
     /// Somebody asks about a room.
     Room { code: RoomCode, answer: oneshot::Sender<Option<RoomSummary>> },
     /// Somebody asks how much there is.
-    Count { answer: oneshot::Sender<Count> },
+    Stats { answer: oneshot::Sender<Stats> },
     /// End all rooms, say goodbye to everybody, and stop.
     ShutDown,
-}
-
-/// How much a shard has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Count {
-    pub(crate) rooms: usize,
-    pub(crate) connections: usize,
 }
 
 /// The shard has stopped, so it takes and answers nothing.
@@ -57,9 +50,13 @@ impl Shard {
     }
 
     /// Hands over the sending half of a link that was accepted.
-    pub(crate) async fn connected(&self, sender: LinkSender) -> Result<ConnectionId, Stopped> {
+    pub(crate) async fn connected(
+        &self,
+        sender: LinkSender,
+        origin: Origin,
+    ) -> Result<ConnectionId, Stopped> {
         let connection = ConnectionId(self.next_connection.fetch_add(1, Ordering::Relaxed));
-        self.tell(Input::Connected { connection, sender }).await?;
+        self.tell(Input::Connected { connection, origin, sender }).await?;
         Ok(connection)
     }
 
@@ -79,8 +76,8 @@ impl Shard {
         self.ask(|answer| Input::Room { code, answer }).await
     }
 
-    pub(crate) async fn count(&self) -> Result<Count, Stopped> {
-        self.ask(|answer| Input::Count { answer }).await
+    pub(crate) async fn stats(&self) -> Result<Stats, Stopped> {
+        self.ask(|answer| Input::Stats { answer }).await
     }
 
     pub(crate) async fn shut_down(&self) -> Result<(), Stopped> {
@@ -95,5 +92,45 @@ impl Shard {
 
     async fn tell(&self, input: Input) -> Result<(), Stopped> {
         self.inputs.send(input).await.map_err(|_| Stopped)
+    }
+}
+
+/// All shards of a server, as one of them sees them. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct Shards {
+    all: Arc<[Shard]>,
+    own: usize,
+    homes: Arc<parlor_hub::Shards>,
+}
+
+impl Shards {
+    /// As the first sees them.
+    pub(crate) fn new(all: Vec<Shard>, homes: parlor_hub::Shards) -> Self {
+        debug_assert_eq!(all.len(), homes.count());
+        Shards { all: all.into(), own: 0, homes: Arc::new(homes) }
+    }
+
+    /// As number `own` sees them.
+    pub(crate) fn seen_from(&self, own: usize) -> Self {
+        Shards { own, ..self.clone() }
+    }
+
+    /// The one that serves what comes in here.
+    pub(crate) fn own(&self) -> &Shard {
+        &self.all[self.own]
+    }
+
+    /// The room that a code leads to, on whichever shard it lives.
+    pub(crate) async fn room(&self, code: RoomCode) -> Result<Option<RoomSummary>, Stopped> {
+        self.all[self.homes.home(code)].room(code).await
+    }
+
+    /// What all of them have and counted. A shard that has stopped counts nothing.
+    pub(crate) async fn stats(&self) -> Stats {
+        let mut sum = Stats::default();
+        for shard in &*self.all {
+            sum += shard.stats().await.unwrap_or_default();
+        }
+        sum
     }
 }

@@ -7,7 +7,7 @@ mod peer;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use handle::{Count, Shard};
+pub(crate) use handle::{Shard, Shards};
 
 use crate::clock::Clock;
 use crate::recorder::Recorder;
@@ -19,7 +19,7 @@ use parlor_hub::{Hub, Output};
 use parlor_proto::{ConnectionId, Instant};
 use parlor_transport::CloseCode;
 use peer::{Peer, Sent};
-use std::collections::BTreeMap;
+use rustc_hash::FxHashMap;
 use tokio::sync::mpsc;
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::sleep_until;
@@ -36,7 +36,7 @@ struct Driver {
     clock: Clock,
     hub: Hub,
     inputs: mpsc::Receiver<Input>,
-    peers: BTreeMap<ConnectionId, Peer>,
+    peers: FxHashMap<ConnectionId, Peer>,
     /// Links of which something is awaited: that they take packets again, or that they are over.
     waiting: JoinSet<Waited>,
     news: News,
@@ -53,26 +53,34 @@ enum Waited {
     Parted,
 }
 
-/// Makes a shard of a hub: the handle, and the task to spawn. It ends after [`Shard::shut_down`], or when all handles are
-/// gone.
-pub(crate) fn open(
+/// What a shard is told, for [`run`].
+pub(crate) struct Inputs(mpsc::Receiver<Input>);
+
+/// The handle of a shard, and what is told through it.
+pub(crate) fn channel() -> (Shard, Inputs) {
+    let (sender, inputs) = mpsc::channel(INPUTS_MAX);
+    (Shard::new(sender), Inputs(inputs))
+}
+
+/// Runs a shard until [`Shard::shut_down`], or until all handles are gone.
+pub(crate) async fn run(
     hub: Hub,
     clock: Clock,
+    inputs: Inputs,
     directory: Option<Directory>,
     recorder: Option<Recorder>,
-) -> (Shard, impl Future<Output = ()> + Send + 'static) {
-    let (sender, inputs) = mpsc::channel(INPUTS_MAX);
+) {
     let driver = Driver {
         clock,
         hub,
-        inputs,
-        peers: BTreeMap::new(),
+        inputs: inputs.0,
+        peers: FxHashMap::default(),
         waiting: JoinSet::new(),
         news: News::new(directory),
         recorder,
         stops_at: None,
     };
-    (Shard::new(sender), driver.run())
+    driver.run().await;
 }
 
 impl Driver {
@@ -114,8 +122,8 @@ impl Driver {
 
     fn take(&mut self, input: Input, now: Instant) {
         match input {
-            Input::Connected { connection, sender } => {
-                self.hub.handle_connected(connection, sender.kind(), now);
+            Input::Connected { connection, origin, sender } => {
+                self.hub.handle_connected(connection, sender.kind(), origin, now);
                 self.peers.insert(connection, Peer::new(sender));
             }
             Input::Packets { connection, packets } => {
@@ -132,9 +140,8 @@ impl Driver {
             Input::Room { code, answer } => {
                 let _ = answer.send(self.hub.room(code));
             }
-            Input::Count { answer } => {
-                let (rooms, connections) = (self.hub.room_count(), self.hub.connection_count());
-                let _ = answer.send(Count { rooms, connections });
+            Input::Stats { answer } => {
+                let _ = answer.send(self.hub.stats());
             }
             Input::ShutDown => self.shut_down(now),
         }
@@ -162,7 +169,7 @@ impl Driver {
                 let Some(peer) = self.peers.get_mut(&connection) else { return };
                 let sent = peer.send_backlog();
                 if sent == Sent::All {
-                    self.hub.handle_writable(connection, true);
+                    self.hub.handle_writable(connection, true, self.clock.now());
                 }
                 self.sent(connection, sent);
             }
@@ -206,7 +213,7 @@ impl Driver {
     fn sent(&mut self, connection: ConnectionId, sent: Sent) {
         if let Sent::Waiting { sender, carrier } = sent {
             // From here on the hub combines what it has for this peer, and newer state replaces older.
-            self.hub.handle_writable(connection, false);
+            self.hub.handle_writable(connection, false, self.clock.now());
             self.waiting.spawn(async move {
                 sender.writable(carrier).await;
                 Waited::Writable(connection)

@@ -11,6 +11,7 @@ use parlor_proto::{ConnectionId, RoomCode, RoomId};
 use parlor_transport::Fingerprint;
 use parlor_transport::discovery::Registry;
 use parlor_transport::discovery::registry::EntryGuard;
+use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 
 /// Where rooms are entered for other processes of this machine to find.
@@ -44,7 +45,7 @@ impl News {
     pub(super) fn tell(
         &mut self,
         happening: Happening,
-        peers: &mut BTreeMap<ConnectionId, Peer>,
+        peers: &mut FxHashMap<ConnectionId, Peer>,
         recorder: Option<&mut Recorder>,
     ) {
         match happening {
@@ -56,8 +57,8 @@ impl News {
                     recorder.close(open.id);
                 }
             }
-            Happening::Joined { code, member, name, connection } => {
-                tracing::info!(%code, %member, ?name, connection = connection.0, "member joined");
+            Happening::Joined { code, member, name, connection, user } => {
+                tracing::info!(%code, %member, ?name, ?user, connection = connection.0, "member joined");
             }
             Happening::Left { code, member, reason } => {
                 tracing::info!(%code, %member, reason = reason.as_str(), detail = ?reason, "member left");

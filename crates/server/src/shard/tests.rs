@@ -4,27 +4,32 @@
 #[allow(dead_code, reason = "the socket tests use all of it")]
 mod client;
 
-use super::{Count, Shard, open};
+use super::{Shard, channel, run};
 use crate::clock::Clock;
 use crate::connection;
 use bytes::Bytes;
 use client::{Client, creating, joining, within};
-use parlor_hub::{Config, Hub};
+use parlor_hub::{Config, Hub, Origin};
 use parlor_proto::wire::control::{LeaveReason, ToMember};
 use parlor_proto::wire::handshake::Hello;
 use parlor_proto::{CloseReason, MemberId, RoomCode};
 use parlor_transport::{CloseCode, LinkClosed, memory};
+use tokio::task::JoinHandle;
 
 fn start() -> Shard {
-    let (shard, running) = open(Hub::new(Config::new([7; 32])), Clock::start(), None, None);
-    tokio::spawn(running);
-    shard
+    start_watched().0
+}
+
+fn start_watched() -> (Shard, JoinHandle<()>) {
+    let (shard, inputs) = channel();
+    let running = tokio::spawn(run(Hub::new(Config::new([7; 32])), Clock::start(), inputs, None, None));
+    (shard, running)
 }
 
 fn connect(shard: &Shard, hello: Hello) -> Client {
     let (ours, theirs) = memory::pair();
     let shard = shard.clone();
-    tokio::spawn(async move { connection::serve(theirs, &shard).await });
+    tokio::spawn(async move { connection::serve(theirs, Origin::LOCAL, &shard).await });
     Client::new(ours, hello)
 }
 
@@ -48,7 +53,7 @@ async fn a_reader_that_pauses_gets_everything_in_order_later() {
     let shard = start();
     let (mut host, mut guest, code) = host_and_guest(&shard).await;
     guest.pause(true).await;
-    for number in 0..20 {
+    for number in 0..4 {
         host.say(large(number)).await;
     }
     // A third member hears all of it meanwhile: nobody waits for the one that pauses.
@@ -63,7 +68,7 @@ async fn a_reader_that_pauses_gets_everything_in_order_later() {
         }
     }
     guest.pause(false).await;
-    for number in 0..20 {
+    for number in 0..4 {
         let (from, payload) = heard_past_news(&mut guest).await;
         assert_eq!((from, payload), (MemberId(0), large(number)));
     }
@@ -109,15 +114,14 @@ async fn a_reader_that_never_comes_back_is_disconnected_and_the_room_goes_on() {
 
 #[tokio::test]
 async fn a_shard_that_stops_tells_everybody_and_then_ends() {
-    let (shard, running) = open(Hub::new(Config::new([7; 32])), Clock::start(), None, None);
-    let running = tokio::spawn(running);
+    let (shard, running) = start_watched();
     let (mut host, mut guest, _) = host_and_guest(&shard).await;
     let (silent, served) = memory::pair();
     tokio::spawn({
         let shard = shard.clone();
-        async move { connection::serve(served, &shard).await }
+        async move { connection::serve(served, Origin::LOCAL, &shard).await }
     });
-    while shard.count().await.unwrap() != (Count { rooms: 1, connections: 3 }) {
+    while shard.stats().await.unwrap().connections != 3 {
         tokio::task::yield_now().await;
     }
     shard.shut_down().await.unwrap();
@@ -127,13 +131,12 @@ async fn a_shard_that_stops_tells_everybody_and_then_ends() {
     let end = within(receiver.recv()).await.unwrap_err();
     assert!(matches!(end, LinkClosed::ByPeer { code: CloseCode::GOING_AWAY, .. }), "{end}");
     within(running).await.unwrap();
-    assert!(shard.count().await.is_err(), "it is gone");
+    assert!(shard.stats().await.is_err(), "it is gone");
 }
 
 #[tokio::test]
 async fn a_shard_ends_in_time_although_a_peer_takes_no_goodbye() {
-    let (shard, running) = open(Hub::new(Config::new([7; 32])), Clock::start(), None, None);
-    let running = tokio::spawn(running);
+    let (shard, running) = start_watched();
     let (mut host, guest, _) = host_and_guest(&shard).await;
     guest.pause(true).await;
     for number in 0..10 {

@@ -3,6 +3,7 @@
 
 mod client;
 mod common;
+mod door;
 mod hostile;
 mod http;
 mod lifecycle;

@@ -4,12 +4,13 @@ use super::link::establish;
 use super::{ALPN_PARLOR, bind_udp, transport_config};
 use crate::closed::{CloseCode, peer_reason};
 use crate::connect::ConnectError;
+use crate::impaired::{self, Conditions};
 use crate::link::Link;
 use crate::trust::{Refusal, Trust};
 use core::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use core::time::Duration;
 use quinn::crypto::rustls::QuicClientConfig;
-use quinn::{ClientConfig, ConnectionError, Endpoint, EndpointConfig, TokioRuntime, TransportErrorCode};
+use quinn::{ClientConfig, ConnectionError, Endpoint, TransportErrorCode};
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::time::timeout;
@@ -26,6 +27,7 @@ const NO_APPLICATION_PROTOCOL: u8 = 120;
 pub struct Dialer {
     /// One for IPv4, one for IPv6, opened when first needed.
     endpoints: Mutex<[Option<Endpoint>; 2]>,
+    conditions: Option<Conditions>,
 }
 
 impl Dialer {
@@ -33,6 +35,12 @@ impl Dialer {
     #[must_use]
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// A dialer whose sockets are on a bad network.
+    #[must_use]
+    pub fn impaired(conditions: Conditions) -> Self {
+        Dialer { conditions: Some(conditions), ..Self::default() }
     }
 
     /// Connects to `addr`, where a server proves to be `server_name` as `trust` demands. With
@@ -84,8 +92,7 @@ impl Dialer {
         } else {
             (Ipv4Addr::UNSPECIFIED, 0).into()
         };
-        let endpoint =
-            Endpoint::new(EndpointConfig::default(), None, bind_udp(any)?, Arc::new(TokioRuntime))?;
+        let endpoint = impaired::endpoint(bind_udp(any)?, None, self.conditions.as_ref())?;
         Ok(slot.insert(endpoint).clone())
     }
 }

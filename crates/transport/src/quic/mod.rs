@@ -4,11 +4,14 @@
 //! the stream of records, of which each end opens at most one: each record is a length (variable-length integer in the
 //! shortest form) and the packet. 1 makes it an isolated packet, which fills the rest of the stream.
 
+mod congestion;
 mod dialer;
 pub(crate) mod link;
 mod listener;
 mod receive;
 mod send;
+#[cfg(target_os = "linux")]
+mod socket;
 
 pub use dialer::{CONNECT_DEADLINE, Dialer};
 pub use listener::{
@@ -18,7 +21,7 @@ pub use listener::{
 use core::net::SocketAddr;
 use core::time::Duration;
 use parlor_proto::limits;
-use quinn::{IdleTimeout, TransportConfig, VarInt};
+use quinn::{AckFrequencyConfig, IdleTimeout, TransportConfig, VarInt};
 use socket2::{Domain, Socket, Type};
 use std::io;
 use std::net::UdpSocket;
@@ -32,9 +35,9 @@ pub const STREAM_TYPE_RECORDS: u8 = 0;
 /// First byte of a stream that is one isolated packet.
 pub const STREAM_TYPE_ISOLATED: u8 = 1;
 
-/// Unidirectional streams that a peer may have open at once: the stream of records and isolated packets.
-/// Bidirectional ones are not used.
-pub const STREAMS_MAX: u32 = 64;
+/// Unidirectional streams that a peer may have open at once: the stream of records and isolated packets. The library
+/// keeps a place for each, idle or not. Bidirectional ones are not used.
+pub const STREAMS_MAX: u32 = 24;
 
 /// Silence after which a connection counts as dead. The session keeps it alive and gives up sooner.
 pub const IDLE_TIMEOUT: Duration = Duration::from_secs(15);
@@ -47,10 +50,14 @@ const ISOLATED_UNFINISHED_BYTES_MAX: usize = 1024 * 1024;
 const STREAM_WINDOW_BYTES: u32 = 256 * 1024;
 const RECEIVE_WINDOW_BYTES: u32 = 1024 * 1024;
 const SEND_WINDOW_BYTES: u64 = 1024 * 1024;
-/// About what one tick sends: more must wait in our own queues, where newer state replaces older.
-const DATAGRAM_SEND_BUFFER_BYTES: usize = 64 * 1024;
+/// About what one tick sends: more must wait in the session, where newer state replaces older.
+const DATAGRAM_SEND_BUFFER_BYTES: usize = 8 * 1024;
 const DATAGRAM_RECEIVE_BUFFER_BYTES: usize = 128 * 1024;
 const INITIAL_RTT: Duration = Duration::from_millis(100);
+/// Packets that a peer may receive without acknowledging them at once.
+const ACK_THRESHOLD: VarInt = VarInt::from_u32(10);
+/// How long it may wait with it.
+const ACK_DELAY: Duration = Duration::from_millis(25);
 /// What is asked of the operating system for the socket that all connections share.
 const UDP_BUFFER_BYTES: usize = 2 * 1024 * 1024;
 
@@ -79,8 +86,27 @@ fn transport_config() -> Arc<TransportConfig> {
         .send_window(SEND_WINDOW_BYTES)
         .datagram_send_buffer_size(DATAGRAM_SEND_BUFFER_BYTES)
         .datagram_receive_buffer_size(Some(DATAGRAM_RECEIVE_BUFFER_BYTES))
+        .congestion_controller_factory(Arc::new(congestion::ForGames))
+        .ack_frequency_config(Some(ack_frequency()))
         .initial_rtt(INITIAL_RTT);
     Arc::new(config)
+}
+
+/// Acknowledgements are packets too, and cost their sender and its peer as much. The peer is asked for fewer of them: the
+/// session has its own for what must arrive soon.
+fn ack_frequency() -> AckFrequencyConfig {
+    let mut config = AckFrequencyConfig::default();
+    config.ack_eliciting_threshold(ACK_THRESHOLD).max_ack_delay(Some(ACK_DELAY));
+    config
+}
+
+#[cfg(target_os = "linux")]
+pub(crate) use socket::batching;
+
+/// Other systems have no `sendmmsg`: the library's own socket does.
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn batching(socket: UdpSocket) -> io::Result<Arc<dyn quinn::AsyncUdpSocket>> {
+    quinn::Runtime::wrap_udp_socket(&quinn::TokioRuntime, socket)
 }
 
 /// A UDP socket with buffers as large as the operating system allows. One bound to `[::]` takes IPv4 too.

@@ -1,16 +1,22 @@
 //! The task that writes what is queued on a QUIC link. Records, isolated packets and datagrams go their own ways, so
 //! that none waits for another; the task ends with the link.
+//!
+//! A server has thousands of these tasks, most of them idle. What only some need, or need for a moment, is boxed, so that
+//! the others do not hold its place.
 
 use super::link::{close_for, datagram_error, lost};
-use super::{ISOLATED_IN_FLIGHT_BYTES_MAX, STREAM_TYPE_ISOLATED, STREAM_TYPE_RECORDS, STREAMS_MAX};
+use super::{
+    ISOLATED_IN_FLIGHT_BYTES_MAX, SEND_WINDOW_BYTES, STREAM_TYPE_ISOLATED, STREAM_TYPE_RECORDS, STREAMS_MAX,
+};
 use crate::closed::{LinkClosed, Violation};
 use crate::outbox::Outbox;
+use crate::rate::FLOOR_INTERVAL;
 use bytes::Bytes;
 use core::pin::pin;
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use parlor_proto::wire::cursor::Write;
 use parlor_proto::{Carrier, limits};
-use quinn::{Connection, ConnectionError, SendStream, StoppedError, WriteError};
+use quinn::{Connection, ConnectionError, SendDatagramError, SendStream, StoppedError, WriteError};
 use std::sync::Arc;
 use tokio::time::{sleep, timeout};
 
@@ -25,7 +31,7 @@ pub(super) async fn run(connection: Connection, outbox: Arc<Outbox>) {
     });
     let linger_over = async {
         outbox.closing().await;
-        sleep(limits::CLOSE_LINGER).await;
+        Box::pin(sleep(limits::CLOSE_LINGER)).await;
     };
     let fault = tokio::select! {
         error = connection.closed() => Some(Fault::Lost(lost(error))),
@@ -37,7 +43,7 @@ pub(super) async fn run(connection: Connection, outbox: Arc<Outbox>) {
         Some(Fault::Lost(end)) => outbox.lose(end),
         Some(Fault::Stopped) => {
             // Either the peer is closing, which it will say, or it is no Parlor peer.
-            match timeout(limits::CLOSE_LINGER, connection.closed()).await {
+            match Box::pin(timeout(limits::CLOSE_LINGER, connection.closed())).await {
                 Ok(error) => outbox.lose(lost(error)),
                 Err(_) => {
                     outbox.violate(Violation::StreamStopped);
@@ -99,12 +105,21 @@ async fn write_records(connection: &Connection, outbox: &Outbox) -> Result<(), F
     }
 }
 
-/// A stream for each isolated packet. How many and how large they may be under way is bounded, so that a receiver can
-/// bound what it holds of unfinished ones.
+/// A stream for each isolated packet.
 async fn write_isolated(connection: &Connection, outbox: &Outbox) -> Result<(), Fault> {
+    match outbox.pop(Carrier::Isolated).await {
+        Some(first) => Box::pin(write_isolated_from(first, connection, outbox)).await,
+        None => Ok(()),
+    }
+}
+
+/// How many packets and how many bytes may be under way is bounded, so that a receiver can bound what it holds of
+/// unfinished ones.
+async fn write_isolated_from(first: Bytes, connection: &Connection, outbox: &Outbox) -> Result<(), Fault> {
     let mut under_way = FuturesUnordered::new();
     let mut bytes_under_way = 0;
-    while let Some(packet) = outbox.pop(Carrier::Isolated).await {
+    let mut next = Some(first);
+    while let Some(packet) = next {
         let bytes = packet.len();
         while under_way.len() >= STREAMS_MAX as usize
             || bytes_under_way + bytes > ISOLATED_IN_FLIGHT_BYTES_MAX
@@ -117,6 +132,7 @@ async fn write_isolated(connection: &Connection, outbox: &Outbox) -> Result<(), 
         bytes_under_way += bytes;
         let delivered = finish(stream);
         under_way.push(async move { delivered.await.map(|()| bytes) });
+        next = outbox.pop(Carrier::Isolated).await;
     }
     while let Some(delivered) = under_way.next().await {
         delivered?;
@@ -127,9 +143,23 @@ async fn write_isolated(connection: &Connection, outbox: &Outbox) -> Result<(), 
 /// Datagrams for which the library's buffer had no room.
 async fn write_datagrams(connection: &Connection, outbox: &Outbox) -> Result<(), Fault> {
     while let Some(packet) = outbox.pop(Carrier::Datagram).await {
-        connection.send_datagram_wait(packet).await.map_err(|error| Fault::Lost(datagram_error(error)))?;
+        let sent = Box::pin(write_datagram(connection, packet)).await;
+        sent.map_err(|error| Fault::Lost(datagram_error(error)))?;
     }
     Ok(())
+}
+
+/// Waits until the library takes a datagram.
+async fn write_datagram(connection: &Connection, packet: Bytes) -> Result<(), SendDatagramError> {
+    let mut sending = pin!(connection.send_datagram_wait(packet));
+    loop {
+        match timeout(FLOOR_INTERVAL, &mut sending).await {
+            Ok(sent) => return sent,
+            // The library asks how much may go only when something happens. On a path that answers nothing this is what
+            // lets the floor of the rate control go; what is set is the same as before.
+            Err(_) => connection.set_send_window(SEND_WINDOW_BYTES),
+        }
+    }
 }
 
 /// Ends a stream at once. The future waits until the peer has all of it.

@@ -5,6 +5,7 @@ use super::Io;
 use crate::closed::{CloseCode, LinkClosed, Violation, peer_reason};
 use crate::link::{Link, Source, Wire};
 use crate::outbox::{Capacity, Farewell, Outbox};
+use bytes::Bytes;
 use core::future::poll_fn;
 use core::net::SocketAddr;
 use core::pin::Pin;
@@ -17,6 +18,8 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{sleep, timeout};
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::error::ProtocolError;
+use tokio_tungstenite::tungstenite::protocol::frame::Frame;
+use tokio_tungstenite::tungstenite::protocol::frame::coding::{Data, OpCode};
 use tokio_tungstenite::tungstenite::protocol::{CloseFrame, WebSocketConfig};
 use tokio_tungstenite::tungstenite::{Error, Message};
 
@@ -25,15 +28,20 @@ pub(crate) type BoxIo = Box<dyn Io>;
 /// One queue for all: a WebSocket keeps the order of everything.
 const CAPACITY: Capacity = Capacity { datagram_bytes: 0, stream_bytes: 64 * 1024, isolated_bytes: 0 };
 
-/// What the library reads and writes at once. Its default is 32 times as much, per connection.
-const BUFFER_BYTES: usize = 4 * 1024;
-/// Room for what did not leave yet, the next packet and a control frame, with their frame headers.
-const WRITE_BUFFER_BYTES_MAX: usize = BUFFER_BYTES + 2 * (limits::STREAM_PACKET_BYTES_MAX + 256);
+/// What the library reads at once. It holds so much for each link from the start; its default is 128 times as much.
+const READ_BYTES: usize = 1024;
+/// What the library collects before it writes.
+const WRITE_BYTES: usize = 4 * 1024;
+/// A longer packet goes as several frames of one message. The library's buffers, of both ends, grow with the longest frame
+/// and stay so: in pieces, one large packet at the start does not cost its size for as long as the link lives.
+const FRAME_BYTES_MAX: usize = 4 * 1024;
+/// Room for what did not leave yet, the next frame and a control frame, with their headers.
+const WRITE_BUFFER_BYTES_MAX: usize = WRITE_BYTES + 2 * (FRAME_BYTES_MAX + 256);
 
 pub(crate) fn config() -> WebSocketConfig {
     WebSocketConfig::default()
-        .read_buffer_size(BUFFER_BYTES)
-        .write_buffer_size(BUFFER_BYTES)
+        .read_buffer_size(READ_BYTES)
+        .write_buffer_size(WRITE_BYTES)
         .max_write_buffer_size(WRITE_BUFFER_BYTES_MAX)
         .max_message_size(Some(limits::STREAM_PACKET_BYTES_MAX))
         .max_frame_size(Some(limits::STREAM_PACKET_BYTES_MAX))
@@ -74,9 +82,10 @@ struct State {
 
 /// Writes until the link is over, then says goodbye if there is one to say.
 async fn run(socket: Arc<Socket>, outbox: Arc<Outbox>) {
+    // What comes last is boxed, so that the task of a link that lives does not hold its place.
     let linger_over = async {
         outbox.closing().await;
-        sleep(limits::CLOSE_LINGER).await;
+        Box::pin(sleep(limits::CLOSE_LINGER)).await;
     };
     let broken = tokio::select! {
         written = write_packets(&socket, &outbox) => written.err(),
@@ -88,7 +97,8 @@ async fn run(socket: Arc<Socket>, outbox: Arc<Outbox>) {
         Some(error) => outbox.lose(closed_by(error)),
         None => {
             // A peer that does not take the goodbye in time does not get it.
-            let _ = timeout(limits::CLOSE_LINGER, say_goodbye(&socket, outbox.farewell())).await;
+            let goodbye = say_goodbye(&socket, outbox.farewell());
+            let _ = Box::pin(timeout(limits::CLOSE_LINGER, goodbye)).await;
         }
     }
     outbox.finish();
@@ -99,12 +109,26 @@ async fn write_packets(socket: &Socket, outbox: &Outbox) -> Result<(), Error> {
     while let Some(packet) = outbox.pop(Carrier::Stream).await {
         let mut next = Some(packet);
         while let Some(packet) = next {
-            socket.feed(Message::Binary(packet)).await?;
+            feed_packet(socket, packet).await?;
             next = outbox.try_pop(Carrier::Stream);
         }
         socket.flush().await?;
     }
     Ok(())
+}
+
+/// Gives a packet to the library, frame by frame.
+async fn feed_packet(socket: &Socket, packet: Bytes) -> Result<(), Error> {
+    let (mut rest, mut kind) = (packet, Data::Binary);
+    loop {
+        let piece = rest.split_to(rest.len().min(FRAME_BYTES_MAX));
+        let is_last = rest.is_empty();
+        socket.feed(Message::Frame(Frame::message(piece, OpCode::Data(kind), is_last))).await?;
+        if is_last {
+            return Ok(());
+        }
+        kind = Data::Continue;
+    }
 }
 
 /// Tells the peer why this end closes, or answers the peer's goodbye; then waits until the peer hangs up, because
@@ -119,7 +143,7 @@ async fn say_goodbye(socket: &Socket, farewell: Option<Farewell>) -> Result<(), 
     poll_fn(|cx| Pin::new(socket.lock().stream.get_mut()).poll_shutdown(cx)).await?;
     loop {
         let read = poll_fn(|cx| {
-            let mut unread = [0; BUFFER_BYTES];
+            let mut unread = [0; READ_BYTES];
             let mut unread = ReadBuf::new(&mut unread);
             ready!(Pin::new(socket.lock().stream.get_mut()).poll_read(cx, &mut unread))?;
             Poll::Ready(Ok::<_, io::Error>(unread.filled().len()))

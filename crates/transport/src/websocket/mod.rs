@@ -4,6 +4,7 @@
 pub(crate) mod link;
 
 use crate::connect::ConnectError;
+use crate::impaired::{Conditions, Wire};
 use crate::link::Link;
 use crate::trust::Trust;
 use core::net::{Ipv6Addr, SocketAddr};
@@ -62,20 +63,34 @@ pub struct Target {
 /// # Errors
 /// [`ConnectError`]; a dead port is [`Refused`](ConnectError::Refused) at once.
 pub async fn connect(target: &Target, trust: &Trust, deadline: Duration) -> Result<Link, ConnectError> {
+    connect_impaired(target, trust, deadline, None).await
+}
+
+/// [`connect`] on a bad network, if there is one.
+///
+/// # Errors
+/// As for [`connect`].
+pub async fn connect_impaired(
+    target: &Target,
+    trust: &Trust,
+    deadline: Duration,
+    conditions: Option<&Conditions>,
+) -> Result<Link, ConnectError> {
     let addr = target.addr;
     if !target.secure && !addr.ip().to_canonical().is_loopback() {
         return Err(ConnectError::PlainBeyondLoopback { addr });
     }
     let timed_out = |_| ConnectError::TimedOut { addr, waited: deadline };
-    timeout(deadline, open(target, trust)).await.map_err(timed_out)?
+    timeout(deadline, open(target, trust, conditions)).await.map_err(timed_out)?
 }
 
-async fn open(target: &Target, trust: &Trust) -> Result<Link, ConnectError> {
+async fn open(target: &Target, trust: &Trust, conditions: Option<&Conditions>) -> Result<Link, ConnectError> {
     let addr = target.addr;
     let request = request(target)?;
     let failed = |error: io::Error| ConnectError::from_io(addr, &error);
     let stream = TcpStream::connect(addr).await.map_err(failed)?;
     stream.set_nodelay(true).map_err(failed)?;
+    let stream = Wire::new(stream, conditions);
     let io: link::BoxIo = if target.secure {
         let name = ServerName::try_from(target.host.clone())
             .map_err(|_| ConnectError::InvalidName(target.host.clone()))?;

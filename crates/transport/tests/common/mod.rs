@@ -6,6 +6,7 @@ use core::future::Future;
 use core::net::{Ipv4Addr, SocketAddr};
 use core::time::Duration;
 use parlor_proto::{Carrier, LinkKind, Packet};
+use parlor_transport::impaired::Conditions;
 use parlor_transport::quic::{Accepted, Dialer, HandshakeLimits, Listener};
 use parlor_transport::tls::{Sniffed, sniff};
 use parlor_transport::websocket::{self, Target};
@@ -57,6 +58,15 @@ impl Made {
     }
 
     pub(crate) async fn ends(self) -> Ends {
+        self.ends_with(None).await
+    }
+
+    /// Ends of which the client is on a bad network, in both directions.
+    pub(crate) async fn ends_on(self, conditions: &Conditions) -> Ends {
+        self.ends_with(Some(conditions)).await
+    }
+
+    async fn ends_with(self, conditions: Option<&Conditions>) -> Ends {
         let (client, server, quic) = match self {
             Made::Memory => {
                 let (client, server) = memory::pair();
@@ -64,7 +74,7 @@ impl Made {
             }
             Made::Quic => {
                 let listener = QuicServer::start();
-                let dialer = Dialer::new();
+                let dialer = conditions.cloned().map_or_else(Dialer::new, Dialer::impaired);
                 let dialing = dialer.connect(listener.addr, "localhost", &listener.trust, HANG);
                 let (client, server) = tokio::join!(dialing, listener.accept());
                 (client.expect("it connects"), server, Some((dialer, listener.listener)))
@@ -72,8 +82,8 @@ impl Made {
             Made::Ws | Made::Wss => {
                 let server = TcpServer::start().await;
                 let target = server.target(matches!(self, Made::Wss));
-                let (client, server) =
-                    tokio::join!(websocket::connect(&target, &server.trust, HANG), server.accept());
+                let dialing = websocket::connect_impaired(&target, &server.trust, HANG, conditions);
+                let (client, server) = tokio::join!(dialing, server.accept());
                 (client.expect("it connects"), server, None)
             }
         };

@@ -46,6 +46,7 @@ fn arrows_that_point_back_are_refused() {
         ("parlor-sim", "dependencies", "parlor-transport"),
         ("parlor-hub", "dev-dependencies", "parlor-server"),
         ("xtask", "dependencies", "parlor-proto"),
+        ("parlor-impair", "dependencies", "parlor-proto"),
     ] {
         let found = with(name, section, dependency);
         assert!(found.iter().any(|found| found.contains("one way")), "{name} -> {dependency} in {section}");
@@ -63,6 +64,7 @@ fn arrows_that_point_forward_are_not() {
         ("parlor-proto", "dev-dependencies", "proptest"),
         ("parlor-cli", "dependencies", "parlor-server"),
         ("parlor-sim", "dependencies", "parlor"),
+        ("parlor-transport", "dependencies", "parlor-impair"),
         ("parlor-transport", "dependencies", "quinn"),
     ] {
         assert_eq!(

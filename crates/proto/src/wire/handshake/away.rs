@@ -10,7 +10,8 @@ use core::time::Duration;
 /// The hub's answer: the room is elsewhere.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Redirect {
-    /// Server address, in the form that a client takes from its user.
+    /// Server address, in the form that a client takes from its user; or `:PORT`, another port of the same host with the
+    /// same certificate.
     pub address: String,
 }
 

@@ -38,7 +38,7 @@ pub struct Hello {
 pub enum Auth {
     /// Not at all.
     Anonymous,
-    /// By a token that the server signed.
+    /// By a token that the game's own service signed, if the server knows its key.
     Token(Bytes),
 }
 

@@ -79,6 +79,55 @@ fn threat_18_special_floats_have_one_form_or_none() {
     }
 }
 
+/// Every kind of field that can hold a number: at the top, in lists and maps, short and long, and in one another.
+#[test]
+fn threat_18_every_special_float_in_every_kind_of_field() {
+    let name = [1, b'a'];
+    let fields = |count: u8| -> Vec<u8> { (0..count).flat_map(|at| [1, b'A' + at, NULL]).collect() };
+    let heads: [(&str, Vec<u8>); 8] = [
+        ("a value", vec![]),
+        ("the first item", vec![LIST | 1]),
+        ("the last item", vec![LIST | 3, NULL, NULL]),
+        ("an item of a long list", [&[LIST_LONG, 16][..], &[NULL; 15]].concat()),
+        ("a field", [&[MAP | 1][..], &name].concat()),
+        ("a field of a long map", [&[MAP_LONG, 16][..], &fields(15), &name].concat()),
+        ("an item of a field", [&[MAP | 1][..], &name, &[LIST | 1]].concat()),
+        ("a field of an item", [&[LIST | 1, MAP | 1][..], &name].concat()),
+    ];
+    let wide =
+        [f64::NAN, -f64::NAN, f64::from_bits(0x7ff0_0000_0000_0001), f64::INFINITY, f64::NEG_INFINITY, -0.0];
+    let narrow = [f32::NAN, -f32::NAN, f32::from_bits(0x7f80_0001), f32::INFINITY, f32::NEG_INFINITY, -0.0];
+    let wide = wide.iter().map(|value| [&[FLOAT_8][..], &value.to_bits().to_le_bytes()].concat());
+    let narrow = narrow.iter().map(|value| [&[FLOAT_4][..], &value.to_bits().to_le_bytes()].concat());
+    let special: Vec<Vec<u8>> = wide.chain(narrow).collect();
+    let finite = [FLOAT_8, 1, 0, 0, 0, 0, 0, 0, 0];
+    for (what, head) in &heads {
+        // A number like any other may stand there, the smallest denormal among them.
+        assert!(Value::decode([&head[..], &finite].concat().into()).is_ok(), "{what}");
+        for bits in &special {
+            let is_zero =
+                bits[1..bits.len() - 1].iter().all(|byte| *byte == 0) && bits[bits.len() - 1] == 0x80;
+            let expected = match is_zero {
+                true => DecodeError::NotCanonical { what: "a number" },
+                false => DecodeError::NotFinite,
+            };
+            assert_eq!(refused(&[&head[..], bits].concat()), expected, "{bits:x?} as {what}");
+        }
+    }
+}
+
+/// Counted, not timed: of a million levels no more are read than may be.
+#[test]
+fn threat_17_a_million_levels_are_given_up_after_those_that_may_be() {
+    for level in [&[LIST | 1][..], &[MAP | 1, 0], &[LIST_LONG, 16], &[MAP_LONG, 16, 0]] {
+        let bytes = level.repeat(1_000_000);
+        let mut decoder = Decoder { reader: Reader::new(bytes.clone().into()) };
+        assert_eq!(decoder.value(0), Err(DecodeError::TooDeep));
+        let read = bytes.len() - decoder.reader.remaining();
+        assert!(read <= (VALUE_DEPTH_MAX + 1) * level.len(), "{read} bytes were read");
+    }
+}
+
 #[test]
 fn threat_17_depth_is_bounded_both_ways() {
     round_trip(&nested(VALUE_DEPTH_MAX));

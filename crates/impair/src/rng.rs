@@ -35,6 +35,11 @@ impl Rng {
         self.below(1_000) < count
     }
 
+    /// True `count` times of 1,000,000.
+    pub fn per_million(&mut self, count: u32) -> bool {
+        self.below(1_000_000) < u64::from(count)
+    }
+
     /// One of these, of which there is at least one.
     pub fn pick<T: Clone>(&mut self, from: &[T]) -> T {
         from[self.index(from.len())].clone()

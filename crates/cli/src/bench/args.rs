@@ -1,0 +1,192 @@
+//! The command line of `parlor bench`.
+
+use super::pace::Pace;
+use clap::{Args, Subcommand, ValueEnum};
+
+/// Measures this build on this machine. What each figure means stands in docs/performance.md.
+#[derive(Debug, Args)]
+pub(crate) struct BenchArgs {
+    #[command(subcommand)]
+    pub bench: Bench,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Bench {
+    /// What it costs the server to relay a message, for loads and flush quanta
+    Relay(RelayArgs),
+    /// How long a message takes through the relay at half a core of load, beside a plain QUIC relay
+    Latency(LatencyArgs),
+    /// What memory an idle session takes
+    Idle(IdleArgs),
+    /// How many members a core lets in each second
+    Join(JoinArgs),
+    /// Whether a room costs more where there are many, in instructions
+    Rooms(RoomsArgs),
+    /// Drives a hub without sockets, for `rooms` to count what it does
+    #[command(hide = true)]
+    DriveHub(DriveHubArgs),
+}
+
+/// What every bench takes.
+#[derive(Clone, Copy, Debug, Args)]
+pub(crate) struct CommonArgs {
+    /// Print one JSON object instead of a table
+    #[arg(long)]
+    pub json: bool,
+    /// Where phases and drifts are drawn from
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RelayArgs {
+    /// Rooms of 8 members, one row each
+    #[arg(long, value_delimiter = ',', default_values_t = [10, 40, 80, 160], value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    pub rooms: Vec<u32>,
+    /// How long a flush may wait for more messages, in ms; one row each
+    #[arg(long, value_delimiter = ',', default_values_t = [0, 2, 4], value_parser = clap::value_parser!(u16).range(..=20))]
+    pub quantum: Vec<u16>,
+    /// Over what the members are connected
+    #[arg(long, value_enum, default_value_t = ViaArg::Both)]
+    pub via: ViaArg,
+    /// Whether the members of a room send at phases of their own or all at once
+    #[arg(long, value_enum, default_value_t = Pace::Drifting)]
+    pub pace: Pace,
+    /// How long each row is measured
+    #[arg(long, value_name = "N", default_value_t = 2.0, value_parser = seconds)]
+    pub seconds: f64,
+    /// Measure other relays beside: see bench/peers/README.md
+    #[arg(long)]
+    pub peers: bool,
+    #[command(flatten)]
+    pub common: CommonArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct LatencyArgs {
+    /// Rooms of 8 members, instead of as many as make half a core of load
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    pub rooms: Option<u32>,
+    /// How often each relay is measured, in turns
+    #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=100))]
+    pub turns: u32,
+    /// How long each turn is measured
+    #[arg(long, value_name = "N", default_value_t = 5.0, value_parser = seconds)]
+    pub seconds: f64,
+    #[command(flatten)]
+    pub common: CommonArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct IdleArgs {
+    /// Sessions, in rooms of 8
+    #[arg(long, default_value_t = 5_000, value_parser = clap::value_parser!(u32).range(1..=50_000))]
+    pub sessions: u32,
+    /// How long they settle
+    #[arg(long, value_name = "N", default_value_t = 60.0, value_parser = seconds)]
+    pub settle: f64,
+    /// Over what they are connected; one row each
+    #[arg(long, value_enum, value_delimiter = ',', default_values_t = [Transport::Quic, Transport::Ws, Transport::Wss])]
+    pub via: Vec<Transport>,
+    #[command(flatten)]
+    pub common: CommonArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct JoinArgs {
+    /// Joins each second; without it, as many as one after the other reaches
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub rate: Option<u32>,
+    /// Rooms that are joined
+    #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    pub rooms: u32,
+    /// Over what the members are connected
+    #[arg(long, value_enum, default_value_t = ViaArg::Both)]
+    pub via: ViaArg,
+    /// How long each row is measured
+    #[arg(long, value_name = "N", default_value_t = 10.0, value_parser = seconds)]
+    pub seconds: f64,
+    #[command(flatten)]
+    pub common: CommonArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RoomsArgs {
+    /// Rooms of 2 members, one row each
+    #[arg(long, value_delimiter = ',', default_values_t = [200, 2_000, 10_000], value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub rooms: Vec<u32>,
+    /// Ticks of 200 ms that are counted; a multiple of 5 holds whole seconds
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=50))]
+    pub ticks: u32,
+    /// Print one JSON object instead of a table
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Clone, Copy, Debug, Args)]
+pub(crate) struct DriveHubArgs {
+    /// Rooms of 2 members
+    #[arg(long)]
+    pub rooms: u32,
+    /// Ticks for which packets are made before
+    #[arg(long)]
+    pub prepare: u32,
+    /// Ticks that the hub is driven
+    #[arg(long)]
+    pub ticks: u32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ViaArg {
+    /// QUIC only
+    Quic,
+    /// WebSocket with TLS only
+    Websocket,
+    /// One after the other
+    Both,
+}
+
+impl ViaArg {
+    /// What it stands for.
+    pub(crate) fn transports(self) -> &'static [Transport] {
+        match self {
+            ViaArg::Quic => &[Transport::Quic],
+            ViaArg::Websocket => &[Transport::Wss],
+            ViaArg::Both => &[Transport::Quic, Transport::Wss],
+        }
+    }
+}
+
+/// Over what a member is connected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Transport {
+    /// QUIC
+    Quic,
+    /// WebSocket without TLS, on this machine only
+    Ws,
+    /// WebSocket with TLS
+    Wss,
+}
+
+impl Transport {
+    /// The word for it.
+    pub(crate) const fn as_str(self) -> &'static str {
+        match self {
+            Transport::Quic => "quic",
+            Transport::Ws => "ws",
+            Transport::Wss => "wss",
+        }
+    }
+}
+
+impl std::fmt::Display for Transport {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+fn seconds(text: &str) -> Result<f64, String> {
+    let seconds: f64 = text.parse().map_err(|_| "not a number of seconds".to_owned())?;
+    if (0.1..=3_600.0).contains(&seconds) { Ok(seconds) } else { Err("it may be 0.1 to 3600".to_owned()) }
+}

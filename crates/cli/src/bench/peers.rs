@@ -1,0 +1,147 @@
+//! What Parlor is measured against, from `bench/peers`: built apart, found beside this binary or the working directory.
+
+use super::args::Transport;
+use super::load::{Manner, Measured, Plan, Spent, Target, Way, evaluate};
+use super::machine::{Cores, CpuTime};
+use super::server::Process;
+use super::tally::{Delivery, percent};
+use anyhow::{Context, ensure};
+use parlor_transport::discovery::ServerAddress;
+use serde::Deserialize;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+/// The name of the plain relay in rows.
+pub(crate) const PLAIN: &str = "plain quinn";
+/// What to do where there is none.
+pub(crate) const HOW_TO_BUILD_PLAIN: &str =
+    "plain quinn: not built; run `cargo build --release` in bench/peers of the source tree";
+
+/// The folder of the source tree that this binary was built in, or of the one that the user is in.
+fn folder() -> Option<PathBuf> {
+    let places = [std::env::current_exe(), std::env::current_dir()];
+    let mut above = places.iter().flatten().flat_map(|place| place.ancestors());
+    above.find_map(|place| Some(place.join("bench/peers")).filter(|peers| peers.join("Cargo.toml").is_file()))
+}
+
+fn built(path: &str) -> Option<PathBuf> {
+    folder().map(|folder| folder.join(path)).filter(|path| path.exists())
+}
+
+/// The name of Colyseus in rows.
+pub(crate) const COLYSEUS: &str = "colyseus";
+/// What to do where there is none.
+pub(crate) const HOW_TO_BUILD_COLYSEUS: &str =
+    "colyseus: not installed; run `npm ci` in bench/peers/colyseus of the source tree";
+
+/// A relay that passes datagrams on and knows nothing else.
+#[derive(Debug)]
+pub(crate) struct PlainRelay {
+    process: Process,
+    way: Way,
+}
+
+impl PlainRelay {
+    /// Starts it on the server's core; `None` where it is not built.
+    ///
+    /// # Errors
+    /// It could not be started.
+    pub(crate) fn start(cores: Cores) -> anyhow::Result<Option<Self>> {
+        let Some(program) = built("target/release/quinn-relay") else { return Ok(None) };
+        let mut process = Process::start(cores, Command::new(program))?;
+        let address =
+            process.first("listens on ").context("the plain relay does not say where it listens")?;
+        let address: ServerAddress =
+            address.parse().context("the plain relay listens at an unknown place")?;
+        let fingerprint = address.fingerprint.context("the plain relay does not say its fingerprint")?;
+        let addr: SocketAddr = (Ipv4Addr::LOCALHOST, address.port).into();
+        Ok(Some(PlainRelay { process, way: Way::new(Transport::Quic, addr, fingerprint) }))
+    }
+
+    /// How it is measured.
+    pub(crate) fn target(&self) -> Target {
+        Target { way: self.way.clone(), manner: Manner::ByDatagram, pid: self.process.pid() }
+    }
+}
+
+/// Colyseus, with a generator of its own, because it has a protocol of its own.
+#[derive(Debug)]
+pub(crate) struct Colyseus {
+    process: Process,
+    port: u16,
+    folder: PathBuf,
+}
+
+impl Colyseus {
+    /// Starts it on the server's core; `None` where it is not installed.
+    ///
+    /// # Errors
+    /// It could not be started.
+    pub(crate) fn start(cores: Cores) -> anyhow::Result<Option<Self>> {
+        let Some(modules) = built("colyseus/node_modules") else { return Ok(None) };
+        let folder = modules.parent().context("what is in a folder has one")?.to_owned();
+        let mut command = Command::new("node");
+        command.current_dir(&folder).arg("server.mjs");
+        let mut process = Process::start(cores, command)?;
+        let port = process.first("listens on ").context("colyseus does not say where it listens")?;
+        Ok(Some(Colyseus { process, port: port.parse()?, folder }))
+    }
+
+    /// Measures a load. Its generator runs on the generator's core and counts as ours do.
+    ///
+    /// # Errors
+    /// What kept it from measuring.
+    pub(crate) fn measure(&self, plan: &Plan) -> anyhow::Result<Measured> {
+        let mut command = Command::new("node");
+        command.current_dir(&self.folder).arg("load.mjs").stdin(Stdio::null()).stderr(Stdio::inherit());
+        for (option, value) in [
+            ("--port", self.port.to_string()),
+            ("--pid", self.process.pid().to_string()),
+            ("--rooms", plan.rooms.to_string()),
+            ("--seconds", plan.span.as_secs_f64().to_string()),
+            ("--seed", plan.seed.to_string()),
+            ("--pace", plan.pace.as_str().to_owned()),
+        ] {
+            command.arg(option).arg(value);
+        }
+        let output = command.output().context("node cannot be started")?;
+        ensure!(output.status.success(), "the load on colyseus failed: its words stand above");
+        let said: Loaded =
+            serde_json::from_slice(&output.stdout).context("the load on colyseus says nothing")?;
+        Ok(said.measured())
+    }
+}
+
+/// What `load.mjs` prints.
+#[derive(Debug, Deserialize)]
+struct Loaded {
+    sent: u64,
+    expected: u64,
+    delivered: u64,
+    latency_us_p50: Option<u32>,
+    latency_us_p99: Option<u32>,
+    server_cpu_us: u64,
+    server_waited_us: u64,
+    generator_cpu_us: u64,
+    generator_waited_us: u64,
+    took_us: u64,
+}
+
+impl Loaded {
+    fn measured(&self) -> Measured {
+        let delivery = Delivery {
+            messages_sent: self.sent,
+            messages_expected: self.expected,
+            messages_delivered: self.delivered,
+            delivered_percent: percent(self.delivered, self.expected),
+            latency_us_p50: self.latency_us_p50,
+            latency_us_p99: self.latency_us_p99,
+        };
+        let us = Duration::from_micros;
+        let server = CpuTime { ran: us(self.server_cpu_us), waited: us(self.server_waited_us) };
+        let generator = CpuTime { ran: us(self.generator_cpu_us), waited: us(self.generator_waited_us) };
+        evaluate(delivery, &[], Spent { server, generator, took: us(self.took_us) })
+    }
+}

@@ -1,0 +1,145 @@
+//! What a hub wants done, and what it lets its driver know.
+
+use crate::room::{Room, Setup};
+use parlor_proto::session::TurnedAway;
+use parlor_proto::wire::control::LeaveReason;
+use parlor_proto::{CloseReason, ConnectionId, MemberId, Packet, PeerMisbehaved, RoomCode, RoomId};
+use std::ops::AddAssign;
+
+/// What a hub wants done, and what it lets its driver know.
+#[derive(Clone, Debug)]
+pub enum Output {
+    /// Give a packet to a connection.
+    Packet {
+        /// Which.
+        connection: ConnectionId,
+        /// What.
+        packet: Packet,
+    },
+    /// Close a connection once it has carried what it was given. The hub has forgotten it already.
+    Close {
+        /// Which.
+        connection: ConnectionId,
+        /// Why, as [`CloseReason::as_str`] says it, or `turned_away`: for whoever was not reached by the goodbye.
+        reason: &'static str,
+    },
+    /// Append to the log of a room.
+    Recorded {
+        /// Which room.
+        room: RoomId,
+        /// The bytes to append; see [`room::log`].
+        bytes: Vec<u8>,
+    },
+    /// Something that an operator may like to know.
+    Happened(Happening),
+}
+
+/// What an operator may like to know.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Happening {
+    /// A room opened.
+    RoomOpened(RoomSummary),
+    /// A room ended.
+    RoomEnded {
+        /// Its code.
+        code: RoomCode,
+        /// Why.
+        reason: CloseReason,
+    },
+    /// Somebody took a seat.
+    Joined {
+        /// In which room.
+        code: RoomCode,
+        /// As which member.
+        member: MemberId,
+        /// Under which name.
+        name: String,
+        /// Over which connection.
+        connection: ConnectionId,
+        /// The user that its token vouched for, if it had one.
+        user: Option<String>,
+    },
+    /// Somebody's seat is free again.
+    Left {
+        /// In which room.
+        code: RoomCode,
+        /// Who.
+        member: MemberId,
+        /// Why.
+        reason: LeaveReason,
+    },
+    /// Somebody was not let in.
+    TurnedAway {
+        /// Over which connection.
+        connection: ConnectionId,
+        /// Why.
+        answer: TurnedAway,
+    },
+    /// Somebody broke the protocol and was disconnected.
+    Misbehaved {
+        /// Over which connection.
+        connection: ConnectionId,
+        /// How.
+        how: PeerMisbehaved,
+    },
+}
+
+/// A room as an operator or a join page sees it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RoomSummary {
+    /// Its id.
+    pub id: RoomId,
+    /// Its code.
+    pub code: RoomCode,
+    /// Which game it is for.
+    pub app: String,
+    /// Which environment of the game.
+    pub environment: String,
+    /// Members in it.
+    pub players: usize,
+    /// Members that it may have at once.
+    pub max_players: u16,
+    /// Whether a secret is needed beside the code.
+    pub needs_secret: bool,
+}
+
+/// What a hub counted since it was made, and what there is now.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stats {
+    /// Rooms that live.
+    pub rooms: usize,
+    /// Connections that are known, in a room or not yet.
+    pub connections: usize,
+    /// Messages between members, counted once for each receiver.
+    pub messages_relayed: u64,
+    /// Packets given to connections.
+    pub packets_sent: u64,
+    /// Messages that were flushed.
+    pub flush_waits: u64,
+    /// How long they waited in all, from their turn to their flush, in microseconds.
+    pub flush_wait_us: u64,
+}
+
+impl AddAssign for Stats {
+    fn add_assign(&mut self, other: Stats) {
+        self.rooms += other.rooms;
+        self.connections += other.connections;
+        self.messages_relayed += other.messages_relayed;
+        self.packets_sent += other.packets_sent;
+        self.flush_waits += other.flush_waits;
+        self.flush_wait_us += other.flush_wait_us;
+    }
+}
+
+pub(super) fn summary(room: &Room) -> RoomSummary {
+    let Setup { id, code, app, environment, settings, .. } = room.setup().clone();
+    RoomSummary {
+        id,
+        code,
+        app,
+        environment,
+        players: room.len(),
+        max_players: settings.max_players,
+        needs_secret: settings.secret.is_some(),
+    }
+}

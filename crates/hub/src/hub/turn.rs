@@ -1,0 +1,221 @@
+//! A hub's turn: what is due, which rooms flush, and what is packed for whom.
+
+use super::{Hub, Output};
+use crate::room;
+use parlor_proto::wire::control::{LeaveReason, Presence};
+use parlor_proto::{ConnectionId, Instant, RoomId, limits};
+use std::cmp::Reverse;
+use std::time::Duration;
+
+/// How often a room hears what was measured of its members.
+pub(super) const MEASURE_INTERVAL: Duration = Duration::from_secs(1);
+/// How long what waits for its senders' budgets, and the repair of a lost update, may go unlooked at.
+const RELEASE_INTERVAL: Duration = Duration::from_millis(20);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Timer {
+    Connection(ConnectionId),
+    /// It may take more than it was handed out in the turn before.
+    More(ConnectionId),
+    /// Time to hear what was measured.
+    Measure(RoomId),
+    /// What was held back may go.
+    Flush(RoomId),
+    /// What its senders' budgets did not allow may be allowed by now, and what was lost can be sent again.
+    Release(RoomId),
+}
+
+impl Hub {
+    /// Lets time pass. Call it when [`poll_timeout`](Self::poll_timeout) is due.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        while let Some(&Reverse((due, timer))) = self.timers.peek()
+            && due <= now
+        {
+            self.timers.pop();
+            match timer {
+                Timer::Connection(connection) => self.connection_due(connection, due, now),
+                Timer::More(connection) => self.touch(connection, now),
+                Timer::Measure(room) => self.measure(room, now),
+                Timer::Flush(room) => self.due_rooms.push(room),
+                Timer::Release(room) => self.release(room, now),
+            }
+        }
+    }
+
+    /// When [`handle_timeout`](Self::handle_timeout) is due. It may have nothing to do then.
+    #[must_use]
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        self.timers.peek().map(|Reverse((due, _))| *due)
+    }
+
+    /// Lets rooms say what they have to, and packs what waits: at most one packet of each kind for each receiver,
+    /// however many messages there are.
+    pub fn flush(&mut self, now: Instant) {
+        // Packing may end a session, or give up an update, of which its room then has something to say.
+        while !self.due_rooms.is_empty() || !self.touched.is_empty() {
+            while let Some(room) = self.due_rooms.pop() {
+                self.flush_room(room, now);
+            }
+            while let Some(connection) = self.touched.pop() {
+                self.pack(connection, now);
+            }
+        }
+    }
+
+    fn flush_room(&mut self, room: RoomId, now: Instant) {
+        let had_waiting = self.rooms.get(&room).is_some_and(|seated| seated.room.has_waiting());
+        if self.rooms.get(&room).is_some_and(|seated| seated.is_told) {
+            self.tell(room, room::Input::Flush, now);
+        }
+        if had_waiting {
+            self.hold_back(room, now);
+        }
+        let Some(seated) = self.rooms.get_mut(&room) else { return };
+        (seated.flush_at, seated.is_told) = (None, false);
+        let has_waiting = seated.room.has_waiting();
+        let held = std::mem::take(&mut seated.held);
+        self.stats.flush_waits += held.messages;
+        self.stats.flush_wait_us += held.messages * now.as_micros() - held.came_us;
+        let mut touched = std::mem::take(&mut seated.touched);
+        touched.iter().for_each(|connection| self.pack(*connection, now));
+        touched.clear();
+        if has_waiting {
+            self.schedule_release(room, now);
+        }
+        // The list is kept for its memory, unless packing has begun another.
+        if let Some(seated) = self.rooms.get_mut(&room)
+            && seated.touched.is_empty()
+        {
+            seated.touched = touched;
+        }
+    }
+
+    /// Lets those send no more whose messages cannot be passed on fast enough, and those go on for whom that is over.
+    fn hold_back(&mut self, room: RoomId, now: Instant) {
+        let Some(seated) = self.rooms.get(&room) else { return };
+        let holds: Vec<(ConnectionId, bool)> = seated
+            .connections
+            .iter()
+            .map(|(member, connection)| (*connection, seated.room.holds_back(*member)))
+            .collect();
+        for (connection, hold) in holds {
+            if let Some(state) = self.connections.get_mut(&connection) {
+                state.session.hold_acks(hold);
+            }
+            self.touch(connection, now);
+        }
+    }
+
+    /// Sees to it that a room is flushed a little later, though nothing happens in it meanwhile.
+    pub(super) fn schedule_release(&mut self, room: RoomId, now: Instant) {
+        if let Some(seated) = self.rooms.get_mut(&room).filter(|seated| seated.release_at.is_none()) {
+            let at = now + RELEASE_INTERVAL;
+            seated.release_at = Some(at);
+            self.timers.push(Reverse((at, Timer::Release(room))));
+        }
+    }
+
+    fn release(&mut self, room: RoomId, now: Instant) {
+        let Some(seated) = self.rooms.get_mut(&room) else { return };
+        (seated.release_at, seated.is_told) = (None, true);
+        self.schedule_flush(room, now);
+    }
+
+    /// Notes that a connection may have packets to send.
+    pub(super) fn touch(&mut self, connection: ConnectionId, now: Instant) {
+        let Some(state) = self.connections.get_mut(&connection) else { return };
+        if std::mem::replace(&mut state.is_touched, true) {
+            return;
+        }
+        match state.seat.and_then(|(room, _)| Some((room, self.rooms.get_mut(&room)?))) {
+            Some((room, seated)) => {
+                seated.touched.push(connection);
+                self.schedule_flush(room, now);
+            }
+            None => self.touched.push(connection),
+        }
+    }
+
+    /// Sees to it that a room is flushed: with the end of this turn, or when its quantum is over.
+    pub(super) fn schedule_flush(&mut self, room: RoomId, now: Instant) {
+        let Some(seated) = self.rooms.get_mut(&room).filter(|seated| seated.flush_at.is_none()) else {
+            return;
+        };
+        let at = now + self.config.flush_quantum;
+        seated.flush_at = Some(at);
+        if at == now {
+            self.due_rooms.push(room);
+        } else {
+            self.timers.push(Reverse((at, Timer::Flush(room))));
+        }
+    }
+
+    fn pack(&mut self, connection: ConnectionId, now: Instant) {
+        let Some(state) = self.connections.get_mut(&connection) else { return };
+        state.is_touched = false;
+        if let Some((room, _)) = state.seat
+            && let Some(seated) = self.rooms.get(&room)
+        {
+            state.session.set_tick(seated.room.tick_at(now));
+        }
+        let mut handed_bytes = 0;
+        while state.writable
+            && handed_bytes < limits::HAND_OUT_BYTES
+            && let Some(packet) = state.session.poll_packet(now)
+        {
+            handed_bytes += packet.bytes.len();
+            self.stats.packets_sent += 1;
+            self.outputs.push_back(Output::Packet { connection, packet });
+        }
+        if handed_bytes >= limits::HAND_OUT_BYTES {
+            self.timers.push(Reverse((now, Timer::More(connection))));
+        }
+        self.drain_events(connection, now);
+        let Some(state) = self.connections.get_mut(&connection) else { return };
+        if state.session.is_finished() {
+            let reason = state.over;
+            self.forget(connection, LeaveReason::Left, now);
+            self.outputs.push_back(Output::Close { connection, reason });
+            return;
+        }
+        self.schedule(connection);
+    }
+
+    /// Enters the connection's next timeout, unless it is to be looked at before that anyway.
+    fn schedule(&mut self, connection: ConnectionId) {
+        let Some(state) = self.connections.get_mut(&connection) else { return };
+        if let Some(due) = state.session.poll_timeout()
+            && state.timer.is_none_or(|timer| due < timer)
+        {
+            state.timer = Some(due);
+            self.timers.push(Reverse((due, Timer::Connection(connection))));
+        }
+    }
+
+    fn connection_due(&mut self, connection: ConnectionId, due: Instant, now: Instant) {
+        let Some(state) = self.connections.get_mut(&connection) else { return };
+        if state.timer != Some(due) {
+            return;
+        }
+        state.timer = None;
+        if state.session.poll_timeout().is_some_and(|due| due <= now) {
+            state.session.handle_timeout(now);
+            self.drain_events(connection, now);
+            self.touch(connection, now);
+        }
+        self.schedule(connection);
+    }
+
+    fn measure(&mut self, room: RoomId, now: Instant) {
+        let Some(seated) = self.rooms.get(&room) else { return };
+        self.timers.push(Reverse((now + MEASURE_INTERVAL, Timer::Measure(room))));
+        let measured: Vec<Presence> = seated
+            .connections
+            .iter()
+            .filter_map(|(member, connection)| Some(self.connections.get_mut(connection)?.measure(*member)))
+            .collect();
+        for presence in measured {
+            self.tell(room, room::Input::Measured(presence), now);
+        }
+    }
+}

@@ -1,0 +1,223 @@
+//! How much a member may make its room send, so that nobody pays for what another sends too much.
+//!
+//! What is counted are bytes × receivers: each receiver has an account with each sender for unreliable messages, and one with
+//! all senders for reliable ones, so that the sums of a sender and of a room are bounded by those of its receivers. Beside
+//! them stands one account for all unreliable messages of the room. The authority's state and what the hub itself says is
+//! not held back here: it is bounded by what it is made of.
+
+use parlor_proto::{Instant, MemberId, TickRate, limits};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What an account may hold, and how fast it empties.
+#[derive(Clone, Copy, Debug)]
+struct Rate {
+    per_second: u64,
+    burst: u64,
+}
+
+/// Unreliable bytes from one sender to one receiver. A message of full size passes, and the queue of the receiver has room
+/// for those of others beside it.
+const UNRELIABLE_OF_PAIR: Rate = Rate {
+    per_second: 128 * 1024,
+    burst: (limits::PAYLOAD_BYTES_MAX + limits::WAITING_MESSAGE_BYTES) as u64,
+};
+/// Unreliable bytes × receivers of a room.
+const UNRELIABLE_OF_ROOM: Rate = Rate { per_second: 8 * 1024 * 1024, burst: 8 * 1024 * 1024 };
+/// Reliable bytes from all senders to one receiver. What a receiver that reads has not acknowledged within a quarter of a
+/// second is then less than what may wait for it, so that it is never closed for what others send.
+const RELIABLE_OF_RECEIVER: Rate = Rate { per_second: 256 * 1024, burst: 96 * 1024 };
+
+/// Reliable bytes of one sender that wait until the accounts of their receivers have room for them. A member that sends
+/// beyond it is disconnected: the fault is not that of its receivers.
+pub(super) const SENDER_WAITING_BYTES_MAX: usize = 256 * 1024;
+
+const _: () = {
+    assert!(UNRELIABLE_OF_PAIR.burst < limits::UNRELIABLE_QUEUE_BYTES_MAX as u64 * 2 / 3);
+    assert!(
+        RELIABLE_OF_RECEIVER.burst >= (limits::PAYLOAD_BYTES_MAX + limits::WAITING_MESSAGE_BYTES) as u64,
+        "a message of full size passes"
+    );
+    assert!(
+        RELIABLE_OF_RECEIVER.burst + RELIABLE_OF_RECEIVER.per_second / 4
+            <= limits::RELIABLE_QUEUE_BYTES_MAX as u64
+    );
+    assert!(
+        SENDER_WAITING_BYTES_MAX > limits::RELIABLE_QUEUE_BYTES_MAX,
+        "whoever sends what its own queue takes at once is not at fault"
+    );
+};
+
+/// An account that empties with time.
+#[derive(Clone, Copy, Debug)]
+struct Account {
+    /// In millionths, so that nothing is lost between two moments that are a microsecond apart.
+    level: u64,
+    at: Instant,
+}
+
+const MILLIONTHS: u64 = 1_000_000;
+
+impl Account {
+    fn new(now: Instant) -> Self {
+        Account { level: 0, at: now }
+    }
+
+    fn pass_time(&mut self, rate: Rate, now: Instant) {
+        let elapsed_us = now.as_micros().saturating_sub(self.at.as_micros());
+        self.level = self.level.saturating_sub(elapsed_us.saturating_mul(rate.per_second));
+        self.at = self.at.max(now);
+    }
+
+    fn has_room(&self, rate: Rate, units: u64) -> bool {
+        self.level.saturating_add(units.saturating_mul(MILLIONTHS)) <= rate.burst * MILLIONTHS
+    }
+
+    fn charge(&mut self, units: u64) {
+        self.level = self.level.saturating_add(units.saturating_mul(MILLIONTHS));
+    }
+
+    /// Charges the units if there is room for them.
+    fn take(&mut self, rate: Rate, units: u64, now: Instant) -> bool {
+        self.pass_time(rate, now);
+        let has_room = self.has_room(rate, units);
+        if has_room {
+            self.charge(units);
+        }
+        has_room
+    }
+}
+
+/// The accounts of a room.
+#[derive(Debug)]
+pub(super) struct Budgets {
+    inputs_rate: Rate,
+    inputs: BTreeMap<MemberId, Account>,
+    unreliable: BTreeMap<(MemberId, MemberId), Account>,
+    unreliable_of_room: Account,
+    reliable: BTreeMap<MemberId, Account>,
+    /// Members that were told that they sent too much.
+    told: BTreeSet<MemberId>,
+}
+
+impl Budgets {
+    pub(super) fn new(tick_rate: TickRate, opened: Instant) -> Self {
+        let per_second = u64::from(tick_rate.hz());
+        Budgets {
+            // Half a second of inputs may come at once, after a link has stood still for that long.
+            inputs_rate: Rate { per_second, burst: (per_second / 2).max(16) },
+            inputs: BTreeMap::new(),
+            unreliable: BTreeMap::new(),
+            unreliable_of_room: Account::new(opened),
+            reliable: BTreeMap::new(),
+            told: BTreeSet::new(),
+        }
+    }
+
+    /// Whether one more input of a member is within the steps that have passed.
+    pub(super) fn take_input(&mut self, from: MemberId, now: Instant) -> bool {
+        self.inputs.entry(from).or_insert_with(|| Account::new(now)).take(self.inputs_rate, 1, now)
+    }
+
+    /// Whether an unreliable message may go to a receiver.
+    pub(super) fn take_unreliable(
+        &mut self,
+        from: MemberId,
+        to: MemberId,
+        bytes: usize,
+        now: Instant,
+    ) -> bool {
+        let units = units(bytes);
+        self.unreliable_of_room.pass_time(UNRELIABLE_OF_ROOM, now);
+        if !self.unreliable_of_room.has_room(UNRELIABLE_OF_ROOM, units) {
+            return false;
+        }
+        let pair = self.unreliable.entry((from, to)).or_insert_with(|| Account::new(now));
+        let may_go = pair.take(UNRELIABLE_OF_PAIR, units, now);
+        if may_go {
+            self.unreliable_of_room.charge(units);
+        }
+        may_go
+    }
+
+    /// Whether a reliable message may go to all of its receivers now. It goes to all of them or waits: each of them gets a
+    /// sender's messages in their order.
+    pub(super) fn take_reliable(&mut self, to: &[MemberId], bytes: usize, now: Instant) -> bool {
+        let units = units(bytes);
+        let may_go = to.iter().all(|member| {
+            let account = self.reliable.entry(*member).or_insert_with(|| Account::new(now));
+            account.pass_time(RELIABLE_OF_RECEIVER, now);
+            account.has_room(RELIABLE_OF_RECEIVER, units)
+        });
+        if may_go {
+            to.iter().for_each(|member| self.charge_reliable(*member, bytes, now));
+        }
+        may_go
+    }
+
+    /// Counts what the hub itself says to a receiver: it does not wait, but what others say does.
+    pub(super) fn charge_reliable(&mut self, to: MemberId, bytes: usize, now: Instant) {
+        let account = self.reliable.entry(to).or_insert_with(|| Account::new(now));
+        account.pass_time(RELIABLE_OF_RECEIVER, now);
+        account.charge(units(bytes));
+    }
+
+    /// Whether a member is to be told that it sent too much: once.
+    pub(super) fn is_news(&mut self, member: MemberId) -> bool {
+        self.told.insert(member)
+    }
+
+    pub(super) fn remove(&mut self, member: MemberId) {
+        self.inputs.remove(&member);
+        self.unreliable.retain(|(from, to), _| *from != member && *to != member);
+        self.reliable.remove(&member);
+        self.told.remove(&member);
+    }
+}
+
+/// What a message of so many bytes counts, here as in the queues of those who receive it.
+fn units(bytes: usize) -> u64 {
+    (bytes + limits::WAITING_MESSAGE_BYTES) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::time::Duration;
+
+    const RATE: Rate = Rate { per_second: 1_000, burst: 500 };
+
+    proptest! {
+        /// In no stretch of time does an account take more than its burst and what it empties meanwhile.
+        #[test]
+        fn an_account_takes_its_burst_and_its_rate(
+            steps in proptest::collection::vec((0u64..300_000, 1u64..200), 1..200),
+        ) {
+            let mut now = Instant::ZERO;
+            let mut account = Account::new(now);
+            let mut taken: Vec<(Instant, u64)> = Vec::new();
+            for (wait_us, units) in steps {
+                now += Duration::from_micros(wait_us);
+                let may = account.take(RATE, units, now);
+                let fits = (0..=taken.len()).all(|from| {
+                    let began = taken.get(from).map_or(now, |(at, _)| *at);
+                    let sum = taken[from..].iter().map(|(_, units)| units).sum::<u64>() + units;
+                    sum * 1_000_000 <= RATE.burst * 1_000_000 + (now.as_micros() - began.as_micros()) * RATE.per_second
+                });
+                prop_assert_eq!(may, fits);
+                if may {
+                    taken.push((now, units));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_clock_that_stands_still_or_goes_back_gives_nothing() {
+        let mut account = Account::new(Instant::from_millis(50));
+        assert!(account.take(RATE, 500, Instant::from_millis(50)));
+        assert!(!account.take(RATE, 1, Instant::from_millis(50)));
+        assert!(!account.take(RATE, 1, Instant::from_millis(20)));
+        assert!(account.take(RATE, 1, Instant::from_millis(51)));
+    }
+}

@@ -1,0 +1,217 @@
+//! Admission by tokens: a game's own service says who may come in, where, and as whom (threat 3).
+//!
+//! A token is a JWT that is signed with Ed25519: the service that gives tokens out holds the private key, and a server
+//! only the public one, with which nobody can make any. It says who ([`Claims::sub`]), in which game and environment, in
+//! which room or in a new one, and is good for a minute at most and once.
+//!
+//! [`SigningKey`] makes keys and tokens, for trying it out and for services that are written in Rust.
+
+mod crypto;
+mod issue;
+mod ledger;
+#[cfg(test)]
+mod tests;
+
+pub use issue::{KeyError, Permit, PermitFor, SigningKey};
+
+use jsonwebtoken::{Algorithm, DecodingKey, Validation};
+use ledger::{Ledger, NotEntered};
+use parlor_hub::door::Admitted;
+use parlor_proto::limits;
+use parlor_proto::wire::handshake::{Auth, Hello, Intent, Refusal, RoomSettings};
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+use std::time::{SystemTime, UNIX_EPOCH};
+use thiserror::Error;
+
+/// How long a token may be good for, in seconds.
+pub const TOKEN_LIFE_S_MAX: u64 = 60;
+/// How far the clocks of a server and of whoever gives out tokens may differ, in seconds.
+pub const CLOCK_SKEW_S_MAX: u64 = 5;
+/// Longest user and id of a token, in bytes.
+pub const CLAIM_BYTES_MAX: usize = 64;
+/// Tokens whose use is remembered at once: more than a thousand are let in each second until it is full.
+pub const TOKENS_REMEMBERED_MAX: usize = 100_000;
+
+/// Who must have a token.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Policy {
+    /// The public key (PEM, Ed25519) of whoever gives out tokens.
+    pub key: PathBuf,
+    /// Whether nobody comes in without one. Otherwise a token may be missing, but must not be wrong.
+    pub is_required: bool,
+}
+
+/// What a token says. Other claims are ignored.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Claims {
+    /// The user: 1 to [`CLAIM_BYTES_MAX`] bytes without control characters. What it means is the game's affair.
+    pub sub: String,
+    /// The game.
+    pub aud: String,
+    /// Its environment; may be missing if it is empty.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub env: String,
+    /// The code of the room. With [`create`](Self::create) the code that a new room must have; any if missing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub room: Option<String>,
+    /// Whether it is for opening a room and not for joining one.
+    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
+    pub create: bool,
+    /// When it was given out, in seconds since 1970.
+    pub iat: u64,
+    /// Until when it is good, in seconds since 1970: at most [`TOKEN_LIFE_S_MAX`] after [`iat`](Self::iat).
+    pub exp: u64,
+    /// Its own id, which no other token has: 1 to [`CLAIM_BYTES_MAX`] bytes.
+    pub jti: String,
+}
+
+/// Why a token is not accepted. It stands in the log; whoever brought the token is told only that it is not.
+#[derive(Debug, PartialEq, Eq, Error)]
+pub(crate) enum Rejected {
+    #[error("there is none, and this server requires one")]
+    Missing,
+    #[error("it is not a token with these claims that the key signed: {0}")]
+    NotSigned(String),
+    #[error("its {0} has a length or a letter that it must not have")]
+    Field(&'static str),
+    #[error("it is for another game or environment")]
+    Audience,
+    #[error("it is for another room, or not for what was asked")]
+    Room,
+    #[error("it is good for longer than {TOKEN_LIFE_S_MAX} s, or for no time")]
+    Life,
+    #[error("it is over")]
+    Expired,
+    #[error("it comes from the future: the clocks differ by more than {CLOCK_SKEW_S_MAX} s")]
+    Future,
+    #[error("it is older than this server's start, so that nobody knows whether it was used")]
+    BeforeStart,
+    #[error("it was used before")]
+    Used,
+    #[error("{TOKENS_REMEMBERED_MAX} tokens were used within a minute: this server takes no more at once")]
+    Full,
+}
+
+impl Rejected {
+    fn answer(&self) -> Refusal {
+        match self {
+            Rejected::Full => Refusal::ServerFull,
+            _ => Refusal::Unauthorized,
+        }
+    }
+}
+
+/// Verifies tokens and remembers which were used.
+#[derive(Debug)]
+pub(crate) struct Tokens {
+    key: DecodingKey,
+    validation: Validation,
+    is_required: bool,
+    /// In seconds since 1970.
+    started_s: u64,
+    used: Ledger,
+}
+
+impl Tokens {
+    pub(crate) fn new(policy: &Policy) -> Result<Self, KeyError> {
+        let public = issue::read_public(&policy.key)?;
+        Ok(Self::with_key(&public, policy.is_required, unix_s()))
+    }
+
+    fn with_key(public: &[u8], is_required: bool, started_s: u64) -> Self {
+        crypto::install();
+        let mut validation = Validation::new(Algorithm::EdDSA);
+        // Times and audience are judged below, by a clock that a test can set and against what the hello asks for.
+        validation.required_spec_claims.clear();
+        (validation.validate_exp, validation.validate_aud) = (false, false);
+        Tokens {
+            key: DecodingKey::from_ed_der(public),
+            validation,
+            is_required,
+            started_s,
+            used: Ledger::new(TOKENS_REMEMBERED_MAX),
+        }
+    }
+
+    /// Whether the hello's token lets somebody ask for what it asks; it is used up then.
+    pub(crate) fn admit(&mut self, hello: &Hello) -> Result<Admitted, Refusal> {
+        self.admit_at(hello, unix_s()).map_err(|rejected| {
+            tracing::info!(app = ?hello.app, why = %rejected, "a token was not accepted");
+            rejected.answer()
+        })
+    }
+
+    fn admit_at(&mut self, hello: &Hello, now_s: u64) -> Result<Admitted, Rejected> {
+        let token = match &hello.auth {
+            Auth::Token(token) => token,
+            Auth::Anonymous if self.is_required => return Err(Rejected::Missing),
+            Auth::Anonymous => return Ok(Admitted::default()),
+        };
+        let decoded = jsonwebtoken::decode::<Claims>(token, &self.key, &self.validation)
+            .map_err(|error| Rejected::NotSigned(error.to_string()))?;
+        if decoded.header.crit.is_some() {
+            return Err(Rejected::NotSigned("it demands an extension".to_owned()));
+        }
+        let claims = decoded.claims;
+        claims.check_fields()?;
+        claims.check_audience(hello)?;
+        claims.check_time(now_s, self.started_s)?;
+        let forget_s = claims.exp.saturating_add(CLOCK_SKEW_S_MAX);
+        self.used.enter(claims.jti, forget_s, now_s).map_err(|not| match not {
+            NotEntered::Known => Rejected::Used,
+            NotEntered::Full => Rejected::Full,
+        })?;
+        Ok(Admitted { user: Some(claims.sub) })
+    }
+}
+
+impl Claims {
+    fn check_fields(&self) -> Result<(), Rejected> {
+        for (name, text) in [("sub", &self.sub), ("jti", &self.jti)] {
+            if !(1..=CLAIM_BYTES_MAX).contains(&text.len()) || text.chars().any(char::is_control) {
+                return Err(Rejected::Field(name));
+            }
+        }
+        Ok(())
+    }
+
+    /// Game, environment and room must be those of the hello.
+    fn check_audience(&self, hello: &Hello) -> Result<(), Rejected> {
+        if self.aud != hello.app || self.env != hello.environment {
+            return Err(Rejected::Audience);
+        }
+        let room = self.room.as_deref().map(str::parse).transpose().map_err(|_| Rejected::Field("room"))?;
+        let is_for_this = match &hello.intent {
+            Intent::Join { code, .. } => !self.create && room == Some(*code),
+            Intent::Create(RoomSettings { code, .. }) => self.create && (room.is_none() || room == *code),
+        };
+        if is_for_this { Ok(()) } else { Err(Rejected::Room) }
+    }
+
+    fn check_time(&self, now_s: u64, started_s: u64) -> Result<(), Rejected> {
+        let Claims { iat, exp, .. } = *self;
+        if exp <= iat || exp - iat > TOKEN_LIFE_S_MAX {
+            return Err(Rejected::Life);
+        }
+        if iat > now_s.saturating_add(CLOCK_SKEW_S_MAX) {
+            return Err(Rejected::Future);
+        }
+        // What was used before the start is not remembered.
+        if iat < started_s {
+            return Err(Rejected::BeforeStart);
+        }
+        if exp.saturating_add(CLOCK_SKEW_S_MAX) <= now_s { Err(Rejected::Expired) } else { Ok(()) }
+    }
+}
+
+/// The time of day, in seconds since 1970.
+fn unix_s() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}
+
+const _: () = {
+    // The claims of a token that has every field at its longest, in base64 with header and signature around it.
+    let claims = 2 * CLAIM_BYTES_MAX + 2 * limits::LABEL_BYTES_MAX + 256;
+    assert!(claims * 2 <= limits::TOKEN_BYTES_MAX, "every token fits into a hello");
+};

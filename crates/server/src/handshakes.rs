@@ -1,0 +1,188 @@
+//! How many handshakes are begun: for each address, and for all together (threat 2).
+//!
+//! A handshake costs a signature and memory until it is over, and whoever floods a server with them pays nothing. What is
+//! left of the machine must be enough for the rooms that live.
+//!
+//! An address that has not been shown to be its sender's may be anybody's. Its budget is one of its own, and whoever finds
+//! it used up is asked to show its address, which costs a round trip and no memory, and then has the other budget. So a
+//! flood under false addresses holds nobody up for longer than that, and no more than half of what all may begin.
+
+use parlor_hub::Origin;
+use parlor_hub::budget::{Budget, Budgets, Rate};
+use parlor_proto::Instant;
+
+/// Handshakes that one address may begin in each second on the long run, unless the configuration says otherwise.
+pub const HANDSHAKES_PER_SECOND: u32 = 10;
+/// Handshakes that all may begin in each second on the long run, unless the configuration says otherwise.
+pub const HANDSHAKES_PER_SECOND_ALL: u32 = 500;
+
+/// Seconds' worth of handshakes that an address may begin at once: a school comes behind one.
+const BURST_S: u32 = 5;
+/// Seconds' worth of handshakes that all may begin at once: after a restart they do.
+const BURST_ALL_S: u32 = 2;
+/// How many addresses' worth a neighbourhood has.
+const NEIGHBOURHOOD: u32 = 4;
+
+/// What becomes of somebody who wants to connect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// The handshake may begin.
+    Begin,
+    /// It must first show that its address is its own.
+    Prove,
+    /// Not now.
+    Refuse,
+}
+
+/// Counts handshakes.
+#[derive(Debug)]
+pub(crate) struct Handshakes {
+    address: Rate,
+    neighbourhood: Rate,
+    all: Rate,
+    proven: Places,
+    unproven: Places,
+    begun: Budget,
+}
+
+/// The budgets of one kind.
+#[derive(Debug)]
+struct Places {
+    origins: Budgets,
+    neighbourhoods: Budgets,
+}
+
+impl Handshakes {
+    /// Nobody has connected yet. `random` gives numbers that are even over 64 bits and that nobody can guess.
+    pub(crate) fn new(per_second: u32, per_second_all: u32, mut random: impl FnMut() -> u64) -> Self {
+        let mut places =
+            || Places { origins: Budgets::new(&mut random), neighbourhoods: Budgets::new(&mut random) };
+        Handshakes {
+            address: Rate::per_second(per_second, BURST_S),
+            neighbourhood: Rate::per_second(per_second.saturating_mul(NEIGHBOURHOOD), BURST_S),
+            all: Rate::per_second(per_second_all, BURST_ALL_S),
+            proven: places(),
+            unproven: places(),
+            begun: Budget::default(),
+        }
+    }
+
+    /// Decides about somebody who wants to connect, and counts the handshake if it begins. `is_proven` says whether the
+    /// address was shown to be its own.
+    pub(crate) fn decide(&mut self, origin: Origin, is_proven: bool, now: Instant) -> Verdict {
+        if origin == Origin::LOCAL {
+            return Verdict::Begin;
+        }
+        let Handshakes { address, neighbourhood, all, .. } = *self;
+        let (places, of_all, otherwise) = if is_proven {
+            (&mut self.proven, all, Verdict::Refuse)
+        } else {
+            (&mut self.unproven, Rate { burst: all.burst / 2, ..all }, Verdict::Prove)
+        };
+        let may = self.begun.wait(of_all, now).is_zero()
+            && places.origins.wait(origin.0, address, now).is_zero()
+            && places.neighbourhoods.wait(origin.neighbourhood(), neighbourhood, now).is_zero();
+        if !may {
+            return otherwise;
+        }
+        self.begun.spend(all, now);
+        places.origins.spend(origin.0, address, now);
+        places.neighbourhoods.spend(origin.neighbourhood(), neighbourhood, now);
+        Verdict::Begin
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use core::time::Duration;
+
+    const START: Instant = Instant::from_millis(1);
+
+    fn handshakes() -> Handshakes {
+        let mut state = 1_u64;
+        Handshakes::new(HANDSHAKES_PER_SECOND, HANDSHAKES_PER_SECOND_ALL, || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            state ^ (state >> 29)
+        })
+    }
+
+    fn far_apart(number: u64) -> Origin {
+        Origin((number + 1) << 16)
+    }
+
+    /// A minute in steps of a millisecond.
+    fn minute() -> impl Iterator<Item = Instant> {
+        (0..60_000).map(|ms| START + Duration::from_millis(ms))
+    }
+
+    #[test]
+    fn threat_02_a_flood_of_one_address_leaves_the_others_theirs() {
+        let mut handshakes = handshakes();
+        let mut begun = 0;
+        for now in minute() {
+            for _ in 0..2 {
+                begun += u32::from(handshakes.decide(far_apart(0), true, now) == Verdict::Begin);
+            }
+            if now.as_millis() % 1_000 == 0 {
+                assert_eq!(handshakes.decide(far_apart(now.as_millis()), true, now), Verdict::Begin);
+            }
+        }
+        let most = HANDSHAKES_PER_SECOND * (60 + BURST_S);
+        assert!((most - 1..=most).contains(&begun), "{begun}");
+    }
+
+    #[test]
+    fn threat_02_at_five_times_the_capacity_no_more_than_the_capacity_is_begun() {
+        let mut handshakes = handshakes();
+        let mut begun = 0;
+        let mut next = 0;
+        for now in minute() {
+            for _ in 0..5 * HANDSHAKES_PER_SECOND_ALL / 1_000 + 1 {
+                next += 1;
+                begun += u32::from(handshakes.decide(far_apart(next % 10_000), true, now) == Verdict::Begin);
+            }
+        }
+        let most = HANDSHAKES_PER_SECOND_ALL * (60 + BURST_ALL_S);
+        assert!((most * 9 / 10..=most).contains(&begun), "{begun}");
+    }
+
+    #[test]
+    fn threat_02_false_addresses_use_up_nobody_elses_budget() {
+        let mut handshakes = handshakes();
+        let victim = far_apart(7);
+        for (at, now) in minute().enumerate() {
+            for of_others in 0..3 {
+                let spoofed = far_apart(100 + (at as u64 * 3 + of_others) % 50_000);
+                assert_ne!(handshakes.decide(spoofed, false, now), Verdict::Refuse, "it is asked for proof");
+            }
+            handshakes.decide(victim, false, now);
+            if at % 200 == 199 {
+                // The victim itself: at worst it proves its address, and then it is let in.
+                assert_ne!(handshakes.decide(victim, false, now), Verdict::Refuse);
+                assert_eq!(handshakes.decide(victim, true, now), Verdict::Begin, "at {now}");
+            }
+        }
+        assert_eq!(handshakes.decide(victim, false, START + Duration::from_secs(60)), Verdict::Prove);
+    }
+
+    #[test]
+    fn threat_02_many_addresses_of_one_neighbourhood_share_a_budget() {
+        let mut handshakes = handshakes();
+        let mut begun = 0;
+        for now in minute().step_by(10) {
+            for address in 0..4 {
+                let origin = Origin((9 << 16) | ((now.as_millis() + address) % 256));
+                begun += u32::from(handshakes.decide(origin, true, now) == Verdict::Begin);
+            }
+        }
+        assert!(begun <= HANDSHAKES_PER_SECOND * NEIGHBOURHOOD * (60 + BURST_S), "{begun}");
+    }
+
+    #[test]
+    fn this_machine_is_exempt() {
+        let mut handshakes = handshakes();
+        assert!((0..10_000).all(|_| handshakes.decide(Origin::LOCAL, false, START) == Verdict::Begin));
+        assert_eq!(handshakes.decide(far_apart(1), false, START), Verdict::Begin);
+    }
+}

@@ -1,0 +1,209 @@
+//! A worker: one thread, with a runtime, a port and a shard of its own. Workers share nothing that a packet touches, so none
+//! waits for another.
+
+use crate::bind::{Bound, bind};
+use crate::clock::Clock;
+use crate::door::Door;
+use crate::error::{ServerFailed, StartError};
+use crate::gate::Gate;
+use crate::http::{Facts, Site};
+use crate::recorder::Recorder;
+use crate::shard::{self, DRAIN_TIME, Directory, GOING_DOWN, Shard, Shards};
+use crate::{quic, tcp};
+use core::net::{IpAddr, SocketAddr};
+use core::time::Duration;
+use parlor_hub::Hub;
+use parlor_transport::impaired::Conditions;
+use parlor_transport::quic::Listener;
+use parlor_transport::{CloseCode, ServerTls};
+use std::path::PathBuf;
+use std::sync::Arc;
+use tokio::runtime;
+use tokio::sync::{oneshot, watch};
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+
+/// Beyond the time for goodbyes: for the shard's last turn and the disk.
+const SHARD_END_TIME: Duration = Duration::from_secs(6);
+/// How long the last QUIC packets may take.
+const QUIC_END_TIME: Duration = Duration::from_millis(500);
+
+const SHARD: &str = "shard";
+const TCP: &str = "TCP port";
+const QUIC: &str = "UDP port";
+
+/// What a worker needs before it can say whether it will work.
+#[derive(Clone, Debug)]
+pub(crate) struct Wants {
+    pub(crate) listen: IpAddr,
+    /// 0 takes one that is free on TCP and UDP.
+    pub(crate) port: u16,
+    pub(crate) tls: ServerTls,
+    pub(crate) room_log: Option<PathBuf>,
+    /// The bad network that its sockets are on, for development.
+    pub(crate) conditions: Option<Conditions>,
+}
+
+/// What it needs to begin, which is known once all workers have their ports.
+pub(crate) struct Task {
+    pub(crate) hub: Hub,
+    pub(crate) clock: Clock,
+    pub(crate) door: Door,
+    pub(crate) handshake_time: Duration,
+    pub(crate) inputs: shard::Inputs,
+    pub(crate) shards: Shards,
+    pub(crate) directory: Option<Directory>,
+    pub(crate) facts: Arc<Facts>,
+    pub(crate) tcp_gate: Gate,
+    pub(crate) quic_gate: Gate,
+}
+
+/// A worker as the server sees it. Dropping it stops it at once.
+pub(crate) struct Worker {
+    pub(crate) addr: SocketAddr,
+    pub(crate) listener: Arc<Listener>,
+    begin: Option<oneshot::Sender<Box<Task>>>,
+    stop: Option<oneshot::Sender<()>>,
+    ended: watch::Receiver<Option<Result<(), ServerFailed>>>,
+}
+
+/// What a worker has once its ports are open.
+struct Opened {
+    bound: Bound,
+    recorder: Option<Recorder>,
+}
+
+impl Worker {
+    /// Starts the thread and opens its ports.
+    pub(crate) async fn open(number: usize, wants: Wants) -> Result<Self, StartError> {
+        let (report, reported) = oneshot::channel();
+        let (begin, task) = oneshot::channel();
+        let (stop, stopped) = oneshot::channel();
+        let (end, ended) = watch::channel(None);
+        let work = move || {
+            let runtime = match runtime::Builder::new_current_thread().enable_all().build() {
+                Ok(runtime) => runtime,
+                Err(error) => return drop(report.send(Err(StartError::Thread(error)))),
+            };
+            let ended = runtime.block_on(work(wants, report, task, stopped));
+            // Whoever waits for a disk that does not answer waits no longer than this.
+            runtime.shutdown_background();
+            end.send_replace(Some(ended));
+        };
+        let name = format!("parlor-{number}");
+        std::thread::Builder::new().name(name).spawn(work).map_err(StartError::Thread)?;
+        let gone = || StartError::Thread(std::io::Error::other("the thread ended at once"));
+        let (addr, listener) = reported.await.map_err(|_| gone())??;
+        Ok(Worker { addr, listener, begin: Some(begin), stop: Some(stop), ended })
+    }
+
+    /// Lets it begin.
+    pub(crate) fn begin(&mut self, task: Task) {
+        // A thread that is gone is told by `ended`.
+        self.begin.take().map(|begin| begin.send(Box::new(task)));
+    }
+
+    /// Waits until it has failed by itself. May be cancelled.
+    pub(crate) async fn failed(&self) -> ServerFailed {
+        let gone = || ServerFailed { part: "thread", detail: "it ended".to_owned() };
+        let mut ended = self.ended.clone();
+        let ended = ended.wait_for(Option::is_some).await.ok().and_then(|ended| ended.clone());
+        ended.and_then(Result::err).unwrap_or_else(gone)
+    }
+
+    /// Tells all its members and stops it.
+    pub(crate) async fn stop(&mut self) {
+        self.stop.take().map(|stop| stop.send(()));
+        // An error: the thread is gone, which is what is wanted.
+        let _ = self.ended.wait_for(Option::is_some).await;
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        // The thread stops by itself now. QUIC peers would wait for a sign of life; WebSockets break by themselves.
+        self.listener.close(CloseCode::GOING_AWAY, GOING_DOWN);
+    }
+}
+
+/// All that the thread does.
+async fn work(
+    wants: Wants,
+    report: oneshot::Sender<Result<(SocketAddr, Arc<Listener>), StartError>>,
+    task: oneshot::Receiver<Box<Task>>,
+    stopped: oneshot::Receiver<()>,
+) -> Result<(), ServerFailed> {
+    let Opened { bound: Bound { tcp, quic: listener, addr }, recorder } = match open(&wants) {
+        Ok(opened) => opened,
+        Err(error) => {
+            let _ = report.send(Err(error));
+            return Ok(());
+        }
+    };
+    let listener = Arc::new(listener);
+    if report.send(Ok((addr, Arc::clone(&listener)))).is_err() {
+        return Ok(());
+    }
+    // Another worker may not have started, and then none begins.
+    let Ok(task) = task.await else { return Ok(()) };
+    let Task { hub, clock, door, handshake_time, inputs, shards, directory, facts, tcp_gate, quic_gate } =
+        *task;
+    let shard = shards.own().clone();
+    let running = shard::run(hub, clock, inputs, directory, recorder);
+    let site = Site::new(shards, facts, door.clone(), handshake_time);
+    let mut tasks = JoinSet::new();
+    tasks.spawn(named(SHARD, running));
+    tasks.spawn(named(TCP, tcp::accept(tcp, tcp_gate, door.clone(), wants.tls, wants.conditions, site)));
+    tasks.spawn(named(
+        QUIC,
+        quic::accept(Arc::clone(&listener), quic_gate, door, shard.clone(), handshake_time),
+    ));
+    tokio::select! {
+        ended = tasks.join_next() => Err(match ended {
+            Some(Err(error)) => ServerFailed { part: "task", detail: error.to_string() },
+            Some(Ok(part)) => ServerFailed { part, detail: "it ended".to_owned() },
+            None => ServerFailed { part: "last task", detail: "it ended before".to_owned() },
+        }),
+        stop = stopped => {
+            if stop.is_ok() {
+                say_goodbye(&shard, &listener, &mut tasks).await;
+            }
+            Ok(())
+        }
+    }
+}
+
+fn open(wants: &Wants) -> Result<Opened, StartError> {
+    let bound = bind(wants.listen, wants.port, &wants.tls, wants.conditions.as_ref())?;
+    let recorder = wants.room_log.as_deref().map(|folder| {
+        Recorder::start(folder).map_err(|error| StartError::RoomLog { folder: folder.to_owned(), error })
+    });
+    Ok(Opened { bound, recorder: recorder.transpose()? })
+}
+
+/// Lets the shard tell everybody; meanwhile HTTP says that the server is going down.
+async fn say_goodbye(shard: &Shard, listener: &Listener, tasks: &mut JoinSet<&'static str>) {
+    // A shard that has failed says nothing any more.
+    if shard.shut_down().await.is_ok() {
+        let end = timeout(DRAIN_TIME + SHARD_END_TIME, async {
+            while let Some(ended) = tasks.join_next().await {
+                if !matches!(ended, Ok(TCP | QUIC)) {
+                    break;
+                }
+            }
+        });
+        if end.await.is_err() {
+            tracing::error!("the shard does not end; please report this");
+        }
+    }
+    listener.close(CloseCode::GOING_AWAY, GOING_DOWN);
+    if timeout(QUIC_END_TIME, listener.wait_idle()).await.is_err() {
+        tracing::debug!("some QUIC clients did not answer the goodbye");
+    }
+    tasks.shutdown().await;
+}
+
+async fn named(name: &'static str, task: impl Future<Output = ()>) -> &'static str {
+    task.await;
+    name
+}

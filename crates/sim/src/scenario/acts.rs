@@ -1,0 +1,321 @@
+//! What may happen in a storm.
+
+use super::play::publish;
+use super::{MEMBERS_MAX, Opened, ROOMS_MAX, World, is_usual, refused};
+use crate::link::Link;
+use crate::model::letters::{KIND, LETTER_BYTES_MIN, content};
+use crate::model::{Channel, Letter, Trouble, Verdict};
+use crate::peer::PeerId;
+use crate::sim::APP;
+use parlor::core::{Options, RoomCore, Wish};
+use parlor::{Lane, MemberId, RoomCode, To, Value};
+use parlor_proto::{ChannelId, TickRate, limits};
+use std::num::NonZeroU64;
+use std::time::Duration;
+
+/// A client of the world, and what befalls it at the moment.
+pub(super) struct Client {
+    pub(super) peer: PeerId,
+    pub(super) is_silent: bool,
+    pub(super) is_stalled: bool,
+    pub(super) is_blocked: bool,
+    /// Whether nothing was heard of it for a while, once.
+    pub(super) has_been_silent: bool,
+}
+
+/// The largest letters, and how long at least from one to the next.
+const LARGE_LETTER_BYTES: usize = 60_000;
+const LARGE_LETTER_INTERVAL: Duration = Duration::from_secs(1);
+
+const LANES: [Lane; 4] =
+    [Lane::ReliableOrdered, Lane::ReliableUnordered, Lane::Unreliable, Lane::UnreliableSequenced];
+/// The game's own channels: their numbers begin here, in the order of the lanes.
+const RAW_FIRST: u8 = limits::APP_CHANNEL_FIRST;
+
+impl World {
+    /// One thing, likely or unlikely.
+    pub(super) fn something_happens(&mut self) -> Verdict {
+        match self.rng.below(1_000) {
+            0..20 => self.open_room(),
+            20..220 => self.ask_in(),
+            220..720 => self.talk(),
+            720..770 => self.set_data(),
+            770..795 => self.kick(),
+            795..805 => self.leave(),
+            805..812 => self.crash(),
+            812..818 => self.cut(),
+            818..848 => self.toggle_silence(),
+            848..878 => self.toggle_stall(),
+            878..908 => self.toggle_block(),
+            908..948 => self.relink(),
+            948..950 => self.shut_down(),
+            950..954 => self.crash_hub(),
+            _ => Ok(()),
+        }
+    }
+
+    fn options(&mut self, options: Options) -> Options {
+        let name = self.rng.pick(&["ada", "grace", "edsger", "barbara", ""]);
+        // What members decoded is held against what the host wrote, so the host's own hashes are not needed.
+        let hash_every = NonZeroU64::new(1).filter(|_| matches!(options.intent, Wish::Join { .. }));
+        let mut options = Options { name: name.to_owned(), hash_every, ..options };
+        for (number, lane) in (RAW_FIRST..).zip(LANES) {
+            options.channel(number, lane).expect("the number is the game's own and free");
+        }
+        options
+    }
+
+    fn enter(&mut self, mut options: Options) -> PeerId {
+        let link = Link::worse(&mut self.rng);
+        if options.name.is_empty() {
+            options.name = format!("nobody {}", self.clients.len());
+        }
+        let peer = self.sim.enter(options.clone(), link);
+        self.model.borrow_mut().entered(peer, &options);
+        self.let_play(peer);
+        self.clients.push(Client {
+            peer,
+            is_silent: false,
+            is_stalled: false,
+            is_blocked: false,
+            has_been_silent: false,
+        });
+        peer
+    }
+
+    pub(super) fn open_room(&mut self) -> Verdict {
+        if self.rooms.len() >= ROOMS_MAX {
+            return Ok(());
+        }
+        let code: Option<RoomCode> = self.rng.per_mille(300).then(|| "MYROOM".parse().expect("it is a code"));
+        let secret = self.rng.per_mille(200).then(|| "sesame".to_owned());
+        // Often all who ask find a seat.
+        let max = if self.rng.per_mille(700) { self.members_max + 1 } else { 2 + self.rng.below(3) };
+        let wish = Wish::Host {
+            code,
+            max_players: u16::try_from(max.min(MEMBERS_MAX)).expect("a room is small"),
+            tick_rate: TickRate::new(self.rng.pick(&[10, 20, 30, 60])).expect("that many are allowed"),
+        };
+        let options = Options { intent: wish, secret: secret.clone(), ..Options::host(APP) };
+        let options = self.options(options);
+        let host = self.enter(options);
+        self.rooms.push(Opened { host, code: None, secret, asked: 0 });
+        Ok(())
+    }
+
+    /// Somebody asks to be let in, mostly with the right code and secret.
+    fn ask_in(&mut self) -> Verdict {
+        let members_max = self.members_max;
+        let index = self.rng.index(self.rooms.len());
+        let opened = &mut self.rooms[index];
+        if opened.code.is_none() {
+            opened.code = self.sim.room(opened.host).info().code;
+        }
+        let Some(code) = opened.code.filter(|_| opened.asked < members_max) else { return Ok(()) };
+        opened.asked += 1;
+        let secret = opened.secret.clone();
+        let (code, secret) = match self.rng.below(20) {
+            0 => ("NQSXCH".parse().expect("it is a code"), secret),
+            1 => (code, Some("simsalabim".to_owned())),
+            _ => (code, secret),
+        };
+        let options = self.options(Options { secret, ..Options::join(APP, code) });
+        self.enter(options);
+        Ok(())
+    }
+
+    /// A client whose game is in its room, as itself sees it.
+    fn anybody(&mut self) -> Option<usize> {
+        let index = self.rng.index(self.clients.len());
+        let peer = self.clients[index].peer;
+        let is_in = self.sim.room(peer).is_connected() && self.model.borrow().has_seat(peer);
+        (is_in && !self.sim.is_crashed(peer)).then_some(index)
+    }
+
+    /// Lets a game do something between two frames, and tells the model of it.
+    fn act(
+        &mut self,
+        peer: PeerId,
+        act: impl FnOnce(&mut RoomCore, &mut crate::model::Model) -> Verdict,
+    ) -> Verdict {
+        let model = self.model.clone();
+        self.sim.act(peer, |room, _| {
+            let model = &mut *model.borrow_mut();
+            publish(model, peer, room)?;
+            act(room, model)
+        })
+    }
+
+    fn to(&mut self) -> To {
+        let mut member = || MemberId(u32::try_from(self.rng.below(5)).expect("it is small"));
+        let (one, other) = (member(), member());
+        self.rng.pick(&[
+            To::Others,
+            To::Others,
+            To::Everyone,
+            To::Authority,
+            To::Member(one),
+            To::Members(vec![one, other]),
+        ])
+    }
+
+    /// Somebody sends a few messages.
+    fn talk(&mut self) -> Verdict {
+        let Some(index) = self.anybody() else { return Ok(()) };
+        let peer = self.clients[index].peer;
+        for _ in 0..self.rng.pick(&[1, 1, 3, 10]) {
+            let lane = self.rng.index(LANES.len());
+            let number = RAW_FIRST + u8::try_from(lane).expect("there are four lanes");
+            let raw = Channel::Raw(ChannelId(number), LANES[lane]);
+            let channel = self.rng.pick(&[Channel::Typed(LANES[lane]), raw]);
+            let most = self.letter_bytes_max();
+            let bytes = LETTER_BYTES_MIN + self.rng.index(most);
+            let letter = Letter { channel, to: self.to(), stamp: self.rng.per_mille(200), bytes };
+            self.act(peer, |room, model| {
+                let content = content(model.next_serial(), letter.bytes);
+                let known: Vec<MemberId> = room.players().iter().map(|player| player.id).collect();
+                let (to, stamp) = (letter.to.clone(), letter.stamp);
+                let sent = match letter.channel {
+                    Channel::Typed(lane) => room.send(lane, to, KIND, &Value::Bytes(content), stamp),
+                    Channel::Raw(id, _) => room.send_raw(id, to, content, stamp),
+                };
+                match sent {
+                    Ok(()) => model.sends(peer, letter, known),
+                    Err(error) if is_usual(&error) => Ok(()),
+                    Err(error) => Err(refused(peer, "send", &error)),
+                }
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Mostly few; at times nearly as many as a message may have, but not so often that a room does not pass them on.
+    fn letter_bytes_max(&mut self) -> usize {
+        let is_large = self.rng.per_mille(30) && self.large_letter_at <= self.sim.now();
+        if is_large {
+            self.large_letter_at = self.sim.now() + LARGE_LETTER_INTERVAL;
+            return LARGE_LETTER_BYTES;
+        }
+        self.rng.pick(&[20, 20, 200, 3_000])
+    }
+
+    fn set_data(&mut self) -> Verdict {
+        let Some(index) = self.anybody() else { return Ok(()) };
+        let peer = self.clients[index].peer;
+        let (key, is_gone) = (self.rng.pick(&["color", "team"]), self.rng.per_mille(200));
+        let whom = MemberId(u32::try_from(self.rng.below(4)).expect("it is small"));
+        self.act(peer, |room, model| {
+            let whom = if room.is_host() { whom } else { room.local_id().unwrap_or(whom) };
+            let value = model.next_data(peer);
+            match room.set_player_data(whom, key, Some(&value).filter(|_| !is_gone)) {
+                Ok(()) if is_gone => Ok(()),
+                Ok(()) => model.sets_data(peer, whom, key),
+                Err(error) if is_usual(&error) => Ok(()),
+                Err(error) => Err(refused(peer, "set player data", &error)),
+            }
+        })
+    }
+
+    fn kick(&mut self) -> Verdict {
+        let index = self.rng.index(self.rooms.len());
+        let host = self.rooms[index].host;
+        let whom = MemberId(1 + u32::try_from(self.rng.below(4)).expect("it is small"));
+        if !self.sim.room(host).is_connected() || self.sim.is_crashed(host) {
+            return Ok(());
+        }
+        let reason = self.rng.pick(&["", "team killing"]);
+        self.act(host, |room, model| match room.kick(whom, reason) {
+            Ok(()) => model.kicks(host, whom, reason),
+            Err(error) if is_usual(&error) => Ok(()),
+            Err(error) => Err(refused(host, "kick", &error)),
+        })
+    }
+
+    fn leave(&mut self) -> Verdict {
+        let index = self.rng.index(self.clients.len());
+        let peer = self.clients[index].peer;
+        if self.sim.is_crashed(peer) {
+            return Ok(());
+        }
+        self.model.borrow_mut().leaves(peer)?;
+        self.sim.act(peer, |room, now| room.leave(now));
+        Ok(())
+    }
+
+    fn crash(&mut self) -> Verdict {
+        let index = self.rng.index(self.clients.len());
+        let peer = self.clients[index].peer;
+        self.model.borrow_mut().befalls(peer, Trouble::Network)?;
+        self.sim.crash(peer);
+        Ok(())
+    }
+
+    fn cut(&mut self) -> Verdict {
+        let Some(index) = self.anybody().filter(|index| !self.clients[*index].is_silent) else {
+            return Ok(());
+        };
+        let peer = self.clients[index].peer;
+        self.model.borrow_mut().befalls(peer, Trouble::Network)?;
+        self.sim.cut(peer);
+        Ok(())
+    }
+
+    fn toggle_silence(&mut self) -> Verdict {
+        let Some(index) = self.anybody() else { return Ok(()) };
+        let client = &mut self.clients[index];
+        (client.is_silent, client.has_been_silent) = (!client.is_silent, true);
+        let (peer, is_silent) = (client.peer, client.is_silent);
+        self.model.borrow_mut().befalls(peer, Trouble::Network)?;
+        self.sim.silence(peer, is_silent);
+        Ok(())
+    }
+
+    fn toggle_stall(&mut self) -> Verdict {
+        let Some(index) = self.anybody() else { return Ok(()) };
+        let client = &mut self.clients[index];
+        client.is_stalled = !client.is_stalled;
+        let (peer, is_stalled) = (client.peer, client.is_stalled);
+        self.model.borrow_mut().befalls(peer, Trouble::Slow)?;
+        self.sim.stall(peer, is_stalled);
+        Ok(())
+    }
+
+    fn toggle_block(&mut self) -> Verdict {
+        let Some(index) = self.anybody() else { return Ok(()) };
+        let client = &mut self.clients[index];
+        client.is_blocked = !client.is_blocked;
+        let (peer, is_blocked) = (client.peer, client.is_blocked);
+        self.model.borrow_mut().befalls(peer, Trouble::Slow)?;
+        self.sim.block(peer, is_blocked);
+        Ok(())
+    }
+
+    /// Somebody walks out of the reach of one network and into that of another.
+    fn relink(&mut self) -> Verdict {
+        let index = self.rng.index(self.clients.len());
+        let peer = self.clients[index].peer;
+        let kind = self.sim.link(peer).kind;
+        let link = Link::worse(&mut self.rng).as_kind(kind);
+        self.sim.relink(peer, link);
+        Ok(())
+    }
+
+    fn shut_down(&mut self) -> Verdict {
+        if !self.is_down {
+            self.is_down = true;
+            self.hold_against()?;
+            self.model.borrow_mut().shuts_down();
+            self.sim.shut_down();
+        }
+        Ok(())
+    }
+
+    fn crash_hub(&mut self) -> Verdict {
+        self.hold_against()?;
+        self.is_down = false;
+        self.model.borrow_mut().hub_dies();
+        self.clients.iter_mut().for_each(|client| client.has_been_silent = true);
+        self.sim.crash_hub();
+        Ok(())
+    }
+}

@@ -1,0 +1,215 @@
+//! How the world runs: from one instant at which something happens to the next.
+
+use super::{Due, FRAME, Sim, TURNS_MAX, connection, peer_of};
+use crate::peer::{PeerId, Wire};
+use parlor_hub::{Origin, Output};
+use parlor_proto::{Carrier, Instant, Packet};
+
+impl Sim {
+    /// Goes to the next moment at which something happens, but not beyond `until`.
+    pub(super) fn step(&mut self, until: Instant) -> bool {
+        let queued = self.queue.keys().next().map(|(at, _)| *at);
+        let peers = self.timers.first().map(|(at, _)| *at);
+        match [queued, peers, self.hub.poll_timeout()].into_iter().flatten().min() {
+            Some(next) if next <= until => {
+                self.now = self.now.max(next);
+                self.turn();
+                true
+            }
+            _ => {
+                self.now = until;
+                false
+            }
+        }
+    }
+
+    /// Does everything that is due now. The hub hears all that has come before it flushes, as a server does that drains
+    /// its receive queue.
+    pub(super) fn turn(&mut self) {
+        for _ in 0..TURNS_MAX {
+            self.hand_over();
+            self.hub.handle_timeout(self.now);
+            self.hub.flush(self.now);
+            while let Some(output) = self.hub.poll_output() {
+                self.obey(output);
+            }
+            let now = self.now;
+            let due = self.timers.iter().take_while(|(at, _)| *at <= now);
+            self.touched.extend(due.map(|(_, peer)| *peer));
+            while let Some(peer) = self.touched.pop_first() {
+                self.wake(peer);
+                self.set_timer(peer);
+            }
+            let is_due = |at: Instant| at <= self.now;
+            if !self.queue.keys().next().is_some_and(|(at, _)| is_due(*at))
+                && !self.hub.poll_timeout().is_some_and(is_due)
+            {
+                return;
+            }
+        }
+        panic!("the world runs in circles\n{}", self.transcript);
+    }
+
+    pub(super) fn push(&mut self, at: Instant, due: Due) {
+        self.queue.insert((at, self.queued), due);
+        self.queued += 1;
+    }
+
+    fn hand_over(&mut self) {
+        while let Some(entry) = self.queue.first_entry()
+            && entry.key().0 <= self.now
+        {
+            match entry.remove() {
+                Due::Accepted(peer) => {
+                    let kind = self.peers[peer.0].link.kind;
+                    // The lower bits tell neighbours apart, and nobody here is another's.
+                    let origin = Origin((1 + peer.0 as u64) << 16);
+                    self.hub.handle_connected(connection(peer), kind, origin, self.now);
+                }
+                Due::Connected(peer) => self.connected(peer),
+                Due::ToHub(peer, packet) => self.hub.handle_packet(connection(peer), packet, self.now),
+                Due::ToPeer(peer, packet) => self.take_packet(peer, packet),
+                Due::HubHung(peer) => self.hub.handle_disconnected(connection(peer), self.now),
+                Due::PeerHung(peer, reason) => self.hang_up(peer, &reason),
+                Due::Frame(peer) => self.frame(peer),
+            }
+        }
+    }
+
+    fn connected(&mut self, peer: PeerId) {
+        self.touched.insert(peer);
+        let it = &mut self.peers[peer.0];
+        if it.wire == Wire::Pending {
+            it.wire = Wire::Up;
+            it.end.connected(it.link.kind, it.clock(self.now));
+        }
+    }
+
+    fn take_packet(&mut self, peer: PeerId, packet: Packet) {
+        let it = &mut self.peers[peer.0];
+        if it.wire == Wire::Silent && packet.carrier != Carrier::Datagram {
+            it.held_down.push(packet);
+        } else if it.wire == Wire::Up {
+            self.touched.insert(peer);
+            self.transcript.hash(&packet.bytes);
+            it.received.push(packet.clone());
+            it.end.handle_packet(packet, it.clock(self.now));
+        }
+    }
+
+    fn hang_up(&mut self, peer: PeerId, reason: &str) {
+        self.touched.insert(peer);
+        let it = &mut self.peers[peer.0];
+        if it.wire == Wire::Up {
+            it.wire = Wire::Down;
+            it.end.disconnected(reason, it.clock(self.now));
+        }
+    }
+
+    /// The connection of a client breaks, and it is told.
+    pub(super) fn reset(&mut self, peer: PeerId) {
+        self.touched.insert(peer);
+        let it = &mut self.peers[peer.0];
+        it.wire = Wire::Down;
+        it.end.disconnected("reset by a test", it.clock(self.now));
+    }
+
+    fn frame(&mut self, peer: PeerId) {
+        let it = &mut self.peers[peer.0];
+        if it.is_crashed {
+            return;
+        }
+        if !it.is_stalled {
+            self.touched.insert(peer);
+            for event in it.frame(self.now) {
+                self.transcript.event(self.now, peer, &event);
+            }
+        }
+        self.push(self.now + FRAME, Due::Frame(peer));
+    }
+
+    /// Lets a client's driver do what is due.
+    fn wake(&mut self, peer: PeerId) {
+        let it = &mut self.peers[peer.0];
+        if it.is_crashed || it.wire == Wire::Pending {
+            return;
+        }
+        let clock = it.clock(self.now);
+        if it.poll_timeout().is_some_and(|due| due <= self.now) {
+            it.end.handle_timeout(clock);
+        }
+        while let Some(packet) = self.peers[peer.0].end.poll_packet(clock) {
+            let it = &mut self.peers[peer.0];
+            it.traffic.up += 1;
+            let packets = match &mut it.tamper {
+                Some(tamper) => tamper(&mut self.rng, packet),
+                None => vec![packet],
+            };
+            packets.into_iter().for_each(|packet| self.carry_up(peer, packet));
+        }
+        let it = &mut self.peers[peer.0];
+        if it.wire == Wire::Up && it.end.is_finished() {
+            it.wire = Wire::Down;
+            let at = it.up.end(self.now);
+            self.push(at, Due::HubHung(peer));
+        }
+    }
+
+    /// Writes down when a client wants to be woken.
+    fn set_timer(&mut self, peer: PeerId) {
+        let it = &mut self.peers[peer.0];
+        let due = if it.wire == Wire::Pending { None } else { it.poll_timeout() };
+        let older = std::mem::replace(&mut it.timer, due);
+        if older != due {
+            older.map(|older| self.timers.remove(&(older, peer)));
+            self.timers.extend(due.map(|due| (due, peer)));
+        }
+    }
+
+    pub(super) fn carry_up(&mut self, peer: PeerId, packet: Packet) {
+        let it = &mut self.peers[peer.0];
+        if it.wire == Wire::Silent && packet.carrier != Carrier::Datagram {
+            it.held_up.push(packet);
+            return;
+        }
+        if it.wire != Wire::Up {
+            return;
+        }
+        self.transcript.hash(&packet.bytes);
+        for at in it.up.arrivals(packet.carrier, packet.bytes.len(), self.now) {
+            self.push(at, Due::ToHub(peer, packet.clone()));
+        }
+    }
+
+    /// What waited in streams for the end of a silence is carried.
+    pub(super) fn carry_held(&mut self, peer: PeerId) {
+        let it = &mut self.peers[peer.0];
+        let (up, down) = (std::mem::take(&mut it.held_up), std::mem::take(&mut it.held_down));
+        up.into_iter().for_each(|packet| self.carry_up(peer, packet));
+        down.into_iter().for_each(|packet| self.take_packet(peer, packet));
+    }
+
+    fn obey(&mut self, output: Output) {
+        match output {
+            Output::Packet { connection, packet } => {
+                let peer = peer_of(connection);
+                let it = &mut self.peers[peer.0];
+                it.traffic.down += 1;
+                it.traffic.down_bytes += packet.bytes.len() as u64;
+                for at in it.down.arrivals(packet.carrier, packet.bytes.len(), self.now) {
+                    self.push(at, Due::ToPeer(peer, packet.clone()));
+                }
+            }
+            Output::Close { connection, reason } => {
+                let peer = peer_of(connection);
+                let at = self.peers[peer.0].down.end(self.now);
+                self.push(at, Due::PeerHung(peer, reason.to_owned()));
+            }
+            Output::Recorded { room, bytes } => self.disk.append(room, &bytes, self.now),
+            Output::Happened(happening) => {
+                self.transcript.line(self.now, "hub", format_args!("{happening:?}"));
+                self.happenings.push(happening);
+            }
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! A TCP connection on a bad network: nothing is lost, everything is late.
+
+use super::conditions::{Conditions, Watch};
+use core::pin::Pin;
+use core::task::{Context, Poll};
+use core::time::Duration;
+use parlor_impair::{Direction, Stalls};
+use std::collections::VecDeque;
+use std::io;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, DuplexStream, ReadBuf, duplex, split};
+use tokio::net::TcpStream;
+use tokio::time::{Instant, sleep_until, timeout};
+
+/// What is read at once.
+const CHUNK_BYTES: usize = 16 * 1024;
+/// What is under way at once in one direction; whoever writes more waits.
+const UNDER_WAY_BYTES_MAX: usize = 1024 * 1024;
+/// What this process may write before it is taken over.
+const BUFFER_BYTES: usize = 16 * 1024;
+/// How long the peer may go on after this end has said its last.
+const LAST_WORDS: Duration = Duration::from_secs(10);
+
+/// A TCP connection as it is, or on a bad network.
+#[derive(Debug)]
+pub struct Wire(Kind);
+
+#[derive(Debug)]
+enum Kind {
+    Bare(TcpStream),
+    /// The other end of the pipe belongs to the tasks that hold everything up.
+    Impaired(DuplexStream),
+}
+
+impl Wire {
+    /// The connection on a bad network, if there are conditions. Must be called in a tokio runtime.
+    #[must_use]
+    pub fn new(stream: TcpStream, conditions: Option<&Conditions>) -> Self {
+        let Some(conditions) = conditions else { return stream.into() };
+        let flow = conditions.next_flow();
+        let (pipe, far) = duplex(BUFFER_BYTES);
+        let (from_here, to_here) = split(far);
+        let (from_peer, to_peer) = stream.into_split();
+        let there = Late::new(conditions, flow, Direction::There);
+        let mut back = tokio::spawn(carry(from_peer, to_here, Late::new(conditions, flow, Direction::Back)));
+        tokio::spawn(async move {
+            carry(from_here, to_peer, there).await;
+            // Whoever is gone for good cannot be told from whoever only has nothing more to say.
+            if timeout(LAST_WORDS, &mut back).await.is_err() {
+                back.abort();
+            }
+        });
+        Wire(Kind::Impaired(pipe))
+    }
+}
+
+impl From<TcpStream> for Wire {
+    fn from(stream: TcpStream) -> Self {
+        Wire(Kind::Bare(stream))
+    }
+}
+
+/// When what is written arrives, as conditions change.
+struct Late {
+    watch: Watch,
+    flow: u64,
+    direction: Direction,
+    stalls: Stalls,
+    /// The stalls': when the conditions last changed.
+    start: Instant,
+    /// When the last of it arrives: nothing later arrives earlier.
+    until: Instant,
+}
+
+impl Late {
+    fn new(conditions: &Conditions, flow: u64, direction: Direction) -> Self {
+        let watch = Watch::new(conditions);
+        let stalls = Stalls::new(&watch.get(), flow, direction);
+        let now = Instant::now();
+        Late { watch, flow, direction, stalls, start: now, until: now }
+    }
+
+    fn offer(&mut self, bytes: usize) -> Instant {
+        let now = Instant::now();
+        if let Some(impairment) = self.watch.news() {
+            self.stalls = Stalls::new(&impairment, self.flow, self.direction);
+            self.start = now;
+        }
+        let after = self.stalls.offer(now.saturating_duration_since(self.start), bytes);
+        // Settings within their bounds stay within what the clock can say.
+        self.until = self.until.max(self.start.checked_add(after).unwrap_or(now));
+        self.until
+    }
+}
+
+/// Carries one direction to its end, which is an empty chunk and late like the others.
+async fn carry(mut from: impl AsyncRead + Unpin, mut to: impl AsyncWrite + Unpin, mut late: Late) {
+    let mut under_way: VecDeque<(Instant, Vec<u8>)> = VecDeque::new();
+    let mut bytes_under_way = 0;
+    let mut has_ended = false;
+    let mut chunk = vec![0; CHUNK_BYTES];
+    loop {
+        let next_at = under_way.front().map(|(at, _)| *at);
+        let takes_more = !has_ended && bytes_under_way < UNDER_WAY_BYTES_MAX;
+        tokio::select! {
+            // What is due goes first, so that a peer that reads nothing stops the other from writing.
+            biased;
+            () = sleep_until(next_at.unwrap_or_else(Instant::now)), if next_at.is_some() => {
+                let Some((_, bytes)) = under_way.pop_front() else { continue };
+                bytes_under_way -= bytes.len();
+                // The end: told to the other side by dropping or by shutting down, which is all that is left to do.
+                if bytes.is_empty() || to.write_all(&bytes).await.is_err() {
+                    let _ = to.shutdown().await;
+                    return;
+                }
+            }
+            read = from.read(&mut chunk), if takes_more => {
+                // A connection that broke and one that ended look the same from here on.
+                let read = read.unwrap_or(0);
+                has_ended = read == 0;
+                under_way.push_back((late.offer(read), chunk[..read].to_vec()));
+                bytes_under_way += read;
+            }
+        }
+    }
+}
+
+impl AsyncRead for Wire {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        match &mut self.0 {
+            Kind::Bare(stream) => Pin::new(stream).poll_read(cx, buf),
+            Kind::Impaired(pipe) => Pin::new(pipe).poll_read(cx, buf),
+        }
+    }
+}
+
+impl AsyncWrite for Wire {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        match &mut self.0 {
+            Kind::Bare(stream) => Pin::new(stream).poll_write(cx, buf),
+            Kind::Impaired(pipe) => Pin::new(pipe).poll_write(cx, buf),
+        }
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        match &mut self.0 {
+            Kind::Bare(stream) => Pin::new(stream).poll_write_vectored(cx, bufs),
+            Kind::Impaired(pipe) => Pin::new(pipe).poll_write_vectored(cx, bufs),
+        }
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        match &self.0 {
+            Kind::Bare(stream) => stream.is_write_vectored(),
+            Kind::Impaired(pipe) => pipe.is_write_vectored(),
+        }
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match &mut self.0 {
+            Kind::Bare(stream) => Pin::new(stream).poll_flush(cx),
+            Kind::Impaired(pipe) => Pin::new(pipe).poll_flush(cx),
+        }
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match &mut self.0 {
+            Kind::Bare(stream) => Pin::new(stream).poll_shutdown(cx),
+            Kind::Impaired(pipe) => Pin::new(pipe).poll_shutdown(cx),
+        }
+    }
+}

@@ -1,0 +1,271 @@
+//! Whether the tests of the threats would notice if a guard were gone: each guard of `guards.toml` is taken out of a copy
+//! of the tree, and the test that shows it must fail then.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant, SystemTime};
+
+use crate::steps::Invocation;
+
+/// The list, in the workspace's root.
+const LIST: &str = "xtask/guards.toml";
+/// A test that takes longer with its guard gone does not end: that is no failure that anybody would see.
+const TEST_TIME_MAX: Duration = Duration::from_secs(300);
+
+/// One guard, and what shows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Guard {
+    threat: i64,
+    file: String,
+    find: String,
+    replace: String,
+    test: Test,
+}
+
+/// One test, as cargo is asked for it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Test {
+    package: String,
+    target: String,
+    name: String,
+}
+
+/// How a test ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ended {
+    Passed,
+    Failed,
+    /// It was not run: no such test, or nothing that compiles.
+    NotRun,
+    TimedOut,
+}
+
+/// `cargo xtask test --only guards`; the error is how to repeat it.
+pub(crate) fn run(root: &Path) -> Result<(), String> {
+    let outcome = check(root);
+    if let Err(why) = &outcome {
+        println!("guards: {why}");
+    }
+    outcome.map_err(|_| "cargo xtask test --only guards".to_owned())
+}
+
+fn check(root: &Path) -> Result<(), String> {
+    let guards = list(root)?;
+    let tree = root.join("target/guards/tree");
+    copy_tree(root, &tree)?;
+    let mut faults = Vec::new();
+    let tests: BTreeSet<&Test> = guards.iter().map(|guard| &guard.test).collect();
+    for test in tests {
+        let ended = run_test(root, &tree, test);
+        println!("    {ended:?} with all guards: {}", test.name);
+        if ended != Ended::Passed {
+            faults.push(format!("{} does not pass with all guards in place", test.name));
+        }
+    }
+    for guard in &guards {
+        let ended = without(root, &tree, guard)?;
+        println!("    {ended:?} without a guard of threat {}: {}", guard.threat, guard.test.name);
+        if ended != Ended::Failed {
+            faults.push(format!("{} {ended:?} without `{}` in {}", guard.test.name, guard.find, guard.file));
+        }
+    }
+    if faults.is_empty() { Ok(()) } else { Err(faults.join("\n")) }
+}
+
+fn list(root: &Path) -> Result<Vec<Guard>, String> {
+    let text = fs::read_to_string(root.join(LIST)).map_err(|error| format!("{LIST}: {error}"))?;
+    parse(&text)
+}
+
+fn parse(text: &str) -> Result<Vec<Guard>, String> {
+    let list: toml::Table = text.parse().map_err(|error| format!("{LIST}: {error}"))?;
+    let guards = list.get("guard").and_then(toml::Value::as_array);
+    let guards = guards.ok_or_else(|| format!("{LIST} has no [[guard]]"))?;
+    guards.iter().enumerate().map(|(at, guard)| parse_guard(guard).map_err(|why| fault(at, &why))).collect()
+}
+
+fn fault(at: usize, why: &str) -> String {
+    format!("{LIST}: guard {} {why}", at + 1)
+}
+
+fn parse_guard(guard: &toml::Value) -> Result<Guard, String> {
+    let text = |name: &str| {
+        let text = guard.get(name).and_then(toml::Value::as_str).filter(|text| !text.is_empty());
+        text.map(str::to_owned).ok_or_else(|| format!("has no `{name}`"))
+    };
+    let threat = guard.get("threat").and_then(toml::Value::as_integer);
+    let test = Test { package: text("package")?, target: text("target")?, name: text("test")? };
+    let (find, replace) = (text("find")?, text("replace")?);
+    if find == replace {
+        return Err("replaces its text with the same".to_owned());
+    }
+    Ok(Guard { threat: threat.ok_or("has no `threat`")?, file: text("file")?, find, replace, test })
+}
+
+/// The text of a file without the guard.
+fn mutated(guard: &Guard, source: &str) -> Result<String, String> {
+    match source.matches(&guard.find).count() {
+        1 => Ok(source.replacen(&guard.find, &guard.replace, 1)),
+        count => Err(format!("`{}` stands {count} times in {}, not once", guard.find, guard.file)),
+    }
+}
+
+/// Makes `tree` the same as the checkout, as far as git knows its files or would. What is the same already is left alone, and
+/// what is copied keeps its time, so that cargo builds only what has changed.
+fn copy_tree(root: &Path, tree: &Path) -> Result<(), String> {
+    let listing = Command::new("git")
+        .args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"])
+        .current_dir(root)
+        .output()
+        .map_err(|error| format!("git could not be started: {error}"))?;
+    let names = String::from_utf8_lossy(&listing.stdout);
+    let files: BTreeSet<PathBuf> =
+        names.split('\0').filter(|name| !name.is_empty()).map(|name| tree.join(name)).collect();
+    for to in &files {
+        let from = root.join(to.strip_prefix(tree).expect("it was just joined"));
+        // One that git knows may have been removed.
+        if from.is_file() {
+            copy(&from, to).map_err(|error| format!("{}: {error}", to.display()))?;
+        }
+    }
+    remove_others(tree, &|file| {
+        let from = root.join(file.strip_prefix(tree).expect("it stands in the tree"));
+        files.contains(file) && from.is_file()
+    })
+    .map_err(|error| format!("{}: {error}", tree.display()))
+}
+
+fn copy(from: &Path, to: &Path) -> std::io::Result<()> {
+    let bytes = fs::read(from)?;
+    if fs::read(to).is_ok_and(|before| before == bytes) {
+        return Ok(());
+    }
+    if let Some(folder) = to.parent() {
+        fs::create_dir_all(folder)?;
+    }
+    // A file of the time before would look as if it had been built already.
+    write(to, &bytes)
+}
+
+/// Writes a file such that cargo sees that it is another.
+fn write(to: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    fs::write(to, bytes)?;
+    fs::File::options().write(true).open(to)?.set_modified(SystemTime::now())
+}
+
+fn remove_others(folder: &Path, is_kept: &dyn Fn(&Path) -> bool) -> std::io::Result<()> {
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.is_dir() {
+            remove_others(&path, is_kept)?;
+        } else if !is_kept(&path) {
+            fs::remove_file(&path)?;
+        }
+    }
+    Ok(())
+}
+
+fn without(root: &Path, tree: &Path, guard: &Guard) -> Result<Ended, String> {
+    let file = tree.join(&guard.file);
+    let fault = |error: std::io::Error| format!("{}: {error}", file.display());
+    let source = fs::read_to_string(&file).map_err(fault)?;
+    write(&file, mutated(guard, &source)?.as_bytes()).map_err(fault)?;
+    let ended = run_test(root, tree, &guard.test);
+    write(&file, source.as_bytes()).map_err(fault)?;
+    Ok(ended)
+}
+
+fn run_test(root: &Path, tree: &Path, test: &Test) -> Ended {
+    let target = if test.target == "lib" { "--lib".to_owned() } else { format!("--test {}", test.target) };
+    let folder = root.join("target/guards/target");
+    let cargo = |more: &str| {
+        let line = format!("test --quiet -p {} {target} {more}", test.package);
+        let invocation = Invocation::cargo(&line).env("CARGO_TARGET_DIR", &folder.to_string_lossy());
+        let mut command = invocation.env("RUSTFLAGS", "-A warnings").command(tree);
+        command.stdout(Stdio::null()).stderr(Stdio::null());
+        command
+    };
+    if !cargo("--no-run").status().is_ok_and(|status| status.success()) {
+        return Ended::NotRun;
+    }
+    let listed = cargo(&format!("-- --exact --list {}", test.name)).stdout(Stdio::piped()).output();
+    let is_there = format!("{}: test", test.name);
+    if !listed
+        .is_ok_and(|listed| String::from_utf8_lossy(&listed.stdout).lines().any(|line| line == is_there))
+    {
+        return Ended::NotRun;
+    }
+    let Ok(mut running) = cargo(&format!("-- --exact {}", test.name)).spawn() else { return Ended::NotRun };
+    let began = Instant::now();
+    while began.elapsed() < TEST_TIME_MAX {
+        match running.try_wait() {
+            Ok(Some(status)) if status.success() => return Ended::Passed,
+            Ok(Some(_)) => return Ended::Failed,
+            Ok(None) => std::thread::sleep(Duration::from_millis(50)),
+            Err(_) => return Ended::NotRun,
+        }
+    }
+    // Cargo's child has no other way to hear of it; what it leaves behind ends with this program's terminal.
+    let _ = running.kill();
+    Ended::TimedOut
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ONE: &str = r#"
+        [[guard]]
+        threat = 4
+        file = "a.rs"
+        find = "if it {"
+        replace = "if false {"
+        package = "p"
+        target = "lib"
+        test = "t"
+    "#;
+
+    #[test]
+    fn a_list_is_read() {
+        let guards = parse(ONE).unwrap();
+        let test = Test { package: "p".into(), target: "lib".into(), name: "t".into() };
+        let (file, find, replace) = ("a.rs".into(), "if it {".into(), "if false {".into());
+        assert_eq!(guards, [Guard { threat: 4, file, find, replace, test }]);
+    }
+
+    #[test]
+    fn what_a_list_lacks_is_named() {
+        for name in ["threat", "file", "find", "replace", "package", "target", "test"] {
+            let lines = ONE.lines().filter(|line| !line.trim_start().starts_with(&format!("{name} =")));
+            let why = parse(&lines.collect::<Vec<&str>>().join("\n")).unwrap_err();
+            assert!(why.contains("guard 1") && why.contains(name), "{why}");
+        }
+        assert!(parse("").is_err() && parse("guard =").is_err());
+        assert!(parse(&ONE.replace("if false {", "if it {")).unwrap_err().contains("the same"));
+    }
+
+    #[test]
+    fn a_text_that_is_not_there_once_is_refused() {
+        let guard = &parse(ONE).unwrap()[0];
+        assert_eq!(mutated(guard, "x if it { y").unwrap(), "x if false { y");
+        assert!(mutated(guard, "x").unwrap_err().contains("0 times"));
+        assert!(mutated(guard, "if it { if it {").unwrap_err().contains("2 times"));
+    }
+
+    #[test]
+    fn each_guard_of_the_list_stands_once_in_its_file_and_its_test_is_there() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+        let guards = list(root).unwrap();
+        for guard in &guards {
+            let source = fs::read_to_string(root.join(&guard.file)).unwrap();
+            mutated(guard, &source).unwrap_or_else(|why| panic!("threat {}: {why}", guard.threat));
+            let number = format!("threat_{:02}_", guard.threat);
+            assert!(guard.test.name.contains(&number), "{} is for threat {}", guard.test.name, guard.threat);
+        }
+        for threat in [4, 7, 11, 12, 13, 14, 16, 17, 18, 20, 21] {
+            assert!(guards.iter().any(|guard| guard.threat == threat), "no guard for threat {threat}");
+        }
+    }
+}
