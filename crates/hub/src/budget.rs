@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_gets_rid_of_a_debt_under_other_names() {
+    fn threat_10_nobody_gets_rid_of_a_debt_under_other_names() {
         let rate = Rate { burst: 2, interval: Duration::from_secs(60) };
         let mut table = Budgets::new(numbers(1));
         let now = Instant::from_millis(1);

@@ -326,3 +326,44 @@ fn what_was_sent_before_leaving_still_arrives() {
         assert_eq!(sim.room(peers[0]).player_count(), 1);
     });
 }
+
+#[test]
+fn a_sender_that_is_too_fast_is_told_to_wait_and_loses_nothing() {
+    for link in [Link::quic(), Link::websocket()] {
+        let mut sim = Sim::new(21);
+        let host = sim.host(Options::host("tanks"), link);
+        let code = sim.code(host);
+        let (fast, reader) = (sim.join(code, link), sim.join(code, link));
+        let mut said = 0_u32;
+        let mut was_full = false;
+        for _ in 0..200 {
+            sim.act(fast, |room, _| {
+                loop {
+                    let text = format!("{said:>20000}");
+                    match room.send(Lane::ReliableOrdered, To::Others, "n", &text, false) {
+                        Ok(()) => said += 1,
+                        Err(RoomError::Full) => break was_full = true,
+                        Err(error) => panic!("{error}"),
+                    }
+                }
+            });
+            sim.run_for(50);
+        }
+        assert!(was_full, "{said} messages of 20 kB in 10 s never found anything full");
+        sim.run_for(10_000);
+        for peer in [host, reader] {
+            assert_eq!(sim.room(peer).player_count(), 3, "nobody is disconnected for it");
+            let got: Vec<u32> = sim
+                .events(peer)
+                .iter()
+                .filter_map(|event| match event {
+                    Event::Message(message) => {
+                        Some(message.read::<String>().unwrap().trim().parse().unwrap())
+                    }
+                    _ => None,
+                })
+                .collect();
+            assert_eq!(got, (0..said).collect::<Vec<_>>());
+        }
+    }
+}

@@ -23,10 +23,15 @@ fn world(quantum_ms: u64, guests: usize) -> (Sim, Vec<PeerId>) {
     (sim, members)
 }
 
+fn say(sim: &mut Sim, peer: PeerId) {
+    let sent = sim.act(peer, |room, _| room.send(Lane::Unreliable, To::Others, "n", &1, false));
+    sent.expect("an unreliable message is always taken");
+}
+
 /// Each guest says one thing, a millisecond after the one before.
 fn say_in_turn(sim: &mut Sim, guests: &[PeerId]) {
     for guest in guests {
-        sim.act(*guest, |room, _| room.send(Lane::Unreliable, To::Others, "n", &1, false).unwrap());
+        say(sim, *guest);
         sim.run_for(1);
     }
 }
@@ -68,9 +73,9 @@ fn nobody_waits_longer_than_a_quantum_and_rooms_do_not_wait_for_each_other() {
         sim.enter(Options::join("golf", code), Link::quic())
     };
     sim.run_for(5_000);
-    sim.act(members[1], |room, _| room.send(Lane::Unreliable, To::Others, "n", &1, false).unwrap());
+    say(&mut sim, members[1]);
     sim.run_for(5);
-    sim.act(lonely, |room, _| room.send(Lane::Unreliable, To::Others, "n", &1, false).unwrap());
+    say(&mut sim, lonely);
     // 20 ms up, the quantum, 20 ms down, and a frame until the game looks.
     sim.run_for(40 + QUANTUM_MS + 17);
     assert_eq!((messages(&sim, members[0]), messages(&sim, other)), (1, 1));

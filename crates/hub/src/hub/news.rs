@@ -27,7 +27,7 @@ pub enum Output {
     Recorded {
         /// Which room.
         room: RoomId,
-        /// The bytes to append; see [`room::log`].
+        /// The bytes to append; see [`crate::room::log`].
         bytes: Vec<u8>,
     },
     /// Something that an operator may like to know.

@@ -123,7 +123,7 @@ impl Room {
     }
 
     /// Whether so much of a member's waits that it must not send more. Its session tells it by not acknowledging what it
-    /// sent; whoever sends on all the same runs into [`SENDER_WAITING_BYTES_MAX`].
+    /// sent; whoever sends on all the same is disconnected.
     #[must_use]
     pub fn holds_back(&self, member: MemberId) -> bool {
         self.queues.bytes_of(member) > HOLD_BYTES
@@ -282,3 +282,63 @@ fn relayed_key(from: MemberId, key: u32) -> u32 {
 }
 
 const _: () = assert!(RELAYED_BYTES_MAX > limits::MESSAGE_BYTES_MAX + limits::LABEL_BYTES_MAX);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::room::{Input, Setup};
+    use parlor_proto::wire::handshake::{RoomKind, RoomSettings};
+    use parlor_proto::{ChannelTable, Epoch, LinkKind, RoomId, TickRate};
+
+    fn room(members: u16) -> Room {
+        let code = "K7QM".parse().unwrap();
+        let mut room = Room::new(Setup {
+            id: RoomId(1),
+            code,
+            app: "tanks".into(),
+            environment: String::new(),
+            settings: RoomSettings {
+                kind: RoomKind::PlayerHosted,
+                code: Some(code),
+                secret: None,
+                max_players: members,
+                tick_rate: TickRate::new(30).unwrap(),
+            },
+            channels: ChannelTable::default(),
+            opened: Instant::ZERO,
+        });
+        for number in 0..members {
+            let join = Input::Join { name: format!("member {number}"), link: LinkKind::Memory };
+            room.handle(join, Instant::ZERO).unwrap();
+        }
+        room
+    }
+
+    #[test]
+    fn threat_12_whoever_sends_on_although_held_back_is_at_fault() {
+        let mut room = room(3);
+        let upward = Upward { to: To::Others, stamp: false, payload: vec![7; 20_000].into() };
+        let say = || Input::Message {
+            from: MemberId(1),
+            channel: channel::MESSAGE_ORDERED,
+            key: 0,
+            payload: upward.encode(),
+            epoch: Epoch(0),
+        };
+        let mut said = 0;
+        let how = loop {
+            match room.handle(say(), Instant::ZERO) {
+                Ok(()) => said += 1,
+                Err((member, how)) => {
+                    assert_eq!(member, MemberId(1));
+                    break how;
+                }
+            }
+        };
+        let PeerMisbehaved::Flooded { waiting } = how else { panic!("{how:?}") };
+        assert!(waiting > SENDER_WAITING_BYTES_MAX && waiting < SENDER_WAITING_BYTES_MAX + 21_000);
+        assert!(room.holds_back(MemberId(1)) && !room.holds_back(MemberId(2)));
+        // What passed at once, and what waits.
+        assert!((96 + 256) * 1_024 / 20_300 >= said && said > 256 * 1_024 / 20_300, "{said}");
+    }
+}

@@ -89,7 +89,7 @@ fn threat_12_a_room_has_a_budget_of_its_own() {
 }
 
 #[test]
-fn threat_12_a_fast_reliable_sender_is_closed_and_no_guest_that_reads() {
+fn threat_12_a_fast_reliable_sender_is_held_back_and_no_guest_that_reads_is_closed() {
     // To all of them, and to one.
     for to_one in [false, true] {
         let mut world = World::new(3);
@@ -97,14 +97,14 @@ fn threat_12_a_fast_reliable_sender_is_closed_and_no_guest_that_reads() {
         // Three that act in concert, and guests that hear everything a fifth of a second later.
         let (guests, flooders) = (&members[1..4], &members[4..7]);
         guests.iter().for_each(|guest| world.read(*guest, Reading::Later));
+        let mut refused = [0; 3];
         for _ in 0..60 {
-            for flooder in flooders {
+            for (flooder, refused) in flooders.iter().zip(&mut refused) {
                 let id = world.peer(guests[0]).member.expect("it is in").1;
                 let to = if to_one { To::Member(id) } else { To::Others };
                 for _ in 0..60 {
-                    if world.is_in(*flooder) {
-                        let _ = world.send(*flooder, channel::MESSAGE_UNORDERED, to.clone(), filled(BYTES));
-                    }
+                    let sent = world.send(*flooder, channel::MESSAGE_UNORDERED, to.clone(), filled(BYTES));
+                    *refused += u32::from(sent.is_err());
                 }
             }
             for _ in 0..4 {
@@ -112,12 +112,8 @@ fn threat_12_a_fast_reliable_sender_is_closed_and_no_guest_that_reads() {
             }
             guests.iter().for_each(|guest| world.deliver(*guest));
         }
-        assert!(members[..4].iter().all(|member| world.is_in(*member)), "nobody that reads is closed");
-        for flooder in flooders {
-            let reason = world.peer(*flooder).closed.clone();
-            let Some(CloseReason::Misbehaved { detail }) = &reason else { panic!("it stays: {reason:?}") };
-            assert!(detail.contains("faster than its room passes them on"), "{detail}");
-        }
+        assert!(members.iter().all(|member| world.is_in(*member)), "nobody is closed");
+        assert!(refused.iter().all(|count| *count > 60), "each is told that it sends too much: {refused:?}");
     }
 }
 
@@ -128,22 +124,21 @@ fn threat_12_player_data_is_within_the_same_budget() {
     let guests = &members[..3];
     guests.iter().for_each(|guest| world.read(*guest, Reading::Later));
     let me = world.peer(members[3]).member.expect("it is in").1;
+    let mut refused = 0;
     for _ in 0..100 {
         for key in (0..8).cycle().take(40) {
             let value = Some(filled(900));
             let data = parlor_proto::wire::control::PlayerData { member: me, key: format!("k{key}"), value };
             let set = parlor_proto::wire::control::ToHub::SetData(data);
             let message = parlor_proto::session::Outgoing::new(channel::CONTROL, set.encode());
-            if world.is_in(members[3]) {
-                let _ = world.say(members[3], message);
-            }
+            refused += u32::from(world.say(members[3], message).is_err());
         }
         world.pass(Duration::from_millis(20));
         world.pass(Duration::from_millis(20));
         guests.iter().for_each(|guest| world.deliver(*guest));
     }
-    assert!(guests.iter().all(|guest| world.is_in(*guest)));
-    assert!(!world.is_in(members[3]), "it sets its data far faster than that is passed on");
+    assert!(members.iter().all(|member| world.is_in(*member)), "nobody is closed");
+    assert!(refused > 100, "it sets its data far faster than that is passed on, and is told: {refused}");
 }
 
 #[test]
