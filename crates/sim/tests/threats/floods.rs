@@ -4,7 +4,7 @@ use crate::world::{Reading, World};
 use bytes::Bytes;
 use parlor_proto::wire::control::ToMember;
 use parlor_proto::wire::envelope::{From, To};
-use parlor_proto::{CloseReason, ConnectionId, channel, limits};
+use parlor_proto::{ConnectionId, channel, limits};
 use std::time::Duration;
 
 const TICK_MS: u64 = 33;
