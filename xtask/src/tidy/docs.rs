@@ -52,6 +52,26 @@ pub(super) fn links(house: &House) -> Vec<Violation> {
     house.documents.iter().flat_map(|document| broken_links(&house.root, document)).collect()
 }
 
+/// Each test that a document names, `` `threat_04_…` ``, is there.
+pub(super) fn tests(house: &House) -> Vec<Violation> {
+    let is_there = |name: &str| house.sources.iter().any(|source| source.has_function(name));
+    let mut violations = Vec::new();
+    for document in &house.documents {
+        for name in named_tests(&document.text).filter(|name| !is_there(name)) {
+            let message = format!("names the test `{name}`, which is not there");
+            violations.push(Violation::new(&document.path, "tests", message));
+        }
+    }
+    violations
+}
+
+fn named_tests(text: &str) -> impl Iterator<Item = &str> {
+    let words = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+    words.filter(|word| {
+        word.strip_prefix("threat_").is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
+    })
+}
+
 fn broken_links(root: &Path, document: &Document) -> Vec<Violation> {
     let directory = Path::new(&document.path).parent().unwrap_or(Path::new(""));
     let leads_nowhere = |target: &str| match within(&directory.join(target)) {
@@ -151,6 +171,12 @@ mod tests {
         assert_eq!(broken("[it](../Cargo.toml) [it](../Cargo.toml#workspace) [it](../crates/proto/)"), 0);
         assert_eq!(broken("[web](https://example.org/x) [mail](mailto:a@b) [here](#anchor)"), 0);
         assert_eq!(broken("```\n[code](nowhere.md)\n```\n`[code](nowhere.md)`"), 0);
+    }
+
+    #[test]
+    fn tests_are_found_by_their_names() {
+        let text = "| `threat_04_it_holds`, `threat_5_x` | threats, `threat_model` |";
+        assert_eq!(named_tests(text).collect::<Vec<_>>(), ["threat_04_it_holds", "threat_5_x"]);
     }
 
     #[test]

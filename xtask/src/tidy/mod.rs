@@ -51,6 +51,7 @@ pub(crate) fn check(root: &Path) -> Vec<Violation> {
         size::check,
         docs::dependencies,
         docs::links,
+        docs::tests,
     ];
     let mut violations: Vec<Violation> = rules.iter().flat_map(|rule| rule(&house)).collect();
     violations.sort();

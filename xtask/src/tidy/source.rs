@@ -66,6 +66,11 @@ impl Source {
         imported.chain(self.code_paths(&names)).collect()
     }
 
+    /// Whether it has a function of this name.
+    pub(crate) fn has_function(&self, name: &str) -> bool {
+        self.tokens.windows(2).any(|pair| pair[0].text == "fn" && pair[1].text == name)
+    }
+
     /// The token at `index`, as text; empty behind the end.
     pub(crate) fn text(&self, index: usize) -> &str {
         self.tokens.get(index).map_or("", |token| token.text.as_str())

@@ -173,8 +173,42 @@ pub(super) struct InFlight {
     sent: VecDeque<Sent>,
     /// Fragments still to be acknowledged of each tagged message.
     fragments: BTreeMap<u16, (Tag, usize)>,
-    /// Packets that were counted as lost.
-    pub(super) lost: u64,
+    arrivals: Arrivals,
+}
+
+/// Which numbered packets arrived, as far as the peer says, whatever they carried.
+#[derive(Debug, Default)]
+struct Arrivals {
+    /// Packets below this one were judged.
+    judged: u64,
+    /// Bit `i` stands for packet `judged + i`, which arrived.
+    arrived: u64,
+    /// Packets of which the peer said nothing as long as it could.
+    lost: u64,
+}
+
+/// An acknowledgement covers its newest packet and so many before it.
+const ACK_SPAN: u64 = 32;
+
+impl Arrivals {
+    /// Takes an acknowledgement in whose newest packet has the full number `newest`.
+    fn note(&mut self, newest: u64, bits: u32, in_order: bool) {
+        if in_order {
+            self.judged = self.judged.max(newest + 1);
+            return;
+        }
+        // What it is beyond the span of cannot be acknowledged any more.
+        while self.judged + ACK_SPAN < newest {
+            self.lost += u64::from(self.arrived & 1 == 0);
+            self.arrived >>= 1;
+            self.judged += 1;
+        }
+        let covered = u64::from(bits) << 1 | 1;
+        for behind in (0..=ACK_SPAN).filter(|behind| covered & (1 << behind) != 0) {
+            let at = newest.checked_sub(behind).and_then(|number| number.checked_sub(self.judged));
+            self.arrived |= at.map_or(0, |at| 1 << at);
+        }
+    }
 }
 
 /// A packet counts as lost when one this much newer is acknowledged and it is not (RFC 9002 §6.1.1).
@@ -211,6 +245,11 @@ impl InFlight {
         fates.extend(self.fragments.remove(&id).map(|(tag, _)| Fate::Lost(tag)));
     }
 
+    /// Packets that count as lost, whatever they carried.
+    pub(super) fn lost(&self) -> u64 {
+        self.arrivals.lost
+    }
+
     /// Takes an acknowledgement in. On a link that is `in_order` all up to the newest arrived; on another, packets well
     /// below it that it leaves out are lost.
     pub(super) fn acked(
@@ -226,6 +265,7 @@ impl InFlight {
         if newest > last {
             return Err(PeerMisbehaved::AckedTheFuture { what: "packet" });
         }
+        self.arrivals.note(newest, ack.bits, in_order);
         let covered = |number: u64| {
             in_order
                 || number == newest
@@ -270,7 +310,6 @@ impl InFlight {
 
     fn lose(&mut self, at: usize, fates: &mut Vec<Fate>) {
         let Some(sent) = self.sent.remove(at) else { return };
-        self.lost += 1;
         for part in sent.parts {
             match part {
                 Part::Whole(tag) => fates.push(Fate::Lost(tag)),
@@ -352,6 +391,29 @@ mod tests {
                 prop_assert_eq!(matches!(fate, Fate::Delivered(_)), arrived);
             }
             prop_assert_eq!(seen.len(), arrives.len());
+        }
+    }
+
+    proptest! {
+        /// Loss is counted for packets that nobody waits for, too.
+        #[test]
+        fn each_packet_that_is_lost_is_counted_once(arrives in proptest::collection::vec(any::<bool>(), 64..400)) {
+            let (mut sender, mut receiver, mut fates) = (InFlight::default(), Received::default(), Vec::new());
+            for arrives in &arrives {
+                let number = sender.next_number();
+                sender.note(Instant::ZERO, Vec::new(), &mut fates);
+                if *arrives {
+                    receiver.take(number);
+                    sender.acked(receiver.ack().unwrap(), false, &mut fates).unwrap();
+                }
+            }
+            // The last ones that arrived put all before them beyond the span.
+            for _ in 0..=ACK_SPAN {
+                receiver.take(sender.next_number());
+                sender.note(Instant::ZERO, Vec::new(), &mut fates);
+                sender.acked(receiver.ack().unwrap(), false, &mut fates).unwrap();
+            }
+            prop_assert_eq!(sender.lost(), arrives.iter().filter(|arrives| !**arrives).count() as u64);
         }
     }
 

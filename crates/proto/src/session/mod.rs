@@ -140,7 +140,7 @@ pub struct Stats {
     pub packets_repeated: u64,
     /// Packets that came before the session was open.
     pub packets_early: u64,
-    /// Numbered packets with tagged messages that count as lost.
+    /// Numbered packets that count as lost: the peer acknowledged later ones and never these.
     pub packets_lost: u64,
     /// Unreliable messages that came after a newer one, or again.
     pub messages_outdated: u64,
@@ -543,7 +543,7 @@ impl Session {
     #[must_use]
     pub fn stats(&self) -> Stats {
         Stats {
-            packets_lost: self.in_flight.lost,
+            packets_lost: self.in_flight.lost(),
             messages_dropped: self.outbox.dropped,
             messages_replaced: self.outbox.replaced,
             fragmented_abandoned: self.fragments.abandoned,
