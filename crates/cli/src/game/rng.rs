@@ -1,28 +1,19 @@
-//! A small generator of even numbers from a seed: SplitMix64. The game needs the same numbers on every machine, and no
-//! secrecy.
+//! What a game draws: even numbers, chances and directions from a seed, the same on every machine.
 
 /// A stream of numbers that depends on nothing but its seed.
 #[derive(Clone, Debug)]
-pub(crate) struct Rng(u64);
+pub(crate) struct Rng(parlor_impair::Rng);
 
 impl Rng {
     pub(crate) fn new(seed: u64) -> Self {
-        Rng(seed)
-    }
-
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        mixed ^ (mixed >> 31)
+        Rng(parlor_impair::Rng::new(seed))
     }
 
     /// A number from `low` up to but without `high`.
     pub(crate) fn between(&mut self, low: f32, high: f32) -> f32 {
         // 24 bits are what an f32 holds exactly, so the quotient stays below 1.
         #[expect(clippy::cast_precision_loss, reason = "24 bits fit")]
-        let part = (self.next() >> 40) as f32 / (1u32 << 24) as f32;
+        let part = (self.0.draw() >> 40) as f32 / (1u32 << 24) as f32;
         low + part * (high - low)
     }
 
