@@ -4,7 +4,7 @@ use crate::error::StartError;
 use core::net::{IpAddr, Ipv4Addr, SocketAddr};
 use parlor_transport::ServerTls;
 use parlor_transport::impaired::Conditions;
-use parlor_transport::quic::{HandshakeLimits, Listener};
+use parlor_transport::quic::{Engine, HandshakeLimits};
 use socket2::{Domain, Socket, Type};
 use std::io;
 use tokio::net::TcpListener;
@@ -18,7 +18,7 @@ const BACKLOG: i32 = 1_024;
 #[derive(Debug)]
 pub(crate) struct Bound {
     pub(crate) tcp: TcpListener,
-    pub(crate) quic: Listener,
+    pub(crate) quic: Engine,
     pub(crate) addr: SocketAddr,
 }
 
@@ -36,7 +36,7 @@ pub(crate) fn bind(
         let addr = tcp
             .local_addr()
             .map_err(|error| StartError::Tcp { addr: SocketAddr::new(listen, port), error })?;
-        match Listener::bind_impaired(addr, tls, HandshakeLimits::default(), conditions) {
+        match Engine::bind(addr, tls, HandshakeLimits::default(), conditions) {
             Ok(quic) => return Ok(Bound { tcp, quic, addr }),
             Err(error) if port != 0 => return Err(error.into()),
             Err(last) if tried == TRIES => return Err(StartError::NoFreePort { tried, last }),

@@ -1,7 +1,9 @@
 //! The clock that machines without a clock are told.
 
+use core::pin::Pin;
 use core::time::Duration;
 use parlor_proto::Instant;
+use tokio::time::{Sleep, sleep};
 
 /// The hub's time: microseconds since a little before the server started, so that "a moment ago" exists from the
 /// beginning on.
@@ -24,6 +26,32 @@ impl Clock {
     /// When it is `at` on this clock, for a timer.
     pub(crate) fn timer_at(self, at: Instant) -> tokio::time::Instant {
         self.started + at.saturating_since(Instant::ZERO + OFFSET)
+    }
+}
+
+/// A timer for one who waits again and again, each time until another moment. It is set anew only when it would go off too
+/// late; too early costs its owner a look around, and less than to set it each time.
+#[derive(Debug)]
+pub(crate) struct Alarm {
+    timer: Pin<Box<Sleep>>,
+    is_set: bool,
+}
+
+impl Alarm {
+    /// Must be called in a tokio runtime.
+    pub(crate) fn new() -> Self {
+        Alarm { timer: Box::pin(sleep(Duration::ZERO)), is_set: false }
+    }
+
+    /// Waits until `due`, or until an earlier moment that was waited for before; for ever if there is none. May be cancelled.
+    pub(crate) async fn until(&mut self, due: Option<tokio::time::Instant>) {
+        let Some(due) = due else { return core::future::pending().await };
+        if !self.is_set || due < self.timer.deadline() {
+            self.timer.as_mut().reset(due);
+            self.is_set = true;
+        }
+        self.timer.as_mut().await;
+        self.is_set = false;
     }
 }
 

@@ -1,67 +1,205 @@
-//! The UDP port: QUIC connections, by the protocol that they negotiated.
+//! The UDP port of a shard: who is let in, and which connection of the hub is which of the [`Engine`]'s.
 
-use crate::connection;
 use crate::door::Door;
-use crate::gate::Gate;
+use crate::gate::{Gate, Pass};
 use crate::handshakes::Verdict;
-use crate::shard::Shard;
+use crate::shard::Numbers;
 use core::time::Duration;
-use parlor_transport::quic::{Accepted, Incoming, Listener};
-use std::sync::Arc;
-use tokio::task::JoinSet;
+use parlor_hub::Origin;
+use parlor_proto::{ConnectionId, Packet};
+use parlor_transport::quic::Engine;
+use parlor_transport::quic::engine::{Event, Id, Incoming};
+use parlor_transport::{CloseCode, SendError};
+use rustc_hash::FxHashMap;
+use std::io;
+use std::time::Instant;
+use tokio::time::timeout;
 
-/// Takes connections until the listener is closed. Each has a task that ends with this one.
-pub(crate) async fn accept(listener: Arc<Listener>, gate: Gate, door: Door, shard: Shard, time: Duration) {
-    let mut connections = JoinSet::new();
-    loop {
-        tokio::select! {
-            incoming = listener.accept() => {
-                let Some(incoming) = incoming else { break };
-                // Before any cryptography is done for it.
-                match door.handshake(incoming.remote().ip(), incoming.is_proven()) {
-                    Verdict::Begin => {}
-                    Verdict::Prove => {
-                        incoming.ask_for_proof();
-                        continue;
-                    }
-                    Verdict::Refuse => {
-                        gate.turn_away();
-                        incoming.refuse();
-                        continue;
+/// What a link is told that is closed because the shard stops.
+pub(crate) const GOING_DOWN: &str = "the server is going down";
+/// How long the last packets may take.
+const END_TIME: Duration = Duration::from_millis(500);
+
+/// The port. Dropping it tells all peers that the server is going down.
+pub(crate) struct Quic {
+    engine: Engine,
+    gate: Gate,
+    door: Door,
+    numbers: Numbers,
+    handshake_time: Duration,
+    seats: FxHashMap<Id, Seat>,
+    /// How many of them have a link.
+    links: usize,
+    /// How many the engine refused by itself, as far as the gate knows.
+    refused: u64,
+}
+
+/// A connection of the engine.
+struct Seat {
+    _pass: Pass,
+    /// `None` until its handshake is done.
+    connection: Option<ConnectionId>,
+}
+
+/// What came in.
+#[derive(Debug)]
+pub(crate) enum Came {
+    /// A link.
+    Link { connection: ConnectionId, id: Id, origin: Origin },
+    /// A packet.
+    Packet { connection: ConnectionId, packet: Packet },
+    /// A link that was full takes packets again.
+    Room { connection: ConnectionId },
+    /// A link is over.
+    End { connection: ConnectionId },
+}
+
+impl Quic {
+    pub(crate) fn new(
+        engine: Engine,
+        gate: Gate,
+        door: Door,
+        numbers: Numbers,
+        handshake_time: Duration,
+    ) -> Self {
+        let seats = FxHashMap::default();
+        Quic { engine, gate, door, numbers, handshake_time, seats, links: 0, refused: 0 }
+    }
+
+    /// See [`Engine::ready`].
+    pub(crate) async fn ready(&mut self) -> io::Result<()> {
+        self.engine.ready().await
+    }
+
+    /// See [`Engine::poll_timeout`].
+    pub(crate) fn poll_timeout(&self) -> Option<tokio::time::Instant> {
+        self.engine.poll_timeout().map(Into::into)
+    }
+
+    /// See [`Engine::turn`].
+    pub(crate) fn turn(&mut self) -> io::Result<()> {
+        self.engine.turn(now())
+    }
+
+    /// What came in, oldest first. Who asks to be let in is answered on the way.
+    pub(crate) fn poll(&mut self) -> Option<Came> {
+        while let Some(event) = self.engine.poll_event() {
+            match event {
+                Event::Incoming(incoming) => self.answer(incoming),
+                Event::Connected { id } => {
+                    if let Some(came) = self.connected(id) {
+                        return Some(came);
                     }
                 }
-                match gate.enter() {
-                    Some(pass) => {
-                        let (door, shard) = (door.clone(), shard.clone());
-                        connections.spawn(async move {
-                            serve(incoming, &door, &shard, time).await;
-                            drop(pass);
-                        });
-                    }
-                    None => incoming.refuse(),
+                Event::Failed { id, error } => {
+                    tracing::debug!(%error, "a QUIC client did not get in");
+                    self.seats.remove(&id);
                 }
-            }
-            Some(ended) = connections.join_next() => {
-                if let Err(error) = ended {
-                    tracing::error!(%error, "the task of a QUIC connection failed; please report this");
+                Event::Packet { id, packet } => {
+                    if let Some(connection) = self.connection(id) {
+                        return Some(Came::Packet { connection, packet });
+                    }
+                }
+                Event::Writable { id, .. } => {
+                    if let Some(connection) = self.connection(id) {
+                        return Some(Came::Room { connection });
+                    }
+                }
+                Event::Closed { id, why } => {
+                    if let Some(connection) = self.seats.remove(&id).and_then(|seat| seat.connection) {
+                        self.links -= 1;
+                        // What a peer gives as a reason is its own words.
+                        let end = why.to_string();
+                        tracing::debug!(connection = connection.0, ?end, "disconnected");
+                        return Some(Came::End { connection });
+                    }
                 }
             }
         }
+        // The engine refuses whoever comes while too many handshakes are under way.
+        let refused = self.engine.stats().refused;
+        (self.refused..refused).for_each(|_| self.gate.turn_away());
+        self.refused = refused;
+        None
+    }
+
+    /// See [`Engine::send`].
+    pub(crate) fn send(&mut self, id: Id, packet: Packet) -> Result<(), SendError> {
+        self.engine.send(id, packet)
+    }
+
+    /// See [`Engine::part`].
+    pub(crate) fn part(
+        &mut self,
+        id: Id,
+        last: impl IntoIterator<Item = Packet>,
+        code: CloseCode,
+        reason: &str,
+    ) {
+        self.engine.part(id, last, code, reason, now());
+    }
+
+    /// See [`Engine::flush`].
+    pub(crate) fn flush(&mut self) {
+        self.engine.flush(now());
+    }
+
+    /// Links that are not over.
+    pub(crate) fn links(&self) -> usize {
+        self.links
+    }
+
+    /// Tells all peers that the server is going down, and gives them a moment to answer.
+    pub(crate) async fn end(mut self) {
+        self.close();
+        if timeout(END_TIME, self.engine.wind_up()).await.is_err() {
+            tracing::debug!("some QUIC clients did not answer the goodbye");
+        }
+    }
+
+    fn close(&mut self) {
+        self.engine.close(CloseCode::GOING_AWAY, GOING_DOWN, now());
+        self.flush();
+    }
+
+    /// Decides about a client before any cryptography is done for it.
+    fn answer(&mut self, incoming: Incoming) {
+        match self.door.handshake(incoming.remote().ip(), incoming.is_proven()) {
+            Verdict::Begin => {}
+            Verdict::Prove => return self.engine.ask_for_proof(incoming),
+            Verdict::Refuse => {
+                self.gate.turn_away();
+                return self.engine.refuse(incoming);
+            }
+        }
+        let Some(pass) = self.gate.enter() else { return self.engine.refuse(incoming) };
+        if let Some(id) = self.engine.accept(incoming, self.handshake_time, now()) {
+            self.seats.insert(id, Seat { _pass: pass, connection: None });
+        }
+    }
+
+    fn connected(&mut self, id: Id) -> Option<Came> {
+        let (seat, remote) = (self.seats.get_mut(&id)?, self.engine.remote(id)?);
+        let connection = self.numbers.next();
+        seat.connection = Some(connection);
+        self.links += 1;
+        tracing::debug!(connection = connection.0, %remote, kind = "quic", "connected");
+        // By the address that the handshake ended with.
+        Some(Came::Link { connection, id, origin: self.door.origin(remote.ip()) })
+    }
+
+    fn connection(&self, id: Id) -> Option<ConnectionId> {
+        self.seats.get(&id)?.connection
     }
 }
 
-async fn serve(incoming: Incoming, door: &Door, shard: &Shard, time: Duration) {
-    // Boxed, so that the task of a link does not hold the place of its handshake as long as it lives.
-    match Box::pin(incoming.handshake_within(time)).await {
-        Ok(Accepted::Parlor(link)) => {
-            // By the address that the handshake ended with.
-            let origin = door.origin(link.remote().ip());
-            connection::serve(link, origin, shard).await;
-        }
-        // The listener offers only what is served here.
-        Ok(accepted) => {
-            tracing::error!(?accepted, "a protocol without a server was negotiated; please report this")
-        }
-        Err(error) => tracing::debug!(%error, "a QUIC client did not get in"),
+impl Drop for Quic {
+    fn drop(&mut self) {
+        // Without a sign of life peers would wait for one.
+        self.close();
     }
+}
+
+fn now() -> Instant {
+    tokio::time::Instant::now().into_std()
 }

@@ -147,8 +147,7 @@ impl Server {
             tcp_connections: self.tcp_gate.taken(),
             tcp_turned_away: self.tcp_gate.turned_away(),
             quic_connections: self.quic_gate.taken(),
-            quic_turned_away: self.quic_gate.turned_away()
-                + self.workers.iter().map(|worker| worker.listener.stats().refused).sum::<u64>(),
+            quic_turned_away: self.quic_gate.turned_away(),
         }
     }
 

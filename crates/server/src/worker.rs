@@ -7,15 +7,15 @@ use crate::door::Door;
 use crate::error::{ServerFailed, StartError};
 use crate::gate::Gate;
 use crate::http::{Facts, Site};
+use crate::quic::Quic;
 use crate::recorder::Recorder;
-use crate::shard::{self, DRAIN_TIME, Directory, GOING_DOWN, Shard, Shards};
-use crate::{quic, tcp};
+use crate::shard::{self, DRAIN_TIME, Directory, Shard, Shards};
+use crate::tcp;
 use core::net::{IpAddr, SocketAddr};
 use core::time::Duration;
 use parlor_hub::Hub;
+use parlor_transport::ServerTls;
 use parlor_transport::impaired::Conditions;
-use parlor_transport::quic::Listener;
-use parlor_transport::{CloseCode, ServerTls};
 use std::path::PathBuf;
 use std::sync::Arc;
 use tokio::runtime;
@@ -23,14 +23,11 @@ use tokio::sync::{oneshot, watch};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-/// Beyond the time for goodbyes: for the shard's last turn and the disk.
+/// Beyond the time for goodbyes: for the shard's last turn, the disk, and the last QUIC packets.
 const SHARD_END_TIME: Duration = Duration::from_secs(6);
-/// How long the last QUIC packets may take.
-const QUIC_END_TIME: Duration = Duration::from_millis(500);
 
 const SHARD: &str = "shard";
 const TCP: &str = "TCP port";
-const QUIC: &str = "UDP port";
 
 /// What a worker needs before it can say whether it will work.
 #[derive(Clone, Debug)]
@@ -61,7 +58,6 @@ pub(crate) struct Task {
 /// A worker as the server sees it. Dropping it stops it at once.
 pub(crate) struct Worker {
     pub(crate) addr: SocketAddr,
-    pub(crate) listener: Arc<Listener>,
     begin: Option<oneshot::Sender<Box<Task>>>,
     stop: Option<oneshot::Sender<()>>,
     ended: watch::Receiver<Option<Result<(), ServerFailed>>>,
@@ -93,8 +89,8 @@ impl Worker {
         let name = format!("parlor-{number}");
         std::thread::Builder::new().name(name).spawn(work).map_err(StartError::Thread)?;
         let gone = || StartError::Thread(std::io::Error::other("the thread ended at once"));
-        let (addr, listener) = reported.await.map_err(|_| gone())??;
-        Ok(Worker { addr, listener, begin: Some(begin), stop: Some(stop), ended })
+        let addr = reported.await.map_err(|_| gone())??;
+        Ok(Worker { addr, begin: Some(begin), stop: Some(stop), ended })
     }
 
     /// Lets it begin.
@@ -119,29 +115,21 @@ impl Worker {
     }
 }
 
-impl Drop for Worker {
-    fn drop(&mut self) {
-        // The thread stops by itself now. QUIC peers would wait for a sign of life; WebSockets break by themselves.
-        self.listener.close(CloseCode::GOING_AWAY, GOING_DOWN);
-    }
-}
-
 /// All that the thread does.
 async fn work(
     wants: Wants,
-    report: oneshot::Sender<Result<(SocketAddr, Arc<Listener>), StartError>>,
+    report: oneshot::Sender<Result<SocketAddr, StartError>>,
     task: oneshot::Receiver<Box<Task>>,
     stopped: oneshot::Receiver<()>,
 ) -> Result<(), ServerFailed> {
-    let Opened { bound: Bound { tcp, quic: listener, addr }, recorder } = match open(&wants) {
+    let Opened { bound: Bound { tcp, quic: engine, addr }, recorder } = match open(&wants) {
         Ok(opened) => opened,
         Err(error) => {
             let _ = report.send(Err(error));
             return Ok(());
         }
     };
-    let listener = Arc::new(listener);
-    if report.send(Ok((addr, Arc::clone(&listener)))).is_err() {
+    if report.send(Ok(addr)).is_err() {
         return Ok(());
     }
     // Another worker may not have started, and then none begins.
@@ -149,15 +137,12 @@ async fn work(
     let Task { hub, clock, door, handshake_time, inputs, shards, directory, facts, tcp_gate, quic_gate } =
         *task;
     let shard = shards.own().clone();
-    let running = shard::run(hub, clock, inputs, directory, recorder);
+    let quic = Quic::new(engine, quic_gate, door.clone(), shard.numbers(), handshake_time);
+    let running = shard::run(hub, clock, inputs, Some(quic), directory, recorder);
     let site = Site::new(shards, facts, door.clone(), handshake_time);
     let mut tasks = JoinSet::new();
     tasks.spawn(named(SHARD, running));
-    tasks.spawn(named(TCP, tcp::accept(tcp, tcp_gate, door.clone(), wants.tls, wants.conditions, site)));
-    tasks.spawn(named(
-        QUIC,
-        quic::accept(Arc::clone(&listener), quic_gate, door, shard.clone(), handshake_time),
-    ));
+    tasks.spawn(named(TCP, tcp::accept(tcp, tcp_gate, door, wants.tls, wants.conditions, site)));
     tokio::select! {
         ended = tasks.join_next() => Err(match ended {
             Some(Err(error)) => ServerFailed { part: "task", detail: error.to_string() },
@@ -166,7 +151,7 @@ async fn work(
         }),
         stop = stopped => {
             if stop.is_ok() {
-                say_goodbye(&shard, &listener, &mut tasks).await;
+                say_goodbye(&shard, &mut tasks).await;
             }
             Ok(())
         }
@@ -182,12 +167,12 @@ fn open(wants: &Wants) -> Result<Opened, StartError> {
 }
 
 /// Lets the shard tell everybody; meanwhile HTTP says that the server is going down.
-async fn say_goodbye(shard: &Shard, listener: &Listener, tasks: &mut JoinSet<&'static str>) {
+async fn say_goodbye(shard: &Shard, tasks: &mut JoinSet<&'static str>) {
     // A shard that has failed says nothing any more.
     if shard.shut_down().await.is_ok() {
         let end = timeout(DRAIN_TIME + SHARD_END_TIME, async {
             while let Some(ended) = tasks.join_next().await {
-                if !matches!(ended, Ok(TCP | QUIC)) {
+                if !matches!(ended, Ok(TCP)) {
                     break;
                 }
             }
@@ -195,10 +180,6 @@ async fn say_goodbye(shard: &Shard, listener: &Listener, tasks: &mut JoinSet<&'s
         if end.await.is_err() {
             tracing::error!("the shard does not end; please report this");
         }
-    }
-    listener.close(CloseCode::GOING_AWAY, GOING_DOWN);
-    if timeout(QUIC_END_TIME, listener.wait_idle()).await.is_err() {
-        tracing::debug!("some QUIC clients did not answer the goodbye");
     }
     tasks.shutdown().await;
 }

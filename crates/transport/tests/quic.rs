@@ -3,17 +3,20 @@
 
 mod common;
 
+use common::host::Host;
+use common::raw::{self, assert_closed_for, send_stream};
 use common::{HANG, LOCALHOST, QuicServer, identity, packet, within};
 use core::time::Duration;
 use parlor_proto::Carrier;
 use parlor_proto::limits::{DATAGRAM_BYTES_MAX, STREAM_PACKET_BYTES_MAX};
+use parlor_transport::quic::engine::Event;
 use parlor_transport::quic::{
     ALPN_PARLOR, Dialer, HandshakeError, HandshakeLimits, STREAM_TYPE_ISOLATED, STREAM_TYPE_RECORDS,
     STREAMS_MAX,
 };
 use parlor_transport::{CloseCode, ConnectError, LinkClosed, Trust, Violation};
-use quinn::crypto::rustls::{QuicClientConfig, QuicServerConfig};
-use quinn::{ClientConfig, Connection, ConnectionError, Endpoint, ServerConfig, TransportConfig};
+use quinn::crypto::rustls::QuicServerConfig;
+use quinn::{Connection, Endpoint, ServerConfig, TransportConfig};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use std::net::UdpSocket;
@@ -111,7 +114,8 @@ async fn another_protocol_is_refused_at_both_ends() {
         let server = QuicServer::start();
         for alpn in [&[&b"h3"[..]][..], &[]] {
             let serving = async { server.listener.accept().await.unwrap().handshake().await };
-            let dialing = connect_raw_with(&server, alpn, TransportConfig::default());
+            let dialing =
+                raw::connect_with(server.addr, &server.certificates, alpn, TransportConfig::default());
             let (connected, served) = tokio::join!(dialing, serving);
             assert!(connected.is_err());
             assert!(matches!(served, Err(HandshakeError::Failed { .. })));
@@ -292,7 +296,7 @@ async fn a_peer_that_takes_no_datagrams_is_no_parlor_peer() {
         let mut transport = TransportConfig::default();
         transport.datagram_receive_buffer_size(None);
         let serving = async { server.listener.accept().await.unwrap().handshake().await };
-        let dialing = connect_raw_with(&server, &[ALPN_PARLOR], transport);
+        let dialing = raw::connect_with(server.addr, &server.certificates, &[ALPN_PARLOR], transport);
         let (peer, served) = tokio::join!(dialing, serving);
         assert!(matches!(served, Err(HandshakeError::NotParlor { violation: Violation::NoDatagrams, .. })));
         assert_closed_for(&peer.unwrap(), &Violation::NoDatagrams).await;
@@ -304,7 +308,8 @@ async fn a_peer_that_takes_no_datagrams_is_no_parlor_peer() {
 async fn a_peer_that_refuses_the_stream_is_named() {
     within(async {
         let server = QuicServer::start();
-        let (peer, mut served) = tokio::join!(connect_raw(&server), server.accept());
+        let (peer, mut served) =
+            tokio::join!(raw::connect(server.addr, &server.certificates), server.accept());
         let peer = peer.unwrap();
         served.send(packet(Carrier::Stream, "hello")).unwrap();
         peer.accept_uni().await.unwrap().stop(1u32.into()).unwrap();
@@ -322,77 +327,54 @@ async fn a_peer_that_refuses_the_stream_is_named() {
 }
 
 /// A peer does something forbidden, after a packet that is fine: the packet arrives, both ends learn the violation,
-/// and the server goes on serving others.
-async fn refused(violation: Violation, misbehave: impl AsyncFnOnce(&Connection)) {
-    within(async {
-        let server = QuicServer::start();
-        let (peer, mut served) = tokio::join!(connect_raw(&server), server.accept());
-        let peer = peer.unwrap();
-        peer.send_datagram("fine".into()).unwrap();
-        assert_eq!(served.recv().await, Ok(packet(Carrier::Datagram, "fine")));
-        let receiving = async {
-            loop {
-                match served.recv().await {
-                    Ok(_) => {}
-                    Err(end) => break end,
-                }
+/// and the server goes on serving others. It is the same at a link and at an engine.
+async fn refused(violation: Violation, misbehave: impl AsyncFn(&Connection)) {
+    within(refused_by_link(&violation, &misbehave)).await;
+    within(refused_by_engine(&violation, &misbehave)).await;
+}
+
+async fn refused_by_link(violation: &Violation, misbehave: &impl AsyncFn(&Connection)) {
+    let server = QuicServer::start();
+    let (peer, mut served) = tokio::join!(raw::connect(server.addr, &server.certificates), server.accept());
+    let peer = peer.unwrap();
+    peer.send_datagram("fine".into()).unwrap();
+    assert_eq!(served.recv().await, Ok(packet(Carrier::Datagram, "fine")));
+    let receiving = async {
+        loop {
+            match served.recv().await {
+                Ok(_) => {}
+                Err(end) => break end,
             }
-        };
-        let (end, ()) = tokio::join!(receiving, misbehave(&peer));
-        assert_eq!(end, LinkClosed::NotParlor(violation.clone()));
-        assert_eq!(served.sender.end(), Some(LinkClosed::NotParlor(violation.clone())));
-        assert_closed_for(&peer, &violation).await;
-        server.assert_serves().await;
+        }
+    };
+    let (end, ()) = tokio::join!(receiving, misbehave(&peer));
+    assert_eq!(end, LinkClosed::NotParlor(violation.clone()));
+    assert_eq!(served.sender.end(), Some(LinkClosed::NotParlor(violation.clone())));
+    assert_closed_for(&peer, violation).await;
+    server.assert_serves().await;
+}
+
+async fn refused_by_engine(violation: &Violation, misbehave: &impl AsyncFn(&Connection)) {
+    let mut host = Host::start();
+    let (addr, certificates) = (host.addr, host.certificates.clone());
+    let peer = host.serve_while(raw::connect(addr, &certificates)).await.unwrap();
+    let id = host.accept().await;
+    peer.send_datagram("fine".into()).unwrap();
+    assert_eq!(host.packet().await, (id, packet(Carrier::Datagram, "fine")));
+    host.serve_while(async {
+        misbehave(&peer).await;
+        assert_closed_for(&peer, violation).await;
     })
     .await;
-}
-
-async fn assert_closed_for(peer: &Connection, violation: &Violation) {
-    let ConnectionError::ApplicationClosed(close) = peer.closed().await else {
-        panic!("closed by the application")
-    };
-    assert_eq!(close.error_code, u32::from(violation.code().0).into());
-    assert_eq!(close.reason, violation.to_string());
-}
-
-async fn send_stream(peer: &Connection, bytes: &[u8], finish: bool) {
-    // The other end may close before all is written, which is what the tests want.
-    let Ok(mut stream) = peer.open_uni().await else { return };
-    let _ = stream.write_all(bytes).await;
-    if finish {
-        let _ = stream.finish();
-    } else {
-        // Dropping would finish the stream. It lives until the connection is over.
-        let connection = peer.clone();
-        tokio::spawn(async move {
-            connection.closed().await;
-            drop(stream);
-        });
+    loop {
+        match host.event().await {
+            Event::Packet { .. } => {}
+            Event::Closed { id: closed, why } => {
+                assert_eq!((closed, why), (id, LinkClosed::NotParlor(violation.clone())));
+                break;
+            }
+            event => panic!("{event:?}"),
+        }
     }
-}
-
-async fn connect_raw(server: &QuicServer) -> Result<Connection, ConnectionError> {
-    connect_raw_with(server, &[ALPN_PARLOR], TransportConfig::default()).await
-}
-
-/// A client of plain QUIC that may send anything.
-async fn connect_raw_with(
-    server: &QuicServer,
-    alpn: &[&[u8]],
-    transport: TransportConfig,
-) -> Result<Connection, ConnectionError> {
-    let mut roots = rustls::RootCertStore::empty();
-    let pem = server.identity.to_pem().certificates;
-    roots.add(CertificateDer::from_pem_slice(pem.as_bytes()).unwrap()).unwrap();
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let mut tls = rustls::ClientConfig::builder_with_provider(provider)
-        .with_protocol_versions(&[&rustls::version::TLS13])
-        .unwrap()
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    tls.alpn_protocols = alpn.iter().map(|name| name.to_vec()).collect();
-    let mut config = ClientConfig::new(Arc::new(QuicClientConfig::try_from(tls).unwrap()));
-    config.transport_config(Arc::new(transport));
-    let endpoint = Endpoint::client(LOCALHOST).unwrap();
-    endpoint.connect_with(config, server.addr, "localhost").unwrap().await
+    host.assert_serves().await;
 }

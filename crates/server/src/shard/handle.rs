@@ -41,12 +41,28 @@ impl fmt::Display for Stopped {
 #[derive(Clone)]
 pub(crate) struct Shard {
     inputs: mpsc::Sender<Input>,
-    next_connection: Arc<AtomicU64>,
+    numbers: Numbers,
+}
+
+/// Numbers the connections of a shard. Cheap to clone.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Numbers(Arc<AtomicU64>);
+
+impl Numbers {
+    /// The next.
+    pub(crate) fn next(&self) -> ConnectionId {
+        ConnectionId(self.0.fetch_add(1, Ordering::Relaxed))
+    }
 }
 
 impl Shard {
     pub(super) fn new(inputs: mpsc::Sender<Input>) -> Self {
-        Shard { inputs, next_connection: Arc::default() }
+        Shard { inputs, numbers: Numbers::default() }
+    }
+
+    /// What numbers its connections, whichever port they came to.
+    pub(crate) fn numbers(&self) -> Numbers {
+        self.numbers.clone()
     }
 
     /// Hands over the sending half of a link that was accepted.
@@ -55,7 +71,7 @@ impl Shard {
         sender: LinkSender,
         origin: Origin,
     ) -> Result<ConnectionId, Stopped> {
-        let connection = ConnectionId(self.next_connection.fetch_add(1, Ordering::Relaxed));
+        let connection = self.numbers.next();
         self.tell(Input::Connected { connection, origin, sender }).await?;
         Ok(connection)
     }

@@ -1,4 +1,4 @@
-//! A shard: one task that owns one hub. It takes all inputs that are there, lets the hub pack once, and hands out what
+//! A shard: one task that owns one hub and a UDP port. It takes all inputs that are there, lets the hub pack once, and hands out what
 //! came of it, so that a receiver gets one packet however many messages there were.
 
 mod handle;
@@ -7,35 +7,38 @@ mod peer;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use handle::{Shard, Shards};
+pub(crate) use handle::{Numbers, Shard, Shards};
 
-use crate::clock::Clock;
+use crate::clock::{Alarm, Clock};
+use crate::quic::{Came, GOING_DOWN, Quic};
 use crate::recorder::Recorder;
 use core::time::Duration;
 use handle::{INPUTS_MAX, Input};
 pub(crate) use news::Directory;
 use news::News;
-use parlor_hub::{Hub, Output};
-use parlor_proto::{ConnectionId, Instant};
+use parlor_hub::{Hub, Origin, Output};
+use parlor_proto::{ConnectionId, Instant, Packet};
 use parlor_transport::CloseCode;
-use peer::{Peer, Sent};
+use peer::{Peer, Sent, Wire};
 use rustc_hash::FxHashMap;
+use std::io;
+use std::sync::Arc;
 use tokio::sync::mpsc;
 use tokio::task::{JoinError, JoinSet};
-use tokio::time::sleep_until;
 
 /// Inputs that are taken before the hub packs, even if more are there: a flood must not keep the others waiting.
 const TURN_INPUTS_MAX: usize = 256;
 /// How long a shard that stops waits for links to take their goodbyes.
 pub(crate) const DRAIN_TIME: Duration = Duration::from_secs(1);
-/// What a link is told that is closed because the shard stops.
-pub(crate) const GOING_DOWN: &str = "the server is going down";
 
 /// The task's state.
 struct Driver {
     clock: Clock,
     hub: Hub,
     inputs: mpsc::Receiver<Input>,
+    /// The port of its own, if it has one.
+    quic: Option<Quic>,
+    alarm: Alarm,
     peers: FxHashMap<ConnectionId, Peer>,
     /// Links of which something is awaited: that they take packets again, or that they are over.
     waiting: JoinSet<Waited>,
@@ -67,6 +70,7 @@ pub(crate) async fn run(
     hub: Hub,
     clock: Clock,
     inputs: Inputs,
+    quic: Option<Quic>,
     directory: Option<Directory>,
     recorder: Option<Recorder>,
 ) {
@@ -74,6 +78,8 @@ pub(crate) async fn run(
         clock,
         hub,
         inputs: inputs.0,
+        quic,
+        alarm: Alarm::new(),
         peers: FxHashMap::default(),
         waiting: JoinSet::new(),
         news: News::new(directory),
@@ -87,55 +93,89 @@ impl Driver {
     async fn run(mut self) {
         let mut batch = Vec::with_capacity(TURN_INPUTS_MAX);
         while !self.is_over() {
-            let due = self.hub.poll_timeout().map(|at| self.clock.timer_at(at));
-            let due = due.into_iter().chain(self.stops_at).min();
+            let due = self.due();
             tokio::select! {
                 taken = self.inputs.recv_many(&mut batch, TURN_INPUTS_MAX) => {
                     if taken == 0 {
                         break;
                     }
                 }
+                ready = ready(&mut self.quic), if self.quic.is_some() => {
+                    if let Err(error) = ready {
+                        tracing::error!(%error, "the UDP port is broken");
+                        break;
+                    }
+                }
                 Some(waited) = self.waiting.join_next() => self.waited(waited),
-                () = until(due), if due.is_some() => {}
+                () = self.alarm.until(due), if due.is_some() => {}
             }
             while let Some(waited) = self.waiting.try_join_next() {
                 self.waited(waited);
             }
             let now = self.clock.now();
             batch.drain(..).for_each(|input| self.take(input, now));
+            if let Err(error) = self.take_quic(now) {
+                tracing::error!(%error, "the UDP port is broken");
+                break;
+            }
             self.hub.handle_timeout(now);
             self.hub.flush(now);
             self.carry_out();
+            if let Some(quic) = &mut self.quic {
+                quic.flush();
+            }
         }
+        self.end().await;
+    }
+
+    async fn end(self) {
         for peer in self.peers.values() {
             peer.close(CloseCode::GOING_AWAY, GOING_DOWN);
         }
         if let Some(recorder) = self.recorder {
             recorder.finish().await;
         }
+        if let Some(quic) = self.quic {
+            quic.end().await;
+        }
+    }
+
+    fn due(&mut self) -> Option<tokio::time::Instant> {
+        let hub = self.hub.poll_timeout().map(|at| self.clock.timer_at(at));
+        let quic = self.quic.as_ref().and_then(Quic::poll_timeout);
+        [hub, quic, self.stops_at].into_iter().flatten().min()
     }
 
     fn is_over(&self) -> bool {
-        let is_idle = self.peers.is_empty() && self.waiting.is_empty();
+        let has_links = self.quic.as_ref().is_some_and(|quic| quic.links() > 0);
+        let is_idle = self.peers.is_empty() && self.waiting.is_empty() && !has_links;
         self.stops_at.is_some_and(|at| is_idle || at <= tokio::time::Instant::now())
+    }
+
+    /// Takes what came on the shard's own port.
+    fn take_quic(&mut self, now: Instant) -> io::Result<()> {
+        let Some(quic) = &mut self.quic else { return Ok(()) };
+        quic.turn()?;
+        while let Some(came) = self.quic.as_mut().and_then(Quic::poll) {
+            match came {
+                Came::Link { connection, id, origin } => {
+                    self.connected(connection, Wire::Quic(id), origin, now);
+                }
+                Came::Packet { connection, packet } => self.packets(connection, [packet], now),
+                Came::Room { connection } => self.room(connection),
+                Came::End { connection } => self.disconnected(connection, now),
+            }
+        }
+        Ok(())
     }
 
     fn take(&mut self, input: Input, now: Instant) {
         match input {
             Input::Connected { connection, origin, sender } => {
-                self.hub.handle_connected(connection, sender.kind(), origin, now);
-                self.peers.insert(connection, Peer::new(sender));
+                self.connected(connection, Wire::Link(Arc::new(sender)), origin, now);
             }
-            Input::Packets { connection, packets } => {
-                // A link that was closed may have brought more before its task learnt of it.
-                let Some(peer) = self.peers.get_mut(&connection) else { return };
-                peer.has_spoken = true;
-                packets.into_iter().for_each(|packet| self.hub.handle_packet(connection, packet, now));
-            }
-            Input::Disconnected { connection } => {
-                self.peers.remove(&connection);
-                self.hub.handle_disconnected(connection, now);
-            }
+            Input::Packets { connection, packets } => self.packets(connection, packets, now),
+            Input::Disconnected { connection } => self.disconnected(connection, now),
             // Whoever asked may be gone by now, and then nobody misses the answer.
             Input::Room { code, answer } => {
                 let _ = answer.send(self.hub.room(code));
@@ -145,6 +185,33 @@ impl Driver {
             }
             Input::ShutDown => self.shut_down(now),
         }
+    }
+
+    fn connected(&mut self, connection: ConnectionId, wire: Wire, origin: Origin, now: Instant) {
+        self.hub.handle_connected(connection, wire.kind(), origin, now);
+        self.peers.insert(connection, Peer::new(wire));
+    }
+
+    fn packets(&mut self, connection: ConnectionId, packets: impl IntoIterator<Item = Packet>, now: Instant) {
+        // A link that was closed may have brought more before its task learnt of it.
+        let Some(peer) = self.peers.get_mut(&connection) else { return };
+        peer.has_spoken = true;
+        packets.into_iter().for_each(|packet| self.hub.handle_packet(connection, packet, now));
+    }
+
+    fn disconnected(&mut self, connection: ConnectionId, now: Instant) {
+        self.peers.remove(&connection);
+        self.hub.handle_disconnected(connection, now);
+    }
+
+    /// A link that was full takes packets again.
+    fn room(&mut self, connection: ConnectionId) {
+        let Some(peer) = self.peers.get_mut(&connection) else { return };
+        let sent = peer.send_backlog(&mut self.quic);
+        if sent == Sent::All {
+            self.hub.handle_writable(connection, true, self.clock.now());
+        }
+        self.sent(connection, sent);
     }
 
     fn shut_down(&mut self, now: Instant) {
@@ -165,14 +232,7 @@ impl Driver {
 
     fn waited(&mut self, waited: Result<Waited, JoinError>) {
         match waited {
-            Ok(Waited::Writable(connection)) => {
-                let Some(peer) = self.peers.get_mut(&connection) else { return };
-                let sent = peer.send_backlog();
-                if sent == Sent::All {
-                    self.hub.handle_writable(connection, true, self.clock.now());
-                }
-                self.sent(connection, sent);
-            }
+            Ok(Waited::Writable(connection)) => self.room(connection),
             Ok(Waited::Parted) => {}
             Err(error) => tracing::error!(%error, "a task that waits for a link failed; please report this"),
         }
@@ -184,7 +244,7 @@ impl Driver {
             match output {
                 Output::Packet { connection, packet } => {
                     let Some(peer) = self.peers.get_mut(&connection) else { continue };
-                    let sent = peer.send(packet);
+                    let sent = peer.send(packet, &mut self.quic);
                     self.sent(connection, sent);
                 }
                 Output::Close { connection, reason } => {
@@ -214,17 +274,19 @@ impl Driver {
         if let Sent::Waiting { sender, carrier } = sent {
             // From here on the hub combines what it has for this peer, and newer state replaces older.
             self.hub.handle_writable(connection, false, self.clock.now());
-            self.waiting.spawn(async move {
-                sender.writable(carrier).await;
-                Waited::Writable(connection)
-            });
+            if let Some(sender) = sender {
+                self.waiting.spawn(async move {
+                    sender.writable(carrier).await;
+                    Waited::Writable(connection)
+                });
+            }
         }
     }
 
     /// Closes a link once it has taken what is left for it.
     fn part(&mut self, connection: ConnectionId, code: CloseCode, reason: String) {
-        if let Some(peer) = self.peers.remove(&connection) {
-            let parting = peer.part(code, reason);
+        let parting = self.peers.remove(&connection).and_then(|peer| peer.part(&mut self.quic, code, reason));
+        if let Some(parting) = parting {
             self.waiting.spawn(async move {
                 parting.await;
                 Waited::Parted
@@ -233,8 +295,9 @@ impl Driver {
     }
 }
 
-async fn until(due: Option<tokio::time::Instant>) {
-    if let Some(due) = due {
-        sleep_until(due).await;
+async fn ready(quic: &mut Option<Quic>) -> io::Result<()> {
+    match quic {
+        Some(quic) => quic.ready().await,
+        None => core::future::pending().await,
     }
 }

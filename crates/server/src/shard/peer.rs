@@ -1,6 +1,8 @@
-//! The sending half of a link, and what it did not take yet.
+//! A link to which the shard sends, and what it did not take yet.
 
-use parlor_proto::{Carrier, Packet, limits};
+use crate::quic::Quic;
+use parlor_proto::{Carrier, LinkKind, Packet, limits};
+use parlor_transport::quic::engine::Id;
 use parlor_transport::{CloseCode, LinkSender, SendError};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -9,7 +11,7 @@ use tokio::time::timeout;
 /// A link as the shard sees it.
 #[derive(Debug)]
 pub(super) struct Peer {
-    sender: Arc<LinkSender>,
+    wire: Wire,
     /// What the link did not take, oldest first. The hub gives no more while anything is in here, so it holds at most what
     /// one session lets wait.
     backlog: VecDeque<Packet>,
@@ -19,6 +21,15 @@ pub(super) struct Peer {
     pub(super) has_spoken: bool,
 }
 
+/// How a link is reached.
+#[derive(Debug)]
+pub(super) enum Wire {
+    /// It has tasks of its own.
+    Link(Arc<LinkSender>),
+    /// It is one of the shard's own port.
+    Quic(Id),
+}
+
 /// What became of packets.
 #[derive(Debug)]
 pub(super) enum Sent {
@@ -26,10 +37,10 @@ pub(super) enum Sent {
     All,
     /// Some of it waits already.
     Queued,
-    /// The link is full: wait until it takes packets of this carrier.
+    /// The link is full: wait until it takes packets of this carrier. The shard's own port tells that by itself.
     Waiting {
-        /// The link.
-        sender: Arc<LinkSender>,
+        /// The link, if it is none of the shard's own port.
+        sender: Option<Arc<LinkSender>>,
         /// What it must take.
         carrier: Carrier,
     },
@@ -41,71 +52,123 @@ impl PartialEq for Sent {
     }
 }
 
+impl Wire {
+    pub(super) fn kind(&self) -> LinkKind {
+        match self {
+            Wire::Link(sender) => sender.kind(),
+            Wire::Quic(_) => LinkKind::Quic,
+        }
+    }
+
+    /// Gives the packet back if the link does not take it now. A link that is over takes everything: the shard is told
+    /// otherwise.
+    fn hand_over(&self, packet: Packet, quic: &mut Option<Quic>) -> Result<(), Packet> {
+        let sent = match (self, quic) {
+            (Wire::Link(sender), _) => sender.send(packet),
+            (Wire::Quic(id), Some(quic)) => quic.send(*id, packet),
+            (Wire::Quic(_), None) => Ok(()),
+        };
+        settle(sent)
+    }
+}
+
 impl Peer {
-    pub(super) fn new(sender: LinkSender) -> Self {
-        Peer { sender: Arc::new(sender), backlog: VecDeque::new(), fault: None, has_spoken: false }
+    pub(super) fn new(wire: Wire) -> Self {
+        Peer { wire, backlog: VecDeque::new(), fault: None, has_spoken: false }
     }
 
     /// Sends a packet, after those that wait.
-    pub(super) fn send(&mut self, packet: Packet) -> Sent {
-        self.backlog.push_back(packet);
-        if self.backlog.len() == 1 { self.send_backlog() } else { Sent::Queued }
+    pub(super) fn send(&mut self, packet: Packet, quic: &mut Option<Quic>) -> Sent {
+        if !self.backlog.is_empty() {
+            self.backlog.push_back(packet);
+            return Sent::Queued;
+        }
+        match self.wire.hand_over(packet, quic) {
+            Ok(()) => Sent::All,
+            Err(packet) => self.wait(packet),
+        }
     }
 
     /// Sends what waits, as far as the link takes it.
-    pub(super) fn send_backlog(&mut self) -> Sent {
+    pub(super) fn send_backlog(&mut self, quic: &mut Option<Quic>) -> Sent {
         while let Some(packet) = self.backlog.pop_front() {
-            if let Err(packet) = hand_over(&self.sender, packet) {
-                let carrier = packet.carrier;
-                self.backlog.push_front(packet);
-                return Sent::Waiting { sender: Arc::clone(&self.sender), carrier };
+            if let Err(packet) = self.wire.hand_over(packet, quic) {
+                return self.wait(packet);
             }
         }
         Sent::All
     }
 
-    /// Closes the link at once.
+    fn wait(&mut self, packet: Packet) -> Sent {
+        let carrier = packet.carrier;
+        self.backlog.push_front(packet);
+        let sender = match &self.wire {
+            Wire::Link(sender) => Some(Arc::clone(sender)),
+            Wire::Quic(_) => None,
+        };
+        Sent::Waiting { sender, carrier }
+    }
+
+    /// Closes the link at once, unless it is one of the shard's own port, which closes all of them.
     pub(super) fn close(&self, code: CloseCode, reason: &str) {
-        self.sender.close(code, reason);
+        if let Wire::Link(sender) = &self.wire {
+            sender.close(code, reason);
+        }
     }
 
     /// Closes the link when it has taken what waits for it, or does not in time. The future is over when the link is; the
-    /// closing begins now if nothing waits.
-    pub(super) fn part(self, code: CloseCode, reason: String) -> impl Future<Output = ()> + Send + 'static {
-        let Peer { sender, backlog, .. } = self;
-        if backlog.is_empty() {
-            sender.close(code, &reason);
-        }
-        async move {
-            if timeout(limits::CLOSE_LINGER, hand_over_all(&sender, backlog)).await.is_err() {
-                tracing::debug!(remote = %sender.remote(), "a peer did not take its last packets");
+    /// closing begins now if nothing waits. A link of the shard's own port needs no future.
+    pub(super) fn part(
+        self,
+        quic: &mut Option<Quic>,
+        code: CloseCode,
+        reason: String,
+    ) -> Option<impl Future<Output = ()> + Send + 'static> {
+        let Peer { wire, backlog, .. } = self;
+        match wire {
+            Wire::Quic(id) => {
+                if let Some(quic) = quic {
+                    quic.part(id, backlog, code, &reason);
+                }
+                None
             }
-            sender.close(code, &reason);
-            sender.closed().await;
+            Wire::Link(sender) => {
+                if backlog.is_empty() {
+                    sender.close(code, &reason);
+                }
+                Some(part_link(sender, backlog, code, reason))
+            }
         }
     }
 }
 
-/// Gives the packet back if the link does not take it now. A link that is over takes everything: its other half tells the
-/// shard.
-fn hand_over(sender: &LinkSender, packet: Packet) -> Result<(), Packet> {
-    match sender.send(packet) {
-        Ok(()) | Err(SendError::Closed(_)) => Ok(()),
-        Err(SendError::NotWritable(packet)) => Err(packet),
-        Err(error @ (SendError::TooLarge { .. } | SendError::NoDatagrams(_))) => {
-            debug_assert!(false, "a session keeps to the limits of its link: {error}");
-            tracing::error!(remote = %sender.remote(), %error, "a packet could not be sent; please report this");
-            Ok(())
-        }
+async fn part_link(sender: Arc<LinkSender>, backlog: VecDeque<Packet>, code: CloseCode, reason: String) {
+    if timeout(limits::CLOSE_LINGER, hand_over_all(&sender, backlog)).await.is_err() {
+        tracing::debug!(remote = %sender.remote(), "a peer did not take its last packets");
     }
+    sender.close(code, &reason);
+    sender.closed().await;
 }
 
 async fn hand_over_all(sender: &LinkSender, backlog: VecDeque<Packet>) {
     for packet in backlog {
         let mut next = packet;
-        while let Err(packet) = hand_over(sender, next) {
+        while let Err(packet) = settle(sender.send(next)) {
             sender.writable(packet.carrier).await;
             next = packet;
+        }
+    }
+}
+
+/// Gives the packet back if it was not taken and may be later.
+fn settle(sent: Result<(), SendError>) -> Result<(), Packet> {
+    match sent {
+        Ok(()) | Err(SendError::Closed(_)) => Ok(()),
+        Err(SendError::NotWritable(packet)) => Err(packet),
+        Err(error @ (SendError::TooLarge { .. } | SendError::NoDatagrams(_))) => {
+            debug_assert!(false, "a session keeps to the limits of its link: {error}");
+            tracing::error!(%error, "a packet could not be sent; please report this");
+            Ok(())
         }
     }
 }
@@ -124,24 +187,24 @@ mod tests {
     async fn what_a_full_link_does_not_take_goes_first_later_and_before_the_goodbye() {
         let (ours, mut theirs) = memory::pair();
         let (sender, _receiver) = ours.split();
-        let mut peer = Peer::new(sender);
+        let mut peer = Peer::new(Wire::Link(Arc::new(sender)));
         let mut sent: Vec<u8> = Vec::new();
         let waiting = loop {
             let number = u8::try_from(sent.len()).unwrap();
             sent.push(number);
-            match peer.send(packet(number)) {
+            match peer.send(packet(number), &mut None) {
                 Sent::All => {}
                 Sent::Queued => panic!("nothing waits before"),
-                Sent::Waiting { sender, carrier } => break (sender, carrier),
+                Sent::Waiting { sender, carrier } => break (sender.unwrap(), carrier),
             }
         };
-        assert_eq!(peer.send(packet(200)), Sent::Queued);
-        assert_eq!(peer.send(packet(201)), Sent::Queued);
+        assert_eq!(peer.send(packet(200), &mut None), Sent::Queued);
+        assert_eq!(peer.send(packet(201), &mut None), Sent::Queued);
         sent.extend([200, 201]);
         assert_eq!(theirs.recv().await.unwrap().bytes[0], 0);
         waiting.0.writable(waiting.1).await;
-        assert!(matches!(peer.send_backlog(), Sent::Waiting { .. }), "there was room for one");
-        let parting = tokio::spawn(peer.part(CloseCode::DONE, "over".into()));
+        assert!(matches!(peer.send_backlog(&mut None), Sent::Waiting { .. }), "there was room for one");
+        let parting = tokio::spawn(peer.part(&mut None, CloseCode::DONE, "over".into()).unwrap());
         for number in &sent[1..] {
             assert_eq!(theirs.recv().await.unwrap().bytes[0], *number);
         }

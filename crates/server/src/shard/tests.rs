@@ -22,7 +22,7 @@ fn start() -> Shard {
 
 fn start_watched() -> (Shard, JoinHandle<()>) {
     let (shard, inputs) = channel();
-    let running = tokio::spawn(run(Hub::new(Config::new([7; 32])), Clock::start(), inputs, None, None));
+    let running = tokio::spawn(run(Hub::new(Config::new([7; 32])), Clock::start(), inputs, None, None, None));
     (shard, running)
 }
 

@@ -16,6 +16,7 @@ pub use conditions::Conditions;
 pub use parlor_impair::{Counts, Impairment, ImpairmentError, Outage};
 pub use proxy::{FLOW_IDLE, FLOWS_MAX, Proxy, ProxyCounts, ProxyError};
 pub use tcp::Wire;
+pub(crate) use udp::impair;
 
 use crate::quic;
 use quinn::{Endpoint, EndpointConfig, Runtime, ServerConfig, TokioRuntime};
@@ -33,7 +34,7 @@ pub(crate) fn endpoint(
     let socket =
         if server.is_some() { quic::batching(socket)? } else { TokioRuntime.wrap_udp_socket(socket)? };
     let socket = match conditions {
-        Some(conditions) => udp::impair(socket, conditions),
+        Some(conditions) => impair(socket, conditions),
         None => socket,
     };
     Endpoint::new_with_abstract_socket(EndpointConfig::default(), server, socket, Arc::new(TokioRuntime))

@@ -19,7 +19,7 @@ use tokio::time::{Instant, Sleep, sleep, sleep_until};
 const READS_MAX: usize = 16;
 
 /// Puts a socket on a bad network. Must be called in a tokio runtime.
-pub(super) fn impair(inner: Arc<dyn AsyncUdpSocket>, conditions: &Conditions) -> Arc<dyn AsyncUdpSocket> {
+pub(crate) fn impair(inner: Arc<dyn AsyncUdpSocket>, conditions: &Conditions) -> Arc<dyn AsyncUdpSocket> {
     let flow = conditions.next_flow();
     let leaving = Arc::new(Leaving {
         lane: Mutex::new(LeavingLane { lane: Lane::new(conditions, flow, Direction::There), is_last: false }),

@@ -13,7 +13,8 @@ use std::sync::Arc;
 
 /// Streams queue here before the library's send window. Of datagrams only one: the library's small buffer comes
 /// first, and this one tells when that has room again.
-const CAPACITY: Capacity = Capacity { datagram_bytes: 1, stream_bytes: 64 * 1024, isolated_bytes: 64 * 1024 };
+pub(super) const CAPACITY: Capacity =
+    Capacity { datagram_bytes: 1, stream_bytes: 64 * 1024, isolated_bytes: 64 * 1024 };
 
 /// Makes a link of a connection whose handshake is done, and starts the task that writes its streams.
 pub(crate) fn establish(connection: Connection) -> Result<Link, Violation> {

@@ -293,7 +293,8 @@ impl Drop for HalfOpen {
     }
 }
 
-fn server_config(tls: &ServerTls) -> ServerConfig {
+/// How the server's end of every connection is set.
+pub(super) fn server_config(tls: &ServerTls) -> ServerConfig {
     let alpn = PROTOCOLS.iter().map(|(name, _)| name.to_vec()).collect();
     let crypto =
         QuicServerConfig::try_from(tls.quic_config(alpn)).expect("TLS 1.3 with ring has what QUIC needs");

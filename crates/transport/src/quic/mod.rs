@@ -6,6 +6,8 @@
 
 mod congestion;
 mod dialer;
+pub mod engine;
+mod framing;
 pub(crate) mod link;
 mod listener;
 mod receive;
@@ -14,6 +16,7 @@ mod send;
 mod socket;
 
 pub use dialer::{CONNECT_DEADLINE, Dialer};
+pub use engine::Engine;
 pub use listener::{
     Accepted, HandshakeError, HandshakeLimits, Incoming, ListenError, Listener, ListenerStats,
 };

@@ -1,16 +1,14 @@
 //! What comes in on a QUIC link: datagrams, the stream of records, isolated packets. It is read only when the owner of
 //! the link asks, so that flow control holds a peer back whose packets nobody takes.
 
+use super::framing::{self, Records, StreamType};
 use super::link::{close_for, lost};
-use super::{ISOLATED_UNFINISHED_BYTES_MAX, STREAM_TYPE_ISOLATED, STREAM_TYPE_RECORDS};
 use crate::closed::{LinkClosed, Violation};
 use crate::outbox::Outbox;
 use bytes::{Bytes, BytesMut};
 use core::task::{Context, Poll};
 use futures_util::future::{BoxFuture, FutureExt};
 use futures_util::stream::{BoxStream, FuturesUnordered, StreamExt, unfold};
-use parlor_proto::limits::{DATAGRAM_BYTES_MAX, STREAM_PACKET_BYTES_MAX};
-use parlor_proto::wire::cursor::Reader;
 use parlor_proto::{Carrier, Packet};
 use quinn::{Connection, ConnectionError, ReadError, RecvStream};
 use std::sync::Arc;
@@ -18,8 +16,6 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Bytes read from a stream at once.
 const READ_BYTES: usize = 4 * 1024;
-/// Longest length of a record that is within the limit, in bytes.
-const LENGTH_BYTES_MAX: usize = 4;
 
 pub(crate) struct QuicSource {
     connection: Connection,
@@ -29,7 +25,7 @@ pub(crate) struct QuicSource {
     /// Streams whose type is not known yet, and isolated packets that are not complete.
     begun: FuturesUnordered<BoxFuture<'static, Result<Begun, Fault>>>,
     unfinished_bytes: Arc<AtomicUsize>,
-    records: Option<Records>,
+    records: Option<RecordStream>,
     had_records: bool,
     turn: usize,
 }
@@ -126,10 +122,7 @@ impl QuicSource {
 
     fn poll_datagram(&mut self, cx: &mut Context<'_>) -> Poll<Result<Packet, Fault>> {
         match self.datagrams.poll_next_unpin(cx) {
-            Poll::Ready(Some(Ok(bytes))) if bytes.len() > DATAGRAM_BYTES_MAX => {
-                Poll::Ready(Err(Violation::OversizedDatagram { bytes: bytes.len() }.into()))
-            }
-            Poll::Ready(Some(Ok(bytes))) => Poll::Ready(Ok(Packet { carrier: Carrier::Datagram, bytes })),
+            Poll::Ready(Some(Ok(bytes))) => Poll::Ready(framing::datagram(bytes).map_err(Fault::from)),
             Poll::Ready(Some(Err(error))) => Poll::Ready(Err(Fault::Lost(error))),
             Poll::Ready(None) | Poll::Pending => Poll::Pending,
         }
@@ -146,7 +139,7 @@ impl QuicSource {
                 }
                 Ok(Begun::Records(stream)) => {
                     self.had_records = true;
-                    self.records = Some(Records { stream, buffer: BytesMut::new() });
+                    self.records = Some(RecordStream { stream, records: Records::default() });
                     // It is polled later in this round or right away in the next.
                     cx.waker().wake_by_ref();
                 }
@@ -175,20 +168,16 @@ impl QuicSource {
 /// Reads a stream's type and, if it is an isolated packet, all of it.
 async fn begin(mut stream: RecvStream, mut unfinished: Unfinished) -> Result<Begun, Fault> {
     let Some(first) = stream.read_chunk(1, true).await? else { return Err(Violation::EmptyStream.into()) };
-    match first.bytes[0] {
-        STREAM_TYPE_RECORDS => Ok(Begun::Records(stream)),
-        STREAM_TYPE_ISOLATED => {
+    match StreamType::of(first.bytes[0])? {
+        StreamType::Records => Ok(Begun::Records(stream)),
+        StreamType::Isolated => {
             let mut packet = BytesMut::new();
             while let Some(chunk) = stream.read_chunk(READ_BYTES, true).await? {
-                if packet.len() + chunk.bytes.len() > STREAM_PACKET_BYTES_MAX {
-                    return Err(Violation::OversizedPacket.into());
-                }
+                framing::extend_isolated(&mut packet, &chunk.bytes)?;
                 unfinished.add(chunk.bytes.len())?;
-                packet.extend_from_slice(&chunk.bytes);
             }
             Ok(Begun::Isolated(packet.freeze()))
         }
-        unknown => Err(Violation::UnknownStreamType(unknown).into()),
     }
 }
 
@@ -202,11 +191,7 @@ impl Unfinished {
     fn add(&mut self, bytes: usize) -> Result<(), Violation> {
         self.bytes += bytes;
         let before = self.all.fetch_add(bytes, Ordering::Relaxed);
-        if before + bytes > ISOLATED_UNFINISHED_BYTES_MAX {
-            Err(Violation::TooMuchUnfinished)
-        } else {
-            Ok(())
-        }
+        framing::check_unfinished(before + bytes)
     }
 }
 
@@ -216,52 +201,26 @@ impl Drop for Unfinished {
     }
 }
 
-/// The stream of records. Its buffer grows with the bytes that come, whatever length they declare, and is given back
-/// when nothing is left in it.
-struct Records {
+/// The stream of records.
+struct RecordStream {
     stream: RecvStream,
-    buffer: BytesMut,
+    records: Records,
 }
 
-impl Records {
+impl RecordStream {
     /// The next record, or `None` if the stream ended after a whole one.
     fn poll_record(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Bytes>, Fault>> {
         loop {
-            if let Some(record) = self.take_record()? {
+            if let Some(record) = self.records.take()? {
                 return Poll::Ready(Ok(Some(record)));
             }
             let mut chunk = [0; READ_BYTES];
             match self.stream.poll_read(cx, &mut chunk) {
-                Poll::Ready(Ok(0)) if self.buffer.is_empty() => return Poll::Ready(Ok(None)),
-                Poll::Ready(Ok(0)) => return Poll::Ready(Err(Violation::TruncatedRecord.into())),
-                Poll::Ready(Ok(read)) => self.buffer.extend_from_slice(&chunk[..read]),
+                Poll::Ready(Ok(0)) => return Poll::Ready(Ok(self.records.end().map(|()| None)?)),
+                Poll::Ready(Ok(read)) => self.records.extend(&chunk[..read]),
                 Poll::Ready(Err(error)) => return Poll::Ready(Err(error.into())),
                 Poll::Pending => return Poll::Pending,
             }
         }
-    }
-
-    /// A record that is complete in the buffer.
-    fn take_record(&mut self) -> Result<Option<Bytes>, Violation> {
-        let Some(first) = self.buffer.first() else {
-            self.buffer = BytesMut::new();
-            return Ok(None);
-        };
-        let width = 1 << (first >> 6);
-        if width > LENGTH_BYTES_MAX {
-            return Err(Violation::OversizedPacket);
-        }
-        let Some(length) = self.buffer.get(..width) else { return Ok(None) };
-        let length =
-            Reader::new(Bytes::copy_from_slice(length)).varint().map_err(|_| Violation::RecordLength)?;
-        let length = usize::try_from(length).map_err(|_| Violation::OversizedPacket)?;
-        if length > STREAM_PACKET_BYTES_MAX {
-            return Err(Violation::OversizedPacket);
-        }
-        if self.buffer.len() < width + length {
-            return Ok(None);
-        }
-        let mut record = self.buffer.split_to(width + length);
-        Ok(Some(record.split_off(width).freeze()))
     }
 }

@@ -4,17 +4,15 @@
 //! A server has thousands of these tasks, most of them idle. What only some need, or need for a moment, is boxed, so that
 //! the others do not hold its place.
 
+use super::framing::record_head;
 use super::link::{close_for, datagram_error, lost};
-use super::{
-    ISOLATED_IN_FLIGHT_BYTES_MAX, SEND_WINDOW_BYTES, STREAM_TYPE_ISOLATED, STREAM_TYPE_RECORDS, STREAMS_MAX,
-};
+use super::{ISOLATED_IN_FLIGHT_BYTES_MAX, SEND_WINDOW_BYTES, STREAM_TYPE_ISOLATED, STREAMS_MAX};
 use crate::closed::{LinkClosed, Violation};
 use crate::outbox::Outbox;
 use crate::rate::FLOOR_INTERVAL;
 use bytes::Bytes;
 use core::pin::pin;
 use futures_util::stream::{FuturesUnordered, StreamExt};
-use parlor_proto::wire::cursor::Write;
 use parlor_proto::{Carrier, limits};
 use quinn::{Connection, ConnectionError, SendDatagramError, SendStream, StoppedError, WriteError};
 use std::sync::Arc;
@@ -88,16 +86,12 @@ impl From<ConnectionError> for Fault {
 async fn write_records(connection: &Connection, outbox: &Outbox) -> Result<(), Fault> {
     let mut opened: Option<SendStream> = None;
     while let Some(packet) = outbox.pop(Carrier::Stream).await {
-        let mut head = Vec::with_capacity(1 + 4);
+        let head = record_head(packet.len(), opened.is_none());
         let stream = match &mut opened {
             Some(stream) => stream,
-            None => {
-                head.put_u8(STREAM_TYPE_RECORDS);
-                opened.insert(connection.open_uni().await?)
-            }
+            None => opened.insert(connection.open_uni().await?),
         };
-        head.put_varint(packet.len() as u64);
-        stream.write_all_chunks(&mut [head.into(), packet]).await?;
+        stream.write_all_chunks(&mut [head, packet]).await?;
     }
     match opened {
         Some(stream) => finish(stream).await,

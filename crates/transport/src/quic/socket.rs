@@ -1,4 +1,4 @@
-//! The UDP socket below all connections of a listener. What its connections send in one turn of the runtime leaves in one
+//! The UDP socket below all connections of a port. What its connections send in one turn of the runtime leaves in one
 //! system call (`sendmmsg`), because most of what a small packet costs is its way into the kernel.
 //!
 //! What differs from the library's own socket is only the way out: a packet waits until the tasks that are ready have had their
@@ -43,8 +43,9 @@ struct BatchingSocket {
     filled: Arc<Notify>,
 }
 
+/// Packets that wait to leave together.
 #[derive(Debug, Default)]
-struct Batch {
+pub(super) struct Batch {
     packets: Vec<Queued>,
     /// Their bytes, one after the other.
     bytes: Vec<u8>,
@@ -84,15 +85,50 @@ async fn send_batches(socket: Weak<BatchingSocket>, filled: Arc<Notify>) {
 }
 
 impl BatchingSocket {
-    /// Sends what waits. A packet that the system refuses is lost, as on any network.
     fn flush(&self) -> io::Result<()> {
-        let mut batch = self.lock();
+        self.lock().send(&self.own)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Batch> {
+        self.batch.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Batch {
+    /// Whether it takes no more until it is sent.
+    pub(super) fn is_full(&self) -> bool {
+        self.packets.len() >= BATCH_PACKETS_MAX
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.packets.is_empty()
+    }
+
+    /// Takes a packet, unless it has several segments or does not say from which address it goes: `false`.
+    pub(super) fn push(&mut self, transmit: &Transmit<'_>) -> bool {
+        let is_single = transmit.segment_size.is_none_or(|size| size >= transmit.contents.len());
+        let (Some(from), true) = (transmit.src_ip, is_single) else { return false };
+        let start = self.bytes.len();
+        self.bytes.extend_from_slice(transmit.contents);
+        let end = self.bytes.len();
+        let is_ipv4 = transmit.destination.ip().to_canonical().is_ipv4();
+        let ecn = transmit.ecn.map_or(0, |ecn| ecn as u8);
+        let head = Head { is_ipv4, ecn, from };
+        self.packets.push(Queued { to: transmit.destination.into(), head, start, end });
+        true
+    }
+
+    /// Sends what waits. A packet that the system refuses is lost, as on any network.
+    ///
+    /// # Errors
+    /// The system takes no more at the moment: the rest still waits.
+    pub(super) fn send(&mut self, socket: &impl AsRawFd) -> io::Result<()> {
         let mut sent = 0;
-        while sent < batch.packets.len() {
-            match send_some(&self.own, &batch, sent) {
+        while sent < self.packets.len() {
+            match send_some(socket, self, sent) {
                 Ok(count) => sent += count,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    batch.forget(sent);
+                    self.forget(sent);
                     return Err(error);
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -102,16 +138,10 @@ impl BatchingSocket {
                 }
             }
         }
-        batch.clear();
+        self.clear();
         Ok(())
     }
 
-    fn lock(&self) -> MutexGuard<'_, Batch> {
-        self.batch.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Batch {
     fn clear(&mut self) {
         self.packets.clear();
         self.bytes.clear();
@@ -129,7 +159,7 @@ impl Batch {
 }
 
 /// Sends packets from `first` on, as many as have their head in common; gives how many the system took.
-fn send_some(socket: &UdpSocket, batch: &Batch, first: usize) -> io::Result<usize> {
+fn send_some(socket: &impl AsRawFd, batch: &Batch, first: usize) -> io::Result<usize> {
     let head = batch.packets[first].head;
     let alike = batch.packets[first..].iter().take_while(|packet| packet.head == head);
     let (mut slices, mut addresses) =
@@ -177,30 +207,21 @@ impl AsyncUdpSocket for BatchingSocket {
     }
 
     fn try_send(&self, transmit: &Transmit<'_>) -> io::Result<()> {
-        let is_single = transmit.segment_size.is_none_or(|size| size >= transmit.contents.len());
-        let (Some(from), true) = (transmit.src_ip, is_single) else {
-            // What waits was sent before it.
-            self.flush()?;
-            return self.plain.try_send(transmit);
-        };
         let mut batch = self.lock();
-        if batch.packets.len() >= BATCH_PACKETS_MAX {
-            drop(batch);
-            self.flush()?;
-            batch = self.lock();
+        if batch.is_full() {
+            batch.send(&self.own)?;
         }
-        let start = batch.bytes.len();
-        batch.bytes.extend_from_slice(transmit.contents);
-        let end = batch.bytes.len();
-        let ip = transmit.destination.ip();
-        let is_ipv4 = ip.to_canonical().is_ipv4();
-        let ecn = transmit.ecn.map_or(0, |ecn| ecn as u8);
-        let head = Head { is_ipv4, ecn, from };
-        batch.packets.push(Queued { to: transmit.destination.into(), head, start, end });
-        if batch.packets.len() == 1 {
-            self.filled.notify_one();
+        let was_empty = batch.is_empty();
+        if batch.push(transmit) {
+            if was_empty {
+                self.filled.notify_one();
+            }
+            return Ok(());
         }
-        Ok(())
+        // What waits was sent before it.
+        batch.send(&self.own)?;
+        drop(batch);
+        self.plain.try_send(transmit)
     }
 
     fn poll_recv(
@@ -238,7 +259,7 @@ struct Poller {
 
 impl UdpPoller for Poller {
     fn poll_writable(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        if self.socket.lock().packets.len() < BATCH_PACKETS_MAX {
+        if !self.socket.lock().is_full() {
             return Poll::Ready(Ok(()));
         }
         self.plain.as_mut().poll_writable(cx)

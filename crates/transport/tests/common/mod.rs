@@ -1,6 +1,9 @@
 //! Two ends of a link of each kind, on real sockets of this machine.
 #![allow(dead_code, reason = "each test file uses its part")]
 
+pub(crate) mod host;
+pub(crate) mod raw;
+
 use bytes::Bytes;
 use core::future::Future;
 use core::net::{Ipv4Addr, SocketAddr};
@@ -97,6 +100,8 @@ pub(crate) struct QuicServer {
     pub(crate) addr: SocketAddr,
     pub(crate) trust: Trust,
     pub(crate) identity: Identity,
+    /// Its certificate, as a client's roots.
+    pub(crate) certificates: String,
 }
 
 impl QuicServer {
@@ -109,7 +114,9 @@ impl QuicServer {
         let listener =
             Listener::bind_with(LOCALHOST, &ServerTls::new(&identity), limits).expect("a free port");
         let addr = listener.local_addr().expect("it is bound");
-        QuicServer { listener, addr, trust: Trust::Fingerprint(identity.fingerprint()), identity }
+        let (trust, certificates) =
+            (Trust::Fingerprint(identity.fingerprint()), identity.to_pem().certificates);
+        QuicServer { listener, addr, trust, identity, certificates }
     }
 
     /// The next client that gets in; others are passed over.

@@ -1,0 +1,261 @@
+//! What comes in on one connection. It is read only as far as the owner of the engine takes it, so that flow control holds a
+//! peer back whose packets nobody takes.
+
+use super::super::framing::{self, Records, StreamType};
+use crate::closed::Violation;
+use bytes::BytesMut;
+use parlor_proto::{Carrier, Packet};
+use quinn_proto::{Connection, Dir, ReadError, StreamId};
+
+/// Bytes read from a stream at once.
+const READ_BYTES: usize = 4 * 1024;
+
+/// What one turn of one connection may take, so that none keeps the others waiting.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Budget {
+    pub(super) packets: usize,
+    pub(super) bytes: usize,
+}
+
+impl Budget {
+    pub(super) const TURN: Budget = Budget { packets: 64, bytes: 64 * 1024 };
+    pub(super) const NONE: Budget = Budget { packets: 0, bytes: 0 };
+    pub(super) const ALL: Budget = Budget { packets: usize::MAX, bytes: usize::MAX };
+
+    fn is_spent(self) -> bool {
+        self.packets == 0 || self.bytes == 0
+    }
+
+    fn spend(&mut self, packet: &Packet) {
+        self.packets = self.packets.saturating_sub(1);
+        self.bytes = self.bytes.saturating_sub(packet.bytes.len());
+    }
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Inbound {
+    /// There may be datagrams that are not taken.
+    has_datagrams: bool,
+    /// Something may be read from streams.
+    has_streams: bool,
+    /// What a connection needs whose peer sends on streams.
+    streams: Option<Box<Streams>>,
+}
+
+#[derive(Debug, Default)]
+struct Streams {
+    records: Option<(StreamId, Records)>,
+    had_records: bool,
+    /// Streams whose type is not known, and isolated packets that are not complete.
+    begun: Vec<Begun>,
+    unfinished_bytes: usize,
+}
+
+#[derive(Debug)]
+struct Begun {
+    id: StreamId,
+    is_isolated: bool,
+    packet: BytesMut,
+}
+
+/// What became of a stream that was read.
+enum Read {
+    /// It has nothing more at the moment.
+    Blocked,
+    /// It ended.
+    Ended,
+}
+
+/// What a stream that was begun turned out to be.
+enum Turned {
+    /// It is not known or not complete.
+    Open,
+    Records,
+    Packet(BytesMut),
+}
+
+impl Inbound {
+    /// The library says that datagrams came.
+    pub(super) fn datagrams_came(&mut self) {
+        self.has_datagrams = true;
+    }
+
+    /// The library says that a stream was opened or may be read.
+    pub(super) fn streams_came(&mut self) {
+        self.has_streams = true;
+    }
+
+    /// Whether there may be something to take.
+    pub(super) fn is_ready(&self) -> bool {
+        self.has_datagrams || self.has_streams
+    }
+
+    /// Takes packets, of each carrier as many as the budget allows.
+    pub(super) fn take(
+        &mut self,
+        connection: &mut Connection,
+        budget: Budget,
+        mut give: impl FnMut(Packet),
+    ) -> Result<(), Violation> {
+        if self.has_datagrams {
+            self.has_datagrams = take_datagrams(connection, budget, &mut give)?;
+        }
+        if self.has_streams {
+            let streams = self.streams.get_or_insert_default();
+            streams.accept(connection);
+            let mut of_isolated = budget;
+            streams.take_begun(connection, &mut of_isolated, &mut give)?;
+            let mut of_records = budget;
+            streams.take_records(connection, &mut of_records, &mut give)?;
+            self.has_streams = of_isolated.is_spent() || of_records.is_spent();
+        }
+        Ok(())
+    }
+}
+
+/// Whether there may be more.
+fn take_datagrams(
+    connection: &mut Connection,
+    mut budget: Budget,
+    give: &mut impl FnMut(Packet),
+) -> Result<bool, Violation> {
+    while !budget.is_spent() {
+        let Some(bytes) = connection.datagrams().recv() else { return Ok(false) };
+        let packet = framing::datagram(bytes)?;
+        budget.spend(&packet);
+        give(packet);
+    }
+    Ok(true)
+}
+
+impl Streams {
+    fn accept(&mut self, connection: &mut Connection) {
+        while let Some(id) = connection.streams().accept(Dir::Uni) {
+            self.begun.push(Begun { id, is_isolated: false, packet: BytesMut::new() });
+        }
+    }
+
+    fn take_begun(
+        &mut self,
+        connection: &mut Connection,
+        budget: &mut Budget,
+        give: &mut impl FnMut(Packet),
+    ) -> Result<(), Violation> {
+        let mut at = 0;
+        while at < self.begun.len() && !budget.is_spent() {
+            match self.begun[at].read(connection, &mut self.unfinished_bytes)? {
+                Turned::Open => at += 1,
+                Turned::Records if self.had_records => return Err(Violation::SecondRecordStream),
+                Turned::Records => {
+                    self.had_records = true;
+                    self.records = Some((self.begun.remove(at).id, Records::default()));
+                }
+                Turned::Packet(bytes) => {
+                    self.begun.remove(at);
+                    self.unfinished_bytes -= bytes.len();
+                    let packet = Packet { carrier: Carrier::Isolated, bytes: bytes.freeze() };
+                    budget.spend(&packet);
+                    give(packet);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn take_records(
+        &mut self,
+        connection: &mut Connection,
+        budget: &mut Budget,
+        give: &mut impl FnMut(Packet),
+    ) -> Result<(), Violation> {
+        let Some((id, records)) = &mut self.records else { return Ok(()) };
+        let read = loop {
+            while !budget.is_spent()
+                && let Some(bytes) = records.take()?
+            {
+                let packet = Packet { carrier: Carrier::Stream, bytes };
+                budget.spend(&packet);
+                give(packet);
+            }
+            if budget.is_spent() {
+                return Ok(());
+            }
+            let mut came = false;
+            let read = read(connection, *id, READ_BYTES, |chunk| {
+                records.extend(chunk);
+                came = true;
+                Ok(false)
+            })?;
+            if !came {
+                break read;
+            }
+        };
+        if let Read::Ended = read {
+            records.end()?;
+            // The peer is closing and will say so.
+            self.records = None;
+        }
+        Ok(())
+    }
+}
+
+impl Begun {
+    /// Reads a stream's type and, if it is an isolated packet, what there is of it.
+    fn read(
+        &mut self,
+        connection: &mut Connection,
+        unfinished_bytes: &mut usize,
+    ) -> Result<Turned, Violation> {
+        if !self.is_isolated {
+            let mut first = None;
+            let read = read(connection, self.id, 1, |chunk| {
+                first = chunk.first().copied();
+                Ok(false)
+            })?;
+            match (first.map(StreamType::of).transpose()?, read) {
+                (None, Read::Ended) => return Err(Violation::EmptyStream),
+                (None, Read::Blocked) => return Ok(Turned::Open),
+                (Some(StreamType::Records), _) => return Ok(Turned::Records),
+                (Some(StreamType::Isolated), _) => self.is_isolated = true,
+            }
+        }
+        let packet = &mut self.packet;
+        let read = read(connection, self.id, READ_BYTES, |chunk| {
+            framing::extend_isolated(packet, chunk)?;
+            *unfinished_bytes += chunk.len();
+            framing::check_unfinished(*unfinished_bytes)?;
+            Ok(true)
+        })?;
+        Ok(match read {
+            Read::Blocked => Turned::Open,
+            Read::Ended => Turned::Packet(core::mem::take(packet)),
+        })
+    }
+}
+
+/// Reads chunks of at most `bytes_max` bytes as long as `take` wants more.
+fn read(
+    connection: &mut Connection,
+    id: StreamId,
+    bytes_max: usize,
+    mut take: impl FnMut(&[u8]) -> Result<bool, Violation>,
+) -> Result<Read, Violation> {
+    let mut stream = connection.recv_stream(id);
+    // It cannot be: streams are read in order, and not any more once they ended.
+    let mut chunks = stream.read(true).map_err(|_| Violation::StreamReset)?;
+    let read = loop {
+        match chunks.next(bytes_max) {
+            Ok(Some(chunk)) => {
+                if !take(&chunk.bytes)? {
+                    break Read::Blocked;
+                }
+            }
+            Ok(None) => break Read::Ended,
+            Err(ReadError::Blocked) => break Read::Blocked,
+            Err(ReadError::Reset(_)) => return Err(Violation::StreamReset),
+        }
+    };
+    // Whatever credit the peer is to be given goes with what the connection sends next.
+    let _ = chunks.finalize();
+    Ok(read)
+}
