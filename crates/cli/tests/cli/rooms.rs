@@ -144,5 +144,6 @@ fn a_room_log_replays() {
     let (first, second) = (replay(), replay());
     assert_eq!(first, second);
     assert_eq!((first["ended"].as_bool(), &first["torn"]), (Some(true), &Value::Null), "{first}");
-    assert!(first["state_updates"].as_u64() >= Some(30), "{first}");
+    // The last ones are not reliable, and the goodbye does not wait for them.
+    assert!(first["state_updates"].as_u64() >= Some(25), "{first}");
 }

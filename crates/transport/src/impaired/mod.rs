@@ -18,7 +18,6 @@ pub use proxy::{FLOW_IDLE, FLOWS_MAX, Proxy, ProxyCounts, ProxyError};
 pub use tcp::Wire;
 pub(crate) use udp::impair;
 
-use crate::quic;
 use quinn::{Endpoint, EndpointConfig, Runtime, ServerConfig, TokioRuntime};
 use std::io;
 use std::net::UdpSocket;
@@ -30,9 +29,7 @@ pub(crate) fn endpoint(
     server: Option<ServerConfig>,
     conditions: Option<&Conditions>,
 ) -> io::Result<Endpoint> {
-    // A listener has many peers to whom packets leave at once, a dialer has one.
-    let socket =
-        if server.is_some() { quic::batching(socket)? } else { TokioRuntime.wrap_udp_socket(socket)? };
+    let socket = TokioRuntime.wrap_udp_socket(socket)?;
     let socket = match conditions {
         Some(conditions) => impair(socket, conditions),
         None => socket,

@@ -12,8 +12,6 @@ pub(crate) mod link;
 mod listener;
 mod receive;
 mod send;
-#[cfg(target_os = "linux")]
-mod socket;
 
 pub use dialer::{CONNECT_DEADLINE, Dialer};
 pub use engine::Engine;
@@ -101,15 +99,6 @@ fn ack_frequency() -> AckFrequencyConfig {
     let mut config = AckFrequencyConfig::default();
     config.ack_eliciting_threshold(ACK_THRESHOLD).max_ack_delay(Some(ACK_DELAY));
     config
-}
-
-#[cfg(target_os = "linux")]
-pub(crate) use socket::batching;
-
-/// Other systems have no `sendmmsg`: the library's own socket does.
-#[cfg(not(target_os = "linux"))]
-pub(crate) fn batching(socket: UdpSocket) -> io::Result<Arc<dyn quinn::AsyncUdpSocket>> {
-    quinn::Runtime::wrap_udp_socket(&quinn::TokioRuntime, socket)
 }
 
 /// A UDP socket with buffers as large as the operating system allows. One bound to `[::]` takes IPv4 too.

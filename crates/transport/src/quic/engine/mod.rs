@@ -11,6 +11,8 @@
 //! What waits for the owner is bounded: a turn reads no more once [`EVENTS_MAX`] events wait, and what is not read holds the
 //! peers back by flow control. No connection keeps the others waiting: each gives a limited number of packets in a turn.
 
+#[cfg(target_os = "linux")]
+mod batch;
 mod connection;
 mod drive;
 mod inbound;

@@ -46,7 +46,7 @@ enum Way {
 #[cfg(target_os = "linux")]
 struct Batch {
     own: tokio::net::UdpSocket,
-    waiting: super::super::socket::Batch,
+    waiting: super::batch::Batch,
 }
 
 /// The system takes no more at the moment.
@@ -75,7 +75,7 @@ impl Port {
                 .into(),
             socket,
             #[cfg(target_os = "linux")]
-            batch: own.map(|own| Batch { own, waiting: super::super::socket::Batch::default() }),
+            batch: own.map(|own| Batch { own, waiting: super::batch::Batch::default() }),
             metas: [RecvMeta::default(); READS_MAX],
             read: 0,
             blocked: None,

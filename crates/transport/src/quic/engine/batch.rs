@@ -1,47 +1,15 @@
-//! The UDP socket below all connections of a port. What its connections send in one turn of the runtime leaves in one
-//! system call (`sendmmsg`), because most of what a small packet costs is its way into the kernel.
-//!
-//! What differs from the library's own socket is only the way out: a packet waits until the tasks that are ready have had their
-//! turn, a few microseconds. Reading, and several segments for one peer at once, are left to the library.
+//! Packets for many peers that leave in one system call (`sendmmsg`), because most of what a small packet costs is its way
+//! into the kernel.
 
-use core::net::{IpAddr, SocketAddr};
-use core::pin::Pin;
-use core::task::{Context, Poll};
-use futures_util::future::poll_fn;
+use core::net::IpAddr;
 use nix::libc;
 use nix::sys::socket::{ControlMessage, MsgFlags, MultiHeaders, SockaddrStorage, sendmmsg};
-use quinn::udp::{RecvMeta, Transmit};
-use quinn::{AsyncUdpSocket, Runtime, TokioRuntime, UdpPoller};
-use std::io::{self, IoSlice, IoSliceMut};
-use std::net::UdpSocket;
+use quinn::udp::Transmit;
+use std::io::{self, IoSlice};
 use std::os::fd::AsRawFd;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use tokio::sync::Notify;
 
 /// Packets that leave in one system call at most.
 const BATCH_PACKETS_MAX: usize = 64;
-
-/// Makes the socket. Must be called in a tokio runtime.
-pub(crate) fn batching(socket: UdpSocket) -> io::Result<Arc<dyn AsyncUdpSocket>> {
-    let own = socket.try_clone()?;
-    let plain = TokioRuntime.wrap_udp_socket(socket)?;
-    let filled = Arc::new(Notify::new());
-    let socket =
-        Arc::new(BatchingSocket { plain, own, batch: Mutex::default(), filled: Arc::clone(&filled) });
-    tokio::spawn(send_batches(Arc::downgrade(&socket), filled));
-    Ok(socket)
-}
-
-#[derive(Debug)]
-struct BatchingSocket {
-    /// Reads, waits, and sends what does not go into a batch.
-    plain: Arc<dyn AsyncUdpSocket>,
-    /// The same socket.
-    own: UdpSocket,
-    batch: Mutex<Batch>,
-    /// A packet waits.
-    filled: Arc<Notify>,
-}
 
 /// Packets that wait to leave together.
 #[derive(Debug, Default)]
@@ -65,33 +33,6 @@ struct Head {
     is_ipv4: bool,
     ecn: u8,
     from: IpAddr,
-}
-
-/// Sends what waits, whenever something does, as long as the socket is there.
-async fn send_batches(socket: Weak<BatchingSocket>, filled: Arc<Notify>) {
-    loop {
-        filled.notified().await;
-        let Some(socket) = socket.upgrade() else { return };
-        let mut poller = Arc::clone(&socket.plain).create_io_poller();
-        while let Err(error) = socket.flush() {
-            if error.kind() != io::ErrorKind::WouldBlock
-                || poll_fn(|cx| poller.as_mut().poll_writable(cx)).await.is_err()
-            {
-                tracing::debug!(%error, "packets could not be sent");
-                socket.lock().clear();
-            }
-        }
-    }
-}
-
-impl BatchingSocket {
-    fn flush(&self) -> io::Result<()> {
-        self.lock().send(&self.own)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Batch> {
-        self.batch.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl Batch {
@@ -198,70 +139,4 @@ fn send_some(socket: &impl AsRawFd, batch: &Batch, first: usize) -> io::Result<u
     let taken =
         sendmmsg(socket.as_raw_fd(), &mut headers, slices.iter(), &addresses, [marking, source], flags)?;
     Ok(taken.count())
-}
-
-impl AsyncUdpSocket for BatchingSocket {
-    fn create_io_poller(self: Arc<Self>) -> Pin<Box<dyn UdpPoller>> {
-        let plain = Arc::clone(&self.plain).create_io_poller();
-        Box::pin(Poller { socket: self, plain })
-    }
-
-    fn try_send(&self, transmit: &Transmit<'_>) -> io::Result<()> {
-        let mut batch = self.lock();
-        if batch.is_full() {
-            batch.send(&self.own)?;
-        }
-        let was_empty = batch.is_empty();
-        if batch.push(transmit) {
-            if was_empty {
-                self.filled.notify_one();
-            }
-            return Ok(());
-        }
-        // What waits was sent before it.
-        batch.send(&self.own)?;
-        drop(batch);
-        self.plain.try_send(transmit)
-    }
-
-    fn poll_recv(
-        &self,
-        cx: &mut Context<'_>,
-        bufs: &mut [IoSliceMut<'_>],
-        meta: &mut [RecvMeta],
-    ) -> Poll<io::Result<usize>> {
-        self.plain.poll_recv(cx, bufs, meta)
-    }
-
-    fn local_addr(&self) -> io::Result<SocketAddr> {
-        self.plain.local_addr()
-    }
-
-    fn max_transmit_segments(&self) -> usize {
-        self.plain.max_transmit_segments()
-    }
-
-    fn max_receive_segments(&self) -> usize {
-        self.plain.max_receive_segments()
-    }
-
-    fn may_fragment(&self) -> bool {
-        self.plain.may_fragment()
-    }
-}
-
-/// The batch takes packets as long as it is not full; then the socket itself must.
-#[derive(Debug)]
-struct Poller {
-    socket: Arc<BatchingSocket>,
-    plain: Pin<Box<dyn UdpPoller>>,
-}
-
-impl UdpPoller for Poller {
-    fn poll_writable(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        if !self.socket.lock().is_full() {
-            return Poll::Ready(Ok(()));
-        }
-        self.plain.as_mut().poll_writable(cx)
-    }
 }
