@@ -98,6 +98,16 @@ pub enum SendError {
     NoDatagrams(LinkKind),
 }
 
+/// The size of a packet in bytes, if its carrier takes one of that size.
+pub(crate) fn check_size(packet: &Packet) -> Result<usize, SendError> {
+    let bytes = packet.bytes.len();
+    let max = match packet.carrier {
+        Carrier::Datagram => limits::DATAGRAM_BYTES_MAX,
+        Carrier::Stream | Carrier::Isolated => limits::STREAM_PACKET_BYTES_MAX,
+    };
+    if bytes > max { Err(SendError::TooLarge { bytes, max }) } else { Ok(bytes) }
+}
+
 /// What went over a link since it came to be. Sent is what was handed over, received is what was taken.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LinkStats {
@@ -133,14 +143,7 @@ impl LinkSender {
     /// # Errors
     /// [`SendError::NotWritable`] gives the packet back while too much is waiting; the others are final.
     pub fn send(&self, packet: Packet) -> Result<(), SendError> {
-        let bytes = packet.bytes.len();
-        let max = match packet.carrier {
-            Carrier::Datagram => limits::DATAGRAM_BYTES_MAX,
-            Carrier::Stream | Carrier::Isolated => limits::STREAM_PACKET_BYTES_MAX,
-        };
-        if bytes > max {
-            return Err(SendError::TooLarge { bytes, max });
-        }
+        let bytes = check_size(&packet)?;
         match (&self.wire, packet.carrier) {
             (Wire::Quic(connection), Carrier::Datagram) => {
                 crate::quic::link::send_datagram(connection, &self.outbox, packet)?;

@@ -63,8 +63,9 @@ impl Hub {
     }
 
     fn flush_room(&mut self, room: RoomId, now: Instant) {
-        let had_waiting = self.rooms.get(&room).is_some_and(|seated| seated.room.has_waiting());
-        if self.rooms.get(&room).is_some_and(|seated| seated.is_told) {
+        let Some(seated) = self.rooms.get(&room) else { return };
+        let (is_told, had_waiting) = (seated.is_told, seated.room.has_waiting());
+        if is_told {
             self.tell(room, room::Input::Flush, now);
         }
         if had_waiting {

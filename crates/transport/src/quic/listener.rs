@@ -3,7 +3,7 @@
 use super::link::establish;
 use super::{ALPN_PARLOR, bind_udp, transport_config};
 use crate::closed::{CloseCode, Violation, clip_reason};
-use crate::impaired::{self, Conditions};
+use crate::impaired;
 use crate::link::Link;
 use crate::tls::ServerTls;
 use core::net::SocketAddr;
@@ -90,22 +90,9 @@ impl Listener {
         tls: &ServerTls,
         limits: HandshakeLimits,
     ) -> Result<Self, ListenError> {
-        Self::bind_impaired(addr, tls, limits, None)
-    }
-
-    /// [`bind_with`](Self::bind_with) on a bad network, if there is one.
-    ///
-    /// # Errors
-    /// [`ListenError`] with the operating system's reason.
-    pub fn bind_impaired(
-        addr: SocketAddr,
-        tls: &ServerTls,
-        limits: HandshakeLimits,
-        conditions: Option<&Conditions>,
-    ) -> Result<Self, ListenError> {
         let failed = |error| ListenError { addr, error };
         let socket = bind_udp(addr).map_err(failed)?;
-        let endpoint = impaired::endpoint(socket, Some(server_config(tls)), conditions).map_err(failed)?;
+        let endpoint = impaired::endpoint(socket, Some(server_config(tls)), None).map_err(failed)?;
         Ok(Listener {
             endpoint,
             limits,
@@ -224,20 +211,6 @@ impl Incoming {
         self.incoming.remote_address()
     }
 
-    /// Whether the client has shown that its address is its own. Otherwise it may be anybody's.
-    #[must_use]
-    pub fn is_proven(&self) -> bool {
-        self.incoming.remote_address_validated()
-    }
-
-    /// Asks a client that has not to show that its address is its own; it comes again with the proof. Nothing is kept of it
-    /// until then.
-    pub fn ask_for_proof(self) {
-        if self.incoming.retry().is_err() {
-            tracing::debug!("a client that has shown its address was asked to; it is turned away");
-        }
-    }
-
     /// Turns the client away without a handshake, for instance because its address has used up its budget.
     pub fn refuse(self) {
         self.incoming.refuse();
@@ -248,23 +221,15 @@ impl Incoming {
     /// # Errors
     /// Why the client did not get in.
     pub async fn handshake(self) -> Result<Accepted, HandshakeError> {
-        self.handshake_within(HANDSHAKE_TIMEOUT).await
-    }
-
-    /// [`handshake`](Self::handshake) with another time for it.
-    ///
-    /// # Errors
-    /// Why the client did not get in.
-    pub async fn handshake_within(self, time: Duration) -> Result<Accepted, HandshakeError> {
         let remote = self.remote();
         // Counted until the handshake is over, whichever way.
         let _half_open = self.half_open;
         let failed =
             |error: quinn::ConnectionError| HandshakeError::Failed { remote, detail: error.to_string() };
         let connecting = self.incoming.accept().map_err(failed)?;
-        let connection = timeout(time, connecting)
+        let connection = timeout(HANDSHAKE_TIMEOUT, connecting)
             .await
-            .map_err(|_| HandshakeError::TimedOut { remote, waited: time })?
+            .map_err(|_| HandshakeError::TimedOut { remote, waited: HANDSHAKE_TIMEOUT })?
             .map_err(failed)?;
         let data = connection.handshake_data().and_then(|data| data.downcast::<HandshakeData>().ok());
         let alpn = data.and_then(|data| data.protocol).unwrap_or_default();

@@ -25,7 +25,7 @@ mod timers;
 use super::listener::{HandshakeError, HandshakeLimits, ListenError, ListenerStats, server_config};
 use crate::closed::{CloseCode, LinkClosed};
 use crate::impaired::Conditions;
-use crate::link::{LinkStats, SendError};
+use crate::link::{LinkStats, SendError, check_size};
 use crate::tls::ServerTls;
 use connection::{Connection, Events};
 use core::fmt;
@@ -33,7 +33,7 @@ use core::future::poll_fn;
 use core::net::SocketAddr;
 use core::time::Duration;
 use drive::unknown;
-use parlor_proto::{Carrier, Packet, limits};
+use parlor_proto::{Carrier, Packet};
 use port::Port;
 use quinn_proto::{Endpoint, EndpointConfig, Transmit};
 use std::io;
@@ -305,14 +305,7 @@ impl Engine {
     /// [`SendError::NotWritable`] gives the packet back while too much is waiting: [`Event::Writable`] tells when it does not
     /// any more. The others are final.
     pub fn send(&mut self, id: Id, packet: Packet) -> Result<(), SendError> {
-        let bytes = packet.bytes.len();
-        let max = match packet.carrier {
-            Carrier::Datagram => limits::DATAGRAM_BYTES_MAX,
-            Carrier::Stream | Carrier::Isolated => limits::STREAM_PACKET_BYTES_MAX,
-        };
-        if bytes > max {
-            return Err(SendError::TooLarge { bytes, max });
-        }
+        check_size(&packet)?;
         let Some(connection) = self.connection(id) else { return Err(SendError::Closed(unknown())) };
         connection.send(packet)?;
         self.touch(id.slot);
@@ -327,7 +320,7 @@ impl Engine {
     }
 
     /// Closes a link, after some last packets that need not wait for room; datagrams among them may be lost. What was handed
-    /// over is given at most [`CLOSE_LINGER`](limits::CLOSE_LINGER) to arrive, then the peer is told the code and the reason
+    /// over is given at most [`CLOSE_LINGER`](parlor_proto::limits::CLOSE_LINGER) to arrive, then the peer is told the code and the reason
     /// (cut at [`CLOSE_REASON_BYTES_MAX`](crate::closed::CLOSE_REASON_BYTES_MAX) bytes), and the owner [`Event::Closed`]; no
     /// packet of the link is told any more. Does nothing if the link is over.
     pub fn part(

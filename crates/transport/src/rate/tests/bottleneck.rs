@@ -3,6 +3,7 @@
 
 use crate::rate::RateControl;
 use core::time::Duration;
+use parlor_impair::Rng;
 use parlor_proto::time::Instant;
 use std::collections::VecDeque;
 
@@ -91,7 +92,7 @@ pub(super) struct Bottleneck {
     queue: VecDeque<Passing>,
     credit_bits: u64,
     passing: VecDeque<Passing>,
-    random: u64,
+    random: Rng,
     /// How long a packet would wait that came, once each millisecond.
     pub(super) waits: Vec<Duration>,
 }
@@ -216,7 +217,7 @@ impl Bottleneck {
             queue: VecDeque::new(),
             credit_bits: 0,
             passing: VecDeque::new(),
-            random: seed,
+            random: Rng::new(seed),
             waits: Vec::new(),
         }
     }
@@ -280,12 +281,8 @@ impl Bottleneck {
     }
 
     fn is_lost(&mut self) -> bool {
-        // SplitMix64.
-        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.random;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        let draw = self.random.below(100);
         let is_away = self.path.outage.is_some_and(|(from, until)| self.now >= from && self.now < until);
-        is_away || (z ^ (z >> 31)) % 100 < self.path.loss_percent
+        is_away || draw < self.path.loss_percent
     }
 }
