@@ -1,8 +1,10 @@
-//! What the fuzz targets do. `crates/proto/tests/corpus.rs` runs the same over the kept corpus on a stable compiler.
+//! What the fuzz targets do. `crates/proto/tests/corpus.rs` and `crates/sync/tests/corpus.rs` run the same over the kept
+//! corpus on a stable compiler.
 //!
 //! ```sh
 //! cargo +nightly fuzz run session                                    # from the root of the workspace
 //! cargo run --manifest-path fuzz/Cargo.toml --bin seed_corpus        # writes the kept corpus again
 //! ```
 
+pub mod sync_targets;
 pub mod targets;

@@ -2,12 +2,14 @@
 
 use bytes::Bytes;
 use parlor_proto::session::{Answer, Event, Outgoing, Session, TurnedAway};
+use parlor_proto::wire::action::{Action, AskedBy};
 use parlor_proto::wire::control::{ToHub, ToMember};
 use parlor_proto::wire::cursor::Reader;
 use parlor_proto::wire::envelope::{Downward, Upward};
 use parlor_proto::wire::frame::Frame;
 use parlor_proto::wire::handshake::{Authority, Hello, Intent, Limits, Refusal, RoomKind, Welcome};
 use parlor_proto::wire::header::Header;
+use parlor_proto::wire::replica::{OwnState, StateOf};
 use parlor_proto::{
     Carrier, ChannelId, CloseReason, Epoch, Instant, LinkKind, MemberId, Packet, RoomId, SessionId, TickRate,
     limits,
@@ -33,11 +35,11 @@ pub fn packet(bytes: &[u8]) {
     }
 }
 
-/// Envelopes and room control, chosen by the first byte: what can be read is written so that it reads the same.
+/// Envelopes, room control, actions and members' own states, chosen by the first byte: what can be read is written so that it reads the same.
 pub fn control(bytes: &[u8]) {
     let Some((which, rest)) = bytes.split_first() else { return };
     let rest = Bytes::copy_from_slice(rest);
-    match which % 4 {
+    match which % 8 {
         0 => {
             if let Ok(Some(message)) = ToMember::decode(rest) {
                 assert_eq!(ToMember::decode(message.encode()), Ok(Some(message)));
@@ -53,8 +55,28 @@ pub fn control(bytes: &[u8]) {
                 assert_eq!(message.encode(), rest);
             }
         }
-        _ => {
+        3 => {
             if let Ok(message) = Downward::decode(rest.clone()) {
+                assert_eq!(message.encode(), rest);
+            }
+        }
+        4 => {
+            if let Ok(message) = Action::decode(rest.clone()) {
+                assert_eq!(message.encode(), rest);
+            }
+        }
+        5 => {
+            if let Ok(message) = AskedBy::decode(rest.clone()) {
+                assert_eq!(message.encode(), rest);
+            }
+        }
+        6 => {
+            if let Ok(message) = OwnState::decode(rest.clone()) {
+                assert_eq!(message.encode(), rest);
+            }
+        }
+        _ => {
+            if let Ok(message) = StateOf::decode(rest.clone()) {
                 assert_eq!(message.encode(), rest);
             }
         }
@@ -222,5 +244,6 @@ fn answer(byte: u8, now: Instant) -> Answer {
         now,
         max_players: 4,
         limits: Limits::of_this_build(),
+        schema: Bytes::new(),
     }))
 }

@@ -57,6 +57,7 @@ pub(crate) fn steps(root: &Path) -> Vec<Step> {
         step("fmt", "the code is formatted", plan_fmt),
         step("clippy", "no warnings, lints included, in any target", plan_clippy),
         step("test", "unit, integration and doc tests, the kept fuzz corpus, few seeds", plan_test),
+        step("python", "a decoder written from PROTOCOL.md alone reads the golden vectors", plan_python),
         step("doc", "the documentation builds without warnings", plan_doc),
         long("deny", "licences, sources and duplicates of the dependencies", plan_deny),
         long("wasm", "proto, sync and the client's core compile to wasm32", wasm::plan),
@@ -99,6 +100,12 @@ fn plan_clippy(_: &Path) -> Result<Work, Missing> {
 
 fn plan_test(_: &Path) -> Result<Work, Missing> {
     Ok(Work::one(Invocation::cargo("test --workspace --no-fail-fast")))
+}
+
+/// The tests run it too, but cannot say by their result that they did without it.
+fn plan_python(_: &Path) -> Result<Work, Missing> {
+    need("python3 --version", "python3 is not installed", "apt-get install python3")?;
+    Ok(Work::one(Invocation::cargo("test --package parlor-sync --test python")))
 }
 
 /// The binary `parlor` and the library `parlor` have their pages in one place: the binary's are made first, so that the

@@ -1,11 +1,12 @@
 //! The command line.
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use parlor::Impairment;
+use parlor::{EntityId, Impairment};
 use parlor_server::FLUSH_QUANTUM_MS_MAX;
 use std::net::{IpAddr, SocketAddr};
 use std::num::NonZeroU16;
 use std::path::PathBuf;
+use std::str::FromStr;
 
 /// Realtime multiplayer for any game: open a room, share its code, play.
 #[derive(Debug, Parser)]
@@ -27,6 +28,10 @@ pub(crate) enum Command {
     Token(TokenArgs),
     /// Run a room again from its log, and say what happened in it
     Replay(ReplayArgs),
+    /// Show the log of a room message by message: who said what, and of its state what each packet says of which entity
+    Dump(DumpArgs),
+    /// A thousand walkers in a room, of which every member sees those that are near its own
+    Walkers(WalkersArgs),
     /// Pass UDP on to a server as a bad network would, to try any program on it
     Impair(ImpairArgs),
     /// Measure this build on this machine
@@ -169,6 +174,12 @@ pub(crate) struct ServeArgs {
     /// Rooms that may live at once [default: 10000]
     #[arg(long, env = "PARLOR_MAX_ROOMS")]
     pub max_rooms: Option<usize>,
+    /// Take rooms of dedicated hosts: processes without a player, for up to 255 players
+    #[arg(long, env = "PARLOR_DEDICATED")]
+    pub dedicated: bool,
+    /// KiB of state that one member is sent in a second at most [default: 192]
+    #[arg(long, env = "PARLOR_STATE_RATE", value_name = "KIB", value_parser = clap::value_parser!(u32).range(4..=65_536))]
+    pub state_rate: Option<u32>,
     /// Connections there may be at once on TCP, and as many again on QUIC [default: 4096]
     #[arg(long, env = "PARLOR_MAX_CONNECTIONS")]
     pub max_connections: Option<usize>,
@@ -257,6 +268,92 @@ pub(crate) struct ReplayArgs {
     /// A room's log, which `parlor serve --room-log` wrote
     pub file: PathBuf,
     /// Print one JSON object instead of the transcript
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DumpArgs {
+    /// A room's log, which `parlor serve --room-log` wrote
+    pub file: PathBuf,
+    /// Only what this member said or was told
+    #[arg(long, value_name = "ID")]
+    pub member: Option<u32>,
+    /// Only this entity: its slot, or SLOT.GENERATION
+    #[arg(long, value_name = "ENTITY")]
+    pub entity: Option<EntityFilter>,
+    /// Only what happened from so many seconds after the room's opening on
+    #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
+    pub from: Option<f64>,
+    /// Only what happened before so many seconds after it
+    #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
+    pub to: Option<f64>,
+    /// Print one JSON object for each record instead of text
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// One entity, or all that were in a slot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct EntityFilter {
+    pub slot: u16,
+    pub generation: Option<u16>,
+}
+
+impl EntityFilter {
+    /// Whether an entity is meant.
+    pub(crate) fn is(self, entity: EntityId) -> bool {
+        self.slot == entity.slot && self.generation.is_none_or(|generation| generation == entity.generation)
+    }
+}
+
+impl FromStr for EntityFilter {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = |_| format!("an entity is SLOT or SLOT.GENERATION, such as 12 or 12.3, and not {text:?}");
+        match text.split_once('.') {
+            None => Ok(EntityFilter { slot: text.parse().map_err(wrong)?, generation: None }),
+            Some((slot, generation)) => Ok(EntityFilter {
+                slot: slot.parse().map_err(wrong)?,
+                generation: Some(generation.parse().map_err(wrong)?),
+            }),
+        }
+    }
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct WalkersArgs {
+    /// Join the room with this code or invite link instead of hosting one
+    #[arg(long, value_name = "CODE|LINK")]
+    pub join: Option<String>,
+    /// Walkers that nobody steers, for the host
+    #[arg(long, value_name = "N", default_value_t = 1_000, value_parser = clap::value_parser!(u16).range(0..=10_000), conflicts_with = "join")]
+    pub walkers: u16,
+    /// Steps per second, for the host
+    #[arg(long, value_name = "HZ", default_value_t = 30, value_parser = clap::value_parser!(u16).range(1..=60), conflicts_with = "join")]
+    pub hz: u16,
+    /// Where the walkers are drawn from, for the host
+    #[arg(long, default_value_t = 1, conflicts_with = "join")]
+    pub seed: u64,
+    /// Members in this process that see some of it; the first one is shown on the screen
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=15))]
+    pub viewers: u16,
+    /// Port of the server that a host without --server starts inside itself; any free one if not given
+    #[arg(long, value_name = "PORT", default_value_t = 0, conflicts_with_all = ["join", "server"])]
+    pub port: u16,
+    #[command(flatten)]
+    pub reach: ReachArgs,
+    /// Without a screen: all viewers walk in squares
+    #[arg(long)]
+    pub headless: bool,
+    /// Stop after this many seconds; otherwise when the room ends or Ctrl-C is pressed
+    #[arg(long, value_name = "N", value_parser = parse_seconds)]
+    pub seconds: Option<f64>,
+    /// Without a screen: stop when every viewer saw so many changes of walkers
+    #[arg(long, value_name = "N", requires = "headless", value_parser = clap::value_parser!(u64).range(1..))]
+    pub updates: Option<u64>,
+    /// Print one JSON object at the end
     #[arg(long)]
     pub json: bool,
 }

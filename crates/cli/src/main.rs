@@ -4,13 +4,17 @@ mod args;
 #[cfg(target_os = "linux")]
 mod bench;
 mod commands;
+mod costs;
+mod dump;
 mod game;
 mod headless;
 mod logging;
+mod own_server;
 mod reach;
 mod report;
 mod seat;
 mod view;
+mod walkers;
 
 use args::{Cli, Command};
 use clap::Parser;
@@ -24,6 +28,8 @@ fn main() -> ExitCode {
         Command::Serve(args) => commands::serve::run(args),
         Command::Token(args) => commands::token::run(&args),
         Command::Replay(args) => commands::replay::run(&args),
+        Command::Dump(args) => commands::dump::run(&args),
+        Command::Walkers(args) => commands::walkers::run(&args),
         Command::Impair(args) => commands::impair::run(&args),
         #[cfg(target_os = "linux")]
         Command::Bench(args) => bench::run(&args),

@@ -13,10 +13,15 @@ pub(crate) fn name(given: Option<&str>) -> String {
 
 /// Applies what the command line says about the server and the report.
 pub(crate) fn apply(
-    mut builder: RoomBuilder,
+    builder: RoomBuilder,
     reach: &ReachArgs,
     headless: &HeadlessArgs,
 ) -> anyhow::Result<RoomBuilder> {
+    connect(builder.hash_every(headless.hash_at.unwrap_or(HASH_EVERY)), reach)
+}
+
+/// Applies what the command line says about the server.
+pub(crate) fn connect(mut builder: RoomBuilder, reach: &ReachArgs) -> anyhow::Result<RoomBuilder> {
     if let Some(server) = &reach.server {
         builder = builder.server(server);
     }
@@ -31,7 +36,7 @@ pub(crate) fn apply(
     if let Some(impairment) = reach.impair {
         builder = builder.impairment(impairment);
     }
-    builder = builder.hash_every(headless.hash_at.unwrap_or(HASH_EVERY)).via(match reach.via {
+    builder = builder.via(match reach.via {
         ViaArg::Auto => Via::Auto,
         ViaArg::Quic => Via::Quic,
         ViaArg::Websocket => Via::WebSocket,

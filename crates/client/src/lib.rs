@@ -25,6 +25,10 @@
 //! - [`Room`] is all that a game holds; [`RoomBuilder`] is what it says before; [`Event`] is what it is told.
 //! - State is a set of keys that the host writes ([`Room::set`]) and everybody reads: as it is ([`Room::get`]), or
 //!   smoothed for the eye ([`Room::interpolated`]).
+//! - Entities with components are for worlds of many things ([`Room::spawn`], [`Room::insert`], [`Room::component`]): quantized
+//!   by a [`schema`], sent as small as can be, and only to those who see them. Who owns one may [act](Room::act) on it.
+//! - States that players send of themselves, for games without a host that decides ([`Room::set_own`], [`Room::proxy`]): see
+//!   [`replicator`].
 //! - Inputs go from players to the host ([`Room::send_input`], [`Room::input`]); messages go from anybody to anybody
 //!   ([`Room::send`], [`Room::broadcast`]).
 //! - [`core`] is the same without sockets, for other drivers: the simulator, a browser.
@@ -41,13 +45,18 @@ pub use driver::{Room, RoomBuilder, Via};
 pub use crate::core::{
     ClosedReason, ConnectFailure, ConnectFailureKind, Connectivity, Diagnostics, Event, JoinPath, Message,
     Mode, Player, ReasonCode, Role, RoomError, RoomInfo, Scope, StateSource, StateUpdate, Transport,
-    TransportPath, TransportStatus,
+    TransportPath, TransportStatus, WorldAccess,
 };
+pub use parlor_proto::wire::action::ActionRefusal;
 pub use parlor_proto::wire::control::LeaveReason;
 pub use parlor_proto::wire::envelope::{From, To};
-pub use parlor_proto::{ApiMisuse, CloseReason, Epoch, Lane, LinkKind, MemberId, RoomCode, Tick};
-pub use parlor_sync::keyed::{HintError, Hints, Interp};
-pub use parlor_sync::value::{Map, Value, ValueError};
+pub use parlor_proto::{ApiMisuse, CloseReason, EntityId, Epoch, Lane, LinkKind, MemberId, RoomCode, Tick};
+pub use parlor_sync::audience::Audience;
+pub use parlor_sync::keyed::{HintError, Hints, Interp, StateError};
+pub use parlor_sync::replicated;
+pub use parlor_sync::value::{Map, Value, ValueError, from_value, to_value};
+pub use parlor_sync::world::{Diagnostics as WorldDiagnostics, WorldError};
+pub use parlor_sync::{replicator, schema};
 #[cfg(feature = "driver")]
 pub use parlor_transport::discovery::{Invite, Registry, ServerAddress};
 #[cfg(feature = "driver")]
@@ -60,6 +69,10 @@ mod documents {
     struct Readme;
     #[doc = include_str!("../../../docs/guide.md")]
     struct Guide;
+    #[doc = include_str!("../../../docs/world.md")]
+    struct World;
+    #[doc = include_str!("../../../docs/replicator.md")]
+    struct Replicator;
     #[doc = include_str!("../../../docs/impair.md")]
     struct Impair;
 }

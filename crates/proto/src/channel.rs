@@ -96,7 +96,7 @@ pub struct Channel {
 
 /// Room control: presence, player data, kicks.
 pub const CONTROL: ChannelId = ChannelId(0);
-/// Keyed state, from the authority down.
+/// The room's state from the authority down: entities, keyed state among them.
 pub const STATE: ChannelId = ChannelId(1);
 /// Inputs of one tick, from members up to the authority. The key is the member.
 pub const INPUT: ChannelId = ChannelId(2);
@@ -109,14 +109,21 @@ pub const MESSAGE_UNRELIABLE: ChannelId = ChannelId(5);
 /// Typed messages of which only the newest counts. The key is the sender.
 pub const MESSAGE_SEQUENCED: ChannelId = ChannelId(6);
 
-const BUILT_IN: [Channel; 7] = [
+/// What members ask to happen to entities of theirs, up to the authority.
+pub const ACTIONS: ChannelId = ChannelId(7);
+/// What members say of themselves: the source and a packet of its own state stream.
+pub const REPLICAS: ChannelId = ChannelId(8);
+
+const BUILT_IN: [Channel; 9] = [
     built_in(CONTROL, Lane::ReliableOrdered, Codec::Parlor),
-    built_in(STATE, Lane::UnreliableSequenced, Codec::Parlor),
+    built_in(STATE, Lane::Unreliable, Codec::Parlor),
     built_in(INPUT, Lane::UnreliableSequenced, Codec::Parlor),
     built_in(MESSAGE_ORDERED, Lane::ReliableOrdered, Codec::Typed),
     built_in(MESSAGE_UNORDERED, Lane::ReliableUnordered, Codec::Typed),
     built_in(MESSAGE_UNRELIABLE, Lane::Unreliable, Codec::Typed),
     built_in(MESSAGE_SEQUENCED, Lane::UnreliableSequenced, Codec::Typed),
+    built_in(ACTIONS, Lane::ReliableOrdered, Codec::Parlor),
+    built_in(REPLICAS, Lane::Unreliable, Codec::Parlor),
 ];
 
 const fn built_in(id: ChannelId, lane: Lane, codec: Codec) -> Channel {

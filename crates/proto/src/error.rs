@@ -61,6 +61,12 @@ pub enum PeerMisbehaved {
         /// Why.
         detail: String,
     },
+    /// More of a member's own state came than it may send.
+    #[error(
+        "sent more of its own state than the {max} bytes a second allowed: send it less often, or make it smaller",
+        max = limits::OWN_STATE_BYTES_PER_SECOND
+    )]
+    TooMuchState,
     /// Something in a room that only another may do.
     #[error("{what} may be sent by the authority only")]
     NotAuthority {

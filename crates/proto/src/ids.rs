@@ -36,12 +36,41 @@ id! {
     MemberId(u32), ""
 }
 id! {
-    /// A thing of a shared world.
-    EntityId(u32), "entity "
-}
-id! {
     /// The number of a channel in the table that both ends agreed on.
     ChannelId(u8), "channel "
+}
+
+/// A thing of a shared world.
+///
+/// A slot that an entity has left may be given to another one later, with another generation, so that an id of the first is
+/// never taken for the second. On the wire outside of the state it is one number of 32 bits, [`to_bits`](Self::to_bits).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct EntityId {
+    /// Its place in the world's tables.
+    pub slot: u16,
+    /// Which of those that had the slot, wrapping.
+    pub generation: u16,
+}
+
+impl EntityId {
+    /// Both parts in one number: the generation in the high half, the slot in the low one.
+    #[must_use]
+    pub const fn to_bits(self) -> u32 {
+        (self.generation as u32) << 16 | self.slot as u32
+    }
+
+    /// The id whose [`to_bits`](Self::to_bits) is `bits`. Every number is the bits of some id.
+    #[must_use]
+    #[allow(clippy::cast_possible_truncation)] // each part is what the cast leaves
+    pub const fn from_bits(bits: u32) -> Self {
+        EntityId { slot: bits as u16, generation: (bits >> 16) as u16 }
+    }
+}
+
+impl fmt::Display for EntityId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "entity {}.{}", self.slot, self.generation)
+    }
 }
 
 /// An authenticated state between two ends that outlives the connections that carry it: 128 bits that cannot be

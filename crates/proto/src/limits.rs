@@ -103,8 +103,10 @@ pub const PLAYER_DATA_KEYS_MAX: usize = 32;
 /// Bytes of one value of player data.
 pub const PLAYER_DATA_VALUE_BYTES_MAX: usize = 1_024;
 /// Bytes of all keys and values that one member may have in its player data: a newcomer is told those of everybody at
-/// once.
+/// once. In larger rooms it is less, see [`player_data_bytes_max`].
 pub const PLAYER_DATA_BYTES_MAX: usize = 8 * 1024;
+/// Bytes of the player data of all members of a room that may have more than [`MEMBERS_MAX_PLAYER_HOSTED`].
+pub const PLAYER_DATA_BYTES_LARGE_ROOM: usize = 64 * 1024;
 
 /// Members that one message may name.
 pub const ADDRESSEES_MAX: usize = MEMBERS_MAX_SERVER_RUN as usize;
@@ -125,6 +127,13 @@ pub const STATE_BYTES_MAX: usize = 60 * 1024;
 /// How deep a value may nest.
 pub const VALUE_DEPTH_MAX: usize = 32;
 
+/// Largest schema of a room, in encoded bytes: a hello carries it.
+pub const SCHEMA_BYTES_MAX: usize = 8 * 1024;
+
+/// Bytes of messages about its own state that a member may send in a second, in the long run, and as many again at once. They
+/// build on each other, so a hub cannot drop some of them: it disconnects whoever sends more.
+pub const OWN_STATE_BYTES_PER_SECOND: usize = 64 * 1024;
+
 /// Largest input of one tick, in encoded bytes.
 pub const INPUT_BYTES_MAX: usize = 512;
 
@@ -141,6 +150,20 @@ pub const ACK_DELAY_MAX: Duration = Duration::from_millis(25);
 pub const ACK_AT_ONCE_BYTES: usize = 16 * 1024;
 /// A session that asked its peer to close waits this long for the goodbye to be carried.
 pub const CLOSE_LINGER: Duration = Duration::from_millis(500);
+
+/// Bytes of all keys and values that one member of a room with `members_max` members, its host included, may have in its
+/// player data.
+#[must_use]
+pub const fn player_data_bytes_max(members_max: u16) -> usize {
+    if members_max <= MEMBERS_MAX_PLAYER_HOSTED {
+        PLAYER_DATA_BYTES_MAX
+    } else {
+        PLAYER_DATA_BYTES_LARGE_ROOM / members_max as usize
+    }
+}
+
+/// What a newcomer is told of one member counts in its queue, without player data, at most.
+const JOINED_BYTES_MAX: usize = WAITING_MESSAGE_BYTES + NAME_BYTES_MAX + 16;
 
 const _: () = {
     assert!(
@@ -185,6 +208,11 @@ const _: () = {
     assert!(
         MEMBERS_MAX_PLAYER_HOSTED as usize * (PLAYER_DATA_BYTES_MAX + 512) < RELIABLE_QUEUE_BYTES_MAX,
         "what a newcomer is told of everybody fits its queue"
+    );
+    assert!(
+        MEMBERS_MAX_SERVER_RUN as usize * JOINED_BYTES_MAX + PLAYER_DATA_BYTES_LARGE_ROOM
+            < RELIABLE_QUEUE_BYTES_MAX,
+        "and so it does in the largest room"
     );
     assert!(CHANNELS_MAX <= u8::MAX as usize && (APP_CHANNEL_FIRST as usize) < CHANNELS_MAX);
     assert!(

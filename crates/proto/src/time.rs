@@ -171,6 +171,13 @@ impl TickRate {
         Tick((at.as_micros() as u128 * self.hz() as u128 / 1_000_000) as u32)
     }
 
+    /// When the step `tick` begins, in room time: the first microsecond at which [`tick_at`](Self::tick_at) gives it.
+    /// Exact until the number wraps, which takes half a year at the highest rate.
+    #[must_use]
+    pub const fn begins(self, tick: Tick) -> Instant {
+        Instant::from_micros((tick.0 as u64 * 1_000_000).div_ceil(self.hz() as u64))
+    }
+
     /// How long the step that is running at `at` has been running, below one [`interval`](Self::interval).
     #[must_use]
     #[allow(clippy::cast_possible_truncation)] // below one second
@@ -204,6 +211,14 @@ mod tests {
             prop_assert!(later.is_newer_than(Tick(tick)));
             prop_assert!(!Tick(tick).is_newer_than(later));
             prop_assert_eq!(later.since(Tick(tick)), steps);
+        }
+
+        #[test]
+        fn a_step_begins_with_its_first_microsecond(hz in 1u16..=240, tick in 1u32..) {
+            let (rate, tick) = (TickRate::new(hz).unwrap(), Tick(tick));
+            let begins = rate.begins(tick);
+            prop_assert_eq!(rate.tick_at(begins), tick);
+            prop_assert_eq!(rate.tick_at(begins - Duration::from_micros(1)), tick.offset(-1));
         }
 
         #[test]

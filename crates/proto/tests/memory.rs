@@ -53,6 +53,7 @@ fn open_server() -> Session {
         now: NOW,
         max_players: 4,
         limits: Limits::of_this_build(),
+        schema: Bytes::new(),
     };
     server.answer(Answer::Welcome(Box::new(welcome)), NOW);
     while server.poll_event().is_some() || server.poll_packet(NOW).is_some() {}

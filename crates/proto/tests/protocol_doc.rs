@@ -2,14 +2,17 @@
 
 use bytes::Bytes;
 use parlor_proto::channel::{Codec, Lane};
-use parlor_proto::wire::control::{LeaveReason, MemberInfo, PlayerData, Presence, ToHub, ToMember};
+use parlor_proto::wire::action::ActionRefusal;
+use parlor_proto::wire::control::{
+    LeaveReason, MemberInfo, PlayerData, Presence, RefusedAction, ToHub, ToMember,
+};
 use parlor_proto::wire::frame::{Fragment, Frame, Time};
 use parlor_proto::wire::handshake::{
     Authority, Hello, Intent, Limits, Redirect, Refusal, RetryAfter, RoomKind, Welcome,
 };
 use parlor_proto::{
-    ChannelId, ChannelTable, CloseReason, Epoch, Instant, LinkKind, MemberId, RoomId, SessionId, TickRate,
-    code, limits,
+    ChannelId, ChannelTable, CloseReason, EntityId, Epoch, Instant, LinkKind, MemberId, RoomId, SessionId,
+    TickRate, code, limits,
 };
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -76,13 +79,15 @@ fn limits_are_those_of_the_code() {
         SEQUENCED_KEYS_MAX TICK_HZ_MAX
         MEMBERS_MIN MEMBERS_MAX_PLAYER_HOSTED MEMBERS_MAX_SERVER_RUN NAME_BYTES_MAX LABEL_BYTES_MAX
         REASON_BYTES_MAX TOKEN_BYTES_MAX ADDRESS_BYTES_MAX PLAYER_DATA_KEYS_MAX PLAYER_DATA_VALUE_BYTES_MAX PLAYER_DATA_BYTES_MAX
+        PLAYER_DATA_BYTES_LARGE_ROOM
         ADDRESSEES_MAX APP_CHANNEL_FIRST CHANNELS_MAX STATE_KEYS_MAX STATE_KEY_BYTES_MAX STATE_VALUE_BYTES_MAX
-        STATE_BYTES_MAX VALUE_DEPTH_MAX INPUT_BYTES_MAX HANDSHAKE_TIMEOUT KEEP_ALIVE_INTERVAL SILENCE_TIMEOUT
+        STATE_BYTES_MAX VALUE_DEPTH_MAX SCHEMA_BYTES_MAX OWN_STATE_BYTES_PER_SECOND INPUT_BYTES_MAX HANDSHAKE_TIMEOUT KEEP_ALIVE_INTERVAL SILENCE_TIMEOUT
         ACK_DELAY_MAX ACK_AT_ONCE_BYTES CLOSE_LINGER
     };
     let source = include_str!("../src/limits.rs");
     let in_source = source.lines().filter_map(|line| line.strip_prefix("pub const ")?.split_once(':'));
-    let in_source: Vec<&str> = in_source.map(|(name, _)| name).collect();
+    let in_source: Vec<&str> =
+        in_source.map(|(name, _)| name).filter(|name| !name.starts_with("fn ")).collect();
     let listed: Vec<&str> = named.iter().map(|(name, _)| name.as_str()).collect();
     assert_eq!(listed, in_source, "the list above has each limit, in the order of limits.rs");
     compare("| limit | value | kind | what |", named);
@@ -119,6 +124,7 @@ fn one_of_each_frame() -> Vec<Frame> {
         now: Instant::ZERO,
         max_players: 2,
         limits: Limits::of_this_build(),
+        schema: Bytes::new(),
     };
     let (channel, number, payload) = (ChannelId(3), 0, Bytes::new());
     vec![
@@ -184,7 +190,7 @@ fn refusal_codes_are_those_of_the_code() {
             let body = [vec![0x05, u8::try_from(zeros + 1).unwrap(), code], vec![0; zeros]].concat();
             Frame::read(&mut parlor_proto::wire::cursor::Reader::new(body.into()))
         };
-        match [0, 1, 2, 4].map(attempt).into_iter().find_map(Result::ok) {
+        match [0, 1, 2, 4, 8].map(attempt).into_iter().find_map(Result::ok) {
             Some(Some(Frame::Refused(refusal))) => {
                 assert_eq!(body_byte(&Frame::Refused(refusal.clone())), code);
                 refusal
@@ -205,19 +211,39 @@ fn leave_codes_are_those_of_the_code() {
 }
 
 #[test]
+fn action_refusals_are_those_of_the_code() {
+    let read = |code: u8| match ToMember::decode(Bytes::from(vec![6, 0, 0, 0, 0, 1, b'x', code])) {
+        Ok(Some(ToMember::ActionRefused(refused))) => refused.why,
+        other => panic!("{other:?}"),
+    };
+    compare("| code | why an action is refused | when |", rows(known(read, ActionRefusal::as_str)));
+}
+
+#[test]
 fn control_kinds_are_those_of_the_code() {
     let (member, id) = (MemberId(0), MemberId(0));
     let presence = Presence { member, connected: true, slow: false, rtt_ms: None };
     let data = || PlayerData { member, key: "k".into(), value: None };
     let info = MemberInfo { id, name: String::new(), link: LinkKind::Quic, presence, data: Vec::new() };
+    let refused = || RefusedAction {
+        entity: EntityId::from_bits(1),
+        name: "open".into(),
+        why: ActionRefusal::NoSuchEntity,
+    };
     let down = [
         ("joined", ToMember::Joined(info)),
         ("left", ToMember::Left { member, reason: LeaveReason::Left }),
         ("data", ToMember::Data(data())),
         ("presence", ToMember::Presence(Vec::new())),
         ("throttled", ToMember::Throttled),
+        ("primary", ToMember::Primary(None)),
+        ("action refused", ToMember::ActionRefused(refused())),
     ];
-    let up = [("set data", ToHub::SetData(data())), ("kick", ToHub::Kick { member, reason: String::new() })];
+    let up = [
+        ("set data", ToHub::SetData(data())),
+        ("kick", ToHub::Kick { member, reason: String::new() }),
+        ("refuse action", ToHub::RefuseAction { member, refused: refused() }),
+    ];
     let down =
         down.map(|(name, message)| ["to a member".into(), message.encode()[0].to_string(), name.into()]);
     let up = up.map(|(name, message)| ["to the hub".into(), message.encode()[0].to_string(), name.into()]);
@@ -266,8 +292,9 @@ fn room_codes_are_those_of_the_code() {
 #[test]
 fn limits_that_the_text_names_are_in_the_table() {
     let document = document();
-    let names: Vec<String> =
-        table("| limit | value | kind | what |").into_iter().map(|row| row[0].clone()).collect();
+    // The limits of worlds are those of the crate `sync`, which compares them.
+    let tables = ["| limit | value | kind | what |", "| limit of worlds | value | kind | what |"].map(table);
+    let names: Vec<String> = tables.into_iter().flatten().map(|row| row[0].clone()).collect();
     let is_limit = |word: &&str| {
         word.contains('_') && word.len() > 5 && word.chars().all(|c| c.is_ascii_uppercase() || c == '_')
     };

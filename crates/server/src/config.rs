@@ -16,6 +16,11 @@ pub const ROOMS_MAX: usize = 10_000;
 /// otherwise.
 pub const CONNECTIONS_MAX: usize = 4_096;
 
+/// Bytes of state that one member is sent in a second at most, unless the configuration says otherwise.
+pub const STATE_RATE: u32 = 192 * 1024;
+/// Least [`Config::state_rate`]: with less a room's state would hardly arrive at all.
+pub const STATE_RATE_MIN: u32 = 4 * 1024;
+
 /// Longest [`Config::flush_quantum`], in milliseconds: more would be felt in every game.
 pub const FLUSH_QUANTUM_MS_MAX: u64 = 20;
 
@@ -38,6 +43,12 @@ pub struct Config {
     pub apps: Option<Vec<String>>,
     /// How many rooms may live at once; shards have equal parts of it.
     pub rooms_max: usize,
+    /// Whether rooms may have dedicated hosts: processes without a player, in whose rooms many more members fit than in one that a
+    /// player hosts.
+    pub dedicated: bool,
+    /// Bytes of state that one member is sent in a second on the long run, at most: what does not fit waits for its turn, the
+    /// most urgent first. Never less than [`STATE_RATE_MIN`].
+    pub state_rate: u32,
     /// Over how many threads the rooms are spread. Each has a port of its own: [`port`](Self::port) and those that follow it,
     /// UDP and TCP. Clients need to know the first alone; all must be reachable.
     pub shards: NonZeroU16,
@@ -99,6 +110,8 @@ impl Default for Config {
             identity: IdentitySource::Development { folder: None },
             apps: None,
             rooms_max: ROOMS_MAX,
+            dedicated: false,
+            state_rate: STATE_RATE,
             shards: NonZeroU16::MIN,
             flush_quantum: Duration::ZERO,
             connections_max: CONNECTIONS_MAX,

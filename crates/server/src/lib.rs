@@ -42,7 +42,9 @@ mod shard;
 mod tcp;
 mod worker;
 
-pub use config::{CONNECTIONS_MAX, Config, FLUSH_QUANTUM_MS_MAX, IdentitySource, ROOMS_MAX};
+pub use config::{
+    CONNECTIONS_MAX, Config, FLUSH_QUANTUM_MS_MAX, IdentitySource, ROOMS_MAX, STATE_RATE, STATE_RATE_MIN,
+};
 pub use error::{ServerFailed, StartError};
 pub use handshakes::{HANDSHAKES_PER_SECOND, HANDSHAKES_PER_SECOND_ALL};
 pub use identity::{IDENTITY_FILE, IdentitySourceError};

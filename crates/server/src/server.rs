@@ -3,7 +3,7 @@
 use crate::address::{addresses, public_address};
 use crate::admission::Tokens;
 use crate::clock::Clock;
-use crate::config::{Config, FLUSH_QUANTUM_MS_MAX, IdentitySource};
+use crate::config::{Config, FLUSH_QUANTUM_MS_MAX, IdentitySource, STATE_RATE_MIN};
 use crate::door::Door;
 use crate::error::{ServerFailed, StartError};
 use crate::gate::Gate;
@@ -247,6 +247,8 @@ fn hub_config(config: &Config, shards: parlor_hub::Shards) -> Result<parlor_hub:
     Ok(parlor_hub::Config {
         apps: config.apps.clone(),
         rooms_max: config.rooms_max.div_ceil(shards.count()),
+        dedicated: config.dedicated,
+        state_bytes_per_second: config.state_rate.max(STATE_RATE_MIN),
         record: config.room_log.is_some(),
         flush_quantum: config.flush_quantum.min(Duration::from_millis(FLUSH_QUANTUM_MS_MAX)),
         shards,

@@ -19,9 +19,12 @@
 //! - [`PeerId`]: a client: a game with its room, or a session that can be made to say anything
 //! - [`model`]: what must be true of rooms, and objects when it is not
 //! - [`scenario`]: a whole world from one seed, held against the model
+//! - [`Author`]: the state of a host that is no game
 //! - [`LogFile`]: what is on the disk that rooms are recorded on
+//! - [`walkers`]: the scene that state coding is measured on
 //! - [`for_seeds`]: runs a scenario with many seeds and says how to repeat the one that failed
 
+mod author;
 mod disk;
 mod link;
 pub mod model;
@@ -30,7 +33,9 @@ pub mod scenario;
 mod seeds;
 mod sim;
 mod transcript;
+pub mod walkers;
 
+pub use author::Author;
 pub use disk::LogFile;
 pub use link::Link;
 pub use parlor_impair::Rng;

@@ -153,6 +153,7 @@ fn when_the_host_leaves_the_room_is_over_for_all_and_its_code_is_free() {
             code: Some(code),
             max_players: 2,
             tick_rate: parlor_proto::TickRate::DEFAULT,
+            dedicated: false,
         };
         let next = sim.host(options, Link::quic());
         assert_eq!(sim.code(next), code);

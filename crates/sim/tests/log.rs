@@ -5,14 +5,15 @@ use parlor::core::{Options, Wish};
 use parlor::{Lane, MemberId, To};
 use parlor_hub::room::log::{self, LogError};
 use parlor_hub::room::{Input, Output, Room, Setup};
+use parlor_proto::session::Tag;
 use parlor_proto::wire::control::{LeaveReason, PlayerData, Presence, ToHub};
 use parlor_proto::wire::envelope::Upward;
 use parlor_proto::wire::handshake::{RoomKind, RoomSettings};
 use parlor_proto::{
-    ChannelId, ChannelTable, CloseReason, Epoch, Instant, LinkKind, RoomId, Tick, TickRate, channel,
+    ChannelId, ChannelTable, CloseReason, Epoch, Instant, LinkKind, RoomId, TickRate, channel,
 };
-use parlor_sim::{Link, Rng, SEEDS, Sim, for_seeds};
-use parlor_sync::keyed::{Audience, Publisher, StateStamp, Store, Viewer};
+use parlor_sim::{Author, Link, Rng, SEEDS, Sim, for_seeds};
+use parlor_sync::audience::Audience;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
@@ -32,41 +33,31 @@ fn setup(rng: &mut Rng) -> Setup {
         app: "tanks".into(),
         environment: rng.pick(&["", "test"]).into(),
         settings: RoomSettings {
-            kind: RoomKind::PlayerHosted,
+            kind: if rng.per_mille(500) { RoomKind::PlayerHosted } else { RoomKind::Dedicated },
             code: Some(code),
             secret: rng.per_mille(500).then(|| "sesame".into()),
             max_players: 8,
             tick_rate: TickRate::new(60).expect("60 is a rate"),
+            schema: Bytes::new(),
         },
         channels: ChannelTable::default(),
         opened: Instant::from_micros(rng.below(1 << 40)),
+        state_bytes_per_second: 192 * 1024,
     }
 }
 
-/// The host's own state, as its client would publish it.
-struct Author {
-    store: Store,
-    publisher: Publisher,
-}
-
-impl Author {
-    fn update(&mut self, rng: &mut Rng) -> Bytes {
-        let audience = rng.pick(&[Audience::All, Audience::members([MemberId(1)])]);
-        self.store
-            .set(&format!("key/{}", rng.below(9)), &rng.draw().to_string().into(), audience)
-            .expect("it is within the bounds");
-        self.store
-            .commit(StateStamp { tick: Tick(1), ..StateStamp::default() })
-            .expect("it is within the bounds");
-        self.publisher.poll_update(&self.store).expect("something changed").0
-    }
+/// A packet of the host's state, in which it has changed a key.
+fn update(author: &mut Author, rng: &mut Rng) -> Bytes {
+    let audience = rng.pick(&[Audience::All, Audience::members([MemberId(1)])]);
+    author.set(&format!("key/{}", rng.below(9)), &rng.draw().to_string().into(), audience);
+    author.packets().swap_remove(0)
 }
 
 fn message(rng: &mut Rng, author: &mut Author) -> Input {
     let member = |rng: &mut Rng| MemberId(u32::try_from(rng.below(6)).expect("it is small"));
     let garbage: Vec<u8> = (0..rng.below(40)).map(|_| rng.draw().to_le_bytes()[0]).collect();
     let (from, channel, payload) = match rng.below(6) {
-        0 => (MemberId(0), channel::STATE, author.update(rng)),
+        0 => (MemberId(0), channel::STATE, update(author, rng)),
         1 => (member(rng), channel::INPUT, garbage.into()),
         2 => {
             let to = [To::Authority, To::Others, To::Member(member(rng)), To::Everyone];
@@ -104,7 +95,12 @@ fn input(rng: &mut Rng, room: &Room, author: &mut Author) -> Input {
                 LeaveReason::Unknown { code: 99 },
             ]),
         },
-        3 => Input::Fate { member, tag: rng.below(300), delivered: rng.per_mille(800) },
+        3 => {
+            let number = rng.below(300);
+            let tag = rng.pick(&[Tag::of_state(number), Tag::of_replica(MemberId(2), number)]);
+            Input::Fate { member, tag: tag.0, delivered: rng.per_mille(800) }
+        }
+        4 if rng.per_mille(500) => Input::Writable { member, writable: rng.per_mille(500) },
         4 => {
             let rtt_ms = rng.per_mille(800).then(|| u32::try_from(rng.below(500)).expect("it is small"));
             Input::Measured(Presence { member, connected: true, slow: rng.per_mille(300), rtt_ms })
@@ -119,8 +115,9 @@ fn run(seed: u64, count: usize) -> Run {
     let setup = setup(&mut rng);
     let log = log::head(&setup);
     let mut run = Run { steps: Vec::new(), ends: vec![log.len()], log };
-    let (mut room, mut now) = (Room::new(setup), Instant::from_millis(rng.below(1 << 30)));
-    let mut author = Author { store: Store::new(), publisher: Publisher::new(Viewer::Everything) };
+    let (mut room, mut now) =
+        (Room::new(setup).expect("its schema is one of a room"), Instant::from_millis(rng.below(1 << 30)));
+    let mut author = Author::new();
     for index in 0..count {
         let input = match index {
             0 => Input::Join { name: "host".into(), link: LinkKind::Quic },
@@ -142,7 +139,10 @@ fn a_replay_gives_the_same_outputs_one_for_one() {
     for_seeds(SEEDS, |seed| {
         let run = run(seed, 300);
         let kinds = run.steps.iter().flat_map(|(.., outputs)| outputs);
-        assert!(kinds.filter(|output| matches!(output, Output::Send { .. })).count() > 50);
+        let sends = |output: &&Output| matches!(output, Output::Send { .. });
+        assert!(kinds.clone().filter(sends).count() > 50);
+        let state = |output: &&Output| matches!(output, Output::Send { message, .. } if message.channel == channel::STATE);
+        assert!(kinds.filter(state).count() > 5);
         assert!(run.steps.iter().any(|(_, _, refused, _)| refused.is_some()));
         let mut steps = run.steps.into_iter();
         for step in log::replay(run.log.into()).unwrap() {
@@ -220,7 +220,12 @@ fn a_hub_records_what_its_rooms_were_told() {
     for_seeds(SEEDS / 2, |seed| {
         let (mut sim, mut rng) = (Sim::new(seed), Rng::new(seed));
         let mut options = Options::host("tanks");
-        let intent = Wish::Host { code: None, max_players: 4, tick_rate: TickRate::new(20).unwrap() };
+        let intent = Wish::Host {
+            code: None,
+            max_players: 4,
+            tick_rate: TickRate::new(20).unwrap(),
+            dedicated: false,
+        };
         (options.intent, options.secret) = (intent, Some("sesame".into()));
         let host = sim.host(options, Link::any(&mut rng));
         let join = Options { secret: Some("sesame".into()), ..Options::join("tanks", sim.code(host)) };

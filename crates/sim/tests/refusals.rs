@@ -1,11 +1,15 @@
 //! Who is not let in, and what they are told.
 
+use bytes::Bytes;
 use parlor::core::{ClosedReason, Options, Wish};
 use parlor::{Lane, ReasonCode, RoomCode};
+use parlor_hub::Config;
 use parlor_proto::session::{Event, TurnedAway};
-use parlor_proto::wire::handshake::{Auth, Hello, Intent, Refusal};
+use parlor_proto::wire::handshake::{Auth, Hello, Intent, Refusal, RoomKind, RoomSettings};
 use parlor_proto::{ChannelId, TickRate};
 use parlor_sim::{Link, Sim, hello};
+use parlor_sync::schema::{Component, Kind, Schema};
+use std::num::NonZeroU64;
 
 fn refusal(sim: &Sim, peer: parlor_sim::PeerId) -> Refusal {
     match sim.closed(peer) {
@@ -17,7 +21,7 @@ fn refusal(sim: &Sim, peer: parlor_sim::PeerId) -> Refusal {
 fn with_code(code: &str, max_players: u16) -> Options {
     let code = Some(code.parse().expect("it is a code"));
     Options {
-        intent: Wish::Host { code, max_players, tick_rate: TickRate::DEFAULT },
+        intent: Wish::Host { code, max_players, tick_rate: TickRate::DEFAULT, dedicated: false },
         ..Options::host("tanks")
     }
 }
@@ -104,7 +108,7 @@ fn a_room_of_another_game_is_named_and_one_of_another_environment_is_not_there()
 #[test]
 fn a_server_for_some_games_takes_no_others() {
     let apps = Some(vec!["chess".into(), "go".into()]);
-    let config = parlor_hub::Config { apps, ..parlor_hub::Config::new([0; 32]) };
+    let config = Config { apps, ..Config::new([0; 32]) };
     let mut sim = Sim::with_hub(7, config);
     let host = sim.host(Options::host("tanks"), Link::quic());
     assert_eq!(refusal(&sim, host), Refusal::App { expected: "chess, go".into() });
@@ -113,10 +117,124 @@ fn a_server_for_some_games_takes_no_others() {
 
 #[test]
 fn a_full_server_opens_no_more_rooms() {
-    let mut sim = Sim::with_hub(8, parlor_hub::Config { rooms_max: 1, ..parlor_hub::Config::new([0; 32]) });
+    let mut sim = Sim::with_hub(8, Config { rooms_max: 1, ..Config::new([0; 32]) });
     sim.host(Options::host("tanks"), Link::quic());
     let second = sim.host(Options::host("tanks"), Link::quic());
     assert_eq!(refusal(&sim, second), Refusal::ServerFull);
+}
+
+fn dedicated(max_players: u16) -> Hello {
+    hello(Intent::Create(RoomSettings {
+        kind: RoomKind::Dedicated,
+        code: Some("ARENA".parse().expect("it is a code")),
+        secret: None,
+        max_players,
+        tick_rate: TickRate::DEFAULT,
+        schema: Bytes::new(),
+    }))
+}
+
+/// What a hub answers to such a host, and whether it has a room then.
+fn answer_to(config: Config, hello: Hello) -> (Vec<Event>, usize) {
+    let mut sim = Sim::with_hub(12, config);
+    let host = sim.intrude(hello, Link::quic());
+    sim.run_for(300);
+    (sim.session_events(host).to_vec(), sim.hub().room_count())
+}
+
+#[test]
+fn a_dedicated_host_is_let_in_only_where_that_is_allowed() {
+    let (events, rooms) = answer_to(Config::new([0; 32]), dedicated(100));
+    let refused = TurnedAway::Refused(Refusal::RoomKind { kind: RoomKind::Dedicated });
+    assert_eq!((events, rooms), (vec![Event::TurnedAway(refused.clone())], 0));
+    let TurnedAway::Refused(refusal) = refused else { unreachable!("it is a refusal") };
+    assert!(refusal.to_string().contains("--dedicated"));
+
+    let allowing = || Config { dedicated: true, ..Config::new([0; 32]) };
+    let (events, rooms) = answer_to(allowing(), dedicated(255));
+    assert!(
+        matches!(&events[0], Event::Welcome(welcome) if welcome.kind == RoomKind::Dedicated),
+        "{events:?}"
+    );
+    assert_eq!(rooms, 1);
+
+    let (events, rooms) = answer_to(allowing(), dedicated(256));
+    let Event::TurnedAway(TurnedAway::Refused(Refusal::BadRequest { detail })) = &events[0] else {
+        panic!("{events:?}")
+    };
+    assert!(detail.contains("255") && rooms == 0, "{detail}");
+}
+
+#[test]
+fn a_dedicated_host_takes_no_players_seat() {
+    let mut sim = Sim::with_hub(13, Config { dedicated: true, ..Config::new([0; 32]) });
+    sim.intrude(dedicated(2), Link::quic());
+    sim.run_for(300);
+    let code = "ARENA".parse().expect("it is a code");
+    for players in 1..=2 {
+        sim.intrude(hello(Intent::Join { code, secret: None }), Link::quic());
+        sim.run_for(300);
+        assert_eq!(sim.hub().room(code).expect("it stands").players, players);
+    }
+    let third = sim.intrude(hello(Intent::Join { code, secret: None }), Link::quic());
+    sim.run_for(300);
+    let refused = Event::TurnedAway(TurnedAway::Refused(Refusal::RoomFull { max: 2 }));
+    assert_eq!(sim.session_events(third), [refused]);
+}
+
+fn schema() -> Schema {
+    let health = Component::builder("health").field("points", Kind::int(0, 100)).build();
+    Schema::builder().component(health).build().expect("it is within bounds")
+}
+
+fn with_schema(schema: Bytes) -> Hello {
+    hello(Intent::Create(RoomSettings {
+        kind: RoomKind::PlayerHosted,
+        code: Some("MYROOM".parse().expect("it is a code")),
+        secret: None,
+        max_players: 8,
+        tick_rate: TickRate::DEFAULT,
+        schema,
+    }))
+}
+
+#[test]
+fn who_reads_entities_by_another_schema_is_told_the_rooms() {
+    for schema in [schema(), Schema::default()] {
+        let mut sim = Sim::new(14);
+        sim.intrude(with_schema(schema.encode()), Link::quic());
+        sim.run_for(300);
+        let mut join = |hash: u64| {
+            let join = hello(Intent::Join { code: "MYROOM".parse().expect("it is a code"), secret: None });
+            let guest = sim.intrude(Hello { schema: NonZeroU64::new(hash), ..join }, Link::quic());
+            sim.run_for(300);
+            sim.session_events(guest)[0].clone()
+        };
+        assert!(matches!(join(schema.hash()), Event::Welcome(_)));
+        assert!(matches!(join(0), Event::Welcome(_)), "it reads no entities");
+        let refused = TurnedAway::Refused(Refusal::Schema { hash: schema.hash() });
+        assert_eq!(join(schema.hash() ^ 1), Event::TurnedAway(refused));
+    }
+}
+
+#[test]
+fn a_schema_that_is_none_opens_no_room_and_keeps_no_code() {
+    let bare = Schema::bare().build().expect("it may be empty");
+    let cut = schema().encode().slice(1..);
+    for schema in [Bytes::from_static(b"schema"), cut, bare.encode()] {
+        let mut sim = Sim::new(15);
+        let host = sim.intrude(with_schema(schema), Link::quic());
+        sim.run_for(300);
+        let events = sim.session_events(host);
+        let Event::TurnedAway(TurnedAway::Refused(Refusal::BadRequest { detail })) = &events[0] else {
+            panic!("{events:?}")
+        };
+        assert!(detail.contains("schema"), "{detail}");
+        assert_eq!(sim.hub().room_count(), 0);
+        let host = sim.intrude(with_schema(Bytes::new()), Link::quic());
+        sim.run_for(300);
+        assert!(matches!(sim.session_events(host)[0], Event::Welcome(_)), "the code is free");
+    }
 }
 
 #[test]

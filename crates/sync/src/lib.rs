@@ -5,16 +5,27 @@
 //! results.
 //!
 //! - [`value`]: self-describing values, and the way to and from Rust types
-//! - [`keyed`]: values under string keys that one authority writes and every reader holds as far as it may see them
-//! - [`interpolation`]: playing these values out smoothly
+//! - [`schema`]: what entities are made of, and how finely
+//! - [`world`]: entities that one authority writes and every reader holds as far as it may see them
+//! - [`keyed`]: values under string keys, as a part of a world
+//! - [`replicator`]: states that their owners send
+//! - [`interest`]: which entities a member sees
+//! - [`interpolation`]: playing all this out smoothly
+//! - [`clock`]: the hub's clock, as another process knows it
+//! - [`audience`]: who may see something
+//! - [`delta`] and [`coder`]: how packets are coded
 //! - [`limits`]: bounds that only this crate needs
 //!
 //! ```
 //! use parlor_proto::{Instant, MemberId, Tick, TickRate};
+//! use parlor_sync::audience::{Audience, Viewer};
 //! use parlor_sync::interpolation::Playout;
-//! use parlor_sync::keyed::{Audience, Hints, Outcome, Publisher, Replica, StateStamp, Store, Viewer};
+//! use parlor_sync::keyed::{Hints, KeyReader, Keys};
+//! use parlor_sync::schema::Schema;
 //! use parlor_sync::value::{from_value, to_value};
+//! use parlor_sync::world::{Encodings, Outcome, Publisher, PublisherConfig, Replica, World};
 //! use serde::{Deserialize, Serialize};
+//! use std::sync::Arc;
 //!
 //! #[derive(Serialize, Deserialize)]
 //! struct Tank {
@@ -23,31 +34,44 @@
 //! }
 //!
 //! // The authority writes and closes the tick's batch.
-//! let mut store = Store::new();
-//! store.declare("tank/", Hints::none().angle("heading")?)?;
-//! store.set("tank/1", &to_value(&Tank { x: 1.0, heading: 3.0 })?, Audience::All)?;
-//! store.set("plan", &"flank left".into(), Audience::members([MemberId(2)]))?;
-//! store.commit(StateStamp { tick: Tick(1), server_time: Instant::from_millis(33), ..StateStamp::default() })?;
+//! let (schema, rate) = (Arc::new(Schema::default()), TickRate::DEFAULT);
+//! let (mut world, mut keys) = (World::new(Arc::clone(&schema), rate), Keys::new());
+//! keys.declare(&mut world, "tank/", Hints::none().angle("heading")?)?;
+//! keys.set(&mut world, "tank/1", &to_value(&Tank { x: 1.0, heading: 3.0 })?, Audience::All)?;
+//! keys.set(&mut world, "plan", &"flank left".into(), Audience::members([MemberId(2)]))?;
+//! keys.close(&mut world)?;
+//! world.commit(Tick(1))?;
 //!
-//! // For each member it has a publisher, which learns what became of its updates.
-//! let mut publisher = Publisher::new(Viewer::Member(MemberId(1)));
-//! let (bytes, sent) = publisher.poll_update(&store).expect("there is news");
-//!
-//! // The member takes the update in and shows it a little later.
-//! let (mut replica, mut playout) = (Replica::new(), Playout::new(TickRate::DEFAULT.interval()));
+//! // For each member it has a publisher, which learns what became of its packets.
+//! let mut publisher = Publisher::new(Viewer::Member(MemberId(1)), PublisherConfig::default());
 //! let now = Instant::from_millis(5_000);
-//! let Outcome::Taken(applied) = replica.apply(bytes)? else { panic!("the first update is complete") };
-//! playout.observe(now, &applied, &replica);
+//! let (bytes, sent) = publisher.poll(&world, &mut Encodings::default(), now).expect("there is news");
+//!
+//! // The member takes the packet in and shows it a little later.
+//! let mut replica = Replica::new(schema, rate);
+//! let (mut reader, mut playout) = (KeyReader::new(), Playout::new(rate));
+//! let Outcome::Taken(applied) = replica.apply(bytes)? else { panic!("it is the first") };
+//! let changes = reader.observe(replica.world(), &applied);
+//! playout.observe(now, &applied, &changes, &reader);
 //! publisher.delivered(sent);
 //!
-//! assert!(replica.get("plan").is_none());
-//! assert_eq!(replica.hash(), store.hash(publisher.viewer()));
+//! assert!(reader.get("plan").is_none());
+//! assert_eq!(replica.settled(), Some(Tick(1)));
+//! assert_eq!(reader.hash(), keys.hash(publisher.viewer()));
 //! let shown = playout.render_time(now).and_then(|at| playout.value_at("tank/1", at)).expect("it was set");
 //! assert_eq!(from_value::<Tank>(&shown)?.x, 1.0);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+pub mod audience;
+pub mod clock;
+pub mod coder;
+pub mod delta;
+pub mod interest;
 pub mod interpolation;
 pub mod keyed;
 pub mod limits;
+pub mod replicator;
+pub mod schema;
 pub mod value;
+pub mod world;

@@ -17,7 +17,7 @@ struct Place {
 /// The house. `ARCHITECTURE.md` says why each arrow points where it points.
 const HOUSE: &[Place] = &[
     Place { name: "parlor-proto", may: &[], tests_may: &[] },
-    Place { name: "parlor-sync", may: &["parlor-proto"], tests_may: &[] },
+    Place { name: "parlor-sync", may: &["parlor-proto"], tests_may: &["parlor-impair"] },
     Place { name: "parlor-hub", may: &["parlor-proto", "parlor-sync"], tests_may: &[] },
     Place { name: "parlor-impair", may: &[], tests_may: &[] },
     Place { name: "parlor-transport", may: &["parlor-proto", "parlor-impair"], tests_may: &[] },
@@ -31,6 +31,7 @@ const HOUSE: &[Place] = &[
         may: &["parlor-proto", "parlor-sync", "parlor-hub", "parlor-transport"],
         tests_may: &["parlor"],
     },
+    Place { name: "parlor-bevy", may: &["parlor"], tests_may: &["parlor-server"] },
     Place { name: "parlor-cli", may: &EVERYTHING, tests_may: &[] },
     Place {
         name: "parlor-sim",

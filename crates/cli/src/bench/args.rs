@@ -22,6 +22,17 @@ pub(crate) enum Bench {
     Join(JoinArgs),
     /// Whether a room costs more where there are many, in instructions
     Rooms(RoomsArgs),
+    /// What it takes to share a thousand walkers with 16 clients, beside other libraries: see bench/peers/README.md
+    Replicate(ReplicateArgs),
+    /// 100 players who all see each other: what the state engine takes for each tick
+    Crowd(CrowdArgs),
+    /// How small 901 falling cubes become, beside a plain delta coder: see bench/peers/README.md
+    Cubes(CubesArgs),
+    /// What a bad network leaves of a game's stream of 3 Mbit/s
+    Loss(LossArgs),
+    /// Serves a room of walkers, for `replicate` to measure
+    #[command(hide = true)]
+    ServeWalkers(ServeWalkersArgs),
     /// Drives a hub without sockets, for `rooms` to count what it does
     #[command(hide = true)]
     DriveHub(DriveHubArgs),
@@ -121,6 +132,119 @@ pub(crate) struct RoomsArgs {
     /// Print one JSON object instead of a table
     #[arg(long)]
     pub json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ReplicateArgs {
+    /// What is measured
+    #[arg(long, value_enum, value_delimiter = ',', default_values_t = [Library::Parlor, Library::Engine, Library::BevyReplicon, Library::Lightyear])]
+    pub of: Vec<Library>,
+    /// Ticks each second; one row each
+    #[arg(long, value_delimiter = ',', default_values_t = [30, 60], value_parser = clap::value_parser!(u16).range(5..=120))]
+    pub hz: Vec<u16>,
+    /// How many of 100 walkers move; one row each
+    #[arg(long, value_delimiter = ',', default_values_t = [0, 10, 100], value_parser = clap::value_parser!(u32).range(..=100))]
+    pub moving: Vec<u32>,
+    /// Walkers
+    #[arg(long, default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(1..=8_000))]
+    pub entities: u32,
+    /// Clients that receive all of it
+    #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=64))]
+    pub clients: u32,
+    /// How long each row is measured
+    #[arg(long, value_name = "N", default_value_t = 5.0, value_parser = seconds)]
+    pub seconds: f64,
+    #[command(flatten)]
+    pub common: CommonArgs,
+}
+
+/// What shares a world.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Library {
+    /// Parlor from end to end
+    Parlor,
+    /// Its state engine alone, in one process and without sockets
+    Engine,
+    /// bevy_replicon over renet
+    BevyReplicon,
+    /// lightyear over UDP
+    Lightyear,
+}
+
+impl Library {
+    /// The word for it.
+    pub(crate) const fn as_str(self) -> &'static str {
+        match self {
+            Library::Parlor => "parlor",
+            Library::Engine => "parlor engine",
+            Library::BevyReplicon => "bevy_replicon",
+            Library::Lightyear => "lightyear",
+        }
+    }
+
+    /// The binary of a peer.
+    pub(crate) const fn binary(self) -> Option<&'static str> {
+        match self {
+            Library::Parlor | Library::Engine => None,
+            Library::BevyReplicon => Some("replicon-walkers"),
+            Library::Lightyear => Some("lightyear-walkers"),
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, Args)]
+pub(crate) struct ServeWalkersArgs {
+    /// Ticks each second
+    #[arg(long)]
+    pub hz: u16,
+    /// Walkers
+    #[arg(long)]
+    pub entities: u32,
+    /// How many of 100 walkers move
+    #[arg(long)]
+    pub moving: u32,
+    /// What the walkers are drawn from
+    #[arg(long)]
+    pub seed: u64,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CrowdArgs {
+    /// Players, each an entity that moves
+    #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=256))]
+    pub players: u32,
+    /// How long each row is measured, in seconds of the world
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=600))]
+    pub seconds: u32,
+    #[command(flatten)]
+    pub common: CommonArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CubesArgs {
+    /// Frames at 60 Hz
+    #[arg(long, default_value_t = 1_200, value_parser = clap::value_parser!(u32).range(8..=36_000))]
+    pub frames: u32,
+    /// Scenes of other seeds, measured as well
+    #[arg(long, value_name = "SEEDS", value_delimiter = ',', default_values_t = [2])]
+    pub more_seeds: Vec<u64>,
+    #[command(flatten)]
+    pub common: CommonArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct LossArgs {
+    /// How many packets of 100 are lost, each way; one row each
+    #[arg(long, value_delimiter = ',', default_values_t = [0, 1, 3, 10], value_parser = clap::value_parser!(u32).range(..=50))]
+    pub loss: Vec<u32>,
+    /// How long a packet takes, each way, in ms
+    #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u64).range(..=1_000))]
+    pub latency: u64,
+    /// How long each row is measured
+    #[arg(long, value_name = "N", default_value_t = 10.0, value_parser = seconds)]
+    pub seconds: f64,
+    #[command(flatten)]
+    pub common: CommonArgs,
 }
 
 #[derive(Clone, Copy, Debug, Args)]

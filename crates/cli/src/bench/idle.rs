@@ -4,7 +4,7 @@
 //! ends have the same sockets and the same watchers of sockets, so half of what the kernel took is the server's.
 
 use super::args::{IdleArgs, Transport};
-use super::crowd::Crowd;
+use super::generator::Crowd;
 use super::load::{Target, fill};
 use super::machine::{self, Cores, Memory};
 use super::member::MEMBERS;

@@ -1,7 +1,7 @@
 //! How many members a core lets in: each connects anew, says hello, takes a seat by a room's code, and leaves.
 
 use super::args::{JoinArgs, Transport};
-use super::crowd::Crowd;
+use super::generator::Crowd;
 use super::load::{Spent, Target, Usage, Way, fill};
 use super::machine::Cores;
 use super::member::Wish;
@@ -200,7 +200,7 @@ fn table(rows: &[Row]) -> Table {
 
 #[cfg(test)]
 mod tests {
-    use super::super::machine::CpuTime;
+    use super::super::account::CpuTime;
     use super::*;
 
     #[test]

@@ -155,8 +155,8 @@ fn table(rows: &[Row]) -> Table {
 
 #[cfg(test)]
 mod tests {
+    use super::super::account::CpuTime;
     use super::super::load::Spent;
-    use super::super::machine::CpuTime;
     use super::super::tally::Tally;
     use super::*;
 

@@ -1,8 +1,8 @@
 //! Rooms full of members that send, and what that costs a server.
 
+use super::account::{CpuTime, cpu_time};
 use super::args::Transport;
-use super::crowd::Crowd;
-use super::machine::{self, CpuTime};
+use super::generator::Crowd;
 use super::member::{MEMBERS, RATE_HZ, Wish};
 use super::pace::Pace;
 use super::server::Server;
@@ -240,18 +240,14 @@ impl Spent {
     /// # Errors
     /// The server is gone.
     pub(crate) fn so_far(server: u32) -> anyhow::Result<Self> {
-        let (server, generator) = (machine::cpu_time(server)?, machine::cpu_time(std::process::id())?);
+        let (server, generator) = (cpu_time(server)?, cpu_time(std::process::id())?);
         Ok(Spent { server, generator, took: Duration::ZERO })
     }
 
     /// What both have had in the time that it `took`.
     pub(crate) fn since(self, earlier: Spent, took: Duration) -> Self {
-        let since = |later: CpuTime, earlier: CpuTime| CpuTime {
-            ran: later.ran.saturating_sub(earlier.ran),
-            waited: later.waited.saturating_sub(earlier.waited),
-        };
-        let (server, generator) =
-            (since(self.server, earlier.server), since(self.generator, earlier.generator));
+        let server = self.server.since(earlier.server);
+        let generator = self.generator.since(earlier.generator);
         Spent { server, generator, took }
     }
 

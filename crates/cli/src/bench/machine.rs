@@ -1,8 +1,9 @@
-//! What a bench asks of the operating system: cores, processor time, files that may be open, memory. Linux only.
+//! What a bench asks of the operating system: cores, files that may be open, memory. Linux only.
 
 use anyhow::{Context, bail};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use rustix::time::{ClockId, clock_gettime};
 use serde::Serialize;
 use std::fs;
 use std::time::Duration;
@@ -55,38 +56,10 @@ fn pin(core: usize) -> anyhow::Result<()> {
     sched_setaffinity(None, &set).with_context(|| format!("this thread cannot be put on core {core}"))
 }
 
-/// What the scheduler notes of the living threads of a process.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct CpuTime {
-    /// How long they were on a core.
-    pub ran: Duration,
-    /// How long they were ready and something else was on the core.
-    pub waited: Duration,
-}
-
-/// The processor time of a process.
-///
-/// # Errors
-/// The process is gone, or the kernel keeps no such account.
-pub(crate) fn cpu_time(pid: u32) -> anyhow::Result<CpuTime> {
-    let tasks = format!("/proc/{pid}/task");
-    let mut total = CpuTime::default();
-    for task in fs::read_dir(&tasks).with_context(|| format!("process {pid} is gone"))? {
-        let path = task?.path().join("schedstat");
-        // A thread may end between the listing and the reading.
-        let Ok(text) = fs::read_to_string(&path) else { continue };
-        let [ran, waited] =
-            schedstat(&text).with_context(|| format!("{} is not as expected", path.display()))?;
-        total.ran += ran;
-        total.waited += waited;
-    }
-    Ok(total)
-}
-
-/// The first two numbers of `schedstat` are the time on a core and the time waiting for one, in ns.
-fn schedstat(text: &str) -> Option<[Duration; 2]> {
-    let mut numbers = text.split_whitespace().map(|word| word.parse().ok().map(Duration::from_nanos));
-    Some([numbers.next()??, numbers.next()??])
+/// The processor time of this thread so far.
+pub(crate) fn thread_cpu_time() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::new(u64::try_from(time.tv_sec).unwrap_or(0), u32::try_from(time.tv_nsec).unwrap_or(0))
 }
 
 /// Lets this process, and those that it starts from then on, have so many files and sockets open.
@@ -155,22 +128,24 @@ mod tests {
 
     #[test]
     fn what_the_kernel_writes_is_understood() {
-        assert_eq!(schedstat("138710 92521 2\n"), Some([138_710, 92_521].map(Duration::from_nanos)));
-        assert_eq!(schedstat("138710"), None);
         let sockstat = "sockets: used 15\nTCP: inuse 1 orphan 0 tw 0 alloc 1 mem 270\nUDP: inuse 0 mem 238\n\
                         UDPLITE: inuse 9\nFRAG: inuse 0 memory 7\n";
         assert_eq!(socket_pages(sockstat), 508);
     }
 
     #[test]
-    fn work_costs_time_and_memory_is_seen() {
-        let own = std::process::id();
-        let before = cpu_time(own).expect("Linux keeps the account");
-        // Until the account moves: it is kept by the scheduler, at the latest with its next tick.
-        while cpu_time(own).expect("Linux keeps the account").ran <= before.ran {}
-        let memory = memory(own).expect("Linux keeps the account");
+    fn a_thread_counts_its_own_work() {
+        let before = thread_cpu_time();
+        while thread_cpu_time() == before {}
+        let worked = thread_cpu_time();
+        let other = std::thread::spawn(|| thread_cpu_time() < Duration::from_secs(1));
+        assert!(worked > before && other.join().expect("it only looks"));
+    }
+
+    #[test]
+    fn memory_is_seen() {
+        let memory = memory(std::process::id()).expect("Linux keeps the account");
         assert!(memory.resident_bytes > 0 && memory.slab_bytes > 0, "{memory:?}");
-        assert!(cpu_time(u32::MAX).is_err());
     }
 
     #[test]

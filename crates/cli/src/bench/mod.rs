@@ -1,24 +1,32 @@
 //! `parlor bench`: what this build does on this machine, in figures that others can measure again.
 //!
 //! The server is a process of its own on a core of its own; its processor time is what the operating system says. The
-//! generator is this process: one thread, a [`crowd`] of raw sessions. What each bench means stands in
+//! generator is this process: one thread, a [`generator`] of raw sessions. What each bench means stands in
 //! docs/performance.md.
 
+mod account;
 pub(crate) mod args;
 mod crowd;
+mod cubes;
+mod generator;
 mod idle;
 mod join;
 mod latency;
 mod load;
+mod loss;
 mod machine;
 mod member;
+mod network;
 mod pace;
 mod pacer;
 mod peers;
+mod recording;
 mod relay;
+mod replicate;
 mod rooms;
 mod server;
 mod stamp;
+mod stand;
 mod table;
 mod tally;
 
@@ -26,6 +34,7 @@ use crate::commands::{print_json, say};
 use anyhow::Context;
 use args::{Bench, BenchArgs};
 use machine::Cores;
+use parlor_sim::walkers;
 use serde::Serialize;
 use std::io::{IsTerminal, Write};
 use table::Table;
@@ -41,6 +50,11 @@ pub(crate) fn run(args: &BenchArgs) -> anyhow::Result<()> {
         Bench::Idle(args) => on_one_thread(async |cores| idle::run(cores, args).await),
         Bench::Join(args) => on_one_thread(async |cores| join::run(cores, args).await),
         Bench::Rooms(args) => rooms::run(args),
+        Bench::Replicate(args) => replicate::run(args),
+        Bench::ServeWalkers(args) => replicate::serve(args),
+        Bench::Crowd(args) => crowd::run(args),
+        Bench::Cubes(args) => cubes::run(args),
+        Bench::Loss(args) => loss::run(args),
         Bench::DriveHub(args) => rooms::drive(args),
     }
 }

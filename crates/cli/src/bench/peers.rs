@@ -1,8 +1,10 @@
 //! What Parlor is measured against, from `bench/peers`: built apart, found beside this binary or the working directory.
 
+use super::account::CpuTime;
 use super::args::Transport;
 use super::load::{Manner, Measured, Plan, Spent, Target, Way, evaluate};
-use super::machine::{Cores, CpuTime};
+use super::machine::Cores;
+use super::replicate::{Load, Walk};
 use super::server::Process;
 use super::tally::{Delivery, percent};
 use anyhow::{Context, ensure};
@@ -17,7 +19,7 @@ use std::time::Duration;
 pub(crate) const PLAIN: &str = "plain quinn";
 /// What to do where there is none.
 pub(crate) const HOW_TO_BUILD_PLAIN: &str =
-    "plain quinn: not built; run `cargo build --release` in bench/peers of the source tree";
+    "plain quinn: not built; run `cargo build --release -p quinn-relay` in bench/peers of the source tree";
 
 /// The folder of the source tree that this binary was built in, or of the one that the user is in.
 fn folder() -> Option<PathBuf> {
@@ -26,7 +28,8 @@ fn folder() -> Option<PathBuf> {
     above.find_map(|place| Some(place.join("bench/peers")).filter(|peers| peers.join("Cargo.toml").is_file()))
 }
 
-fn built(path: &str) -> Option<PathBuf> {
+/// What was built there, if it was.
+pub(crate) fn built(path: &str) -> Option<PathBuf> {
     folder().map(|folder| folder.join(path)).filter(|path| path.exists())
 }
 
@@ -112,6 +115,41 @@ impl Colyseus {
             serde_json::from_slice(&output.stdout).context("the load on colyseus says nothing")?;
         Ok(said.measured())
     }
+}
+
+/// Measures a library that shares walkers. Its server and its clients are made for this and count as ours do.
+///
+/// # Errors
+/// What kept it from measuring.
+pub(crate) fn walkers(cores: Cores, binary: &str, walk: &Walk) -> anyhow::Result<Load> {
+    let program =
+        built(&format!("target/release/{binary}")).with_context(|| format!("{binary} is not built"))?;
+    let setting = [
+        ("--hz", walk.hz.to_string()),
+        ("--entities", walk.entities.to_string()),
+        ("--moving", walk.moving_percent.to_string()),
+        ("--clients", walk.clients.to_string()),
+        ("--apart-ms", walk.apart.as_millis().to_string()),
+        ("--seconds", walk.span.as_secs_f64().to_string()),
+        ("--seed", walk.seed.to_string()),
+    ];
+    let command = |role: &str| {
+        let mut command = Command::new(&program);
+        command.arg(role);
+        setting.iter().for_each(|(option, value)| {
+            command.arg(option).arg(value);
+        });
+        command
+    };
+    let mut process = Process::start(cores, command("server"))?;
+    let port =
+        process.first("listens on ").with_context(|| format!("{binary} does not say where it listens"))?;
+    let mut load = command("load");
+    load.args(["--port", &port, "--pid", &process.pid().to_string()]);
+    load.stdin(Stdio::null()).stderr(Stdio::inherit());
+    let output = load.output().with_context(|| format!("{binary} cannot be started"))?;
+    ensure!(output.status.success(), "the load on {binary} failed: its words stand above");
+    serde_json::from_slice(&output.stdout).with_context(|| format!("the load on {binary} says nothing"))
 }
 
 /// What `load.mjs` prints.

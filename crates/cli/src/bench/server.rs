@@ -3,7 +3,7 @@
 use super::machine::Cores;
 use anyhow::{Context, bail};
 use parlor_transport::Fingerprint;
-use parlor_transport::discovery::ServerAddress;
+use parlor_transport::discovery::{Registry, ServerAddress};
 use serde::Deserialize;
 use std::io::{BufRead, BufReader};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -93,6 +93,11 @@ impl Server {
     /// Its process.
     pub(crate) fn pid(&self) -> u32 {
         self.process.pid()
+    }
+
+    /// Where its rooms are entered, so that they are not among the user's.
+    pub(crate) fn registry(&self) -> Registry {
+        Registry::at(&self.registry)
     }
 
     /// What it counted.

@@ -46,6 +46,11 @@ impl Tally {
         self.latencies_us.push(latency_us);
     }
 
+    /// The time that so many percent of the arrivals did not exceed.
+    pub(crate) fn latency_us(&mut self, percent: usize) -> Option<u32> {
+        percentile(&mut self.latencies_us, percent)
+    }
+
     /// What it comes to.
     pub(crate) fn into_delivery(mut self) -> Delivery {
         let delivered = self.latencies_us.len() as u64;

@@ -1,11 +1,13 @@
 //! The commands of the binary.
 
 pub(crate) mod bots;
+pub(crate) mod dump;
 pub(crate) mod impair;
 pub(crate) mod play;
 pub(crate) mod replay;
 pub(crate) mod serve;
 pub(crate) mod token;
+pub(crate) mod walkers;
 
 use serde::Serialize;
 use std::io::Write;

@@ -2,14 +2,14 @@
 
 use super::{print_json, say};
 use crate::args::PlayArgs;
+use crate::costs;
+use crate::own_server::{self, OwnServer};
 use crate::report::Report;
 use crate::seat::{self, Pilot, Seat, shown};
-use crate::view::{Command, Controls, HudModel, MemberLine, Screen, Stage};
+use crate::view::{Command, Controls, HudModel, MemberLine, Screen, Stage, draw};
 use crate::{headless, reach};
 use anyhow::Context;
 use parlor::{LinkKind, Room, Transport};
-use parlor_server::{Config, Server};
-use parlor_transport::discovery::Registry;
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 /// What was wrong with the arguments, or kept the player out of the room.
 pub(crate) fn run(args: &PlayArgs) -> anyhow::Result<()> {
     let name = reach::name(args.name.as_deref());
-    let own = if needs_own_server(args) {
+    let own = if args.join.is_none() && own_server::is_needed(&args.reach) {
         Some(OwnServer::start(args.port, args.reach.secret.clone())?)
     } else {
         None
@@ -67,54 +67,6 @@ fn report(reports: &[Report], json: bool) -> anyhow::Result<()> {
     print_json(&object)
 }
 
-/// A host without a configured server brings its own.
-fn needs_own_server(args: &PlayArgs) -> bool {
-    let configured = std::env::var("PARLOR_SERVER").is_ok_and(|server| !server.trim().is_empty());
-    args.join.is_none() && args.reach.server.is_none() && !configured
-}
-
-/// A server inside this process, for this machine and those near it.
-struct OwnServer {
-    /// Where this process reaches it.
-    address: String,
-    /// What a friend must know beside the code.
-    secret: Option<String>,
-    /// Always there but in `drop`.
-    server: Option<Server>,
-    runtime: tokio::runtime::Runtime,
-}
-
-impl OwnServer {
-    fn start(port: u16, secret: Option<String>) -> anyhow::Result<Self> {
-        let runtime = tokio::runtime::Builder::new_multi_thread()
-            .worker_threads(1)
-            .thread_name("parlor-server")
-            .enable_all()
-            .build()
-            .context("the server's thread could not be started")?;
-        let config = Config { port, registry: Some(Registry::of_this_user()), ..Config::default() };
-        let server =
-            runtime.block_on(Server::start(config)).context("no room can be hosted on this machine")?;
-        let fingerprint = server.fingerprint().expect("a development server has a fingerprint");
-        let address = format!("127.0.0.1:{}#{fingerprint}", server.local_port());
-        Ok(OwnServer { address, secret, server: Some(server), runtime })
-    }
-
-    /// The link for a friend on another machine of the same network.
-    fn invite(&self, room: &Room) -> Option<String> {
-        let code = room.code().filter(|_| room.is_connected())?;
-        Some(self.server.as_ref()?.invite(code, self.secret.as_deref()).to_string())
-    }
-}
-
-impl Drop for OwnServer {
-    fn drop(&mut self) {
-        if let Some(server) = self.server.take() {
-            self.runtime.block_on(server.shutdown());
-        }
-    }
-}
-
 /// Longest time between two pictures.
 const FRAME: Duration = Duration::from_millis(16);
 /// How long a notice stands.
@@ -137,11 +89,13 @@ fn show(
         }
         describe(&mut hud, seat, own);
         meter.measure(&mut hud, seat.room());
-        screen.draw(&hud, &seat.scene())?;
+        let scene = seat.scene();
+        screen.draw(|frame, depth| draw(frame, &hud, &scene, depth))?;
         for key in screen.keys(seat.rest().min(FRAME))? {
             match seat.press(key) {
                 Some(Command::Quit) => return Ok(()),
                 Some(Command::Help) => hud.help = !hud.help,
+                Some(Command::Net) => hud.costs = if hud.costs.is_some() { None } else { Some(Vec::new()) },
                 Some(Command::Copy) if copy(seat.room(), own) => {
                     seat.note("the invite link is copied".into())
                 }
@@ -199,6 +153,9 @@ fn describe(hud: &mut HudModel, seat: &Seat, own: Option<&OwnServer>) {
             (player.id.0, line)
         })
         .collect();
+    if let Some(costs) = &mut hud.costs {
+        *costs = costs::rows(room);
+    }
     hud.impairment =
         room.impairment().filter(|impairment| !impairment.is_none()).map(|impairment| impairment.to_string());
     hud.notice =

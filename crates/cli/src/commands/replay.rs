@@ -104,9 +104,11 @@ fn transcript(step: &Step, opened: Instant) -> Option<String> {
         Input::Join { name, link } => format!("{name:?} joins over {}", link.as_str()),
         Input::Leave { member, reason } => format!("member {member} {reason}"),
         Input::End { reason } => format!("the server ends the room: {reason}"),
-        Input::Message { .. } | Input::Fate { .. } | Input::Measured(_) | Input::Flush => {
-            step.refused.as_ref().map(|refused| format!("refused: member {refused}"))?
-        }
+        Input::Message { .. }
+        | Input::Fate { .. }
+        | Input::Writable { .. }
+        | Input::Measured(_)
+        | Input::Flush => step.refused.as_ref().map(|refused| format!("refused: member {refused}"))?,
     };
     let ended = step.outputs.iter().find_map(|output| match output {
         Output::Ended { reason } => Some(format!("; the room ends: {reason}")),

@@ -25,6 +25,8 @@ struct File {
     identity: Option<PathBuf>,
     apps: Option<Vec<String>>,
     max_rooms: Option<usize>,
+    dedicated: Option<bool>,
+    state_rate: Option<NonZeroU32>,
     max_connections: Option<usize>,
     handshakes_per_second: Option<NonZeroU32>,
     handshakes_per_second_all: Option<NonZeroU32>,
@@ -92,6 +94,11 @@ fn settings(args: ServeArgs, file: File) -> anyhow::Result<Config> {
         identity,
         apps: args.apps.or(file.apps),
         rooms_max: args.max_rooms.or(file.max_rooms).unwrap_or(default.rooms_max),
+        dedicated: args.dedicated || file.dedicated.unwrap_or(default.dedicated),
+        state_rate: args
+            .state_rate
+            .or(file.state_rate.map(NonZeroU32::get))
+            .map_or(default.state_rate, |kib| kib.saturating_mul(1024)),
         connections_max: args.max_connections.or(file.max_connections).unwrap_or(default.connections_max),
         handshakes_per_second: args
             .handshakes_per_second

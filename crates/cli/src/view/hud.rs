@@ -1,5 +1,6 @@
 //! What is shown besides the game.
 
+use crate::costs::Rows;
 use std::collections::{BTreeMap, VecDeque};
 
 /// How many past values a graph of [`Figures`] keeps.
@@ -98,4 +99,6 @@ pub(crate) struct HudModel {
     pub notice: Option<String>,
     /// Whether the help is open.
     pub help: bool,
+    /// What the shared state costs, as names and values, while the player wants to see it.
+    pub costs: Option<Rows>,
 }

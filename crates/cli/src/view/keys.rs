@@ -17,6 +17,8 @@ pub(crate) enum Command {
     Help,
     /// Copy the invite link.
     Copy,
+    /// Show what the state costs, or hide it.
+    Net,
 }
 
 /// The keys' state. Terminals tell when a key is pressed, not when it is let go, so the last direction holds.
@@ -43,6 +45,7 @@ impl Controls {
             KeyCode::Char(' ') => self.dash_held = DASH_HELD_TICKS,
             KeyCode::Char('?' | 'h' | 'H') => return Some(Command::Help),
             KeyCode::Char('c' | 'C') => return Some(Command::Copy),
+            KeyCode::Char('n' | 'N') => return Some(Command::Net),
             KeyCode::Char('q' | 'Q') | KeyCode::Esc => return Some(Command::Quit),
             _ => {}
         }
@@ -83,6 +86,7 @@ mod tests {
         let mut controls = Controls::default();
         assert_eq!(controls.press(key(KeyCode::Char('?'))), Some(Command::Help));
         assert_eq!(controls.press(key(KeyCode::Esc)), Some(Command::Quit));
+        assert_eq!(controls.press(key(KeyCode::Char('n'))), Some(Command::Net));
         let interrupt = KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL);
         assert_eq!(controls.press(interrupt), Some(Command::Quit));
         assert_eq!(controls.press(KeyEvent::new(KeyCode::Char('a'), KeyModifiers::CONTROL)), None);

@@ -1,7 +1,8 @@
 //! The face of the game: what is drawn on the terminal, and what its keys mean.
 //!
 //! [`draw`] is a pure function of a [`HudModel`] (who, how and how well connected: plain numbers and texts) and a
-//! [`Scene`](crate::game::Scene) (the game). [`Screen`] is the only thing here that touches a terminal.
+//! [`Scene`](crate::game::Scene) (the game), and [`draw_walkers`] one of a [`Ground`]. [`Screen`] is the only thing here that
+//! touches a terminal.
 
 mod draw;
 mod field;
@@ -15,7 +16,10 @@ mod screen;
 #[cfg(test)]
 mod tests;
 mod text;
+mod walkers;
 
+pub(crate) use draw::draw;
 pub(crate) use hud::{HudModel, MemberLine, Stage};
 pub(crate) use keys::{Command, Controls};
 pub(crate) use screen::Screen;
+pub(crate) use walkers::{Ground, Mark, draw_walkers};

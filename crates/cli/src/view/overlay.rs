@@ -11,6 +11,7 @@ use super::hud::{HudModel, Stage};
 use super::letters::{ROWS, big_width, draw_big};
 use super::palette::{self, ACCENT, BAD, FAINT, GOOD, TEXT, rgb};
 use super::text::{clean, clip, fit, width};
+use crate::costs::Rows;
 use crate::game::{Dir, HZ, Phase, Scene, ticks_until};
 
 /// Draws what is due over `area`, or nothing.
@@ -30,6 +31,7 @@ pub(super) fn draw_overlay(area: Rect, buffer: &mut Buffer, hud: &HudModel, scen
             popup(area, buffer, " connecting ", ACCENT, lines, None);
         }
         _ if hud.help => popup(area, buffer, " help ", GOOD, help(hud), None),
+        _ if let Some(costs) = &hud.costs => popup(area, buffer, " state ", GOOD, table(costs), None),
         (Stage::Open, Phase::Waiting) if !flies(hud, scene) => waiting(area, buffer, hud),
         (Stage::Open, Phase::Over) => {
             popup(area, buffer, &format!(" round {} ", scene.round.number), ACCENT, winner(scene), None);
@@ -87,6 +89,16 @@ fn winner(scene: &Scene) -> Vec<Line<'static>> {
     lines
 }
 
+/// Names and values below each other.
+fn table(rows: &Rows) -> Vec<Line<'static>> {
+    let names = rows.iter().map(|(name, _)| width(name)).max().unwrap_or(0) + 2;
+    let values = rows.iter().map(|(_, value)| width(value)).max().unwrap_or(0);
+    let row = |(name, value): &(&'static str, String)| {
+        Line::from_iter([Span::styled(fit(name, names), FAINT), Span::styled(fit(value, values), TEXT)])
+    };
+    rows.iter().map(|each| row(each).left_aligned()).collect()
+}
+
 fn help(hud: &HudModel) -> Vec<Line<'static>> {
     // Short enough for the field of a terminal of 80 columns.
     let lines = [
@@ -97,6 +109,7 @@ fn help(hud: &HudModel) -> Vec<Line<'static>> {
         "arrows, WASD  turn; you never stop",
         "SPACE         dash, if the meter is full",
         "C             copy the invite link",
+        "N             what the state costs",
         "?             this help",
         "Q, Esc        leave",
         "",

@@ -4,13 +4,10 @@ use std::io;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::Duration;
 
-use ratatui::DefaultTerminal;
 use ratatui::crossterm::event::{self, Event, KeyEvent};
+use ratatui::{DefaultTerminal, Frame};
 
-use super::draw::draw;
-use super::hud::HudModel;
 use super::palette::Depth;
-use crate::game::Scene;
 
 /// The terminal while the game has it. It is given back when this is dropped, and when the program panics.
 #[derive(Debug)]
@@ -39,13 +36,13 @@ impl Screen {
         Ok(Screen { terminal: Some(terminal), depth, keys })
     }
 
-    /// Draws one picture.
+    /// Draws one picture, in the colours that the terminal has.
     ///
     /// # Errors
     /// If the terminal is gone.
-    pub(crate) fn draw(&mut self, hud: &HudModel, scene: &Scene) -> io::Result<()> {
+    pub(crate) fn draw(&mut self, paint: impl FnOnce(&mut Frame<'_>, Depth)) -> io::Result<()> {
         let terminal = self.terminal.as_mut().expect("the screen is not being dropped");
-        terminal.draw(|frame| draw(frame, hud, scene, self.depth)).map(drop)
+        terminal.draw(|frame| paint(frame, self.depth)).map(drop)
     }
 
     /// The keys pressed since the last call, after waiting at most this long for the first.

@@ -114,6 +114,16 @@ fn assert_frame(name: &str, columns: u16, rows: u16, hud: &HudModel, scene: &Sce
 }
 
 #[test]
+fn what_the_state_costs_is_shown_while_it_is_wanted() {
+    let mut hud = hud();
+    let shown = |hud: &HudModel| text(80, 24, hud, &scene());
+    assert!(!shown(&hud).contains("an entity"));
+    hud.costs = Some(vec![("an entity", "3.20 B".into()), ("built on", "2.1 ticks".into())]);
+    let picture = shown(&hud);
+    assert!(picture.contains("an entity  3.20 B") && picture.contains("built on   2.1 ticks"), "{picture}");
+}
+
+#[test]
 fn pictures() {
     assert_frame("80x24", 80, 24, &hud(), &scene());
     assert_frame("120x40", 120, 40, &hud(), &scene());

@@ -6,4 +6,5 @@ mod impaired;
 mod rooms;
 mod support;
 mod tokens;
+mod world;
 mod wrong_input;

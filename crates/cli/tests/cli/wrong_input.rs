@@ -58,6 +58,12 @@ fn settings() {
     refused(&["impair", "--listen", "127.0.0.1:0", "--to", "127.0.0.1:1", "5%"], &["NAME=VALUE"]);
     refused(&["impair", "--listen", "192.0.2.1:9", "--to", "127.0.0.1:1", "none"], &["192.0.2.1:9"]);
     refused(&["replay", "BAD"], &["no room log"]);
+    refused(&["dump", "BAD"], &["no room log"]);
+    refused(&["dump", "/no/such/file"], &["/no/such/file cannot be read"]);
+    refused(&["dump", "BAD", "--entity", "3.x"], &["SLOT.GENERATION", "3.x"]);
+    refused(&["dump", "BAD", "--from", "3", "--to", "2"], &["--from 3 is not before --to 2"]);
+    refused(&["walkers", "--headless", "--join", "K7QM"], &["no room K7QM", "parlor serve"]);
+    refused(&["walkers", "--headless", "--viewers", "16"], &["1..=15"]);
     refused(&["bots"], &["--join"]);
     #[cfg(target_os = "linux")]
     refused(&["bench", "relay", "--quantum", "21"], &["0..=20"]);

@@ -1,10 +1,11 @@
 //! What a game is told, in the order in which it happened.
 
 use super::players::Player;
+use parlor_proto::wire::action::ActionRefusal;
 use parlor_proto::wire::control::LeaveReason;
 use parlor_proto::wire::envelope::From;
 use parlor_proto::wire::handshake::{Refusal, RetryAfter};
-use parlor_proto::{ChannelId, CloseReason, MemberId, RoomCode, Tick};
+use parlor_proto::{ChannelId, CloseReason, EntityId, MemberId, RoomCode, Tick};
 use parlor_sync::value::{Value, ValueError, from_value};
 
 use bytes::Bytes;
@@ -69,6 +70,41 @@ pub enum Event {
     Throttled,
     /// State came from the host. The reads give it from now on.
     State(StateUpdate),
+    /// An entity came into sight: it is there from now on.
+    Spawned {
+        /// Which.
+        entity: EntityId,
+    },
+    /// An entity is gone, or went out of sight.
+    Despawned {
+        /// Which.
+        entity: EntityId,
+    },
+    /// A player asks for something to happen to an entity of its own; for the host.
+    Action {
+        /// Who. The hub writes this, so it is true.
+        from: MemberId,
+        /// The entity, which is this player's.
+        entity: EntityId,
+        /// What is asked for, in the game's own words.
+        name: String,
+        /// What belongs to it.
+        value: Value,
+    },
+    /// Something that this player asked for was refused.
+    ActionRefused {
+        /// On which entity.
+        entity: EntityId,
+        /// What was asked for.
+        name: String,
+        /// Why.
+        why: ActionRefusal,
+    },
+    /// Another player is primary, or none is: see [`send_to_primary`](super::RoomCore::send_to_primary).
+    Primary {
+        /// Who.
+        member: Option<MemberId>,
+    },
     /// The room is over for this process. Nothing comes after it.
     Closed(ClosedReason),
 }
@@ -99,11 +135,11 @@ impl Message {
 /// What is known of an update of the state beside the state itself.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StateUpdate {
-    /// Its number. Member and host mean the same state by the same number.
+    /// Its number: that of the tick under which the host committed the newest of it. Member and host mean the same by it.
     pub sequence: u64,
-    /// The host's tick when it wrote it.
+    /// That tick.
     pub server_tick: Tick,
-    /// Room time when the host wrote it, in ms.
+    /// Room time when that tick began, in ms.
     pub server_time_ms: u64,
     /// Length of a tick, in ms.
     pub tick_interval_ms: f64,
@@ -129,7 +165,7 @@ pub struct StateUpdate {
 pub enum StateSource {
     /// What changed since something that this process had.
     Delta,
-    /// Everything, because this process had nothing to build on.
+    /// Everything, or a part of it, because this process had nothing to build on.
     Complete,
     /// Everything, across a break: snap to it, never smear into it.
     Transfer,
@@ -166,6 +202,14 @@ pub enum ClosedReason {
 }
 
 impl ClosedReason {
+    /// Why the session ended, for whoever needs it as that.
+    pub(super) fn as_close_reason(&self) -> CloseReason {
+        match self {
+            ClosedReason::Session(reason) => reason.clone(),
+            other => CloseReason::ConnectionLost { detail: other.to_string() },
+        }
+    }
+
     /// The word for it in JSON and logs.
     #[must_use]
     pub const fn as_str(&self) -> &'static str {

@@ -18,14 +18,12 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::time::Duration;
 
+const HOST_WRITES: &str = "the host has the world that is written";
+
 /// For a game: what it does.
 impl RoomCore {
     /// Leaves the room; the host's leaving ends it. What was sent before still arrives.
     pub fn leave(&mut self, now: Instant) {
-        self.commit(now);
-        if let Some((session, joined)) = self.session.as_mut().zip(self.joined.as_mut()) {
-            joined.state.publish(session);
-        }
         self.break_off(CloseReason::Left, now);
     }
 
@@ -178,7 +176,7 @@ impl RoomCore {
     ) -> Result<(), RoomError> {
         let value = to_value(value)?;
         let (_, joined) = self.open_as_host("set state")?;
-        joined.state.store_mut().expect("the host has the store").set(key, &value, audience)?;
+        joined.shared.host_mut().expect(HOST_WRITES).set(key, &value, audience)?;
         Ok(())
     }
 
@@ -188,7 +186,7 @@ impl RoomCore {
     /// [`RoomError`] if this process is not the host.
     pub fn remove(&mut self, key: &str) -> Result<bool, RoomError> {
         let (_, joined) = self.open_as_host("remove state")?;
-        Ok(joined.state.store_mut().expect("the host has the store").remove(key))
+        Ok(joined.shared.host_mut().expect(HOST_WRITES).remove_key(key)?)
     }
 
     /// Declares how the values of all keys that begin with `prefix` move, for the host.
@@ -197,7 +195,7 @@ impl RoomCore {
     /// [`RoomError`] if this process is not the host, or there are too many declarations.
     pub fn declare(&mut self, prefix: &str, hints: Hints) -> Result<(), RoomError> {
         let (_, joined) = self.open_as_host("declare how state moves")?;
-        joined.state.store_mut().expect("the host has the store").declare(prefix, hints)?;
+        joined.shared.host_mut().expect(HOST_WRITES).declare(prefix, hints)?;
         Ok(())
     }
 
@@ -206,7 +204,7 @@ impl RoomCore {
     /// # Errors
     /// [`RoomError::Value`] if it is not as the type wants it.
     pub fn get<T: DeserializeOwned>(&self, key: &str) -> Result<Option<T>, RoomError> {
-        let value = self.joined.as_ref().and_then(|joined| joined.state.get(key));
+        let value = self.joined.as_ref().and_then(|joined| joined.shared.get(key));
         Ok(value.map(|value| from_value(&value)).transpose()?)
     }
 
@@ -220,25 +218,25 @@ impl RoomCore {
         key: &str,
         now: Instant,
     ) -> Result<Option<T>, RoomError> {
-        let value = self.joined.as_mut().and_then(|joined| joined.state.interpolated(key, now));
+        let value = self.joined.as_mut().and_then(|joined| joined.shared.interpolated(key, now));
         Ok(value.map(|value| from_value(&value)).transpose()?)
     }
 
     /// All keys that this process may see, in ascending order.
     #[must_use]
     pub fn keys(&self) -> Vec<String> {
-        self.joined.as_ref().map(|joined| joined.state.keys()).unwrap_or_default()
+        self.joined.as_ref().map(|joined| joined.shared.key_names()).unwrap_or_default()
     }
 
     /// The sequence of the state that the reads give, and its hash: two processes that see the same at the same
-    /// sequence have the same hash. `None` before the first update.
+    /// sequence have the same hash. `None` before the first update, and while something of it is still under way.
     #[must_use]
     pub fn state_hash(&self) -> Option<(u64, u64)> {
-        self.joined.as_ref().and_then(|joined| joined.state.hash())
+        self.joined.as_ref().and_then(|joined| joined.shared.hash())
     }
 
     /// The hashes that [`Options::hash_every`](super::Options::hash_every) asked for: sequences and hashes, oldest
-    /// first, the last 256.
+    /// first, the last 256. A sequence at which this process did not have all of the state has none.
     #[must_use]
     pub fn state_marks(&self) -> Vec<(u64, u64)> {
         self.joined.as_ref().map(|joined| joined.marks.iter().collect()).unwrap_or_default()
@@ -303,13 +301,9 @@ impl RoomCore {
         Ok(())
     }
 
-    fn open(&mut self, what: &'static str) -> Result<(&mut Session, &mut Joined), RoomError> {
+    pub(super) fn open(&mut self, what: &'static str) -> Result<(&mut Session, &mut Joined), RoomError> {
         if let Some(closed) = &self.closed {
-            let reason = match closed {
-                ClosedReason::Session(reason) => reason.clone(),
-                other => CloseReason::ConnectionLost { detail: other.to_string() },
-            };
-            return Err(ApiMisuse::Closed(reason).into());
+            return Err(ApiMisuse::Closed(closed.as_close_reason()).into());
         }
         let open = self.session.as_mut().zip(self.joined.as_mut());
         open.ok_or(RoomError::Misuse(ApiMisuse::NotOpen { what }))
@@ -455,7 +449,7 @@ impl RoomCore {
             diagnostics.tick = joined.ticker.tick();
             diagnostics.ticks_dropped = joined.ticker.dropped();
             diagnostics.clock_jumps = joined.clock.jumps();
-            joined.state.diagnose(&mut diagnostics);
+            joined.shared.diagnose(&mut diagnostics);
         }
         diagnostics
     }

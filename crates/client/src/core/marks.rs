@@ -1,14 +1,14 @@
 //! Hashes of the state at sequences that every member can name, to compare what members decoded.
 
-use super::state::SharedState;
+use super::shared::Shared;
 use std::collections::VecDeque;
 use std::num::NonZeroU64;
 
 /// Hashes that are kept.
 const MARKS_MAX: usize = 256;
 
-/// Keeps the hash of the state at every sequence that a number divides. A member that skipped a sequence, because a
-/// newer update overtook it, has no hash for it.
+/// Keeps the hash of the state at every sequence that a number divides. A member that did not have all of the state at a
+/// sequence, because something of it was lost or overtaken, has no hash for it.
 #[derive(Debug)]
 pub(super) struct Marks {
     every: Option<NonZeroU64>,
@@ -21,9 +21,9 @@ impl Marks {
     }
 
     /// Notes that the state has changed.
-    pub(super) fn note(&mut self, state: &SharedState) {
+    pub(super) fn note(&mut self, state: &Shared) {
         let Some(every) = self.every else { return };
-        if state.sequence().is_none_or(|sequence| sequence % every != 0) {
+        if state.settled().is_none_or(|sequence| sequence % every != 0) {
             return;
         }
         let Some(mark) = state.hash() else { return };

@@ -18,8 +18,10 @@ pub(super) fn encode_typed(kind: &str, value: &[u8]) -> Bytes {
     out.into()
 }
 
-/// What [`encode_typed`] wrote; `None` if its sender wrote something else.
-pub(super) fn decode_typed(payload: Bytes) -> Option<(String, Value)> {
+/// What kind of message a payload on a channel for typed messages is, and what it says; `None` if its sender wrote something
+/// else. Its envelope is off already.
+#[must_use]
+pub fn decode_typed(payload: Bytes) -> Option<(String, Value)> {
     let mut reader = Reader::new(payload);
     let kind = reader.str_max("kind", limits::LABEL_BYTES_MAX).ok()?;
     Some((kind, Value::decode(reader.rest()).ok()?))

@@ -3,7 +3,6 @@
 //! [`RoomCore`] has two faces. A *driver* gives it packets and time and takes packets from it; a *game* polls events,
 //! asks for steps, reads and writes. What a driver does is not seen by the game until the game polls.
 
-mod clock;
 mod event;
 mod game;
 mod inbox;
@@ -12,15 +11,20 @@ mod marks;
 mod message;
 mod options;
 mod players;
+mod replicas;
 mod room;
-mod state;
+mod shared;
 mod ticker;
+mod upstream;
+mod world;
 
 pub use event::{ClosedReason, ConnectFailure, ConnectFailureKind, Event, Message, StateSource, StateUpdate};
 pub use info::{
     Connectivity, Diagnostics, JoinPath, Mode, ReasonCode, Role, RoomInfo, Scope, TransportPath,
     TransportStatus,
 };
+pub use message::decode_typed;
 pub use options::{Options, Wish};
 pub use players::{Player, Transport};
 pub use room::{Found, RoomCore, RoomError};
+pub use world::WorldAccess;

@@ -1,9 +1,12 @@
 //! What a game says about its room before there is one.
 
 use parlor_proto::channel::{Channel, ChannelTable, Codec, TableError};
-use parlor_proto::wire::handshake::{Auth, Hello, Intent, RoomKind, RoomSettings};
+use parlor_proto::wire::handshake::{Auth, Hello, Intent, RoomKind, RoomSettings, Welcome};
 use parlor_proto::{ChannelId, Lane, RoomCode, TickRate};
+use parlor_sync::replicator::Template;
+use parlor_sync::schema::{Schema, SchemaError};
 use std::num::NonZeroU64;
+use std::sync::Arc;
 
 /// Everything that goes into a hello.
 #[derive(Clone, Debug)]
@@ -20,6 +23,11 @@ pub struct Options {
     pub token: Option<String>,
     /// The game's own channels.
     pub channels: ChannelTable,
+    /// What the room's entities are made of; host and guests must have the same. With none a host has no entities, and a guest
+    /// reads those that there are without knowing their types.
+    pub schema: Option<Arc<Schema>>,
+    /// What this player's own state is made of; with none it sends none.
+    pub template: Option<Template>,
     /// If set, the hash of the state is kept at every sequence that this divides: members that decoded the same keep
     /// the same.
     pub hash_every: Option<NonZeroU64>,
@@ -38,6 +46,9 @@ pub enum Wish {
         max_players: u16,
         /// Its steps per second.
         tick_rate: TickRate,
+        /// Whether this process plays itself, or only decides: then the room may have up to 255 players, if the server allows
+        /// it.
+        dedicated: bool,
     },
     /// A seat in the room with this code.
     Join {
@@ -50,7 +61,10 @@ impl Options {
     /// A new room for `app` with four seats and thirty steps a second.
     #[must_use]
     pub fn host(app: &str) -> Self {
-        Options::new(app, Wish::Host { code: None, max_players: 4, tick_rate: TickRate::DEFAULT })
+        Options::new(
+            app,
+            Wish::Host { code: None, max_players: 4, tick_rate: TickRate::DEFAULT, dedicated: false },
+        )
     }
 
     /// A seat in a room of `app`.
@@ -67,6 +81,8 @@ impl Options {
             secret: None,
             token: None,
             channels: ChannelTable::default(),
+            schema: None,
+            template: None,
             hash_every: None,
             intent,
         }
@@ -89,19 +105,33 @@ impl Options {
             name: self.name.clone(),
             auth: self.token.as_ref().map_or(Auth::Anonymous, |token| Auth::Token(token.clone().into())),
             channels: self.channels.clone(),
+            schema: self.schema.as_ref().and_then(|schema| NonZeroU64::new(schema.hash())),
             ..Hello::new(
                 &self.app,
                 match self.intent {
-                    Wish::Host { code, max_players, tick_rate } => Intent::Create(RoomSettings {
-                        kind: RoomKind::PlayerHosted,
+                    Wish::Host { code, max_players, tick_rate, dedicated } => Intent::Create(RoomSettings {
+                        kind: if dedicated { RoomKind::Dedicated } else { RoomKind::PlayerHosted },
                         code,
                         secret,
                         max_players,
                         tick_rate,
+                        schema: self.schema.as_ref().map(|schema| schema.encode()).unwrap_or_default(),
                     }),
                     Wish::Join { code } => Intent::Join { code, secret },
                 },
             )
+        }
+    }
+
+    /// The schema of the room that this client was let into.
+    ///
+    /// # Errors
+    /// [`SchemaError`] if the hub sent one that is none.
+    pub(super) fn room_schema(&self, welcome: &Welcome) -> Result<Arc<Schema>, SchemaError> {
+        match &self.schema {
+            Some(schema) => Ok(Arc::clone(schema)),
+            None if welcome.schema.is_empty() => Ok(Arc::default()),
+            None => Schema::decode(welcome.schema.clone()).map(Arc::new),
         }
     }
 

@@ -1,6 +1,5 @@
 //! The room as a game and a driver see it.
 
-use super::clock::Clock;
 use super::event::{ClosedReason, Event, Message};
 use super::inbox::{Arrived, Inbox};
 use super::info::{JoinPath, Mode, ReasonCode, Scope};
@@ -8,17 +7,24 @@ use super::marks::Marks;
 use super::message::{decode_input, decode_typed};
 use super::options::Options;
 use super::players::Players;
-use super::state::SharedState;
+use super::replicas::Replicas;
+use super::shared::{News, Shared};
 use super::ticker::Ticker;
 use bytes::Bytes;
 use parlor_proto::channel::{self, Codec};
 use parlor_proto::session::{self, SendError, Session, TurnedAway};
-use parlor_proto::wire::control::ToMember;
+use parlor_proto::wire::action::{ActionRefusal, AskedBy};
+use parlor_proto::wire::control::{RefusedAction, ToMember};
 use parlor_proto::wire::envelope::{Downward, To};
 use parlor_proto::wire::handshake::{Refusal, Welcome};
-use parlor_proto::{ApiMisuse, CloseReason, Instant, Lane, LinkKind, MemberId, Packet, PeerMisbehaved, Tick};
+use parlor_proto::wire::replica::StateOf;
+use parlor_proto::{
+    ApiMisuse, CloseReason, EntityId, Instant, Lane, LinkKind, MemberId, Packet, PeerMisbehaved, Tick,
+};
+use parlor_sync::clock::Clock;
 use parlor_sync::keyed::StateError;
 use parlor_sync::value::{Value, ValueError};
+use parlor_sync::world::WorldError;
 use std::collections::BTreeMap;
 use thiserror::Error;
 
@@ -34,10 +40,33 @@ pub enum RoomError {
     Value(#[from] ValueError),
     /// The state would be out of its bounds.
     #[error(transparent)]
-    State(#[from] StateError),
+    State(Box<StateError>),
+    /// There is no such entity or component, a component does not fit its schema, or the world would be out of its bounds.
+    #[error(transparent)]
+    World(Box<WorldError>),
+    /// An action may not be.
+    #[error("the action on {entity} is refused: {why}")]
+    Refused {
+        /// On which entity.
+        entity: EntityId,
+        /// Why.
+        why: ActionRefusal,
+    },
     /// So many reliable messages wait that no more can be taken: the connection is slower than the game sends.
     #[error("too many messages wait to be sent: send less, or on an unreliable lane")]
     Full,
+}
+
+impl From<StateError> for RoomError {
+    fn from(error: StateError) -> Self {
+        RoomError::State(Box::new(error))
+    }
+}
+
+impl From<WorldError> for RoomError {
+    fn from(error: WorldError) -> Self {
+        RoomError::World(Box::new(error))
+    }
 }
 
 impl From<SendError> for RoomError {
@@ -85,7 +114,10 @@ pub(super) struct Joined {
     pub(super) clock: Clock,
     pub(super) ticker: Ticker,
     pub(super) players: Players,
-    pub(super) state: SharedState,
+    pub(super) shared: Shared,
+    pub(super) replicas: Replicas,
+    /// Whom messages to the primary reach.
+    pub(super) primary: Option<MemberId>,
     pub(super) marks: Marks,
     pub(super) inputs: BTreeMap<MemberId, (Tick, Value)>,
     /// The newest tick of each member whose input the game used.
@@ -163,20 +195,31 @@ impl RoomCore {
         if let Some(session) = &mut self.session {
             session.handle_timeout(now);
         }
+        if let Some(joined) = &mut self.joined {
+            joined.replicas.handle_timeout(now);
+            if let Some(host) = joined.shared.host_mut() {
+                host.handle_timeout(now);
+            }
+        }
         self.drain_session(now);
     }
 
     /// When [`handle_timeout`](Self::handle_timeout) is due.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
-        self.session.as_ref().and_then(Session::poll_timeout)
+        let session = self.session.as_ref().and_then(Session::poll_timeout);
+        let streams = self.joined.iter().flat_map(|joined| {
+            joined.shared.poll_timeout().into_iter().chain(joined.replicas.poll_timeout())
+        });
+        session.into_iter().chain(streams).min()
     }
 
     /// The next packet for the connection. Call it only while the connection takes packets, until it gives `None`.
     pub fn poll_packet(&mut self, now: Instant) -> Option<Packet> {
         let session = self.session.as_mut()?;
         if let Some(joined) = &mut self.joined {
-            joined.state.publish(session);
+            joined.shared.publish(session, now);
+            joined.replicas.publish(session, now);
         }
         let packet = session.poll_packet(now);
         if packet.is_none() {
@@ -216,7 +259,10 @@ impl RoomCore {
 
     fn fate(&mut self, tag: session::Tag, delivered: bool) {
         if let Some(joined) = &mut self.joined {
-            joined.state.fate(tag, delivered);
+            match tag.stream() {
+                (None, number) => joined.shared.fate(number, delivered),
+                (Some(_), number) => joined.replicas.fate(number, delivered),
+            }
         }
     }
 }
@@ -267,7 +313,11 @@ impl RoomCore {
                 continue;
             }
             match event {
-                session::Event::Welcome(welcome) => self.welcomed(*welcome, at),
+                session::Event::Welcome(welcome) => {
+                    if let Err(reason) = self.welcomed(*welcome, at) {
+                        self.break_off(reason, now);
+                    }
+                }
                 session::Event::TurnedAway(away) => self.turned_away(away),
                 session::Event::Closed(reason) => self.close_with(ClosedReason::Session(reason)),
                 session::Event::Message(message) => {
@@ -281,21 +331,25 @@ impl RoomCore {
         }
     }
 
-    fn welcomed(&mut self, welcome: Welcome, at: Instant) {
+    fn welcomed(&mut self, welcome: Welcome, at: Instant) -> Result<(), CloseReason> {
+        let schema = self.options.room_schema(&welcome).map_err(|error| misbehaved("the schema", &error))?;
         let clock = Clock::new(welcome.now, at);
         let is_host = welcome.authority.member() == Some(welcome.member);
-        let room_time = Instant::ZERO + clock.since(welcome.opened, at);
+        let room_time = clock.room_time(welcome.opened, at);
         self.inbox.tell(Event::Open { code: welcome.code });
         self.joined = Some(Joined {
             clock,
             ticker: Ticker::new(welcome.tick_rate, room_time),
             players: Players::default(),
-            state: SharedState::new(is_host, welcome.tick_rate),
+            shared: Shared::new(is_host, welcome.member, schema, welcome.tick_rate),
+            replicas: Replicas::new(welcome.member, self.options.template.clone(), welcome.tick_rate),
+            primary: None,
             marks: Marks::new(self.options.hash_every),
             inputs: BTreeMap::new(),
             used: BTreeMap::new(),
             welcome,
         });
+        Ok(())
     }
 
     fn turned_away(&mut self, away: TurnedAway) {
@@ -353,12 +407,24 @@ impl RoomCore {
                 }
             }
             channel::STATE => {
-                let update = joined.state.take_update(message.payload, joined.welcome.member, at);
-                let update = update.map_err(|error| misbehaved("state", &error))?;
-                if let Some(update) = update {
-                    joined.marks.note(&joined.state);
-                    self.inbox.tell_state(update, |key| joined.state.has(key));
+                if let Shared::Member(member) = &mut joined.shared {
+                    let news = member.take_packet(message.payload, at);
+                    if let Some(news) = news.map_err(|error| misbehaved("state", &error))? {
+                        return tell_news(joined, news, &mut self.inbox);
+                    }
                 }
+            }
+            channel::REPLICAS => {
+                let state = StateOf::decode(message.payload);
+                let state = state.map_err(|error| misbehaved("a player's state", &error))?;
+                let (arrived, players) = (joined.room_time(at), &joined.players);
+                let taken = joined.replicas.take(state, arrived, |member| players.get(member).is_some());
+                taken.map_err(|error| misbehaved("a player's state", &error))?;
+            }
+            channel::ACTIONS => {
+                let asked =
+                    AskedBy::decode(message.payload).map_err(|error| misbehaved("an action", &error))?;
+                return self.read_action(asked);
             }
             channel::INPUT => match decode_input(message.payload) {
                 // One of a player who has left came late; one of a player who is not known yet came early, and the
@@ -403,22 +469,36 @@ impl RoomCore {
         self.inbox.tell_message(event, bytes, !lane.is_reliable())
     }
 
-    /// Publishes what was set since the last commit, under the step that was run.
+    /// Commits what was written since the last commit, under the step that was run.
     pub(super) fn commit(&mut self, now: Instant) {
-        if let Some(joined) = &mut self.joined {
-            // The time is that of the step and not of the frame that ran it: frames come unevenly, and what moves by the
-            // same distance in every step shall be seen to.
-            let (tick, began) = (joined.ticker.tick(), joined.ticker.began(joined.room_time(now)));
-            if joined.state.commit(tick, began, &joined.used) {
-                joined.marks.note(&joined.state);
-                self.wants_driver = true;
-            }
+        let Some(joined) = &mut self.joined else { return };
+        let label = joined.ticker.label(joined.room_time(now));
+        self.wants_driver |= joined.replicas.commit(label);
+        let Some(host) = joined.shared.host_mut() else { return };
+        if host.commit(label, &joined.used) {
+            joined.marks.note(&joined.shared);
+            self.wants_driver = true;
         }
     }
 }
 
 fn misbehaved(what: &str, error: &dyn std::error::Error) -> CloseReason {
     CloseReason::Misbehaved { detail: format!("{what} could not be read: {error}") }
+}
+
+/// Tells the game what a packet of the world brought.
+fn tell_news(joined: &mut Joined, news: News, inbox: &mut Inbox) -> Result<(), CloseReason> {
+    joined.marks.note(&joined.shared);
+    for entity in news.despawned {
+        inbox.tell_bounded(Event::Despawned { entity }, 0)?;
+    }
+    for entity in news.spawned {
+        inbox.tell_bounded(Event::Spawned { entity }, 0)?;
+    }
+    if let Some(update) = news.update {
+        inbox.tell_state(update, |key| joined.shared.has(key));
+    }
+    Ok(())
 }
 
 fn read_control(joined: &mut Joined, control: ToMember, inbox: &mut Inbox) -> Result<(), CloseReason> {
@@ -432,6 +512,7 @@ fn read_control(joined: &mut Joined, control: ToMember, inbox: &mut Inbox) -> Re
         ToMember::Left { member, reason } => {
             joined.inputs.remove(&member);
             joined.used.remove(&member);
+            joined.replicas.left(member);
             if let Some(player) = joined.players.left(member) {
                 inbox.tell_bounded(Event::PlayerLeft { id: member, name: player.name, reason }, 0)?;
             }
@@ -450,13 +531,21 @@ fn read_control(joined: &mut Joined, control: ToMember, inbox: &mut Inbox) -> Re
             }
         }
         ToMember::Throttled => inbox.tell_bounded(Event::Throttled, 0)?,
+        ToMember::Primary(member) => {
+            joined.primary = member;
+            inbox.tell_bounded(Event::Primary { member }, 0)?;
+        }
+        ToMember::ActionRefused(RefusedAction { entity, name, why }) => {
+            let bytes = name.len();
+            inbox.tell_bounded(Event::ActionRefused { entity, name, why }, bytes)?;
+        }
     }
     Ok(())
 }
 
 impl Joined {
     pub(super) fn room_time(&self, now: Instant) -> Instant {
-        Instant::ZERO + self.clock.since(self.welcome.opened, now)
+        self.clock.room_time(self.welcome.opened, now)
     }
 
     /// The first of those whom a message is to reach by name that is not in the room.
@@ -465,7 +554,7 @@ impl Joined {
         match to {
             To::Member(member) => Some(*member).filter(is_unknown),
             To::Members(members) => members.iter().copied().find(is_unknown),
-            To::Authority | To::Others | To::Everyone => None,
+            To::Authority | To::Others | To::Everyone | To::Primary => None,
         }
     }
 

@@ -12,6 +12,8 @@ pub(super) struct Ticker {
     rate: TickRate,
     /// The last step that was run.
     tick: Tick,
+    /// Whether the game has asked for a step that was due.
+    has_stepped: bool,
     /// Steps since the last time that none was due.
     in_a_row: u32,
     dropped: u64,
@@ -20,7 +22,7 @@ pub(super) struct Ticker {
 impl Ticker {
     /// A ticker whose first step is the one after that of `room_time`.
     pub(super) fn new(rate: TickRate, room_time: Instant) -> Self {
-        Ticker { rate, tick: rate.tick_at(room_time), in_a_row: 0, dropped: 0 }
+        Ticker { rate, tick: rate.tick_at(room_time), has_stepped: false, in_a_row: 0, dropped: 0 }
     }
 
     /// Goes on from `room_time`, because it was only guessed before: the steps in between were never there.
@@ -47,6 +49,7 @@ impl Ticker {
             return false;
         }
         self.in_a_row += 1;
+        self.has_stepped = true;
         self.tick = self.tick.next();
         true
     }
@@ -56,16 +59,14 @@ impl Ticker {
         self.tick
     }
 
-    /// When the last step that was run began, in the room's time. A game that does not ask for steps is not in any: then it
-    /// is `room_time`.
-    pub(super) fn began(&self, room_time: Instant) -> Instant {
-        let behind = self.rate.tick_at(room_time).since(self.tick);
-        match u32::try_from(behind) {
-            Ok(behind) if behind <= STEPS_MAX => {
-                room_time - self.rate.phase_at(room_time) - self.rate.interval() * behind
-            }
-            _ => room_time,
-        }
+    /// The tick under which what was written by `room_time` is committed: that of the last step. A game that does not ask
+    /// for steps is in none; its writes count as those of the step before the one that is running, so that they cannot
+    /// take the place of a step that is run late.
+    pub(super) fn label(&self, room_time: Instant) -> Tick {
+        let due = self.rate.tick_at(room_time);
+        let behind = due.since(self.tick);
+        let is_in_step = self.has_stepped && u32::try_from(behind).is_ok_and(|behind| behind <= STEPS_MAX);
+        if is_in_step || behind <= 0 { self.tick } else { due.offset(-1) }
     }
 
     /// Steps that were dropped because the game was behind.
@@ -102,19 +103,26 @@ mod tests {
     }
 
     #[test]
-    fn steps_begin_evenly_whenever_frames_are_drawn() {
+    fn every_step_has_its_own_label_however_late_it_is_run() {
         let mut ticker = Ticker::new(TickRate::DEFAULT, Instant::ZERO);
-        let mut last = Instant::ZERO;
         for frame in 1..1_000 {
-            let room_time = Instant::from_millis(frame * 50);
+            let room_time = Instant::from_millis(frame * 130);
             while ticker.step(room_time) {
-                let apart = ticker.began(room_time).saturating_since(last);
-                assert!(apart.abs_diff(TickRate::DEFAULT.interval()) < Duration::from_micros(3), "{apart:?}");
-                last = ticker.began(room_time);
+                assert_eq!(ticker.label(room_time), ticker.tick());
             }
         }
-        let idle = Instant::from_millis(60_000);
-        assert_eq!(ticker.began(idle), idle);
+    }
+
+    #[test]
+    fn a_game_without_steps_has_labels_that_move_with_the_clock() {
+        let mut ticker = Ticker::new(TickRate::DEFAULT, Instant::from_millis(1_000));
+        assert_eq!(ticker.label(Instant::from_millis(1_000)), Tick(30));
+        assert_eq!(ticker.label(Instant::from_millis(1_100)), Tick(32));
+        // Once it steps, what it writes between two steps belongs to the step before.
+        assert!(ticker.step(Instant::from_millis(1_100)));
+        assert_eq!(ticker.label(Instant::from_millis(1_133)), Tick(31));
+        // It has stopped to ask for steps.
+        assert_eq!(ticker.label(Instant::from_millis(60_000)), Tick(1_799));
     }
 
     #[test]

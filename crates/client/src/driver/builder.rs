@@ -4,9 +4,12 @@ use super::reach::{Reach, Via};
 use super::room::Room;
 use crate::core::{Mode, Options, RoomError, Wish};
 use parlor_proto::{ApiMisuse, Lane, RoomCode, TickRate, limits};
+use parlor_sync::replicator::Template;
+use parlor_sync::schema::Schema;
 use parlor_transport::discovery::{Invite, Registry};
 use parlor_transport::impaired::{Conditions, Impairment};
 use std::num::NonZeroU64;
+use std::sync::Arc;
 
 /// A room to be. Every setting has a default; what is wrong with one is said when the room is opened.
 ///
@@ -49,7 +52,8 @@ impl RoomBuilder {
         self
     }
 
-    /// Players that a new room may have at once: 2 to 16, of which the host is one. Four if not said.
+    /// Players that a new room may have at once: 2 to 16, of which the host is one; with [`dedicated`](Self::dedicated) 2 to
+    /// 255, of which it is none. Four if not said.
     pub fn max_players(self, players: u16) -> Self {
         self.host_only("max_players", |wish| {
             if let Wish::Host { max_players, .. } = wish {
@@ -77,6 +81,17 @@ impl RoomBuilder {
             let chosen = code.parse().map_err(|error| format!("code is {code:?}: {error}"))?;
             if let Wish::Host { code, .. } = wish {
                 *code = Some(chosen);
+            }
+            Ok(())
+        })
+    }
+
+    /// Hosts without playing: this process only decides, and has a seat beside those of the players, of whom the room may
+    /// have up to 255. The server must allow it.
+    pub fn dedicated(self) -> Self {
+        self.host_only("dedicated", |wish| {
+            if let Wish::Host { dedicated, .. } = wish {
+                *dedicated = true;
             }
             Ok(())
         })
@@ -120,8 +135,31 @@ impl RoomBuilder {
         self
     }
 
-    /// Keeps the hash of the state at every sequence that `sequences` divides, so that members can compare what they
-    /// decoded: see [`Room::state_marks`]. Zero keeps none, which is what is done if not said.
+    /// What the room's entities are made of; host and guests must have the same. Without it there is keyed state alone.
+    ///
+    /// ```no_run
+    /// # use parlor::schema::{Kind, Schema};
+    /// # struct Tank { at: [f32; 2] }
+    /// # parlor::replicated!(Tank as "tank" => { at: Kind::vector2(-256.0, 256.0, 1.0 / 512.0) });
+    /// # fn main() -> Result<(), parlor::schema::SchemaError> {
+    /// let schema = Schema::builder().replicate::<Tank>().build()?;
+    /// let room = parlor::Room::host("tanks").schema(schema).open();
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn schema(mut self, schema: Schema) -> Self {
+        self.options.schema = Some(Arc::new(schema));
+        self
+    }
+
+    /// What this player's own state is made of, which it sends by [`Room::set_own`] and others read by [`Room::proxy`].
+    pub fn template(mut self, template: Template) -> Self {
+        self.options.template = Some(template);
+        self
+    }
+
+    /// Keeps the hash of the state at every sequence that `sequences` divides and at which all of it was there, so that members
+    /// can compare what they decoded: see [`Room::state_marks`]. Zero keeps none, which is what is done if not said.
     pub fn hash_every(mut self, sequences: u64) -> Self {
         self.options.hash_every = NonZeroU64::new(sequences);
         self

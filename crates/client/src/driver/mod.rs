@@ -4,9 +4,11 @@ mod builder;
 mod dial;
 mod places;
 mod reach;
+mod replicas;
 mod room;
 mod runtime;
 mod shared;
+mod world;
 
 pub use builder::RoomBuilder;
 pub use reach::Via;

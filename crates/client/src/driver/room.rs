@@ -578,7 +578,7 @@ impl Room {
         arboard::Clipboard::new().and_then(|mut clipboard| clipboard.set_text(link)).is_ok()
     }
 
-    fn with<T>(&self, ask: impl FnOnce(&mut RoomCore, Instant) -> T) -> T {
+    pub(super) fn with<T>(&self, ask: impl FnOnce(&mut RoomCore, Instant) -> T) -> T {
         let now = self.shared.now();
         ask(&mut self.shared.lock(), now)
     }

@@ -27,7 +27,7 @@ impl Shared {
         }
     }
 
-    /// The core. It is left whole even by a panic of the game's own code, which runs outside of the lock.
+    /// The core. It is left whole even by a panic of the game's own code: what that does under the lock is done call by call.
     pub(super) fn lock(&self) -> MutexGuard<'_, RoomCore> {
         self.core.lock().unwrap_or_else(PoisonError::into_inner)
     }

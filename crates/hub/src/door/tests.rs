@@ -149,7 +149,14 @@ impl Server {
 fn creating(code: Option<RoomCode>, secret: Option<&str>) -> Hello {
     let tick_rate = TickRate::DEFAULT;
     let secret = secret.map(str::to_owned);
-    let settings = RoomSettings { kind: RoomKind::PlayerHosted, code, secret, max_players: 16, tick_rate };
+    let settings = RoomSettings {
+        kind: RoomKind::PlayerHosted,
+        code,
+        secret,
+        max_players: 16,
+        tick_rate,
+        schema: bytes::Bytes::new(),
+    };
     Hello::new("tanks", Intent::Create(settings))
 }
 

@@ -5,9 +5,10 @@ use super::turn::{MEASURE_INTERVAL, Timer};
 use super::{Happening, Hub, Output, RETRY_AFTER_SHUTDOWN, Seated};
 use crate::door::{Admitted, Origin};
 use crate::room::{self, Room, Setup};
+use bytes::Bytes;
 use parlor_proto::session::{Answer, TurnedAway};
 use parlor_proto::wire::handshake::{
-    Auth, Hello, Intent, Limits, Redirect, Refusal, RetryAfter, RoomSettings, Welcome,
+    Auth, Hello, Intent, Limits, Redirect, Refusal, RetryAfter, RoomKind, RoomSettings, Welcome,
 };
 use parlor_proto::{CloseReason, ConnectionId, Instant, MemberId, RoomCode, RoomId, SessionId, code, limits};
 use rand_chacha::rand_core::Rng;
@@ -52,6 +53,9 @@ impl Hub {
         }
         // Only now: what the room tells the newcomer must come after the welcome.
         self.tell(room, room::Input::Join { name: hello.name.clone(), link }, now);
+        if self.connections.get(&connection).is_some_and(|state| !state.writable) {
+            self.tell(room, room::Input::Writable { member, writable: false }, now);
+        }
         let joined = Happening::Joined { code, member, name: hello.name, connection, user };
         self.outputs.push_back(Output::Happened(joined));
     }
@@ -74,7 +78,7 @@ impl Hub {
         let seated = self.rooms.get_mut(&id).expect("the room was just found or opened");
         let member = seated.room.next_member();
         seated.connections.insert(member, connection);
-        let welcome = welcome(&seated.room, version, session, now);
+        let welcome = welcome(&seated.room, hello, version, session, now);
         let state = self.connections.get_mut(&connection).expect("a connection that says hello is known");
         state.seat = Some((id, member));
         Ok(welcome)
@@ -136,6 +140,10 @@ impl Hub {
     }
 
     fn open(&mut self, hello: &Hello, settings: &RoomSettings, now: Instant) -> Result<RoomId, Refusal> {
+        let kind = settings.kind;
+        if kind == RoomKind::Dedicated && !self.config.dedicated {
+            return Err(Refusal::RoomKind { kind });
+        }
         if self.rooms.len() >= self.config.rooms_max {
             return Err(Refusal::ServerFull);
         }
@@ -153,7 +161,6 @@ impl Hub {
                 self.directory.draw(id, len, || random.next_u32(), |code| shards.is_home(code))
             }
         };
-        self.next_room += self.config.shards.count() as u64;
         let setup = Setup {
             id,
             code,
@@ -162,11 +169,15 @@ impl Hub {
             settings: settings.clone(),
             channels: hello.channels.clone(),
             opened: now,
+            state_bytes_per_second: self.config.state_bytes_per_second,
         };
-        if self.config.record {
-            self.outputs.push_back(Output::Recorded { room: id, bytes: room::log::head(&setup) });
-        }
-        let room = Room::new(setup);
+        let head = self.config.record.then(|| room::log::head(&setup));
+        let room = Room::new(setup).map_err(|error| {
+            self.directory.remove(code);
+            Refusal::BadRequest { detail: error.to_string() }
+        })?;
+        self.next_room += self.config.shards.count() as u64;
+        self.outputs.extend(head.map(|bytes| Output::Recorded { room: id, bytes }));
         self.outputs.push_back(Output::Happened(Happening::RoomOpened(summary(&room))));
         self.timers.push(Reverse((now + MEASURE_INTERVAL, Timer::Measure(id))));
         self.rooms.insert(id, Seated::new(room));
@@ -193,6 +204,9 @@ impl Hub {
             .channels
             .agree(&hello.channels)
             .map_err(|differs| Refusal::Channels { channel: differs.channel })?;
+        if hello.schema.is_some_and(|hash| hash.get() != room.schema_hash()) {
+            return Err(Refusal::Schema { hash: room.schema_hash() });
+        }
         if !room.has_seat() {
             return Err(Refusal::RoomFull { max: setup.settings.max_players });
         }
@@ -229,7 +243,7 @@ fn same(a: &str, b: &str) -> bool {
     (a.len() == b.len()) & (differing == 0)
 }
 
-fn welcome(room: &Room, version: u16, session: SessionId, now: Instant) -> Welcome {
+fn welcome(room: &Room, hello: &Hello, version: u16, session: SessionId, now: Instant) -> Welcome {
     let setup = room.setup();
     Welcome {
         version,
@@ -246,5 +260,6 @@ fn welcome(room: &Room, version: u16, session: SessionId, now: Instant) -> Welco
         now,
         max_players: setup.settings.max_players,
         limits: Limits::of_this_build(),
+        schema: if hello.schema.is_none() { setup.settings.schema.clone() } else { Bytes::new() },
     }
 }

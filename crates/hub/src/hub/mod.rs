@@ -32,6 +32,10 @@ pub struct Config {
     pub apps: Option<Vec<String>>,
     /// How many rooms may live at once.
     pub rooms_max: usize,
+    /// Whether it takes rooms of dedicated hosts, which have many more members than those that a player hosts.
+    pub dedicated: bool,
+    /// Bytes of state that one member is sent in a second on the long run, at most.
+    pub state_bytes_per_second: u32,
     /// Whether the inputs of every room come out as [`Output::Recorded`].
     pub record: bool,
     /// How long a room may hold back what it has to send, from the first message on, so that what comes meanwhile goes in
@@ -42,13 +46,15 @@ pub struct Config {
 }
 
 impl Config {
-    /// Any game, up to 10,000 rooms, nothing recorded, nothing held back, the only hub of its server.
+    /// Any game, up to 10,000 rooms, none of them dedicated, 192 KiB of state in a second, nothing recorded, nothing held back, the only hub of its server.
     #[must_use]
     pub fn new(seed: [u8; 32]) -> Self {
         Config {
             seed,
             apps: None,
             rooms_max: 10_000,
+            dedicated: false,
+            state_bytes_per_second: 192 * 1024,
             record: false,
             flush_quantum: Duration::ZERO,
             shards: Shards::alone(),
@@ -68,6 +74,8 @@ struct Connection {
     was_blocked: bool,
     /// Messages that were replaced or dropped when it was last measured.
     lagged: u64,
+    /// Whether it took nothing and something waited for it when it was last measured.
+    had_waiting: bool,
     /// Whether it stands in a list of connections to pack.
     is_touched: bool,
     /// Its earliest entry among the timers that is still meant.
@@ -77,12 +85,14 @@ struct Connection {
 }
 
 impl Connection {
-    /// What its member's room is to hear of it. It is slow if something had to give way because it took nothing.
+    /// What its member's room is to hear of it. It is slow if something had to give way because it took nothing, or if it took
+    /// nothing and something waited at two measures in a row: state that does not leave holds back the newer.
     fn measure(&mut self, member: MemberId) -> Presence {
         let stats = self.session.stats();
         let lagged = stats.messages_replaced + stats.messages_dropped;
-        let slow = self.was_blocked && lagged > self.lagged;
-        (self.was_blocked, self.lagged) = (!self.writable, lagged);
+        let has_waiting = !self.writable && self.session.unreliable_waiting_bytes() > 0;
+        let slow = self.was_blocked && (lagged > self.lagged || has_waiting && self.had_waiting);
+        (self.was_blocked, self.lagged, self.had_waiting) = (!self.writable, lagged, has_waiting);
         let rtt_ms = self.session.rtt().and_then(|rtt| u32::try_from(rtt.as_millis()).ok());
         Presence { member, connected: true, slow, rtt_ms }
     }
@@ -201,6 +211,7 @@ impl Hub {
             writable: true,
             was_blocked: false,
             lagged: 0,
+            had_waiting: false,
             is_touched: false,
             timer: None,
             over: "turned_away",
@@ -229,9 +240,13 @@ impl Hub {
     /// newer state.
     pub fn handle_writable(&mut self, connection: ConnectionId, writable: bool, now: Instant) {
         if let Some(state) = self.connections.get_mut(&connection) {
-            state.writable = writable;
+            let is_news = std::mem::replace(&mut state.writable, writable) != writable;
             state.was_blocked |= !writable;
+            let seat = state.seat.filter(|_| is_news);
             self.touch(connection, now);
+            if let Some((room, member)) = seat {
+                self.tell(room, room::Input::Writable { member, writable }, now);
+            }
         }
     }
 

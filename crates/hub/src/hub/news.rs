@@ -95,9 +95,9 @@ pub struct RoomSummary {
     pub app: String,
     /// Which environment of the game.
     pub environment: String,
-    /// Members in it.
+    /// Players in it.
     pub players: usize,
-    /// Members that it may have at once.
+    /// Players that it may have at once.
     pub max_players: u16,
     /// Whether a secret is needed beside the code.
     pub needs_secret: bool,
@@ -138,7 +138,7 @@ pub(super) fn summary(room: &Room) -> RoomSummary {
         code,
         app,
         environment,
-        players: room.len(),
+        players: room.players(),
         max_players: settings.max_players,
         needs_secret: settings.secret.is_some(),
     }

@@ -27,6 +27,12 @@ const UNRELIABLE_OF_ROOM: Rate = Rate { per_second: 8 * 1024 * 1024, burst: 8 * 
 /// second is then less than what may wait for it, so that it is never closed for what others send.
 const RELIABLE_OF_RECEIVER: Rate = Rate { per_second: 256 * 1024, burst: 96 * 1024 };
 
+/// Bytes of its own state that a member may send.
+const OWN_STATE: Rate = Rate {
+    per_second: limits::OWN_STATE_BYTES_PER_SECOND as u64,
+    burst: limits::OWN_STATE_BYTES_PER_SECOND as u64,
+};
+
 /// Reliable bytes of one sender that wait until the accounts of their receivers have room for them. A member that sends
 /// beyond it is disconnected: the fault is not that of its receivers.
 pub(super) const SENDER_WAITING_BYTES_MAX: usize = 256 * 1024;
@@ -95,12 +101,18 @@ pub(super) struct Budgets {
     unreliable: BTreeMap<(MemberId, MemberId), Account>,
     unreliable_of_room: Account,
     reliable: BTreeMap<MemberId, Account>,
+    own_states: BTreeMap<MemberId, Account>,
+    states_rate: Rate,
+    /// Of those who receive the own states of others.
+    states: BTreeMap<MemberId, Account>,
     /// Members that were told that they sent too much.
     told: BTreeSet<MemberId>,
 }
 
 impl Budgets {
-    pub(super) fn new(tick_rate: TickRate, opened: Instant) -> Self {
+    /// A member is sent at most `state_bytes_per_second` of the own states of all others.
+    pub(super) fn new(tick_rate: TickRate, state_bytes_per_second: u32, opened: Instant) -> Self {
+        let states = u64::from(state_bytes_per_second);
         let per_second = u64::from(tick_rate.hz());
         Budgets {
             // Half a second of inputs may come at once, after a link has stood still for that long.
@@ -109,6 +121,9 @@ impl Budgets {
             unreliable: BTreeMap::new(),
             unreliable_of_room: Account::new(opened),
             reliable: BTreeMap::new(),
+            own_states: BTreeMap::new(),
+            states_rate: Rate { per_second: states, burst: states / 8 },
+            states: BTreeMap::new(),
             told: BTreeSet::new(),
         }
     }
@@ -161,6 +176,26 @@ impl Budgets {
         account.charge(units(bytes));
     }
 
+    /// Whether a member may send so many bytes of its own state.
+    pub(super) fn take_own_state(&mut self, from: MemberId, bytes: usize, now: Instant) -> bool {
+        let account = self.own_states.entry(from).or_insert_with(|| Account::new(now));
+        account.take(OWN_STATE, bytes as u64, now)
+    }
+
+    /// Whether a member may be sent some more of the own states of others.
+    pub(super) fn has_room_for_states(&mut self, to: MemberId, now: Instant) -> bool {
+        let account = self.states.entry(to).or_insert_with(|| Account::new(now));
+        account.pass_time(self.states_rate, now);
+        account.has_room(self.states_rate, 0)
+    }
+
+    /// Counts what a member was sent of the own states of others.
+    pub(super) fn charge_states(&mut self, to: MemberId, bytes: usize, now: Instant) {
+        let account = self.states.entry(to).or_insert_with(|| Account::new(now));
+        account.pass_time(self.states_rate, now);
+        account.charge(bytes as u64);
+    }
+
     /// Whether a member is to be told that it sent too much: once.
     pub(super) fn is_news(&mut self, member: MemberId) -> bool {
         self.told.insert(member)
@@ -170,6 +205,8 @@ impl Budgets {
         self.inputs.remove(&member);
         self.unreliable.retain(|(from, to), _| *from != member && *to != member);
         self.reliable.remove(&member);
+        self.own_states.remove(&member);
+        self.states.remove(&member);
         self.told.remove(&member);
     }
 }

@@ -2,15 +2,15 @@
 //!
 //! ```text
 //!  head    "PARLORLOG" · version: 1 byte · room: varint · code: text · app: text · environment: text
-//!          secret: 0 | 1, text · max players: 2 bytes · tick rate: 2 bytes · opened: varint µs
-//!          channels of the game: as in Hello
+//!          kind: 1 byte · secret: 0 | 1, text · max players: 2 bytes · tick rate: 2 bytes · schema: bytes
+//!          opened: varint µs · state bytes per second: 4 bytes · channels of the game: as in Hello
 //!  entry   at: varint µs · length: varint · input: kind 1 byte and its fields
 //! ```
 //!
 //! The room's machine is deterministic, so a log of its inputs is a log of all it ever did: [`replay`] gives the same
 //! outputs, one for one. A log that was cut short (its server was killed) replays up to the cut.
 
-use super::{Input, Output, Room, Setup};
+use super::{Input, Output, Room, Setup, SetupError};
 use bytes::Bytes;
 use parlor_proto::wire::control::{LeaveReason, Presence};
 use parlor_proto::wire::cursor::{ReadError, Reader, Write};
@@ -21,12 +21,12 @@ use parlor_proto::{
 use thiserror::Error;
 
 const MAGIC: &[u8] = b"PARLORLOG";
-const VERSION: u8 = 2;
+const VERSION: u8 = 3;
 /// An input is one message and little more.
 const ENTRY_BYTES_MAX: usize = limits::STREAM_PACKET_BYTES_MAX + 1024;
 
 /// Why a log cannot be replayed.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[derive(Clone, Debug, PartialEq, Error)]
 pub enum LogError {
     /// Not a log at all.
     #[error("this is no room log: it does not begin with {:?}", "PARLORLOG")]
@@ -34,6 +34,9 @@ pub enum LogError {
     /// A log of another version.
     #[error("this room log has version {0}; this build reads version {VERSION}")]
     Version(u8),
+    /// The log of a room that this build would not open.
+    #[error("the room of this log cannot be run again: {0}")]
+    Setup(#[from] SetupError),
     /// Bytes that are no entry.
     #[error("entry {entry} of the room log could not be read: {error}")]
     Malformed {
@@ -67,10 +70,13 @@ pub fn head(setup: &Setup) -> Vec<u8> {
     out.put_str(setup.code.as_str());
     out.put_str(&setup.app);
     out.put_str(&setup.environment);
+    out.put_u8(setup.settings.kind.to_wire());
     out.put_option(setup.settings.secret.as_deref(), |out, secret| out.put_str(secret));
     out.put_u16(setup.settings.max_players);
     out.put_u16(setup.settings.tick_rate.hz());
+    out.put_bytes(&setup.settings.schema);
     out.put_varint(setup.opened.as_micros());
+    out.put_u32(setup.state_bytes_per_second);
     setup.channels.write(&mut out);
     out
 }
@@ -101,7 +107,7 @@ pub fn replay(log: Bytes) -> Result<Replay, LogError> {
         Err(_) => return Err(LogError::NotALog),
     }
     let setup = read_setup(&mut reader).map_err(|error| LogError::Malformed { entry: 0, error })?;
-    Ok(Replay { room: Room::new(setup), reader, entries: 0 })
+    Ok(Replay { room: Room::new(setup)?, reader, entries: 0 })
 }
 
 /// A room that runs from its log. See [`replay`].
@@ -154,13 +160,15 @@ fn read_setup(reader: &mut Reader) -> Result<Setup, ReadError> {
         app: reader.str_max("app", limits::LABEL_BYTES_MAX)?,
         environment: reader.str_max("environment", limits::LABEL_BYTES_MAX)?,
         settings: RoomSettings {
-            kind: RoomKind::PlayerHosted,
+            kind: RoomKind::read(reader)?,
             code: Some(code),
             secret: reader.option("secret", |reader| reader.str_max("secret", limits::LABEL_BYTES_MAX))?,
             max_players: reader.u16()?,
             tick_rate: TickRate::new(reader.u16()?).ok_or(ReadError::OutOfRange { field: "tick rate" })?,
+            schema: reader.bytes_max("schema", limits::SCHEMA_BYTES_MAX)?,
         },
         opened: Instant::from_micros(reader.varint()?),
+        state_bytes_per_second: reader.u32()?,
         channels: ChannelTable::read(reader)?,
     })
 }
@@ -205,6 +213,11 @@ fn write_input(input: &Input, out: &mut Vec<u8>) {
             presence.write(out);
         }
         Input::Flush => out.put_u8(5),
+        Input::Writable { member, writable } => {
+            out.put_u8(7);
+            out.put_varint(member.0.into());
+            out.put_bool(*writable);
+        }
         Input::End { reason } => {
             out.put_u8(6);
             reason.write(out);
@@ -233,6 +246,7 @@ fn read_input(body: &mut Reader) -> Result<Input, ReadError> {
             Input::Measured(Presence::read(member, body)?)
         }
         5 => Input::Flush,
+        7 => Input::Writable { member: member(body)?, writable: body.bool("writable")? },
         6 => Input::End { reason: CloseReason::read(body)? },
         value => return Err(ReadError::Unknown { field: "input", value: value.into() }),
     })

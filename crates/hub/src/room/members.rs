@@ -116,6 +116,10 @@ impl Room {
         match message {
             Some(ToHub::SetData(data)) => self.data_from(from, data, now),
             Some(ToHub::Kick { member, reason }) => self.kick(from, member, reason),
+            Some(ToHub::RefuseAction { member, refused }) => {
+                self.expect_authority(from, "the refusal of an action")?;
+                self.reliable_from(from, Held::Refusal { member, refused }, now)
+            }
             // A newer member asks for what this hub does not know.
             None => Ok(()),
         }
@@ -136,12 +140,13 @@ impl Room {
     pub(super) fn set_data(&mut self, data: PlayerData) -> Result<(), PeerMisbehaved> {
         let out_of_range =
             |field| PeerMisbehaved::Malformed { what: "player data", error: ReadError::OutOfRange { field } };
+        let bytes_max = limits::player_data_bytes_max(self.members_max());
         let Some(member) = self.members.seated.get_mut(&data.member) else {
             self.counters.unreachable += 1;
             return Ok(());
         };
         let added = data.value.as_ref().map_or(0, |value| data.key.len() + value.len());
-        if member.info.data_bytes_without(&data.key) + added > limits::PLAYER_DATA_BYTES_MAX {
+        if member.info.data_bytes_without(&data.key) + added > bytes_max {
             return Err(out_of_range("data bytes"));
         }
         let held = &mut member.info.data;

@@ -4,47 +4,37 @@
 //! `None`. It knows members, not connections, so it runs unchanged in a server, in the simulator, and from a
 //! [`log`] of its inputs.
 
+mod actions;
 mod budget;
 pub mod log;
 mod members;
+mod primary;
 mod relay;
+mod replicas;
+mod setup;
 mod state;
 mod view;
 
+pub use setup::{Setup, SetupError};
+
 use budget::Budgets;
 use members::Members;
-use parlor_proto::session::Outgoing;
+use parlor_proto::session::{Outgoing, Tag};
 use parlor_proto::wire::control::{LeaveReason, Presence, ToMember};
-use parlor_proto::wire::handshake::{Authority, RoomSettings};
+use parlor_proto::wire::handshake::{Authority, RoomKind};
 use parlor_proto::{
-    ChannelId, ChannelTable, CloseReason, Epoch, Instant, LinkKind, MemberId, PeerMisbehaved, RoomCode,
-    RoomId, Tick, channel,
+    ChannelId, CloseReason, Epoch, Instant, LinkKind, MemberId, PeerMisbehaved, Tick, channel,
 };
+use parlor_sync::world::World;
+use primary::Primary;
 use relay::Queues;
+use replicas::Replicas;
 use state::State;
 use std::collections::VecDeque;
+use std::sync::Arc;
 use view::View;
 
 use bytes::Bytes;
-
-/// What a room is from its opening on.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Setup {
-    /// Its id.
-    pub id: RoomId,
-    /// Its code.
-    pub code: RoomCode,
-    /// Which game it is for.
-    pub app: String,
-    /// Which environment of the game.
-    pub environment: String,
-    /// What its creator asked for.
-    pub settings: RoomSettings,
-    /// The channels of its game.
-    pub channels: ChannelTable,
-    /// When it opened, on the hub's clock.
-    pub opened: Instant,
-}
 
 /// What a room is told.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -85,6 +75,13 @@ pub enum Input {
         /// Whether it arrived.
         delivered: bool,
     },
+    /// A member's connection takes packets again, or takes none for now: of the state it is then given the newest alone.
+    Writable {
+        /// Whose.
+        member: MemberId,
+        /// Whether it takes packets.
+        writable: bool,
+    },
     /// What the hub measured of a member.
     Measured(Presence),
     /// Everything that had come was handled: send what there is to send.
@@ -124,10 +121,14 @@ pub enum Output {
 #[derive(Debug)]
 pub struct Room {
     setup: Setup,
+    schema_hash: u64,
     authority: Authority,
     epoch: Epoch,
     members: Members,
+    /// Whom messages to the primary reach.
+    primary: Primary,
     state: State,
+    replicas: Replicas,
     budgets: Budgets,
     /// Reliable messages that their senders' budgets do not allow yet.
     queues: Queues,
@@ -149,39 +150,64 @@ pub struct Counters {
     pub inputs_over_budget: u64,
     /// Unreliable messages that were not passed on because their sender sent too many, counted once for each receiver.
     pub over_budget: u64,
-    /// Updates of the state that the authority sent.
+    /// Packets of state that the authority sent and that were taken in.
     pub updates: u64,
+    /// Packets of state that came too late or again.
+    pub updates_old: u64,
     /// What an authority of an older epoch said, and what it was ignored for.
     pub stale_epoch: u64,
     /// Messages to members that were gone.
     pub unreachable: u64,
-    /// State updates that could not be applied because something before them was missing.
-    pub state_gaps: u64,
+    /// Packets of members' own states that came.
+    pub own_states: u64,
+    /// Actions that were passed on to the authority.
+    pub actions: u64,
+    /// Actions that were refused, here or by the authority.
+    pub actions_refused: u64,
 }
 
 impl Room {
     /// A room without members. Whoever joins first is its host.
-    #[must_use]
-    pub fn new(setup: Setup) -> Self {
-        Room {
+    ///
+    /// # Errors
+    /// [`SetupError`] if the schema that its creator sent is none of a room.
+    pub fn new(setup: Setup) -> Result<Self, SetupError> {
+        let schema = Arc::new(setup.schema()?);
+        let (rate, bytes_per_second) = (setup.settings.tick_rate, setup.state_bytes_per_second);
+        Ok(Room {
+            schema_hash: schema.hash(),
+            replicas: Replicas::new(rate, schema.interest().map(|interest| interest.radius)),
+            state: State::new(schema, rate, bytes_per_second),
             authority: Authority::Member(MemberId(0)),
             epoch: Epoch(0),
             members: Members::default(),
-            state: State::default(),
-            budgets: Budgets::new(setup.settings.tick_rate, setup.opened),
+            primary: Primary::new(),
+            budgets: Budgets::new(rate, bytes_per_second, setup.opened),
             queues: Queues::default(),
             setup,
             stamped: 0,
             ended: false,
             outputs: VecDeque::new(),
             counters: Counters::default(),
-        }
+        })
     }
 
     /// What it is.
     #[must_use]
     pub fn setup(&self) -> &Setup {
         &self.setup
+    }
+
+    /// The state as its authority published it, as far as it has arrived.
+    #[must_use]
+    pub fn world(&self) -> &World {
+        self.state.world()
+    }
+
+    /// The hash of what its entities are made of: who reads them must have the same.
+    #[must_use]
+    pub fn schema_hash(&self) -> u64 {
+        self.schema_hash
     }
 
     /// Who decides in it.
@@ -231,10 +257,26 @@ impl Room {
         self.members.len() == 0
     }
 
+    /// How many players are in it: a dedicated host is none.
+    #[must_use]
+    pub fn players(&self) -> usize {
+        self.members.ids().filter(|id| self.is_player(*id)).count()
+    }
+
+    /// How many members it may have at once.
+    fn members_max(&self) -> u16 {
+        let settings = &self.setup.settings;
+        settings.kind.members_max(settings.max_players)
+    }
+
+    fn is_player(&self, member: MemberId) -> bool {
+        self.setup.settings.kind == RoomKind::PlayerHosted || self.authority != Authority::Member(member)
+    }
+
     /// Whether another member fits in.
     #[must_use]
     pub fn has_seat(&self) -> bool {
-        self.members.len() < usize::from(self.setup.settings.max_players) && self.members.can_seat()
+        self.members.len() < usize::from(self.members_max()) && self.members.can_seat()
     }
 
     /// Whether it is over.
@@ -258,15 +300,15 @@ impl Room {
     /// Whether something waits for time to pass: let it [`Flush`](Input::Flush) now and then.
     #[must_use]
     pub fn has_waiting(&self) -> bool {
-        !self.queues.is_empty()
+        !self.queues.is_empty() || self.state.is_waiting() || self.replicas.is_waiting()
     }
 
     /// Takes an input in that came at `now`, an instant of the hub's clock. After [`Output::Ended`] it does nothing any
     /// more.
     ///
     /// # Errors
-    /// A member and what it did, if it said what it must not; nothing has changed then, and the caller ends that
-    /// member's session.
+    /// A member and what it did, if it said what it must not; nothing has changed then, but for what a packet of state said
+    /// before its fault, and the caller ends that member's session.
     pub fn handle(&mut self, input: Input, now: Instant) -> Result<(), (MemberId, PeerMisbehaved)> {
         if self.ended {
             return Ok(());
@@ -278,8 +320,12 @@ impl Room {
                 let said = self.message(from, channel, key, payload, epoch, now);
                 return said.map_err(|how| (from, how));
             }
-            Input::Fate { member, tag, delivered } => self.state.fate(member, tag, delivered),
-            Input::Measured(presence) => self.members.measured(presence),
+            Input::Fate { member, tag, delivered } => self.fate(member, Tag(tag), delivered),
+            Input::Writable { member, writable } => {
+                self.state.writable(member, writable);
+                self.replicas.writable(member, writable);
+            }
+            Input::Measured(presence) => self.measured(presence),
             Input::Flush => return self.flush(now),
             Input::End { reason } => self.end(&reason),
         }
@@ -293,7 +339,10 @@ impl Room {
 
     fn join(&mut self, name: String, link: LinkKind, now: Instant) {
         let newcomer = self.members.seat(name, link);
-        self.state.add(newcomer, self.view(newcomer).viewer());
+        if self.authority != Authority::Member(newcomer) {
+            self.state.add(newcomer);
+        }
+        self.replicas.add(newcomer);
         let joined = |id| ToMember::Joined(self.members.get(id).expect("listed members exist").info.clone());
         let greeting =
             std::iter::once(newcomer).chain(self.view(newcomer).members().filter(|id| *id != newcomer));
@@ -305,6 +354,32 @@ impl Room {
             self.budgets.charge_reliable(newcomer, bytes, now);
         }
         self.control(told, &news);
+        if self.is_player(newcomer) && self.primary.joined(newcomer) {
+            self.tell_primary(self.members.ids().collect());
+        } else if self.primary.primary().is_some() {
+            self.tell_primary(vec![newcomer]);
+        }
+    }
+
+    fn fate(&mut self, member: MemberId, tag: Tag, delivered: bool) {
+        match tag.stream() {
+            (None, number) => self.state.fate(member, number, delivered),
+            (Some(source), number) => self.replicas.fate(member, source, number, delivered),
+        }
+    }
+
+    fn measured(&mut self, presence: Presence) {
+        if self.primary.measured(&presence) {
+            self.tell_primary(self.members.ids().collect());
+        }
+        self.members.measured(presence);
+    }
+
+    /// Tells those of them who may know of the primary who it is.
+    fn tell_primary(&mut self, mut to: Vec<MemberId>) {
+        let primary = self.primary.primary();
+        to.retain(|member| primary.is_none_or(|primary| self.view(*member).sees_member(primary)));
+        self.control(to, &ToMember::Primary(primary));
     }
 
     fn leave(&mut self, member: MemberId, reason: LeaveReason) {
@@ -313,6 +388,7 @@ impl Room {
             return;
         }
         self.state.remove(member);
+        self.replicas.remove(member);
         self.budgets.remove(member);
         self.queues.remove(member);
         if self.authority == Authority::Member(member) {
@@ -323,6 +399,9 @@ impl Room {
             return self.end(&reason);
         }
         self.control(told, &ToMember::Left { member, reason });
+        if self.primary.left(member) {
+            self.tell_primary(self.members.ids().collect());
+        }
     }
 
     fn end(&mut self, reason: &CloseReason) {
@@ -348,6 +427,8 @@ impl Room {
             channel::CONTROL => self.control_from(from, payload, now),
             channel::STATE => self.state_from(from, payload, epoch),
             channel::INPUT => self.input_from(from, payload, now),
+            channel::ACTIONS => self.action_from(from, payload, now),
+            channel::REPLICAS => self.own_state_from(from, payload, now),
             channel => self.relay_from(from, channel, key, payload, now),
         }
     }
@@ -365,7 +446,8 @@ impl Room {
     fn flush(&mut self, now: Instant) -> Result<(), (MemberId, PeerMisbehaved)> {
         let released = self.release(now);
         self.flush_presence();
-        self.flush_state();
+        self.flush_state(now);
+        self.flush_replicas(now);
         released
     }
 

@@ -4,7 +4,8 @@ use super::budget::SENDER_WAITING_BYTES_MAX;
 use super::{Output, Room};
 use bytes::Bytes;
 use parlor_proto::session::Outgoing;
-use parlor_proto::wire::control::{PlayerData, ToMember};
+use parlor_proto::wire::action::Action;
+use parlor_proto::wire::control::{PlayerData, RefusedAction, ToMember};
 use parlor_proto::wire::cursor::ReadError;
 use parlor_proto::wire::envelope::{Downward, ENVELOPE_BYTES_MAX, From, To, Upward};
 use parlor_proto::{ChannelId, Instant, MemberId, PeerMisbehaved, channel, limits};
@@ -15,6 +16,8 @@ use std::collections::{BTreeMap, VecDeque};
 pub(super) enum Held {
     Message { channel: ChannelId, key: u32, upward: Upward },
     Data(PlayerData),
+    Action(Action),
+    Refusal { member: MemberId, refused: RefusedAction },
 }
 
 impl Held {
@@ -22,6 +25,8 @@ impl Held {
         match self {
             Held::Message { upward, .. } => upward.payload.len() + ENVELOPE_BYTES_MAX_DOWN,
             Held::Data(data) => data.key.len() + data.value.as_ref().map_or(0, Bytes::len),
+            Held::Action(action) => action.name.len() + action.value.len() + ENVELOPE_BYTES_MAX_DOWN,
+            Held::Refusal { refused, .. } => refused.name.len() + ENVELOPE_BYTES_MAX_DOWN,
         }
     }
 
@@ -153,6 +158,8 @@ impl Room {
         let to = match held {
             Held::Message { upward, .. } => self.receivers(from, &upward.to).0,
             Held::Data(data) => self.told_of(data),
+            Held::Action(_) => self.authority.member().into_iter().collect(),
+            Held::Refusal { member, .. } => vec![*member],
         };
         self.budgets.take_reliable(&to, held.bytes(), now)
     }
@@ -163,6 +170,14 @@ impl Room {
             Held::Message { channel, key, upward } => {
                 let to = self.present(from, &upward.to);
                 self.relay(from, channel, key, upward, to);
+                Ok(())
+            }
+            Held::Action(action) => {
+                self.pass_on_action(from, action);
+                Ok(())
+            }
+            Held::Refusal { member, refused } => {
+                self.refuse_action(member, refused);
                 Ok(())
             }
         }
@@ -224,6 +239,7 @@ impl Room {
                 let sees = |member: &MemberId| self.view(*member).sees_member(from);
                 return (self.members.ids().filter(sees).collect(), 0);
             }
+            To::Primary => self.primary.primary().into_iter().collect(),
             To::Member(member) => vec![*member],
             To::Members(members) => members.clone(),
         };
@@ -303,10 +319,13 @@ mod tests {
                 secret: None,
                 max_players: members,
                 tick_rate: TickRate::new(30).unwrap(),
+                schema: Bytes::new(),
             },
             channels: ChannelTable::default(),
             opened: Instant::ZERO,
-        });
+            state_bytes_per_second: 192 * 1024,
+        })
+        .unwrap();
         for number in 0..members {
             let join = Input::Join { name: format!("member {number}"), link: LinkKind::Memory };
             room.handle(join, Instant::ZERO).unwrap();

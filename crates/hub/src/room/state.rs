@@ -1,45 +1,118 @@
-//! The room's keyed state: the authority sends it up once, every member is sent its own view of it.
+//! The room's state: the authority sends it up once, every member is sent its own view of it.
 
 use super::{Output, Room};
 use bytes::Bytes;
 use parlor_proto::session::{Outgoing, Tag};
+use parlor_proto::wire::action::ActionRefusal;
 use parlor_proto::wire::cursor::ReadError;
-use parlor_proto::{Epoch, MemberId, PeerMisbehaved, channel};
-use parlor_sync::keyed::{Outcome, Publisher, Sent, Store, Update, UpdateError, Viewer};
-use std::collections::BTreeMap;
+use parlor_proto::{EntityId, Epoch, Instant, MemberId, PeerMisbehaved, TickRate, channel};
+use parlor_sync::schema::Schema;
+use parlor_sync::world::{Outcome, PublisherConfig, Replica, Sent, StreamError, Views, World};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What a budget or the bytes under way held back is tried again after so long, and not with each packet that comes
+/// meanwhile: it would leave in crumbs.
+const RETRY_AFTER: Duration = Duration::from_millis(15);
 
 /// What the authority published, and how far each member is.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct State {
-    store: Store,
-    publishers: BTreeMap<MemberId, Publisher>,
+    replica: Replica,
+    views: Views,
+    config: PublisherConfig,
+    /// Members whose connections take nothing for now.
+    blocked: BTreeSet<MemberId>,
     /// Something changed, or was lost, since the last flush.
     due: bool,
+    /// When it is tried again to send what a member may not be sent at the moment, if there is something.
+    waits_until: Option<Instant>,
 }
 
 impl State {
-    pub(super) fn add(&mut self, member: MemberId, viewer: Viewer) {
-        self.publishers.insert(member, Publisher::new(viewer));
+    pub(super) fn new(schema: Arc<Schema>, rate: TickRate, bytes_per_second: u32) -> Self {
+        State {
+            views: Views::new(&schema),
+            replica: Replica::of_everything(schema, rate),
+            config: PublisherConfig::new(bytes_per_second),
+            blocked: BTreeSet::new(),
+            due: false,
+            waits_until: None,
+        }
+    }
+
+    pub(super) fn world(&self) -> &World {
+        self.replica.world()
+    }
+
+    pub(super) fn add(&mut self, member: MemberId) {
+        self.views.add(member, self.config);
         self.due = true;
     }
 
     pub(super) fn remove(&mut self, member: MemberId) {
-        self.publishers.remove(&member);
+        self.views.remove(member);
+        self.blocked.remove(&member);
     }
 
-    pub(super) fn fate(&mut self, member: MemberId, tag: u64, delivered: bool) {
-        let Some(publisher) = self.publishers.get_mut(&member) else { return };
-        if delivered {
-            publisher.delivered(Sent(tag));
+    /// While a member's connection takes nothing, no more than one packet waits for it: what is made later is newer.
+    pub(super) fn writable(&mut self, member: MemberId, writable: bool) {
+        let Some(publisher) = self.views.publisher_mut(member) else { return };
+        if writable {
+            self.blocked.remove(&member);
+            publisher.set_config(self.config);
+            self.due = true;
         } else {
-            publisher.lost(Sent(tag));
+            self.blocked.insert(member);
+            publisher.set_config(PublisherConfig { in_flight_bytes_max: 1, ..self.config });
         }
-        self.due |= publisher.is_due();
+    }
+
+    pub(super) fn fate(&mut self, member: MemberId, number: u64, delivered: bool) {
+        self.views.fate(member, Sent(number), delivered);
+        self.due |= !delivered || self.blocked.contains(&member);
+    }
+
+    /// Whether something waits for time to pass.
+    pub(super) fn is_waiting(&self) -> bool {
+        self.waits_until.is_some()
+    }
+
+    /// Takes in a packet of the authority; says whether it was news.
+    fn apply(&mut self, packet: Bytes) -> Result<bool, StreamError> {
+        let is_news = matches!(self.replica.apply(packet)?, Outcome::Taken(_));
+        self.due |= is_news;
+        Ok(is_news)
+    }
+
+    /// Gives what each member is to be sent.
+    fn flush(&mut self, now: Instant, send: impl FnMut(MemberId, Bytes, Sent)) {
+        if !self.due && self.waits_until.is_none_or(|until| now < until) {
+            return;
+        }
+        self.due = false;
+        let world = self.replica.world();
+        self.views.flush(world, now, send);
+        let members: Vec<MemberId> =
+            self.views.members().filter(|member| !self.blocked.contains(member)).collect();
+        let mut is_due = |member| self.views.publisher_mut(member).is_some_and(|it| it.is_due(world));
+        self.waits_until = members.into_iter().any(&mut is_due).then(|| now + RETRY_AFTER);
+    }
+
+    /// Whether a member may not act on an entity, and why. What it does not see is not there for it.
+    fn refusal(&self, member: MemberId, is_authority: bool, entity: EntityId) -> Option<ActionRefusal> {
+        let Ok(owner) = self.world().owner(entity) else { return Some(ActionRefusal::NoSuchEntity) };
+        if owner == Some(member) || is_authority && owner.is_none() {
+            return None;
+        }
+        let sees = self.views.publisher(member).is_none_or(|publisher| publisher.sees(entity.slot));
+        Some(if sees { ActionRefusal::NotOwner } else { ActionRefusal::NoSuchEntity })
     }
 }
 
 impl Room {
-    /// Takes the authority's update in. One under an older epoch is ignored: it was under way when the authority
+    /// Takes a packet of the authority in. One under an older epoch is ignored: it was under way when the authority
     /// changed.
     pub(super) fn state_from(
         &mut self,
@@ -57,33 +130,25 @@ impl Room {
             let error = ReadError::OutOfRange { field: "epoch" };
             return Err(PeerMisbehaved::Malformed { what: "the state", error });
         }
-        let bad = |error: UpdateError| PeerMisbehaved::BadState { detail: error.to_string() };
-        let update = Update::decode(payload).map_err(bad)?;
-        match self.state.store.adopt(&update).map_err(bad)? {
-            Outcome::Taken(_) => {
-                self.counters.updates += 1;
-                self.state.due = true;
-            }
-            Outcome::Old => {}
-            Outcome::Gap { .. } => self.counters.state_gaps += 1,
-        }
+        let bad = |error: StreamError| PeerMisbehaved::BadState { detail: error.to_string() };
+        let is_news = self.state.apply(payload).map_err(bad)?;
+        let counter = if is_news { &mut self.counters.updates } else { &mut self.counters.updates_old };
+        *counter += 1;
         Ok(())
     }
 
-    /// Gives every member that may see something new an update. The authority wrote the state and needs none.
-    pub(super) fn flush_state(&mut self) {
-        if !std::mem::take(&mut self.state.due) {
-            return;
-        }
-        let authority = self.authority.member();
-        for (member, publisher) in &mut self.state.publishers {
-            if Some(*member) == authority {
-                continue;
-            }
-            if let Some((payload, sent)) = publisher.poll_update(&self.state.store) {
-                let message = Outgoing { channel: channel::STATE, key: 0, payload, tag: Some(Tag(sent.0)) };
-                self.outputs.push_back(Output::Send { to: vec![*member], message });
-            }
-        }
+    /// Gives every member that may see something new its packets. The authority wrote the state and needs none.
+    pub(super) fn flush_state(&mut self, now: Instant) {
+        let outputs = &mut self.outputs;
+        self.state.flush(now, |member, payload, sent| {
+            let tag = Some(Tag::of_state(sent.0));
+            let message = Outgoing { channel: channel::STATE, key: 0, payload, tag };
+            outputs.push_back(Output::Send { to: vec![member], message });
+        });
+    }
+
+    /// Whether a member may not act on an entity, and why.
+    pub(super) fn action_refusal(&self, member: MemberId, entity: EntityId) -> Option<ActionRefusal> {
+        self.state.refusal(member, self.authority.member() == Some(member), entity)
     }
 }

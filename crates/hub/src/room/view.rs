@@ -3,7 +3,6 @@
 
 use super::members::Members;
 use parlor_proto::MemberId;
-use parlor_sync::keyed::Viewer;
 
 /// What one member may know.
 #[derive(Clone, Copy, Debug)]
@@ -22,14 +21,9 @@ impl<'a> View<'a> {
         self.members.ids().filter(move |other| self.sees_member(*other))
     }
 
-    /// Whether it may know of `other`, and so hear from it. In player-hosted rooms everybody may know of everybody; a room
-    /// with hidden spectators would decide here.
+    /// Whether it may know of `other`, and so hear from it. Who is in the room may know of everybody in it; a room with hidden
+    /// spectators would decide here.
     pub(super) fn sees_member(&self, other: MemberId) -> bool {
-        self.members.get(other).is_some()
-    }
-
-    /// Whose eyes the state is shown to: every key's audience is held against it.
-    pub(super) fn viewer(&self) -> Viewer {
-        Viewer::Member(self.member)
+        self.members.get(self.member).is_some() && self.members.get(other).is_some()
     }
 }

@@ -12,7 +12,7 @@
 //! # use parlor_proto::wire::handshake::{Auth, Hello, Intent};
 //! # let hello = Hello {
 //! #     version_min: 1, version_max: 1, app: "tanks".into(), environment: String::new(), capabilities: 0,
-//! #     auth: Auth::Anonymous, key: None, name: "ada".into(), channels: Default::default(),
+//! #     auth: Auth::Anonymous, key: None, name: "ada".into(), channels: Default::default(), schema: None,
 //! #     intent: Intent::Join { code: "K7QM".parse().unwrap(), secret: None },
 //! # };
 //! let now = Instant::from_millis(5);
@@ -28,10 +28,12 @@ mod acks;
 mod inbox;
 mod outbox;
 mod receive;
+mod tag;
 mod timesync;
 mod transmit;
 
 pub use outbox::Outgoing;
+pub use tag::Tag;
 
 use crate::channel::ChannelTable;
 use crate::error::{ApiMisuse, CloseReason, PeerMisbehaved};
@@ -48,10 +50,6 @@ use outbox::Outbox;
 use std::collections::VecDeque;
 use thiserror::Error;
 use timesync::TimeSync;
-
-/// A caller's name for an unreliable message whose fate it wants to know.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Tag(pub u64);
 
 /// What happened in a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -513,6 +511,13 @@ impl Session {
             State::Closing { .. } => self.outbox.control.is_empty(),
             State::Greeting | State::Deciding | State::Open => false,
         }
+    }
+
+    /// Bytes of unreliable messages that wait to be sent, as [`limits::UNRELIABLE_QUEUE_BYTES_MAX`] counts them: while the
+    /// connection takes nothing, a sender of state has no use for more of them.
+    #[must_use]
+    pub fn unreliable_waiting_bytes(&self) -> usize {
+        self.outbox.unreliable_bytes()
     }
 
     /// Whether every reliable message that was sent is known to have arrived.

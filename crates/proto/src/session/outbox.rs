@@ -258,6 +258,11 @@ impl Outbox {
         self.retained.is_empty()
     }
 
+    /// What unreliable messages and the fragments under way count in the queue.
+    pub(super) fn unreliable_bytes(&self) -> usize {
+        self.unreliable_bytes
+    }
+
     /// Whether a reliable message waits to be given to the connection.
     pub(super) fn has_ungiven(&self) -> bool {
         self.give_next < self.retained_from + self.retained.len() as u64

@@ -8,19 +8,23 @@
 //!  2 data      member: varint · key: text · 0 removed | 1 value: bytes
 //!  3 presence  count: varint · for each: member: varint · flags: 1 byte · rtt: 0 | 1, varint ms
 //!  4 throttled
+//!  5 primary   member: 0 none | 1, varint
+//!  6 action refused   entity: 4 bytes · name: text · why: 1 byte
 //!
 //!  to the hub
 //!  0 set data  member: varint · key: text · 0 remove | 1 value: bytes
 //!  1 kick      member: varint · reason: text
+//!  2 refuse action    member: varint · entity: 4 bytes · name: text · why: 1 byte
 //!
 //!  member      id: varint · name: text · link: 1 byte · flags: 1 byte · rtt: 0 | 1, varint ms
 //!              count: varint · for each: key: text, value: bytes
 //!  flags       1 connected · 2 slow
 //! ```
 
+use super::action::{ActionRefusal, read_name};
 use super::cursor::{ReadError, Reader, Write};
 use crate::error::clip;
-use crate::ids::MemberId;
+use crate::ids::{EntityId, MemberId};
 use crate::limits;
 use crate::link::LinkKind;
 use bytes::Bytes;
@@ -45,6 +49,10 @@ pub enum ToMember {
     /// This member sent more than its room passes on, and some of its unreliable messages were dropped. It is said
     /// once.
     Throttled,
+    /// The hub has named another member primary, or none: whom messages to the primary reach.
+    Primary(Option<MemberId>),
+    /// Something that this member asked for was refused.
+    ActionRefused(RefusedAction),
 }
 
 /// What a member asks of the hub.
@@ -59,6 +67,40 @@ pub enum ToHub {
         /// Why, for that person to read; may be empty.
         reason: String,
     },
+    /// Tells a member that what it asked for was refused, for the authority.
+    RefuseAction {
+        /// Whom.
+        member: MemberId,
+        /// What, and why.
+        refused: RefusedAction,
+    },
+}
+
+/// An action that was refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RefusedAction {
+    /// On which entity.
+    pub entity: EntityId,
+    /// What was asked for.
+    pub name: String,
+    /// Why it was refused.
+    pub why: ActionRefusal,
+}
+
+impl RefusedAction {
+    fn write(&self, out: &mut Vec<u8>) {
+        out.put_u32(self.entity.to_bits());
+        out.put_str(&self.name);
+        out.put_u8(self.why.to_wire());
+    }
+
+    fn read(reader: &mut Reader) -> Result<Self, ReadError> {
+        Ok(RefusedAction {
+            entity: EntityId::from_bits(reader.u32()?),
+            name: read_name(reader)?,
+            why: ActionRefusal::from_wire(reader.u8()?),
+        })
+    }
 }
 
 /// A member as others see it.
@@ -218,6 +260,14 @@ impl ToMember {
                 }
             }
             ToMember::Throttled => out.put_u8(4),
+            ToMember::Primary(primary) => {
+                out.put_u8(5);
+                out.put_option(*primary, |out, member| out.put_varint(member.0.into()));
+            }
+            ToMember::ActionRefused(refused) => {
+                out.put_u8(6);
+                refused.write(&mut out);
+            }
         }
         out.into()
     }
@@ -242,6 +292,8 @@ impl ToMember {
                 ToMember::Presence(list)
             }
             4 => ToMember::Throttled,
+            5 => ToMember::Primary(reader.option("primary", member)?),
+            6 => ToMember::ActionRefused(RefusedAction::read(&mut reader)?),
             _ => return Ok(None),
         };
         reader.finish()?;
@@ -264,6 +316,11 @@ impl ToHub {
                 out.put_varint(member.0.into());
                 out.put_str(clip(reason, limits::REASON_BYTES_MAX));
             }
+            ToHub::RefuseAction { member, refused } => {
+                out.put_u8(2);
+                out.put_varint(member.0.into());
+                refused.write(&mut out);
+            }
         }
         out.into()
     }
@@ -279,6 +336,10 @@ impl ToHub {
             1 => ToHub::Kick {
                 member: member(&mut reader)?,
                 reason: reader.str_max("reason", limits::REASON_BYTES_MAX)?,
+            },
+            2 => ToHub::RefuseAction {
+                member: member(&mut reader)?,
+                refused: RefusedAction::read(&mut reader)?,
             },
             _ => return Ok(None),
         };

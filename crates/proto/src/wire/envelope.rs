@@ -4,7 +4,7 @@
 //!
 //! ```text
 //!  up     to: 0 authority | 1 all but the sender | 2 member, varint | 3 count: varint, members: varint each,
-//!         ascending | 4 everyone, the sender too · + 0x80 if the hub shall stamp an order
+//!         ascending | 4 everyone, the sender too | 5 primary · + 0x80 if the hub shall stamp an order
 //!         payload
 //!  down   from: 0 hub | 1 member, varint · + 0x80 if an order follows: varint
 //!         payload
@@ -28,6 +28,8 @@ pub enum To {
     Members(Vec<MemberId>),
     /// All members, the sender too.
     Everyone,
+    /// The member that the hub has named primary, if there is one.
+    Primary,
 }
 
 /// From whom a message comes.
@@ -90,6 +92,7 @@ impl Upward {
                 members.iter().for_each(|member| out.put_varint(member.0.into()));
             }
             To::Everyone => out.put_u8(tag(4)),
+            To::Primary => out.put_u8(tag(5)),
         }
         out.put(&self.payload);
         out.into()
@@ -119,6 +122,7 @@ impl Upward {
                 To::Members(members)
             }
             4 => To::Everyone,
+            5 => To::Primary,
             value => return Err(ReadError::Unknown { field: "to", value: value.into() }),
         };
         Ok(Upward { to, stamp: tag & STAMPED != 0, payload: reader.rest() })

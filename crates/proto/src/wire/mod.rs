@@ -3,11 +3,14 @@
 //!
 //! A *packet* is one datagram or one record of a stream: a [`header`] and then [`frame`]s to its end. Frames carry the
 //! [`handshake`], time, and messages; a message that is relayed between members begins with an [`envelope`]; those on
-//! the control channel are room [`control`].
+//! the control channel are room [`control`], those on the channel of actions an [`action`], those on the channel of
+//! replicas what a member says of itself ([`replica`]).
 
+pub mod action;
 pub mod control;
 pub mod cursor;
 pub mod envelope;
 pub mod frame;
 pub mod handshake;
 pub mod header;
+pub mod replica;

@@ -171,6 +171,7 @@ pub(crate) fn hello() -> Hello {
                 secret: None,
                 max_players: 4,
                 tick_rate: TickRate::DEFAULT,
+                schema: Bytes::new(),
             }),
         )
     }
@@ -192,6 +193,7 @@ pub(crate) fn welcome(now: Instant, limits: Limits) -> Welcome {
         now,
         max_players: 4,
         limits,
+        schema: Bytes::new(),
     }
 }
 

@@ -1,14 +1,18 @@
 //! What is written can be read; what can be read would have been written so.
 
-use crate::strategies::{downward, frame, header, to_hub, to_member, upward};
+use crate::strategies::{
+    action, asked_by, downward, frame, header, own_state, state_of, to_hub, to_member, upward,
+};
 use bytes::Bytes;
 use parlor_proto::CloseReason;
+use parlor_proto::wire::action::{Action, AskedBy};
 use parlor_proto::wire::control::{LeaveReason, ToHub, ToMember};
 use parlor_proto::wire::cursor::{ReadError, Reader};
 use parlor_proto::wire::envelope::{Downward, Upward};
 use parlor_proto::wire::frame::Frame;
 use parlor_proto::wire::handshake::Refusal;
 use parlor_proto::wire::header::Header;
+use parlor_proto::wire::replica::{OwnState, StateOf};
 use proptest::prelude::*;
 
 pub(crate) fn write_header(header: &Header) -> Bytes {
@@ -150,6 +154,46 @@ proptest! {
         }
     }
 
+    #[test]
+    fn actions_on_the_way_up(message in action(), mutation in mutation()) {
+        let bytes = message.encode();
+        prop_assert_eq!(Action::decode(bytes.clone()), Ok(message));
+        let odd = mutate(&bytes, &mutation);
+        if let Ok(message) = Action::decode(odd.clone()) {
+            prop_assert_eq!(message.encode(), odd);
+        }
+    }
+
+    #[test]
+    fn actions_on_the_way_down(message in asked_by(), mutation in mutation()) {
+        let bytes = message.encode();
+        prop_assert_eq!(AskedBy::decode(bytes.clone()), Ok(message));
+        let odd = mutate(&bytes, &mutation);
+        if let Ok(message) = AskedBy::decode(odd.clone()) {
+            prop_assert_eq!(message.encode(), odd);
+        }
+    }
+
+    #[test]
+    fn own_states(message in own_state(), mutation in mutation()) {
+        let bytes = message.encode();
+        prop_assert_eq!(OwnState::decode(bytes.clone()), Ok(message));
+        let odd = mutate(&bytes, &mutation);
+        if let Ok(message) = OwnState::decode(odd.clone()) {
+            prop_assert_eq!(message.encode(), odd);
+        }
+    }
+
+    #[test]
+    fn states_of_members(message in state_of(), mutation in mutation()) {
+        let bytes = message.encode();
+        prop_assert_eq!(StateOf::decode(bytes.clone()), Ok(message));
+        let odd = mutate(&bytes, &mutation);
+        if let Ok(message) = StateOf::decode(odd.clone()) {
+            prop_assert_eq!(message.encode(), odd);
+        }
+    }
+
     /// Threats 16 and 18 at their root: any bytes are read or refused.
     #[test]
     fn any_bytes_are_read_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
@@ -159,7 +203,11 @@ proptest! {
         let _ = ToMember::decode(bytes.clone());
         let _ = ToHub::decode(bytes.clone());
         let _ = Upward::decode(bytes.clone());
-        let _ = Downward::decode(bytes);
+        let _ = Downward::decode(bytes.clone());
+        let _ = Action::decode(bytes.clone());
+        let _ = AskedBy::decode(bytes.clone());
+        let _ = StateOf::decode(bytes.clone());
+        let _ = OwnState::decode(bytes);
     }
 
     #[test]
@@ -191,6 +239,8 @@ fn what_has_no_meaning_is_refused() {
     // A kind or a length that is not in its shortest form.
     assert!(read_frame(Bytes::from_static(&[0x40, 0x10, 0x01, 0x03])).is_err());
     assert!(read_frame(Bytes::from_static(&[0x10, 0x40, 0x01, 0x03])).is_err());
+    // An action without a name.
+    assert!(Action::decode(Bytes::from_static(&[1, 0, 0, 0, 0])).is_err());
     // Kinds of control that this version does not know are no fault.
     assert_eq!(ToMember::decode(Bytes::from_static(&[99, 1, 2, 3])), Ok(None));
     assert_eq!(ToHub::decode(Bytes::from_static(&[99, 1, 2, 3])), Ok(None));

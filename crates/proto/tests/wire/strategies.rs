@@ -2,7 +2,10 @@
 
 use bytes::Bytes;
 use parlor_proto::channel::{Channel, ChannelTable, Codec, Lane};
-use parlor_proto::wire::control::{LeaveReason, MemberInfo, PlayerData, Presence, ToHub, ToMember};
+use parlor_proto::wire::action::{Action, ActionRefusal, AskedBy};
+use parlor_proto::wire::control::{
+    LeaveReason, MemberInfo, PlayerData, Presence, RefusedAction, ToHub, ToMember,
+};
 use parlor_proto::wire::cursor::VARINT_MAX;
 use parlor_proto::wire::envelope::{Downward, From, To, Upward};
 use parlor_proto::wire::frame::{Echo, Fragment, Frame, Time};
@@ -10,12 +13,15 @@ use parlor_proto::wire::handshake::{
     Auth, Authority, Hello, Intent, Limits, Redirect, Refusal, RetryAfter, RoomKind, RoomSettings, Welcome,
 };
 use parlor_proto::wire::header::{Ack, Header};
+use parlor_proto::wire::replica::{OwnState, StateOf};
 use parlor_proto::{
-    ChannelId, CloseReason, Epoch, Instant, LinkKind, MemberId, RoomCode, RoomId, SessionId, TickRate, limits,
+    ChannelId, CloseReason, EntityId, Epoch, Instant, LinkKind, MemberId, RoomCode, RoomId, SessionId,
+    TickRate, limits,
 };
 use proptest::collection::{btree_set, vec};
 use proptest::option;
 use proptest::prelude::*;
+use std::num::NonZeroU64;
 use std::time::Duration;
 
 fn varint() -> impl Strategy<Value = u64> {
@@ -69,15 +75,20 @@ fn table() -> impl Strategy<Value = ChannelTable> {
     })
 }
 
+fn room_kind() -> impl Strategy<Value = RoomKind> {
+    prop_oneof![Just(RoomKind::PlayerHosted), Just(RoomKind::Dedicated)]
+}
+
 fn settings() -> impl Strategy<Value = RoomSettings> {
     let secret = option::of(text(limits::LABEL_BYTES_MAX));
-    (option::of(code()), secret, any::<u16>(), tick_rate()).prop_map(
-        |(code, secret, max_players, tick_rate)| RoomSettings {
-            kind: RoomKind::PlayerHosted,
+    (room_kind(), option::of(code()), secret, any::<u16>(), tick_rate(), bytes(300)).prop_map(
+        |(kind, code, secret, max_players, tick_rate, schema)| RoomSettings {
+            kind,
             code,
             secret,
             max_players,
             tick_rate,
+            schema,
         },
     )
 }
@@ -92,14 +103,15 @@ fn hello() -> impl Strategy<Value = Hello> {
     let texts = (text(limits::LABEL_BYTES_MAX), text(limits::LABEL_BYTES_MAX), text(limits::NAME_BYTES_MAX));
     let versions = (0..=limits::VERSION_MAX, limits::VERSION_MIN..=u16::MAX)
         .prop_filter("some version is shared", |(min, max)| min <= max);
-    (versions, texts, any::<u64>(), auth, any::<Option<[u8; 32]>>(), table(), intent).prop_map(
+    let tables = (table(), any::<u64>().prop_map(NonZeroU64::new));
+    (versions, texts, any::<u64>(), auth, any::<Option<[u8; 32]>>(), tables, intent).prop_map(
         |(
             (version_min, version_max),
             (app, environment, name),
             capabilities,
             auth,
             key,
-            channels,
+            (channels, schema),
             intent,
         )| {
             Hello {
@@ -112,6 +124,7 @@ fn hello() -> impl Strategy<Value = Hello> {
                 key,
                 name,
                 channels,
+                schema,
                 intent,
             }
         },
@@ -119,13 +132,12 @@ fn hello() -> impl Strategy<Value = Hello> {
 }
 
 fn welcome() -> impl Strategy<Value = Welcome> {
-    let authority =
-        prop_oneof![Just(Authority::Hub), Just(Authority::Dedicated), member().prop_map(Authority::Member)];
+    let authority = prop_oneof![Just(Authority::Hub), member().prop_map(Authority::Member)];
     let ids = (any::<u128>(), varint(), code(), member(), authority, any::<u32>());
-    let times = (tick_rate(), varint(), varint());
+    let times = (tick_rate(), varint(), varint(), bytes(100));
     let limits = any::<[u32; 4]>();
-    ((any::<u16>(), any::<u64>(), any::<u16>()), ids, times, limits).prop_map(
-        |((version, capabilities, max_players), ids, (tick_rate, opened, now), limits)| {
+    ((any::<u16>(), any::<u64>(), room_kind(), any::<u16>()), ids, times, limits).prop_map(
+        |((version, capabilities, kind, max_players), ids, (tick_rate, opened, now, schema), limits)| {
             let (session, room, code, member, authority, epoch) = ids;
             let [message_bytes, datagram_bytes, keep_alive_ms, silence_ms] = limits;
             Welcome {
@@ -134,7 +146,7 @@ fn welcome() -> impl Strategy<Value = Welcome> {
                 capabilities,
                 room: RoomId(room),
                 code,
-                kind: RoomKind::PlayerHosted,
+                kind,
                 member,
                 authority,
                 epoch: Epoch(epoch),
@@ -143,6 +155,7 @@ fn welcome() -> impl Strategy<Value = Welcome> {
                 now: Instant::from_micros(now),
                 max_players,
                 limits: Limits { message_bytes, datagram_bytes, keep_alive_ms, silence_ms },
+                schema,
             }
         },
     )
@@ -159,7 +172,9 @@ fn refusal() -> impl Strategy<Value = Refusal> {
         Just(Refusal::Unauthorized),
         text(limits::REASON_BYTES_MAX).prop_map(|detail| Refusal::BadRequest { detail }),
         Just(Refusal::ServerFull),
-        (9u8..).prop_map(|code| Refusal::Unknown { code }),
+        any::<u64>().prop_map(|hash| Refusal::Schema { hash }),
+        room_kind().prop_map(|kind| Refusal::RoomKind { kind }),
+        (11u8..).prop_map(|code| Refusal::Unknown { code }),
     ]
 }
 
@@ -263,7 +278,42 @@ pub(crate) fn to_member() -> impl Strategy<Value = ToMember> {
         player_data().prop_map(ToMember::Data),
         vec(presence(), 0..10).prop_map(ToMember::Presence),
         Just(ToMember::Throttled),
+        option::of(member()).prop_map(ToMember::Primary),
+        refused().prop_map(ToMember::ActionRefused),
     ]
+}
+
+fn entity() -> impl Strategy<Value = EntityId> {
+    any::<u32>().prop_map(EntityId::from_bits)
+}
+
+fn refused() -> impl Strategy<Value = RefusedAction> {
+    let why = prop_oneof![
+        Just(ActionRefusal::NoSuchEntity),
+        Just(ActionRefusal::NotOwner),
+        (2u8..).prop_map(|code| ActionRefusal::Unknown { code }),
+    ];
+    (entity(), action_name(), why).prop_map(|(entity, name, why)| RefusedAction { entity, name, why })
+}
+
+fn action_name() -> impl Strategy<Value = String> {
+    text(limits::LABEL_BYTES_MAX).prop_filter("a name is not empty", |name| !name.is_empty())
+}
+
+pub(crate) fn action() -> impl Strategy<Value = Action> {
+    (entity(), action_name(), bytes(50)).prop_map(|(entity, name, value)| Action { entity, name, value })
+}
+
+pub(crate) fn state_of() -> impl Strategy<Value = StateOf> {
+    (member(), own_state()).prop_map(|(source, state)| StateOf { source, state })
+}
+
+pub(crate) fn own_state() -> impl Strategy<Value = OwnState> {
+    (option::of(bytes(50)), bytes(50)).prop_map(|(schema, packet)| OwnState { schema, packet })
+}
+
+pub(crate) fn asked_by() -> impl Strategy<Value = AskedBy> {
+    (member(), action()).prop_map(|(from, action)| AskedBy { from, action })
 }
 
 pub(crate) fn to_hub() -> impl Strategy<Value = ToHub> {
@@ -271,6 +321,7 @@ pub(crate) fn to_hub() -> impl Strategy<Value = ToHub> {
         player_data().prop_map(ToHub::SetData),
         (member(), text(limits::REASON_BYTES_MAX))
             .prop_map(|(member, reason)| ToHub::Kick { member, reason }),
+        (member(), refused()).prop_map(|(member, refused)| ToHub::RefuseAction { member, refused }),
     ]
 }
 
@@ -281,6 +332,7 @@ pub(crate) fn upward() -> impl Strategy<Value = Upward> {
         member().prop_map(To::Member),
         btree_set(member(), 0..20).prop_map(|members| To::Members(members.into_iter().collect())),
         Just(To::Everyone),
+        Just(To::Primary),
     ];
     (to, any::<bool>(), bytes(50)).prop_map(|(to, stamp, payload)| Upward { to, stamp, payload })
 }

@@ -3,7 +3,10 @@
 use crate::roundtrip::{read_frame, read_header, write_frame, write_header};
 use bytes::Bytes;
 use parlor_proto::channel::{Channel, ChannelTable, Codec, Lane};
-use parlor_proto::wire::control::{LeaveReason, MemberInfo, PlayerData, Presence, ToHub, ToMember};
+use parlor_proto::wire::action::{Action, ActionRefusal, AskedBy};
+use parlor_proto::wire::control::{
+    LeaveReason, MemberInfo, PlayerData, Presence, RefusedAction, ToHub, ToMember,
+};
 use parlor_proto::wire::cursor::Reader;
 use parlor_proto::wire::envelope::{Downward, From, To, Upward};
 use parlor_proto::wire::frame::{Echo, Fragment, Frame, Time};
@@ -11,9 +14,12 @@ use parlor_proto::wire::handshake::{
     Auth, Authority, Hello, Intent, Limits, Redirect, Refusal, RetryAfter, RoomKind, RoomSettings, Welcome,
 };
 use parlor_proto::wire::header::{Ack, Header};
+use parlor_proto::wire::replica::{OwnState, StateOf};
 use parlor_proto::{
-    ChannelId, CloseReason, Epoch, Instant, LinkKind, MemberId, RoomId, SessionId, TickRate, channel, limits,
+    ChannelId, CloseReason, EntityId, Epoch, Instant, LinkKind, MemberId, RoomId, SessionId, TickRate,
+    channel, limits,
 };
+use std::num::NonZeroU64;
 use std::time::Duration;
 
 /// A value of any wire type.
@@ -26,6 +32,10 @@ pub(crate) enum Value {
     ToHub(ToHub),
     Upward(Upward),
     Downward(Downward),
+    Action(Action),
+    AskedBy(AskedBy),
+    OwnState(OwnState),
+    StateOf(StateOf),
 }
 
 impl Value {
@@ -43,6 +53,10 @@ impl Value {
             Value::ToHub(message) => message.encode(),
             Value::Upward(message) => message.encode(),
             Value::Downward(message) => message.encode(),
+            Value::Action(message) => message.encode(),
+            Value::AskedBy(message) => message.encode(),
+            Value::OwnState(message) => message.encode(),
+            Value::StateOf(message) => message.encode(),
         }
     }
 
@@ -64,13 +78,17 @@ impl Value {
             Value::ToHub(_) => ToHub::decode(bytes).ok().flatten().map(Value::ToHub),
             Value::Upward(_) => Upward::decode(bytes).ok().map(Value::Upward),
             Value::Downward(_) => Downward::decode(bytes).ok().map(Value::Downward),
+            Value::Action(_) => Action::decode(bytes).ok().map(Value::Action),
+            Value::AskedBy(_) => AskedBy::decode(bytes).ok().map(Value::AskedBy),
+            Value::OwnState(_) => OwnState::decode(bytes).ok().map(Value::OwnState),
+            Value::StateOf(_) => StateOf::decode(bytes).ok().map(Value::StateOf),
         }
     }
 }
 
 /// All of them, by name.
 pub(crate) fn vectors() -> Vec<(&'static str, Value)> {
-    [headers(), handshakes(), answers(), frames(), closes(), envelopes(), controls(), packets()]
+    [headers(), handshakes(), answers(), frames(), closes(), envelopes(), controls(), actions(), packets()]
         .into_iter()
         .flatten()
         .collect()
@@ -107,6 +125,13 @@ fn handshakes() -> Vec<(&'static str, Value)> {
         secret: secret.map(Into::into),
         max_players: 4,
         tick_rate: TickRate::DEFAULT,
+        schema: Bytes::new(),
+    };
+    let dedicated = RoomSettings {
+        kind: RoomKind::Dedicated,
+        max_players: 64,
+        schema: Bytes::from_static(b"schema"),
+        ..settings(None, None)
     };
     let mut channels = ChannelTable::default();
     for (id, lane, codec) in
@@ -126,12 +151,14 @@ fn handshakes() -> Vec<(&'static str, Value)> {
         key: Some([0xaa; 32]),
         name: "Ada Ł".into(),
         channels,
+        schema: NonZeroU64::new(0x0102_0304_0506_0708),
         ..hello(join(Some("sesame")))
     };
     let frame = |hello| Value::Frame(Frame::Hello(Box::new(hello)));
     vec![
         ("hello.create", frame(hello(Intent::Create(settings(None, None))))),
         ("hello.create_named", frame(hello(Intent::Create(settings(Some("MYROOM"), Some("sesame")))))),
+        ("hello.create_dedicated", frame(hello(Intent::Create(dedicated)))),
         ("hello.join", frame(hello(join(None)))),
         ("hello.join_full", frame(full)),
         ("hello.foreign", Value::Frame(Frame::ForeignHello { version_min: 7, version_max: 9 })),
@@ -159,6 +186,7 @@ fn welcome(authority: Authority) -> Value {
             keep_alive_ms: 1_000,
             silence_ms: 8_000,
         },
+        schema: Bytes::from_static(b"schema"),
     })))
 }
 
@@ -168,7 +196,6 @@ fn answers() -> Vec<(&'static str, Value)> {
     vec![
         ("welcome.member", welcome(Authority::Member(MemberId(0)))),
         ("welcome.hub", welcome(Authority::Hub)),
-        ("welcome.dedicated", welcome(Authority::Dedicated)),
         ("redirect", Value::Frame(Frame::Redirect(Redirect { address: "eu.example.com:4433".into() }))),
         ("retry_after", Value::Frame(Frame::RetryAfter(retry))),
         ("refused.version", refused(Refusal::Version { min: 2, max: 3 })),
@@ -180,6 +207,8 @@ fn answers() -> Vec<(&'static str, Value)> {
         ("refused.unauthorized", refused(Refusal::Unauthorized)),
         ("refused.bad_request", refused(Refusal::BadRequest { detail: "max_players is 1".into() })),
         ("refused.server_full", refused(Refusal::ServerFull)),
+        ("refused.schema", refused(Refusal::Schema { hash: 0x0102_0304_0506_0708 })),
+        ("refused.room_kind", refused(Refusal::RoomKind { kind: RoomKind::Dedicated })),
         ("refused.unknown", refused(Refusal::Unknown { code: 200 })),
     ]
 }
@@ -234,6 +263,7 @@ fn envelopes() -> Vec<(&'static str, Value)> {
         ("up.member", up(To::Member(MemberId(300)), false)),
         ("up.members", up(To::Members([1, 2, 300].map(MemberId).into()), false)),
         ("up.everyone_stamped", up(To::Everyone, true)),
+        ("up.primary", up(To::Primary, false)),
         ("down.hub", down(From::Hub, None)),
         ("down.member", down(From::Member(MemberId(2)), None)),
         ("down.member_stamped", down(From::Member(MemberId(2)), Some(70))),
@@ -256,6 +286,8 @@ fn controls() -> Vec<(&'static str, Value)> {
         presence: presence(Some(70)),
         data: vec![("team".into(), Bytes::from_static(b"red"))],
     };
+    let refused =
+        |why| RefusedAction { entity: EntityId { slot: 12, generation: 3 }, name: "open".into(), why };
     let left = |reason| Value::ToMember(ToMember::Left { member: id, reason });
     vec![
         ("to_member.joined", Value::ToMember(ToMember::Joined(joined))),
@@ -272,9 +304,34 @@ fn controls() -> Vec<(&'static str, Value)> {
             Value::ToMember(ToMember::Presence(vec![presence(Some(70)), presence(None), presence(Some(0))])),
         ),
         ("to_member.throttled", Value::ToMember(ToMember::Throttled)),
+        ("to_member.primary", Value::ToMember(ToMember::Primary(Some(MemberId(300))))),
+        ("to_member.no_primary", Value::ToMember(ToMember::Primary(None))),
+        (
+            "to_member.action_refused",
+            Value::ToMember(ToMember::ActionRefused(refused(ActionRefusal::NoSuchEntity))),
+        ),
         ("to_hub.set_data", Value::ToHub(ToHub::SetData(data(Some(Bytes::from_static(b"red")))))),
         ("to_hub.remove_data", Value::ToHub(ToHub::SetData(data(None)))),
         ("to_hub.kick", Value::ToHub(ToHub::Kick { member: id, reason: "rude".into() })),
+        (
+            "to_hub.refuse_action",
+            Value::ToHub(ToHub::RefuseAction { member: id, refused: refused(ActionRefusal::NotOwner) }),
+        ),
+    ]
+}
+
+fn actions() -> Vec<(&'static str, Value)> {
+    let entity = EntityId { slot: 12, generation: 3 };
+    let action = Action { entity, name: "open".into(), value: Bytes::from_static(b"hi") };
+    let asked = AskedBy { from: MemberId(300), action: action.clone() };
+    let packet = Bytes::from_static(b"packet");
+    let with_schema = OwnState { schema: Some(Bytes::from_static(b"schema")), packet: packet.clone() };
+    vec![
+        ("action.up", Value::Action(action)),
+        ("action.down", Value::AskedBy(asked)),
+        ("replica.up", Value::OwnState(OwnState { schema: None, packet: packet.clone() })),
+        ("replica.up_with_schema", Value::OwnState(with_schema.clone())),
+        ("replica.down", Value::StateOf(StateOf { source: MemberId(300), state: with_schema })),
     ]
 }
 
@@ -288,7 +345,7 @@ fn packets() -> Vec<(&'static str, Value)> {
     };
     let frames = vec![
         Frame::Time(Time { sent_us: 30_000_000, echo: None }),
-        Frame::Sequenced { channel: channel::STATE, key: 0, payload: Bytes::from_static(b"state") },
+        Frame::Unreliable { channel: channel::STATE, payload: Bytes::from_static(b"state") },
         Frame::Unreliable { channel: channel::MESSAGE_UNRELIABLE, payload: Bytes::from_static(b"hi") },
     ];
     assert!(limits::FRAMES_PER_PACKET_MAX >= frames.len());

@@ -73,14 +73,15 @@ impl Client {
         }
     }
 
-    /// The next message that is neither about presence nor state.
+    /// The next message that is neither about presence, the primary nor state.
     pub(crate) async fn message(&mut self) -> Message {
         loop {
             match self.event().await {
                 Event::Message(message) if message.channel == channel::STATE => {}
                 Event::Message(message) => {
                     let control = (message.channel == channel::CONTROL).then(|| message.payload.clone());
-                    if !matches!(control.map(ToMember::decode), Some(Ok(Some(ToMember::Presence(_))))) {
+                    let control = control.and_then(|bytes| ToMember::decode(bytes).ok().flatten());
+                    if !matches!(control, Some(ToMember::Presence(_) | ToMember::Primary(_))) {
                         return message;
                     }
                 }
@@ -223,6 +224,7 @@ pub(crate) fn creating(code: Option<RoomCode>, secret: Option<&str>, max_players
         secret: secret.map(str::to_owned),
         max_players,
         tick_rate: TickRate::new(30).expect("30 steps a second are fine"),
+        schema: Bytes::new(),
     }))
 }
 

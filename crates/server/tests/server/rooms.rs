@@ -3,7 +3,7 @@
 use crate::client::{creating, joining};
 use crate::common::{TestServer, dial};
 use parlor_proto::wire::control::{LeaveReason, ToMember};
-use parlor_proto::wire::handshake::{Auth, Hello, Refusal};
+use parlor_proto::wire::handshake::{Auth, Hello, Intent, Refusal, RoomKind};
 use parlor_proto::{CloseReason, MemberId, RoomCode, limits};
 use parlor_transport::websocket;
 use parlor_transport::{CloseCode, ConnectError, Fingerprint, LinkClosed, Trust};
@@ -86,6 +86,22 @@ async fn each_refusal_arrives_by_its_name() {
     host.joined(2).await;
     guest.joined(2).await;
     server.assert_goes_on(&mut host, &mut guest, code).await;
+}
+
+#[tokio::test]
+async fn dedicated_hosts_are_let_in_where_the_operator_wants_them() {
+    let hello = || {
+        let mut hello = creating(None, None, 100);
+        let Intent::Create(settings) = &mut hello.intent else { unreachable!("it creates a room") };
+        settings.kind = RoomKind::Dedicated;
+        hello
+    };
+    let closed = TestServer::start().await;
+    let refused = Refusal::RoomKind { kind: RoomKind::Dedicated };
+    assert_eq!(closed.quic(hello()).await.refusal().await, refused);
+    let open = TestServer::start_with(|config, _| config.dedicated = true).await;
+    let welcome = open.quic(hello()).await.welcome().await;
+    assert_eq!((welcome.kind, welcome.max_players), (RoomKind::Dedicated, 100));
 }
 
 #[tokio::test]

@@ -99,6 +99,8 @@ impl Sent {
             To::Member(one) => *one == member,
             To::Members(many) => many.contains(&member),
             To::Everyone => true,
+            // The model does not know who is primary, and worlds send nothing there.
+            To::Primary => false,
         }
     }
 }

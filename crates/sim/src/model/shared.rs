@@ -138,7 +138,8 @@ impl Model {
             })?;
         }
         let peer = self.peer_mut(who)?;
-        ensure(update.sequence > peer.newest_state, || {
+        // What belongs to one state may come in several packets, and what came late belongs to the newest.
+        ensure(update.sequence >= peer.newest_state, || {
             format!("{who} is told of state {} after {}", update.sequence, peer.newest_state)
         })?;
         peer.newest_state = update.sequence;

@@ -95,6 +95,7 @@ impl World {
             code,
             max_players: u16::try_from(max.min(MEMBERS_MAX)).expect("a room is small"),
             tick_rate: TickRate::new(self.rng.pick(&[10, 20, 30, 60])).expect("that many are allowed"),
+            dedicated: false,
         };
         let options = Options { intent: wish, secret: secret.clone(), ..Options::host(APP) };
         let options = self.options(options);

@@ -4,9 +4,9 @@ use crate::world::World;
 use parlor_proto::session::Outgoing;
 use parlor_proto::wire::control::{PlayerData, ToHub};
 use parlor_proto::wire::envelope::{To, Upward};
-use parlor_proto::{ChannelId, ConnectionId, MemberId, RoomCode, Tick, channel};
-use parlor_sim::{Rng, SEEDS, for_seeds};
-use parlor_sync::keyed::{Audience, Publisher, StateStamp, Store, Viewer};
+use parlor_proto::{ChannelId, ConnectionId, MemberId, RoomCode, channel};
+use parlor_sim::{Author, Rng, SEEDS, for_seeds};
+use parlor_sync::audience::Audience;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -37,8 +37,7 @@ struct Place {
     host: ConnectionId,
     code: RoomCode,
     members: Vec<ConnectionId>,
-    store: Store,
-    publisher: Publisher,
+    author: Author,
 }
 
 #[derive(Default)]
@@ -81,8 +80,7 @@ impl Stage {
         self.seen.borrow_mut().rooms.insert(host, serial);
         self.world.settle();
         let code = self.world.peer(host).member.expect("it is open").0;
-        let publisher = Publisher::new(Viewer::Everything);
-        Place { serial, host, code, members: vec![host], store: Store::new(), publisher }
+        Place { serial, host, code, members: vec![host], author: Author::new() }
     }
 
     fn join(&mut self, place: &mut Place) {
@@ -144,13 +142,8 @@ impl Stage {
         let whom = self.member();
         let audience = self.rng.pick(&[Audience::All, Audience::members([whom])]);
         let (key, value) = (format!("{text}/{}", self.rng.below(6)), format!("{text}{}", self.rng.draw()));
-        place.store.set(&key, &value.into(), audience).expect("it is within the bounds");
-        place
-            .store
-            .commit(StateStamp { tick: Tick(1), ..StateStamp::default() })
-            .expect("it is within the bounds");
-        if let Some((payload, sent)) = place.publisher.poll_update(&place.store) {
-            place.publisher.delivered(sent);
+        place.author.set(&key, &value.into(), audience);
+        for payload in place.author.packets() {
             let _ = self.world.say(place.host, Outgoing::new(channel::STATE, payload));
         }
     }

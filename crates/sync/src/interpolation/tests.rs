@@ -1,41 +1,55 @@
 use super::*;
-use crate::keyed::{Audience, Hints, Interp, Outcome, Publisher, StateStamp, Store, Viewer};
+use crate::audience::{Audience, Viewer};
+use crate::keyed::{Hints, Interp, KeyReader, Keys};
 use crate::limits::{ARRIVALS_MAX, BUFFER_DELAY_MAX, HISTORY_DEPTH_MAX};
-use crate::value::Map;
-use parlor_proto::{MemberId, Tick};
+use crate::schema::Schema;
+use crate::value::{Map, Value};
+use crate::world::{Encodings, Outcome, Publisher, PublisherConfig, Replica, World};
+use core::time::Duration;
+use parlor_proto::{Instant, MemberId, TickRate};
 use proptest::prelude::*;
+use std::borrow::Cow;
+use std::sync::Arc;
 
 const TICK: Duration = Duration::from_millis(50);
 
 /// A host that publishes straight into a playout, without delay unless told.
 struct Stage {
-    store: Store,
+    world: World,
+    keys: Keys,
     publisher: Publisher,
     replica: Replica,
+    reader: KeyReader,
     playout: Playout,
 }
 
 impl Stage {
     fn new() -> Self {
+        let (schema, rate) = (Arc::new(Schema::default()), TickRate::new(20).unwrap());
         Stage {
-            store: Store::new(),
-            publisher: Publisher::new(Viewer::Member(MemberId(1))),
-            replica: Replica::new(),
-            playout: Playout::new(TICK),
+            world: World::new(Arc::clone(&schema), rate),
+            keys: Keys::new(),
+            publisher: Publisher::new(Viewer::Member(MemberId(1)), PublisherConfig::default()),
+            replica: Replica::new(schema, rate),
+            reader: KeyReader::new(),
+            playout: Playout::new(rate),
         }
     }
 
     fn commit(&mut self, server_ms: u64, arrival_ms: u64) {
-        let server_time = Instant::from_millis(server_ms);
-        self.store.commit(StateStamp { tick: Tick(0), server_time, input_acks: [].into() }).unwrap();
-        let Some((bytes, sent)) = self.publisher.poll_update(&self.store) else { return };
+        let (rate, now) = (self.world.rate(), Instant::from_millis(arrival_ms));
+        self.keys.close(&mut self.world).unwrap();
+        self.world.commit(rate.tick_at(Instant::from_millis(server_ms))).unwrap();
+        let polled = self.publisher.poll(&self.world, &mut Encodings::default(), now);
+        let Some((bytes, sent)) = polled else { return };
         let Ok(Outcome::Taken(applied)) = self.replica.apply(bytes) else { panic!("not taken") };
         self.publisher.delivered(sent);
-        self.playout.observe(Instant::from_millis(arrival_ms), &applied, &self.replica);
+        let changes = self.reader.observe(self.replica.world(), &applied);
+        self.playout.observe(now, &applied, &changes, &self.reader);
     }
 
     fn set(&mut self, at_ms: u64, value: impl Into<Value>) {
-        self.store.set("x", &value.into(), Audience::All).unwrap();
+        self.keys.set(&mut self.world, "x", &value.into(), Audience::All).unwrap();
         self.commit(at_ms, at_ms);
     }
 
@@ -122,14 +136,13 @@ fn a_value_that_stood_still_does_not_creep() {
 fn another_key_of_the_same_name_is_snapped_to() {
     let mut stage = Stage::new();
     stage.set(1_000, 0.0);
-    stage.publisher = stage.publisher.clone();
-    // Removed and set again between two updates: the same name, another thing.
-    stage.store.remove("x");
-    stage.store.commit(StateStamp::default()).unwrap();
+    // Removed and set again: the same name, another thing.
+    stage.keys.remove(&mut stage.world, "x").unwrap();
+    stage.keys.close(&mut stage.world).unwrap();
     stage.set(1_100, 10.0);
     assert_eq!(stage.x(1_099), Some(Value::Float(0.0)));
     assert_eq!(stage.x(1_100), Some(Value::Float(10.0)));
-    stage.store.remove("x");
+    stage.keys.remove(&mut stage.world, "x").unwrap();
     stage.commit(1_200, 1_200);
     assert_eq!((stage.x(1_100), stage.playout.keys().len()), (None, 0));
 }

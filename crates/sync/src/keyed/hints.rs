@@ -1,6 +1,7 @@
 //! What a key says about how its value moves between two updates.
 
 use crate::limits::{HINT_PATH_BYTES_MAX, HINTS_MAX};
+use bytes::Bytes;
 use core::f64::consts::TAU;
 use parlor_proto::wire::cursor::{ReadError, Reader, Write, varint_width};
 use std::sync::Arc;
@@ -118,8 +119,29 @@ impl Hints {
         self.0.as_deref().unwrap_or_default()
     }
 
+    /// The blob of the hints in the component of a key: nothing for no hints, or as [`write`](Self::write) has them.
+    pub(super) fn to_blob(&self) -> Bytes {
+        let mut out = Vec::new();
+        if self.0.is_some() {
+            self.write(&mut out);
+        }
+        out.into()
+    }
+
+    /// Reads what [`to_blob`](Self::to_blob) wrote.
+    pub(super) fn from_blob(blob: &Bytes) -> Result<Self, ReadError> {
+        if blob.is_empty() {
+            return Ok(Hints::none());
+        }
+        let mut reader = Reader::new(blob.clone());
+        let hints = Hints::read(&mut reader)?;
+        reader.finish()?;
+        // One value has one form.
+        if hints.0.is_some() { Ok(hints) } else { Err(ReadError::OutOfRange { field: "the count of hints" }) }
+    }
+
     /// A count; then for each hint its path, a byte for the kind, and the period of an angle.
-    pub(super) fn write(&self, out: &mut Vec<u8>) {
+    fn write(&self, out: &mut Vec<u8>) {
         out.put_varint(self.as_slice().len() as u64);
         for hint in self.iter() {
             out.put_str(&hint.path);
@@ -143,7 +165,7 @@ impl Hints {
         varint_width(self.as_slice().len() as u64) + self.iter().map(each).sum::<usize>()
     }
 
-    pub(super) fn read(reader: &mut Reader) -> Result<Self, ReadError> {
+    fn read(reader: &mut Reader) -> Result<Self, ReadError> {
         let count = reader.varint_max("the count of hints", HINTS_MAX as u64)?;
         let mut hints: Vec<Hint> = Vec::new();
         for _ in 0..count {
@@ -182,12 +204,14 @@ mod tests {
         let hints = Hints::none().snap("name").unwrap().angle("").unwrap().with("n", Interp::Linear).unwrap();
         let paths = hints.iter().map(|hint| hint.path.as_str()).collect::<Vec<_>>();
         assert_eq!(paths, ["", "n", "name"]);
-        for hints in [hints, Hints::none()] {
-            let mut out = Vec::new();
-            hints.write(&mut out);
-            assert_eq!(out.len(), hints.wire_len());
-            assert_eq!(Hints::read(&mut Reader::new(out.into())), Ok(hints));
-        }
+        let blob = hints.to_blob();
+        assert_eq!(blob.len(), hints.wire_len());
+        assert_eq!(Hints::from_blob(&blob), Ok(hints));
+        assert_eq!(
+            (Hints::none().to_blob(), Hints::from_blob(&Bytes::new())),
+            (Bytes::new(), Ok(Hints::none()))
+        );
+        assert!(Hints::from_blob(&Bytes::from_static(&[0])).is_err(), "no hints have one form");
     }
 
     #[test]

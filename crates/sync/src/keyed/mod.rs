@@ -1,69 +1,58 @@
-//! Keyed state: one authority writes values under string keys, and every reader holds a replica of what it may see.
+//! Keyed state: one authority writes values under string keys, and every reader holds what it may see of them.
 //!
-//! - The authority writes into a [`Store`] and closes a batch with [`commit`](Store::commit). Each batch that
-//!   changed something has a [`StateSequence`].
-//! - A [`Publisher`] for each receiver makes updates of the changes that this receiver may see, against the newest
-//!   sequence that it is known to have.
-//! - A [`Replica`] takes updates and holds the values. At sequence *s* it holds exactly what the authority's store
-//!   held at *s*, as far as it may see it.
+//! A key is an entity of the room's [`World`](crate::world::World) with the built-in component
+//! [`KEYED_KEY`](crate::schema::KEYED_KEY): its name, its hints and its encoded value, with the audience of the entity. So keys
+//! share the packets, the loss and the views of all entities, and an unchanged key costs nothing.
 //!
-//! The same machine serves both hops. A host publishes to the hub with [`Viewer::Everything`]; the hub's store
-//! [adopts](Store::adopt) these updates with their sequences, numbers of keys and audiences, and publishes each
-//! member's view from there. A member that becomes host is given everything in the same way and goes on with
-//! [`Replica::into_store`].
+//! - The authority writes through [`Keys`], and closes a batch right before it commits the world.
+//! - A reader gives a [`KeyReader`] what each packet changed, and has the values decoded.
 //!
-//! Values replace one another: an update against baseline *b* brings a receiver at any sequence from *b* on to the
-//! sequence of the update. So updates may be lost, repeated and overtake each other.
+//! A batch is known by the tick under which it was committed. A reader whose replica is settled at that tick has the same
+//! [`state_hash`] as the authority, as far as it may see the keys.
+//!
+//! Which input of a member was used last is told in the same way: by an entity with the component
+//! [`INPUT_ACK`](crate::schema::INPUT_ACK) that only this member sees.
 
-mod adopt;
-mod audience;
-mod gaps;
 mod hash;
 mod hints;
-mod publisher;
-mod replica;
-mod store;
-mod update;
+mod keys;
+mod reader;
 
-pub use adopt::{Change, Changes, Outcome};
-pub use audience::{Audience, Viewer};
+pub use crate::audience::{Audience, Viewer};
 pub use hash::state_hash;
 pub use hints::{Hint, HintError, Hints, Interp};
-pub use publisher::{Publisher, Sent};
-pub use replica::{Applied, Replica, ReplicaCounters};
-pub use store::{Item, StateError, StateStamp, Store};
-pub use update::{Declared, Source, Update, UpdateEntry, UpdateError, UpdateHead};
+pub use keys::{Item, Keys, StateError};
+pub use reader::{Change, Changes, KeyReader, Shown};
 
-use core::fmt;
+use crate::limits::FIELD_SPAN_MAX;
+use parlor_proto::Tick;
 
-/// Numbers the batches of an authority, across changes of the authority. 0 is the empty state before the first.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct StateSequence(pub u64);
+/// Bits of the number of a tick that its lane holds.
+const ACK_MASK: u32 = FIELD_SPAN_MAX;
+const _: () = assert!(ACK_MASK == u32::MAX >> 1);
 
-impl StateSequence {
-    /// The empty state before the first batch.
-    pub const EMPTY: StateSequence = StateSequence(0);
-
-    /// The batch after this one.
-    #[must_use]
-    pub const fn next(self) -> StateSequence {
-        StateSequence(self.0 + 1)
-    }
+/// The lane of a tick whose input was used.
+fn ack_lane(tick: Tick) -> i32 {
+    (tick.0 & ACK_MASK).cast_signed()
 }
 
-impl fmt::Display for StateSequence {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "state {}", self.0)
-    }
+/// The tick nearest to `near` whose lane this is.
+fn ack_tick(lane: i32, near: Tick) -> Tick {
+    let ahead = lane.cast_unsigned().wrapping_sub(near.0) & ACK_MASK;
+    let is_behind = ahead > ACK_MASK / 2;
+    Tick(near.0.wrapping_add(ahead).wrapping_sub(if is_behind { ACK_MASK + 1 } else { 0 }))
 }
 
-/// Numbers a key for as long as it exists. A key that is removed and set again in a later batch is another key with
-/// another number; numbers are never used again in a room.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct KeyId(pub u32);
+#[cfg(test)]
+mod ack_tests {
+    use super::*;
+    use proptest::prelude::*;
 
-impl fmt::Display for KeyId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "key {}", self.0)
+    proptest! {
+        #[test]
+        fn ticks_near_the_authoritys_come_back(near: u32, off in -1_000_000i32..1_000_000) {
+            let tick = Tick(near).offset(off);
+            prop_assert_eq!(ack_tick(ack_lane(tick), Tick(near)), tick);
+        }
     }
 }

@@ -1,5 +1,6 @@
 //! The answers that do not let in.
 
+use super::RoomKind;
 use crate::error::clip;
 use crate::ids::ChannelId;
 use crate::limits;
@@ -62,6 +63,16 @@ pub enum Refusal {
     },
     /// The server takes no more rooms or members.
     ServerFull,
+    /// The two have different schemas.
+    Schema {
+        /// Hash of the room's.
+        hash: u64,
+    },
+    /// The server takes no rooms of this kind.
+    RoomKind {
+        /// Which.
+        kind: RoomKind,
+    },
     /// A reason that this version does not know.
     Unknown {
         /// Its number.
@@ -83,6 +94,8 @@ impl Refusal {
             Refusal::Unauthorized => "unauthorized",
             Refusal::BadRequest { .. } => "bad_request",
             Refusal::ServerFull => "server_full",
+            Refusal::Schema { .. } => "schema",
+            Refusal::RoomKind { .. } => "room_kind",
             Refusal::Unknown { .. } => "unknown",
         }
     }
@@ -110,6 +123,16 @@ impl fmt::Display for Refusal {
             Refusal::Unauthorized => f.write_str("the server did not accept the token"),
             Refusal::BadRequest { detail } => write!(f, "the server did not accept the request: {detail}"),
             Refusal::ServerFull => f.write_str("the server takes no more rooms"),
+            Refusal::Schema { hash } => write!(
+                f,
+                "the room's game was built with another schema, {hash:016x}: update, so that host and guest have the same"
+            ),
+            Refusal::RoomKind { kind: RoomKind::PlayerHosted } => {
+                f.write_str("the server takes no rooms that a player hosts")
+            }
+            Refusal::RoomKind { kind: RoomKind::Dedicated } => f.write_str(
+                "the server takes no rooms of dedicated hosts: it must be started with --dedicated for that",
+            ),
             Refusal::Unknown { code } => write!(f, "the server refused for reason {code}, which is newer than this build"),
         }
     }
@@ -169,6 +192,14 @@ impl Refusal {
                 out.put_str(clip(detail, limits::REASON_BYTES_MAX));
             }
             Refusal::ServerFull => out.put_u8(8),
+            Refusal::Schema { hash } => {
+                out.put_u8(9);
+                out.put_u64(*hash);
+            }
+            Refusal::RoomKind { kind } => {
+                out.put_u8(10);
+                out.put_u8(kind.to_wire());
+            }
             Refusal::Unknown { code } => out.put_u8(*code),
         }
     }
@@ -184,6 +215,8 @@ impl Refusal {
             6 => Refusal::Unauthorized,
             7 => Refusal::BadRequest { detail: body.str_max("detail", limits::REASON_BYTES_MAX)? },
             8 => Refusal::ServerFull,
+            9 => Refusal::Schema { hash: body.u64()? },
+            10 => Refusal::RoomKind { kind: RoomKind::read(body)? },
             code => {
                 body.rest();
                 Refusal::Unknown { code }

@@ -7,6 +7,7 @@ use crate::limits;
 use crate::time::TickRate;
 use crate::wire::cursor::{ReadError, Reader, Write};
 use bytes::Bytes;
+use core::num::NonZeroU64;
 
 /// What the side that connects says first.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,6 +30,8 @@ pub struct Hello {
     pub name: String,
     /// The channels of its game.
     pub channels: ChannelTable,
+    /// Hash of the schema by which it reads the room's entities; `None` if it has none and is to be told the room's.
+    pub schema: Option<NonZeroU64>,
     /// What it wants.
     pub intent: Intent,
 }
@@ -65,18 +68,46 @@ pub struct RoomSettings {
     pub code: Option<RoomCode>,
     /// What a joiner must know beside the code.
     pub secret: Option<String>,
-    /// How many members it may have at once.
+    /// How many players it may have at once: members, but for a dedicated host.
     pub max_players: u16,
     /// Its steps per second.
     pub tick_rate: TickRate,
+    /// What its entities are made of: an encoded schema of at most
+    /// [`SCHEMA_BYTES_MAX`](limits::SCHEMA_BYTES_MAX) bytes. Empty if the game has no components of its own.
+    pub schema: Bytes,
 }
 
 /// Who runs a room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RoomKind {
-    /// A member's game process.
+    /// A member's game process, which is that of a player too.
     PlayerHosted,
+    /// A process without a player, which has a seat beside those of the players.
+    Dedicated,
 }
+
+impl RoomKind {
+    /// How many players a room of this kind may allow at most.
+    #[must_use]
+    pub const fn players_max(self) -> u16 {
+        match self {
+            RoomKind::PlayerHosted => limits::MEMBERS_MAX_PLAYER_HOSTED,
+            RoomKind::Dedicated => limits::MEMBERS_MAX_SERVER_RUN - HOSTS_WITHOUT_PLAYER,
+        }
+    }
+
+    /// How many members a room of this kind may have that allows so many players: its host is one of them.
+    #[must_use]
+    pub const fn members_max(self, players_max: u16) -> u16 {
+        match self {
+            RoomKind::PlayerHosted => players_max,
+            RoomKind::Dedicated => players_max.saturating_add(HOSTS_WITHOUT_PLAYER),
+        }
+    }
+}
+
+/// Seats of a dedicated room that are no players'.
+const HOSTS_WITHOUT_PLAYER: u16 = 1;
 
 impl Hello {
     /// An anonymous, nameless hello in the versions of this build.
@@ -92,6 +123,7 @@ impl Hello {
             key: None,
             name: String::new(),
             channels: ChannelTable::default(),
+            schema: None,
             intent,
         }
     }
@@ -113,13 +145,17 @@ impl Hello {
         match &self.intent {
             Intent::Join { secret, .. } => check_secret(secret.as_deref()),
             Intent::Create(settings) => {
-                let most = limits::MEMBERS_MAX_PLAYER_HOSTED;
+                let most = settings.kind.players_max();
                 if !(limits::MEMBERS_MIN..=most).contains(&settings.max_players) {
                     let min = limits::MEMBERS_MIN;
                     return Err(format!(
                         "max_players is {}; it may be {min} to {most}",
                         settings.max_players
                     ));
+                }
+                let (len, most) = (settings.schema.len(), limits::SCHEMA_BYTES_MAX);
+                if len > most {
+                    return Err(format!("the schema has {len} bytes; it may have at most {most}"));
                 }
                 check_secret(settings.secret.as_deref())
             }
@@ -142,6 +178,7 @@ impl Hello {
         out.put_option(self.key, |out, key| out.put(&key));
         out.put_str(&self.name);
         self.channels.write(out);
+        out.put_u64(self.schema.map_or(0, NonZeroU64::get));
         match &self.intent {
             Intent::Create(settings) => {
                 out.put_u8(0);
@@ -179,6 +216,7 @@ impl Hello {
             })?,
             name: body.str_max("name", limits::NAME_BYTES_MAX)?,
             channels: ChannelTable::read(body)?,
+            schema: NonZeroU64::new(body.u64()?),
             intent: match body.u8()? {
                 0 => Intent::Create(RoomSettings::read(body)?),
                 1 => Intent::Join { code: read_code(body)?, secret: body.option("secret", read_secret)? },
@@ -207,15 +245,23 @@ fn read_secret(body: &mut Reader) -> Result<String, ReadError> {
 }
 
 impl RoomKind {
-    pub(super) const fn to_wire(self) -> u8 {
+    /// Its number on the wire.
+    #[must_use]
+    pub const fn to_wire(self) -> u8 {
         match self {
             RoomKind::PlayerHosted => 0,
+            RoomKind::Dedicated => 1,
         }
     }
 
-    pub(super) fn read(body: &mut Reader) -> Result<Self, ReadError> {
+    /// Reads one.
+    ///
+    /// # Errors
+    /// [`ReadError`] if it is not as laid out.
+    pub fn read(body: &mut Reader) -> Result<Self, ReadError> {
         match body.u8()? {
             0 => Ok(RoomKind::PlayerHosted),
+            1 => Ok(RoomKind::Dedicated),
             value => Err(ReadError::Unknown { field: "room kind", value: value.into() }),
         }
     }
@@ -228,6 +274,7 @@ impl RoomSettings {
         out.put_option(self.secret.as_deref(), |out, secret| out.put_str(secret));
         out.put_u16(self.max_players);
         out.put_u16(self.tick_rate.hz());
+        out.put_bytes(&self.schema);
     }
 
     fn read(body: &mut Reader) -> Result<Self, ReadError> {
@@ -237,6 +284,7 @@ impl RoomSettings {
             secret: body.option("secret", read_secret)?,
             max_players: body.u16()?,
             tick_rate: read_tick_rate(body)?,
+            schema: body.bytes_max("schema", limits::SCHEMA_BYTES_MAX)?,
         })
     }
 }

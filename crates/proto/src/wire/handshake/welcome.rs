@@ -6,14 +6,13 @@ use crate::ids::{Epoch, MemberId, RoomId, SessionId};
 use crate::limits;
 use crate::time::{Instant, TickRate};
 use crate::wire::cursor::{ReadError, Reader, Write};
+use bytes::Bytes;
 
 /// Who decides in a room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Authority {
     /// The hub itself.
     Hub,
-    /// A dedicated process.
-    Dedicated,
     /// A member: the host.
     Member(MemberId),
 }
@@ -24,7 +23,7 @@ impl Authority {
     pub const fn member(self) -> Option<MemberId> {
         match self {
             Authority::Member(member) => Some(member),
-            Authority::Hub | Authority::Dedicated => None,
+            Authority::Hub => None,
         }
     }
 }
@@ -57,10 +56,13 @@ pub struct Welcome {
     pub opened: Instant,
     /// The hub's clock when it wrote this.
     pub now: Instant,
-    /// How many members it may have at once.
+    /// How many players it may have at once: members, but for a dedicated host.
     pub max_players: u16,
     /// The bounds that the hub keeps.
     pub limits: Limits,
+    /// What the room's entities are made of, for a client whose hello named no schema: the encoded schema of the room's settings.
+    /// Empty if there is none, and for a client that has it.
+    pub schema: Bytes,
 }
 
 /// Bounds that a hub tells its members.
@@ -94,9 +96,8 @@ impl Authority {
     pub(in crate::wire) fn write(self, out: &mut Vec<u8>) {
         match self {
             Authority::Hub => out.put_u8(0),
-            Authority::Dedicated => out.put_u8(1),
             Authority::Member(member) => {
-                out.put_u8(2);
+                out.put_u8(1);
                 out.put_varint(member.0.into());
             }
         }
@@ -105,8 +106,7 @@ impl Authority {
     pub(in crate::wire) fn read(body: &mut Reader) -> Result<Self, ReadError> {
         Ok(match body.u8()? {
             0 => Authority::Hub,
-            1 => Authority::Dedicated,
-            2 => Authority::Member(MemberId(body.varint_u32("member")?)),
+            1 => Authority::Member(MemberId(body.varint_u32("member")?)),
             value => return Err(ReadError::Unknown { field: "authority", value: value.into() }),
         })
     }
@@ -135,6 +135,7 @@ impl Welcome {
         ] {
             out.put_varint(limit.into());
         }
+        out.put_bytes(&self.schema);
     }
 
     pub(in crate::wire) fn read(body: &mut Reader) -> Result<Self, ReadError> {
@@ -158,6 +159,7 @@ impl Welcome {
                 keep_alive_ms: body.varint_u32("keep-alive")?,
                 silence_ms: body.varint_u32("silence")?,
             },
+            schema: body.bytes_max("schema", limits::SCHEMA_BYTES_MAX)?,
         })
     }
 }

@@ -1,0 +1,34 @@
+//! What a room's shared state costs, as rows of a table: names and values.
+
+use parlor::Room;
+
+/// Names and values below each other.
+pub(crate) type Rows = Vec<(&'static str, String)>;
+
+/// What the stream of the state cost so far: the host's to its server, or the one that came to a guest. What only a sender
+/// knows stands in the host's rows alone.
+pub(crate) fn rows(room: &Room) -> Rows {
+    let Some(world) = room.world_diagnostics() else { return Rows::new() };
+    let or_none = |value: Option<f64>| value.map_or_else(|| "–".to_owned(), |value| format!("{value:.2}"));
+    let mut rows = vec![
+        ("entities", world.visible.to_string()),
+        ("packets", world.packets.to_string()),
+        ("bytes", world.bytes.to_string()),
+        ("an entity takes", format!("{} B", or_none(world.bytes_per_entity))),
+    ];
+    if room.is_host() {
+        let (mean, most) = (or_none(world.baseline_age_ticks_mean), world.baseline_age_ticks_max);
+        rows.extend([
+            ("built on rows of", format!("{mean} ticks, {most} at most")),
+            ("behind by", format!("{} ticks at most", world.staleness_ticks_max)),
+            ("waiting", format!("{} entities", world.pending)),
+            ("under way", format!("{} B", world.in_flight_bytes)),
+            ("budget left", format!("{} B", world.budget_bytes)),
+            ("lost", format!("{} of {} packets", world.lost, world.packets)),
+        ]);
+    } else {
+        rows.push(("came too late", format!("{} packets", world.late)));
+        rows.push(("drawn behind", format!("{:.0} ms", room.diagnostics().buffer_delay_ms)));
+    }
+    rows
+}

@@ -1,0 +1,111 @@
+//! The authority's share: the world that it writes.
+
+use super::check_of_game;
+use crate::core::upstream::Upstream;
+use parlor_proto::session::{Outgoing, Session, Tag};
+use parlor_proto::{EntityId, Instant, MemberId, Tick, TickRate, channel};
+use parlor_sync::audience::{Audience, Viewer};
+use parlor_sync::keyed::{Hints, Keys, StateError};
+use parlor_sync::schema::Schema;
+use parlor_sync::value::Value;
+use parlor_sync::world::{Diagnostics, Sent, World, WorldError};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Bytes per second that the authority sends its hub at most. What the hub sends each member is bounded there.
+const BYTES_PER_SECOND: u32 = 1024 * 1024;
+
+/// The world that the authority writes, and how far its hub is.
+#[derive(Debug)]
+pub(in crate::core) struct Host {
+    world: World,
+    keys: Keys,
+    upstream: Upstream,
+}
+
+impl Host {
+    pub(super) fn new(schema: Arc<Schema>, rate: TickRate) -> Self {
+        Host {
+            world: World::new(schema, rate),
+            keys: Keys::new(),
+            upstream: Upstream::new(BYTES_PER_SECOND, rate.interval()),
+        }
+    }
+
+    pub(in crate::core) fn world(&self) -> &World {
+        &self.world
+    }
+
+    pub(in crate::core) fn keys(&self) -> &Keys {
+        &self.keys
+    }
+
+    pub(in crate::core) fn set(
+        &mut self,
+        key: &str,
+        value: &Value,
+        audience: Audience,
+    ) -> Result<(), StateError> {
+        self.keys.set(&mut self.world, key, value, audience).map(drop)
+    }
+
+    pub(in crate::core) fn remove_key(&mut self, key: &str) -> Result<bool, StateError> {
+        Ok(self.keys.remove(&mut self.world, key)?)
+    }
+
+    pub(in crate::core) fn declare(&mut self, prefix: &str, hints: Hints) -> Result<(), StateError> {
+        self.keys.declare(&mut self.world, prefix, hints)
+    }
+
+    pub(in crate::core) fn spawn(&mut self, owner: Option<MemberId>) -> Result<EntityId, WorldError> {
+        self.world.spawn(owner)
+    }
+
+    /// The world, to change an entity of the game in it.
+    pub(in crate::core) fn entity(&mut self, entity: EntityId) -> Result<&mut World, WorldError> {
+        check_of_game(&self.world, entity)?;
+        Ok(&mut self.world)
+    }
+
+    /// Closes what was written since the last commit, under `label`; it waits if that is not newer than the last one. Says
+    /// whether there is something to publish.
+    pub(in crate::core) fn commit(&mut self, label: Tick, used: &BTreeMap<MemberId, Tick>) -> bool {
+        if self.world.tick().is_some_and(|newest| label.0 <= newest.0) {
+            return false;
+        }
+        // If there is no room for an acknowledgement, its member waits until there is.
+        let _: Result<(), WorldError> = self.keys.acknowledge(&mut self.world, used);
+        self.keys.close(&mut self.world).expect("nobody else removes the entities of keys");
+        self.world.is_dirty() && self.world.commit(label).expect("the label is newer")
+    }
+
+    /// Sends the hub what it does not have yet.
+    pub(in crate::core) fn publish(&mut self, session: &mut Session, now: Instant) {
+        self.upstream.publish(&self.world, session, now, |packet, sent| Outgoing {
+            tag: Some(Tag::of_state(sent.0)),
+            ..Outgoing::new(channel::STATE, packet)
+        });
+    }
+
+    pub(in crate::core) fn upstream(&self) -> &Upstream {
+        &self.upstream
+    }
+
+    pub(in crate::core) fn handle_timeout(&mut self, now: Instant) {
+        self.upstream.handle_timeout(now);
+    }
+
+    /// What became of a packet that was published.
+    pub(in crate::core) fn fate(&mut self, number: u64, delivered: bool) {
+        self.upstream.fate(Sent(number), delivered);
+    }
+
+    pub(in crate::core) fn diagnostics(&self) -> Diagnostics {
+        self.upstream.diagnostics(&self.world)
+    }
+
+    pub(super) fn hash(&self) -> Option<(u64, u64)> {
+        let tick = self.world.tick()?;
+        Some((u64::from(tick.0), self.keys.hash(Viewer::Everything)))
+    }
+}

@@ -1,0 +1,264 @@
+//! A member's share: a replica of the world as far as the member may see it.
+
+use super::{HIDDEN, check_of_game, is_of_game};
+use crate::core::event::{StateSource, StateUpdate};
+use crate::core::info::Diagnostics;
+use bytes::Bytes;
+use parlor_proto::{EntityId, Instant, MemberId, Tick, TickRate};
+use parlor_sync::interpolation::{Playout, PlayoutMetrics, Row, Sample};
+use parlor_sync::keyed::{Changes, KeyReader};
+use parlor_sync::limits::STILL_AFTER;
+use parlor_sync::schema::{Replicated, Schema};
+use parlor_sync::value::Value;
+use parlor_sync::world::{
+    Applied, Diagnostics as WorldDiagnostics, Outcome, Replica, StreamError, World, WorldError,
+};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The world that a member reads.
+#[derive(Debug)]
+pub(in crate::core) struct Member {
+    me: MemberId,
+    rate: TickRate,
+    replica: Replica,
+    keys: KeyReader,
+    playout: Playout,
+    sample: Sample,
+    changes: ChangeSet,
+    told: Told,
+    /// Bytes of the packets that were taken in.
+    bytes: u64,
+    /// Whether anything came, and whether all came that there was when it did.
+    is_begun: bool,
+    is_complete: bool,
+    /// Whether the last packet belonged to a transfer.
+    is_transfer: bool,
+}
+
+/// What a packet brought that a game is told.
+#[derive(Debug, Default)]
+pub(in crate::core) struct News {
+    /// Entities that came into sight.
+    pub(in crate::core) spawned: Vec<EntityId>,
+    /// Entities that went out of sight.
+    pub(in crate::core) despawned: Vec<EntityId>,
+    /// What changed of keyed state, or of this member's inputs.
+    pub(in crate::core) update: Option<StateUpdate>,
+}
+
+impl Member {
+    pub(super) fn new(me: MemberId, schema: Arc<Schema>, rate: TickRate) -> Self {
+        Member {
+            me,
+            rate,
+            replica: Replica::new(schema, rate),
+            keys: KeyReader::new(),
+            playout: Playout::new(rate),
+            sample: Sample::default(),
+            changes: ChangeSet::default(),
+            told: Told::default(),
+            bytes: 0,
+            is_begun: false,
+            is_complete: false,
+            is_transfer: false,
+        }
+    }
+
+    pub(super) fn world(&self) -> &World {
+        self.replica.world()
+    }
+
+    pub(super) fn keys(&self) -> &KeyReader {
+        &self.keys
+    }
+
+    /// What came, in the words for what is sent.
+    pub(super) fn world_diagnostics(&self) -> WorldDiagnostics {
+        let counters = self.replica.counters();
+        WorldDiagnostics {
+            packets: counters.taken,
+            bytes: self.bytes,
+            entries: counters.entries,
+            bytes_per_entity: (counters.entries > 0).then(|| self.bytes as f64 / counters.entries as f64),
+            delivered: counters.taken,
+            late: counters.old,
+            visible: self.world().len(),
+            ..WorldDiagnostics::default()
+        }
+    }
+
+    /// Takes a packet of the world in; `None` if it brings nothing new.
+    pub(in crate::core) fn take_packet(
+        &mut self,
+        payload: Bytes,
+        at: Instant,
+    ) -> Result<Option<News>, StreamError> {
+        let bytes = payload.len() as u64;
+        let Outcome::Taken(applied) = self.replica.apply(payload)? else {
+            return Ok(None);
+        };
+        self.bytes += bytes;
+        let world = self.replica.world();
+        let despawned = applied.despawned.iter().copied().filter(|it| self.told.remove(*it)).collect();
+        let spawned: Vec<EntityId> =
+            applied.spawned.iter().copied().filter(|it| is_of_game(world, *it)).collect();
+        spawned.iter().for_each(|entity| self.told.insert(*entity));
+        let changes = self.keys.observe(world, &applied);
+        self.playout.observe(at, &applied, &changes, &self.keys);
+        self.playout.render_time(at);
+        for (entity, mask) in &applied.changed {
+            if mask & HIDDEN == 0 {
+                self.changes.add(*entity, *mask);
+            }
+        }
+        let begins = applied.transfer && !self.is_transfer;
+        self.is_transfer = applied.transfer;
+        let is_news = begins || !self.is_begun || !changes.is_empty();
+        let update = is_news.then(|| self.update(&applied, changes));
+        self.is_begun = true;
+        self.is_complete |= self.replica.settled().is_some();
+        Ok(Some(News { spawned, despawned, update }))
+    }
+
+    fn update(&self, applied: &Applied, changes: Changes) -> StateUpdate {
+        let tick = self.world().tick().unwrap_or(applied.tick);
+        let names = changes.changed.iter().map(|change| &change.key).chain(&changes.removed);
+        let mut changed: Vec<String> = names.map(|key| key.to_string()).collect();
+        changed.sort_unstable();
+        let PlayoutMetrics { jitter, buffer_delay, buffered_server_time, history_depth } =
+            self.playout.metrics();
+        StateUpdate {
+            sequence: u64::from(tick.0),
+            server_tick: tick,
+            server_time_ms: self.rate.begins(tick).as_millis(),
+            tick_interval_ms: self.rate.interval().as_secs_f64() * 1_000.0,
+            input_ack_tick: self.keys.input_ack(),
+            source: match (applied.transfer, self.is_complete) {
+                (true, _) => StateSource::Transfer,
+                (false, false) => StateSource::Complete,
+                (false, true) => StateSource::Delta,
+            },
+            jitter_ms: ms(jitter),
+            buffer_delay_ms: ms(buffer_delay),
+            history_depth,
+            buffered_server_time_ms: ms(buffered_server_time),
+            changed,
+        }
+    }
+
+    /// The tick at which this is exactly what the authority had, as far as this member may see it.
+    pub(super) fn settled(&self) -> Option<Tick> {
+        self.replica.settled()
+    }
+
+    pub(super) fn hash(&self) -> Option<(u64, u64)> {
+        Some((u64::from(self.settled()?.0), self.keys.hash()))
+    }
+
+    /// The value of a key as it shall be drawn at `now`.
+    pub(in crate::core) fn interpolated(&mut self, key: &str, now: Instant) -> Option<Value> {
+        let at = self.playout.render_time(now)?;
+        self.playout.value_at(key, at).map(std::borrow::Cow::into_owned)
+    }
+
+    /// A component of an entity as it shall be drawn at `now`; of an own entity as it is.
+    pub(in crate::core) fn interpolated_component<C: Replicated>(
+        &mut self,
+        entity: EntityId,
+        now: Instant,
+    ) -> Result<Option<C>, WorldError> {
+        check_of_game(self.world(), entity)?;
+        let world = self.replica.world();
+        let id = world.schema().find(C::NAME).ok_or(WorldError::NotRegistered { name: C::NAME })?;
+        let moment = if world.owner(entity)? == Some(self.me) { None } else { self.playout.render_time(now) };
+        let around = moment.map(|at| (at, world.around(entity, id, self.rate.tick_at(at))));
+        let Some((at, Some([older, newer]))) = around else { return world.get(entity) };
+        let (from, to) = (self.rate.begins(older.0), self.rate.begins(newer.0));
+        let whole = to.saturating_since(from);
+        // What said nothing for long stood still, and would otherwise seem to have crept along ever since.
+        let began = if whole > STILL_AFTER { to - self.rate.interval() } else { from };
+        let t = at.saturating_since(began).as_secs_f64() / to.saturating_since(began).as_secs_f64();
+        let component = &world.schema().components()[id.index()];
+        let row = |(lanes, blobs)| Row { lanes, blobs };
+        self.sample.mix(component, row(older.1), row(newer.1), whole.as_secs_f64(), t);
+        Ok(Some(self.sample.read(component)))
+    }
+
+    /// Entities of the game whose components changed since the last call, with the components that did.
+    pub(in crate::core) fn take_changes(&mut self) -> Vec<(EntityId, u64)> {
+        self.changes.take(self.replica.world())
+    }
+
+    pub(super) fn diagnose(&self, diagnostics: &mut Diagnostics) {
+        let counters = self.replica.counters();
+        diagnostics.updates_decoded = counters.taken;
+        diagnostics.updates_outdated = counters.old;
+        diagnostics.updates_gapped = counters.waiting;
+        diagnostics.messages_unreadable += self.keys.unreadable();
+        diagnostics.jitter_ms = ms(self.playout.metrics().jitter);
+        diagnostics.buffer_delay_ms = ms(self.playout.metrics().buffer_delay);
+    }
+}
+
+/// Which components of which entities changed, bounded by the slots that there are.
+#[derive(Debug, Default)]
+struct ChangeSet {
+    /// By slot; `None` where nothing changed.
+    masks: Vec<Option<u64>>,
+    /// Slots with a mask, in the order in which they changed first.
+    slots: Vec<u16>,
+}
+
+impl ChangeSet {
+    fn add(&mut self, entity: EntityId, mask: u64) {
+        let slot = usize::from(entity.slot);
+        if self.masks.len() <= slot {
+            self.masks.resize(slot + 1, None);
+        }
+        match &mut self.masks[slot] {
+            Some(known) => *known |= mask,
+            none => {
+                *none = Some(mask);
+                self.slots.push(entity.slot);
+            }
+        }
+    }
+
+    /// What changed of the entities that are there.
+    fn take(&mut self, world: &World) -> Vec<(EntityId, u64)> {
+        let masks = &mut self.masks;
+        let taken = self.slots.drain(..).filter_map(|slot| {
+            let mask = masks[usize::from(slot)].take()?;
+            Some((world.entity_at(slot)?, mask))
+        });
+        taken.collect()
+    }
+}
+
+/// The entities of the game that it was told of: when one goes, nothing else says whether it was the game's.
+#[derive(Debug, Default)]
+struct Told {
+    /// By slot: the generation.
+    generations: Vec<Option<u16>>,
+}
+
+impl Told {
+    fn insert(&mut self, entity: EntityId) {
+        let slot = usize::from(entity.slot);
+        if self.generations.len() <= slot {
+            self.generations.resize(slot + 1, None);
+        }
+        self.generations[slot] = Some(entity.generation);
+    }
+
+    /// Whether it was told of.
+    fn remove(&mut self, entity: EntityId) -> bool {
+        let known = self.generations.get_mut(usize::from(entity.slot));
+        known.and_then(|known| known.take_if(|generation| *generation == entity.generation)).is_some()
+    }
+}
+
+fn ms(duration: Duration) -> f64 {
+    duration.as_secs_f64() * 1_000.0
+}

@@ -1,0 +1,82 @@
+//! A stream of packets of a world, on its way up to the hub.
+
+use bytes::Bytes;
+use parlor_proto::Instant;
+use parlor_proto::session::{Outgoing, Session};
+use parlor_sync::audience::Viewer;
+use parlor_sync::world::{Diagnostics, Encodings, Publisher, PublisherConfig, Sent, World};
+use std::time::Duration;
+
+/// Bytes that may wait for the connection before more packets are made: what waits grows old.
+const WAITING_BYTES_MAX: usize = 16 * 1024;
+
+/// Publishes a world that this process writes. The hub sees everything, so that it can give every member its view.
+#[derive(Debug)]
+pub(super) struct Upstream {
+    publisher: Publisher,
+    encodings: Encodings,
+    /// How long it takes until what was held back is tried again.
+    retry: Duration,
+    /// When more may be sent that was held back.
+    due: Option<Instant>,
+    sent: u64,
+}
+
+impl Upstream {
+    pub(super) fn new(bytes_per_second: u32, retry: Duration) -> Self {
+        Upstream {
+            publisher: Publisher::new(Viewer::Everything, PublisherConfig::new(bytes_per_second)),
+            encodings: Encodings::default(),
+            retry,
+            due: None,
+            sent: 0,
+        }
+    }
+
+    /// Sends the hub what it does not have yet, as messages that `wrap` makes of packets.
+    pub(super) fn publish(
+        &mut self,
+        world: &World,
+        session: &mut Session,
+        now: Instant,
+        mut wrap: impl FnMut(Bytes, Sent) -> Outgoing,
+    ) {
+        while session.unreliable_waiting_bytes() < WAITING_BYTES_MAX {
+            let Some((packet, sent)) = self.publisher.poll(world, &mut self.encodings, now) else { break };
+            // It fails only when the session is over, and then nothing is owed to anybody.
+            if session.send(wrap(packet, sent)).is_err() {
+                return;
+            }
+            self.sent += 1;
+        }
+        self.due = self.publisher.is_due(world).then(|| now + self.retry);
+    }
+
+    /// When [`publish`](Self::publish) may have more to send.
+    pub(super) fn poll_timeout(&self) -> Option<Instant> {
+        self.due
+    }
+
+    /// Lets time pass. What is due waits for the next [`publish`](Self::publish), which comes when the connection takes packets.
+    pub(super) fn handle_timeout(&mut self, now: Instant) {
+        self.due.take_if(|due| *due <= now);
+    }
+
+    /// What became of a packet.
+    pub(super) fn fate(&mut self, sent: Sent, delivered: bool) {
+        if delivered {
+            self.publisher.delivered(sent);
+        } else {
+            self.publisher.lost(sent);
+        }
+    }
+
+    /// Packets that were sent.
+    pub(super) fn sent(&self) -> u64 {
+        self.sent
+    }
+
+    pub(super) fn diagnostics(&self, world: &World) -> Diagnostics {
+        self.publisher.diagnostics(world)
+    }
+}

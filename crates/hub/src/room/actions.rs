@@ -1,0 +1,48 @@
+//! What members ask to happen to entities of theirs, on its way to the authority.
+
+use super::relay::Held;
+use super::{Output, Room};
+use bytes::Bytes;
+use parlor_proto::session::Outgoing;
+use parlor_proto::wire::action::{Action, AskedBy};
+use parlor_proto::wire::control::{RefusedAction, ToMember};
+use parlor_proto::{Instant, MemberId, PeerMisbehaved, channel};
+
+impl Room {
+    /// Takes an action in and passes it on if the entity is the sender's own; otherwise the sender is told.
+    pub(super) fn action_from(
+        &mut self,
+        from: MemberId,
+        payload: Bytes,
+        now: Instant,
+    ) -> Result<(), PeerMisbehaved> {
+        let malformed = |error| PeerMisbehaved::Malformed { what: "an action", error };
+        let action = Action::decode(payload).map_err(malformed)?;
+        match self.action_refusal(from, action.entity) {
+            None => self.reliable_from(from, Held::Action(action), now),
+            Some(why) => {
+                let refused = RefusedAction { entity: action.entity, name: action.name, why };
+                self.refuse_action(from, refused);
+                Ok(())
+            }
+        }
+    }
+
+    /// Gives the authority an action, with its sender.
+    pub(super) fn pass_on_action(&mut self, from: MemberId, action: Action) {
+        let Some(authority) = self.authority.member() else { return };
+        self.counters.actions += 1;
+        let message = Outgoing::new(channel::ACTIONS, AskedBy { from, action }.encode());
+        self.outputs.push_back(Output::Send { to: vec![authority], message });
+    }
+
+    /// Tells a member that what it asked for was refused.
+    pub(super) fn refuse_action(&mut self, member: MemberId, refused: RefusedAction) {
+        if self.members.get(member).is_none() {
+            self.counters.unreachable += 1;
+            return;
+        }
+        self.counters.actions_refused += 1;
+        self.control(vec![member], &ToMember::ActionRefused(refused));
+    }
+}

@@ -1,0 +1,121 @@
+//! What members ask to happen to entities.
+
+use crate::harness::{HOST, House, Label, schema};
+use bytes::Bytes;
+use parlor_proto::wire::action::{Action, ActionRefusal, AskedBy};
+use parlor_proto::wire::control::{RefusedAction, ToHub, ToMember};
+use parlor_proto::wire::handshake::RoomKind;
+use parlor_proto::{EntityId, MemberId, PeerMisbehaved};
+use parlor_sync::audience::Audience;
+use std::time::Duration;
+
+const ADA: MemberId = MemberId(1);
+const BOB: MemberId = MemberId(2);
+
+fn open(entity: EntityId) -> Action {
+    Action { entity, name: "open".into(), value: Bytes::from_static(&[0x2a]) }
+}
+
+/// Two guests; what is whose: Ada's, Bob's, nobody's, and one that Bob does not see.
+fn house() -> (House, [EntityId; 4]) {
+    let mut house = House::new(1, RoomKind::PlayerHosted, &schema(), 2);
+    let world = &mut house.host.world;
+    let entities =
+        [Some(ADA), Some(BOB), None, Some(ADA)].map(|owner| world.spawn(owner).expect("there is room"));
+    for entity in entities {
+        world.insert(entity, &Label { text: "a thing".into() }).expect("it fits");
+    }
+    world.set_audience(entities[3], Audience::members([])).expect("it is there");
+    house.settle();
+    (house, entities)
+}
+
+fn refusals(house: &mut House, member: MemberId) -> Vec<(EntityId, ActionRefusal)> {
+    let control = std::mem::take(&mut house.end(member).control);
+    let refused = control.into_iter().filter_map(|message| match message {
+        ToMember::ActionRefused(RefusedAction { entity, name, why }) => {
+            assert_eq!(name, "open");
+            Some((entity, why))
+        }
+        _ => None,
+    });
+    refused.collect()
+}
+
+#[test]
+fn what_a_member_asks_of_its_own_reaches_the_authority_with_its_name() {
+    let (mut house, [adas, _, nobodys, hidden]) = house();
+    for entity in [adas, hidden] {
+        house.act(ADA, &open(entity));
+    }
+    house.act(HOST, &open(nobodys));
+    house.settle();
+    let asked = |from, entity| AskedBy { from, action: open(entity) };
+    assert_eq!(house.end(HOST).asked, [asked(ADA, adas), asked(ADA, hidden), asked(HOST, nobodys)]);
+    assert_eq!((house.room.counters().actions, house.room.counters().actions_refused), (3, 0));
+    assert_eq!(refusals(&mut house, ADA), []);
+}
+
+#[test]
+fn what_a_member_asks_of_anothers_is_refused_and_counted() {
+    let (mut house, [adas, bobs, nobodys, hidden]) = house();
+    let gone = EntityId { slot: bobs.slot, generation: bobs.generation.wrapping_add(1) };
+    let far = EntityId { slot: u16::MAX, generation: 0 };
+    for entity in [adas, bobs, nobodys, hidden, gone, far] {
+        house.act(BOB, &open(entity));
+    }
+    house.settle();
+    assert_eq!(house.end(HOST).asked, [AskedBy { from: BOB, action: open(bobs) }]);
+    let expected = [
+        (adas, ActionRefusal::NotOwner),
+        (nobodys, ActionRefusal::NotOwner),
+        // To say that it is another's would say that it is there.
+        (hidden, ActionRefusal::NoSuchEntity),
+        (gone, ActionRefusal::NoSuchEntity),
+        (far, ActionRefusal::NoSuchEntity),
+    ];
+    assert_eq!(refusals(&mut house, BOB), expected);
+    assert_eq!(refusals(&mut house, ADA), [], "it is told to nobody else");
+    assert_eq!(house.room.counters().actions_refused, 5);
+    assert!(house.faults.is_empty());
+    house.assert_replays();
+}
+
+#[test]
+fn the_gate_follows_a_transfer() {
+    let (mut house, [adas, ..]) = house();
+    house.host.world.set_owner(adas, Some(BOB)).expect("it is there");
+    house.settle();
+    house.act(ADA, &open(adas));
+    house.act(BOB, &open(adas));
+    house.settle();
+    assert_eq!(house.end(HOST).asked, [AskedBy { from: BOB, action: open(adas) }]);
+    assert_eq!(refusals(&mut house, ADA), [(adas, ActionRefusal::NotOwner)]);
+}
+
+#[test]
+fn the_authority_refuses_through_the_hub_and_nobody_else_does() {
+    let (mut house, [adas, ..]) = house();
+    let refused = RefusedAction { entity: adas, name: "open".into(), why: ActionRefusal::NotOwner };
+    for member in [ADA, MemberId(77)] {
+        house.ask_hub(HOST, &ToHub::RefuseAction { member, refused: refused.clone() });
+    }
+    house.settle();
+    assert_eq!(refusals(&mut house, ADA), [(adas, ActionRefusal::NotOwner)]);
+    assert_eq!((house.room.counters().actions_refused, house.room.counters().unreachable), (1, 1));
+    house.ask_hub(BOB, &ToHub::RefuseAction { member: ADA, refused });
+    house.run(Duration::from_secs(1), |_| {});
+    let how = PeerMisbehaved::NotAuthority { what: "the refusal of an action" };
+    assert_eq!(house.faults, [(BOB, how)]);
+    assert_eq!(refusals(&mut house, ADA), []);
+}
+
+#[test]
+fn an_action_that_cannot_be_read_ends_its_senders_session_alone() {
+    let (mut house, [adas, ..]) = house();
+    house.say(BOB, parlor_proto::channel::ACTIONS, Bytes::from_static(&[1, 0, 0, 0, 0]));
+    house.act(ADA, &open(adas));
+    house.settle();
+    assert!(matches!(&house.faults[..], [(BOB, PeerMisbehaved::Malformed { what: "an action", .. })]));
+    assert_eq!(house.end(HOST).asked.len(), 1);
+}

@@ -1,0 +1,8 @@
+//! One room and its members: what one says, what another hears, and over a network that loses.
+
+mod actions;
+mod dedicated;
+mod harness;
+mod primary;
+mod replicas;
+mod state;

@@ -1,0 +1,84 @@
+//! What members say of themselves: the messages of [`channel::REPLICAS`](crate::channel::REPLICAS). Each member sends its own
+//! state to the hub as a stream of packets; the hub sends each member a stream for every other one. What the state is made of
+//! travels with the packets until one that brings it is known to have arrived.
+//!
+//! ```text
+//!  up     schema: 0 | 1, bytes · a packet of the sender's stream
+//!  down   source: varint · schema: 0 | 1, bytes · a packet of the stream of that member's state
+//! ```
+
+use super::cursor::{ReadError, Reader, Write};
+use crate::ids::MemberId;
+use crate::limits;
+use bytes::Bytes;
+
+/// A packet of a member's own state, on its way up.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OwnState {
+    /// What the state is made of: an encoded schema, unless the receiver is known to have it.
+    pub schema: Option<Bytes>,
+    /// The packet.
+    pub packet: Bytes,
+}
+
+/// A packet of a member's own state, on its way down.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StateOf {
+    /// Whose state it is. The hub writes this, so it is true.
+    pub source: MemberId,
+    /// The packet.
+    pub state: OwnState,
+}
+
+impl OwnState {
+    /// The message as it goes on the wire.
+    #[must_use]
+    pub fn encode(&self) -> Bytes {
+        let mut out = Vec::with_capacity(self.len_about());
+        self.write(&mut out);
+        out.into()
+    }
+
+    /// Reads a message on its way up.
+    ///
+    /// # Errors
+    /// [`ReadError`] if it is not as laid out.
+    pub fn decode(bytes: Bytes) -> Result<Self, ReadError> {
+        Self::read(&mut Reader::new(bytes))
+    }
+
+    fn len_about(&self) -> usize {
+        self.packet.len() + self.schema.as_ref().map_or(0, Bytes::len) + 16
+    }
+
+    fn write(&self, out: &mut Vec<u8>) {
+        out.put_option(self.schema.as_ref(), |out, schema| out.put_bytes(schema));
+        out.put(&self.packet);
+    }
+
+    fn read(reader: &mut Reader) -> Result<Self, ReadError> {
+        let schema =
+            reader.option("schema", |reader| reader.bytes_max("schema", limits::SCHEMA_BYTES_MAX))?;
+        Ok(OwnState { schema, packet: reader.rest() })
+    }
+}
+
+impl StateOf {
+    /// The message as it goes on the wire.
+    #[must_use]
+    pub fn encode(&self) -> Bytes {
+        let mut out = Vec::with_capacity(self.state.len_about());
+        out.put_varint(self.source.0.into());
+        self.state.write(&mut out);
+        out.into()
+    }
+
+    /// Reads a message on its way down.
+    ///
+    /// # Errors
+    /// [`ReadError`] if it is not as laid out.
+    pub fn decode(bytes: Bytes) -> Result<Self, ReadError> {
+        let mut reader = Reader::new(bytes);
+        Ok(StateOf { source: MemberId(reader.varint_u32("source")?), state: OwnState::read(&mut reader)? })
+    }
+}

@@ -1,0 +1,64 @@
+//! Foretelling numbers from rows that both ends have.
+
+/// Predictions that move: linear, quadratic, in between, by velocity.
+pub(super) const MOVING: usize = 4;
+pub(super) const VELOCITY: usize = 3;
+
+/// How much each row counts in a prediction, from the ages of the rows. All of it is whole numbers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Weights {
+    ages: [u32; 3],
+    count: usize,
+    /// Ticks from the baseline to the row that is coded, if motion is foretold from a velocity.
+    pub(super) ahead: i64,
+    /// For each prediction, what parts of `b1 - b0` and `b2 - b0` are added to the number it starts from, in 1/65,536.
+    pub(super) parts: [[i64; 2]; MOVING],
+    /// Which predictions there are without a velocity: bit `i` for the one with number `i`.
+    pub(super) ways: u8,
+}
+
+/// Rows older than this say nothing about motion.
+const AGE_MAX: u32 = 128;
+/// Half of a unit in predictions.
+const HALF: i64 = 1 << 15;
+
+impl Weights {
+    /// The weights of rows of these ages, which increase.
+    pub(super) fn of(ages: &[u32]) -> Self {
+        let mut weights = Weights { count: ages.len(), ..Weights::default() };
+        weights.ages[..ages.len()].copy_from_slice(ages);
+        let recent = ages.iter().take_while(|&&age| age <= AGE_MAX).count();
+        let [a, b, c] = weights.ages.map(i64::from);
+        if recent >= 1 {
+            weights.ahead = a;
+        }
+        if recent >= 2 && b > a {
+            weights.parts[0] = [-rounded(a, b - a), 0];
+            weights.ways = 1;
+        }
+        if recent >= 3 && b > a && c > b {
+            let [linear, _] = weights.parts[0];
+            let [near, far] = [-rounded(a * c, (b - a) * (c - b)), rounded(a * b, (c - a) * (c - b))];
+            weights.parts[1] = [near, far];
+            weights.parts[2] = [(linear + near) >> 1, far >> 1];
+            weights.ways = 7;
+        }
+        weights
+    }
+
+    /// Whether these are the weights of rows of these ages.
+    pub(super) fn are_of(&self, ages: &[u32]) -> bool {
+        self.ages[..self.count] == *ages
+    }
+}
+
+/// `65,536 * a / b`, rounded, halves up; both are positive.
+fn rounded(a: i64, b: i64) -> i64 {
+    (a * 131_072 + b) / (2 * b)
+}
+
+/// What is added to a number of which it is so many 1/65,536.
+#[inline(always)]
+pub(super) fn part(sum: i64) -> i64 {
+    (sum + HALF) >> 16
+}

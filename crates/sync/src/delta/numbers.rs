@@ -1,0 +1,238 @@
+//! Coding groups of numbers.
+
+use super::layout::{FAMILY_SYMBOLS, NUMBERS_LEN};
+use super::motion::{MOVING, VELOCITY, Weights, part};
+use super::sizes::{Expected, distance, half_octaves};
+use super::tables::Numbers;
+use crate::coder::{Bit, Code, Symbols};
+
+/// What was learned about a group of numbers in this packet, besides its models.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Learned {
+    /// For each way to predict (held, moved, without a row) and each number: a running mean of sizes, in sixteenths.
+    mean: [[u32; 3]; 3],
+    /// How many groups were predicted in each of these ways, up to 31.
+    seen: [u8; 3],
+    /// For each moving prediction: a running mean of its sizes, in 1/256.
+    errors: [i32; MOVING],
+    /// Of which predictions the best was looked for last, and that one.
+    best_of: u8,
+    best: u8,
+    /// How many groups were coded, wrapping: of some of them all predictions are compared.
+    groups: u8,
+}
+
+impl Default for Learned {
+    fn default() -> Self {
+        Learned {
+            mean: [[128, 128, 128], [48, 48, 48], [1 << 12; 3]],
+            seen: [0; 3],
+            errors: [4096, 3072, 3072, 3072],
+            best_of: 0,
+            best: 0,
+            groups: 0,
+        }
+    }
+}
+
+/// The rows that a group is predicted from, in the group's own lanes; those of cyclic numbers unwound around the
+/// baseline.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Rows {
+    pub(super) rows: [[i32; 3]; 3],
+    pub(super) count: usize,
+    /// By velocity: where each number is foretold to be.
+    pub(super) by_velocity: Option<[i32; 3]>,
+}
+
+impl Rows {
+    /// Which predictions there are: bit `i` for the one with number `i`.
+    #[inline(always)]
+    fn ways(&self, weights: &Weights) -> u8 {
+        weights.ways | u8::from(self.by_velocity.is_some()) << VELOCITY
+    }
+
+    /// What a prediction says, within these limits.
+    #[inline(always)]
+    #[expect(clippy::cast_possible_truncation, reason = "within the limits")]
+    fn foretell<const D: usize>(&self, weights: &Weights, way: usize, (low, high): (i32, i32)) -> [i32; D] {
+        let [b0, b1, b2] = &self.rows;
+        let [near, far] = weights.parts[way & 3];
+        let from = match &self.by_velocity {
+            Some(at) if way == VELOCITY => at,
+            _ => b0,
+        };
+        let mut at = [0; D];
+        for j in 0..D {
+            let sum = i64::from(b1[j] - b0[j]) * near + i64::from(b2[j] - b0[j]) * far;
+            at[j] = (i64::from(from[j]) + part(sum)).clamp(i64::from(low), i64::from(high)) as i32;
+        }
+        at
+    }
+}
+
+impl Learned {
+    /// The moving prediction that was best in this packet so far, of these, of which there is one.
+    #[inline(always)]
+    fn best(&mut self, ways: u8) -> usize {
+        if self.best_of != ways {
+            self.find_best(ways);
+        }
+        usize::from(self.best)
+    }
+
+    #[inline(never)]
+    fn find_best(&mut self, ways: u8) {
+        let mut least = i32::MAX;
+        for (way, &error) in (0u8..).zip(&self.errors) {
+            if ways >> way & 1 == 1 && error < least {
+                (self.best, least) = (way, error);
+            }
+        }
+        self.best_of = ways;
+    }
+
+    /// Whether this is a group of which all predictions are compared; the next one is the next call's.
+    #[inline(always)]
+    fn compares(&mut self) -> bool {
+        let at = self.groups;
+        // Stays above the first few when it wraps.
+        self.groups = if at == u8::MAX { 8 } else { at + 1 };
+        at < 8 || at.is_multiple_of(8)
+    }
+
+    #[inline(never)]
+    #[expect(clippy::cast_possible_truncation, reason = "sizes are limited")]
+    fn compare<const D: usize>(
+        &mut self,
+        (rows, weights): (&Rows, &Weights),
+        ways: u8,
+        limits: (i32, i32),
+        values: &[i32; D],
+    ) {
+        for (way, error) in self.errors.iter_mut().enumerate() {
+            if ways >> way & 1 == 1 {
+                let at = rows.foretell::<D>(weights, way, limits);
+                let size = (far(values, &at).min(ERROR_MAX) << 8) as i32;
+                *error += (size - *error) >> 4;
+            }
+        }
+        self.best_of = 0;
+    }
+}
+
+/// Sizes beyond this say no more about a prediction.
+const ERROR_MAX: i64 = 1 << 12;
+
+/// Codes the numbers of a group. They come and go as far as possible from the baseline's: of cyclic ones the shorter way,
+/// so that what comes back may be one turn off. Returns whether all distances were such as an encoder writes.
+#[inline]
+pub(super) fn numbers<C: Code, const D: usize>(
+    shared: &mut C,
+    (family, own): (&mut [Symbols; FAMILY_SYMBOLS], &mut [Bit; NUMBERS_LEN]),
+    learned: &mut Learned,
+    (weights, rows): (&Weights, &Rows),
+    group: &Numbers,
+    values: &mut [i32; D],
+) -> bool {
+    let mut code = shared.take();
+    let limits = if group.steps > 0 { (-TURNS, TURNS) } else { (0, group.span) };
+    let ways = rows.ways(weights);
+    let mut held = [0; D];
+    held.copy_from_slice(&rows.rows[0][..D]);
+    let mut base = held;
+    let mut moved = false;
+    if ways != 0 {
+        let ahead = &rows.foretell::<D>(weights, learned.best(ways), limits);
+        let reach = far(ahead, &held);
+        if reach > 0 {
+            let take = !C::DECODES && far(values, ahead) <= far(values, &held);
+            moved = code.bit(&mut own[reach_context(reach)], take);
+            if moved {
+                base = *ahead;
+            }
+        }
+    }
+    let way = if rows.count == 0 { 2 } else { usize::from(moved) };
+    let seen = &mut learned.seen[way];
+    let shift = SHIFTS[usize::from(*seen & 31)];
+    *seen = (*seen + 1).min(31);
+    let means = &mut learned.mean[way];
+    let (mut lean, mut is_good) = (0i32, true);
+    for j in 0..D {
+        let mean = means[j];
+        let octaves = half_octaves(mean).cast_signed();
+        let expected = Expected { moved, half_octaves: (octaves + lean).max(0).cast_unsigned() };
+        let mut away = values[j].wrapping_sub(base[j]);
+        if group.steps > 0 {
+            away = wrap(away, group.steps);
+        }
+        // Seen in the direction of the motion: 0 or -1.
+        let turn = (base[j] - held[j]) >> 31;
+        let away = (distance(&mut code, family, expected, (away ^ turn) - turn) ^ turn).wrapping_sub(turn);
+        is_good &= !C::DECODES || group.steps == 0 || wrap(away, group.steps) == away;
+        values[j] = base[j].wrapping_add(away);
+        let size = away.unsigned_abs().min(1 << 26) << 4;
+        means[j] = mean.wrapping_add_signed((size.cast_signed() - mean.cast_signed()) >> shift);
+        let lean_at = (half_octaves(size + 8).cast_signed() - octaves + 16).clamp(0, 31);
+        lean = LEANS[lean_at.cast_unsigned() as usize];
+    }
+    *shared = code;
+    if learned.compares() && ways != 0 {
+        learned.compare((rows, weights), ways, limits, values);
+    }
+    is_good
+}
+
+/// Beyond this no prediction of an angle goes; more than any number of steps.
+const TURNS: i32 = 1 << 28;
+
+const SHIFTS: [u32; 32] =
+    [1, 1, 2, 2, 3, 3, 3, 3, 4, 4, 4, 4, 4, 4, 4, 4, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5];
+
+/// By how much larger or smaller the size of a number is expected if that of the one before it was so many half octaves
+/// (less 16) beyond what was expected of that.
+const LEANS: [i32; 32] = {
+    let mut leans = [0; 32];
+    let mut at = 0;
+    while at < 32 {
+        let lean = (at - 16) / 3;
+        leans[at as usize] = if lean < -2 {
+            -2
+        } else if lean > 3 {
+            3
+        } else {
+            lean
+        };
+        at += 1;
+    }
+    leans
+};
+
+/// Which model says whether the moving prediction is taken, by how far it goes.
+#[inline(always)]
+fn reach_context(reach: i64) -> usize {
+    match reach {
+        ..2 => 0,
+        2..4 => 1,
+        4..16 => 2,
+        _ => 3,
+    }
+}
+
+/// The shorter way around.
+#[inline(always)]
+pub(super) fn wrap(away: i32, steps: i32) -> i32 {
+    let around = away.rem_euclid(steps);
+    if around > steps / 2 { around - steps } else { around }
+}
+
+/// The sum of the distances, in steps.
+#[inline(always)]
+fn far<const D: usize>(values: &[i32; D], at: &[i32; D]) -> i64 {
+    let mut sum = 0;
+    for j in 0..D {
+        sum += (i64::from(values[j]) - i64::from(at[j])).abs();
+    }
+    sum
+}

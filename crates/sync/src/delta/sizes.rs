@@ -1,0 +1,124 @@
+//! Coding how far a number is from its prediction.
+
+#![expect(clippy::cast_possible_truncation, reason = "buckets and symbols are few, and distances below 2^31")]
+
+use super::layout::{BUCKETS, FAMILY_SYMBOLS};
+use crate::coder::{Code, DECISION_BITS_MAX, Symbols};
+
+/// What is expected of a distance, and decides which model codes it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Expected {
+    /// Whether the prediction moved.
+    pub(super) moved: bool,
+    /// Half octaves of the expected size in sixteenths.
+    pub(super) half_octaves: u32,
+}
+
+/// From so many half octaves on, bits of a distance are noise: as likely one way as the other.
+const NOISE_FROM: usize = BUCKETS - 2;
+/// How many of them there are at most.
+const NOISE_MAX: usize = 20;
+/// The symbol of what is as far as `FAR_FROM` or more, without its noise.
+const FAR: usize = 15;
+const FAR_FROM: u32 = 65;
+
+/// Twice the binary logarithm, rounded down to halves in the crudest way: whether the second highest bit is set.
+#[inline(always)]
+pub(super) fn half_octaves(x: u32) -> u32 {
+    let x = x | 1;
+    let log = 31 ^ x.leading_zeros();
+    2 * log + ((x << 1) >> log & 1)
+}
+
+/// Codes `distance`, whose size is below 2^31.
+#[inline(always)]
+pub(super) fn distance<C: Code>(
+    code: &mut C,
+    family: &mut [Symbols; FAMILY_SYMBOLS],
+    expected: Expected,
+    distance: i32,
+) -> i32 {
+    let (noise, bucket) = SCALES[expected.half_octaves as usize & (SCALES.len() - 1)];
+    let (noise, bucket) = (u32::from(noise), usize::from(bucket));
+    let model = &mut family[(usize::from(expected.moved) * BUCKETS + bucket).min(FAMILY_SYMBOLS - 1)];
+    let (half, mask) = (1i32 << noise >> 1, (1u32 << noise) - 1);
+    if C::DECODES {
+        let symbol = code.symbol(model, 0) & 15;
+        if symbol == FAR {
+            return far(code, noise, 0);
+        }
+        let low = code.plain(EXTRA[symbol] + noise, 0);
+        let size = (FROM[symbol] + (low >> noise)).cast_signed();
+        let coarse = if symbol & 1 == 1 { -size } else { size };
+        (coarse << noise) + (low & mask).cast_signed() - half
+    } else {
+        let shifted = distance.saturating_add(half);
+        let coarse = shifted >> noise;
+        let size = coarse.unsigned_abs();
+        let symbol =
+            usize::from(SYMBOL_OF[(size.min(FAR_FROM) << 1 | coarse.cast_unsigned() >> 31) as usize]);
+        code.symbol(model, symbol);
+        if symbol == FAR {
+            return far(code, noise, distance);
+        }
+        let low = size - FROM[symbol];
+        code.plain(EXTRA[symbol] + noise, low << noise | shifted.cast_unsigned() & mask);
+        distance
+    }
+}
+
+/// For each expected size, how many bits are noise, and which bucket it is in.
+const SCALES: [(u8, u8); 128] = {
+    let mut scales = [(0, 0); 128];
+    let mut octaves = 0;
+    while octaves < 128 {
+        scales[octaves] = if octaves < NOISE_FROM {
+            (0, octaves as u8)
+        } else {
+            let noise = (octaves + 2 - NOISE_FROM) / 2;
+            (if noise > NOISE_MAX { NOISE_MAX } else { noise } as u8, (NOISE_FROM + octaves % 2) as u8)
+        };
+        octaves += 1;
+    }
+    scales
+};
+
+/// The symbol of each size: twice it, and 1 more if it goes down.
+const SYMBOL_OF: [u8; 2 * FAR_FROM as usize + 2] = {
+    let mut symbols = [FAR as u8; 2 * FAR_FROM as usize + 2];
+    let mut symbol = 0;
+    while symbol < FAR {
+        let mut size = FROM[symbol];
+        while size < FROM[symbol] + (1 << EXTRA[symbol]) {
+            symbols[2 * size as usize + symbol % 2] = symbol as u8;
+            size += 1;
+        }
+        symbol += 1;
+    }
+    symbols
+};
+
+/// For each symbol, how many bits of the size follow, and the least size.
+const EXTRA: [u32; 16] = [0, 0, 0, 0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 0];
+const FROM: [u32; 16] = [0, 1, 1, 2, 2, 3, 3, 5, 5, 9, 9, 17, 17, 33, 33, 0];
+
+/// A distance that no other symbol has: a plain bit for its direction, then how far it is beyond, plus one: five plain bits
+/// say how many follow its highest; then the noise. What is too large for any number comes back as the least.
+#[cold]
+#[inline(never)]
+fn far<C: Code>(code: &mut C, noise: u32, distance: i32) -> i32 {
+    let half = 1i64 << noise >> 1;
+    let shifted = i64::from(distance) + half;
+    let coarse = shifted >> noise;
+    let is_down = code.plain(1, u32::from(coarse < 0)) == 1;
+    let plus_one = (coarse.unsigned_abs() as u32).wrapping_sub(FAR_FROM - 1).max(1);
+    let length = code.plain(5, plus_one.ilog2());
+    let below = code.plain(length, plus_one & ((1 << length) - 1));
+    let size = (1i64 << length | i64::from(below)) + i64::from(FAR_FROM - 1);
+    let low = code.plain(noise, (shifted & ((1 << noise) - 1)) as u32);
+    let read = ((if is_down { -size } else { size }) << noise) + i64::from(low) - half;
+    i32::try_from(read).unwrap_or(i32::MIN)
+}
+
+/// Bits that a distance takes at most: a symbol, what is beyond, and noise.
+pub(super) const DISTANCE_BITS_MAX: usize = DECISION_BITS_MAX + 1 + 5 + 31 + NOISE_MAX;

@@ -1,0 +1,48 @@
+//! How large an entry can be.
+
+use super::layout;
+use super::sizes::DISTANCE_BITS_MAX;
+use super::tables::{Group, Shape, Tables};
+use super::{EntryHead, HISTORY_MAX};
+use crate::audience::Audience;
+use crate::coder::{DECISION_BITS_MAX, number_bits_max};
+use crate::limits::{BLOB_BYTES_MAX, ENTITIES_MAX};
+
+/// Bytes that an entry adds to a body at most, with this head, and components whose blobs have so many bytes in all.
+///
+/// It is what cannot happen, not what is likely: ten times as much and more. Whoever fills packets writes, looks at
+/// [`Writer::bytes`](super::Writer::bytes), and takes the last entry back if it was too much.
+#[must_use]
+pub fn worst_bytes(tables: &Tables, head: &EntryHead, blob_bytes: usize) -> usize {
+    let changed = tables.plans.iter().enumerate().filter(|(at, _)| head.changed >> at & 1 == 1);
+    let groups = changed.flat_map(|(_, plan)| &plan.groups);
+    let bits = head_bits(tables, head) + groups.map(group_bits).sum::<usize>() + blob_bytes * BYTE_BITS_MAX;
+    bits.div_ceil(8) + 1
+}
+
+/// Bits that a byte of a blob takes at most: whether it is the same, and if not, its bits.
+const BYTE_BITS_MAX: usize = 9 * DECISION_BITS_MAX;
+
+#[expect(clippy::cast_possible_truncation, reason = "limits are small")]
+fn head_bits(tables: &Tables, head: &EntryHead) -> usize {
+    let decisions = layout::head::DECISIONS + 2 * tables.components();
+    let numbers = number_bits_max(ENTITIES_MAX as u32) + (1 + HISTORY_MAX) * number_bits_max(u32::MAX - 1);
+    let members = match head.meta.as_ref().map(|meta| &meta.audience) {
+        Some(Audience::Members(members)) => members.len(),
+        _ => 0,
+    };
+    // A generation, an owner, a room, and the count of an audience.
+    let plain = 16 + 32 + 32 + 16 + 32 * members;
+    decisions * DECISION_BITS_MAX + numbers + plain
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "limits are small")]
+fn group_bits(group: &Group) -> usize {
+    match &group.shape {
+        Shape::Flag => DECISION_BITS_MAX,
+        Shape::Choice { bits, .. } => (1 + *bits as usize) * DECISION_BITS_MAX,
+        Shape::Numbers(numbers) => DECISION_BITS_MAX + numbers.dims * DISTANCE_BITS_MAX,
+        Shape::Rotation(_) => 4 * DECISION_BITS_MAX + 3 * DISTANCE_BITS_MAX,
+        Shape::Blob { .. } => DECISION_BITS_MAX + 3 * number_bits_max(BLOB_BYTES_MAX as u32),
+    }
+}

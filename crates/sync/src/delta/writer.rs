@@ -1,0 +1,130 @@
+//! Writing a body.
+
+use super::fields::Learner;
+use super::head::{LastHead, head};
+use super::layout;
+use super::layout::head as head_models;
+use super::tables::Tables;
+use super::{EntryHead, Past};
+use crate::coder::{self, Bit, Encoder, NUMBER_MODELS};
+use crate::schema::ComponentId;
+use bytes::Bytes;
+
+/// Writes the body of a packet: [`begin`](Self::begin), then for each entry [`head`](Self::head) and its
+/// [`components`](Self::component), then [`finish`](Self::finish). It is used for one packet after another.
+#[derive(Clone, Debug)]
+pub struct Writer {
+    encoder: Encoder,
+    learner: Learner,
+    last: LastHead,
+    everything: bool,
+    lanes: Vec<i32>,
+    blobs: Vec<Bytes>,
+}
+
+/// Where a [`Writer`] stood.
+#[derive(Clone, Debug)]
+pub struct Mark {
+    encoder: coder::Mark,
+    last: LastHead,
+    next: [Bit; 2],
+    gap: [Bit; NUMBER_MODELS],
+}
+
+impl Default for Writer {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Writer {
+    /// A writer that has not begun.
+    #[must_use]
+    pub fn new() -> Self {
+        Writer {
+            encoder: Encoder::new(),
+            learner: Learner::default(),
+            last: LastHead::new(),
+            everything: false,
+            lanes: Vec::new(),
+            blobs: Vec::new(),
+        }
+    }
+
+    /// Begins a body; `everything` says whether its receiver gets rooms and audiences.
+    pub fn begin(&mut self, tables: &Tables, everything: bool) {
+        self.encoder.restart();
+        self.learner.begin(tables);
+        self.last = LastHead::new();
+        self.everything = everything;
+    }
+
+    /// Writes the head of an entry, whose slot is above that of the entry before.
+    pub fn head(&mut self, tables: &Tables, given: &EntryHead) {
+        let models = (&mut self.learner.models[..], tables);
+        let written = head(&mut self.encoder, models, self.everything, &mut self.last, Some(given));
+        debug_assert!(
+            matches!(&written, Ok(Some(head)) if head == given),
+            "{given:?} came out as {written:?}"
+        );
+    }
+
+    /// Writes a component against its past, the baseline first, which may be empty.
+    pub fn component(
+        &mut self,
+        tables: &Tables,
+        id: ComponentId,
+        past: &[Past<'_>],
+        lanes: &[i32],
+        blobs: &[Bytes],
+    ) {
+        self.lanes.clear();
+        self.lanes.extend_from_slice(lanes);
+        self.blobs.clear();
+        self.blobs.extend_from_slice(blobs);
+        let (lanes, blobs) = (&mut self.lanes, &mut self.blobs);
+        let written = self.learner.component(&mut self.encoder, tables, id, past, (lanes, blobs), |_, _| {});
+        debug_assert!(written.is_ok(), "{written:?}");
+    }
+
+    /// An upper bound of the bytes of the body if it ended here.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.encoder.bytes() + END_BYTES_MAX
+    }
+
+    /// Where this stands, to come back by [`undo`](Self::undo).
+    #[must_use]
+    pub fn mark(&self) -> Mark {
+        let models = &self.learner.models;
+        let mut gap = [Bit::EVEN; NUMBER_MODELS];
+        gap.copy_from_slice(&models[head_models::GAP..head_models::GAP + NUMBER_MODELS]);
+        Mark {
+            encoder: self.encoder.mark(),
+            last: self.last.clone(),
+            next: [models[head_models::NEXT], models[head_models::NEXT + 1]],
+            gap,
+        }
+    }
+
+    /// Takes back the entries since `mark`, which is of this body. After that only [`finish`](Self::finish) may follow:
+    /// what was learned from them is not all taken back.
+    pub fn undo(&mut self, mark: &Mark) {
+        self.encoder.undo(mark.encoder);
+        self.last = mark.last.clone();
+        let models = &mut self.learner.models[..layout::HEAD];
+        models[head_models::NEXT..head_models::NEXT + 2].copy_from_slice(&mark.next);
+        models[head_models::GAP..head_models::GAP + NUMBER_MODELS].copy_from_slice(&mark.gap);
+    }
+
+    /// Ends the body and appends it to `out`.
+    pub fn finish(&mut self, tables: &Tables, out: &mut Vec<u8>) {
+        let models = (&mut self.learner.models[..], tables);
+        let ended = head(&mut self.encoder, models, self.everything, &mut self.last, None);
+        debug_assert_eq!(ended, Ok(None));
+        self.encoder.finish(out);
+    }
+}
+
+/// Bytes that the end of a body takes at most: two decisions.
+const END_BYTES_MAX: usize = 3;

@@ -1,0 +1,218 @@
+//! What one member sees.
+
+use super::bits::Bits;
+use super::grid::{CellKey, Cube};
+use super::{Interest, Reach, nearness_at};
+use parlor_proto::MemberId;
+
+#[derive(Debug)]
+pub(super) struct Member {
+    pub(super) id: MemberId,
+    /// Slots that it owns.
+    pub(super) eyes: Vec<u16>,
+    /// Whether any eye came, moved or went since the last look.
+    pub(super) has_new_eyes: bool,
+    /// Whether it has never looked.
+    is_new: bool,
+    /// Rooms of its eyes, ascending.
+    rooms: Vec<u32>,
+    /// Cells of its eyes, each once.
+    cells: Vec<CellKey>,
+    /// What it sees by the rules.
+    pub(super) seen: Bits,
+    /// What was reported that it sees.
+    pub(super) told: Bits,
+    /// By slot: the square of the distance to the nearest eye, as of the last look at it; infinite if that is beyond `leave`.
+    distances: Vec<f32>,
+}
+
+/// Space for a look around, kept so that nothing is allocated.
+#[derive(Debug, Default)]
+pub(super) struct Scratch {
+    seen: Bits,
+    rooms: Vec<u32>,
+    cells: Vec<usize>,
+    /// Pairs of a member and an entity that were looked at.
+    pub(super) looks: u64,
+}
+
+impl Member {
+    pub(super) fn new(id: MemberId, eyes: Vec<u16>) -> Self {
+        Member {
+            id,
+            eyes,
+            has_new_eyes: true,
+            is_new: true,
+            rooms: Vec::new(),
+            cells: Vec::new(),
+            seen: Bits::default(),
+            told: Bits::default(),
+            distances: Vec::new(),
+        }
+    }
+
+    pub(super) fn nearness(&self, slot: u16, reach: Reach) -> u16 {
+        let squared = self.distances.get(usize::from(slot)).copied().unwrap_or(f32::INFINITY);
+        nearness_at(f64::from(squared).sqrt(), reach.radius)
+    }
+}
+
+/// The squares of a reach, as distances are compared with them.
+#[derive(Clone, Copy, Debug)]
+struct Squares {
+    radius: f32,
+    leave: f32,
+}
+
+impl Interest {
+    /// Brings what a member sees by the rules up to date. Says whether it may have changed.
+    pub(super) fn look(&mut self, member: &mut Member) -> bool {
+        if !member.has_new_eyes && self.everywhere.is_empty() && !self.grid.has_moves() {
+            return false;
+        }
+        let mut scratch = std::mem::take(&mut self.scratch);
+        member.distances.resize(self.slots.len(), f32::INFINITY);
+        if std::mem::take(&mut member.has_new_eyes) {
+            self.look_anew(member, &mut scratch);
+        } else {
+            self.look_at_moves(member, &mut scratch);
+        }
+        self.scratch = scratch;
+        true
+    }
+
+    /// Looks only at what changed: for who stands still.
+    fn look_at_moves(&mut self, member: &mut Member, scratch: &mut Scratch) {
+        scratch.looks += self.everywhere.len() as u64;
+        for slot in &self.everywhere {
+            let sees = self.judge(member, *slot);
+            member.seen.set(*slot, sees);
+        }
+        if !self.grid.has_moves() {
+            return;
+        }
+        scratch.cells.clear();
+        member.cells.iter().for_each(|key| self.grid.neighbours(*key, &mut scratch.cells));
+        self.grid.begin_walk();
+        for cell in &scratch.cells {
+            if self.grid.visit(*cell) {
+                scratch.looks += self.grid.cell(*cell).changed.len() as u64;
+                for slot in &self.grid.cell(*cell).changed {
+                    let sees = self.judge(member, *slot);
+                    member.seen.set(*slot, sees);
+                }
+            }
+        }
+    }
+
+    /// Looks at everything that has a position and is around the member's eyes; at the rest only as far as it changed, unless
+    /// the rooms of its eyes did.
+    fn look_anew(&mut self, member: &mut Member, scratch: &mut Scratch) {
+        self.find_eyes(member, &mut scratch.rooms);
+        let same_rooms = scratch.rooms == member.rooms && !std::mem::take(&mut member.is_new);
+        std::mem::swap(&mut scratch.rooms, &mut member.rooms);
+
+        scratch.seen.clear();
+        member.distances.fill(f32::INFINITY);
+        if self.reach.is_some() {
+            for eye in &member.eyes {
+                self.look_around(*eye, &member.seen, &mut member.distances, scratch);
+            }
+        }
+        if same_rooms {
+            scratch.seen.add_common(&member.seen, &self.unplaced);
+        } else {
+            let rooms = member.rooms.iter().copied().filter(|room| *room != 0);
+            for room in std::iter::once(0).chain(rooms) {
+                if let Some(cell) = self.grid.get(CellKey { room, cube: Cube::Nowhere }) {
+                    let entries = &self.grid.cell(cell).entries;
+                    scratch.looks += entries.len() as u64;
+                    entries.iter().for_each(|entry| scratch.seen.set(entry.slot, true));
+                }
+            }
+        }
+        for eye in &member.eyes {
+            scratch.seen.set(*eye, true);
+        }
+        scratch.seen.retain_in(&self.restricted, |slot| self.admits(member.id, slot));
+        scratch.looks += self.everywhere.len() as u64;
+        for slot in &self.everywhere {
+            let sees = self.judge(member, *slot);
+            scratch.seen.set(*slot, sees);
+        }
+        std::mem::swap(&mut scratch.seen, &mut member.seen);
+    }
+
+    /// Notes the cells of a member's eyes, and gives their rooms.
+    fn find_eyes(&self, member: &mut Member, rooms: &mut Vec<u32>) {
+        rooms.clear();
+        member.cells.clear();
+        for eye in &member.eyes {
+            let record = &self.slots[usize::from(*eye)];
+            rooms.extend(record.place.map(|place| place.room));
+            member.cells.extend(record.spot.map(|spot| self.grid.key_of(spot)));
+        }
+        rooms.sort_unstable();
+        rooms.dedup();
+        member.cells.sort_unstable();
+        member.cells.dedup();
+    }
+
+    /// Adds what is near an eye.
+    fn look_around(&self, eye: u16, seen: &Bits, distances: &mut [f32], scratch: &mut Scratch) {
+        let record = &self.slots[usize::from(eye)];
+        let (Some(spot), Some(from)) = (record.spot, record.place.and_then(|place| place.position)) else {
+            return;
+        };
+        let squares = self.squares();
+        scratch.cells.clear();
+        self.grid.neighbours(self.grid.key_of(spot), &mut scratch.cells);
+        for cell in &scratch.cells {
+            let entries = &self.grid.cell(*cell).entries;
+            scratch.looks += entries.len() as u64;
+            for entry in entries {
+                let squared = distance_squared(from, entry.position);
+                if squared > squares.leave {
+                    continue;
+                }
+                let distance = &mut distances[usize::from(entry.slot)];
+                *distance = distance.min(squared);
+                if squared <= squares.radius || seen.contains(entry.slot) {
+                    scratch.seen.set(entry.slot, true);
+                }
+            }
+        }
+    }
+
+    /// Whether a member sees the entity of `slot` by the rules, given whether it does so far; notes how far away it is.
+    fn judge(&self, member: &mut Member, slot: u16) -> bool {
+        let record = &self.slots[usize::from(slot)];
+        let Some(place) = record.place else { return false };
+        let sees = match place.position {
+            None => place.room == 0 || member.rooms.binary_search(&place.room).is_ok(),
+            Some(position) => {
+                let squares = self.squares();
+                let eyes = member.eyes.iter().filter_map(|eye| self.slots[usize::from(*eye)].place);
+                let eyes = eyes.filter(|eye| place.room == 0 || place.room == eye.room);
+                let squared =
+                    eyes.filter_map(|eye| eye.position).map(|from| distance_squared(from, position));
+                let nearest = squared.fold(f32::INFINITY, f32::min);
+                let is_within = nearest <= squares.leave;
+                member.distances[usize::from(slot)] = if is_within { nearest } else { f32::INFINITY };
+                nearest <= squares.radius || (is_within && member.seen.contains(slot))
+            }
+        };
+        (sees || place.owner == Some(member.id)) && self.admits(member.id, slot)
+    }
+
+    #[allow(clippy::cast_possible_truncation)] // what no f32 holds is infinite
+    fn squares(&self) -> Squares {
+        let reach = self.reach.map_or((0.0, 0.0), |reach| (reach.radius, reach.leave));
+        Squares { radius: (reach.0 * reach.0) as f32, leave: (reach.1 * reach.1) as f32 }
+    }
+}
+
+fn distance_squared(a: [f32; 3], b: [f32; 3]) -> f32 {
+    let [x, y, z] = [a[0] - b[0], a[1] - b[1], a[2] - b[2]];
+    x * x + y * y + z * z
+}

@@ -1,0 +1,434 @@
+//! Keyed state as its authority writes it.
+
+use super::{Hints, ack_lane, state_hash};
+use crate::audience::{Audience, Viewer};
+use crate::limits::{AUDIENCE_MEMBERS_MAX, DECLARATIONS_MAX, KEY_OVERHEAD_BYTES};
+use crate::schema::{INPUT_ACK, KEYED_KEY};
+use crate::value::{Value, ValueError};
+use crate::world::{World, WorldError};
+use bytes::Bytes;
+use parlor_proto::limits::{STATE_BYTES_MAX, STATE_KEY_BYTES_MAX, STATE_KEYS_MAX, STATE_VALUE_BYTES_MAX};
+use parlor_proto::wire::cursor::varint_width;
+use parlor_proto::{EntityId, MemberId, Tick};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use thiserror::Error;
+
+/// The keys of a [`World`] that this process writes: which entity each name is, and what the names hold.
+///
+/// All calls are given the same world, and nobody else writes these entities. What is set or removed shows in
+/// [`get`](Self::get) and [`iter`](Self::iter) at once, and to receivers from the next commit of the world on, before which
+/// [`close`](Self::close) is called.
+#[derive(Clone, Debug, Default)]
+pub struct Keys {
+    entries: BTreeMap<Arc<str>, Entry>,
+    /// Names that are something else than at the last commit.
+    touched: BTreeSet<Arc<str>>,
+    declarations: BTreeMap<String, Hints>,
+    /// Size with what is not committed yet, which the limits hold for.
+    size: Size,
+    acks: BTreeMap<MemberId, Ack>,
+}
+
+/// A key as [`Keys::iter`] gives it.
+#[derive(Clone, Copy, Debug)]
+pub struct Item<'a> {
+    /// Its name.
+    pub key: &'a str,
+    /// The encoding of its value.
+    pub encoded: &'a Bytes,
+    /// Who may see it.
+    pub audience: &'a Audience,
+    /// How its value moves.
+    pub hints: &'a Hints,
+}
+
+/// The state cannot be what the caller asked for. Nothing changed.
+#[derive(Clone, Debug, PartialEq, Error)]
+pub enum StateError {
+    /// A key or prefix is empty or too long.
+    #[error("the key {key:?} has {} bytes: 1 to {STATE_KEY_BYTES_MAX} are allowed", .key.len())]
+    KeyLength {
+        /// The key.
+        key: String,
+    },
+    /// A value cannot be sent.
+    #[error(transparent)]
+    Value(#[from] ValueError),
+    /// There are as many keys as a room may have.
+    #[error("a room has at most {STATE_KEYS_MAX} keys")]
+    TooManyKeys,
+    /// The state is as large as a room may have it.
+    #[error(
+        "the room's state would have {bytes} bytes: at most {STATE_BYTES_MAX} are allowed, keys, audiences and \
+         hints included"
+    )]
+    TooManyBytes {
+        /// What it would have.
+        bytes: usize,
+    },
+    /// An audience names too many members.
+    #[error("an audience of {members} members: at most {AUDIENCE_MEMBERS_MAX} are allowed")]
+    AudienceTooLarge {
+        /// Members that it names.
+        members: usize,
+    },
+    /// Hints were declared for as many prefixes as are kept.
+    #[error("hints for at most {DECLARATIONS_MAX} prefixes")]
+    TooManyDeclarations,
+    /// The world that holds the keys has no room for it.
+    #[error(transparent)]
+    World(#[from] WorldError),
+}
+
+#[derive(Clone, Debug)]
+struct Entry {
+    entity: EntityId,
+    /// Its name and its hints as blobs of its component.
+    name: Bytes,
+    hints: Bytes,
+    /// `None` once it is removed, until its entity goes with the next commit.
+    content: Option<Content>,
+    before: Before,
+}
+
+/// What a key was at the last commit.
+#[derive(Clone, Debug)]
+enum Before {
+    /// What it is.
+    Same,
+    /// It was not there.
+    Absent,
+    /// Something else.
+    Was(Content),
+}
+
+#[derive(Clone, Debug, PartialEq)]
+struct Content {
+    encoded: Bytes,
+    audience: Audience,
+    hints: Hints,
+}
+
+/// The entity that tells a member which of its inputs was used last.
+#[derive(Clone, Copy, Debug)]
+struct Ack {
+    entity: EntityId,
+    tick: Tick,
+}
+
+impl Keys {
+    /// No keys.
+    #[must_use]
+    pub fn new() -> Self {
+        Keys::default()
+    }
+
+    /// Sets a key for those who may see it. Says whether that changed anything; if not, it costs nothing on the wire. A key
+    /// that was removed since the last commit is the same key again.
+    ///
+    /// # Errors
+    /// [`StateError`]; the key then is what it was.
+    pub fn set(
+        &mut self,
+        world: &mut World,
+        key: &str,
+        value: &Value,
+        audience: Audience,
+    ) -> Result<bool, StateError> {
+        check_key(key)?;
+        if audience.named() > AUDIENCE_MEMBERS_MAX {
+            return Err(StateError::AudienceTooLarge { members: audience.named() });
+        }
+        let encoded = value.encode(STATE_VALUE_BYTES_MAX).map_err(|error| error.in_field(key))?;
+        let current = self.content(key);
+        let hints = match self.declared_hints(key) {
+            Some(hints) => hints.clone(),
+            None => current.map(|content| content.hints.clone()).unwrap_or_default(),
+        };
+        let content = Content { encoded, audience, hints };
+        if current == Some(&content) {
+            return Ok(false);
+        }
+        let grown = self.size.with(key, &content);
+        let size = current.map_or(grown, |current| grown.without(key, current));
+        size.check()?;
+        self.put(world, key, content)?;
+        self.size = size;
+        Ok(true)
+    }
+
+    /// Removes a key. Says whether there was one.
+    ///
+    /// # Errors
+    /// [`WorldError`] if its entity is not there: somebody else despawned it.
+    pub fn remove(&mut self, world: &mut World, key: &str) -> Result<bool, WorldError> {
+        let Some(entry) = self.entries.get_mut(key) else { return Ok(false) };
+        let Some(content) = entry.content.take() else { return Ok(false) };
+        self.size = self.size.without(key, &content);
+        match &entry.before {
+            Before::Absent => {
+                let entity = entry.entity;
+                self.entries.remove(key);
+                self.touched.remove(key);
+                world.despawn(entity)?;
+            }
+            Before::Was(_) => {}
+            Before::Same => {
+                entry.before = Before::Was(content);
+                self.touch(key);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Declares how the values of all keys that begin with `prefix` move, those that exist and those to come. The longest
+    /// prefix that fits a key counts. A new authority declares again, as its predecessor did.
+    ///
+    /// # Errors
+    /// [`StateError`]; nothing is then declared.
+    pub fn declare(&mut self, world: &mut World, prefix: &str, hints: Hints) -> Result<(), StateError> {
+        if prefix.len() > STATE_KEY_BYTES_MAX {
+            return Err(StateError::KeyLength { key: prefix.to_owned() });
+        }
+        let known = self.declarations.contains_key(prefix);
+        if !known && self.declarations.len() == DECLARATIONS_MAX {
+            return Err(StateError::TooManyDeclarations);
+        }
+        let before = self.declarations.insert(prefix.to_owned(), hints);
+        let moved: Vec<(Arc<str>, Content)> = self
+            .entries
+            .iter()
+            .filter_map(|(key, entry)| {
+                let (content, hints) = (entry.content.as_ref()?, self.declared_hints(key)?);
+                let content = Content { hints: hints.clone(), ..content.clone() };
+                (entry.content.as_ref() != Some(&content)).then(|| (Arc::clone(key), content))
+            })
+            .collect();
+        let size = moved.iter().fold(self.size, |size, (key, content)| {
+            size.with(key, content).without(key, self.content(key).expect("it is there"))
+        });
+        if let Err(error) = size.check() {
+            match before {
+                Some(before) => self.declarations.insert(prefix.to_owned(), before),
+                None => self.declarations.remove(prefix),
+            };
+            return Err(error);
+        }
+        for (key, content) in moved {
+            self.put(world, &key, content)?;
+        }
+        self.size = size;
+        Ok(())
+    }
+
+    /// Tells every member the newest tick whose input was used; one that is left out has none. Each is told of its own alone.
+    ///
+    /// # Errors
+    /// [`WorldError`] if the world has no room for it.
+    pub fn acknowledge(
+        &mut self,
+        world: &mut World,
+        used: &BTreeMap<MemberId, Tick>,
+    ) -> Result<(), WorldError> {
+        let gone: Vec<MemberId> = self.acks.keys().copied().filter(|it| !used.contains_key(it)).collect();
+        for member in gone {
+            if let Some(ack) = self.acks.remove(&member) {
+                world.despawn(ack.entity)?;
+            }
+        }
+        for (member, tick) in used {
+            let known = self.acks.get(member).copied();
+            if known.is_some_and(|ack| ack.tick == *tick) {
+                continue;
+            }
+            let entity = match known {
+                Some(ack) => ack.entity,
+                None => {
+                    let entity = world.spawn(None)?;
+                    world.set_audience(entity, Audience::members([*member]))?;
+                    entity
+                }
+            };
+            self.acks.insert(*member, Ack { entity, tick: *tick });
+            world.write_row(entity, INPUT_ACK, &[ack_lane(*tick)], &[])?;
+        }
+        Ok(())
+    }
+
+    /// Ends a batch: what was removed leaves the world. To be called right before the commit of the world.
+    ///
+    /// # Errors
+    /// [`WorldError`] if the entity of a key is not there: somebody else despawned it.
+    pub fn close(&mut self, world: &mut World) -> Result<(), WorldError> {
+        for key in std::mem::take(&mut self.touched) {
+            let Some(entry) = self.entries.get_mut(&key) else { continue };
+            entry.before = Before::Same;
+            if entry.content.is_none() {
+                let entity = entry.entity;
+                self.entries.remove(&key);
+                world.despawn(entity)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The value of a key, decoded.
+    #[must_use]
+    pub fn get(&self, key: &str) -> Option<Value> {
+        let content = self.content(key)?;
+        Some(Value::decode(content.encoded.clone()).expect("it was encoded from a value"))
+    }
+
+    /// A key with the encoding of its value.
+    #[must_use]
+    pub fn item(&self, key: &str) -> Option<Item<'_>> {
+        let (name, entry) = self.entries.get_key_value(key)?;
+        Some(entry.content.as_ref()?.item(name))
+    }
+
+    /// All keys, in ascending order.
+    pub fn iter(&self) -> impl Iterator<Item = Item<'_>> {
+        self.entries.iter().filter_map(|(name, entry)| Some(entry.content.as_ref()?.item(name)))
+    }
+
+    /// Count of keys.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.size.keys
+    }
+
+    /// Whether there are no keys.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.size.keys == 0
+    }
+
+    /// Bytes that count towards [`STATE_BYTES_MAX`]: values, keys, audiences, hints and their overhead.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.size.bytes
+    }
+
+    /// The [`state_hash`] of what `viewer` sees of the last batch that was closed. A reader that is settled at the commit of
+    /// that batch has the same.
+    #[must_use]
+    pub fn hash(&self, viewer: Viewer) -> u64 {
+        let closed = self.entries.iter().filter_map(|(name, entry)| {
+            let content = match &entry.before {
+                Before::Same => entry.content.as_ref()?,
+                Before::Was(content) => content,
+                Before::Absent => return None,
+            };
+            content.audience.admits(viewer).then_some((name, &content.encoded))
+        });
+        state_hash(closed)
+    }
+
+    fn content(&self, key: &str) -> Option<&Content> {
+        self.entries.get(key).and_then(|entry| entry.content.as_ref())
+    }
+
+    fn declared_hints(&self, key: &str) -> Option<&Hints> {
+        let fitting = self.declarations.iter().filter(|(prefix, _)| key.starts_with(prefix.as_str()));
+        fitting.max_by_key(|(prefix, _)| prefix.len()).map(|(_, hints)| hints)
+    }
+
+    fn touch(&mut self, key: &str) {
+        if let Some((name, _)) = self.entries.get_key_value(key) {
+            self.touched.insert(Arc::clone(name));
+        }
+    }
+
+    /// Makes a key what it is from the next commit on.
+    fn put(&mut self, world: &mut World, key: &str, content: Content) -> Result<(), WorldError> {
+        let Some(entry) = self.entries.get_mut(key) else { return self.create(world, key, content) };
+        if entry.content.as_ref().is_none_or(|current| current.hints != content.hints) {
+            entry.hints = content.hints.to_blob();
+        }
+        let row = [entry.name.clone(), entry.hints.clone(), content.encoded.clone()];
+        world.write_row(entry.entity, KEYED_KEY, &[], &row)?;
+        world.set_audience(entry.entity, content.audience.clone())?;
+        let current = entry.content.replace(content);
+        entry.before = match (std::mem::replace(&mut entry.before, Before::Absent), current) {
+            (Before::Same, Some(current)) => Before::Was(current),
+            (Before::Was(was), _) if entry.content.as_ref() == Some(&was) => Before::Same,
+            (before, _) => before,
+        };
+        if matches!(entry.before, Before::Same) {
+            self.touched.remove(key);
+        } else {
+            self.touch(key);
+        }
+        Ok(())
+    }
+
+    fn create(&mut self, world: &mut World, key: &str, content: Content) -> Result<(), WorldError> {
+        let entity = world.spawn(None)?;
+        let (name, hints) = (Bytes::copy_from_slice(key.as_bytes()), content.hints.to_blob());
+        let row = [name.clone(), hints.clone(), content.encoded.clone()];
+        let written = world
+            .set_audience(entity, content.audience.clone())
+            .and_then(|()| world.write_row(entity, KEYED_KEY, &[], &row));
+        if let Err(error) = written {
+            world.despawn(entity)?;
+            return Err(error);
+        }
+        let entry = Entry { entity, name, hints, content: Some(content), before: Before::Absent };
+        self.entries.insert(key.into(), entry);
+        self.touch(key);
+        Ok(())
+    }
+}
+
+impl Content {
+    fn item<'a>(&'a self, key: &'a str) -> Item<'a> {
+        Item { key, encoded: &self.encoded, audience: &self.audience, hints: &self.hints }
+    }
+
+    /// What it counts towards [`STATE_BYTES_MAX`].
+    fn counted_bytes(&self, name: &str) -> usize {
+        let sized = |len: usize| varint_width(len as u64) + len;
+        let audience = self.audience.named() * size_of::<MemberId>();
+        KEY_OVERHEAD_BYTES + sized(name.len()) + self.hints.wire_len() + audience + sized(self.encoded.len())
+    }
+}
+
+/// How much there is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Size {
+    keys: usize,
+    bytes: usize,
+}
+
+impl Size {
+    fn with(self, key: &str, content: &Content) -> Size {
+        Size { keys: self.keys + 1, bytes: self.bytes + content.counted_bytes(key) }
+    }
+
+    fn without(self, key: &str, content: &Content) -> Size {
+        let was_counted = "it was counted when it came";
+        let keys = self.keys.checked_sub(1).expect(was_counted);
+        Size { keys, bytes: self.bytes.checked_sub(content.counted_bytes(key)).expect(was_counted) }
+    }
+
+    fn check(self) -> Result<(), StateError> {
+        if self.keys > STATE_KEYS_MAX {
+            return Err(StateError::TooManyKeys);
+        }
+        if self.bytes > STATE_BYTES_MAX {
+            return Err(StateError::TooManyBytes { bytes: self.bytes });
+        }
+        Ok(())
+    }
+}
+
+fn check_key(key: &str) -> Result<(), StateError> {
+    if key.is_empty() || key.len() > STATE_KEY_BYTES_MAX {
+        return Err(StateError::KeyLength { key: key.to_owned() });
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,247 @@
+//! Keyed state as a reader holds it.
+
+use super::{Hints, ack_tick, state_hash};
+use crate::schema::{INPUT_ACK, KEYED_KEY};
+use crate::value::Value;
+use crate::world::{Applied, World};
+use bytes::Bytes;
+use parlor_proto::limits::{STATE_KEY_BYTES_MAX, STATE_VALUE_BYTES_MAX};
+use parlor_proto::{EntityId, Tick};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// The keys of a world that this process reads, decoded.
+#[derive(Clone, Debug, Default)]
+pub struct KeyReader {
+    held: BTreeMap<EntityId, Held>,
+    /// By name, oldest first: the last is the one that counts. There is more than one while the word that an older one is gone
+    /// is still under way.
+    names: BTreeMap<Arc<str>, Vec<EntityId>>,
+    /// The entity that tells which input was used, and what it tells.
+    ack: Option<(EntityId, Tick)>,
+    unreadable: u64,
+}
+
+/// What an update changed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Changes {
+    /// Keys that are new or have another value or other hints, in ascending order.
+    pub changed: Vec<Change>,
+    /// Keys that are gone, in ascending order.
+    pub removed: Vec<Arc<str>>,
+    /// Whether another input of this reader was used.
+    pub acknowledged: bool,
+}
+
+/// A key that an update changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Change {
+    /// Its name.
+    pub key: Arc<str>,
+    /// The tick at whose end it was committed as it is.
+    pub tick: Tick,
+    /// Whether it is another thing than whatever had its name before: readers snap to it.
+    pub created: bool,
+}
+
+/// A key as it is shown.
+#[derive(Clone, Copy, Debug)]
+pub struct Shown<'a> {
+    /// Its value.
+    pub value: &'a Arc<Value>,
+    /// How its value moves between updates.
+    pub hints: &'a Hints,
+}
+
+#[derive(Clone, Debug)]
+struct Held {
+    name: Arc<str>,
+    encoded: Bytes,
+    value: Arc<Value>,
+    hints: Hints,
+    tick: Tick,
+}
+
+impl Changes {
+    /// Whether nothing changed.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.changed.is_empty() && self.removed.is_empty() && !self.acknowledged
+    }
+}
+
+/// What was shown under each name that an update has to do with, before it.
+type Before = BTreeMap<Arc<str>, Option<(EntityId, Held)>>;
+
+impl KeyReader {
+    /// A reader of an empty world.
+    #[must_use]
+    pub fn new() -> Self {
+        KeyReader::default()
+    }
+
+    /// Takes in what an update changed in `world`.
+    pub fn observe(&mut self, world: &World, applied: &Applied) -> Changes {
+        let (mut before, mut changes) = (Before::new(), Changes::default());
+        for entity in &applied.despawned {
+            self.forget(*entity, &mut before);
+        }
+        let wanted = KEYED_KEY.bit() | INPUT_ACK.bit();
+        for (entity, _) in applied.changed.iter().filter(|(_, mask)| mask & wanted != 0) {
+            let entity = *entity;
+            let mask = world.mask(entity).unwrap_or(0);
+            if mask & KEYED_KEY.bit() != 0 {
+                self.read_key(world, entity, &mut before);
+            } else {
+                self.forget(entity, &mut before);
+            }
+            if mask & INPUT_ACK.bit() != 0 {
+                changes.acknowledged |= self.read_ack(world, entity);
+            }
+        }
+        for (key, before) in before {
+            let after = self.shown_held(&key);
+            match (before, after) {
+                (None, None) => {}
+                (Some(_), None) => changes.removed.push(key),
+                (before, Some((entity, held))) => {
+                    let known = before.filter(|(known, _)| *known == entity);
+                    let is_same = known
+                        .as_ref()
+                        .is_some_and(|(_, it)| it.encoded == held.encoded && it.hints == held.hints);
+                    if !is_same {
+                        changes.changed.push(Change { key, tick: held.tick, created: known.is_none() });
+                    }
+                }
+            }
+        }
+        changes
+    }
+
+    /// A key.
+    #[must_use]
+    pub fn shown(&self, key: &str) -> Option<Shown<'_>> {
+        let (_, held) = self.shown_held(key)?;
+        Some(Shown { value: &held.value, hints: &held.hints })
+    }
+
+    /// The value of a key.
+    #[must_use]
+    pub fn get(&self, key: &str) -> Option<&Value> {
+        self.shown(key).map(|shown| &**shown.value)
+    }
+
+    /// All keys with their values, in ascending order.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = (&Arc<str>, &Arc<Value>)> {
+        self.names.iter().map(|(name, entities)| {
+            let newest = entities.last().expect("a name without entities is removed");
+            (name, &self.held[newest].value)
+        })
+    }
+
+    /// Count of keys.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.names.len()
+    }
+
+    /// Whether there are no keys.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.names.is_empty()
+    }
+
+    /// The newest tick whose input was used, of the member that reads.
+    #[must_use]
+    pub fn input_ack(&self) -> Option<Tick> {
+        self.ack.map(|(_, tick)| tick)
+    }
+
+    /// Keys that could not be read, each time that they came: the fault of whoever writes them.
+    #[must_use]
+    pub fn unreadable(&self) -> u64 {
+        self.unreadable
+    }
+
+    /// The [`state_hash`] of the values as they were decoded. Once the world is settled at a tick, the authority has the same
+    /// for this reader's view at the commit of that tick; if not, the two have come apart.
+    #[must_use]
+    pub fn hash(&self) -> u64 {
+        let encoded =
+            |value: &Value| value.encode(STATE_VALUE_BYTES_MAX).expect("it was decoded from as much");
+        state_hash(self.iter().map(|(name, value)| (&**name, encoded(value))))
+    }
+
+    fn shown_held(&self, key: &str) -> Option<(EntityId, &Held)> {
+        let newest = *self.names.get(key)?.last()?;
+        Some((newest, &self.held[&newest]))
+    }
+
+    fn note(&self, key: &Arc<str>, before: &mut Before) {
+        if !before.contains_key(key) {
+            let shown = self.shown_held(key).map(|(entity, held)| (entity, held.clone()));
+            before.insert(Arc::clone(key), shown);
+        }
+    }
+
+    fn forget(&mut self, entity: EntityId, before: &mut Before) {
+        self.ack.take_if(|(known, _)| *known == entity);
+        let Some(name) = self.held.get(&entity).map(|held| Arc::clone(&held.name)) else { return };
+        self.note(&name, before);
+        self.held.remove(&entity);
+        if let Some(entities) = self.names.get_mut(&name) {
+            entities.retain(|other| *other != entity);
+            if entities.is_empty() {
+                self.names.remove(&name);
+            }
+        }
+    }
+
+    fn read_key(&mut self, world: &World, entity: EntityId, before: &mut Before) {
+        let row = world.read_row(entity, KEYED_KEY).ok().flatten().zip(world.label(entity, KEYED_KEY));
+        let read = row.and_then(|((_, blobs), tick)| self.decode(entity, blobs, tick));
+        let Some(held) = read else {
+            self.unreadable += 1;
+            return self.forget(entity, before);
+        };
+        if self.held.get(&entity).is_some_and(|known| known.name != held.name) {
+            self.forget(entity, before);
+        }
+        self.note(&held.name, before);
+        let entities = self.names.entry(Arc::clone(&held.name)).or_default();
+        entities.retain(|other| *other != entity);
+        // The label of what came later is higher: a name is given anew only when the entity that had it is gone.
+        let at = entities.partition_point(|other| !self.held[other].tick.is_newer_than(held.tick));
+        entities.insert(at, entity);
+        self.held.insert(entity, held);
+    }
+
+    /// Reads the component of a key; `None` if it is none.
+    fn decode(&self, entity: EntityId, blobs: &[Bytes], tick: Tick) -> Option<Held> {
+        let [name, hints, encoded] = blobs else { return None };
+        let known = self.held.get(&entity);
+        let name = match known.filter(|known| known.name.as_bytes() == &name[..]) {
+            Some(known) => Arc::clone(&known.name),
+            None if name.is_empty() || name.len() > STATE_KEY_BYTES_MAX => return None,
+            None => Arc::from(std::str::from_utf8(name).ok()?),
+        };
+        let hints = Hints::from_blob(hints).ok()?;
+        let value = match known.filter(|known| known.encoded == *encoded) {
+            Some(known) => Arc::clone(&known.value),
+            None => Arc::new(Value::decode(encoded.clone()).ok()?),
+        };
+        Some(Held { name, encoded: encoded.clone(), value, hints, tick })
+    }
+
+    /// Whether it tells something else than before.
+    fn read_ack(&mut self, world: &World, entity: EntityId) -> bool {
+        let Ok(Some(([lane], _))) = world.read_row(entity, INPUT_ACK) else { return false };
+        let tick = ack_tick(*lane, world.tick().unwrap_or_default());
+        let is_news = self.input_ack() != Some(tick);
+        self.ack = Some((entity, tick));
+        is_news
+    }
+}
+
+#[cfg(test)]
+mod tests;

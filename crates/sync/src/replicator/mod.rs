@@ -1,0 +1,76 @@
+//! States that their owners send: each member has one of its own, and reads those of all others.
+//!
+//! - A [`Template`] says what a member's state is made of and how far off others may see it.
+//! - [`Own`] holds the member's own state. With each step it decides whether others must be told: they extrapolate what came
+//!   last, so a state is sent only when they would be too far off (dead reckoning), or after the longest interval. Its
+//!   [`World`](crate::world::World) has the state as its one entity and is published like any other world, first to the hub, and by
+//!   the hub to all others; [`interval_ticks`] says how much more rarely to who is far away.
+//! - An [`Introduction`] adds what the state is made of to these packets, until it is known to have arrived.
+//! - A [`Remote`] takes the packets in, and a [`Proxy`] in it gives the state at any moment: what it was, and beyond the newest sample
+//!   what it would be; where that proves wrong, the error is blended away.
+//!
+//! Sender and receivers must extrapolate alike only as well as the tolerances ask: this is arithmetic for what is shown, and
+//! nothing is coded by it.
+//!
+//! ```
+//! use parlor_proto::{Instant, MemberId, Tick, TickRate};
+//! use parlor_sync::audience::Viewer;
+//! use parlor_sync::replicated;
+//! use parlor_sync::replicator::{Introduction, Own, Remote, Template, Tolerance};
+//! use parlor_sync::schema::Kind;
+//! use parlor_sync::world::{Encodings, Publisher, PublisherConfig};
+//!
+//! struct Car {
+//!     place: [f32; 2],
+//! }
+//! replicated!(Car as "car" => { place: Kind::vector2(-512.0, 512.0, 1.0 / 64.0) });
+//!
+//! // A member sets its state; others may see it 10 cm off.
+//! let template = Template::of::<Car>().tolerance("place", Tolerance::off_by(0.1)).build()?;
+//! let mut introduction = Introduction::new(template.form());
+//! let mut own = Own::new(template, TickRate::DEFAULT, MemberId(0));
+//! let mut publisher = Publisher::new(Viewer::Everything, PublisherConfig::default());
+//! let mut encodings = Encodings::default();
+//! // The hub, or through it another member, takes it in.
+//! let mut remote = Remote::of_everything(TickRate::DEFAULT);
+//! let mut packets = 0;
+//! for tick in 1..=30u32 {
+//!     own.set(&Car { place: [tick as f32, 0.0] })?;
+//!     own.commit(Tick(tick))?;
+//!     let now = Instant::from_micros(u64::from(tick) * 1_000_000 / 30);
+//!     while let Some((packet, sent)) = publisher.poll(own.world(), &mut encodings, now) {
+//!         remote.apply(introduction.wrap(packet, sent), now)?;
+//!         publisher.delivered(sent);
+//!         introduction.delivered(sent);
+//!         packets += 1;
+//!     }
+//! }
+//! let car: Car = remote.state_at(Instant::from_millis(1_100)).expect("it came").read();
+//! assert!((car.place[0] - 33.0).abs() < 0.2);
+//! assert!(packets < 10, "it moved steadily");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod added;
+mod latency;
+mod motion;
+mod own;
+mod pace;
+mod proxy;
+mod reckoner;
+mod rotation;
+mod stream;
+mod template;
+
+pub use latency::{Latencies, Latency};
+pub use motion::EXTRAPOLATION_MAX;
+pub use own::Own;
+pub use pace::interval_ticks;
+pub use proxy::Proxy;
+pub use stream::{Introduction, Remote, ReplicaError};
+pub use template::{Cycle, Form, State, Template, TemplateBuilder, TemplateError, Tolerance};
+
+#[cfg(test)]
+mod relay_tests;
+#[cfg(test)]
+mod tests;

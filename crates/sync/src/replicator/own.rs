@@ -1,0 +1,138 @@
+//! A member's own state.
+
+use super::added::CUTS;
+use super::reckoner::Reckoner;
+use super::template::{STATE, Template};
+use crate::schema::{Replicated, RowError, RowReader, RowWriter};
+use crate::world::{EntityId, World, WorldError};
+use bytes::Bytes;
+use parlor_proto::{MemberId, Tick, TickRate};
+use std::sync::Arc;
+
+/// A member's own state: set as often as the game likes, and committed with each step to a world that has it as its one
+/// entity. It is committed as others ought to see it: not if what they extrapolate is as near as the template asks.
+///
+/// Whoever has this publishes its [`world`](Self::world) to the hub.
+#[derive(Clone, Debug)]
+pub struct Own {
+    template: Template,
+    world: World,
+    owner: MemberId,
+    /// None before the state was committed first.
+    entity: Option<EntityId>,
+    reckoner: Reckoner,
+    /// As set last.
+    lanes: Vec<i32>,
+    blobs: Vec<Bytes>,
+    is_set: bool,
+    is_cut: bool,
+    scratch: (Vec<i32>, Vec<Bytes>),
+}
+
+impl Own {
+    /// A state of `owner` that was not set yet, in a room with these steps.
+    #[must_use]
+    pub fn new(template: Template, rate: TickRate, owner: MemberId) -> Self {
+        let form = template.form();
+        let (lanes, blobs) = form.component().rest_row();
+        Own {
+            world: World::new(Arc::clone(form.schema()), rate),
+            reckoner: Reckoner::new(template.clone(), rate),
+            scratch: (lanes.clone(), blobs.clone()),
+            template,
+            owner,
+            entity: None,
+            lanes,
+            blobs,
+            is_set: false,
+            is_cut: false,
+        }
+    }
+
+    /// What the state is made of.
+    #[must_use]
+    pub fn template(&self) -> &Template {
+        &self.template
+    }
+
+    /// Sets the state. Numbers beyond the range of their field are moved to its end.
+    ///
+    /// # Errors
+    /// [`RowError`] for what is NaN, infinite or too long, and for fields that the template has not, or not so. Nothing changed
+    /// then.
+    pub fn set<C: Replicated>(&mut self, state: &C) -> Result<(), RowError> {
+        self.write(|row| state.write(row))
+    }
+
+    /// Sets fields of the state by their indices; others stay as they are.
+    ///
+    /// # Errors
+    /// As [`set`](Self::set).
+    pub fn write(&mut self, write: impl FnOnce(&mut RowWriter<'_>)) -> Result<(), RowError> {
+        let (lanes, blobs) = &mut self.scratch;
+        lanes.clone_from(&self.lanes);
+        blobs.clone_from(&self.blobs);
+        let form = self.template.form();
+        let mut row = RowWriter::new(form.component(), lanes, blobs);
+        write(&mut row);
+        row.finish()?;
+        // The last ones are the replicator's own, whatever a type with more fields than the template wrote there.
+        let added = form.game_lanes()..;
+        lanes[added.clone()].copy_from_slice(&self.lanes[added]);
+        std::mem::swap(lanes, &mut self.lanes);
+        std::mem::swap(blobs, &mut self.blobs);
+        self.is_set = true;
+        Ok(())
+    }
+
+    /// The state as it was set last, as quantized; none before that.
+    #[must_use]
+    pub fn get<C: Replicated>(&self) -> Option<C> {
+        let row = RowReader::new(self.template.form().component(), &self.lanes, &self.blobs);
+        self.is_set.then(|| C::read(&row))
+    }
+
+    /// What is set for the next step does not follow from what was before: others see it there at once, and nothing between.
+    pub fn cut(&mut self) {
+        self.is_cut = true;
+    }
+
+    /// Ends a step. Says whether there is something to send.
+    ///
+    /// # Errors
+    /// [`WorldError::TickNotNewer`], and nothing changed.
+    pub fn commit(&mut self, tick: Tick) -> Result<bool, WorldError> {
+        if self.is_set && self.world.tick().is_none_or(|newest| tick.0 > newest.0) {
+            self.commit_state(tick)?;
+        }
+        self.world.commit(tick)
+    }
+
+    /// The world that has the state as others ought to see it.
+    #[must_use]
+    pub fn world(&self) -> &World {
+        &self.world
+    }
+
+    fn commit_state(&mut self, tick: Tick) -> Result<(), WorldError> {
+        let form = self.template.form();
+        let is_put = std::mem::take(&mut self.is_cut);
+        let is_cut = self.reckoner.look(tick, &self.lanes, &self.blobs, is_put);
+        if !is_cut && !self.reckoner.is_due(tick, &self.lanes, &self.blobs) {
+            return Ok(());
+        }
+        self.reckoner.write_rates(&mut self.lanes, &mut self.blobs);
+        self.lanes[form.beat_lane()] ^= 1;
+        if is_cut {
+            let cut = &mut self.lanes[form.cut_lane()];
+            *cut = (*cut + 1) % CUTS;
+        }
+        let entity = match self.entity {
+            Some(entity) => entity,
+            None => *self.entity.insert(self.world.spawn(Some(self.owner))?),
+        };
+        self.world.write_row(entity, STATE, &self.lanes, &self.blobs)?;
+        self.reckoner.sent(tick, &self.lanes, &self.blobs);
+        Ok(())
+    }
+}

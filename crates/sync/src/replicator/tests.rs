@@ -1,0 +1,409 @@
+//! Senders and proxies together, over a way that takes time.
+
+use super::added::CUTS;
+use super::reckoner::Reckoner;
+use super::*;
+use crate::schema::{Body, Kind, Range, RowWriter, Schema, Transform};
+use bytes::Bytes;
+use core::time::Duration;
+use parlor_proto::{Instant, Tick, TickRate};
+use proptest::prelude::*;
+use std::sync::Arc;
+
+const RATE: TickRate = TickRate::DEFAULT;
+const POSITION: Range = Range::new(-512.0, 512.0, 1.0 / 512.0);
+const TOLERANCE: f64 = 0.05;
+
+fn body() -> Kind {
+    let (velocity, spin) = (Range::new(-64.0, 64.0, 1.0 / 64.0), Range::new(-16.0, 16.0, 1.0 / 64.0));
+    Kind::Body { position: POSITION, rotation_bits: 11, velocity, spin }
+}
+
+fn template(kind: Kind) -> Template {
+    let tolerance = Tolerance::off_by(TOLERANCE).turned_by(0.05).jump(20.0);
+    Template::builder("it").field("it", kind, tolerance).build().expect("it is in order")
+}
+
+/// What a sender does with each step, without a world.
+struct Sender {
+    form: Arc<Form>,
+    reckoner: Reckoner,
+    lanes: Vec<i32>,
+    blobs: Vec<Bytes>,
+    sent: usize,
+}
+
+impl Sender {
+    fn new(template: Template) -> Self {
+        let form = Arc::clone(template.form());
+        let (lanes, blobs) = form.component().rest_row();
+        Sender { form, reckoner: Reckoner::new(template, RATE), lanes, blobs, sent: 0 }
+    }
+
+    /// The state is this at `tick`; gives whether it is sent.
+    fn step(&mut self, tick: u32, set: impl FnOnce(&mut RowWriter<'_>)) -> bool {
+        let mut row = RowWriter::new(self.form.component(), &mut self.lanes, &mut self.blobs);
+        set(&mut row);
+        row.finish().expect("it fits");
+        let is_cut = self.reckoner.look(Tick(tick), &self.lanes, &self.blobs, false);
+        if is_cut {
+            let cut = &mut self.lanes[self.form.cut_lane()];
+            *cut = (*cut + 1) % CUTS;
+        } else if !self.reckoner.is_due(Tick(tick), &self.lanes, &self.blobs) {
+            return false;
+        }
+        self.reckoner.write_rates(&mut self.lanes, &mut self.blobs);
+        self.lanes[self.form.beat_lane()] ^= 1;
+        self.reckoner.sent(Tick(tick), &self.lanes, &self.blobs);
+        self.sent += 1;
+        true
+    }
+
+    fn show(&self, proxy: &mut Proxy, tick: u32, late: Duration) {
+        assert!(proxy.observe(at(tick), &self.lanes, &self.blobs, at(tick) + late));
+    }
+}
+
+fn at(tick: u32) -> Instant {
+    Instant::from_micros(u64::from(tick) * 1_000_000 / u64::from(RATE.hz()) + 1)
+}
+
+fn x(state: &State) -> f64 {
+    state.row().field(0).numbers()[0]
+}
+
+fn distance(a: &[f64], b: &[f64]) -> f64 {
+    a.iter().zip(b).map(|(a, b)| (a - b).powi(2)).sum::<f64>().sqrt()
+}
+
+/// A walk whose acceleration changes now and then.
+#[derive(Clone, Copy, Default)]
+struct Walker {
+    position: [f64; 3],
+    velocity: [f64; 3],
+}
+
+impl Walker {
+    fn step(&mut self, push: [f64; 3]) {
+        for ((position, velocity), push) in self.position.iter_mut().zip(&mut self.velocity).zip(push) {
+            *velocity = (*velocity + push / 30.0).clamp(-8.0, 8.0);
+            *position += *velocity / 30.0;
+        }
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Numbers<'a>(&'a [f64]);
+
+impl crate::schema::FieldValue for Numbers<'_> {
+    fn fits(_: &Kind) -> bool {
+        true
+    }
+
+    fn write(&self, field: &mut crate::schema::FieldWriter<'_>) -> Result<(), crate::schema::FieldFault> {
+        field.numbers(self.0)
+    }
+
+    fn read(_: &crate::schema::FieldReader<'_>) -> Self {
+        Numbers(&[])
+    }
+}
+
+/// The numbers of `kind` for a walker who looks where it goes.
+fn numbers(kind: &Kind, walker: &Walker) -> Vec<f64> {
+    let [x, y, z] = walker.position;
+    let half = x.sin() / 2.0;
+    let rotation = [0.0, 0.0, half.sin(), half.cos()];
+    let turning = walker.velocity[0] * x.cos();
+    match kind {
+        Kind::Float { .. } | Kind::Angle { .. } => vec![x],
+        Kind::Vector { .. } => vec![x, y, z],
+        Kind::UnitVector { .. } => vec![x.cos(), x.sin(), 0.5],
+        Kind::Rotation { .. } => rotation.to_vec(),
+        Kind::Transform { .. } => [&[x, y, z][..], &rotation].concat(),
+        _ => [&[x, y, z][..], &rotation, &walker.velocity, &[0.0, 0.0, turning]].concat(),
+    }
+}
+
+fn kinds() -> [Kind; 7] {
+    [
+        body(),
+        Kind::Transform { position: POSITION, rotation_bits: 11 },
+        Kind::vector3(-512.0, 512.0, 1.0 / 512.0),
+        Kind::float(-512.0, 512.0, 1.0 / 512.0),
+        Kind::angle(4_096),
+        Kind::unit_vector(12),
+        Kind::rotation(11),
+    ]
+}
+
+proptest! {
+    /// As far as its receivers have what was sent, a state is never seen further off than its tolerance says.
+    #[test]
+    fn others_never_see_it_further_off_than_tolerated(
+        pushes in proptest::collection::vec((proptest::array::uniform3(-6.0f64..6.0), 1u32..40), 1..12),
+        kind in 0usize..7,
+    ) {
+        let kind = kinds()[kind].clone();
+        let mut sender = Sender::new(template(kind.clone()));
+        let mut proxy = Proxy::new(Arc::clone(&sender.form), RATE);
+        let motion = motion::Motion::new(sender.form.component());
+        let (mut walker, mut tick) = (Walker::default(), 0);
+        for (push, steps) in pushes {
+            for _ in 0..steps {
+                tick += 1;
+                walker.step(push);
+                let truth = numbers(&kind, &walker);
+                if sender.step(tick, |row| row.set(0, &Numbers(&truth))) {
+                    sender.show(&mut proxy, tick, Duration::ZERO);
+                }
+                let seen = proxy.raw_at(at(tick)).expect("the first step was sent");
+                let mut exact = Vec::new();
+                motion::numbers_of(sender.form.component(), &sender.lanes, &sender.blobs, &mut exact);
+                let off = motion.deviation(0, &seen.numbers, &exact);
+                prop_assert!(!off.is_real || (off.off_by <= TOLERANCE + 1e-4 && off.turned_by <= 0.05 + 1e-4),
+                    "{off:?} at step {tick}: {seen:?}");
+            }
+        }
+    }
+
+    /// What is shown moves without leaps, however late and wrong what came is.
+    #[test]
+    fn errors_are_blended_away(
+        pushes in proptest::collection::vec((proptest::array::uniform3(-20.0f64..20.0), 1u32..20), 2..10),
+        late_ms in 0u64..200, delay_ms in 0u64..150,
+    ) {
+        let kind = Kind::vector3(-512.0, 512.0, 1.0 / 512.0);
+        let mut sender = Sender::new(template(kind.clone()));
+        let mut proxy = Proxy::new(Arc::clone(&sender.form), RATE);
+        let (mut walker, mut tick, mut under_way) = (Walker::default(), 0, std::collections::VecDeque::new());
+        let (mut shown, mut now) = (None::<Vec<f64>>, at(1));
+        for (push, steps) in pushes {
+            for _ in 0..steps {
+                tick += 1;
+                walker.step(push);
+                if sender.step(tick, |row| row.set(0, &Numbers(&walker.position))) {
+                    under_way.push_back((tick, sender.lanes.clone(), sender.blobs.clone()));
+                }
+                while now < at(tick + 1) {
+                    now += Duration::from_millis(3);
+                    let arrived = |sent: &u32| at(*sent) + Duration::from_millis(late_ms) <= now;
+                    while under_way.front().is_some_and(|(sent, ..)| arrived(sent)) {
+                        let (sent, lanes, blobs) = under_way.pop_front().unwrap();
+                        proxy.observe(at(sent), &lanes, &blobs, now);
+                    }
+                    let Some(state) = proxy.state_at(now - Duration::from_millis(delay_ms)) else { continue };
+                    if let Some(before) = shown.replace(state.numbers[..3].to_vec()) {
+                        // 3 ms at 14 m/s, three axes, are 42 mm; and of an error of some metres 3% go away.
+                        let moved = distance(&before, &state.numbers[..3]);
+                        prop_assert!(moved < 0.35, "it leapt by {moved} m at {now}");
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn what_moves_steadily_is_sent_rarely_and_what_stands_still_never() {
+    let mut sender = Sender::new(template(body()));
+    let moving = |tick: u32| Body {
+        position: [tick as f32 / 10.0, 0.0, 0.0],
+        velocity: [3.0, 0.0, 0.0],
+        ..Body::default()
+    };
+    for tick in 1..=300 {
+        sender.step(tick, |row| row.set(0, &moving(tick)));
+    }
+    assert!((19..=22).contains(&sender.sent), "ten seconds of steady motion are {} states", sender.sent);
+    let (sent, still) = (sender.sent, Body { velocity: [0.0; 3], ..moving(300) });
+    for tick in 301..=900 {
+        sender.step(tick, |row| row.set(0, &still));
+    }
+    assert!(sender.sent <= sent + 1, "standing still is told once");
+}
+
+#[test]
+fn what_moves_steadily_never_stands_still_because_the_next_state_is_under_way() {
+    let late = Duration::from_millis(400);
+    let mut sender = Sender::new(template(Kind::vector3(-512.0, 512.0, 1.0 / 512.0)));
+    let mut proxy = Proxy::new(Arc::clone(&sender.form), RATE);
+    let mut under_way = std::collections::VecDeque::new();
+    let mut before = None;
+    for tick in 1..=300u32 {
+        if sender.step(tick, |row| row.set(0, &[tick as f32 / 10.0, 0.0, 0.0])) {
+            under_way.push_back((tick, sender.lanes.clone(), sender.blobs.clone()));
+        }
+        while let Some((sent, lanes, blobs)) =
+            under_way.pop_front_if(|(sent, ..)| at(*sent) + late <= at(tick))
+        {
+            proxy.observe(at(sent), &lanes, &blobs, at(tick));
+        }
+        let Some(seen) = proxy.state_at(at(tick)).map(|state| x(&state)) else { continue };
+        if let Some(before) = before.replace(seen).filter(|_| tick > 30) {
+            assert!((0.05..0.15).contains(&(seen - before)), "from {before} to {seen} at step {tick}");
+        }
+    }
+}
+
+#[test]
+fn others_are_told_that_something_stands_where_it_was_last_seen() {
+    let mut sender = Sender::new(template(Kind::vector3(-512.0, 512.0, 1.0 / 512.0)));
+    let mut proxy = Proxy::new(Arc::clone(&sender.form), RATE);
+    // The lanes of step 10 are those of step 9: only the beat tells one from the other.
+    for tick in 1..40u32 {
+        if sender.step(tick, |row| row.set(0, &[tick.min(9) as f32, 0.0, 0.0])) {
+            sender.show(&mut proxy, tick, Duration::ZERO);
+        }
+    }
+    assert!((x(&proxy.raw_at(at(40)).unwrap()) - 9.0).abs() <= TOLERANCE);
+}
+
+#[test]
+fn extrapolation_ends() {
+    let mut sender = Sender::new(template(body()));
+    let mut proxy = Proxy::new(Arc::clone(&sender.form), RATE);
+    let moving = Body { velocity: [10.0, 0.0, 0.0], ..Body::default() };
+    assert!(sender.step(1, |row| row.set(0, &moving)));
+    sender.show(&mut proxy, 1, Duration::ZERO);
+    assert!((x(&proxy.state_at(at(1) + EXTRAPOLATION_MAX / 2).unwrap()) - 5.0).abs() < 1e-3);
+    assert!((x(&proxy.state_at(at(1) + EXTRAPOLATION_MAX * 60).unwrap()) - 10.0).abs() < 1e-3);
+}
+
+#[test]
+fn a_jump_is_shown_at_once() {
+    for jump in [5.0f32, 100.0] {
+        let mut sender = Sender::new(template(Kind::vector3(-512.0, 512.0, 1.0 / 512.0)));
+        let mut proxy = Proxy::new(Arc::clone(&sender.form), RATE);
+        for tick in 1..=3 {
+            if sender.step(tick, |row| row.set(0, &[0.0f32, 0.0, 0.0])) {
+                sender.show(&mut proxy, tick, Duration::ZERO);
+            }
+        }
+        assert!(x(&proxy.state_at(at(4)).unwrap()).abs() < 1e-9);
+        assert!(sender.step(4, |row| row.set(0, &[jump, 0.0, 0.0])));
+        sender.show(&mut proxy, 4, Duration::ZERO);
+        let seen = x(&proxy.state_at(at(4) + Duration::from_millis(1)).unwrap());
+        let is_there = (seen - f64::from(jump)).abs() < 0.01;
+        // 20 m in a step is a jump, 5 m is an error.
+        assert_eq!(is_there, jump > 20.0, "{seen} after a move by {jump}");
+        let nowhere_between = x(&proxy.raw_at(at(4) - Duration::from_millis(10)).unwrap());
+        assert_eq!(nowhere_between.abs() < 1e-9, jump > 20.0, "{nowhere_between} before it");
+    }
+}
+
+#[test]
+fn rotations_and_angles_go_the_shorter_way() {
+    let mut sender = Sender::new(template(Kind::angle(4_096)));
+    let mut proxy = Proxy::new(Arc::clone(&sender.form), RATE);
+    for tick in 1..=2 {
+        let angle = 3.1 + f64::from(tick) * 0.06;
+        sender.step(tick, |row| row.set(0, &angle));
+        sender.show(&mut proxy, tick, Duration::ZERO);
+    }
+    for ms in 0..66 {
+        let seen = x(&proxy.raw_at(at(1) + Duration::from_millis(ms)).unwrap());
+        let expected = 3.16 + 0.06 * (ms as f64 / 33.333);
+        assert!((seen - expected).sin().abs() < 0.005, "{seen} instead of {expected}");
+    }
+}
+
+#[test]
+fn what_leaps_is_the_older_until_the_newer_is_due() {
+    let template = Template::builder("it")
+        .field("health", Kind::int(0, 100), Tolerance::default())
+        .field("name", Kind::text(20), Tolerance::default().late_by(Duration::from_millis(200)))
+        .build()
+        .unwrap();
+    let mut sender = Sender::new(template);
+    let mut proxy = Proxy::new(Arc::clone(&sender.form), RATE);
+    let mut step = |tick: u32, health: u8, name: &str| {
+        let name = name.to_owned();
+        let is_sent = sender.step(tick, |row| {
+            row.set(0, &health);
+            row.set(1, &name);
+        });
+        if is_sent {
+            sender.show(&mut proxy, tick, Duration::ZERO);
+        }
+        is_sent
+    };
+    assert!(step(1, 100, "Ada"));
+    assert!(!step(2, 100, "Ada"));
+    assert!(step(3, 90, "Ada"), "health is sent at once");
+    assert!(!step(4, 90, "Bo"), "a name may be late");
+    assert!((5..9).all(|tick| !step(tick, 90, "Bo")));
+    assert!(step(10, 90, "Bo"), "but not for ever");
+    let read = |moment: Instant| {
+        let state = proxy.raw_at(moment).unwrap();
+        (state.row().get::<u8>(0), state.row().get::<String>(1))
+    };
+    assert_eq!(read(at(3) - Duration::from_millis(1)), (100, "Ada".to_owned()));
+    assert_eq!(read(at(3)), (90, "Ada".to_owned()));
+    assert_eq!(read(at(10)), (90, "Bo".to_owned()));
+}
+
+#[test]
+fn small_differences_are_told_at_last() {
+    let mut sender = Sender::new(template(Kind::float(-512.0, 512.0, 1.0 / 512.0)));
+    assert!(sender.step(1, |row| row.set(0, &0.0f64)));
+    let due = (2..200).find(|tick| sender.step(*tick, |row| row.set(0, &0.02f64)));
+    assert_eq!(due, Some(1 + u32::from(RATE.hz()) / 2), "the longest interval is half a second");
+}
+
+#[test]
+fn threat_18_what_is_no_state_is_refused() {
+    let foreign =
+        Schema::bare().component(crate::schema::Component::builder("a").field("b", Kind::Bool).build());
+    let foreign = Arc::new(foreign.build().unwrap());
+    assert_eq!(Form::new(foreign).unwrap_err(), TemplateError::NotATemplate);
+    assert_eq!(Form::new(Arc::new(Schema::default())).unwrap_err(), TemplateError::NotATemplate);
+    let mut proxy = Proxy::new(Arc::clone(template(body()).form()), RATE);
+    assert!(!proxy.observe(at(1), &[0; 3], &[], at(1)));
+    assert!(proxy.state_at(at(1)).is_none());
+    for number in [f64::NAN, f64::INFINITY, -1.0] {
+        for tolerance in [
+            Tolerance::off_by(number),
+            Tolerance::default().turned_by(number),
+            Tolerance::default().jump(number),
+        ] {
+            let built = Template::builder("a").field("b", Kind::Bool, tolerance).build();
+            assert_eq!(built.unwrap_err(), TemplateError::Tolerance { field: "b".to_owned() });
+        }
+    }
+    let unknown = Template::builder("a")
+        .field("b", Kind::Bool, Tolerance::default())
+        .tolerance("c", Tolerance::default());
+    assert!(matches!(unknown.build(), Err(TemplateError::NoSuchField { .. })));
+}
+
+#[test]
+fn states_come_back_as_types() {
+    crate::replicated!(Car as "car" => { place: Kind::Transform { position: POSITION, rotation_bits: 9 }, fuel: Kind::float_bits(0.0, 1.0, 8) });
+    #[derive(Clone, Debug, PartialEq)]
+    struct Car {
+        place: Transform,
+        fuel: f32,
+    }
+    let template = Template::of::<Car>().tolerance("place", Tolerance::off_by(0.1)).build().unwrap();
+    let mut sender = Sender::new(template);
+    let car = Car { place: Transform { position: [1.0, 2.0, 3.0], ..Transform::default() }, fuel: 1.0 };
+    assert!(sender.step(1, |row| crate::schema::Replicated::write(&car, row)));
+    let mut proxy = Proxy::new(Arc::clone(&sender.form), RATE);
+    sender.show(&mut proxy, 1, Duration::from_millis(40));
+    let state = proxy.state_at(at(1)).unwrap();
+    assert_eq!((state.name(), state.read::<Car>()), ("car", car));
+    let latency = proxy.latency().unwrap();
+    assert_eq!((latency.mean, latency.variance), (Duration::from_millis(40), Duration::ZERO));
+    assert_eq!(latency.reverse(Duration::from_millis(90)), Duration::from_millis(50));
+}
+
+#[test]
+fn a_cycle_has_no_end() {
+    for (degrees, expected) in
+        [(0.0, 0.0), (90.0, 90.0), (359.0, 359.0), (360.0, 0.0), (-90.0, 270.0), (720.0, 0.0)]
+    {
+        let back = Cycle::DEGREES.from_radians(Cycle::DEGREES.to_radians(degrees));
+        assert!((back - expected).abs() < 1e-9, "{degrees}° came back as {back}°");
+    }
+}

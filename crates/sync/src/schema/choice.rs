@@ -1,0 +1,53 @@
+//! Enums without fields, as names to choose from.
+
+/// A Rust enum whose variants have no fields, for a field of the kind [`Enum`](super::Kind::Enum). See
+/// [`choice!`](crate::choice).
+pub trait Choice: Copy {
+    /// The names of all variants, 1 to [`CHOICES_MAX`](crate::limits::CHOICES_MAX); the place of each is its index.
+    const NAMES: &'static [&'static str];
+
+    /// Its index among [`NAMES`](Self::NAMES).
+    fn index(self) -> usize;
+
+    /// The variant that has this index; the first one if there is none.
+    fn from_index(index: usize) -> Self;
+}
+
+/// Lets the variants of an enum stand in a field: `choice!(Type { First, Second })`, which implements
+/// [`Choice`](crate::schema::Choice).
+///
+/// ```
+/// use parlor_sync::schema::{Choice, Kind};
+///
+/// #[derive(Clone, Copy, Debug, PartialEq)]
+/// enum Mode {
+///     Idle,
+///     Run,
+/// }
+/// parlor_sync::choice!(Mode { Idle, Run });
+///
+/// assert_eq!(Mode::Run.index(), 1);
+/// assert_eq!(Kind::choice::<Mode>(), Kind::Enum { names: vec!["Idle".into(), "Run".into()] });
+/// ```
+#[macro_export]
+macro_rules! choice {
+    ($type:ident { $first:ident $(, $rest:ident)* $(,)? }) => {
+        impl $crate::schema::Choice for $type {
+            const NAMES: &'static [&'static str] = &[stringify!($first) $(, stringify!($rest))*];
+
+            fn index(self) -> usize {
+                // The match says at compile time if a variant was forgotten.
+                let name = match self {
+                    $type::$first => stringify!($first),
+                    $($type::$rest => stringify!($rest),)*
+                };
+                Self::NAMES.iter().position(|each| *each == name).unwrap_or(0)
+            }
+
+            fn from_index(index: usize) -> Self {
+                let all = [$type::$first $(, $type::$rest)*];
+                all.get(index).copied().unwrap_or($type::$first)
+            }
+        }
+    };
+}

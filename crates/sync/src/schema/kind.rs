@@ -1,0 +1,452 @@
+//! The kinds of fields, and how many numbers, lanes and blobs a value of each has.
+
+use super::lanes::{LaneKind, LaneRole, VelocityLane};
+use super::{Choice, Field, Interpolation};
+use crate::limits::{
+    ANGLE_STEPS_MAX, BLOB_BYTES_MAX, CHOICES_MAX, FIELD_ABS_MAX, FIELD_SPAN_MAX, FIELD_STEP_MIN, INT_ABS_MAX,
+    RESOLUTION_BITS_MAX, ROTATION_BITS_MAX, ROTATION_BITS_MIN, UNIT_VECTOR_BITS_MAX, UNIT_VECTOR_BITS_MIN,
+};
+use parlor_proto::limits::LABEL_BYTES_MAX;
+
+/// Most numbers that a value of one field has: those of a body.
+pub const FIELD_NUMBERS_MAX: usize = 13;
+
+/// A range of numbers and the distance between two that can be told apart.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Range {
+    /// Least number, in the unit of the field. What is below becomes this.
+    pub min: f64,
+    /// Largest number, in the unit of the field, above `min`. What is above becomes this.
+    pub max: f64,
+    /// Distance of two neighbours, in the unit of the field, above 0. A value is sent as the nearest one, and so at
+    /// most half of it away.
+    pub step: f64,
+}
+
+impl Range {
+    /// From `min` to `max` in steps of `step`.
+    #[must_use]
+    pub const fn new(min: f64, max: f64, step: f64) -> Self {
+        Range { min, max, step }
+    }
+
+    /// Whole steps in the range, and so the largest lane of a number in it; saturating, for a range that no schema
+    /// would take.
+    #[must_use]
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // a float saturates
+    pub fn span(self) -> u32 {
+        // A range of so many steps by intention may come out a little smaller by rounding.
+        ((self.max - self.min) / self.step + 1.0 / 1024.0).floor() as u32
+    }
+}
+
+/// What a field holds, and how finely.
+///
+/// | kind | Rust types | numbers | lanes |
+/// |---|---|---|---|
+/// | `Bool` | `bool` | 1: 0 or 1 | 1 |
+/// | `Int` | all integers up to 64 bits | 1 | 1: the number − `min` |
+/// | `Float` | `f32`, `f64` | 1 | 1: steps above `min` |
+/// | `Angle` | `f32`, `f64` | 1, in radians | 1: part of a turn |
+/// | `Vector` | `[f32; 2]`, `[f32; 3]`, `[f64; 2]`, `[f64; 3]` | `dims` | `dims`, as of `Float` |
+/// | `UnitVector` | `[f32; 3]`, `[f64; 3]` | 3 | 2: an octahedron, unfolded |
+/// | `Rotation` | `[f32; 4]`, `[f64; 4]` as x, y, z, w | 4 | 4: which is largest, and the others |
+/// | `Transform` | [`Transform`](super::Transform) | 7 | 3 + 4 |
+/// | `Body` | [`Body`](super::Body) | 13 | 3 + 4 + 3 + 3 |
+/// | `Enum` | what implements [`Choice`] | 1: its index | 1 |
+/// | `Text`, `Bytes`, `Any` | `String`; `Vec<u8>`, `Bytes`; `Value` | none | none, but one blob |
+#[derive(Clone, Debug, PartialEq)]
+pub enum Kind {
+    /// Yes or no.
+    Bool,
+    /// A whole number.
+    Int {
+        /// Least. What is below becomes this.
+        min: i64,
+        /// Largest, at most [`FIELD_SPAN_MAX`] above `min`. What is above becomes this.
+        max: i64,
+    },
+    /// A number in a range.
+    Float {
+        /// See [`Range::min`].
+        min: f64,
+        /// See [`Range::max`].
+        max: f64,
+        /// See [`Range::step`].
+        step: f64,
+    },
+    /// An angle in radians, cyclic; it is read from −π (exclusive) to π.
+    Angle {
+        /// Parts of a turn, 2 to [`ANGLE_STEPS_MAX`].
+        steps: u32,
+    },
+    /// A vector whose components share a range.
+    Vector {
+        /// Components: 2 or 3.
+        dims: u8,
+        /// See [`Range::min`].
+        min: f64,
+        /// See [`Range::max`].
+        max: f64,
+        /// See [`Range::step`].
+        step: f64,
+    },
+    /// A direction in space. A vector of length 0 counts as +z.
+    UnitVector {
+        /// Bits of each of its two lanes, [`UNIT_VECTOR_BITS_MIN`] to [`UNIT_VECTOR_BITS_MAX`].
+        bits: u8,
+    },
+    /// A rotation in space, a quaternion x, y, z, w. One of length 0 counts as the identity.
+    Rotation {
+        /// Bits of each of the three parts that are sent, [`ROTATION_BITS_MIN`] to [`ROTATION_BITS_MAX`].
+        bits: u8,
+    },
+    /// Position and rotation.
+    Transform {
+        /// Of each component of the position.
+        position: Range,
+        /// As of `Rotation`.
+        rotation_bits: u8,
+    },
+    /// Position, rotation, and how they change.
+    Body {
+        /// Of each component of the position.
+        position: Range,
+        /// As of `Rotation`.
+        rotation_bits: u8,
+        /// Of each component of the velocity, in units of the position per second.
+        velocity: Range,
+        /// Of each component of the angular velocity, in radians per second around the axes of the world.
+        spin: Range,
+    },
+    /// One of several names.
+    Enum {
+        /// The names, in the order of their indices.
+        names: Vec<String>,
+    },
+    /// Text.
+    Text {
+        /// Most bytes of UTF-8.
+        bytes_max: u16,
+    },
+    /// Bytes that only the game understands.
+    Bytes {
+        /// Most bytes.
+        bytes_max: u16,
+    },
+    /// Any [`Value`](crate::value::Value).
+    Any {
+        /// Most bytes of its encoding.
+        bytes_max: u16,
+    },
+}
+
+impl Kind {
+    /// A whole number from `min` to `max`.
+    #[must_use]
+    pub const fn int(min: i64, max: i64) -> Kind {
+        Kind::Int { min, max }
+    }
+
+    /// A number from `min` to `max` in steps of `step`.
+    #[must_use]
+    pub const fn float(min: f64, max: f64, step: f64) -> Kind {
+        Kind::Float { min, max, step }
+    }
+
+    /// A number from `min` to `max` in as many steps as `bits` bits (1 to 31) tell apart; both ends are exact.
+    #[must_use]
+    pub fn float_bits(min: f64, max: f64, bits: u8) -> Kind {
+        let steps = 2f64.powi(i32::from(bits)) - 1.0;
+        Kind::Float { min, max, step: (max - min) / steps }
+    }
+
+    /// An angle in radians, of `steps` parts of a turn.
+    #[must_use]
+    pub const fn angle(steps: u32) -> Kind {
+        Kind::Angle { steps }
+    }
+
+    /// A vector in the plane, whose components go from `min` to `max` in steps of `step`.
+    #[must_use]
+    pub const fn vector2(min: f64, max: f64, step: f64) -> Kind {
+        Kind::Vector { dims: 2, min, max, step }
+    }
+
+    /// A vector in space, whose components go from `min` to `max` in steps of `step`.
+    #[must_use]
+    pub const fn vector3(min: f64, max: f64, step: f64) -> Kind {
+        Kind::Vector { dims: 3, min, max, step }
+    }
+
+    /// A direction in space.
+    #[must_use]
+    pub const fn unit_vector(bits: u8) -> Kind {
+        Kind::UnitVector { bits }
+    }
+
+    /// A rotation in space.
+    #[must_use]
+    pub const fn rotation(bits: u8) -> Kind {
+        Kind::Rotation { bits }
+    }
+
+    /// The names of a type, in its order.
+    #[must_use]
+    pub fn choice<C: Choice>() -> Kind {
+        Kind::Enum { names: C::NAMES.iter().map(|&name| name.to_owned()).collect() }
+    }
+
+    /// Text of at most `bytes_max` bytes.
+    #[must_use]
+    pub const fn text(bytes_max: u16) -> Kind {
+        Kind::Text { bytes_max }
+    }
+
+    /// At most `bytes_max` bytes.
+    #[must_use]
+    pub const fn bytes(bytes_max: u16) -> Kind {
+        Kind::Bytes { bytes_max }
+    }
+
+    /// Any value that takes at most `bytes_max` bytes.
+    #[must_use]
+    pub const fn any(bytes_max: u16) -> Kind {
+        Kind::Any { bytes_max }
+    }
+
+    /// A field of this kind that is played out as `interpolation` says.
+    #[must_use]
+    pub fn interpolation(self, interpolation: Interpolation) -> Field {
+        Field { interpolation, ..self.into() }
+    }
+
+    /// A field of this kind of which `steps` quantized steps or fewer are no change.
+    #[must_use]
+    pub fn threshold(self, steps: u32) -> Field {
+        Field { threshold: steps, ..self.into() }
+    }
+
+    /// Lanes that a value takes.
+    #[must_use]
+    pub const fn lanes(&self) -> usize {
+        match self {
+            Kind::Bool | Kind::Int { .. } | Kind::Float { .. } | Kind::Angle { .. } | Kind::Enum { .. } => 1,
+            Kind::Vector { dims, .. } => *dims as usize,
+            Kind::UnitVector { .. } => 2,
+            Kind::Rotation { .. } => 4,
+            Kind::Transform { .. } => 7,
+            Kind::Body { .. } => 13,
+            Kind::Text { .. } | Kind::Bytes { .. } | Kind::Any { .. } => 0,
+        }
+    }
+
+    /// Numbers of a value, before it is quantized: at most [`FIELD_NUMBERS_MAX`].
+    #[must_use]
+    pub const fn numbers(&self) -> usize {
+        match self {
+            Kind::UnitVector { .. } => 3,
+            kind => kind.lanes(),
+        }
+    }
+
+    /// Most bytes of a value's blob; none for kinds without.
+    #[must_use]
+    pub const fn blob_bytes_max(&self) -> Option<usize> {
+        match self {
+            Kind::Text { bytes_max } | Kind::Bytes { bytes_max } | Kind::Any { bytes_max } => {
+                Some(*bytes_max as usize)
+            }
+            _ => None,
+        }
+    }
+
+    /// How a field of this kind moves unless it is said otherwise.
+    #[must_use]
+    pub const fn interpolation_default(&self) -> Interpolation {
+        match self {
+            Kind::Float { .. } | Kind::Angle { .. } | Kind::Vector { .. } => Interpolation::Linear,
+            Kind::UnitVector { .. } | Kind::Rotation { .. } | Kind::Transform { .. } => {
+                Interpolation::Spherical
+            }
+            Kind::Body { .. } => Interpolation::Hermite,
+            _ => Interpolation::None,
+        }
+    }
+
+    /// Whether a field of this kind can be played out so.
+    #[must_use]
+    pub const fn admits(&self, interpolation: Interpolation) -> bool {
+        match interpolation {
+            Interpolation::None => true,
+            Interpolation::Linear => {
+                !matches!(self, Kind::Bool | Kind::Enum { .. }) && self.blob_bytes_max().is_none()
+            }
+            Interpolation::Spherical => matches!(
+                self,
+                Kind::UnitVector { .. } | Kind::Rotation { .. } | Kind::Transform { .. } | Kind::Body { .. }
+            ),
+            Interpolation::Hermite => matches!(self, Kind::Body { .. }),
+        }
+    }
+
+    /// Appends what each lane of it is to `out`, where the lanes of the component's fields before it stand.
+    pub(super) fn push_lanes(&self, out: &mut Vec<LaneKind>) {
+        let mut push = |span: u32, role: LaneRole| out.push(LaneKind { span, role });
+        match self {
+            Kind::Bool => push(1, LaneRole::Flag),
+            Kind::Int { min, max } => {
+                let span = u32::try_from(max.saturating_sub(*min)).unwrap_or(u32::MAX);
+                push(span, LaneRole::Plain);
+            }
+            Kind::Float { min, max, step } => {
+                push(Range::new(*min, *max, *step).span(), LaneRole::Position { velocity: None });
+            }
+            Kind::Angle { steps } => push(steps.saturating_sub(1), LaneRole::Cyclic { steps: *steps }),
+            Kind::Vector { dims, min, max, step } => {
+                let span = Range::new(*min, *max, *step).span();
+                (0..*dims).for_each(|_| push(span, LaneRole::Position { velocity: None }));
+            }
+            Kind::UnitVector { bits } => {
+                let span = 2 * middle(*bits);
+                (0..2).for_each(|_| push(span, LaneRole::Plain));
+            }
+            Kind::Rotation { bits } => push_rotation(*bits, out),
+            Kind::Transform { position, rotation_bits } => {
+                (0..3).for_each(|_| push(position.span(), LaneRole::Position { velocity: None }));
+                push_rotation(*rotation_bits, out);
+            }
+            Kind::Body { position, rotation_bits, velocity, spin } => {
+                let first = out.len();
+                for axis in 0..3 {
+                    let velocity = Some(VelocityLane::new(first + 7 + axis, *position, *velocity));
+                    out.push(LaneKind { span: position.span(), role: LaneRole::Position { velocity } });
+                }
+                push_rotation(*rotation_bits, out);
+                for range in [velocity, velocity, velocity, spin, spin, spin] {
+                    out.push(LaneKind { span: range.span(), role: LaneRole::Plain });
+                }
+            }
+            Kind::Enum { names } => {
+                let last = u32::try_from(names.len()).unwrap_or(u32::MAX).saturating_sub(1);
+                push(last, LaneRole::Choice);
+            }
+            Kind::Text { .. } | Kind::Bytes { .. } | Kind::Any { .. } => {}
+        }
+    }
+
+    /// What is wrong with its parameters, in words that follow "the field …".
+    pub(super) fn check(&self) -> Result<(), &'static str> {
+        match self {
+            Kind::Bool => Ok(()),
+            Kind::Int { min, max } => check_int(*min, *max),
+            Kind::Float { min, max, step } => check_range(Range::new(*min, *max, *step)),
+            Kind::Angle { steps } if (2..=ANGLE_STEPS_MAX).contains(steps) => Ok(()),
+            Kind::Angle { .. } => Err("must have 2 to 2^22 parts of a turn"),
+            Kind::Vector { dims, min, max, step } => match dims {
+                2 | 3 => check_range(Range::new(*min, *max, *step)),
+                _ => Err("must have 2 or 3 components"),
+            },
+            Kind::UnitVector { bits } if (UNIT_VECTOR_BITS_MIN..=UNIT_VECTOR_BITS_MAX).contains(bits) => {
+                Ok(())
+            }
+            Kind::UnitVector { .. } => Err("must have 4 to 16 bits for each lane of a direction"),
+            Kind::Rotation { bits } => check_rotation(*bits),
+            Kind::Transform { position, rotation_bits } => {
+                check_range(*position)?;
+                check_rotation(*rotation_bits)
+            }
+            Kind::Body { position, rotation_bits, velocity, spin } => {
+                [position, velocity, spin].into_iter().try_for_each(|range| check_range(*range))?;
+                check_rotation(*rotation_bits)
+            }
+            Kind::Enum { names } => check_names(names),
+            Kind::Text { bytes_max } | Kind::Bytes { bytes_max } | Kind::Any { bytes_max } => {
+                match *bytes_max {
+                    0 => Err("must allow one byte or more"),
+                    max if usize::from(max) > BLOB_BYTES_MAX => Err("may allow at most 16 KiB"),
+                    _ => Ok(()),
+                }
+            }
+        }
+    }
+}
+
+/// Half of the steps of a lane that has `bits` bits and an exact middle: 2^(bits − 1) − 1.
+pub(super) const fn middle(bits: u8) -> u32 {
+    // Only a schema that is refused has more.
+    let bits = if bits > 16 { 16 } else { bits };
+    (1u32 << bits >> 1).saturating_sub(1)
+}
+
+fn push_rotation(bits: u8, out: &mut Vec<LaneKind>) {
+    out.push(LaneKind { span: 3, role: LaneRole::RotationLargest });
+    let part = LaneKind { span: 2 * middle(bits), role: LaneRole::RotationPart };
+    out.extend([part; 3]);
+}
+
+fn check_int(min: i64, max: i64) -> Result<(), &'static str> {
+    if min >= max {
+        return Err("has no range: min must be below max");
+    }
+    if min < -INT_ABS_MAX || max > INT_ABS_MAX {
+        return Err("goes beyond 2^53, where not every whole number can be told apart");
+    }
+    if max - min > i64::from(FIELD_SPAN_MAX) {
+        return Err("has more than 2^31 values: narrow its range");
+    }
+    Ok(())
+}
+
+fn check_range(range: Range) -> Result<(), &'static str> {
+    let Range { min, max, step } = range;
+    if [min, max, step].iter().any(|number| !number.is_finite()) {
+        return Err("has a range that is not finite");
+    }
+    if [min, max, step].iter().any(|number| number.is_subnormal()) {
+        return Err("has a subnormal number in its range: write 0 for it");
+    }
+    if min >= max {
+        return Err("has no range: min must be below max");
+    }
+    if min < -FIELD_ABS_MAX || max > FIELD_ABS_MAX {
+        return Err("has a range beyond 10^15: use a larger unit");
+    }
+    if step < FIELD_STEP_MIN {
+        return Err("has a step that is not above 0, or below 10^-15");
+    }
+    let steps = (max - min) / step;
+    if steps < 0.5 || range.span() == 0 {
+        return Err("has a step that is larger than its range");
+    }
+    if range.span() > FIELD_SPAN_MAX {
+        return Err("has more than 2^31 steps: make its step larger or its range smaller");
+    }
+    if min.abs().max(max.abs()) / step > (1u64 << RESOLUTION_BITS_MAX) as f64 {
+        return Err("has a step too fine for numbers as large as its range: move the range closer to 0");
+    }
+    Ok(())
+}
+
+fn check_rotation(bits: u8) -> Result<(), &'static str> {
+    if (ROTATION_BITS_MIN..=ROTATION_BITS_MAX).contains(&bits) {
+        Ok(())
+    } else {
+        Err("must have 4 to 12 bits for each part of a rotation")
+    }
+}
+
+fn check_names(names: &[String]) -> Result<(), &'static str> {
+    if names.is_empty() || names.len() > CHOICES_MAX {
+        return Err("must have 1 to 256 names to choose from");
+    }
+    if names.iter().any(|name| name.is_empty() || name.len() > LABEL_BYTES_MAX) {
+        return Err("has a name to choose from that is not 1 to 64 bytes long");
+    }
+    let mut sorted: Vec<&str> = names.iter().map(String::as_str).collect();
+    sorted.sort_unstable();
+    if sorted.windows(2).any(|pair| pair[0] == pair[1]) {
+        return Err("has a name to choose from twice");
+    }
+    Ok(())
+}

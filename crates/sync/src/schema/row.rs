@@ -1,0 +1,351 @@
+//! Rows: the lanes and blobs of one component of one entity, written from values and read as values.
+
+use super::component::Component;
+use super::error::{FieldFault, RowError};
+use super::kind::{FIELD_NUMBERS_MAX, Kind};
+use super::{FieldValue, quantize};
+use crate::value::Value;
+use bytes::Bytes;
+use core::any::type_name;
+
+/// Writes the fields of a component into lanes and blobs. The first fault is kept and told by
+/// [`finish`](Self::finish); fields that are not set keep what the row held.
+#[derive(Debug)]
+pub struct RowWriter<'a> {
+    component: &'a Component,
+    lanes: &'a mut [i32],
+    blobs: &'a mut [Bytes],
+    fault: Option<(usize, FieldFault)>,
+}
+
+impl<'a> RowWriter<'a> {
+    /// A writer of one row of `component`.
+    ///
+    /// # Panics
+    /// If `lanes` and `blobs` are not as many as the component has.
+    #[must_use]
+    pub fn new(component: &'a Component, lanes: &'a mut [i32], blobs: &'a mut [Bytes]) -> Self {
+        assert_eq!(
+            (lanes.len(), blobs.len()),
+            (component.lanes(), component.blobs()),
+            "a row of its component"
+        );
+        RowWriter { component, lanes, blobs, fault: None }
+    }
+
+    /// The component.
+    #[must_use]
+    pub const fn component(&self) -> &'a Component {
+        self.component
+    }
+
+    /// Sets the field of this index, quantized. Numbers beyond the field's range become its end; a number that is not
+    /// finite, text that is too long and a name that there is not are faults.
+    pub fn set<V: FieldValue>(&mut self, field: usize, value: &V) {
+        if let Err(fault) = self.try_set(field, value) {
+            self.fault.get_or_insert((field, fault));
+        }
+    }
+
+    /// Sets the field of this index by its numbers, as many as [`Kind::numbers`] says: for whoever does not know its type.
+    pub fn set_numbers(&mut self, field: usize, numbers: &[f64]) {
+        let written = match self.field(field) {
+            Some(mut field) => field.numbers(numbers),
+            None => Err(FieldFault::WrongType { found: "a field that there is not" }),
+        };
+        if let Err(fault) = written {
+            self.fault.get_or_insert((field, fault));
+        }
+    }
+
+    /// Says whether all that was set fits.
+    ///
+    /// # Errors
+    /// [`RowError`] names the first field that does not fit, and why. The row must not be used then.
+    pub fn finish(self) -> Result<(), RowError> {
+        self.fault.map_or(Ok(()), |(field, fault)| Err(self.component.row_error(field, fault)))
+    }
+
+    fn try_set<V: FieldValue>(&mut self, field: usize, value: &V) -> Result<(), FieldFault> {
+        match self.field(field) {
+            Some(mut field) if V::fits(field.kind()) => value.write(&mut field),
+            _ => Err(FieldFault::WrongType { found: type_name::<V>() }),
+        }
+    }
+
+    fn field(&mut self, field: usize) -> Option<FieldWriter<'_>> {
+        let kind = &self.component.fields().get(field)?.kind;
+        let lanes = &mut self.lanes[self.component.field_lanes(field)];
+        let blob = self.component.field_blob(field).map(|index| &mut self.blobs[index]);
+        Some(FieldWriter { kind, lanes, blob })
+    }
+}
+
+/// Where one field is written to.
+#[derive(Debug)]
+pub struct FieldWriter<'a> {
+    kind: &'a Kind,
+    lanes: &'a mut [i32],
+    blob: Option<&'a mut Bytes>,
+}
+
+impl FieldWriter<'_> {
+    /// The kind of the field.
+    #[must_use]
+    pub const fn kind(&self) -> &Kind {
+        self.kind
+    }
+
+    /// Writes the numbers of a kind that has some, as many as [`Kind::numbers`] says, in the order that [`Kind`] gives.
+    ///
+    /// # Errors
+    /// [`FieldFault`] if a number is not finite, if they are not as many, or if there is no name of this index.
+    pub fn numbers(&mut self, numbers: &[f64]) -> Result<(), FieldFault> {
+        quantize::quantize(self.kind, numbers, self.lanes)
+    }
+
+    /// Writes text.
+    ///
+    /// # Errors
+    /// [`FieldFault`] if it is too long, or if the field holds none.
+    pub fn text(&mut self, text: &str) -> Result<(), FieldFault> {
+        match self.kind {
+            Kind::Text { .. } => self.put_blob(text.as_bytes(), Bytes::copy_from_slice),
+            _ => Err(FieldFault::WrongType { found: "text" }),
+        }
+    }
+
+    /// Writes bytes.
+    ///
+    /// # Errors
+    /// [`FieldFault`] if they are too many, or if the field holds none.
+    pub fn bytes(&mut self, bytes: &[u8]) -> Result<(), FieldFault> {
+        match self.kind {
+            Kind::Bytes { .. } => self.put_blob(bytes, Bytes::copy_from_slice),
+            _ => Err(FieldFault::WrongType { found: "bytes" }),
+        }
+    }
+
+    /// Writes a value.
+    ///
+    /// # Errors
+    /// [`FieldFault`] if it cannot be sent or takes too many bytes, or if the field holds none.
+    pub fn value(&mut self, value: &Value) -> Result<(), FieldFault> {
+        let Kind::Any { bytes_max } = self.kind else {
+            return Err(FieldFault::WrongType { found: "a value" });
+        };
+        let bytes = value.encode(usize::from(*bytes_max))?;
+        self.put_blob(&bytes, |_| bytes.clone())
+    }
+
+    /// Takes over `bytes`, which is not copied if nothing changes.
+    fn put_blob(&mut self, bytes: &[u8], own: impl FnOnce(&[u8]) -> Bytes) -> Result<(), FieldFault> {
+        let max = self.kind.blob_bytes_max().unwrap_or(0);
+        if bytes.len() > max {
+            return Err(FieldFault::TooLong { bytes: bytes.len(), max });
+        }
+        if let Some(blob) = &mut self.blob
+            && **blob != bytes
+        {
+            **blob = own(bytes);
+        }
+        Ok(())
+    }
+}
+
+/// Reads the fields of a component, from a row of lanes or from numbers between two rows.
+#[derive(Clone, Copy, Debug)]
+pub struct RowReader<'a> {
+    component: &'a Component,
+    source: Source<'a>,
+    blobs: &'a [Bytes],
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Source<'a> {
+    Lanes(&'a [i32]),
+    Numbers(&'a [f64]),
+}
+
+impl<'a> RowReader<'a> {
+    /// A reader of a row of lanes and blobs.
+    #[must_use]
+    pub const fn new(component: &'a Component, lanes: &'a [i32], blobs: &'a [Bytes]) -> Self {
+        RowReader { component, source: Source::Lanes(lanes), blobs }
+    }
+
+    /// A reader of numbers, those of all fields one after another, and blobs.
+    #[must_use]
+    pub const fn of_numbers(component: &'a Component, numbers: &'a [f64], blobs: &'a [Bytes]) -> Self {
+        RowReader { component, source: Source::Numbers(numbers), blobs }
+    }
+
+    /// The component.
+    #[must_use]
+    pub const fn component(&self) -> &'a Component {
+        self.component
+    }
+
+    /// The value of the field of this index. If it cannot be a `V`, or there is no such field, it is what `V` makes of
+    /// zeros and of no bytes.
+    #[must_use]
+    pub fn get<V: FieldValue>(&self, field: usize) -> V {
+        V::read(&self.field(field))
+    }
+
+    /// The field of this index, for whoever does not know its type.
+    #[must_use]
+    pub fn field(&self, field: usize) -> FieldReader<'a> {
+        let kind = self.component.fields().get(field).map(|field| &field.kind);
+        let mut numbers = [0.0; FIELD_NUMBERS_MAX];
+        if let Some(kind) = kind {
+            match self.source {
+                Source::Lanes(lanes) => {
+                    let lanes = lanes.get(self.component.field_lanes(field)).unwrap_or_default();
+                    numbers = quantize::numbers_of(kind, lanes);
+                }
+                Source::Numbers(all) => {
+                    let own = all.get(self.component.field_numbers(field)).unwrap_or_default();
+                    own.iter().zip(&mut numbers).for_each(|(from, to)| *to = *from);
+                }
+            }
+        }
+        let blob = self.component.field_blob(field).and_then(|index| self.blobs.get(index));
+        FieldReader { kind, numbers, blob }
+    }
+}
+
+/// One field as it is read.
+#[derive(Clone, Copy, Debug)]
+pub struct FieldReader<'a> {
+    kind: Option<&'a Kind>,
+    numbers: [f64; FIELD_NUMBERS_MAX],
+    blob: Option<&'a Bytes>,
+}
+
+impl<'a> FieldReader<'a> {
+    /// The kind of the field; none if there is no such field.
+    #[must_use]
+    pub const fn kind(&self) -> Option<&'a Kind> {
+        self.kind
+    }
+
+    /// Its numbers, in the order that [`Kind`] gives.
+    #[must_use]
+    pub fn numbers(&self) -> &[f64] {
+        let count = self.kind.map_or(0, Kind::numbers);
+        self.numbers.get(..count).unwrap_or_default()
+    }
+
+    /// Its first `N` numbers; 0 for those that it does not have.
+    #[must_use]
+    pub fn array<const N: usize>(&self) -> [f64; N] {
+        core::array::from_fn(|index| self.numbers.get(index).copied().unwrap_or(0.0))
+    }
+
+    /// Its bytes; none if it holds numbers.
+    #[must_use]
+    pub const fn blob(&self) -> Option<&'a Bytes> {
+        self.blob
+    }
+}
+
+impl Component {
+    /// Whether `lanes` and `blobs`, which came from elsewhere, are a row that a value of this component becomes.
+    ///
+    /// # Errors
+    /// [`RowError`] names the first field that is not: a lane beyond its span, a direction or rotation in another
+    /// form than its one, a blob that is too long or not what its kind holds.
+    pub fn check_row(&self, lanes: &[i32], blobs: &[Bytes]) -> Result<(), RowError> {
+        self.check_lanes(lanes)?;
+        self.check_blobs(blobs)
+    }
+
+    /// [`check_row`](Self::check_row) for lanes that are known to be as many as the component has, each within its span.
+    pub(crate) fn check_row_in_span(&self, lanes: &[i32], blobs: &[Bytes]) -> Result<(), RowError> {
+        for (field, kind) in self.fields().iter().map(|field| &field.kind).enumerate() {
+            if !quantize::is_canonical(kind, &lanes[self.field_lanes(field)]) {
+                return Err(self.row_error(field, FieldFault::Lane));
+            }
+        }
+        debug_assert_eq!(self.check_lanes(lanes), Ok(()), "a lane is beyond its span");
+        self.check_blobs(blobs)
+    }
+
+    fn check_blobs(&self, blobs: &[Bytes]) -> Result<(), RowError> {
+        if self.blobs() == 0 {
+            return Ok(());
+        }
+        for (field, kind) in self.fields().iter().map(|field| &field.kind).enumerate() {
+            if let Some(blob) = self.field_blob(field) {
+                let blob = blobs.get(blob).map(AsRef::as_ref);
+                check_blob(kind, blob).map_err(|fault| self.row_error(field, fault))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// [`check_row`](Self::check_row) for the lanes alone.
+    ///
+    /// # Errors
+    /// [`RowError`].
+    pub fn check_lanes(&self, lanes: &[i32]) -> Result<(), RowError> {
+        let in_span =
+            |(lane, kind): (&i32, &super::LaneKind)| u32::try_from(*lane).is_ok_and(|lane| lane <= kind.span);
+        let all_in_span = lanes.len() == self.lanes() && lanes.iter().zip(self.lane_kinds()).all(in_span);
+        for (field, kind) in self.fields().iter().map(|field| &field.kind).enumerate() {
+            let indices = self.field_lanes(field);
+            let in_order = match lanes.get(indices.clone()) {
+                Some(own) => {
+                    let spans = &self.lane_kinds()[indices];
+                    (all_in_span || own.iter().zip(spans).all(in_span)) && quantize::is_canonical(kind, own)
+                }
+                None => false,
+            };
+            if !in_order {
+                return Err(self.row_error(field, FieldFault::Lane));
+            }
+        }
+        Ok(())
+    }
+
+    /// A row of this component in which every number is the one nearest to 0, every rotation the identity, every
+    /// text empty and every value [`Value::Null`].
+    #[must_use]
+    pub fn rest_row(&self) -> (Vec<i32>, Vec<Bytes>) {
+        let (mut lanes, mut blobs) = (vec![0; self.lanes()], vec![Bytes::new(); self.blobs()]);
+        for (field, kind) in self.fields().iter().map(|field| &field.kind).enumerate() {
+            let numbers = [0.0; FIELD_NUMBERS_MAX];
+            let numbers = numbers.get(..kind.numbers()).unwrap_or_default();
+            // A kind that no schema takes keeps its zeros.
+            let _ = quantize::quantize(kind, numbers, &mut lanes[self.field_lanes(field)]);
+            if let (Kind::Any { .. }, Some(blob)) = (kind, self.field_blob(field)) {
+                blobs[blob] = Value::Null.encode(1).unwrap_or_default();
+            }
+        }
+        (lanes, blobs)
+    }
+
+    fn row_error(&self, field: usize, fault: FieldFault) -> RowError {
+        let name = self.fields().get(field).map_or_else(|| field.to_string(), |field| field.name.clone());
+        RowError { component: self.name().to_owned(), field: name, fault }
+    }
+}
+
+fn check_blob(kind: &Kind, blob: Option<&[u8]>) -> Result<(), FieldFault> {
+    let (Some(max), Some(blob)) = (kind.blob_bytes_max(), blob) else {
+        return Err(FieldFault::Blob { expected: "there" });
+    };
+    if blob.len() > max {
+        return Err(FieldFault::TooLong { bytes: blob.len(), max });
+    }
+    match kind {
+        Kind::Text { .. } if core::str::from_utf8(blob).is_err() => {
+            Err(FieldFault::Blob { expected: "UTF-8" })
+        }
+        Kind::Any { .. } if Value::decode(Bytes::copy_from_slice(blob)).is_err() => {
+            Err(FieldFault::Blob { expected: "the encoding of a value" })
+        }
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,74 @@
+//! What publishers look at first: little of each slot, side by side.
+
+use super::plan::{ENTRY_BYTES_BAD, LANE_BYTES_BAD};
+use super::store::{World, bits, blob_len};
+use crate::audience::Audience;
+
+/// What publishers need to know of a slot, if what a receiver sees of it does not depend on the receiver.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Brief {
+    /// When anything of it changed last.
+    pub(super) label: u32,
+    /// When it changed beside the values of its components.
+    pub(super) meta_label: u32,
+    pub(super) mask: u64,
+    pub(super) generation: u16,
+    /// Whether there is an entity for publishers.
+    published: bool,
+    /// Whether all members see the same of it, and have as far back as anything is remembered.
+    is_plain: bool,
+    /// Bytes that it takes in a packet at most, if all goes badly.
+    pub(super) bytes_bad: u32,
+}
+
+impl World {
+    /// What there is in a slot for a receiver, if it sees all that others see too.
+    #[inline]
+    pub(super) fn brief(&self, slot: u16, sees_everything: bool) -> Option<&Brief> {
+        let brief = self.briefs.get(usize::from(slot))?;
+        (brief.published && (brief.is_plain || sees_everything)).then_some(brief)
+    }
+
+    /// Only the values of a slot's entity changed.
+    pub(super) fn refresh_label(&mut self, slot: u16, label: u32) {
+        let brief = &mut self.briefs[usize::from(slot)];
+        brief.label = label;
+        if brief.mask & self.blob_columns != 0 {
+            let bytes_bad = self.bytes_bad(slot, self.briefs[usize::from(slot)].mask);
+            self.briefs[usize::from(slot)].bytes_bad = bytes_bad;
+        }
+    }
+
+    /// Whatever is in a slot may have changed.
+    pub(super) fn refresh(&mut self, slot: u16) {
+        let place = &self.slots[usize::from(slot)];
+        let metas = &self.metas[usize::from(slot)];
+        let newest = metas.newest().zip(metas.same_since()).filter(|_| place.published);
+        let brief = newest.map(|(meta, (meta_label, is_all))| Brief {
+            label: place.label,
+            meta_label,
+            mask: meta.mask,
+            generation: place.generation,
+            published: true,
+            is_plain: is_all
+                && !self.masks.are_conditional(meta.mask)
+                && matches!(*meta.audience, Audience::All),
+            bytes_bad: self.bytes_bad(slot, meta.mask),
+        });
+        self.briefs[usize::from(slot)] = brief.unwrap_or_default();
+    }
+
+    /// Bytes that these components of the entity in a slot take in a packet, if all goes badly.
+    pub(super) fn bytes_bad(&self, slot: u16, mask: u64) -> u32 {
+        let worst = bits(mask).map(|id| {
+            let column = &self.columns[id.index()];
+            let blobs = if column.blobs() > 0 {
+                column.present(slot).map_or(0, |form| blob_len(form.blobs))
+            } else {
+                0
+            };
+            column.lanes() * LANE_BYTES_BAD + blobs + blobs / 8 + column.blobs() * LANE_BYTES_BAD
+        });
+        u32::try_from(ENTRY_BYTES_BAD + worst.sum::<usize>()).unwrap_or(u32::MAX)
+    }
+}

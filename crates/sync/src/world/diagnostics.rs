@@ -1,0 +1,140 @@
+//! How a receiver fares.
+
+use super::Publisher;
+use super::encode::Body;
+use super::plan::Shape;
+use super::store::World;
+use crate::delta::EntryKind;
+use crate::schema::ComponentId;
+
+/// What was sent to a receiver since its publisher was made, and what waits.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Diagnostics {
+    /// Packets that were sent, and their bytes.
+    pub packets: u64,
+    /// Bytes of these packets, without what the session puts around them.
+    pub bytes: u64,
+    /// Entries of these packets.
+    pub entries: u64,
+    /// Bytes of a packet for each of its entries, over all packets; `None` before the first entry.
+    pub bytes_per_entity: Option<f64>,
+    /// Bytes of each component over all packets, and how often it was sent, by [`ComponentId`].
+    pub components: Vec<(ComponentId, ComponentFigures)>,
+    /// Entries that brought an entity in full, and ones that took it away.
+    pub spawns: u64,
+    /// Entries that said that an entity is gone.
+    pub despawns: u64,
+    /// Packets of which it is known that they arrived, and that they were lost.
+    pub delivered: u64,
+    /// Packets of which it is known, or taken for granted, that they were lost.
+    pub lost: u64,
+    /// Acknowledgements that came too late to count.
+    pub late: u64,
+    /// Acknowledgements and losses of packets that were never sent, or whose fate was known.
+    pub unknown: u64,
+    /// How often something waited and could not be sent, for the budget or for what is under way.
+    pub held_back: u64,
+    /// Ticks from the baseline of an update to the row that it brings: the mean of all, and the most.
+    pub baseline_age_ticks_mean: Option<f64>,
+    /// The highest age of a baseline.
+    pub baseline_age_ticks_max: u32,
+    /// Entities that the receiver sees.
+    pub visible: usize,
+    /// Entities of which something waits to be sent.
+    pub pending: usize,
+    /// Ticks by which what the receiver has of an entity is behind, at most, over those that it has something of.
+    pub staleness_ticks_max: u32,
+    /// Bytes whose fate is not known.
+    pub in_flight_bytes: usize,
+    /// Bytes that may be sent at this moment.
+    pub budget_bytes: usize,
+}
+
+/// What was sent of one component.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ComponentFigures {
+    /// Bytes, without the heads of entries.
+    pub bytes: u64,
+    /// How often.
+    pub times: u64,
+}
+
+/// Counts of one publisher.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Figures {
+    packets: u64,
+    bytes: u64,
+    entries: u64,
+    components: Vec<ComponentFigures>,
+    spawns: u64,
+    despawns: u64,
+    pub(super) delivered: u64,
+    pub(super) lost: u64,
+    pub(super) late: u64,
+    pub(super) unknown: u64,
+    pub(super) held_back: u64,
+    ages: u64,
+    updates: u64,
+    age_max: u32,
+}
+
+impl Figures {
+    pub(super) fn note(&mut self, entry: &Shape) {
+        self.entries += 1;
+        match entry.kind {
+            EntryKind::Spawn => self.spawns += 1,
+            EntryKind::Despawn => self.despawns += 1,
+            EntryKind::Update => {
+                let age = entry.label.saturating_sub(entry.history[0]);
+                self.ages += u64::from(age);
+                self.updates += 1;
+                self.age_max = self.age_max.max(age);
+            }
+        }
+    }
+
+    pub(super) fn note_body(&mut self, body: &Body, packet_bytes: usize) {
+        self.packets += 1;
+        self.bytes += packet_bytes as u64;
+        self.components.resize(body.components.len(), ComponentFigures::default());
+        for (figures, (bytes, times)) in self.components.iter_mut().zip(&body.components) {
+            figures.bytes += u64::from(*bytes);
+            figures.times += u64::from(*times);
+        }
+    }
+}
+
+impl Publisher {
+    /// How the receiver fares.
+    #[must_use]
+    pub fn diagnostics(&self, world: &World) -> Diagnostics {
+        let figures = &self.figures;
+        let mean = |sum: u64, count: u64| (count > 0).then(|| sum as f64 / count as f64);
+        let staleness = self.known.iter().zip(&world.slots).filter(|(known, _)| known.is_present);
+        let components = (0u8..).map(ComponentId).zip(figures.components.iter().copied());
+        Diagnostics {
+            packets: figures.packets,
+            bytes: figures.bytes,
+            entries: figures.entries,
+            bytes_per_entity: mean(figures.bytes, figures.entries),
+            components: components.collect(),
+            spawns: figures.spawns,
+            despawns: figures.despawns,
+            delivered: figures.delivered,
+            lost: figures.lost,
+            late: figures.late,
+            unknown: figures.unknown,
+            held_back: figures.held_back,
+            baseline_age_ticks_mean: mean(figures.ages, figures.updates),
+            baseline_age_ticks_max: figures.age_max,
+            visible: self.known.iter().filter(|known| known.is_present).count(),
+            pending: self.pending.len(),
+            staleness_ticks_max: staleness
+                .filter_map(|(known, slot)| known.staleness(slot.label))
+                .max()
+                .unwrap_or(0),
+            in_flight_bytes: self.in_flight_bytes(),
+            budget_bytes: self.budget_bytes(),
+        }
+    }
+}

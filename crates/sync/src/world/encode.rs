@@ -1,0 +1,303 @@
+//! Coding plans, and sharing what was coded between receivers with equal plans.
+
+use super::meta::Meta;
+use super::plan::{ENTRY_BYTES_BAD, LANE_BYTES_BAD, Plan, PlanEntry, Shape};
+use super::ring::Form;
+use super::store::{World, bits};
+use crate::delta::{self, EntryHead, EntryKind, HISTORY_MAX, Past, Writer};
+use crate::limits::{PACKET_ENTRIES_MAX, PACKET_OUTPUT_BYTES_MAX};
+use crate::schema::ComponentId;
+use bytes::Bytes;
+
+/// Bodies of packets that were coded of one state of one world, for all receivers whose plans are equal.
+#[derive(Clone, Debug, Default)]
+pub struct Encodings {
+    state: State,
+    shared: Vec<Shared>,
+    /// How many of `shared` are of this state; the others are room for more.
+    used: usize,
+    writer: Writer,
+    out: Vec<u8>,
+    /// Bodies that were coded, and bodies that were given to another receiver too.
+    coded: u64,
+    reused: u64,
+}
+
+/// Which state of a world bodies are of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct State {
+    lineage: u32,
+    changes: u64,
+    tick: Option<u32>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Shared {
+    everything: bool,
+    packet_bytes: usize,
+    plan: Plan,
+    bodies: Vec<Body>,
+    bodies_used: usize,
+}
+
+/// A body, and what is in it.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Body {
+    pub(super) bytes: Bytes,
+    /// Index in the plan behind its last entry.
+    pub(super) until: usize,
+    /// Bytes that each component took, and how often it was coded.
+    pub(super) components: Vec<(u32, u32)>,
+}
+
+/// Where a receiver's plan is found again.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Place {
+    state: State,
+    index: usize,
+    body: usize,
+}
+
+impl Encodings {
+    /// Nothing coded yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Encodings::default()
+    }
+
+    /// How many bodies were coded, and how often one of them served another receiver too.
+    #[must_use]
+    pub const fn counts(&self) -> (u64, u64) {
+        (self.coded, self.reused)
+    }
+
+    /// The next body of a plan; `place` says where the last one was, and is moved on. The plan has entries left.
+    pub(super) fn next_body(
+        &mut self,
+        world: &World,
+        everything: bool,
+        packet_bytes: usize,
+        plan: &Plan,
+        place: &mut Option<Place>,
+    ) -> &Body {
+        let state = State { lineage: world.lineage, changes: world.log.end(), tick: world.tick };
+        if self.state != state {
+            (self.state, self.used) = (state, 0);
+        }
+        let index = match *place {
+            Some(Place { state: then, index, .. })
+                if then == state && index < self.used && self.shared[index].plan.digest == plan.digest =>
+            {
+                index
+            }
+            _ => self.find(everything, packet_bytes, plan),
+        };
+        let body =
+            place.filter(|place| place.state == state && place.index == index).map_or(0, |it| it.body + 1);
+        *place = Some(Place { state, index, body });
+        if body < self.shared[index].bodies_used {
+            self.reused += 1;
+        } else {
+            self.code(world, index);
+        }
+        &self.shared[index].bodies[body]
+    }
+
+    fn find(&mut self, everything: bool, packet_bytes: usize, plan: &Plan) -> usize {
+        let is_equal = |shared: &Shared| {
+            (shared.everything, shared.packet_bytes) == (everything, packet_bytes)
+                && shared.plan.is_same(plan)
+        };
+        if let Some(found) = self.shared[..self.used].iter().position(is_equal) {
+            return found;
+        }
+        if self.used == self.shared.len() {
+            self.shared.push(Shared::default());
+        }
+        let shared = &mut self.shared[self.used];
+        (shared.everything, shared.packet_bytes, shared.bodies_used) = (everything, packet_bytes, 0);
+        shared.plan.copy_from(plan);
+        self.used += 1;
+        self.used - 1
+    }
+
+    /// Codes one more body of a plan.
+    fn code(&mut self, world: &World, index: usize) {
+        let shared = &mut self.shared[index];
+        let from = shared.bodies_used.checked_sub(1).map_or(0, |last| shared.bodies[last].until);
+        if shared.bodies_used == shared.bodies.len() {
+            shared.bodies.push(Body::default());
+        }
+        let body = &mut shared.bodies[shared.bodies_used];
+        body.components.clear();
+        body.components.resize(world.columns.len(), (0, 0));
+        self.writer.begin(&world.tables, shared.everything);
+        let mut coding = Coding {
+            world,
+            everything: shared.everything,
+            plan: &shared.plan,
+            writer: &mut self.writer,
+            components: &mut body.components,
+            sized: None,
+        };
+        body.until = coding.body_from(from, shared.packet_bytes);
+        self.out.clear();
+        self.writer.finish(&world.tables, &mut self.out);
+        body.bytes = Bytes::copy_from_slice(&self.out);
+        shared.bodies_used += 1;
+        self.coded += 1;
+    }
+}
+
+/// Codes the entries of one body.
+struct Coding<'a> {
+    world: &'a World,
+    everything: bool,
+    plan: &'a Plan,
+    writer: &'a mut Writer,
+    components: &'a mut Vec<(u32, u32)>,
+    /// The last shape without blobs whose size was asked, and its size.
+    sized: Option<(u16, Size)>,
+}
+
+/// How large an entry is.
+#[derive(Clone, Copy)]
+struct Size {
+    /// Bytes of memory that it takes at the receiver.
+    output: usize,
+    /// Bytes that it takes in the packet if all goes badly.
+    bad: usize,
+}
+
+impl Coding<'_> {
+    /// Codes entries from `from` on until the body is full: at least one, and as many more as fit. Says where it ended.
+    fn body_from(&mut self, from: usize, packet_bytes: usize) -> usize {
+        let plan = self.plan;
+        let (mut output, mut count) = (0, 0);
+        for entry in &plan.entries[from..] {
+            let size = self.size(*entry);
+            output += size.output;
+            if count > 0 && (count == PACKET_ENTRIES_MAX || output > PACKET_OUTPUT_BYTES_MAX) {
+                break;
+            }
+            // Where the packet is far from full, and with the first entry, no way back is needed.
+            let is_near = count > 0 && self.writer.bytes() + size.bad > packet_bytes;
+            let mark = is_near.then(|| (self.writer.mark(), self.components.clone()));
+            self.entry(*entry);
+            if let Some((mark, components)) = mark
+                && self.writer.bytes() > packet_bytes
+            {
+                self.writer.undo(&mark);
+                *self.components = components;
+                break;
+            }
+            count += 1;
+        }
+        from + count
+    }
+
+    fn size(&mut self, entry: PlanEntry) -> Size {
+        if let Some((_, size)) = self.sized.filter(|(shape, _)| *shape == entry.shape) {
+            return size;
+        }
+        let Shape { mask, label, .. } = *self.plan.shape(entry);
+        let (mut lanes, mut blobs) = (0, 0);
+        for id in bits(mask) {
+            let column = &self.world.columns[id.index()];
+            lanes += column.lanes();
+            if column.blobs() > 0 {
+                let form = column.at(entry.slot, label);
+                blobs += form.map_or(0, |form| form.blobs.iter().map(|blob| blob.len() + 8).sum());
+            }
+        }
+        let bad = ENTRY_BYTES_BAD + lanes * LANE_BYTES_BAD + blobs + blobs / 4;
+        let size = Size { output: lanes * 4 + blobs, bad };
+        self.sized = (mask & self.world.blob_columns == 0).then_some((entry.shape, size));
+        size
+    }
+
+    fn entry(&mut self, entry: PlanEntry) {
+        let (slot, shape) = (entry.slot, self.plan.shape(entry));
+        let mut head = EntryHead { kind: shape.kind, ..EntryHead::update(slot) };
+        let tick = self.world.tick.unwrap_or(0);
+        match shape.kind {
+            EntryKind::Despawn => self.writer.head(&self.world.tables, &head),
+            EntryKind::Spawn => {
+                head.row_age = tick.saturating_sub(shape.label);
+                head.generation = self.world.slots[usize::from(slot)].generation;
+                (head.mask, head.mask_changed, head.changed) = (shape.mask, true, shape.mask);
+                head.meta = self.world.meta_at(slot, shape.label).map(|meta| self.meta(meta));
+                self.writer.head(&self.world.tables, &head);
+            }
+            EntryKind::Update => {
+                head.row_age = tick.saturating_sub(shape.label);
+                head.history = shape.rows;
+                for (age, label) in head.ages.iter_mut().zip(&shape.history).take(usize::from(shape.rows)) {
+                    *age = shape.label - label;
+                }
+                self.fill_changes(slot, shape, &mut head);
+                self.writer.head(&self.world.tables, &head);
+            }
+        }
+        for id in bits(head.changed) {
+            self.component(slot, shape, id);
+        }
+    }
+
+    /// What changed of an entity since its baseline.
+    fn fill_changes(&self, slot: u16, shape: &Shape, head: &mut EntryHead) {
+        let baseline = shape.history[0];
+        let mask_before = self.mask_at(slot, shape, baseline);
+        if let Some(viewer) = shape.view
+            && self.world.meta_seen(slot, viewer).is_some_and(|label| label > baseline)
+        {
+            // Also if it is again what it was at the baseline: it was something else between, and rows of that time
+            // may be there.
+            (head.mask, head.mask_changed) = (shape.mask, true);
+            head.meta = self.world.meta_at(slot, shape.label).map(|meta| self.meta(meta));
+        }
+        head.changed = shape.mask & !mask_before;
+        for id in bits(shape.mask & mask_before) {
+            if self.world.columns[id.index()].changed_since(slot, baseline, shape.label) {
+                head.changed |= id.bit();
+            }
+        }
+    }
+
+    /// The components of a row that was or is sent.
+    fn mask_at(&self, slot: u16, shape: &Shape, label: u32) -> u64 {
+        let Some(viewer) = shape.view else { return shape.mask };
+        self.world.meta_at(slot, label).map_or(0, |meta| self.world.masks.of(viewer, meta))
+    }
+
+    fn component(&mut self, slot: u16, shape: &Shape, id: ComponentId) {
+        let column = &self.world.columns[id.index()];
+        let Some(now) = column.at(slot, shape.label) else { return };
+        let mut pasts = [EMPTY; HISTORY_MAX];
+        let mut count = 0;
+        for label in &shape.history[..usize::from(shape.rows)] {
+            if self.mask_at(slot, shape, *label) & id.bit() != 0
+                && let Some(Form { lanes, blobs }) = column.at(slot, *label)
+            {
+                pasts[count] = Past { age: shape.label - label, lanes, blobs };
+                count += 1;
+            }
+        }
+        let before = self.writer.bytes();
+        self.writer.component(&self.world.tables, id, &pasts[..count], now.lanes, now.blobs);
+        let (bytes, times) = &mut self.components[id.index()];
+        *bytes += u32::try_from(self.writer.bytes() - before).unwrap_or(u32::MAX);
+        *times += 1;
+    }
+
+    fn meta(&self, meta: &Meta) -> delta::Meta {
+        let owner = meta.owner;
+        if !self.everything {
+            return delta::Meta { owner, ..delta::Meta::default() };
+        }
+        delta::Meta { owner, room: meta.room, audience: (*meta.audience).clone() }
+    }
+}
+
+/// No past.
+const EMPTY: Past<'static> = Past { age: 1, lanes: &[], blobs: &[] };

@@ -1,0 +1,140 @@
+//! What an entity is beside its components, and who sees how much of it.
+
+use crate::audience::{Audience, Viewer};
+use crate::schema::{Condition, Schema};
+use parlor_proto::MemberId;
+use std::sync::Arc;
+
+/// What an entity is from a tick on: everything but the values of its components.
+#[derive(Clone, Debug)]
+pub(super) struct Meta {
+    pub(super) label: u32,
+    /// The components that it has.
+    pub(super) mask: u64,
+    pub(super) owner: Option<MemberId>,
+    pub(super) room: u32,
+    pub(super) audience: Arc<Audience>,
+}
+
+impl Meta {
+    /// Whether only the label differs.
+    pub(super) fn is_same(&self, other: &Meta) -> bool {
+        let plain = |meta: &Meta| (meta.mask, meta.owner, meta.room);
+        plain(self) == plain(other)
+            && (Arc::ptr_eq(&self.audience, &other.audience) || self.audience == other.audience)
+    }
+}
+
+/// The versions of a [`Meta`], by ascending label. There are few: owners and sets of components seldom change.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Metas(Vec<Meta>);
+
+impl Metas {
+    pub(super) fn newest(&self) -> Option<&Meta> {
+        self.0.last()
+    }
+
+    /// Label of the oldest version since which the entity was the same, and whether that is the oldest of all.
+    pub(super) fn same_since(&self) -> Option<(u32, bool)> {
+        let mut since = self.newest()?.label;
+        for pair in self.0.windows(2).rev() {
+            if !pair[0].is_same(&pair[1]) {
+                return Some((since, false));
+            }
+            since = pair[0].label;
+        }
+        Some((since, true))
+    }
+
+    /// What the entity was at `tick`; `None` if that is not known.
+    pub(super) fn at(&self, tick: u32) -> Option<&Meta> {
+        self.0.iter().rev().find(|meta| meta.label <= tick)
+    }
+
+    /// Adds a version, wherever its label belongs, unless that label is there. Keeps what a [`Ring`](super::ring::Ring)
+    /// would.
+    /// Says whether another one went.
+    pub(super) fn insert(&mut self, meta: Meta, cutoff: u32) -> bool {
+        let at = self.0.partition_point(|other| other.label <= meta.label);
+        if at.checked_sub(1).is_some_and(|before| self.0[before].label == meta.label) {
+            return false;
+        }
+        self.0.insert(at, meta);
+        self.retire(cutoff)
+    }
+
+    /// Drops what nobody can ask for; says whether there was something.
+    pub(super) fn retire(&mut self, cutoff: u32) -> bool {
+        if self.0.get(1).is_none_or(|second| second.label >= cutoff) {
+            return false;
+        }
+        let needless = self.0.partition_point(|meta| meta.label < cutoff).saturating_sub(1);
+        self.0.drain(..needless);
+        true
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.0.clear();
+    }
+
+    /// When `viewer` last saw something of this change: the owner, or which components there are for it.
+    pub(super) fn seen_label(&self, viewer: Viewer, masks: &Masks) -> Option<u32> {
+        let seen = |meta: &Meta| (meta.owner, masks.of(viewer, meta));
+        let mut label = self.newest()?.label;
+        if viewer == Viewer::Everything {
+            return Some(label);
+        }
+        for pair in self.0.windows(2).rev() {
+            if seen(&pair[0]) != seen(&pair[1]) {
+                break;
+            }
+            label = pair[0].label;
+        }
+        Some(label)
+    }
+}
+
+/// Components by whom they are sent to, one bit each.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Masks {
+    everyone: u64,
+    owner_only: u64,
+    not_owner: u64,
+}
+
+impl Masks {
+    pub(super) fn new(schema: &Schema) -> Self {
+        let mask = |condition: Condition| {
+            let components = schema.components().iter().enumerate();
+            let chosen = components.filter(|(_, component)| component.condition() == condition);
+            chosen.fold(0, |mask, (index, _)| mask | 1 << index)
+        };
+        Masks {
+            everyone: mask(Condition::Everyone),
+            owner_only: mask(Condition::OwnerOnly),
+            not_owner: mask(Condition::NotOwner),
+        }
+    }
+
+    /// All components that there are.
+    pub(super) fn all(&self) -> u64 {
+        self.everyone | self.owner_only | self.not_owner
+    }
+
+    /// The components of an entity that `viewer` gets.
+    pub(super) fn of(&self, viewer: Viewer, meta: &Meta) -> u64 {
+        self.part(viewer, meta.owner, meta.mask)
+    }
+
+    /// The components that `viewer` gets of an entity with this owner and these components.
+    pub(super) fn part(&self, viewer: Viewer, owner: Option<MemberId>, mask: u64) -> u64 {
+        let Viewer::Member(member) = viewer else { return mask };
+        let own = if owner == Some(member) { self.owner_only } else { self.not_owner };
+        mask & (self.everyone | own)
+    }
+
+    /// Whether some members get fewer of these components than others.
+    pub(super) fn are_conditional(&self, mask: u64) -> bool {
+        mask & (self.owner_only | self.not_owner) != 0
+    }
+}

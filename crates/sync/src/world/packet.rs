@@ -1,0 +1,119 @@
+//! A packet of a world.
+//!
+//! ```text
+//!  +-------+----------+-----------+---------------------+----------+------------------+
+//!  | flags | number   | floor gap | epoch gap           | tick     | body             |
+//!  | 1     | 2        | 1, 2, 4   | 1, 2, 4, if COMPLETE| 4        | see `delta`      |
+//!  +-------+----------+-----------+---------------------+----------+------------------+
+//! ```
+//!
+//! - flags: [`LAST`] 1, [`TRANSFER`] 2, [`COMPLETE`] 4; the other bits are 0.
+//! - number: lower half of the packet's number among all of its stream, little-endian.
+//! - floor gap: how far before it the lowest number is whose fate the sender does not know; a variable-length integer.
+//! - epoch gap: how far before it the first packet of this epoch is. What came before that packet does not count. It is
+//!   there until the sender knows that the receiver has a packet with it.
+//! - tick: the newest tick of the sender's world, little-endian. Labels of rows are ages against it.
+
+use super::StreamError;
+use bytes::Bytes;
+use parlor_proto::wire::cursor::{Reader, Write};
+
+/// With this packet everything is sent that the receiver may see, as of the packet's tick.
+pub(super) const LAST: u8 = 1;
+/// The state passes to another authority, or comes from one: readers snap to it.
+pub(super) const TRANSFER: u8 = 2;
+/// Nothing counts that came before this epoch.
+pub(super) const COMPLETE: u8 = 4;
+
+/// Largest head of a packet, in bytes.
+pub(super) const HEAD_BYTES_MAX: usize = 1 + 2 + 4 + 4 + 4;
+
+/// Largest gap in a head.
+const GAP_MAX: u64 = (1 << 30) - 1;
+
+/// What stands before the entries of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PacketHead {
+    /// Whether with this packet everything is sent that the receiver may see, as of its tick.
+    pub last: bool,
+    /// Whether the state passes to another authority, or comes from one.
+    pub transfer: bool,
+    /// How far back the epoch began, in packets, if the sender does not know that the receiver knows.
+    pub epoch_gap: Option<u32>,
+    /// The lower half of its number among all of its stream.
+    pub number: u16,
+    /// How far before it the lowest number is whose fate the sender does not know.
+    pub floor_gap: u32,
+    /// The newest tick of the sender's world.
+    pub tick: u32,
+}
+
+impl PacketHead {
+    pub(super) fn write(&self, out: &mut Vec<u8>) {
+        let flag = |is: bool, flag: u8| if is { flag } else { 0 };
+        out.put_u8(
+            flag(self.last, LAST) | flag(self.transfer, TRANSFER) | flag(self.epoch_gap.is_some(), COMPLETE),
+        );
+        out.put_u16(self.number);
+        out.put_varint(u64::from(self.floor_gap).min(GAP_MAX));
+        if let Some(gap) = self.epoch_gap {
+            out.put_varint(u64::from(gap).min(GAP_MAX));
+        }
+        out.put_u32(self.tick);
+    }
+
+    /// Reads the head of a packet; gives its body too.
+    ///
+    /// # Errors
+    /// [`StreamError`] if it is not as laid out, or contradicts itself.
+    pub fn read(bytes: Bytes) -> Result<(PacketHead, Bytes), StreamError> {
+        let mut reader = Reader::new(bytes);
+        let flags = reader.u8()?;
+        if flags & !(LAST | TRANSFER | COMPLETE) != 0 {
+            return Err(StreamError::Head("it has flags that there are not"));
+        }
+        let number = reader.u16()?;
+        let gap = |value: u64| u32::try_from(value).map_err(|_| StreamError::Head("a gap is too large"));
+        let floor_gap = gap(reader.varint_max("the floor of a packet", GAP_MAX)?)?;
+        let complete = flags & COMPLETE != 0;
+        let epoch_gap = complete.then(|| reader.varint_max("the epoch of a packet", GAP_MAX)).transpose()?;
+        let epoch_gap = epoch_gap.map(gap).transpose()?;
+        if epoch_gap.is_some_and(|epoch| epoch < floor_gap) {
+            return Err(StreamError::Head("its floor is before its epoch"));
+        }
+        let tick = reader.u32()?;
+        let (last, transfer) = (flags & LAST != 0, flags & TRANSFER != 0);
+        Ok((PacketHead { last, transfer, epoch_gap, number, floor_gap, tick }, reader.rest()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn heads_come_back(
+            flags in any::<(bool, bool, bool)>(), number: u16, floor_gap in 0u32..1 << 30, more in 0u32..1 << 10, tick: u32
+        ) {
+            let epoch_gap = flags.2.then(|| (floor_gap + more).min((1 << 30) - 1));
+            let head = PacketHead { last: flags.0, transfer: flags.1, epoch_gap, number, floor_gap, tick };
+            let mut out = Vec::new();
+            head.write(&mut out);
+            prop_assert!(out.len() <= HEAD_BYTES_MAX);
+            out.extend([7; 3]);
+            prop_assert_eq!(PacketHead::read(out.into()).unwrap(), (head, Bytes::from_static(&[7; 3])));
+        }
+
+        #[test]
+        fn any_bytes_are_read_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..20)) {
+            if let Ok((head, body)) = PacketHead::read(bytes.clone().into()) {
+                let mut out = Vec::new();
+                head.write(&mut out);
+                out.extend_from_slice(&body);
+                prop_assert_eq!(out, bytes);
+            }
+        }
+    }
+}

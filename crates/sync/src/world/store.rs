@@ -1,0 +1,586 @@
+//! The entities of a room, and what they were at the last ticks.
+
+use super::brief::Brief;
+use super::column::Column;
+use super::log::ChangeLog;
+use super::meta::{Masks, Meta, Metas};
+use super::resting::Resting;
+use super::ring::Form;
+use super::{EntityId, WorldError};
+use crate::audience::Audience;
+use crate::delta::Tables;
+use crate::limits::{
+    ENTITIES_MAX, ENTITY_BLOB_BYTES_MAX, HISTORY_TICKS, WORLD_BLOB_BYTES_MAX, WORLD_LANES_MAX,
+};
+use crate::schema::{Component, ComponentId, Replicated, RowReader, RowWriter, Schema};
+use bytes::Bytes;
+use parlor_proto::{MemberId, Tick, TickRate};
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+/// The entities of a room with their components, quantized as the [`Schema`] says.
+///
+/// What is read is what was written, as quantized, at once; what is published is what the last [`commit`](Self::commit)
+/// found. The number of a tick is no wrapping number here: a world ends with tick 2³² − 1, which at 240 Hz is after 207 days.
+#[derive(Clone, Debug)]
+pub struct World {
+    pub(super) schema: Arc<Schema>,
+    pub(super) rate: TickRate,
+    pub(super) tables: Arc<Tables>,
+    pub(super) masks: Masks,
+    pub(super) slots: Vec<Slot>,
+    pub(super) metas: Vec<Metas>,
+    /// What publishers look at first of each slot.
+    pub(super) briefs: Vec<Brief>,
+    pub(super) columns: Vec<Column>,
+    /// Components with blobs, one bit each.
+    pub(super) blob_columns: u64,
+    pub(super) log: ChangeLog,
+    pub(super) tick: Option<u32>,
+    /// How often the history was forgotten. Whoever publishes begins anew then.
+    pub(super) lineage: u32,
+    /// Whether this is exactly what the authority had at `tick`.
+    pub(super) complete: bool,
+    /// How much of it there is, in rows that have room of their own.
+    pub(super) lanes: usize,
+    pub(super) blob_bytes: usize,
+    pub(super) live: usize,
+    /// Slots with something that was not committed.
+    dirty: Vec<u16>,
+    /// Slots whose entities are gone, with the tick from which on they were.
+    free: VecDeque<(u16, u32)>,
+    resting: Resting,
+    scratch: (Vec<i32>, Vec<Bytes>),
+}
+
+/// One place for an entity.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Slot {
+    pub(super) generation: u16,
+    /// Whether there is an entity for readers.
+    pub(super) live: bool,
+    /// Whether there is one for publishers.
+    pub(super) published: bool,
+    /// When anything of it changed last, as far as that was committed.
+    pub(super) label: u32,
+    pub(super) mask: u64,
+    pub(super) owner: Option<MemberId>,
+    pub(super) room: u32,
+    pub(super) audience: Arc<Audience>,
+    /// Components that may differ from what was committed.
+    dirty: u64,
+    is_listed: bool,
+}
+
+impl World {
+    /// An empty world of entities with the components of `schema`, in steps of `rate`.
+    #[must_use]
+    pub fn new(schema: Arc<Schema>, rate: TickRate) -> Self {
+        let columns: Vec<Column> =
+            schema.components().iter().map(|it| Column::new(it.lanes(), it.blobs())).collect();
+        let with_blobs = (0..64).zip(&columns).filter(|(_, column)| column.blobs() > 0);
+        World {
+            tables: Arc::new(Tables::new(&schema, rate)),
+            masks: Masks::new(&schema),
+            blob_columns: with_blobs.fold(0, |mask, (index, _)| mask | 1 << index),
+            columns,
+            schema,
+            rate,
+            slots: Vec::new(),
+            metas: Vec::new(),
+            briefs: Vec::new(),
+            log: ChangeLog::default(),
+            tick: None,
+            lineage: 0,
+            complete: true,
+            lanes: 0,
+            blob_bytes: 0,
+            live: 0,
+            dirty: Vec::new(),
+            free: VecDeque::new(),
+            resting: Resting::default(),
+            scratch: Default::default(),
+        }
+    }
+
+    /// What its entities are made of.
+    #[must_use]
+    pub fn schema(&self) -> &Arc<Schema> {
+        &self.schema
+    }
+
+    /// The length of its ticks.
+    #[must_use]
+    pub const fn rate(&self) -> TickRate {
+        self.rate
+    }
+
+    /// The newest tick that was committed, or that a packet told of.
+    #[must_use]
+    pub fn tick(&self) -> Option<Tick> {
+        self.tick.map(Tick)
+    }
+
+    /// Adds an entity without components, for all members to see.
+    ///
+    /// # Errors
+    /// [`WorldError::TooManyEntities`].
+    pub fn spawn(&mut self, owner: Option<MemberId>) -> Result<EntityId, WorldError> {
+        let slot = self.take_slot()?;
+        self.touch(slot);
+        let place = &mut self.slots[usize::from(slot)];
+        let generation = place.generation.wrapping_add(1);
+        place.generation = generation;
+        (place.live, place.owner, place.room, place.mask) = (true, owner, 0, 0);
+        place.audience = Arc::default();
+        self.live += 1;
+        Ok(EntityId { slot, generation })
+    }
+
+    /// Takes an entity away. Whoever holds its id gets errors from then on.
+    ///
+    /// # Errors
+    /// [`WorldError::NoSuchEntity`].
+    pub fn despawn(&mut self, entity: EntityId) -> Result<(), WorldError> {
+        self.check(entity)?;
+        self.touch(entity.slot);
+        self.slots[usize::from(entity.slot)].live = false;
+        self.live -= 1;
+        Ok(())
+    }
+
+    /// Whether there is such an entity.
+    #[must_use]
+    pub fn contains(&self, entity: EntityId) -> bool {
+        self.check(entity).is_ok()
+    }
+
+    /// All entities, by ascending slot.
+    pub fn entities(&self) -> impl Iterator<Item = EntityId> {
+        let slots = (0u16..).zip(&self.slots).filter(|(_, slot)| slot.live);
+        slots.map(|(slot, place)| EntityId { slot, generation: place.generation })
+    }
+
+    /// How many entities there are.
+    #[must_use]
+    pub const fn len(&self) -> usize {
+        self.live
+    }
+
+    /// Whether there are no entities.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.live == 0
+    }
+
+    /// The entity that has this slot.
+    #[must_use]
+    pub fn entity_at(&self, slot: u16) -> Option<EntityId> {
+        let place = self.slots.get(usize::from(slot)).filter(|place| place.live)?;
+        Some(EntityId { slot, generation: place.generation })
+    }
+
+    /// Who owns an entity; `None` if nobody does.
+    ///
+    /// # Errors
+    /// [`WorldError::NoSuchEntity`].
+    pub fn owner(&self, entity: EntityId) -> Result<Option<MemberId>, WorldError> {
+        Ok(self.check(entity)?.owner)
+    }
+
+    /// Gives an entity to another member, or to nobody.
+    ///
+    /// # Errors
+    /// [`WorldError::NoSuchEntity`].
+    pub fn set_owner(&mut self, entity: EntityId, owner: Option<MemberId>) -> Result<(), WorldError> {
+        self.check(entity)?;
+        self.touch(entity.slot);
+        self.slots[usize::from(entity.slot)].owner = owner;
+        Ok(())
+    }
+
+    /// Who may see an entity.
+    ///
+    /// # Errors
+    /// [`WorldError::NoSuchEntity`].
+    pub fn audience(&self, entity: EntityId) -> Result<&Audience, WorldError> {
+        Ok(&self.check(entity)?.audience)
+    }
+
+    /// Sets who may see an entity. Its owner does only if it is among them.
+    ///
+    /// # Errors
+    /// [`WorldError::NoSuchEntity`].
+    pub fn set_audience(&mut self, entity: EntityId, audience: Audience) -> Result<(), WorldError> {
+        if *self.check(entity)?.audience != audience {
+            self.touch(entity.slot);
+            self.slots[usize::from(entity.slot)].audience = Arc::new(audience);
+        }
+        Ok(())
+    }
+
+    /// The interest room of an entity, 0 for everywhere.
+    ///
+    /// # Errors
+    /// [`WorldError::NoSuchEntity`].
+    pub fn room(&self, entity: EntityId) -> Result<u32, WorldError> {
+        Ok(self.check(entity)?.room)
+    }
+
+    /// Puts an entity into an interest room; 0 is everywhere.
+    ///
+    /// # Errors
+    /// [`WorldError::NoSuchEntity`].
+    pub fn set_room(&mut self, entity: EntityId, room: u32) -> Result<(), WorldError> {
+        self.check(entity)?;
+        self.touch(entity.slot);
+        self.slots[usize::from(entity.slot)].room = room;
+        Ok(())
+    }
+
+    /// Sets a component of an entity, quantized as the schema says; says whether that changed anything. Numbers beyond
+    /// the range of their field are moved to its end.
+    ///
+    /// # Errors
+    /// [`WorldError::NoSuchEntity`], [`WorldError::NotRegistered`]; [`WorldError::Row`] for what is NaN, infinite or too long;
+    /// [`WorldError::TooManyLanes`] and [`WorldError::TooManyBytes`]. Nothing changed then.
+    pub fn insert<C: Replicated>(&mut self, entity: EntityId, value: &C) -> Result<bool, WorldError> {
+        let id = self.registered::<C>()?;
+        let (mut lanes, mut blobs) = core::mem::take(&mut self.scratch);
+        let written = self.write_value(entity, id, value, &mut lanes, &mut blobs);
+        self.scratch = (lanes, blobs);
+        written
+    }
+
+    /// A component of an entity, as quantized; `None` if it has none.
+    ///
+    /// # Errors
+    /// [`WorldError::NoSuchEntity`], [`WorldError::NotRegistered`].
+    pub fn get<C: Replicated>(&self, entity: EntityId) -> Result<Option<C>, WorldError> {
+        let id = self.registered::<C>()?;
+        let row = self.read_row(entity, id)?;
+        Ok(row.map(|(lanes, blobs)| {
+            C::read(&RowReader::new(&self.schema.components()[id.index()], lanes, blobs))
+        }))
+    }
+
+    /// Takes a component from an entity; says whether it had one.
+    ///
+    /// # Errors
+    /// [`WorldError::NoSuchEntity`], [`WorldError::NotRegistered`].
+    pub fn remove<C: Replicated>(&mut self, entity: EntityId) -> Result<bool, WorldError> {
+        self.remove_row(entity, self.registered::<C>()?)
+    }
+
+    /// Whether an entity has a component.
+    #[must_use]
+    pub fn has(&self, entity: EntityId, component: ComponentId) -> bool {
+        self.check(entity).is_ok_and(|slot| slot.mask & component.bit() != 0 && component.0 < 64)
+    }
+
+    /// The components of an entity, one bit each.
+    ///
+    /// # Errors
+    /// [`WorldError::NoSuchEntity`].
+    pub fn mask(&self, entity: EntityId) -> Result<u64, WorldError> {
+        Ok(self.check(entity)?.mask)
+    }
+
+    /// The lanes and blobs of a component of an entity; `None` if it has none.
+    ///
+    /// # Errors
+    /// [`WorldError::NoSuchEntity`].
+    pub fn read_row(&self, entity: EntityId, component: ComponentId) -> Result<Option<Row<'_>>, WorldError> {
+        self.check(entity)?;
+        if !self.has(entity, component) {
+            return Ok(None);
+        }
+        let form = self.columns[component.index()].present(entity.slot);
+        Ok(form.map(|form| (form.lanes, form.blobs)))
+    }
+
+    /// Sets a component of an entity in its quantized form; says whether that changed anything.
+    ///
+    /// # Errors
+    /// As [`insert`](Self::insert), and [`WorldError::NoSuchComponent`]. Nothing changed then.
+    pub fn write_row(
+        &mut self,
+        entity: EntityId,
+        component: ComponentId,
+        lanes: &[i32],
+        blobs: &[Bytes],
+    ) -> Result<bool, WorldError> {
+        let schema = Arc::clone(&self.schema);
+        let kind = schema.get(component).ok_or(WorldError::NoSuchComponent { component })?;
+        kind.check_row(lanes, blobs)?;
+        self.set_row(entity, component, kind, Form { lanes, blobs })
+    }
+
+    /// Takes a component from an entity; says whether it had one.
+    ///
+    /// # Errors
+    /// [`WorldError::NoSuchEntity`].
+    pub fn remove_row(&mut self, entity: EntityId, component: ComponentId) -> Result<bool, WorldError> {
+        self.check(entity)?;
+        if !self.has(entity, component) {
+            return Ok(false);
+        }
+        self.touch(entity.slot);
+        let column = &mut self.columns[component.index()];
+        self.blob_bytes -= column.present(entity.slot).map_or(0, |form| blob_len(form.blobs));
+        let nothing = vec![Bytes::new(); column.blobs()];
+        let zero = vec![0; column.lanes()];
+        column.set_present(entity.slot, Form { lanes: &zero, blobs: &nothing });
+        self.slots[usize::from(entity.slot)].mask &= !component.bit();
+        Ok(true)
+    }
+
+    /// Closes the batch of a tick, which publishers send from then on; says whether anything changed.
+    ///
+    /// # Errors
+    /// [`WorldError::TickNotNewer`], and nothing happened.
+    pub fn commit(&mut self, tick: Tick) -> Result<bool, WorldError> {
+        if let Some(newest) = self.tick.filter(|newest| tick.0 <= *newest) {
+            return Err(WorldError::TickNotNewer { tick, newest: Tick(newest) });
+        }
+        (self.tick, self.complete) = (Some(tick.0), true);
+        self.resting.forget(tick.0);
+        let mut any = false;
+        let mut dirty = core::mem::take(&mut self.dirty);
+        for slot in dirty.drain(..) {
+            any |= self.commit_slot(slot, tick.0);
+        }
+        self.dirty = dirty;
+        Ok(any)
+    }
+
+    fn commit_slot(&mut self, slot: u16, tick: u32) -> bool {
+        let cutoff = cutoff(tick);
+        let place = &mut self.slots[usize::from(slot)];
+        let (dirty, was_published) = (core::mem::take(&mut place.dirty), place.published);
+        place.is_listed = false;
+        place.published = place.live;
+        if !place.live {
+            let before = self.lanes;
+            self.clear_slot(slot);
+            if was_published {
+                self.resting.add(tick, before - self.lanes);
+            }
+            self.free.push_back((slot, tick));
+            if was_published {
+                self.log.push(slot);
+            }
+            return was_published;
+        }
+        let meta = Meta {
+            label: tick,
+            mask: place.mask,
+            owner: place.owner,
+            room: place.room,
+            audience: Arc::clone(&place.audience),
+        };
+        let metas = &mut self.metas[usize::from(slot)];
+        let before = metas.newest().map_or(0, |meta| meta.mask);
+        let is_other = !metas.newest().is_some_and(|newest| newest.is_same(&meta));
+        let has_aged = if is_other { metas.insert(meta, cutoff) } else { metas.retire(cutoff) };
+        let mut changed = is_other;
+        for component in bits(dirty & place.mask) {
+            let is_new = before & component.bit() == 0;
+            changed |= self.columns[component.index()].commit(slot, tick, is_new, cutoff);
+        }
+        if changed {
+            place.label = tick;
+            self.log.push(slot);
+        }
+        if is_other || has_aged || !was_published {
+            self.refresh(slot);
+        } else if changed {
+            self.refresh_label(slot, tick);
+        }
+        changed
+    }
+
+    /// Takes everything from a slot but its generation.
+    pub(super) fn clear_slot(&mut self, slot: u16) {
+        for column in &mut self.columns {
+            self.blob_bytes -= column.empty_present(slot);
+            if column.free_row(slot) {
+                self.lanes -= row_cost(column.lanes(), column.blobs());
+            }
+        }
+        self.metas[usize::from(slot)].clear();
+        let place = &mut self.slots[usize::from(slot)];
+        *place = Slot { generation: place.generation, ..Slot::default() };
+        self.briefs[usize::from(slot)] = Brief::default();
+    }
+
+    /// Whether anything waits to be committed.
+    #[must_use]
+    pub fn is_dirty(&self) -> bool {
+        !self.dirty.is_empty()
+    }
+
+    fn registered<C: Replicated>(&self) -> Result<ComponentId, WorldError> {
+        self.schema.find(C::NAME).ok_or(WorldError::NotRegistered { name: C::NAME })
+    }
+
+    fn check(&self, entity: EntityId) -> Result<&Slot, WorldError> {
+        let slot = self.slots.get(usize::from(entity.slot));
+        slot.filter(|slot| slot.live && slot.generation == entity.generation)
+            .ok_or(WorldError::NoSuchEntity { entity })
+    }
+
+    fn write_value<C: Replicated>(
+        &mut self,
+        entity: EntityId,
+        id: ComponentId,
+        value: &C,
+        lanes: &mut Vec<i32>,
+        blobs: &mut Vec<Bytes>,
+    ) -> Result<bool, WorldError> {
+        let schema = Arc::clone(&self.schema);
+        let kind = &schema.components()[id.index()];
+        lanes.clear();
+        blobs.clear();
+        // Texts and values that stay the same are not copied.
+        let before = self.read_row(entity, id)?.unwrap_or_default();
+        lanes.extend_from_slice(before.0);
+        blobs.extend_from_slice(before.1);
+        lanes.resize(kind.lanes(), 0);
+        blobs.resize(kind.blobs(), Bytes::new());
+        let mut row = RowWriter::new(kind, lanes, blobs);
+        value.write(&mut row);
+        row.finish()?;
+        self.set_row(entity, id, kind, Form { lanes, blobs })
+    }
+
+    /// Sets a row that fits its component.
+    fn set_row(
+        &mut self,
+        entity: EntityId,
+        id: ComponentId,
+        kind: &Component,
+        form: Form,
+    ) -> Result<bool, WorldError> {
+        self.check(entity)?;
+        let had = self.has(entity, id);
+        let before = self.columns[id.index()].present(entity.slot);
+        if had && before.is_some_and(|old| !kind.is_change(old.lanes, form.lanes) && old.blobs == form.blobs)
+        {
+            return Ok(false);
+        }
+        let (old_bytes, bytes) = (before.map_or(0, |form| blob_len(form.blobs)), blob_len(form.blobs));
+        if bytes > old_bytes {
+            let others: usize = self.entity_blob_bytes(entity.slot) - old_bytes;
+            let in_all = self.blob_bytes - old_bytes + bytes;
+            if others + bytes > ENTITY_BLOB_BYTES_MAX || in_all > WORLD_BLOB_BYTES_MAX {
+                return Err(WorldError::TooManyBytes);
+            }
+        }
+        if before.is_none() {
+            let lanes = self.lanes + row_cost(form.lanes.len(), form.blobs.len());
+            if lanes + self.resting.lanes > WORLD_LANES_MAX {
+                return Err(WorldError::TooManyLanes);
+            }
+            self.lanes = lanes;
+        }
+        self.touch(entity.slot);
+        self.blob_bytes = self.blob_bytes - old_bytes + bytes;
+        let column = &mut self.columns[id.index()];
+        column.make_row(entity.slot);
+        column.set_present(entity.slot, form);
+        let place = &mut self.slots[usize::from(entity.slot)];
+        place.mask |= id.bit();
+        place.dirty |= id.bit();
+        Ok(true)
+    }
+
+    /// Bytes of all texts, bytes and values of an entity.
+    pub(super) fn entity_blob_bytes(&self, slot: u16) -> usize {
+        let mask = self.slots[usize::from(slot)].mask;
+        let forms = bits(mask).filter_map(|id| self.columns[id.index()].present(slot));
+        forms.map(|form| blob_len(form.blobs)).sum()
+    }
+
+    /// Puts the slot on the list of what the next commit looks at.
+    fn touch(&mut self, slot: u16) {
+        let place = &mut self.slots[usize::from(slot)];
+        if !place.is_listed {
+            place.is_listed = true;
+            self.dirty.push(slot);
+        }
+    }
+
+    fn take_slot(&mut self) -> Result<u16, WorldError> {
+        let now = self.tick.unwrap_or(0);
+        if let Some((slot, since)) = self.free.front().copied()
+            && now.saturating_sub(since) >= HISTORY_TICKS
+        {
+            self.free.pop_front();
+            return Ok(slot);
+        }
+        let slot = u16::try_from(self.slots.len()).ok().filter(|slot| usize::from(*slot) < ENTITIES_MAX);
+        let slot = slot.ok_or(WorldError::TooManyEntities)?;
+        self.make_slot(slot);
+        Ok(slot)
+    }
+
+    pub(super) fn make_slot(&mut self, slot: u16) {
+        let needed = usize::from(slot) + 1;
+        if self.slots.len() < needed {
+            self.slots.resize(needed, Slot::default());
+            self.metas.resize(needed, Metas::default());
+            self.briefs.resize(needed, Brief::default());
+        }
+    }
+
+    /// Makes a world that a replica held one that is written: what was read stands, no history does, and the first
+    /// commit publishes all of it.
+    pub(super) fn take_over(&mut self) {
+        self.lineage += 1;
+        self.complete = false;
+        self.log.reset();
+        self.free.clear();
+        let now = self.tick.unwrap_or(0);
+        for slot in 0..u16::try_from(self.slots.len()).unwrap_or(u16::MAX) {
+            let live = self.slots[usize::from(slot)].live;
+            self.metas[usize::from(slot)].clear();
+            if !live {
+                self.clear_slot(slot);
+                self.free.push_back((slot, now));
+                continue;
+            }
+            self.columns.iter_mut().for_each(|column| column.forget(slot));
+            let place = &mut self.slots[usize::from(slot)];
+            (place.published, place.dirty) = (false, place.mask);
+            self.briefs[usize::from(slot)] = Brief::default();
+            self.touch(slot);
+        }
+    }
+}
+
+/// The quantized form of a component: its lanes and its blobs.
+pub type Row<'a> = (&'a [i32], &'a [Bytes]);
+
+/// Before this tick one version of each component is remembered, from it on all of them.
+pub(super) const fn cutoff(tick: u32) -> u32 {
+    tick.saturating_sub(HISTORY_TICKS)
+}
+
+/// What a row counts against the limit of a world's lanes. One without lanes takes room too.
+pub(super) const fn row_cost(lanes: usize, blobs: usize) -> usize {
+    lanes + blobs
+}
+
+pub(super) fn blob_len(blobs: &[Bytes]) -> usize {
+    blobs.iter().map(Bytes::len).sum()
+}
+
+/// The components of a mask.
+pub(super) fn bits(mut mask: u64) -> impl Iterator<Item = ComponentId> {
+    core::iter::from_fn(move || {
+        let bit = u8::try_from(mask.trailing_zeros()).ok().filter(|bit| *bit < 64)?;
+        mask &= mask - 1;
+        Some(ComponentId(bit))
+    })
+}
