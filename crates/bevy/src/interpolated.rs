@@ -1,0 +1,58 @@
+//! Values to draw.
+
+use crate::entities::Networked;
+use crate::registry::Shared;
+use crate::room::RoomResource;
+use bevy_ecs::prelude::{Commands, Component, Entity, On, Query, Remove, ResMut, With};
+use std::ops::Deref;
+
+/// The `C` to draw in this frame. On a member it is a little behind `C`, so that it moves evenly between what came; for its
+/// own entities and on the authority it is `C`. It is there from the frame on in which `C` is.
+///
+/// ```
+/// use bevy_ecs::prelude::*;
+/// use parlor_bevy::Interpolated;
+/// # #[derive(Component)] struct Position { x: f32, y: f32 }
+///
+/// fn draw(tanks: Query<&Interpolated<Position>>) {
+///     for position in &tanks {
+///         println!("{:.1}, {:.1}", position.x, position.y);
+///     }
+/// }
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Component)]
+pub struct Interpolated<C: Send + Sync + 'static>(pub C);
+
+impl<C: Send + Sync + 'static> Deref for Interpolated<C> {
+    type Target = C;
+
+    fn deref(&self) -> &C {
+        &self.0
+    }
+}
+
+/// An entity, its name, and what is shown of it.
+type Shown<C> = (Entity, &'static Networked, Option<&'static mut Interpolated<C>>);
+
+/// Brings all `Interpolated<C>` to this frame.
+pub(crate) fn interpolate<C: Shared>(
+    mut room: ResMut<RoomResource>,
+    mut entities: Query<Shown<C>, With<C>>,
+    mut commands: Commands,
+) {
+    // The set of this system runs in an open room only.
+    let _ = room.world(|access| {
+        for (entity, networked, shown) in &mut entities {
+            let Ok(Some(component)) = access.interpolated_component::<C>(networked.id) else { continue };
+            match shown {
+                Some(mut shown) => shown.0 = component,
+                None => drop(commands.entity(entity).insert(Interpolated(component))),
+            }
+        }
+    });
+}
+
+/// Without a `C`, or out of the room, there is nothing to draw.
+pub(crate) fn hide<C: Shared>(removed: On<Remove, (C, Networked)>, mut commands: Commands) {
+    commands.entity(removed.entity).try_remove::<Interpolated<C>>();
+}

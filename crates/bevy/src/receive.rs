@@ -1,0 +1,102 @@
+//! From the room into the app: what the authority decided.
+
+use crate::entities::{EntityMap, Networked, Owned, Owner, is_own};
+use crate::messages::{ActionReceived, ActionRefused};
+use crate::registry::{Registry, Shared};
+use crate::room::RoomResource;
+use bevy_ecs::prelude::{Entity, Mut, World};
+use bevy_ecs::world::EntityWorldMut;
+use parlor::{EntityId, Event, MemberId, WorldAccess};
+
+/// Does what an event asks for.
+pub(crate) fn take(world: &mut World, event: &Event) {
+    match event {
+        Event::Spawned { entity } => spawned(world, *entity),
+        Event::Despawned { entity } => {
+            if let Some(gone) = world.resource_mut::<EntityMap>().remove(*entity) {
+                // The game may have despawned it already.
+                world.try_despawn(gone).unwrap_or_default();
+            }
+        }
+        Event::Action { from, entity, name, value } => {
+            if let Some(here) = world.resource::<EntityMap>().get(*entity) {
+                let (name, value) = (name.clone(), value.clone());
+                world.write_message(ActionReceived { entity: here, from: *from, name, value });
+            }
+        }
+        Event::ActionRefused { entity, name, why } => {
+            let here = world.resource::<EntityMap>().get(*entity);
+            let refused = ActionRefused { entity: here, id: *entity, name: name.clone(), why: *why };
+            world.write_message(refused);
+        }
+        _ => {}
+    }
+}
+
+/// An entity that another process put into the room. [`Networked`] comes last, so that whoever waits for it finds the rest.
+fn spawned(world: &mut World, id: EntityId) {
+    if is_host(world) || world.resource::<EntityMap>().get(id).is_some() {
+        return;
+    }
+    let entity = world.spawn_empty().id();
+    world.resource_mut::<EntityMap>().insert(id, entity);
+    update(world, &[(id, u64::MAX)]);
+    world.entity_mut(entity).insert(Networked { id });
+}
+
+/// Brings all that changed since the last call into the app.
+pub(crate) fn changes(world: &mut World) {
+    let Some(mut room) = world.get_resource_mut::<RoomResource>() else { return };
+    let changes = room.take_changes();
+    if !changes.is_empty() && !is_host(world) {
+        update(world, &changes);
+    }
+}
+
+fn is_host(world: &World) -> bool {
+    world.get_resource::<RoomResource>().is_some_and(|room| room.is_host())
+}
+
+/// Brings the owner of each of these entities into the app, and the components in its mask, by their numbers.
+fn update(world: &mut World, changes: &[(EntityId, u64)]) {
+    world.resource_scope(|world, mut room: Mut<RoomResource>| {
+        let me = room.local_id();
+        world.resource_scope(|world, registry: Mut<Registry>| {
+            // What came is there from the opening of the room on.
+            let _ = room.world(|access| {
+                for (id, mask) in changes {
+                    let here: Option<Entity> = world.resource::<EntityMap>().get(*id);
+                    // The game may despawn what it likes; the room still has it.
+                    let Some(Ok(mut entity)) = here.map(|here| world.get_entity_mut(here)) else { continue };
+                    registry.receive(&mut entity, access, *id, *mask);
+                    let owner = access.owner(*id).ok().flatten();
+                    set_owner(&mut entity, owner, me);
+                }
+            });
+        });
+    });
+}
+
+fn set_owner(entity: &mut EntityWorldMut<'_>, owner: Option<MemberId>, me: Option<MemberId>) {
+    if entity.get::<Owner>() == Some(&Owner(owner)) {
+        return;
+    }
+    entity.insert(Owner(owner));
+    if is_own(owner, me) {
+        entity.insert(Owned);
+    } else {
+        entity.remove::<Owned>();
+    }
+}
+
+/// Makes the component `C` of an entity what it is in the room.
+pub(crate) fn receive<C: Shared>(entity: &mut EntityWorldMut<'_>, access: &WorldAccess<'_>, id: EntityId) {
+    match access.component::<C>(id) {
+        Ok(Some(component)) => match entity.get_mut::<C>() {
+            Some(mut here) => *here = component,
+            None => drop(entity.insert(component)),
+        },
+        // Without an entity there is no component either.
+        Ok(None) | Err(_) => drop(entity.remove::<C>()),
+    }
+}

@@ -1,0 +1,369 @@
+//! Two apps in a room on a server of this process: what one puts into it the other one has.
+
+use bevy_app::{App, Update};
+use bevy_ecs::prelude::*;
+use parlor::schema::Kind;
+use parlor::{MemberId, Registry, RoomError, replicated};
+use parlor_bevy::{
+    EntityMap, Interpolated, NetTick, Networked, Owned, Owner, ParlorPlugin, Replicate, ReplicateApp,
+    ReplicateError, ReplicationFailed, RoomCommandError, RoomCommands, RoomResource, in_room, is_authority,
+};
+use parlor_server::{Config, Server};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+use tokio::runtime::Runtime;
+
+/// Only a hang takes this long.
+const PATIENCE: Duration = Duration::from_secs(60);
+const STEP: f64 = 1.0 / 512.0;
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Component)]
+struct Position {
+    at: [f32; 2],
+}
+
+replicated!(Position as "position" => { at: Kind::vector2(-256.0, 256.0, STEP) });
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Component)]
+struct Armour {
+    plates: u8,
+}
+
+replicated!(Armour as "armour" => { plates: Kind::int(0, 100) });
+
+/// Another type that calls itself as `Armour` does.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Component)]
+struct Shield {
+    plates: u8,
+}
+
+replicated!(Shield as "armour" => { plates: Kind::int(0, 100) });
+
+/// A server, and apps that find it.
+struct Hall {
+    _folder: TempDir,
+    registry: Registry,
+    runtime: Runtime,
+    server: Option<Server>,
+}
+
+impl Hall {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let registry = Registry::at(folder.path().join("registry"));
+        let runtime = Runtime::new().expect("a runtime");
+        let config = Config { port: 0, registry: Some(registry.clone()), ..Config::default() };
+        let server = runtime.block_on(Server::start(config)).expect("a port is free");
+        Hall { _folder: folder, registry, runtime, server: Some(server) }
+    }
+
+    /// A host in an open room of so many steps a second.
+    fn host(&self, hz: u16) -> App {
+        let mut host = app();
+        self.open(&mut host, hz);
+        host
+    }
+
+    /// A member in the host's room.
+    fn member(&self, host: &mut App) -> App {
+        let mut member = app();
+        self.join(host, &mut member);
+        member
+    }
+
+    fn open(&self, host: &mut App, hz: u16) {
+        let here = self.registry.clone();
+        ask(host, |commands| commands.host_room(move |room| room.registry(here).tick_hz(hz)));
+        until(&mut [host], |apps| {
+            apps[0].world().get_resource::<RoomResource>().is_some_and(|room| room.is_connected())
+        });
+    }
+
+    fn join(&self, host: &mut App, member: &mut App) {
+        let code = host.world().resource::<RoomResource>().code().expect("it is open");
+        let here = self.registry.clone();
+        ask(member, |commands| commands.join_room(code.as_str(), move |room| room.registry(here)));
+        until(&mut [host, member], |apps| me(apps[1]).is_some());
+    }
+}
+
+impl Drop for Hall {
+    fn drop(&mut self) {
+        if let Some(server) = self.server.take() {
+            self.runtime.block_on(server.shutdown());
+        }
+    }
+}
+
+fn app() -> App {
+    let mut app = App::new();
+    app.add_plugins(ParlorPlugin::app("tanks"));
+    app.replicate::<Position>().interpolated();
+    app.replicate::<Armour>();
+    app
+}
+
+/// An app in which members see what comes within 10 m of what is theirs.
+fn short_sighted() -> App {
+    let mut app = App::new();
+    app.add_plugins(ParlorPlugin::app("tanks"));
+    app.replicate::<Position>().interest("at", 10.0, 12.0);
+    app
+}
+
+fn ask(app: &mut App, wish: impl FnOnce(&mut Commands)) {
+    wish(&mut app.world_mut().commands());
+    app.world_mut().flush();
+}
+
+/// Runs frames of all apps until something holds.
+#[track_caller]
+fn until(apps: &mut [&mut App], mut holds: impl FnMut(&mut [&mut App]) -> bool) {
+    let began = Instant::now();
+    loop {
+        apps.iter_mut().for_each(|app| app.update());
+        if holds(apps) {
+            return;
+        }
+        assert!(began.elapsed() < PATIENCE, "it does not come");
+        std::thread::yield_now();
+    }
+}
+
+fn me(app: &App) -> Option<MemberId> {
+    app.world().get_resource::<RoomResource>().filter(|room| room.is_connected())?.local_id()
+}
+
+/// The entity of `there` that is `entity` of `here`.
+fn same(here: &App, entity: Entity, there: &App) -> Option<Entity> {
+    let id = here.world().get::<Networked>(entity)?.id;
+    there.world().resource::<EntityMap>().get(id)
+}
+
+fn get<C: Component + Copy>(app: &App, entity: Option<Entity>) -> Option<C> {
+    app.world().get::<C>(entity?).copied()
+}
+
+#[test]
+fn what_is_registered_wrongly_is_said() {
+    let mut app = App::new();
+    assert_eq!(app.try_replicate::<Armour>().err(), Some(ReplicateError::NoPlugin("armour")));
+    app.add_plugins(ParlorPlugin::app("tanks"));
+    app.replicate::<Armour>();
+    assert_eq!(app.try_replicate::<Armour>().err(), Some(ReplicateError::Duplicate("armour")));
+    assert_eq!(app.try_replicate::<Shield>().err(), Some(ReplicateError::Duplicate("armour")));
+    let hall = Hall::new();
+    hall.open(&mut app, 30);
+    assert_eq!(app.try_replicate::<Position>().err(), Some(ReplicateError::Started("position")));
+    let panicked = catch_unwind(AssertUnwindSafe(|| {
+        app.replicate::<Position>().interpolated();
+    }));
+    let text = panicked.unwrap_err().downcast::<String>().unwrap();
+    assert_eq!(*text, ReplicateError::Started("position").to_string());
+}
+
+#[test]
+fn entities_and_components_come_change_and_go() {
+    let hall = Hall::new();
+    let mut host = hall.host(60);
+    let tank = host.world_mut().spawn((Replicate, Position { at: [1.0, 2.0] }, Armour { plates: 7 })).id();
+    let mut member = hall.member(&mut host);
+    until(&mut [&mut host, &mut member], |apps| {
+        let there = same(apps[0], tank, apps[1]);
+        get(apps[1], there) == Some(Position { at: [1.0, 2.0] })
+            && get(apps[1], there) == Some(Armour { plates: 7 })
+    });
+    host.world_mut().get_mut::<Armour>(tank).unwrap().plates = 6;
+    until(&mut [&mut host, &mut member], |apps| {
+        get(apps[1], same(apps[0], tank, apps[1])) == Some(Armour { plates: 6 })
+    });
+    host.world_mut().entity_mut(tank).remove::<Armour>();
+    until(&mut [&mut host, &mut member], |apps| {
+        let there = same(apps[0], tank, apps[1]);
+        there.is_some() && get::<Armour>(apps[1], there).is_none()
+    });
+    let there = same(&host, tank, &member);
+    assert_eq!(get(&member, there), Some(Position { at: [1.0, 2.0] }), "the others stay");
+    host.world_mut().despawn(tank);
+    until(&mut [&mut host, &mut member], |apps| apps[1].world().get_entity(there.unwrap()).is_err());
+    assert!(member.world().resource::<EntityMap>().is_empty());
+}
+
+#[test]
+fn nothing_is_missed_when_steps_are_rarer_than_frames() {
+    let hall = Hall::new();
+    // A frame here is far shorter than a step.
+    let mut host = hall.host(5);
+    let [gone, stripped] =
+        [1, 2].map(|plates| host.world_mut().spawn((Replicate, Position::default(), Armour { plates })).id());
+    let mut member = hall.member(&mut host);
+    until(&mut [&mut host, &mut member], |apps| apps[1].world().resource::<EntityMap>().len() == 2);
+    let there = [gone, stripped].map(|entity| same(&host, entity, &member).unwrap());
+    host.world_mut().despawn(gone);
+    host.world_mut().entity_mut(stripped).remove::<Armour>();
+    until(&mut [&mut host, &mut member], |apps| {
+        apps[1].world().get_entity(there[0]).is_err() && get::<Armour>(apps[1], Some(there[1])).is_none()
+    });
+    // One that comes back before anybody looked never went.
+    host.world_mut().entity_mut(stripped).remove::<Position>();
+    host.world_mut().entity_mut(stripped).insert(Position { at: [3.0, 3.0] });
+    until(&mut [&mut host, &mut member], |apps| {
+        get(apps[1], Some(there[1])) == Some(Position { at: [3.0, 3.0] })
+    });
+}
+
+#[test]
+fn the_host_goes_on_from_the_numbers_that_are_sent() {
+    let hall = Hall::new();
+    let mut host = hall.host(60);
+    let tank = host.world_mut().spawn((Replicate, Position { at: [0.1, -0.3] })).id();
+    until(&mut [&mut host], |apps| apps[0].world().get::<Networked>(tank).is_some());
+    let Position { at } = get(&host, Some(tank)).unwrap();
+    for (rounded, meant) in at.into_iter().zip([0.1f32, -0.3]) {
+        let steps = (f64::from(rounded) + 256.0) / STEP;
+        assert_eq!(steps, steps.round(), "{rounded} is a whole number of steps");
+        assert!(rounded != meant && (rounded - meant).abs() < 0.001, "{rounded} is near {meant}");
+    }
+}
+
+#[test]
+fn a_number_that_is_none_is_refused_and_nothing_else() {
+    #[derive(Resource, Default)]
+    struct Failures(Vec<(Option<&'static str>, RoomError)>);
+    fn note(mut failed: MessageReader<ReplicationFailed>, mut failures: ResMut<Failures>) {
+        failures.0.extend(failed.read().map(|failed| (failed.component, failed.error.clone())));
+    }
+    let hall = Hall::new();
+    let mut host = hall.host(60);
+    host.init_resource::<Failures>().add_systems(Update, note);
+    let bad =
+        host.world_mut().spawn((Replicate, Position { at: [f32::NAN, 0.0] }, Armour { plates: 9 })).id();
+    let good = host.world_mut().spawn((Replicate, Position { at: [1.0, 1.0] })).id();
+    let mut member = hall.member(&mut host);
+    until(&mut [&mut host, &mut member], |apps| {
+        get(apps[1], same(apps[0], good, apps[1])) == Some(Position { at: [1.0, 1.0] })
+            && get(apps[1], same(apps[0], bad, apps[1])) == Some(Armour { plates: 9 })
+    });
+    let failures = &host.world().resource::<Failures>().0;
+    let [(Some("position"), error)] = &failures[..] else { panic!("{failures:?}") };
+    assert!(error.to_string().contains("position"), "{error}");
+    assert_eq!(get::<Position>(&member, same(&host, bad, &member)), None);
+}
+
+#[test]
+fn an_entity_changes_hands() {
+    let hall = Hall::new();
+    let mut host = hall.host(60);
+    let tank = host.world_mut().spawn((Replicate, Position::default())).id();
+    let mut member = hall.member(&mut host);
+    until(&mut [&mut host, &mut member], |apps| same(apps[0], tank, apps[1]).is_some());
+    let there = same(&host, tank, &member).unwrap();
+    let id = host.world().get::<Networked>(tank).unwrap().id;
+    let act = |member: &mut App| {
+        let refused = member.world_mut().resource_mut::<RoomResource>().act(id, "fire", &()).err();
+        assert!(refused.iter().all(|error| matches!(error, RoomError::Refused { .. })), "{refused:?}");
+        refused.is_none()
+    };
+    assert!(!act(&mut member), "it is nobody's");
+    for owner in [me(&member), me(&host), None] {
+        host.world_mut().get_mut::<Owner>(tank).unwrap().0 = owner;
+        until(&mut [&mut host, &mut member], |apps| get(apps[1], Some(there)) == Some(Owner(owner)));
+        assert_eq!(member.world().get::<Owned>(there).is_some(), owner == me(&member));
+        assert_eq!(host.world().get::<Owned>(tank).is_some(), owner.is_some() && owner == me(&host));
+        assert_eq!(act(&mut member), owner == me(&member));
+    }
+}
+
+#[test]
+fn a_member_has_what_is_near_its_own() {
+    let hall = Hall::new();
+    let (mut host, mut member) = (short_sighted(), short_sighted());
+    hall.open(&mut host, 60);
+    hall.join(&mut host, &mut member);
+    let own = host.world_mut().spawn((Replicate, Owner(me(&member)), Position::default())).id();
+    let [near, far] =
+        [5.0, 100.0].map(|x| host.world_mut().spawn((Replicate, Position { at: [x, 0.0] })).id());
+    let sees = |apps: &[&mut App], entity| same(apps[0], entity, apps[1]).is_some();
+    until(&mut [&mut host, &mut member], |apps| {
+        assert!(!sees(apps, far), "it never was near");
+        sees(apps, own) && sees(apps, near)
+    });
+    let there = same(&host, near, &member).unwrap();
+    host.world_mut().get_mut::<Position>(near).unwrap().at = [50.0, 0.0];
+    host.world_mut().get_mut::<Position>(far).unwrap().at = [9.0, 0.0];
+    until(&mut [&mut host, &mut member], |apps| sees(apps, far) && !sees(apps, near));
+    assert!(member.world().get_entity(there).is_err(), "what is out of sight is despawned");
+    assert_eq!(get(&member, same(&host, far, &member)), Some(Position { at: [9.0, 0.0] }));
+}
+
+#[test]
+fn what_is_drawn_never_becomes_what_is_simulated() {
+    let hall = Hall::new();
+    let mut host = hall.host(60);
+    fn drive(mut tanks: Query<&mut Position>) {
+        for mut position in &mut tanks {
+            // Whole metres, so that everything in between was made up.
+            position.at[0] = (position.at[0] + 1.0) % 200.0;
+        }
+    }
+    host.add_systems(NetTick, drive);
+    let mut member = hall.member(&mut host);
+    let own = host.world_mut().spawn((Replicate, Owner(me(&member)), Position::default())).id();
+    let other = host.world_mut().spawn((Replicate, Position::default())).id();
+    let mut between = 0;
+    until(&mut [&mut host, &mut member], |apps| {
+        let [own, other] = [own, other].map(|entity| same(apps[0], entity, apps[1]));
+        let is_whole = |position: Position| position.at[0].fract() == 0.0;
+        for entity in [own, other] {
+            assert!(get(apps[1], entity).is_none_or(is_whole), "it is simulated as it was sent");
+        }
+        let shown = |entity| get::<Interpolated<Position>>(apps[1], entity).map(|shown| shown.0);
+        assert!(shown(own).is_none_or(is_whole), "one's own is not smoothed");
+        between += u32::from(shown(other).is_some_and(|position| !is_whole(position)));
+        between > 100
+    });
+    let shown = get::<Interpolated<Position>>(&host, Some(other));
+    assert_eq!(shown.map(|shown| shown.0), get(&host, Some(other)), "the host draws what is");
+}
+
+#[test]
+fn a_room_that_is_over_leaves_the_hosts_entities_for_the_next_one() {
+    let hall = Hall::new();
+    let mut host = hall.host(60);
+    let tank = host.world_mut().spawn((Replicate, Position { at: [5.0, 5.0] })).id();
+    let mut member = hall.member(&mut host);
+    until(&mut [&mut host, &mut member], |apps| same(apps[0], tank, apps[1]).is_some());
+    let there = same(&host, tank, &member).unwrap();
+    ask(&mut host, |commands| commands.leave_room());
+    until(&mut [&mut host, &mut member], |apps| !apps[1].world().contains_resource::<RoomResource>());
+    assert!(member.world().get_entity(there).is_err(), "what came from the room goes with it");
+    assert_eq!(get(&host, Some(tank)), Some(Position { at: [5.0, 5.0] }));
+    assert!(host.world().get::<Networked>(tank).is_none());
+    hall.open(&mut host, 60);
+    let mut member = hall.member(&mut host);
+    until(&mut [&mut host, &mut member], |apps| {
+        get(apps[1], same(apps[0], tank, apps[1])) == Some(Position { at: [5.0, 5.0] })
+    });
+}
+
+#[test]
+fn conditions_and_commands_know_where_the_app_is() {
+    let hall = Hall::new();
+    let mut host = hall.host(30);
+    let mut member = hall.member(&mut host);
+    let mut alone = app();
+    let ask_both = |app: &mut App| {
+        let world = app.world_mut();
+        let is_in = world.run_system_cached(in_room).unwrap();
+        (is_in, world.run_system_cached(is_authority).unwrap())
+    };
+    assert_eq!(ask_both(&mut host), (true, true));
+    assert_eq!(ask_both(&mut member), (true, false));
+    assert_eq!(ask_both(&mut alone), (false, false));
+    // A second room is an error of a command, and those go to the app's handler.
+    let open = || ask(&mut host, |commands| commands.host_room(|room| room));
+    let panicked = catch_unwind(AssertUnwindSafe(open));
+    let text = panicked.unwrap_err().downcast::<String>().unwrap();
+    assert!(text.contains(&RoomCommandError::InRoom.to_string()), "{text}");
+}
