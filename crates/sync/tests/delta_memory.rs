@@ -63,7 +63,8 @@ fn threat_15_and_16_memory_is_bounded_by_what_came() {
     assert!(output <= 256 * 1024, "{output} bytes of state came of one body");
     assert!(allocated <= 1024 * 1024, "{allocated} bytes were allocated for {}", bomb.len());
     // A body that is cut off within the first blob, which says that it is long.
-    let long = body(&tables, std::iter::once((0..BLOB_BYTES).map(|at| (at * at / 7).to_le_bytes()[0]).collect()));
+    let long =
+        body(&tables, std::iter::once((0..BLOB_BYTES).map(|at| (at * at / 7).to_le_bytes()[0]).collect()));
     for len in [16, 64, 256, 1_024] {
         let (allocated, output, ended) = read(&tables, &long[..len]);
         assert!(ended.is_some() && output == 0, "{len} bytes of {} were taken for all", long.len());

@@ -7,7 +7,6 @@ use crate::world::{Encodings, Outcome, Publisher, PublisherConfig, Sent};
 use bytes::Bytes;
 use parlor_proto::wire::replica::OwnState;
 use parlor_proto::{Instant, MemberId, Tick, TickRate};
-use proptest::prelude::*;
 
 const RATE: TickRate = TickRate::DEFAULT;
 const MEMBERS: u32 = 4;
@@ -132,7 +131,7 @@ fn set(own: &mut Own, member: u32, x: f32, name: &str) {
 
 /// Runs a room of four for 90 steps, and then until nothing is under way; then everybody must have every other's state.
 fn run(seed: u64, loss_percent: u32) {
-    let mut luck = Luck(seed | 1);
+    let mut luck = Luck(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
     let mut owns: Vec<Own> = (0..MEMBERS).map(own).collect();
     let mut up: Vec<Way> =
         (0..MEMBERS).map(|_| Way::new(Viewer::Everything, Remote::of_everything(RATE))).collect();
@@ -188,12 +187,16 @@ fn run(seed: u64, loss_percent: u32) {
     }
 }
 
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(12))]
+/// How many seeds are tried: ten times `PARLOR_SEEDS`, which counts whole worlds, or `usual` if that does not stand.
+fn seeds(usual: u64) -> u64 {
+    let worlds = std::env::var("PARLOR_SEEDS").ok().and_then(|text| text.parse::<u64>().ok());
+    worlds.map_or(usual, |worlds| worlds * 10)
+}
 
-    #[test]
-    fn all_have_what_the_others_sent_in_the_end(seed: u64, loss_percent in 0u32..40) {
-        run(seed, loss_percent);
+#[test]
+fn all_have_what_the_others_sent_in_the_end() {
+    for seed in 0..seeds(1_000) {
+        run(seed, u32::try_from(seed % 40).unwrap());
     }
 }
 
