@@ -1,6 +1,6 @@
 //! The face of the game: what is drawn on the terminal, and what its keys mean.
 //!
-//! [`draw`] is a pure function of a [`HudModel`] (who, how and how well connected: plain numbers and texts) and a
+//! [`draw()`] is a pure function of a [`HudModel`] (who, how and how well connected: plain numbers and texts) and a
 //! [`Scene`](crate::game::Scene) (the game), and [`draw_walkers`] one of a [`Ground`]. [`Screen`] is the only thing here that
 //! touches a terminal.
 
