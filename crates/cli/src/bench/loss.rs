@@ -168,6 +168,7 @@ impl Stream {
         let mut receivers: Vec<Room> =
             (1..=u64::from(RECEIVERS)).map(|number| guest(number).open()).collect();
         wait_for_seats(&mut receivers)?;
+        wait_for_players(&mut senders, usize::from(members))?;
         let mut to: Vec<MemberId> = receivers.iter().filter_map(Room::local_id).collect();
         to.sort_unstable();
         Ok(Stream { senders, receivers, to, began: Instant::now(), sent: 0, tally: Tally::default() })
@@ -249,9 +250,18 @@ fn unless_closed(event: &Event) -> anyhow::Result<()> {
 
 /// Polls rooms until each has its seat.
 fn wait_for_seats(rooms: &mut [Room]) -> anyhow::Result<()> {
+    wait_until(rooms, "a member got no seat", |room| room.local_id().is_some())
+}
+
+/// Polls rooms until each knows of so many players: nobody can be sent anything before.
+fn wait_for_players(rooms: &mut [Room], count: usize) -> anyhow::Result<()> {
+    wait_until(rooms, "a member was not told of all others", |room| room.players().len() >= count)
+}
+
+fn wait_until(rooms: &mut [Room], otherwise: &str, is_there: impl Fn(&Room) -> bool) -> anyhow::Result<()> {
     let began = Instant::now();
-    while rooms.iter().any(|room| room.local_id().is_none()) {
-        ensure!(began.elapsed() < PATIENCE, "a member got no seat within {PATIENCE:?}");
+    while !rooms.iter().all(&is_there) {
+        ensure!(began.elapsed() < PATIENCE, "{otherwise} within {PATIENCE:?}");
         for room in rooms.iter_mut() {
             while let Some(event) = room.poll() {
                 unless_closed(&event)?;
