@@ -4,7 +4,7 @@
 //! makes of them a clock that may be read at any moment.
 
 use core::time::Duration;
-use parlor_proto::{Instant, Tick, TickRate};
+use parlor_proto::Instant;
 
 /// Follows the hub's clock by slewing: it never runs backwards, and only an error that no slewing could mend in
 /// reasonable time makes it jump, forwards or backwards, which is counted.
@@ -104,20 +104,6 @@ impl Clock {
     pub fn room_time(&self, opened: Instant, now: Instant) -> Instant {
         Instant::ZERO + self.since(opened, now)
     }
-}
-
-/// The instant of room time at which step `tick` begins; `near` is an instant of room time less than 2³¹ steps from it,
-/// by which the wraps of the tick's number are counted.
-///
-/// The inverse of [`TickRate::tick_at`], rounded up to the next µs, so that `tick_at(tick_time(t)) == t`. Steps before the
-/// room's opening begin at its opening.
-#[must_use]
-pub fn tick_time(rate: TickRate, tick: Tick, near: Instant) -> Instant {
-    let hz = i128::from(rate.hz());
-    let steps_near = i128::from(near.as_micros()) * hz / 1_000_000;
-    let steps = (steps_near + i128::from(tick.since(rate.tick_at(near)))).max(0);
-    let micros = (steps * 1_000_000 + hz - 1) / hz;
-    Instant::from_micros(u64::try_from(micros).unwrap_or(u64::MAX))
 }
 
 fn signed(micros: u64) -> i64 {
@@ -227,17 +213,6 @@ mod tests {
             let (opened, now) = (Instant::from_millis(opened_ms), Instant::from_millis(now_ms));
             let room_time = welcomed(0).room_time(opened, now);
             prop_assert_eq!(room_time, Instant::from_millis(10_000 + now_ms - opened_ms));
-        }
-
-        #[test]
-        fn a_step_begins_when_its_tick_does(hz in 1u16..=240, at_us in 0u64..1 << 48, off in -1_000i32..1_000) {
-            let (rate, near) = (TickRate::new(hz).unwrap(), Instant::from_micros(at_us));
-            let tick = rate.tick_at(near).offset(off);
-            let begins = tick_time(rate, tick, near);
-            if begins > Instant::ZERO {
-                prop_assert_eq!(rate.tick_at(begins), tick);
-                prop_assert_eq!(rate.tick_at(begins - Duration::from_micros(1)), tick.offset(-1));
-            }
         }
 
         #[test]

@@ -7,7 +7,7 @@ use super::machine::Cores;
 use super::member::Wish;
 use super::server::{Server, Settings};
 use super::table::{Table, figure};
-use super::tally::{GENERATOR_CPU_PERCENT_MAX, percentile};
+use super::tally::{generator_too_slow, percentile};
 use super::{note_of_cores, print, tell};
 use anyhow::Context;
 use parlor_proto::RoomCode;
@@ -149,8 +149,7 @@ fn evaluate(transport: Transport, rate: u32, joined: &mut Joined, spent: Spent) 
     let usage = spent.usage();
     let void = match joined.failures.first() {
         Some(why) => Some(format!("{} joins failed, the first because {why}", joined.failures.len())),
-        None => (usage.generator_cpu_percent > GENERATOR_CPU_PERCENT_MAX)
-            .then(|| format!("the generator took more than {GENERATOR_CPU_PERCENT_MAX}% of its core")),
+        None => generator_too_slow(usage.generator_cpu_percent),
     };
     Row {
         transport,

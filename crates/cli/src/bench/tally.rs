@@ -80,15 +80,22 @@ pub(crate) fn percentile(values: &mut [u32], percent: usize) -> Option<u32> {
 }
 
 /// Above this much of its core the generator may be what is slow.
-pub(crate) const GENERATOR_CPU_PERCENT_MAX: f64 = 80.0;
+const GENERATOR_CPU_PERCENT_MAX: f64 = 80.0;
 /// Below this the server does not carry the load.
 pub(crate) const DELIVERED_PERCENT_MIN: f64 = 99.9;
+
+/// Why a row says nothing of the server, if the generator was too busy.
+pub(crate) fn generator_too_slow(cpu_percent: f64) -> Option<String> {
+    (cpu_percent > GENERATOR_CPU_PERCENT_MAX)
+        .then(|| format!("the generator took more than {GENERATOR_CPU_PERCENT_MAX}% of its core"))
+}
 
 /// Why the figures of a row count for nothing, if they do.
 pub(crate) fn void(generator_cpu_percent: f64, delivery: &Delivery) -> Option<String> {
     let Some(delivered) = delivery.delivered_percent else { return Some("nothing was sent".to_owned()) };
-    if generator_cpu_percent > GENERATOR_CPU_PERCENT_MAX {
-        Some(format!("the generator took more than {GENERATOR_CPU_PERCENT_MAX}% of its core"))
+    let too_slow = generator_too_slow(generator_cpu_percent);
+    if too_slow.is_some() {
+        too_slow
     } else if delivered < DELIVERED_PERCENT_MIN {
         Some(format!("less than {DELIVERED_PERCENT_MIN}% arrived"))
     } else if delivered > 100.0 {

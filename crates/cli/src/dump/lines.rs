@@ -1,11 +1,11 @@
 //! Records as lines: for a person, and one JSON object each.
 
-use super::stream::{Entry, Packet, Part, bits};
+use super::stream::{Entry, Packet, Part};
 use super::{Record, Said, Way, What, value};
 use parlor_proto::{ChannelId, EntityId, MemberId, channel};
 use parlor_sync::audience::Audience;
 use parlor_sync::delta::EntryKind;
-use parlor_sync::schema::{Component, Schema};
+use parlor_sync::schema::{Component, ComponentId, Schema};
 use serde_json::{Map, Value, json};
 
 impl Record {
@@ -247,7 +247,7 @@ fn part_json(part: &Part, component: &Component) -> Value {
 }
 
 fn names(mask: u64, schema: &Schema) -> Vec<&str> {
-    bits(mask).filter_map(|id| schema.get(id).map(Component::name)).collect()
+    ComponentId::in_mask(mask).filter_map(|id| schema.get(id).map(Component::name)).collect()
 }
 
 fn audience_word(audience: &Audience) -> String {

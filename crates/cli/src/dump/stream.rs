@@ -4,6 +4,7 @@
 //! packet builds on is there.
 
 use bytes::Bytes;
+use parlor_proto::wire::header::expand;
 use parlor_proto::{EntityId, MemberId, TickRate};
 use parlor_sync::audience::Audience;
 use parlor_sync::delta::{DeltaError, EntryHead, EntryKind, HISTORY_MAX, Past, Reader, Tables};
@@ -113,7 +114,7 @@ impl Stream {
     /// [`DumpError`]; the packets after it can be tried.
     pub(crate) fn take(&mut self, packet: Bytes) -> Result<Packet, DumpError> {
         let (head, body) = PacketHead::read(packet)?;
-        let number = nearest(self.newest, head.number);
+        let number = expand(head.number, self.newest);
         self.newest = self.newest.max(number);
         if let Some(gap) = head.epoch_gap {
             let epoch = number.saturating_sub(gap.into());
@@ -151,7 +152,7 @@ impl Stream {
         }
         let mut row = past.first().map(|(_, row)| row.clone()).unwrap_or_default();
         let mut components = Vec::new();
-        for id in bits(head.changed) {
+        for id in ComponentId::in_mask(head.changed) {
             let part = part(&self.schema, reader, id, &past)?;
             row.insert(id.0, (part.lanes.clone(), part.blobs.clone()));
             components.push(part);
@@ -206,29 +207,4 @@ fn part(
     };
     reader.component_costs(id, &known, &mut part.lanes, &mut part.blobs, &mut part.field_bits)?;
     Ok(part)
-}
-
-/// The number nearest to `newest` that has these lower 16 bits.
-fn nearest(newest: u64, low: u16) -> u64 {
-    let ahead = low.wrapping_sub((newest & 0xffff) as u16);
-    let forward = newest + u64::from(ahead);
-    if ahead < 0x8000 { forward } else { forward.saturating_sub(0x1_0000) }
-}
-
-/// The components in a mask.
-pub(crate) fn bits(mask: u64) -> impl Iterator<Item = ComponentId> {
-    (0..64).map(ComponentId).filter(move |id| mask & id.bit() != 0)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn numbers_are_read_near_the_newest() {
-        assert_eq!(nearest(0, 0), 0);
-        assert_eq!(nearest(0, 5), 5);
-        assert_eq!(nearest(0x1_fffe, 1), 0x2_0001);
-        assert_eq!(nearest(0x2_0001, 0xfffe), 0x1_fffe);
-    }
 }

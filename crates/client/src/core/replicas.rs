@@ -42,7 +42,7 @@ impl Replicas {
     pub(super) fn new(me: MemberId, template: Option<Template>, rate: TickRate) -> Self {
         let own = template.map(|template| {
             Box::new(OwnStream {
-                introduction: Introduction::new(template.form()),
+                introduction: Introduction::new(template.form().schema().encode()),
                 own: Own::new(template, rate, me),
                 upstream: Upstream::new(BYTES_PER_SECOND, rate.interval()),
                 committed: None,

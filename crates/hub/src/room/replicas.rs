@@ -9,7 +9,7 @@ use parlor_proto::wire::replica::{OwnState, StateOf};
 use parlor_proto::{Instant, MemberId, PeerMisbehaved, TickRate, channel, limits};
 use parlor_sync::audience::Viewer;
 use parlor_sync::interest::{NEARNESS_MAX, nearness_at};
-use parlor_sync::replicator::{Form, interval_ticks};
+use parlor_sync::replicator::{Form, Introduction, interval_ticks};
 use parlor_sync::schema::{ComponentId, Kind, RowReader, Schema};
 use parlor_sync::world::{Encodings, Outcome, Publisher, PublisherConfig, Replica, Sent};
 use std::collections::{BTreeMap, BTreeSet};
@@ -48,8 +48,7 @@ struct Source {
 #[derive(Debug)]
 struct Receiver {
     publisher: Publisher,
-    /// Whether it is known to have the schema. Until then every packet brings it.
-    has_schema: bool,
+    introduction: Introduction,
     /// When it may be sent the state again.
     not_before: Instant,
 }
@@ -89,7 +88,7 @@ impl Replicas {
         let Some(source) = self.sources.get_mut(&source) else { return };
         let Some(receiver) = source.receivers.get_mut(&member) else { return };
         if delivered {
-            receiver.has_schema = true;
+            receiver.introduction.delivered(Sent(number));
             receiver.publisher.delivered(Sent(number));
         } else {
             receiver.publisher.lost(Sent(number));
@@ -187,7 +186,8 @@ impl Source {
     fn add(&mut self, member: MemberId) {
         let config = PublisherConfig::new(BYTES_PER_SECOND);
         let publisher = Publisher::new(Viewer::Member(member), config);
-        let receiver = Receiver { publisher, has_schema: false, not_before: Instant::ZERO };
+        let introduction = Introduction::new(self.schema.clone());
+        let receiver = Receiver { publisher, introduction, not_before: Instant::ZERO };
         self.receivers.insert(member, receiver);
         self.due = true;
     }
@@ -230,8 +230,8 @@ impl Source {
         while let Some((packet, sent)) =
             receiver.publisher.poll(self.replica.world(), &mut self.encodings, now)
         {
-            let schema = (!receiver.has_schema).then(|| self.schema.clone());
-            let payload = StateOf { source: id, state: OwnState { schema, packet } }.encode();
+            let state = receiver.introduction.wrap(packet, sent);
+            let payload = StateOf { source: id, state }.encode();
             bytes += payload.len();
             let tag = Some(Tag::of_replica(id, sent.0));
             send(member, Outgoing { channel: channel::REPLICAS, key: 0, payload, tag });

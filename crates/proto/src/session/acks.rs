@@ -4,16 +4,9 @@ use super::Tag;
 use crate::error::PeerMisbehaved;
 use crate::limits;
 use crate::time::Instant;
-use crate::wire::header::Ack;
+use crate::wire::header::{Ack, expand};
 use core::time::Duration;
 use std::collections::{BTreeMap, VecDeque};
-
-/// The number nearest to `near` whose low half is `wire`. Numbers do not go below zero.
-#[allow(clippy::cast_possible_truncation, clippy::cast_possible_wrap)] // the low half is what is compared
-pub(super) fn expand(wire: u16, near: u64) -> u64 {
-    let distance = wire.wrapping_sub(near as u16) as i16;
-    near.saturating_add_signed(distance.into())
-}
 
 /// The packets that were received, and what is to be acknowledged of them.
 #[derive(Debug, Default)]

@@ -1,11 +1,11 @@
 //! The receiving half: order, repetition and fragments of messages.
 
-use super::acks::expand;
 use crate::error::PeerMisbehaved;
 use crate::ids::ChannelId;
 use crate::limits;
 use crate::time::Instant;
 use crate::wire::frame::Fragment;
+use crate::wire::header::expand;
 use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet};
 

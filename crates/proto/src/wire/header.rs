@@ -19,6 +19,14 @@
 use super::cursor::{ReadError, Reader, Write};
 use crate::ids::Epoch;
 
+/// The number nearest to `near` whose low half is `wire`; of two equally near ones the lower. Numbers do not go below zero.
+#[must_use]
+#[allow(clippy::cast_possible_truncation, clippy::cast_possible_wrap)] // the low half is what is compared
+pub fn expand(wire: u16, near: u64) -> u64 {
+    let distance = wire.wrapping_sub(near as u16) as i16;
+    near.saturating_add_signed(distance.into())
+}
+
 /// Which packets were taken: the newest, and which of the 32 before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ack {
@@ -102,5 +110,18 @@ impl Header {
             return Err(ReadError::OutOfRange { field: "epoch" });
         }
         Ok(header)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_read_near_the_newest() {
+        assert_eq!(expand(0, 0), 0);
+        assert_eq!(expand(5, 0), 5);
+        assert_eq!(expand(1, 0x1_fffe), 0x2_0001);
+        assert_eq!(expand(0xfffe, 0x2_0001), 0x1_fffe);
     }
 }

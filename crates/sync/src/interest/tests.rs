@@ -1,6 +1,7 @@
 //! Interest against a model that looks at everything.
 
 use super::*;
+use parlor_impair::Rng;
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -202,13 +203,8 @@ proptest! {
 
 /// A plain of `count` entities, four rows of one member's each; `span` is how long a side of it is.
 fn plain(interest: &mut Interest, count: u16, members: u16, span: f32) -> Vec<[f32; 3]> {
-    let mut state = 0x2545_f491_4f6c_dd1d_u64;
-    let mut draw = || {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        f32::from(u16::try_from(state >> 48).expect("16 bits")) / 65_536.0
-    };
+    let mut luck = Rng::new(1);
+    let mut draw = || f32::from(u16::try_from(luck.below(1 << 16)).expect("16 bits")) / 65_536.0;
     (0..members).for_each(|member| interest.member_added(MemberId(member.into())));
     let positions: Vec<[f32; 3]> =
         (0..count).map(|_| [draw() * span, draw() * span, draw() * 32.0]).collect();

@@ -27,7 +27,7 @@
 //!
 //! // A member sets its state; others may see it 10 cm off.
 //! let template = Template::of::<Car>().tolerance("place", Tolerance::off_by(0.1)).build()?;
-//! let mut introduction = Introduction::new(template.form());
+//! let mut introduction = Introduction::new(template.form().schema().encode());
 //! let mut own = Own::new(template, TickRate::DEFAULT, MemberId(0));
 //! let mut publisher = Publisher::new(Viewer::Everything, PublisherConfig::default());
 //! let mut encodings = Encodings::default();

@@ -5,6 +5,7 @@ use crate::audience::Viewer;
 use crate::schema::{Body, Kind, Range};
 use crate::world::{Encodings, Outcome, Publisher, PublisherConfig, Sent};
 use bytes::Bytes;
+use parlor_impair::Rng;
 use parlor_proto::wire::replica::OwnState;
 use parlor_proto::{Instant, MemberId, Tick, TickRate};
 
@@ -12,18 +13,6 @@ const RATE: TickRate = TickRate::DEFAULT;
 const MEMBERS: u32 = 4;
 /// Steps that a packet is under way at most.
 const LATE_MAX: u32 = 5;
-
-/// Numbers that look random, from a seed.
-struct Luck(u64);
-
-impl Luck {
-    fn below(&mut self, end: u32) -> u32 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        u32::try_from((self.0 >> 32) % u64::from(end)).expect("it is below a u32")
-    }
-}
 
 /// One way from a world to a receiver of it, that says what became of its packets.
 struct Way {
@@ -47,10 +36,10 @@ impl Way {
         world: &crate::world::World,
         form: &Form,
         tick: u32,
-        luck: &mut Luck,
-        loss_percent: u32,
+        luck: &mut Rng,
+        loss_percent: u64,
     ) {
-        let introduction = self.introduction.get_or_insert_with(|| Introduction::new(form));
+        let introduction = self.introduction.get_or_insert_with(|| Introduction::new(form.schema().encode()));
         let mut encodings = Encodings::default();
         while let Some((packet, sent)) = self.publisher.poll(world, &mut encodings, at(tick)) {
             self.packets += 1;
@@ -60,10 +49,10 @@ impl Way {
                 continue;
             }
             let copies = 1 + u32::from(luck.below(100) < loss_percent);
-            let late: Vec<u32> = (0..copies).map(|_| tick + luck.below(LATE_MAX)).collect();
+            let late: Vec<u32> = (0..copies).map(|_| tick + delay(luck)).collect();
             let first = late.iter().copied().min().expect("at least one");
             self.under_way.extend(late.into_iter().map(|due| (due, sent, state.clone())));
-            self.fates.push((first + 1 + luck.below(LATE_MAX), sent, true));
+            self.fates.push((first + 1 + delay(luck), sent, true));
         }
     }
 
@@ -88,8 +77,13 @@ impl Way {
     }
 }
 
+/// Steps that a packet is under way.
+fn delay(luck: &mut Rng) -> u32 {
+    u32::try_from(luck.below(LATE_MAX.into())).expect("it is below a u32")
+}
+
 fn at(tick: u32) -> Instant {
-    crate::clock::tick_time(RATE, Tick(tick), Instant::ZERO)
+    RATE.begins(Tick(tick))
 }
 
 fn kind(member: u32) -> Kind {
@@ -130,8 +124,8 @@ fn set(own: &mut Own, member: u32, x: f32, name: &str) {
 }
 
 /// Runs a room of four for 90 steps, and then until nothing is under way; then everybody must have every other's state.
-fn run(seed: u64, loss_percent: u32) {
-    let mut luck = Luck(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
+fn run(seed: u64, loss_percent: u64) {
+    let mut luck = Rng::new(seed);
     let mut owns: Vec<Own> = (0..MEMBERS).map(own).collect();
     let mut up: Vec<Way> =
         (0..MEMBERS).map(|_| Way::new(Viewer::Everything, Remote::of_everything(RATE))).collect();
@@ -151,7 +145,7 @@ fn run(seed: u64, loss_percent: u32) {
                 }
                 x[index] += if luck.below(60) == 0 { 200.0 } else { speed[index] };
                 x[index] = x[index].rem_euclid(400.0);
-                set(own, member, x[index], ["Ada", "Bo"][luck.below(40) as usize / 39]);
+                set(own, member, x[index], ["Ada", "Bo"][luck.index(40) / 39]);
             }
             own.commit(Tick(tick)).expect("ticks count up");
         }
@@ -196,7 +190,7 @@ fn seeds(usual: u64) -> u64 {
 #[test]
 fn all_have_what_the_others_sent_in_the_end() {
     for seed in 0..seeds(1_000) {
-        run(seed, u32::try_from(seed % 40).unwrap());
+        run(seed, seed % 40);
     }
 }
 
@@ -211,7 +205,7 @@ fn a_state_that_stands_where_it_was_sent_is_sent_again_if_others_think_it_moves(
     for tick in 1..60 {
         set(&mut own, 1, tick.min(9) as f32, "");
         own.commit(Tick(tick)).unwrap();
-        way.send(own.world(), own.template().form(), tick, &mut Luck(1), 0);
+        way.send(own.world(), own.template().form(), tick, &mut Rng::new(1), 0);
         way.receive(tick + LATE_MAX * 2);
     }
     let seen = way.remote.state_at(at(80)).unwrap();
@@ -225,7 +219,7 @@ fn idle_states_cost_nothing() {
     for tick in 1..600 {
         set(&mut own, 0, 5.0, "Ada");
         own.commit(Tick(tick)).unwrap();
-        way.send(own.world(), own.template().form(), tick, &mut Luck(1), 0);
+        way.send(own.world(), own.template().form(), tick, &mut Rng::new(1), 0);
         way.receive(tick + LATE_MAX * 2);
         if tick == 10 {
             packets = way.packets;
@@ -236,7 +230,7 @@ fn idle_states_cost_nothing() {
 
 #[test]
 fn the_schema_is_told_until_it_is_known_and_again_after_a_restart() {
-    let mut introduction = Introduction::new(own(0).template().form());
+    let mut introduction = Introduction::new(own(0).template().form().schema().encode());
     let tells =
         |introduction: &mut Introduction, sent| introduction.wrap(Bytes::new(), Sent(sent)).schema.is_some();
     assert!(tells(&mut introduction, 0) && tells(&mut introduction, 1));

@@ -3,7 +3,6 @@
 
 use super::proxy::Proxy;
 use super::template::{Form, STATE, State, TemplateError};
-use crate::clock::tick_time;
 use crate::schema::{Schema, SchemaError};
 use crate::world::{Applied, Outcome, Replica, Sent, StreamError, World};
 use bytes::Bytes;
@@ -42,10 +41,10 @@ pub struct Introduction {
 }
 
 impl Introduction {
-    /// For a receiver that knows nothing.
+    /// For a receiver that knows nothing; `schema` as [`Schema::encode`] gives it.
     #[must_use]
-    pub fn new(form: &Form) -> Self {
-        Introduction { schema: form.schema().encode(), since: None, is_known: false }
+    pub fn new(schema: Bytes) -> Self {
+        Introduction { schema, since: None, is_known: false }
     }
 
     /// A packet of the state's publisher, as it is sent.
@@ -164,7 +163,7 @@ impl Known {
             applied.changed.iter().any(|(changed, mask)| *changed == entity && mask & STATE.bit() != 0);
         let label = world.label(entity, STATE).filter(|_| is_news);
         if let (Some(label), Ok(Some((lanes, blobs)))) = (label, world.read_row(entity, STATE)) {
-            self.proxy.observe(tick_time(rate, label, arrived), lanes, blobs, arrived);
+            self.proxy.observe(rate.begins(label), lanes, blobs, arrived);
         }
     }
 }

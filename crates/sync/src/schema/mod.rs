@@ -73,6 +73,15 @@ impl ComponentId {
     pub const fn bit(self) -> u64 {
         1 << (self.0 & 63)
     }
+
+    /// The components in a mask, ascending.
+    pub fn in_mask(mut mask: u64) -> impl Iterator<Item = ComponentId> {
+        core::iter::from_fn(move || {
+            let bit = u8::try_from(mask.trailing_zeros()).ok().filter(|bit| *bit < 64)?;
+            mask &= mask - 1;
+            Some(ComponentId(bit))
+        })
+    }
 }
 
 impl fmt::Display for ComponentId {

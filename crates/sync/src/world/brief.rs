@@ -1,8 +1,9 @@
 //! What publishers look at first: little of each slot, side by side.
 
 use super::plan::{ENTRY_BYTES_BAD, LANE_BYTES_BAD};
-use super::store::{World, bits, blob_len};
+use super::store::{World, blob_len};
 use crate::audience::Audience;
+use crate::schema::ComponentId;
 
 /// What publishers need to know of a slot, if what a receiver sees of it does not depend on the receiver.
 #[derive(Clone, Copy, Debug, Default)]
@@ -60,7 +61,7 @@ impl World {
 
     /// Bytes that these components of the entity in a slot take in a packet, if all goes badly.
     pub(super) fn bytes_bad(&self, slot: u16, mask: u64) -> u32 {
-        let worst = bits(mask).map(|id| {
+        let worst = ComponentId::in_mask(mask).map(|id| {
             let column = &self.columns[id.index()];
             let blobs = if column.blobs() > 0 {
                 column.present(slot).map_or(0, |form| blob_len(form.blobs))

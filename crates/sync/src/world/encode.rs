@@ -3,7 +3,7 @@
 use super::meta::Meta;
 use super::plan::{ENTRY_BYTES_BAD, LANE_BYTES_BAD, Plan, PlanEntry, Shape};
 use super::ring::Form;
-use super::store::{World, bits};
+use super::store::World;
 use crate::delta::{self, EntryHead, EntryKind, HISTORY_MAX, Past, Writer};
 use crate::limits::{PACKET_ENTRIES_MAX, PACKET_OUTPUT_BYTES_MAX};
 use crate::schema::ComponentId;
@@ -202,7 +202,7 @@ impl Coding<'_> {
         }
         let Shape { mask, label, .. } = *self.plan.shape(entry);
         let (mut lanes, mut blobs) = (0, 0);
-        for id in bits(mask) {
+        for id in ComponentId::in_mask(mask) {
             let column = &self.world.columns[id.index()];
             lanes += column.lanes();
             if column.blobs() > 0 {
@@ -239,7 +239,7 @@ impl Coding<'_> {
                 self.writer.head(&self.world.tables, &head);
             }
         }
-        for id in bits(head.changed) {
+        for id in ComponentId::in_mask(head.changed) {
             self.component(slot, shape, id);
         }
     }
@@ -257,7 +257,7 @@ impl Coding<'_> {
             head.meta = self.world.meta_at(slot, shape.label).map(|meta| self.meta(meta));
         }
         head.changed = shape.mask & !mask_before;
-        for id in bits(shape.mask & mask_before) {
+        for id in ComponentId::in_mask(shape.mask & mask_before) {
             if self.world.columns[id.index()].changed_since(slot, baseline, shape.label) {
                 head.changed |= id.bit();
             }

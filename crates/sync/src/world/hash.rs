@@ -1,7 +1,8 @@
 //! A short number by which two ends find out whether they hold the same world.
 
-use super::store::{World, bits};
+use super::store::World;
 use crate::audience::{Audience, Viewer};
+use crate::schema::ComponentId;
 use xxhash_rust::xxh3::Xxh3Default;
 
 impl World {
@@ -34,7 +35,8 @@ impl World {
                 members.into_iter().flatten().for_each(|member| hash.update(&member.0.to_le_bytes()));
             }
             hash.update(&mask.to_le_bytes());
-            let forms = bits(mask).filter_map(|id| self.columns[id.index()].present(entity.slot));
+            let forms =
+                ComponentId::in_mask(mask).filter_map(|id| self.columns[id.index()].present(entity.slot));
             for form in forms {
                 form.lanes.iter().for_each(|lane| hash.update(&lane.to_le_bytes()));
                 for blob in form.blobs {

@@ -1,9 +1,10 @@
 //! What the next packets for a receiver shall say, before it is coded: equal plans have equal bodies.
 
 use super::meta::Meta;
-use super::store::{World, bits};
+use super::store::World;
 use crate::audience::Viewer;
 use crate::delta::{EntryKind, HISTORY_MAX};
+use crate::schema::ComponentId;
 
 /// Bytes that the head of an entry seldom reaches, and a lane never.
 pub(super) const ENTRY_BYTES_BAD: usize = 48;
@@ -161,7 +162,8 @@ impl World {
         let meta = metas.newest()?;
         let mask = self.masks.of(viewer, meta);
         let metas_label = metas.seen_label(viewer, &self.masks)?;
-        let labels = bits(mask).filter_map(|id| self.columns[id.index()].ring(slot)?.newest());
+        let labels =
+            ComponentId::in_mask(mask).filter_map(|id| self.columns[id.index()].ring(slot)?.newest());
         Some((labels.fold(metas_label, u32::max), mask))
     }
 
@@ -173,14 +175,18 @@ impl World {
     /// The highest priority of these components.
     pub(super) fn priority(&self, mask: u64) -> u32 {
         let components = self.schema.components();
-        bits(mask).map(|id| u32::from(components[id.index()].priority())).max().unwrap_or(NORMAL_PRIORITY)
+        ComponentId::in_mask(mask)
+            .map(|id| u32::from(components[id.index()].priority()))
+            .max()
+            .unwrap_or(NORMAL_PRIORITY)
     }
 
     /// Whether all that a row of `label` was for `viewer` is remembered, so that another row can build on it.
     pub(super) fn remembers(&self, slot: u16, viewer: Viewer, label: u32) -> bool {
         let Some(meta) = self.metas[usize::from(slot)].at(label) else { return false };
         let known = |ring: &super::ring::Ring| ring.oldest().is_some_and(|oldest| oldest <= label);
-        bits(self.masks.of(viewer, meta)).all(|id| self.columns[id.index()].ring(slot).is_some_and(known))
+        ComponentId::in_mask(self.masks.of(viewer, meta))
+            .all(|id| self.columns[id.index()].ring(slot).is_some_and(known))
     }
 
     /// What a slot's entity was at a tick that is remembered.

@@ -4,12 +4,12 @@ use super::labels::Labels;
 use super::meta::Meta;
 use super::packet::PacketHead;
 use super::ring::Form;
-use super::store::{World, bits};
+use super::store::World;
 use super::window::Window;
 use super::{EntityId, StreamError};
 use crate::delta::{EntryHead, EntryKind, HISTORY_MAX, Past, Reader};
 use crate::limits::{BASELINE_AGE_MAX, HISTORY_TICKS};
-use crate::schema::Schema;
+use crate::schema::{ComponentId, Schema};
 use bytes::Bytes;
 use parlor_proto::{Tick, TickRate};
 use std::collections::VecDeque;
@@ -399,7 +399,7 @@ impl Replica {
         let old_mask = if is_new || is_void { 0 } else { self.world.slot(slot).mask };
         let mut changed = if is_news { old_mask ^ row.mask } else { 0 };
         let (mut lanes, mut blobs) = (core::mem::take(&mut self.lanes), core::mem::take(&mut self.blobs));
-        for id in bits(head.changed) {
+        for id in ComponentId::in_mask(head.changed) {
             let kind = &schema.components()[id.index()];
             lanes.clear();
             lanes.resize(kind.lanes(), 0);

@@ -384,7 +384,7 @@ impl World {
         let is_other = !metas.newest().is_some_and(|newest| newest.is_same(&meta));
         let has_aged = if is_other { metas.insert(meta, cutoff) } else { metas.retire(cutoff) };
         let mut changed = is_other;
-        for component in bits(dirty & place.mask) {
+        for component in ComponentId::in_mask(dirty & place.mask) {
             let is_new = before & component.bit() == 0;
             changed |= self.columns[component.index()].commit(slot, tick, is_new, cutoff);
         }
@@ -498,7 +498,7 @@ impl World {
     /// Bytes of all texts, bytes and values of an entity.
     pub(super) fn entity_blob_bytes(&self, slot: u16) -> usize {
         let mask = self.slots[usize::from(slot)].mask;
-        let forms = bits(mask).filter_map(|id| self.columns[id.index()].present(slot));
+        let forms = ComponentId::in_mask(mask).filter_map(|id| self.columns[id.index()].present(slot));
         forms.map(|form| blob_len(form.blobs)).sum()
     }
 
@@ -574,13 +574,4 @@ pub(super) const fn row_cost(lanes: usize, blobs: usize) -> usize {
 
 pub(super) fn blob_len(blobs: &[Bytes]) -> usize {
     blobs.iter().map(Bytes::len).sum()
-}
-
-/// The components of a mask.
-pub(super) fn bits(mut mask: u64) -> impl Iterator<Item = ComponentId> {
-    core::iter::from_fn(move || {
-        let bit = u8::try_from(mask.trailing_zeros()).ok().filter(|bit| *bit < 64)?;
-        mask &= mask - 1;
-        Some(ComponentId(bit))
-    })
 }

@@ -1,6 +1,7 @@
 //! Which of the last packets came.
 
 use crate::limits::NUMBER_WINDOW;
+use parlor_proto::wire::header::expand;
 
 /// The numbers of the packets that came, as far as they are among the last [`NUMBER_WINDOW`].
 #[derive(Clone, Debug, Default)]
@@ -18,9 +19,7 @@ const ORIGIN: u64 = 1 << 32;
 impl Window {
     /// The number nearest to the newest whose lower half is `low`.
     pub(super) fn number(&self, low: u16) -> u64 {
-        let near = if self.newest == 0 { ORIGIN } else { self.newest };
-        let ahead = low.wrapping_sub((near & 0xffff) as u16);
-        if ahead < 0x8000 { near + u64::from(ahead) } else { near - u64::from(ahead.wrapping_neg()) }
+        expand(low, if self.newest == 0 { ORIGIN } else { self.newest })
     }
 
     /// The highest number that came.

@@ -14,7 +14,7 @@ use super::machine::Cores;
 use super::peers;
 use super::stand::{Counts, Plan, Stand};
 use super::table::{Table, figure};
-use super::tally::GENERATOR_CPU_PERCENT_MAX;
+use super::tally::generator_too_slow;
 use super::{note_of_cores, print, tell};
 use serde::Serialize;
 use serde_json::json;
@@ -106,10 +106,9 @@ fn row(cores: Cores, library: Library, walk: &Walk, acknowledgements: &'static s
     let took = us(load.took_us);
     let percent = |time_us: u64| us(time_us) * 100.0 / took;
     let generator_cpu_percent = percent(load.generator_cpu_us);
-    let void = if generator_cpu_percent > GENERATOR_CPU_PERCENT_MAX {
-        Some(format!("the generator took more than {GENERATOR_CPU_PERCENT_MAX}% of its core"))
-    } else {
-        walk.lacks(load.updates_per_entity_per_second)?
+    let void = match generator_too_slow(generator_cpu_percent) {
+        Some(why) => Some(why),
+        None => walk.lacks(load.updates_per_entity_per_second)?,
     };
     Ok(Row {
         library: library.as_str(),
