@@ -136,6 +136,7 @@ impl Message {
 #[derive(Clone, Debug, PartialEq)]
 pub struct StateUpdate {
     /// Its number: that of the tick under which the host committed the newest of it. Member and host mean the same by it.
+    /// It never goes back; two updates have the same one if the second brought what the first had overtaken.
     pub sequence: u64,
     /// That tick.
     pub server_tick: Tick,
