@@ -61,7 +61,7 @@ pub(crate) fn steps(root: &Path) -> Vec<Step> {
         step("doc", "the documentation builds without warnings", plan_doc),
         long("deny", "licences, sources and duplicates of the dependencies", plan_deny),
         long("wasm", "proto, sync and the client's core compile to wasm32", wasm::plan),
-        long("seeds", "all tests again: 10,000 seeded worlds, the full count of cases", plan_seeds),
+        long("seeds", "what chance decides again: 10,000 seeded worlds, the full count of cases", plan_seeds),
     ];
     steps.push(long("guards", "each guard against a threat, taken out, is missed by its test", |_| {
         Ok(Work::Guards)
@@ -122,9 +122,10 @@ fn plan_deny(_: &Path) -> Result<Work, Missing> {
 }
 
 /// Optimized, because ten thousand seeds take long without it, but with the debug profile's assertions
-/// and overflow checks.
+/// and overflow checks. The crates that are left out have next to nothing that chance decides, and take long to build.
 fn plan_seeds(_: &Path) -> Result<Work, Missing> {
-    let tests = Invocation::cargo("test --workspace --no-fail-fast --config profile.dev.opt-level=2");
+    let tests = Invocation::cargo("test --workspace --no-fail-fast --config profile.dev.opt-level=2")
+        .args("--exclude parlor-cli --exclude parlor-bevy --exclude xtask");
     let seeds = or_from_environment("PARLOR_SEEDS", LONG_SEEDS);
     let cases = or_from_environment("PROPTEST_CASES", LONG_PROPTEST_CASES);
     Ok(Work::one(tests.env("PARLOR_SEEDS", &seeds).env("PROPTEST_CASES", &cases)))
