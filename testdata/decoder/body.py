@@ -167,8 +167,12 @@ class ComponentDecoder:
             return [self.code.bit(self.models[i]["flag"][was != 0])]
         if group.shape == "choice":
             models = self.models[i]["choice"]
-            other = self.code.bit(models[0])
-            return [self.code.tree(models, group.span.bit_length()) if other else was]
+            if not self.code.bit(models[0]):
+                return [was]
+            now = self.code.tree(models, group.span.bit_length())
+            if now == was:
+                refuse("a choice is another one, and the same")
+            return [now]
         if group.shape == "rotation":
             return self.numbers[i].rotation(rows, ages, group.span)
         if group.cyclic:
@@ -191,8 +195,22 @@ class ComponentDecoder:
                     out.append(old[i])
                     continue
                 run = 0
-            out.append(self.code.tree(m["blob.byte"], 8))
-        return base[:prefix] + bytes(out) + base[len(base) - suffix :]
+            byte = self.code.tree(m["blob.byte"], 8)
+            if len(old) == middle and byte == old[i]:
+                refuse("a byte is another one, and the same")
+            out.append(byte)
+        blob = base[:prefix] + bytes(out) + base[len(base) - suffix :]
+        if blob == base or (prefix, suffix) != kept(base, blob):
+            refuse("a blob keeps less than it could")
+        return blob
+
+
+def kept(base: bytes, blob: bytes) -> tuple[int, int]:
+    """How many bytes of both are the same at the beginning, and how many of the others at the end."""
+    shorter = min(len(base), len(blob))
+    prefix = next((i for i in range(shorter) if base[i] != blob[i]), shorter)
+    rest = shorter - prefix
+    return prefix, next((i for i in range(rest) if base[-1 - i] != blob[-1 - i]), rest)
 
 
 def unwound(x: int, held: int, steps: int) -> int:

@@ -14,8 +14,9 @@ BASELINE_AGE_MAX = 64
 HISTORY_TICKS = 128
 NUMBER_WINDOW = 256
 FIRST = 2**32
-PACKET_ENTRIES_MAX = 4096
-PACKET_OUTPUT_BYTES_MAX = 262144
+PACKET_ENTRIES_MAX = 1024
+PACKET_OUTPUT_BYTES_MAX = 131072
+PACKET_PART_BYTES = 32
 
 
 @dataclass
@@ -122,7 +123,8 @@ class Receiver:
                 pasts = [Past(age, row.states[number]) for age, row in have if number in row.states]
                 states[number] = state = body.component(number, pasts)
                 check_state(self.schema.components[number], state)
-                output_bytes += 4 * len(state.lanes) + sum(map(len, state.blobs))
+                output_bytes += PACKET_PART_BYTES * (1 + len(state.blobs)) + 4 * len(state.lanes)
+                output_bytes += sum(map(len, state.blobs))
             count += 1
             if count > PACKET_ENTRIES_MAX or output_bytes > PACKET_OUTPUT_BYTES_MAX:
                 refuse("a packet brings too much")

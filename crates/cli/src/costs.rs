@@ -16,10 +16,10 @@ pub(crate) fn rows(room: &Room) -> Rows {
         ("bytes", world.bytes.to_string()),
         ("an entity takes", format!("{} B", or_none(world.bytes_per_entity))),
     ];
+    let (mean, most) = (or_none(world.baseline_age_ticks_mean), world.baseline_age_ticks_max);
+    rows.push(("built on rows of", format!("{mean} ticks, {most} at most")));
     if room.is_host() {
-        let (mean, most) = (or_none(world.baseline_age_ticks_mean), world.baseline_age_ticks_max);
         rows.extend([
-            ("built on rows of", format!("{mean} ticks, {most} at most")),
             ("behind by", format!("{} ticks at most", world.staleness_ticks_max)),
             ("waiting", format!("{} entities", world.pending)),
             ("under way", format!("{} B", world.in_flight_bytes)),
@@ -27,8 +27,14 @@ pub(crate) fn rows(room: &Room) -> Rows {
             ("lost", format!("{} of {} packets", world.lost, world.packets)),
         ]);
     } else {
-        rows.push(("came too late", format!("{} packets", world.late)));
-        rows.push(("drawn behind", format!("{:.0} ms", room.diagnostics().buffer_delay_ms)));
+        let ago =
+            |ticks: Option<u32>| ticks.map_or_else(|| "–".to_owned(), |ticks| format!("{ticks} ticks ago"));
+        rows.extend([
+            ("newest is of", ago(world.newest_age_ticks)),
+            ("was complete", ago(world.settled_age_ticks)),
+            ("came too late", format!("{} packets", world.late)),
+            ("drawn behind", format!("{:.0} ms", room.diagnostics().buffer_delay_ms)),
+        ]);
     }
     rows
 }

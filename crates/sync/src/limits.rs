@@ -76,6 +76,9 @@ pub const HISTORY_TICKS: u32 = 2 * BASELINE_AGE_MAX;
 pub const WORLD_LANES_MAX: usize = 131_072;
 /// Bytes of all blobs of a world.
 pub const WORLD_BLOB_BYTES_MAX: usize = 256 * 1024;
+/// Bytes of memory of all versions that an authority remembers, with the room that is kept for more; a reader refuses what makes
+/// it remember [`REPLICA_WORLDS_MAX`] times as much. Ten thousand entities with eight numbers that change at every tick fit.
+pub const WORLD_HISTORY_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// Bytes of all blobs of an entity: with its lanes they fit one message.
 pub const ENTITY_BLOB_BYTES_MAX: usize = 40 * 1024;
 /// A reader may hold so many worlds at once, while it knows of what is there and not yet of what is gone.
@@ -87,15 +90,23 @@ pub const NUMBER_WINDOW: u64 = 256;
 /// Packets of a world whose fate a publisher waits for; older ones count as lost.
 pub const FLIGHTS_MAX: usize = 256;
 /// Entries of one packet of a world.
-pub const PACKET_ENTRIES_MAX: usize = 4_096;
-/// Lanes (four bytes each) and blobs that one packet of a world gives, in bytes.
-pub const PACKET_OUTPUT_BYTES_MAX: usize = 256 * 1024;
+pub const PACKET_ENTRIES_MAX: usize = 1_024;
+/// What one packet of a world gives, in bytes: [`PACKET_PART_BYTES`] for each component and each blob, four for each lane, and
+/// the bytes of blobs. With its entries that is less than 1 MiB of memory, whatever the packet says.
+pub const PACKET_OUTPUT_BYTES_MAX: usize = 128 * 1024;
+/// Bytes that a component of a packet, and each of its blobs, counts beside what is in it.
+pub const PACKET_PART_BYTES: usize = 32;
 
 const _: () = {
     assert!(BLOB_BYTES_MAX <= u16::MAX as usize, "the most bytes of a field are 16 bits wide");
     assert!(HINTS_BYTES_MAX <= BLOB_BYTES_MAX, "hints are a field");
     assert!(COMPONENTS_MAX + 8 <= 64, "a mask of 64 bits has one for each component, built-in ones included");
     assert!(FIELDS_MAX <= LANES_MAX, "a component of numbers alone may have all fields");
+    assert!(
+        ENTITY_BLOB_BYTES_MAX + (COMPONENTS_MAX + 8) * (4 * LANES_MAX + (1 + FIELDS_MAX) * PACKET_PART_BYTES)
+            <= PACKET_OUTPUT_BYTES_MAX,
+        "the largest entity fits a packet"
+    );
     assert!(STATE_BYTES_MAX <= WORLD_BLOB_BYTES_MAX, "all keys fit a world");
     assert!(STATE_KEYS_MAX + AUDIENCE_MEMBERS_MAX < ENTITIES_MAX, "and so do their entities");
     assert!(HISTORY_DEPTH_MAX >= 2, "interpolation needs two samples");

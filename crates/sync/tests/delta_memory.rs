@@ -60,7 +60,7 @@ fn threat_15_and_16_memory_is_bounded_by_what_came() {
     let (allocated, output, ended) = read(&tables, &bomb);
     assert!(matches!(ended, Some(DeltaError::TooMuch { .. })), "{ended:?}");
     assert!(bomb.len() <= 100 * 1024, "{} bytes are no bomb", bomb.len());
-    assert!(output <= 256 * 1024, "{output} bytes of state came of one body");
+    assert!(output <= 128 * 1024, "{output} bytes of state came of one body");
     assert!(allocated <= 1024 * 1024, "{allocated} bytes were allocated for {}", bomb.len());
     // A body that is cut off within the first blob, which says that it is long.
     let long =

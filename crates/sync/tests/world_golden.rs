@@ -1,10 +1,11 @@
-//! `testdata/world.txt`: packets of two streams and what a reader then holds. `PARLOR_GOLDEN=write` writes it anew.
+//! `testdata/world.txt`: packets of streams and what a reader then holds. `PARLOR_GOLDEN=write` writes it anew.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, and its helpers are part of it")]
 
 use bytes::Bytes;
 use core::fmt::Write;
 use parlor_impair::Rng;
 use parlor_proto::{EntityId, Instant, MemberId, Tick, TickRate};
+use parlor_sync::delta::{EntryHead, EntryKind, Meta, Past, Tables, Writer};
 use parlor_sync::schema::{Component, ComponentId, Condition, Kind, Range, Schema};
 use parlor_sync::value::{Map, Value};
 use parlor_sync::world::{
@@ -17,7 +18,8 @@ const HEAD: &str = "\
 # A stream begins with `stream member` or `stream everything`; then
 #   schema HEX, rate TICKS PER SECOND
 #   packet HEX
-#   taken tick T settled 0|1 transfer 0|1, or old, or waiting: what becomes of it; if taken, all that is held then:
+#   taken tick T settled 0|1 transfer 0|1, or old, or waiting, or refused, which ends the stream: what becomes of it; if taken,
+#   all that is held then:
 #   entity SLOT.GENERATION owner MEMBER|- room N audience all|MEMBERS
 #   row COMPONENT lanes NUMBERS blobs HEXES, for each component of this entity
 # Lists have commas between their parts and are - if they have none.
@@ -145,13 +147,127 @@ fn tell(out: &mut String, world: &World) {
         let room = world.room(id).unwrap();
         writeln!(out, "entity {}.{} owner {owner} room {room} audience {audience}", id.slot, id.generation)
             .unwrap();
-        for component in (0u8..5).map(ComponentId) {
+        for component in (0u8..).map(ComponentId).take(world.schema().components().len()) {
             if let Some((lanes, blobs)) = world.read_row(id, component).unwrap() {
                 let blobs = list(blobs.iter().map(|blob| hex(blob)));
                 writeln!(out, "row {} lanes {} blobs {blobs}", component.0, list(lanes)).unwrap();
             }
         }
     }
+}
+
+/// Tells a packet, what becomes of it and what is held then; gives what becomes of it.
+fn apply(out: &mut String, replica: &mut Replica, bytes: Bytes) -> String {
+    writeln!(out, "packet {}", hex(&bytes)).unwrap();
+    let outcome = match replica.apply(bytes) {
+        Ok(Outcome::Old) => "old".to_owned(),
+        Ok(Outcome::Waiting) => "waiting".to_owned(),
+        Ok(Outcome::Taken(applied)) => {
+            let (settled, transfer) = (u8::from(applied.settled), u8::from(applied.transfer));
+            format!("taken tick {} settled {settled} transfer {transfer}", applied.tick.0)
+        }
+        Err(_) => "refused".to_owned(),
+    };
+    writeln!(out, "{outcome}").unwrap();
+    if outcome.starts_with("taken") {
+        tell(out, replica.world());
+    }
+    outcome
+}
+
+/// A packet that no publisher of these streams would have made, at least not then: flags, number, floor gap, tick, and what it
+/// says of slot 3.
+type Scripted = (u8, u16, u8, u32, Said);
+
+#[derive(Clone, Copy)]
+enum Said {
+    /// An entity of this generation, and where it is.
+    Spawn(u16, i32),
+    /// Where it is, and before so many ticks was.
+    Update(i32, u32, i32),
+}
+
+const LAST: u8 = 1;
+const COMPLETE: u8 = 4;
+
+/// Packets that are written by hand, of a world whose schema has an interest, and what becomes of each.
+fn script(out: &mut String, packets: &[(Scripted, &str)]) {
+    let place = Component::builder("place").field("at", Kind::vector3(0.0, 100.0, 0.5));
+    let builder = Schema::bare().component(place.build());
+    let schema = Arc::new(builder.interest("place", "at", 10.0, 12.5).build().unwrap());
+    let tables = Tables::new(&schema, TickRate::DEFAULT);
+    writeln!(out, "\nstream member\nschema {}\nrate 30", hex(&schema.encode())).unwrap();
+    let mut replica = Replica::new(schema, TickRate::DEFAULT);
+    for ((flags, number, floor_gap, tick, said), expected) in packets {
+        let mut writer = Writer::new();
+        writer.begin(&tables, false);
+        let mut head = EntryHead { changed: 1, ..EntryHead::update(3) };
+        let (x, past) = match *said {
+            Said::Spawn(generation, x) => {
+                (head.kind, head.generation) = (EntryKind::Spawn, generation);
+                (head.mask, head.mask_changed, head.meta) = (1, true, Some(Meta::default()));
+                (x, None)
+            }
+            Said::Update(x, age, was) => {
+                (head.history, head.ages) = (1, [age, 0, 0]);
+                (x, Some((age, [was, 7, 7])))
+            }
+        };
+        writer.head(&tables, &head);
+        let pasts: Vec<Past> =
+            past.iter().map(|(age, lanes)| Past { age: *age, lanes, blobs: &[] }).collect();
+        writer.component(&tables, ComponentId(0), &pasts, &[x, 7, 7], &[]);
+        let mut packet = vec![*flags];
+        packet.extend_from_slice(&number.to_le_bytes());
+        packet.push(*floor_gap);
+        packet.extend((flags & COMPLETE != 0).then_some(*floor_gap));
+        packet.extend_from_slice(&tick.to_le_bytes());
+        writer.finish(&tables, &mut packet);
+        let outcome = apply(out, &mut replica, packet.into());
+        assert!(outcome.starts_with(expected), "{outcome}, not {expected}");
+    }
+}
+
+/// What no stream of two ends that fare well shows.
+fn scripts(out: &mut String) {
+    use Said::{Spawn, Update};
+    // It joins a stream before its epoch is told; numbers wrap; then another entity is in the slot, of which the first one knows
+    // nothing when a packet of it comes late.
+    script(
+        out,
+        &[
+            ((LAST, 65_533, 0, 9, Update(10, 1, 9)), "waiting"),
+            ((LAST | COMPLETE, 65_534, 0, 10, Spawn(1, 20)), "taken tick 10 settled 1"),
+            ((LAST, 65_535, 0, 11, Update(22, 1, 20)), "taken tick 11 settled 1"),
+            ((LAST, 0, 2, 12, Update(24, 1, 22)), "taken tick 12 settled 1"),
+            ((LAST, 2, 1, 14, Spawn(2, 90)), "taken tick 14 settled 0"),
+            ((0, 1, 0, 13, Spawn(1, 26)), "taken tick 13 settled 1"),
+            ((LAST, 3, 1, 15, Update(91, 1, 90)), "taken tick 15 settled 1"),
+            ((0, 65_535, 0, 11, Update(22, 1, 20)), "old"),
+        ],
+    );
+    // Rows of so many ticks are remembered, and the one before them; a packet that is too late is ignored.
+    script(
+        out,
+        &[
+            ((LAST | COMPLETE, 1, 0, 1, Spawn(1, 10)), "taken"),
+            ((LAST, 2, 0, 2, Update(12, 1, 10)), "taken"),
+            ((LAST, 3, 0, 60, Update(14, 58, 12)), "taken"),
+            ((LAST, 4, 0, 124, Update(16, 64, 14)), "taken"),
+            ((LAST, 5, 0, 190, Update(18, 66, 16)), "taken"),
+            ((LAST, 6, 0, 195, Update(20, 135, 14)), "taken tick 195 settled 1"),
+            ((LAST, 7, 0, 130, Update(20, 6, 16)), "old"),
+            ((LAST, 8, 0, 200, Update(22, 198, 12)), "refused"),
+        ],
+    );
+    // A row that never came.
+    script(
+        out,
+        &[
+            ((LAST | COMPLETE, 1, 0, 1, Spawn(1, 10)), "taken"),
+            ((LAST, 3, 1, 3, Update(14, 1, 12)), "refused"),
+        ],
+    );
 }
 
 fn stream(out: &mut String, viewer: Viewer, seed: u64) {
@@ -185,17 +301,7 @@ fn stream(out: &mut String, viewer: Viewer, seed: u64) {
                 publisher.lost(sent);
                 continue;
             }
-            writeln!(out, "packet {}", hex(&bytes)).unwrap();
-            match replica.apply(bytes).unwrap() {
-                Outcome::Old => writeln!(out, "old").unwrap(),
-                Outcome::Waiting => writeln!(out, "waiting").unwrap(),
-                Outcome::Taken(applied) => {
-                    let (settled, transfer) = (u8::from(applied.settled), u8::from(applied.transfer));
-                    writeln!(out, "taken tick {} settled {settled} transfer {transfer}", applied.tick.0)
-                        .unwrap();
-                    tell(out, replica.world());
-                }
-            }
+            assert!(!apply(out, &mut replica, bytes).starts_with("refused"));
             publisher.delivered(sent);
         }
     }
@@ -206,11 +312,23 @@ fn testdata_world_txt_is_what_a_reader_holds() {
     let mut text = HEAD.to_owned();
     stream(&mut text, Viewer::Member(MemberId(1)), 1);
     stream(&mut text, Viewer::Everything, 4);
+    scripts(&mut text);
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/world.txt");
     if std::env::var_os("PARLOR_GOLDEN").is_some_and(|how| how == "write") {
         std::fs::write(path, &text).unwrap();
     }
-    for part in ["taken tick", "row 0", "settled 1", "transfer 1", "old", "owner 1", "audience 1", "row 3"] {
+    for part in [
+        "taken tick",
+        "row 0",
+        "settled 1",
+        "transfer 1",
+        "old",
+        "waiting",
+        "refused",
+        "owner 1",
+        "audience 1",
+        "row 3",
+    ] {
         assert!(text.contains(part), "nothing shows {part:?}");
     }
     let file = std::fs::read_to_string(path).expect("testdata/world.txt is there");

@@ -33,8 +33,25 @@ fn schema(kind: &Kind, fields: usize) -> Arc<Schema> {
     Arc::new(Schema::bare().component(component).build().unwrap())
 }
 
-/// A body that spawns entities in these slots.
-fn spawns(schema: &Schema, slots: Range<u16>, mut row: impl FnMut(u16) -> (Vec<i32>, Vec<Bytes>)) -> Vec<u8> {
+/// As many components of one field each.
+fn components(kind: &Kind, count: usize) -> Arc<Schema> {
+    let component = |at| Component::builder(&format!("it {at}")).field("it", kind.clone()).build();
+    let schema = (0..count).fold(Schema::bare(), |schema, at| schema.component(component(at)));
+    Arc::new(schema.build().unwrap())
+}
+
+/// A body that spawns entities in these slots, each with the first component.
+fn spawns(schema: &Schema, slots: Range<u16>, row: impl FnMut(u16) -> (Vec<i32>, Vec<Bytes>)) -> Vec<u8> {
+    spawns_of(schema, 1, slots, row)
+}
+
+/// A body that spawns entities in these slots, each with these components, which are all the same.
+fn spawns_of(
+    schema: &Schema,
+    mask: u64,
+    slots: Range<u16>,
+    mut row: impl FnMut(u16) -> (Vec<i32>, Vec<Bytes>),
+) -> Vec<u8> {
     let tables = Tables::new(schema, TickRate::DEFAULT);
     let (mut writer, mut body) = (Writer::new(), Vec::new());
     writer.begin(&tables, false);
@@ -42,15 +59,17 @@ fn spawns(schema: &Schema, slots: Range<u16>, mut row: impl FnMut(u16) -> (Vec<i
         let head = EntryHead {
             kind: EntryKind::Spawn,
             generation: 1,
-            mask: 1,
+            mask,
             mask_changed: true,
-            changed: 1,
+            changed: mask,
             meta: Some(Meta::default()),
             ..EntryHead::update(slot)
         };
         writer.head(&tables, &head);
         let (lanes, blobs) = row(slot);
-        writer.component(&tables, ComponentId(0), &[], &lanes, &blobs);
+        for id in (0u8..64).map(ComponentId).filter(|id| mask >> id.0 & 1 == 1) {
+            writer.component(&tables, id, &[], &lanes, &blobs);
+        }
     }
     writer.finish(&tables, &mut body);
     body
@@ -93,11 +112,22 @@ fn threat_15_16_a_packet_takes_little_memory_whatever_it_says() {
 
     // Numbers that are all the same take next to nothing.
     let numbers = schema(&Kind::int(0, 1_000), 32);
-    let bomb = spawns(&numbers, 0..4_000, |_| (vec![0; 32], vec![]));
-    let (outcome, kept) = apply(&numbers, &bomb);
-    println!("{} bytes of numbers: {kept} bytes are kept", bomb.len());
-    assert!(matches!(outcome, Err(StreamError::Delta(_))), "{outcome:?}");
-    assert!(bomb.len() < 40_000 && kept < 3 << 20, "{kept} bytes of {}", bomb.len());
+    // So do texts that are empty, and many components of one number each, and entities without any.
+    let empty = schema(&Kind::text(10), 32);
+    let flags = components(&Kind::Bool, 32);
+    let nothing = components(&Kind::Bool, 1);
+    let bombs = [
+        ("numbers", &numbers, spawns(&numbers, 0..4_000, |_| (vec![0; 32], vec![]))),
+        ("empty texts", &empty, spawns(&empty, 0..4_000, |_| (vec![], vec![Bytes::new(); 32]))),
+        ("flags", &flags, spawns_of(&flags, u32::MAX.into(), 0..4_000, |_| (vec![0], vec![]))),
+        ("entities", &nothing, spawns_of(&nothing, 0, 0..4_000, |_| (vec![], vec![]))),
+    ];
+    for (what, schema, bomb) in bombs {
+        let (outcome, kept) = apply(schema, &bomb);
+        println!("{} bytes of {what}: {kept} bytes are kept", bomb.len());
+        assert!(matches!(outcome, Err(StreamError::Delta(_))), "{outcome:?}");
+        assert!(bomb.len() < 40_000 && kept < 1 << 20, "{what}: {kept} bytes of {}", bomb.len());
+    }
 
     // Whoever names the last slot makes places for all of them, once.
     let last = u16::try_from(ENTITIES_MAX - 1).unwrap();

@@ -114,6 +114,60 @@ fn what_does_not_fit_the_budget_is_sent_in_turn() {
 }
 
 #[test]
+fn a_receiver_knows_how_old_its_baselines_are_and_how_far_behind_it_is() {
+    let mut world = world();
+    let (mut publisher, mut replica) = (Publisher::new(MEMBER, PublisherConfig::default()), replica());
+    let figures = replica.diagnostics(Tick(7));
+    assert_eq!((figures.newest_age_ticks, figures.settled_age_ticks), (None, None));
+    assert_eq!(figures.baseline_age_ticks_mean, None);
+    let entity = world.spawn(None).unwrap();
+    let mut lost = Vec::new();
+    for tick in 1..=10 {
+        put(&mut world, entity, tick as i32);
+        world.commit(Tick(tick)).unwrap();
+        for (bytes, sent) in all(&mut publisher, &world, at(tick)) {
+            // The packets of ticks 5 to 7 are lost, and nobody knows of it until tick 9 came.
+            if (5..8).contains(&tick) {
+                lost.push(sent);
+                continue;
+            }
+            replica.apply(bytes).unwrap();
+            if tick < 9 {
+                publisher.delivered(sent);
+            }
+        }
+        if tick == 9 {
+            lost.drain(..).for_each(|sent| publisher.lost(sent));
+        }
+    }
+    let figures = replica.diagnostics(Tick(12));
+    // Each is built on what came at the tick before it; that of tick 8 on tick 4, and that of tick 10 on tick 8.
+    let ages = [1, 1, 1, 4, 1, 2];
+    assert_eq!(replica.counters().updates, ages.len() as u64);
+    assert_eq!(
+        figures.baseline_age_ticks_mean,
+        Some(f64::from(ages.iter().sum::<u32>()) / ages.len() as f64)
+    );
+    assert_eq!(figures.baseline_age_ticks_max, 4);
+    assert_eq!((figures.newest_age_ticks, figures.settled_age_ticks), (Some(2), Some(2)));
+    assert_eq!((figures.packets, figures.visible), (7, 1));
+    // What it has is as of tick 10 as long as a later packet is missing that nothing newer stands for.
+    let other = world.spawn(None).unwrap();
+    put(&mut world, other, 100);
+    world.commit(Tick(20)).unwrap();
+    assert_eq!(all(&mut publisher, &world, at(20)).len(), 1);
+    put(&mut world, entity, 101);
+    world.commit(Tick(21)).unwrap();
+    all(&mut publisher, &world, at(21))
+        .into_iter()
+        .for_each(|(bytes, _)| drop(replica.apply(bytes).unwrap()));
+    let figures = replica.diagnostics(Tick(25));
+    assert_eq!(replica.settled(), None);
+    assert_eq!((figures.newest_age_ticks, figures.settled_age_ticks), (Some(4), Some(15)));
+    assert_eq!(replica.was_settled(), Some(Tick(10)));
+}
+
+#[test]
 fn one_large_entity_at_a_time_and_others_pass_it() {
     let mut world = world();
     let large: Vec<EntityId> = (0..3).map(|_| world.spawn(None).unwrap()).collect();

@@ -115,10 +115,13 @@ impl RoomCore {
     }
 
     /// What was counted and measured of the world's stream: at the host of what it sends its hub; at a member of what came, as
-    /// far as a receiver can tell (packets, bytes, entries, how many entities it sees).
+    /// far as a receiver can tell (packets, bytes, entries, how many entities it sees, how old the rows are that others build
+    /// on, how far behind it is).
     #[must_use]
-    pub fn world_diagnostics(&self) -> Option<Diagnostics> {
-        self.joined.as_ref().map(|joined| joined.shared.world_diagnostics())
+    pub fn world_diagnostics(&self, now: Instant) -> Option<Diagnostics> {
+        let joined = self.joined.as_ref()?;
+        let tick = joined.welcome.tick_rate.tick_at(joined.room_time(now));
+        Some(joined.shared.world_diagnostics(tick))
     }
 }
 

@@ -213,7 +213,7 @@ impl Room {
     /// as a receiver can tell.
     #[must_use]
     pub fn world_diagnostics(&self) -> Option<Diagnostics> {
-        self.with(|core, _| core.world_diagnostics())
+        self.with(|core, now| core.world_diagnostics(now))
     }
 
     fn look<T>(&self, then: impl FnOnce(&mut WorldAccess<'_>) -> T) -> Result<T, RoomError> {

@@ -67,7 +67,7 @@ impl Learner {
         let past = &past[..past.len().min(HISTORY_MAX)];
         let mut ages = [0; HISTORY_MAX];
         past.iter().zip(&mut ages).for_each(|(past, age)| *age = past.age);
-        if !self.weights.are_of(&ages[..past.len()]) {
+        if !self.weights.are_of(&ages, past.len()) {
             self.weights = Weights::of(&ages[..past.len()]);
         }
         let lane = plan.lane..plan.lane + plan.lanes;
@@ -139,9 +139,14 @@ impl<'a, C: Code> Coding<'a, C> {
                 let base = self.past.first().map_or(self.last_blobs, |past| past.blobs);
                 let base = base.get(group.first).cloned().unwrap_or_default();
                 let models = &mut own[..layout::BLOB_LEN];
-                let read = blob(self.code, models, &base, &blobs[group.first], *bytes_max);
-                blobs[group.first] =
-                    read.ok_or(DeltaError::Blob { component: self.id, bytes_max: *bytes_max })?;
+                let component = self.id;
+                blobs[group.first] = match blob(self.code, models, &base, &blobs[group.first], *bytes_max) {
+                    Ok(read) => read,
+                    Err(NoBlob::Length) => {
+                        return Err(DeltaError::Blob { component, bytes_max: *bytes_max });
+                    }
+                    Err(NoBlob::Form) => return Err(DeltaError::Form { component }),
+                };
                 Ok(())
             }
         }
@@ -160,6 +165,9 @@ impl<'a, C: Code> Coding<'a, C> {
             node = node << 1 | usize::from(self.code.bit(&mut models[node], *lane >> bit & 1 == 1));
         }
         let read = i32::try_from(node - (1 << bits)).unwrap_or(i32::MAX);
+        if C::DECODES && read == was {
+            return Err(DeltaError::Form { component: self.id });
+        }
         self.take(lane, group.first, read, last)
     }
 
@@ -330,17 +338,35 @@ fn into_frame(row: &[i32], to: i32, half: i32) -> [i32; 3] {
     others(to).map(|index| half + sign * all[index.cast_unsigned() as usize])
 }
 
-/// Codes a blob against another; `None` if what is read is no blob of so many bytes.
+/// Why what is read is no blob.
+enum NoBlob {
+    /// It is longer than it may be, or keeps more than its base has.
+    Length,
+    /// It is not told in the one form that it has.
+    Form,
+}
+
+/// Whether exactly the first `count` bytes of both are the same: there is no further one, or it differs.
+fn is_all_that_is_same<'a>(
+    count: usize,
+    a: impl ExactSizeIterator<Item = &'a u8>,
+    b: impl ExactSizeIterator<Item = &'a u8>,
+) -> bool {
+    a.skip(count).zip(b.skip(count)).next().is_none_or(|(a, b)| a != b)
+}
+
+/// Codes a blob against another. A blob has one form: it is its base, or keeps as much as it can of the base's beginning and
+/// then of its end, and says of no byte in between that it is another one than it is.
 fn blob<C: Code>(
     code: &mut C,
     models: &mut [Bit],
     base: &Bytes,
     value: &Bytes,
     bytes_max: usize,
-) -> Option<Bytes> {
+) -> Result<Bytes, NoBlob> {
     use blob_models::{BYTE, MIDDLE, PREFIX, SAME, SAME_BYTE, SUFFIX};
     if code.bit(&mut models[SAME], value == base) {
-        return Some(base.clone());
+        return Ok(base.clone());
     }
     let same = |a: &u8, b: &u8| a == b;
     let prefix = base.iter().zip(value.iter()).take_while(|(a, b)| same(a, b)).count();
@@ -352,9 +378,9 @@ fn blob<C: Code>(
     let prefix = length(code, PREFIX, prefix);
     let suffix = length(code, SUFFIX, suffix);
     let middle = length(code, MIDDLE, value.len().saturating_sub(prefix + suffix));
-    let kept = prefix.checked_add(suffix).filter(|&kept| kept <= base.len())?;
-    if kept.checked_add(middle)? > bytes_max {
-        return None;
+    let kept = prefix.checked_add(suffix).filter(|&kept| kept <= base.len()).ok_or(NoBlob::Length)?;
+    if kept.checked_add(middle).is_none_or(|length| length > bytes_max) {
+        return Err(NoBlob::Length);
     }
     let old = &base[prefix..base.len() - suffix];
     let mut read = Vec::new();
@@ -377,11 +403,136 @@ fn blob<C: Code>(
         for bit in (0..8).rev() {
             node = node << 1 | usize::from(code.bit(&mut models[BYTE + node], byte >> bit & 1 == 1));
         }
-        read.push((node & 0xff) as u8);
+        let byte = (node & 0xff) as u8;
+        if C::DECODES && old.len() == middle && byte == old[at] {
+            return Err(NoBlob::Form);
+        }
+        read.push(byte);
     }
     if !C::DECODES {
-        return Some(value.clone());
+        return Ok(value.clone());
     }
     read.extend_from_slice(&base[base.len() - suffix..]);
-    Some(read.into())
+    // What both have in common is not longer than what was kept. That they are the same is one case of it.
+    let is_longest = is_all_that_is_same(prefix, base.iter(), read.iter())
+        && is_all_that_is_same(suffix, base[prefix..].iter().rev(), read[prefix..].iter().rev());
+    if is_longest && *base != read { Ok(read.into()) } else { Err(NoBlob::Form) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::head::{LastHead, head};
+    use super::super::{EntryHead, Reader};
+    use super::*;
+    use crate::coder::Encoder;
+    use crate::schema::{Component, Kind, Schema};
+    use parlor_proto::TickRate;
+
+    const ID: ComponentId = ComponentId(0);
+
+    /// A body with one component of one field of this kind, written by hand, and what a reader makes of it against this past.
+    fn read(
+        kind: Kind,
+        past: (&[i32], &'static [u8]),
+        write: impl FnOnce(&mut Encoder, &mut [Bit]),
+    ) -> Result<Bytes, DeltaError> {
+        let component = Component::builder("c").field("f", kind).build();
+        let schema = Schema::bare().component(component).build().unwrap();
+        let tables = Tables::new(&schema, TickRate::DEFAULT);
+        let (mut code, mut learner, mut last) = (Encoder::new(), Learner::default(), LastHead::new());
+        learner.begin(&tables);
+        let entry = EntryHead { changed: 1, ..EntryHead::update(0) };
+        head(&mut code, (&mut learner.models, &tables), false, &mut last, Some(&entry)).unwrap();
+        let plan = tables.plan(ID);
+        learner.begin_component(&tables, ID, plan);
+        write(&mut code, &mut learner.models[plan.models + plan.groups[0].models..]);
+        head(&mut code, (&mut learner.models, &tables), false, &mut last, None).unwrap();
+        let mut body = Vec::new();
+        code.finish(&mut body);
+        let mut reader = Reader::new(&tables, &body, false);
+        reader.head().unwrap();
+        let blobs: Vec<Bytes> = (0..plan.blobs).map(|_| Bytes::from_static(past.1)).collect();
+        let past = [Past { age: 1, lanes: past.0, blobs: &blobs }];
+        let (mut lanes, mut blobs) = (vec![0; plan.lanes], vec![Bytes::new(); plan.blobs]);
+        reader.component(ID, &past, &mut lanes, &mut blobs)?;
+        assert_eq!(reader.head(), Ok(None), "the body ends there");
+        Ok(blobs.pop().unwrap_or_else(|| lanes.iter().flat_map(|lane| lane.to_le_bytes()).collect()))
+    }
+
+    #[test]
+    fn a_choice_that_is_another_one_is_another_one() {
+        let kind = Kind::Enum { names: ["a", "b", "c"].map(String::from).to_vec() };
+        let write = |is: usize| {
+            move |code: &mut Encoder, models: &mut [Bit]| {
+                code.bit(&mut models[0], true);
+                code.bit(&mut models[1], is & 2 != 0);
+                code.bit(&mut models[2 | is >> 1], is & 1 != 0);
+            }
+        };
+        for was in 0..3usize {
+            for is in 0..3 {
+                let read = read(kind.clone(), (&[was as i32], b""), write(is));
+                let expected = if is == was {
+                    Err(DeltaError::Form { component: ID })
+                } else {
+                    Ok(Bytes::copy_from_slice(&(is as i32).to_le_bytes()))
+                };
+                assert_eq!(read, expected, "{is} after {was}");
+            }
+        }
+    }
+
+    /// A blob against `past`: of its beginning and its end so much, and these bytes in between, each as another one than the
+    /// one there if there are as many.
+    fn told(past: &'static [u8], [prefix, suffix]: [usize; 2], middle: &[u8]) -> Result<Bytes, DeltaError> {
+        let has_old = past.len().checked_sub(prefix + suffix) == Some(middle.len());
+        read(Kind::bytes(100), (&[], past), |code, models| {
+            code.bit(&mut models[blob_models::SAME], false);
+            let parts = [
+                (blob_models::PREFIX, prefix),
+                (blob_models::SUFFIX, suffix),
+                (blob_models::MIDDLE, middle.len()),
+            ];
+            for (at, length) in parts {
+                number(code, &mut models[at..], length as u32);
+            }
+            for byte in middle {
+                if has_old {
+                    code.bit(&mut models[blob_models::SAME_BYTE], false);
+                }
+                let mut node = 1usize;
+                for bit in (0..8).rev() {
+                    node = node << 1
+                        | usize::from(code.bit(&mut models[blob_models::BYTE + node], byte >> bit & 1 == 1));
+                }
+            }
+        })
+    }
+
+    #[test]
+    fn a_blob_has_one_form() {
+        let taken = |blob: &'static [u8]| Ok(Bytes::from_static(blob));
+        let refused = Err(DeltaError::Form { component: ID });
+        assert_eq!(told(b"hello", [2, 1], b"r"), taken(b"hero"));
+        assert_eq!(told(b"hello", [5, 0], b" you"), taken(b"hello you"));
+        assert_eq!(told(b"hello", [0, 0], b""), taken(b""));
+        assert_eq!(told(b"hello", [0, 4], b"c"), taken(b"cello"));
+        assert_eq!(told(b"aa", [2, 0], b"a"), taken(b"aaa"));
+        assert_eq!(told(b"", [0, 0], b"a"), taken(b"a"));
+        // The same, whichever way it is told.
+        for parts in [[5, 0], [0, 5], [2, 3]] {
+            assert_eq!(told(b"hello", parts, b""), refused, "{parts:?}");
+        }
+        assert_eq!(told(b"hello", [0, 0], b"hello"), refused);
+        assert_eq!(told(b"", [0, 0], b""), refused);
+        // Less is kept of the beginning, or of the end, than could be; or the end goes before the beginning.
+        assert_eq!(told(b"hello", [1, 1], b"er"), refused);
+        assert_eq!(told(b"hello", [2, 0], b"ro"), refused);
+        assert_eq!(told(b"aa", [0, 2], b"a"), refused);
+        assert_eq!(told(b"aa", [1, 1], b"a"), refused);
+        // A byte in between is said to be another one, and is the same.
+        assert_eq!(told(b"hello", [0, 0], b"jexlx"), refused);
+        let beyond = Err(DeltaError::Blob { component: ID, bytes_max: 100 });
+        assert_eq!(told(b"hello", [3, 3], b""), beyond);
+    }
 }

@@ -39,11 +39,12 @@
 //!
 //! - `Bool`: decision `FLAG + base`.
 //! - `Enum`: decision `CHOICE` whether it changed; if so its index, of as many bits as the last index has, highest first:
-//!   `node = 1`, decision `CHOICE + node`, `node = 2 node + bit`.
+//!   `node = 1`, decision `CHOICE + node`, `node = 2 node + bit`. An index that is the base's is refused.
 //! - `Text`, `Bytes`, `Any`: decision `SAME`: it is the base. Else `number(PREFIX)`, `number(SUFFIX)`, `number(MIDDLE)`: bytes
 //!   that are as at the beginning of the base, as at its end, and between. If the base has as many between, a decision
 //!   `SAME_BYTE + min(ilog2(run + 1), 7)` for each byte whether it is the base's, where `run` counts those since the last one
-//!   that was not. Bytes that are not are 8 decisions `BYTE + node` as above.
+//!   that was not. Bytes that are not are 8 decisions `BYTE + node` as above. Refused are what is the base, a `PREFIX`, and
+//!   given that a `SUFFIX`, that could be more, and such a byte that is the base's.
 //! - *Numbers*: `Float`, `Angle`, `Vector` and positions (family `MOTION`); `Int`, `UnitVector`, velocity and spin (family
 //!   `RATE`): see below.
 //! - `Rotation`: `half` is half of the parts' span. Of the base, with parts `p` less `half`: `rest = 2 half² - sum of p²`,
@@ -256,6 +257,14 @@ pub enum DeltaError {
         component: ComponentId,
         /// The longest it can be.
         bytes_max: usize,
+    },
+    /// A choice that is said to be another one and is the same, or a blob that does not keep all that it could.
+    #[error(
+        "{component}: a field is told in another form than the one that it has; do both ends have the same history?"
+    )]
+    Form {
+        /// The component.
+        component: ComponentId,
     },
     /// More entries, or more output, than a packet may have.
     #[error("one packet holds more than {what} may: the sender breaks the bounds")]

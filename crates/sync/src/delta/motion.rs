@@ -46,9 +46,10 @@ impl Weights {
         weights
     }
 
-    /// Whether these are the weights of rows of these ages.
-    pub(super) fn are_of(&self, ages: &[u32]) -> bool {
-        self.ages[..self.count] == *ages
+    /// Whether these are the weights of so many rows of these ages.
+    #[inline(always)]
+    pub(super) fn are_of(&self, ages: &[u32; 3], count: usize) -> bool {
+        self.count == count && self.ages == *ages
     }
 }
 

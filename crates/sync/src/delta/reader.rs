@@ -5,7 +5,7 @@ use super::head::{LastHead, head};
 use super::tables::Tables;
 use super::{DeltaError, EntryHead, Past};
 use crate::coder::Decoder;
-use crate::limits::{PACKET_ENTRIES_MAX, PACKET_OUTPUT_BYTES_MAX};
+use crate::limits::{PACKET_ENTRIES_MAX, PACKET_OUTPUT_BYTES_MAX, PACKET_PART_BYTES};
 use crate::schema::ComponentId;
 use bytes::Bytes;
 
@@ -55,7 +55,7 @@ impl<'a> Reader<'a> {
                 Ok(None)
             }
             Some(_) if self.entries > PACKET_ENTRIES_MAX => {
-                Err(DeltaError::TooMuch { what: "4,096 entries" })
+                Err(DeltaError::TooMuch { what: "1,024 entries" })
             }
             head => Ok(head),
         }
@@ -116,9 +116,10 @@ impl<'a> Reader<'a> {
     ) -> Result<(), DeltaError> {
         self.learner.component(&mut self.decoder, self.tables, id, past, (lanes, blobs), told)?;
         self.decoder.check()?;
-        self.output_bytes += 4 * lanes.len() + blobs.iter().map(Bytes::len).sum::<usize>();
+        let parts = PACKET_PART_BYTES * (1 + blobs.len());
+        self.output_bytes += parts + 4 * lanes.len() + blobs.iter().map(Bytes::len).sum::<usize>();
         if self.output_bytes > PACKET_OUTPUT_BYTES_MAX {
-            return Err(DeltaError::TooMuch { what: "256 KiB of state" });
+            return Err(DeltaError::TooMuch { what: "128 KiB of state" });
         }
         Ok(())
     }

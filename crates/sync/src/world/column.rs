@@ -20,6 +20,8 @@ pub(super) struct Column {
     /// The versions of the last ticks once more, if they have no blobs: all rows of a tick side by side, because that is how
     /// publishers ask for them. A version with label *t* stands in frame *t* modulo their number.
     recent: Vec<Frame>,
+    /// Bytes of memory that the versions take in `rings`.
+    rings_bytes: usize,
 }
 
 /// Versions of one tick.
@@ -55,6 +57,7 @@ impl Column {
             present_blobs: Vec::new(),
             free: Vec::new(),
             recent: if blobs == 0 { vec![Frame::default(); RECENT_TICKS] } else { Vec::new() },
+            rings_bytes: 0,
         }
     }
 
@@ -119,7 +122,7 @@ impl Column {
 
     /// Forgets the versions of a row.
     fn clear(&mut self, row: usize) {
-        self.rings[row].clear();
+        self.change(row, Ring::clear);
         let places = self.recent.iter_mut().filter_map(|frame| frame.after.get_mut(row));
         places.for_each(|after| *after = None);
     }
@@ -179,7 +182,7 @@ impl Column {
     /// Adds a version of the row of a slot.
     pub(super) fn insert(&mut self, slot: u16, label: u32, form: Form, cutoff: u32) {
         if let Some(row) = self.row(slot)
-            && self.rings[row].insert(label, form, cutoff)
+            && self.change(row, |ring| ring.insert(label, form, cutoff))
         {
             Self::keep(&mut self.recent, row, label, form.lanes);
         }
@@ -193,14 +196,41 @@ impl Column {
             lanes: &self.present_lanes[row * self.lanes..(row + 1) * self.lanes],
             blobs: &self.present_blobs[row * self.blobs..(row + 1) * self.blobs],
         };
-        let ring = &mut self.rings[row];
-        if !always && ring.at(u32::MAX) == Some(form) {
+        // The version is asked for where those of its tick are: they come one after another.
+        let newest = self.rings[row].newest().filter(|_| !always);
+        if newest.is_some_and(|newest| self.at(slot, newest) == Some(form)) {
             return false;
         }
-        if ring.insert(label, form, cutoff) {
+        let ring = &mut self.rings[row];
+        let before = ring.bytes();
+        let is_new = ring.insert(label, form, cutoff);
+        self.rings_bytes = self.rings_bytes + ring.bytes() - before;
+        if is_new {
             Self::keep(&mut self.recent, row, label, form.lanes);
         }
         true
+    }
+
+    /// Does something with the versions of a row, and counts what they take then.
+    fn change<T>(&mut self, row: usize, change: impl FnOnce(&mut Ring) -> T) -> T {
+        let ring = &mut self.rings[row];
+        let before = ring.bytes();
+        let result = change(ring);
+        self.rings_bytes = self.rings_bytes + ring.bytes() - before;
+        result
+    }
+
+    /// Bytes of memory that versions take, with the room that is kept for more.
+    pub(super) fn history_bytes(&self) -> usize {
+        let frames =
+            self.recent.iter().map(|frame| size_of::<i32>() * (frame.after.len() + frame.lanes.len()));
+        self.rings_bytes + frames.sum::<usize>()
+    }
+
+    /// Drops what `cutoff` does not need, the room that is kept for more, and what stands side by side: it stands in its row too.
+    pub(super) fn shrink(&mut self, cutoff: u32) {
+        (0..self.rings.len()).for_each(|row| self.change(row, |ring| ring.shrink(cutoff)));
+        self.recent.iter_mut().for_each(|frame| *frame = Frame::default());
     }
 
     /// Forgets all versions of the row of a slot; what it is at this moment stays.

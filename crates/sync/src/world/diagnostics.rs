@@ -1,13 +1,15 @@
 //! How a receiver fares.
 
-use super::Publisher;
 use super::encode::Body;
 use super::plan::Shape;
 use super::store::World;
+use super::{Publisher, Replica};
 use crate::delta::EntryKind;
 use crate::schema::ComponentId;
+use parlor_proto::Tick;
 
-/// What was sent to a receiver since its publisher was made, and what waits.
+/// What was sent to a receiver since its publisher was made, and what waits; or what came to a replica. What only the other
+/// end knows is 0 or `None`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Diagnostics {
     /// Packets that were sent, and their bytes.
@@ -42,8 +44,15 @@ pub struct Diagnostics {
     pub visible: usize,
     /// Entities of which something waits to be sent.
     pub pending: usize,
-    /// Ticks by which what the receiver has of an entity is behind, at most, over those that it has something of.
+    /// Ticks by which what the receiver has of an entity is behind, at most, over those that it has something of; as a sender
+    /// knows it.
     pub staleness_ticks_max: u32,
+    /// Ticks of the room since the newest one that a packet told of, as a receiver knows it. It grows while there is nothing to
+    /// tell. `None` before the first packet.
+    pub newest_age_ticks: Option<u32>,
+    /// Ticks of the room since the newest one as of which nothing was missing, as a receiver knows it. `None` while there was
+    /// none.
+    pub settled_age_ticks: Option<u32>,
     /// Bytes whose fate is not known.
     pub in_flight_bytes: usize,
     /// Bytes that may be sent at this moment.
@@ -104,12 +113,15 @@ impl Figures {
     }
 }
 
+fn mean(sum: u64, count: u64) -> Option<f64> {
+    (count > 0).then(|| sum as f64 / count as f64)
+}
+
 impl Publisher {
     /// How the receiver fares.
     #[must_use]
     pub fn diagnostics(&self, world: &World) -> Diagnostics {
         let figures = &self.figures;
-        let mean = |sum: u64, count: u64| (count > 0).then(|| sum as f64 / count as f64);
         let staleness = self.known.iter().zip(&world.slots).filter(|(known, _)| known.is_present);
         let components = (0u8..).map(ComponentId).zip(figures.components.iter().copied());
         Diagnostics {
@@ -133,8 +145,34 @@ impl Publisher {
                 .filter_map(|(known, slot)| known.staleness(slot.label))
                 .max()
                 .unwrap_or(0),
+            newest_age_ticks: None,
+            settled_age_ticks: None,
             in_flight_bytes: self.in_flight_bytes(),
             budget_bytes: self.budget_bytes(),
+        }
+    }
+}
+
+impl Replica {
+    /// What came, in the words for what is sent: `delivered` are packets that were taken in, and `late` those that were not.
+    /// `now` is the tick of the room at this moment.
+    #[must_use]
+    pub fn diagnostics(&self, now: Tick) -> Diagnostics {
+        let counters = self.counters();
+        let age = |tick: Tick| now.0.saturating_sub(tick.0);
+        Diagnostics {
+            packets: counters.taken,
+            bytes: counters.bytes,
+            entries: counters.entries,
+            bytes_per_entity: mean(counters.bytes, counters.entries),
+            delivered: counters.taken,
+            late: counters.old,
+            baseline_age_ticks_mean: mean(counters.baseline_ages_ticks, counters.updates),
+            baseline_age_ticks_max: counters.baseline_age_ticks_max,
+            visible: self.world().len(),
+            newest_age_ticks: self.world().tick().map(age),
+            settled_age_ticks: self.was_settled().map(age),
+            ..Diagnostics::default()
         }
     }
 }

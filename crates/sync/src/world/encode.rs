@@ -5,7 +5,7 @@ use super::plan::{ENTRY_BYTES_BAD, LANE_BYTES_BAD, Plan, PlanEntry, Shape};
 use super::ring::Form;
 use super::store::World;
 use crate::delta::{self, EntryHead, EntryKind, HISTORY_MAX, Past, Writer};
-use crate::limits::{PACKET_ENTRIES_MAX, PACKET_OUTPUT_BYTES_MAX};
+use crate::limits::{PACKET_ENTRIES_MAX, PACKET_OUTPUT_BYTES_MAX, PACKET_PART_BYTES};
 use crate::schema::ComponentId;
 use bytes::Bytes;
 
@@ -18,6 +18,8 @@ pub struct Encodings {
     used: usize,
     writer: Writer,
     out: Vec<u8>,
+    /// What the components of a body took before its last entry.
+    before: Vec<(u32, u32)>,
     /// Bodies that were coded, and bodies that were given to another receiver too.
     coded: u64,
     reused: u64,
@@ -138,6 +140,7 @@ impl Encodings {
             plan: &shared.plan,
             writer: &mut self.writer,
             components: &mut body.components,
+            before: &mut self.before,
             sized: None,
         };
         body.until = coding.body_from(from, shared.packet_bytes);
@@ -156,6 +159,7 @@ struct Coding<'a> {
     plan: &'a Plan,
     writer: &'a mut Writer,
     components: &'a mut Vec<(u32, u32)>,
+    before: &'a mut Vec<(u32, u32)>,
     /// The last shape without blobs whose size was asked, and its size.
     sized: Option<(u16, Size)>,
 }
@@ -182,13 +186,16 @@ impl Coding<'_> {
             }
             // Where the packet is far from full, and with the first entry, no way back is needed.
             let is_near = count > 0 && self.writer.bytes() + size.bad > packet_bytes;
-            let mark = is_near.then(|| (self.writer.mark(), self.components.clone()));
+            let mark = is_near.then(|| {
+                self.before.clone_from(self.components);
+                self.writer.mark()
+            });
             self.entry(*entry);
-            if let Some((mark, components)) = mark
+            if let Some(mark) = mark
                 && self.writer.bytes() > packet_bytes
             {
                 self.writer.undo(&mark);
-                *self.components = components;
+                self.components.clone_from(self.before);
                 break;
             }
             count += 1;
@@ -201,9 +208,10 @@ impl Coding<'_> {
             return size;
         }
         let Shape { mask, label, .. } = *self.plan.shape(entry);
-        let (mut lanes, mut blobs) = (0, 0);
+        let (mut parts, mut lanes, mut blobs) = (0, 0, 0);
         for id in ComponentId::in_mask(mask) {
             let column = &self.world.columns[id.index()];
+            parts += 1 + column.blobs();
             lanes += column.lanes();
             if column.blobs() > 0 {
                 let form = column.at(entry.slot, label);
@@ -211,7 +219,7 @@ impl Coding<'_> {
             }
         }
         let bad = ENTRY_BYTES_BAD + lanes * LANE_BYTES_BAD + blobs + blobs / 4;
-        let size = Size { output: lanes * 4 + blobs, bad };
+        let size = Size { output: parts * PACKET_PART_BYTES + lanes * 4 + blobs, bad };
         self.sized = (mask & self.world.blob_columns == 0).then_some((entry.shape, size));
         size
     }

@@ -2,7 +2,9 @@
 
 use super::EntityId;
 use crate::delta::DeltaError;
-use crate::limits::{ENTITIES_MAX, ENTITY_BLOB_BYTES_MAX, WORLD_BLOB_BYTES_MAX, WORLD_LANES_MAX};
+use crate::limits::{
+    ENTITIES_MAX, ENTITY_BLOB_BYTES_MAX, WORLD_BLOB_BYTES_MAX, WORLD_HISTORY_BYTES_MAX, WORLD_LANES_MAX,
+};
 use crate::schema::{ComponentId, RowError};
 use parlor_proto::Tick;
 use parlor_proto::wire::cursor::ReadError;
@@ -47,6 +49,11 @@ pub enum WorldError {
         "texts, bytes and values take at most {WORLD_BLOB_BYTES_MAX} bytes in a world and {ENTITY_BLOB_BYTES_MAX} in an entity"
     )]
     TooManyBytes,
+    /// Too much changed lately.
+    #[error(
+        "what changed within the last 128 ticks takes more than {WORLD_HISTORY_BYTES_MAX} bytes to remember: change less at once, or more rarely"
+    )]
+    TooMuchHistory,
     /// A batch is closed with a tick that is not newer than the one before.
     #[error("{tick} was to be committed, and {newest} already is: each tick is committed once, in order")]
     TickNotNewer {

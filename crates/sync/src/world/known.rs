@@ -225,15 +225,21 @@ impl Pending {
         self.len = 0;
     }
 
+    #[inline]
     pub(super) fn insert(&mut self, slot: u16) {
         let (word, bit) = (usize::from(slot) / 64, 1u64 << (slot % 64));
-        if self.words.len() <= word {
-            self.words.resize(word + 1, 0);
-        }
-        self.len += usize::from(self.words[word] & bit == 0);
-        self.words[word] |= bit;
+        let Some(word) = self.words.get_mut(word) else { return self.grow(slot) };
+        self.len += usize::from(*word & bit == 0);
+        *word |= bit;
     }
 
+    #[cold]
+    fn grow(&mut self, slot: u16) {
+        self.words.resize(usize::from(slot) / 64 + 1, 0);
+        self.insert(slot);
+    }
+
+    #[inline]
     pub(super) fn remove(&mut self, slot: u16) {
         let (word, bit) = (usize::from(slot) / 64, 1u64 << (slot % 64));
         if let Some(word) = self.words.get_mut(word).filter(|word| **word & bit != 0) {

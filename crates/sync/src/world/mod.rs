@@ -36,6 +36,7 @@ mod hash;
 mod history;
 mod known;
 mod labels;
+mod load;
 mod log;
 mod meta;
 mod packet;

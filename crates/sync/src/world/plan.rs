@@ -67,6 +67,8 @@ pub(super) struct Plan {
     pub(super) digest: u64,
     /// Shapes that were found lately, by what they follow from.
     found: [Option<(Cause, u16)>; FOUND],
+    /// What was found last: most entities of a packet have the same.
+    last: Option<(Cause, u16)>,
 }
 
 /// Causes whose shapes a plan remembers: a power of two.
@@ -79,7 +81,7 @@ impl Plan {
         self.entries.clear();
         self.shapes.clear();
         self.digest = 0;
-        self.found = [None; FOUND];
+        (self.found, self.last) = ([None; FOUND], None);
     }
 
     /// Whether this says the same as another plan.
@@ -106,7 +108,16 @@ impl Plan {
     }
 
     /// Of an entity it shall be said what follows from `cause`, which `make` says if it is not remembered.
+    #[inline]
     pub(super) fn push_found(&mut self, slot: u16, cause: Cause, make: impl FnOnce() -> Shape) {
+        let shape = match self.last {
+            Some((last, shape)) if last == cause => shape,
+            _ => self.find(cause, make),
+        };
+        self.push_shape(slot, shape);
+    }
+
+    fn find(&mut self, cause: Cause, make: impl FnOnce() -> Shape) -> u16 {
         let mixed = (cause.older ^ u64::from(cause.acked) << 32 ^ u64::from(cause.label) ^ cause.mask << 16)
             .wrapping_mul(MIX);
         let place = usize::from((mixed >> (u64::BITS - u8::BITS)) as u8) % FOUND;
@@ -118,9 +129,11 @@ impl Plan {
                 shape
             }
         };
-        self.push_shape(slot, shape);
+        self.last = Some((cause, shape));
+        shape
     }
 
+    #[inline]
     fn push_shape(&mut self, slot: u16, shape: u16) {
         self.mix(u64::from(slot) << 16 | u64::from(shape));
         self.entries.push(PlanEntry { slot, shape });
@@ -192,6 +205,15 @@ impl World {
     /// What a slot's entity was at a tick that is remembered.
     pub(super) fn meta_at(&self, slot: u16, label: u32) -> Option<&Meta> {
         self.metas[usize::from(slot)].at(label)
+    }
+
+    /// The components that a slot's entity had at a tick that is remembered.
+    pub(super) fn mask_at(&self, slot: u16, label: u32) -> Option<u64> {
+        // Nearly always nothing but values changed since, and the brief is nearer than what it was made of.
+        match self.brief(slot, true).filter(|brief| brief.meta_label <= label) {
+            Some(brief) => Some(brief.mask),
+            None => self.meta_at(slot, label).map(|meta| meta.mask),
+        }
     }
 
     /// Whether an entity was the same beside the values of its components from `label` on.

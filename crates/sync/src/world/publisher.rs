@@ -339,6 +339,7 @@ impl Publisher {
     }
 
     /// Looks at one slot: whether something of it is to be sent.
+    #[inline]
     fn look(&mut self, world: &World, slot: u16) {
         let is_due = match self.looks_due(world, slot) {
             Some(is_due) => is_due,
@@ -354,6 +355,7 @@ impl Publisher {
 
     /// Whether something is to be sent of an entity that the receiver sees as others do, and did before; `None` if that is
     /// not how it is.
+    #[inline]
     fn looks_due(&self, world: &World, slot: u16) -> Option<bool> {
         let brief = world.brief(slot, self.viewer == Viewer::Everything)?;
         let known = self.known.get(usize::from(slot))?;
@@ -362,6 +364,7 @@ impl Publisher {
         is_there.then(|| known.needs(brief.label))
     }
 
+    #[inline(never)]
     fn look_closely(&mut self, world: &World, slot: u16) -> bool {
         let (sees_all, viewer, next) = (self.sees_all, self.viewer, self.next);
         let place = world.slots.get(usize::from(slot)).filter(|place| place.published);

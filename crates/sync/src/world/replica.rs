@@ -8,7 +8,7 @@ use super::store::World;
 use super::window::Window;
 use super::{EntityId, StreamError};
 use crate::delta::{EntryHead, EntryKind, HISTORY_MAX, Past, Reader};
-use crate::limits::{BASELINE_AGE_MAX, HISTORY_TICKS};
+use crate::limits::{BASELINE_AGE_MAX, HISTORY_TICKS, REPLICA_WORLDS_MAX, WORLD_HISTORY_BYTES_MAX};
 use crate::schema::{ComponentId, Schema};
 use bytes::Bytes;
 use parlor_proto::{Tick, TickRate};
@@ -51,6 +51,8 @@ pub struct Applied {
 pub struct ReplicaCounters {
     /// Taken in.
     pub taken: u64,
+    /// Bytes of those that were taken in.
+    pub bytes: u64,
     /// Repeated, too late, or of an epoch that is over.
     pub old: u64,
     /// Of an epoch of which nothing came yet.
@@ -61,6 +63,20 @@ pub struct ReplicaCounters {
     pub entries: u64,
     /// Entries that were older than what is there, and were kept as something to build on.
     pub late_entries: u64,
+    /// Entries that built on older rows.
+    pub updates: u64,
+    /// Ticks from the newest of these rows, the baseline, to the row that came, over all updates.
+    pub baseline_ages_ticks: u64,
+    /// The most that it was.
+    pub baseline_age_ticks_max: u32,
+}
+
+impl ReplicaCounters {
+    fn note_update(&mut self, baseline_age: u32) {
+        self.updates += 1;
+        self.baseline_ages_ticks += u64::from(baseline_age);
+        self.baseline_age_ticks_max = self.baseline_age_ticks_max.max(baseline_age);
+    }
 }
 
 /// A world that is made of packets of a [`Publisher`](super::Publisher).
@@ -78,6 +94,8 @@ pub struct Replica {
     /// The newest packet that said that it brings this up to date: its number, its floor and its tick.
     last: Option<(u64, u64, u32)>,
     settled: Option<u32>,
+    /// The tick of the last time that nothing was missing.
+    was_settled: Option<u32>,
     /// Entities that are gone, with the number of the packet that said so and its tick.
     graves: VecDeque<(u16, u64, u32)>,
     stale: usize,
@@ -128,6 +146,7 @@ impl Replica {
             places: Vec::new(),
             last: None,
             settled: None,
+            was_settled: None,
             graves: VecDeque::new(),
             stale: 0,
             counters: ReplicaCounters::default(),
@@ -160,6 +179,12 @@ impl Replica {
         self.counters
     }
 
+    /// The newest tick as of which nothing was missing, however long ago that was and whatever is missing since.
+    #[must_use]
+    pub fn was_settled(&self) -> Option<Tick> {
+        self.was_settled.map(Tick)
+    }
+
     /// The next epoch replaces everything, whatever its numbers; until it comes nothing is taken in. What is read stays,
     /// and goes when the new epoch is settled and did not tell of it. For another sender.
     pub fn restart(&mut self) {
@@ -182,6 +207,7 @@ impl Replica {
     /// [`StreamError`] if it breaks the protocol. What it said before the fault stands; the sender is not to be listened to
     /// any more.
     pub fn apply(&mut self, bytes: Bytes) -> Result<Outcome<Applied>, StreamError> {
+        let len = bytes.len() as u64;
         let outcome = PacketHead::read(bytes).and_then(|(head, body)| self.take(head, &body));
         let counter = match &outcome {
             Ok(Outcome::Taken(_)) => &mut self.counters.taken,
@@ -190,6 +216,9 @@ impl Replica {
             Err(_) => &mut self.counters.refused,
         };
         *counter += 1;
+        if let Ok(Outcome::Taken(_)) = &outcome {
+            self.counters.bytes += len;
+        }
         outcome
     }
 
@@ -210,6 +239,9 @@ impl Replica {
         let mut applied =
             Applied { tick: Tick(head.tick), number, transfer: head.transfer, ..Applied::default() };
         self.take_body(body, number, head.tick, &mut applied)?;
+        if !self.world.keeps_history_within(REPLICA_WORLDS_MAX * WORLD_HISTORY_BYTES_MAX) {
+            return Err(StreamError::TooLarge);
+        }
         self.window.insert(number);
         if head.last && self.last.is_none_or(|(last, ..)| number > last) {
             self.last = Some((number, number.saturating_sub(u64::from(head.floor_gap)), head.tick));
@@ -335,11 +367,11 @@ impl Replica {
                     return Err(gone(label));
                 }
             }
-            let before = self.world.meta_at(slot, baseline).ok_or_else(|| gone(baseline))?;
-            mask_before = Some(before.mask);
+            mask_before = Some(self.world.mask_at(slot, baseline).ok_or_else(|| gone(baseline))?);
             if is_newer && !self.world.slot(slot).live {
                 return Err(StreamError::UnknownEntity { slot });
             }
+            self.counters.note_update(head.ages[0]);
         }
         let mask = self.incoming_mask(head, mask_before)?;
         let meta = self.incoming_meta(head, label, mask)?;
@@ -474,8 +506,8 @@ impl Replica {
         for age in &head.ages[..usize::from(head.history)] {
             let then = label.saturating_sub(*age);
             let gone = || StreamError::BaselineGone { slot, label: then };
-            let meta = self.world.meta_at(slot, then).ok_or_else(gone)?;
-            if meta.mask & bit != 0 {
+            let mask = self.world.mask_at(slot, then).ok_or_else(gone)?;
+            if mask & bit != 0 {
                 let Form { lanes, blobs } = self.world.columns[index].at(slot, then).ok_or_else(gone)?;
                 pasts[count] = Past { age: *age, lanes, blobs };
                 count += 1;
@@ -490,6 +522,7 @@ impl Replica {
             *number == self.window.newest() && self.window.has_all(*floor, *number)
         });
         self.settled = last.map(|(_, _, tick)| tick);
+        self.was_settled = self.settled.or(self.was_settled);
         self.world.complete = self.settled.is_some();
         applied.settled = self.world.complete;
         if self.world.complete && self.stale > 0 {

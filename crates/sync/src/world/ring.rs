@@ -6,12 +6,16 @@ use bytes::Bytes;
 /// Versions by ascending label, in a ring that grows to what [`HISTORY_TICKS`](crate::limits::HISTORY_TICKS) need.
 ///
 /// What it was at tick `t` is the newest version whose label is not beyond `t`. Everything from the cutoff on is kept,
-/// and the newest version before it, so that every tick from the cutoff on has its answer.
+/// and the newest version before it, so that every tick from the cutoff on has its answer. What else is older goes when
+/// there is no room: to look for it at every version would cost a place of memory that nothing else needs then. With
+/// blobs it goes at once.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Ring {
-    labels: Vec<u32>,
-    lanes: Vec<i32>,
+    /// For each version its label and then its lanes, so that both are found in one place of memory.
+    versions: Vec<i32>,
     blobs: Vec<Bytes>,
+    /// How many versions there is room for.
+    capacity: usize,
     /// Where the oldest version is.
     first: usize,
     len: usize,
@@ -19,6 +23,9 @@ pub(super) struct Ring {
     newest: u32,
     /// Lanes and blobs of one version.
     each: (usize, usize),
+    /// Bytes of memory that it takes: of the room that it has, and of all blobs, each counted once for all versions in a row
+    /// that share it.
+    bytes: usize,
 }
 
 /// The quantized form of a component.
@@ -30,8 +37,13 @@ pub(super) struct Form<'a> {
 
 /// Most components that do not change have one version only.
 const FIRST_CAPACITY: usize = 1;
-/// What a component needs that changes at every tick: one version each, the one before them, and the one that comes.
-const FULL_CAPACITY: usize = HISTORY_TICKS as usize + 3;
+/// What a component needs that changes at every tick: one version each, the one before them, the one that comes, and some
+/// more, so that it is full only once in so many ticks.
+const FULL_CAPACITY: usize = HISTORY_TICKS as usize + 16;
+
+/// Up to here the room grows fourfold; beyond it by half, so that one tick in which all components need more makes a world not
+/// much larger.
+const STEEP_BELOW: usize = 16;
 
 impl Ring {
     /// Label of the newest version.
@@ -41,12 +53,13 @@ impl Ring {
 
     /// Label of the oldest version that is kept.
     pub(super) fn oldest(&self) -> Option<u32> {
-        (self.len > 0).then(|| self.labels[self.first])
+        (self.len > 0).then(|| self.label(0))
     }
 
     /// Forgets all versions and keeps their room.
     pub(super) fn clear(&mut self) {
         (self.first, self.len, self.newest) = (0, 0, 0);
+        self.bytes = self.room_bytes();
         self.blobs.fill(Bytes::new());
     }
 
@@ -68,12 +81,13 @@ impl Ring {
         if self.len > 0 && label <= self.newest {
             return self.insert_late(label, form, cutoff);
         }
-        self.retire(cutoff);
-        self.make_room(form);
-        let place = self.place(self.len);
-        self.put(place, label, form);
+        self.make_room(form, cutoff);
+        let place = self.put(self.len, label, form);
         self.len += 1;
         self.newest = label;
+        if self.each.1 > 0 {
+            self.bytes += self.own_blob_bytes(place, self.len.checked_sub(2));
+        }
         true
     }
 
@@ -88,45 +102,56 @@ impl Ring {
         if at == 0 && self.len > 0 && label < cutoff && self.label(0) <= cutoff {
             return false;
         }
-        let dropped = self.retire(cutoff);
+        let dropped = self.make_room(form, cutoff);
         let at = at.saturating_sub(dropped);
-        self.make_room(form);
         for from in (at..self.len).rev() {
             self.copy(from, from + 1);
         }
-        let place = self.place(at);
-        self.put(place, label, form);
+        self.put(at, label, form);
         self.len += 1;
         self.newest = self.label(self.len - 1);
+        if self.each.1 > 0 {
+            let places = (0..self.len).map(|at| self.own_blob_bytes(self.place(at), at.checked_sub(1)));
+            self.bytes = self.room_bytes() + places.sum::<usize>();
+        }
         true
     }
 
     /// Drops versions until at most one is older than `cutoff`; says how many.
     fn retire(&mut self, cutoff: u32) -> usize {
-        let mut dropped = 0;
-        while self.len > 1 && self.label(1) < cutoff {
-            let blobs = self.each.1;
-            self.blobs[self.first * blobs..(self.first + 1) * blobs].fill(Bytes::new());
-            self.first = self.place(1);
-            self.len -= 1;
-            dropped += 1;
+        let newest_before = cutoff.checked_sub(1).and_then(|before| self.logical_at(before));
+        let dropped = newest_before.unwrap_or(0);
+        let blobs = self.each.1;
+        if blobs > 0 {
+            for logical in 0..dropped {
+                let at = self.place(logical);
+                self.bytes -= self.own_blob_bytes(at, Some(logical + 1));
+                self.blobs[at * blobs..(at + 1) * blobs].fill(Bytes::new());
+            }
         }
+        self.first = self.place(dropped);
+        self.len -= dropped;
         dropped
     }
 
     fn place(&self, logical: usize) -> usize {
         let place = self.first + logical;
-        if place < self.labels.len() { place } else { place - self.labels.len() }
+        if place < self.capacity { place } else { place - self.capacity }
     }
 
     fn label(&self, logical: usize) -> u32 {
-        self.labels[self.place(logical)]
+        self.versions[self.place(logical) * self.stride()].cast_unsigned()
+    }
+
+    /// Numbers of one version: its label and its lanes.
+    fn stride(&self) -> usize {
+        self.each.0 + 1
     }
 
     fn form(&self, place: usize) -> Form<'_> {
-        let (lanes, blobs) = self.each;
+        let (stride, blobs) = (self.stride(), self.each.1);
         Form {
-            lanes: &self.lanes[place * lanes..(place + 1) * lanes],
+            lanes: &self.versions[place * stride + 1..(place + 1) * stride],
             blobs: &self.blobs[place * blobs..(place + 1) * blobs],
         }
     }
@@ -151,43 +176,99 @@ impl Ring {
         low.checked_sub(1)
     }
 
-    /// Room for one more version, in the order of their labels from the start on if it has to grow.
-    fn make_room(&mut self, form: Form) {
-        let capacity = self.labels.len();
-        if self.len < capacity {
-            return;
+    /// Room for one more version; says how many of the oldest were dropped for it.
+    fn make_room(&mut self, form: Form, cutoff: u32) -> usize {
+        let is_full = self.len == self.capacity;
+        let dropped = if is_full || self.each.1 > 0 { self.retire(cutoff) } else { 0 };
+        if self.len == self.capacity {
+            self.grow(form);
         }
-        let grown = if capacity < FULL_CAPACITY {
-            (capacity * 4).clamp(FIRST_CAPACITY, FULL_CAPACITY)
-        } else {
-            capacity * 2
+        dropped
+    }
+
+    /// Takes more room, and puts the versions in the order of their labels from the start on.
+    fn grow(&mut self, form: Form) {
+        let grown = match self.capacity {
+            0 => FIRST_CAPACITY,
+            few if few < STEEP_BELOW => few * 4,
+            many if many < FULL_CAPACITY => (many + many / 2).min(FULL_CAPACITY),
+            full => full * 2,
         };
+        self.bytes -= self.room_bytes();
         self.each = (form.lanes.len(), form.blobs.len());
-        let (lanes, blobs) = self.each;
-        self.labels.rotate_left(self.first);
-        self.labels.resize(grown, 0);
-        self.lanes.rotate_left(self.first * lanes);
-        self.lanes.resize(grown * lanes, 0);
+        let (stride, blobs) = (self.stride(), self.each.1);
+        self.versions.rotate_left(self.first * stride);
+        // No more than that: a vector that grows by itself doubles.
+        self.versions.reserve_exact(grown * stride - self.versions.len());
+        self.versions.resize(grown * stride, 0);
         self.blobs.rotate_left(self.first * blobs);
+        self.blobs.reserve_exact(grown * blobs - self.blobs.len());
         self.blobs.resize(grown * blobs, Bytes::new());
-        self.first = 0;
+        (self.first, self.capacity) = (0, grown);
+        self.bytes += self.room_bytes();
     }
 
     fn copy(&mut self, from: usize, to: usize) {
         let (from, to) = (self.place(from), self.place(to));
-        self.labels[to] = self.labels[from];
-        let (lanes, blobs) = self.each;
-        self.lanes.copy_within(from * lanes..(from + 1) * lanes, to * lanes);
+        let (stride, blobs) = (self.stride(), self.each.1);
+        self.versions.copy_within(from * stride..(from + 1) * stride, to * stride);
         for blob in 0..blobs {
             self.blobs[to * blobs + blob] = self.blobs[from * blobs + blob].clone();
         }
     }
 
-    fn put(&mut self, place: usize, label: u32, form: Form) {
-        self.labels[place] = label;
-        let (lanes, blobs) = self.each;
-        self.lanes[place * lanes..(place + 1) * lanes].copy_from_slice(form.lanes);
-        self.blobs[place * blobs..(place + 1) * blobs].clone_from_slice(form.blobs);
+    /// Bytes of memory that it takes, with the room for more versions.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Bytes of the room for versions, without what blobs hold.
+    fn room_bytes(&self) -> usize {
+        self.capacity * (size_of::<i32>() * self.stride() + size_of::<Bytes>() * self.each.1)
+    }
+
+    /// Drops what `cutoff` does not need, and gives back room of which most is not needed then.
+    pub(super) fn shrink(&mut self, cutoff: u32) {
+        self.retire(cutoff);
+        if self.len > self.capacity / 2 {
+            return;
+        }
+        let (stride, blobs) = (self.stride(), self.each.1);
+        self.versions.rotate_left(self.first * stride);
+        self.versions.truncate(self.len * stride);
+        self.versions.shrink_to_fit();
+        self.blobs.rotate_left(self.first * blobs);
+        self.blobs.truncate(self.len * blobs);
+        self.blobs.shrink_to_fit();
+        self.bytes -= self.room_bytes();
+        (self.first, self.capacity) = (0, self.len);
+        self.bytes += self.room_bytes();
+    }
+
+    /// Bytes of the blobs at a place that it does not share with its neighbour among the versions.
+    fn own_blob_bytes(&self, place: usize, neighbour: Option<usize>) -> usize {
+        let blobs = self.form(place).blobs;
+        let others = neighbour.map_or(&[][..], |at| self.form(self.place(at)).blobs);
+        let is_shared = |at: usize, blob: &Bytes| {
+            others.get(at).is_some_and(|it| (it.as_ptr(), it.len()) == (blob.as_ptr(), blob.len()))
+        };
+        let own = blobs.iter().enumerate().filter(|(at, blob)| !is_shared(*at, blob));
+        own.map(|(_, blob)| blob.len()).sum()
+    }
+
+    /// Puts a version, which shares with the one before it what is equal; says where it is.
+    fn put(&mut self, logical: usize, label: u32, form: Form) -> usize {
+        let place = self.place(logical);
+        let (stride, blobs) = (self.stride(), self.each.1);
+        let version = &mut self.versions[place * stride..(place + 1) * stride];
+        version[0] = label.cast_signed();
+        version[1..].copy_from_slice(form.lanes);
+        let before = logical.checked_sub(1).map(|before| self.place(before));
+        for (at, blob) in form.blobs.iter().enumerate() {
+            let same = before.map(|before| &self.blobs[before * blobs + at]).filter(|same| *same == blob);
+            self.blobs[place * blobs + at] = same.unwrap_or(blob).clone();
+        }
+        place
     }
 }
 
@@ -197,27 +278,85 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::BTreeMap;
 
+    /// What inserts of versions, mostly in order and sometimes late, leave.
+    fn check(steps: &[(u32, u32)], has_blobs: bool) -> Result<(), TestCaseError> {
+        let (mut ring, mut model) = (Ring::default(), BTreeMap::new());
+        let mut now = 1_000;
+        for (on, back) in steps {
+            now += on;
+            let label = if *back < 40 { now } else { now - back };
+            let cutoff = now - 64;
+            let lanes = [i32::try_from(label).unwrap(), -1];
+            let blobs = [Bytes::copy_from_slice(&label.to_le_bytes())];
+            let blobs = if has_blobs { &blobs[..] } else { &[] };
+            ring.insert(label, Form { lanes: &lanes, blobs }, cutoff);
+            model.insert(label, lanes);
+            for tick in cutoff..=now {
+                let expected = model.range(..=tick).next_back();
+                let form = ring.at(tick);
+                prop_assert_eq!(form.map(|form| form.lanes), expected.map(|(_, lanes)| &lanes[..]));
+                let label = expected.filter(|_| has_blobs).map(|(label, _)| label.to_le_bytes());
+                prop_assert_eq!(
+                    form.and_then(|form| form.blobs.first()).map(|blob| &blob[..]),
+                    label.as_ref().map(|it| &it[..])
+                );
+            }
+            // Of what is older there is no version missing between those that are there.
+            let oldest = ring.oldest().unwrap();
+            for (label, lanes) in model.range(oldest..).filter(|_| oldest < cutoff) {
+                prop_assert_eq!(ring.at(*label).map(|form| form.lanes), Some(&lanes[..]));
+            }
+            prop_assert_eq!(ring.newest(), model.keys().next_back().copied());
+            let held = if has_blobs { ring.len * size_of::<u32>() } else { 0 };
+            prop_assert_eq!(ring.bytes(), ring.room_bytes() + held);
+            prop_assert!(
+                ring.len <= if has_blobs { 66 } else { FULL_CAPACITY },
+                "{} versions are kept",
+                ring.len
+            );
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn what_versions_share_counts_once_and_room_is_given_back() {
+        let (mut ring, mut most) = (Ring::default(), 0);
+        let text = |label: u32| Bytes::from(vec![u8::from(label >= 50); 1_000]);
+        for label in 0..100 {
+            // Of each a copy, that is not the same memory.
+            ring.insert(label, Form { lanes: &[], blobs: &[text(label)] }, 0);
+            let texts = 1 + usize::from(label >= 50);
+            assert_eq!(ring.bytes(), ring.room_bytes() + 1_000 * texts, "at {label}");
+            most = most.max(ring.bytes());
+        }
+        ring.shrink(60);
+        assert_eq!(ring.at(59).map(|form| form.blobs[0].clone()), Some(text(59)));
+        assert_eq!((ring.len, ring.at(58)), (41, None));
+        assert!(
+            ring.bytes() == ring.room_bytes() + 1_000 && ring.bytes() < most / 2,
+            "{} of {most}",
+            ring.bytes()
+        );
+        ring.clear();
+        assert_eq!(ring.bytes(), ring.room_bytes());
+    }
+
     proptest! {
         /// Versions come mostly in order and sometimes late; whatever is asked from the cutoff on has the answer that
         /// a map of all of them gives.
         #[test]
-        fn what_it_was_from_the_cutoff_on_is_known(steps in proptest::collection::vec((1u32..20, 0u32..60), 1..200)) {
-            let (mut ring, mut model) = (Ring::default(), BTreeMap::new());
-            let mut now = 1_000;
-            for (on, back) in steps {
-                now += on;
-                let label = if back < 40 { now } else { now - back.min(now) };
-                let cutoff = now - 64;
-                let lanes = [i32::try_from(label).unwrap(), -1];
-                ring.insert(label, Form { lanes: &lanes, blobs: &[Bytes::copy_from_slice(&label.to_le_bytes())] }, cutoff);
-                model.insert(label, lanes);
-                for tick in cutoff..=now {
-                    let expected = model.range(..=tick).next_back();
-                    prop_assert_eq!(ring.at(tick).map(|form| form.lanes), expected.map(|(_, lanes)| &lanes[..]));
-                }
-                prop_assert_eq!(ring.newest(), model.keys().next_back().copied());
-                prop_assert!(ring.len <= 66, "{} versions are kept", ring.len);
-            }
+        fn what_it_was_from_the_cutoff_on_is_known(
+            steps in proptest::collection::vec((1u32..20, 0u32..60), 1..200), has_blobs: bool
+        ) {
+            check(&steps, has_blobs)?;
+        }
+
+        /// The same of what changes at nearly every tick, so that there is no room left.
+        #[test]
+        fn what_changes_at_every_tick_takes_bounded_room(
+            steps in proptest::collection::vec((1u32..3, 0u32..45), 300..400), has_blobs: bool
+        ) {
+            check(&steps, has_blobs)?;
         }
     }
 }

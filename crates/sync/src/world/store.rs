@@ -10,7 +10,8 @@ use super::{EntityId, WorldError};
 use crate::audience::Audience;
 use crate::delta::Tables;
 use crate::limits::{
-    ENTITIES_MAX, ENTITY_BLOB_BYTES_MAX, HISTORY_TICKS, WORLD_BLOB_BYTES_MAX, WORLD_LANES_MAX,
+    ENTITIES_MAX, ENTITY_BLOB_BYTES_MAX, HISTORY_TICKS, WORLD_BLOB_BYTES_MAX, WORLD_HISTORY_BYTES_MAX,
+    WORLD_LANES_MAX,
 };
 use crate::schema::{Component, ComponentId, Replicated, RowReader, RowWriter, Schema};
 use bytes::Bytes;
@@ -45,6 +46,8 @@ pub struct World {
     pub(super) lanes: usize,
     pub(super) blob_bytes: usize,
     pub(super) live: usize,
+    /// Whether histories took too much when the last tick was committed.
+    is_overfull: bool,
     /// Slots with something that was not committed.
     dirty: Vec<u16>,
     /// Slots whose entities are gone, with the tick from which on they were.
@@ -96,6 +99,7 @@ impl World {
             lanes: 0,
             blob_bytes: 0,
             live: 0,
+            is_overfull: false,
             dirty: Vec::new(),
             free: VecDeque::new(),
             resting: Resting::default(),
@@ -243,7 +247,7 @@ impl World {
     ///
     /// # Errors
     /// [`WorldError::NoSuchEntity`], [`WorldError::NotRegistered`]; [`WorldError::Row`] for what is NaN, infinite or too long;
-    /// [`WorldError::TooManyLanes`] and [`WorldError::TooManyBytes`]. Nothing changed then.
+    /// [`WorldError::TooManyLanes`], [`WorldError::TooManyBytes`] and [`WorldError::TooMuchHistory`]. Nothing changed then.
     pub fn insert<C: Replicated>(&mut self, entity: EntityId, value: &C) -> Result<bool, WorldError> {
         let id = self.registered::<C>()?;
         let (mut lanes, mut blobs) = core::mem::take(&mut self.scratch);
@@ -351,6 +355,7 @@ impl World {
             any |= self.commit_slot(slot, tick.0);
         }
         self.dirty = dirty;
+        self.is_overfull = !self.keeps_history_within(WORLD_HISTORY_BYTES_MAX);
         Ok(any)
     }
 
@@ -469,6 +474,9 @@ impl World {
         {
             return Ok(false);
         }
+        if self.is_overfull {
+            return Err(WorldError::TooMuchHistory);
+        }
         let (old_bytes, bytes) = (before.map_or(0, |form| blob_len(form.blobs)), blob_len(form.blobs));
         if bytes > old_bytes {
             let others: usize = self.entity_blob_bytes(entity.slot) - old_bytes;
@@ -541,6 +549,7 @@ impl World {
         self.complete = false;
         self.log.reset();
         self.free.clear();
+        self.is_overfull = false;
         let now = self.tick.unwrap_or(0);
         for slot in 0..u16::try_from(self.slots.len()).unwrap_or(u16::MAX) {
             let live = self.slots[usize::from(slot)].live;

@@ -107,19 +107,20 @@ impl Clients {
     fn poll_all(&mut self) -> anyhow::Result<()> {
         for client in &mut self.all {
             client.take_events()?;
-            let settled = client.room.state_hash().map_or(0, |(sequence, _)| sequence);
-            self.latest = self.latest.max(u32::try_from(settled).context("a tick has 32 bits")?);
-            // Nearly always the tick that the client has in full, or one next to it.
-            let near = u32::try_from(settled).unwrap_or(self.latest).max(self.latest.saturating_sub(AGE_MAX));
+            let settled = client.room.state_hash().map_or(Ok(0), |(sequence, _)| u32::try_from(sequence));
+            let settled = settled.context("a tick has 32 bits")?;
+            self.latest = self.latest.max(settled);
+            let oldest = self.latest.saturating_sub(AGE_MAX);
             let recorded = u32::try_from(self.frames.len()).context("a recording has few ticks")?;
             let is_at = |tick: u32, slot: usize, walker: &Walker| {
                 self.frames[self.recording.index(tick as usize)].get(slot) == Some(walker)
             };
-            let tick_of = |slot: usize, walker: &Walker| {
+            let tick_of = |near: u32, slot: usize, walker: &Walker| {
+                let near = near.max(oldest);
                 let away = (0..=recorded).flat_map(|away| [near + away, near.saturating_sub(away)]);
                 away.into_iter().find(|tick| is_at(*tick, slot, walker))
             };
-            self.updates += client.take_changes(tick_of)?;
+            self.updates += client.take_changes(settled, tick_of)?;
         }
         Ok(())
     }
@@ -146,24 +147,33 @@ impl Client {
         Ok(())
     }
 
-    /// How many walkers changed. For each it is asked at which tick a slot held that; if at none, it was decoded wrongly.
-    fn take_changes(&mut self, tick_of: impl Fn(usize, &Walker) -> Option<u32>) -> anyhow::Result<u64> {
+    /// How many walkers changed; the client has all of tick `settled`, or of none if that is 0. For each walker it is asked at
+    /// which tick, near another one, a slot held that; if at none, it was decoded wrongly.
+    fn take_changes(
+        &mut self,
+        settled: u32,
+        tick_of: impl Fn(u32, usize, &Walker) -> Option<u32>,
+    ) -> anyhow::Result<u64> {
         let changes = self.room.take_changes();
         if changes.is_empty() {
             // The room may not be open yet.
             return Ok(0);
         }
         let (room, all_known, newest) = (&mut self.room, &mut self.known, &mut self.newest);
+        // What came together is nearly always of one tick, which is not far from that of what came before: to look for it
+        // from the last tick on that was there in full would take most of the time when something is missing.
+        let mut near = settled.max(*newest);
         room.world(|world| {
             for (entity, _) in &changes {
                 let walker: Walker = world.component(*entity)?.context("a walker has no place")?;
                 let slot = usize::from(entity.slot);
-                let tick = tick_of(slot, &walker)
+                let tick = tick_of(near, slot, &walker)
                     .with_context(|| format!("{entity} is decoded as {walker:?}, where it never was"))?;
                 let known = all_known.get_mut(slot).context("a walker too many")?;
                 let since = known.filter(|known| known.tick + 1 >= tick).map_or(tick, |known| known.since);
                 *known = Some(Known { tick, since });
                 *newest = tick.max(*newest);
+                near = tick.max(near);
             }
             Ok(changes.len() as u64)
         })?

@@ -27,8 +27,6 @@ pub(in crate::core) struct Member {
     sample: Sample,
     changes: ChangeSet,
     told: Told,
-    /// Bytes of the packets that were taken in.
-    bytes: u64,
     /// Whether anything came, and whether all came that there was when it did.
     is_begun: bool,
     is_complete: bool,
@@ -58,7 +56,6 @@ impl Member {
             sample: Sample::default(),
             changes: ChangeSet::default(),
             told: Told::default(),
-            bytes: 0,
             is_begun: false,
             is_complete: false,
             is_transfer: false,
@@ -73,19 +70,9 @@ impl Member {
         &self.keys
     }
 
-    /// What came, in the words for what is sent.
-    pub(super) fn world_diagnostics(&self) -> WorldDiagnostics {
-        let counters = self.replica.counters();
-        WorldDiagnostics {
-            packets: counters.taken,
-            bytes: self.bytes,
-            entries: counters.entries,
-            bytes_per_entity: (counters.entries > 0).then(|| self.bytes as f64 / counters.entries as f64),
-            delivered: counters.taken,
-            late: counters.old,
-            visible: self.world().len(),
-            ..WorldDiagnostics::default()
-        }
+    /// What came; `now` is the room's tick.
+    pub(super) fn world_diagnostics(&self, now: Tick) -> WorldDiagnostics {
+        self.replica.diagnostics(now)
     }
 
     /// Takes a packet of the world in; `None` if it brings nothing new.
@@ -94,11 +81,9 @@ impl Member {
         payload: Bytes,
         at: Instant,
     ) -> Result<Option<News>, StreamError> {
-        let bytes = payload.len() as u64;
         let Outcome::Taken(applied) = self.replica.apply(payload)? else {
             return Ok(None);
         };
-        self.bytes += bytes;
         let world = self.replica.world();
         let despawned = applied.despawned.iter().copied().filter(|it| self.told.remove(*it)).collect();
         let spawned: Vec<EntityId> =

@@ -10,7 +10,7 @@ pub(super) use member::{Member, News};
 use super::info::Diagnostics;
 use parlor_proto::session::Session;
 use parlor_proto::wire::action::ActionRefusal;
-use parlor_proto::{EntityId, Instant, MemberId, TickRate};
+use parlor_proto::{EntityId, Instant, MemberId, Tick, TickRate};
 use parlor_sync::schema::{INPUT_ACK, KEYED_KEY, Replicated, Schema};
 use parlor_sync::value::Value;
 use parlor_sync::world::{World, WorldError};
@@ -151,11 +151,12 @@ impl Shared {
         tick.map(|tick| u64::from(tick.0))
     }
 
-    /// What was counted of the stream of the world: of what the host sends, or of what a member received.
-    pub(super) fn world_diagnostics(&self) -> parlor_sync::world::Diagnostics {
+    /// What was counted of the stream of the world up to the room's tick `now`: of what the host sends, or of what a member
+    /// received.
+    pub(super) fn world_diagnostics(&self, now: Tick) -> parlor_sync::world::Diagnostics {
         match self {
             Shared::Host(host) => host.diagnostics(),
-            Shared::Member(member) => member.world_diagnostics(),
+            Shared::Member(member) => member.world_diagnostics(now),
         }
     }
 
