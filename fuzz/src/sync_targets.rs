@@ -5,7 +5,10 @@ use core::time::Duration;
 use parlor_proto::{EntityId, Instant, MemberId, Tick, TickRate};
 use parlor_sync::audience::{Audience, Viewer};
 use parlor_sync::delta::{EntryHead, Past, Reader, Tables, Writer};
-use parlor_sync::limits::{PACKET_ENTRIES_MAX, PACKET_OUTPUT_BYTES_MAX};
+use parlor_sync::limits::{
+    PACKET_ENTRIES_MAX, PACKET_OUTPUT_BYTES_MAX, RECORD_BYTES_MAX, RECORDING_HEAD_BYTES_MAX,
+};
+use parlor_sync::recording::{self, Ended, Head, Playback, Record};
 use parlor_sync::schema::{
     Component, ComponentId, Condition, Kind, LaneKind, Range, RowReader, RowWriter, Schema,
 };
@@ -189,6 +192,77 @@ pub fn world(bytes: &[u8]) {
         // Not more than that: a host that says two things under one label gets what it asked for.
         let is_settled = replica.settled().is_none() || relay.replica.settled().is_some();
         assert!(is_settled, "what is settled is passed on");
+    }
+}
+
+/// A recording: it is refused with an error that stays, or played. The first byte says whether the rest is the file itself, in
+/// pieces of that size, or what its records say, behind right checks: a kind, the gap before it in milliseconds, two bytes of a
+/// length, and so many bytes.
+pub fn recording(bytes: &[u8]) {
+    let [form, script @ ..] = bytes else { return };
+    let mut playback = Playback::new();
+    if form & 1 == 0 {
+        script.chunks(1 + usize::from(form >> 1)).all(|piece| play(&mut playback, piece));
+        return;
+    }
+    let mut writer = recording::Writer::new(&recorded_room());
+    let (mut script, mut at) = (script, Instant::ZERO);
+    while let [kind, gap, high, low, rest @ ..] = script {
+        let (said, rest) = rest.split_at(usize::from(u16::from_be_bytes([*high, *low])).min(rest.len()));
+        script = rest;
+        at += Duration::from_millis((*gap).into());
+        writer.write(at, &record(*kind, said));
+        if !play(&mut playback, &writer.take()) {
+            return;
+        }
+    }
+}
+
+/// What a script says of a record.
+fn record(kind: u8, said: &[u8]) -> Record {
+    let member = MemberId(u32::from(kind >> 3));
+    let number = said.iter().fold(0, |number: u64, byte| number << 8 | u64::from(*byte));
+    match kind % 8 {
+        0..=3 => Record::Packet(Bytes::copy_from_slice(said)),
+        4 => Record::Mark { tick: Tick(kind.into()), hash: number },
+        5 => Record::Came { member, name: String::from_utf8_lossy(said).into_owned() },
+        6 => Record::Left { member },
+        _ => Record::End(Ended::Stopped),
+    }
+}
+
+/// Plays what there is; says whether it goes on.
+fn play(playback: &mut Playback, piece: &[u8]) -> bool {
+    playback.feed(piece);
+    loop {
+        match playback.step(Instant::from_micros(u64::MAX)) {
+            Ok(Some(step)) => assert_eq!(step.at, playback.at()),
+            Ok(None) => break,
+            Err(error) => {
+                playback.feed(piece);
+                assert_eq!(playback.step(Instant::ZERO).err(), Some(error), "an error stays");
+                assert_eq!(playback.reader().leftover_bytes(), 0, "nothing is kept after one");
+                return false;
+            }
+        }
+    }
+    let waiting_max = RECORDING_HEAD_BYTES_MAX.max(RECORD_BYTES_MAX) + 64;
+    assert!(playback.reader().leftover_bytes() <= waiting_max, "no more waits than a record");
+    if let Some(world) = playback.world() {
+        in_order(world);
+    }
+    playback.players().len() <= usize::from(parlor_proto::limits::MEMBERS_MAX_SERVER_RUN)
+}
+
+/// The room of recordings that a script makes.
+pub fn recorded_room() -> Head {
+    Head {
+        code: "K7QM".parse().expect("it is a code"),
+        app: "tanks".into(),
+        environment: String::new(),
+        tick_rate: TickRate::DEFAULT,
+        schema: Arc::clone(&GAME),
+        opened: Instant::from_millis(77),
     }
 }
 

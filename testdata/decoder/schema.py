@@ -106,7 +106,8 @@ def read_schema(data: bytes, tick_hz: int) -> Schema:
     key.blob("text", STATE_KEY_BYTES_MAX)
     key.blob("bytes", HINTS_BYTES_MAX)
     key.blob("value", STATE_VALUE_BYTES_MAX)
-    ack.numbers("rate", ack.add(2**31 - 1))
+    for span in (2**31 - 1, 1_000, 255):
+        ack.numbers("rate", ack.add(span))
     components = [key, ack] if flags else []
     names = {"keyed.key", "input.ack"} if flags else set[str]()
     placed: list[list[int]] = [[] for _ in components]

@@ -2,13 +2,13 @@
 
 use crate::entities::leave_entities;
 use crate::messages::{self, RoomEvent};
-use crate::plugin::{NetTick, Publish};
+use crate::plugin::{NetTick, Prepare, Publish};
 use crate::receive;
 use crate::room::RoomResource;
 use bevy_ecs::prelude::{Resource, World};
 use parlor::Event;
 
-/// Whether a step ran in the last frame, or no room is there that could have one.
+/// Whether a step ran in the last frame that was not run before, or no room is there that could have one.
 #[derive(Debug, Resource)]
 pub(crate) struct Ticked(bool);
 
@@ -35,9 +35,10 @@ pub(crate) fn drive(world: &mut World) {
     receive::changes(world);
     let mut has_ticked = false;
     while is_due(world) {
+        has_ticked |= world.get_resource::<RoomResource>().is_some_and(|room| !room.is_replay());
+        world.run_schedule(Prepare);
         world.run_schedule(NetTick);
         world.run_schedule(Publish);
-        has_ticked = true;
     }
     let has_room = world.contains_resource::<RoomResource>();
     world.resource_mut::<Ticked>().0 = has_ticked || !has_room;

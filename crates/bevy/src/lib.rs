@@ -37,23 +37,30 @@
 //!   change of them is theirs alone, until the authority says something else. What they want done they ask for:
 //!   [`parlor::Room::act`] on [`RoomResource`] comes to the authority as an [`ActionReceived`], if the entity is theirs.
 //! - [`Interpolated`] beside a component is the value to draw. It is never written into the component itself.
+//! - [`InputApp::input`] says what a player wants in each step, and [`Input`] is that, beside what the player owns. What is
+//!   [predicted](Replicating::predicted) is simulated by its owner at once, by the same systems, which are run again where the
+//!   authority decided otherwise.
 //! - [`RoomEvent`] is everything that the room tells. When the room is over, what came from it is despawned.
 //!
 
 mod drive;
 mod entities;
+mod inputs;
 mod interpolated;
 mod messages;
 mod plugin;
+mod prediction;
 mod publish;
 mod receive;
 mod registry;
 mod room;
 
 pub use entities::{EntityMap, Networked, Owned, Owner, Replicate};
+pub use inputs::{Input, InputApp, Wish};
 pub use interpolated::Interpolated;
 pub use messages::{ActionReceived, ActionRefused, ReplicationFailed, RoomEvent};
 pub use plugin::{NetTick, ParlorPlugin, ParlorSet};
+pub use prediction::not_replaying;
 pub use registry::{ReplicateApp, ReplicateError, Replicating, Shared};
 pub use room::{RoomCommandError, RoomCommands, RoomResource, in_room, is_authority};
 

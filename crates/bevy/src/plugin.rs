@@ -3,20 +3,39 @@
 use crate::drive::{Ticked, drive};
 use crate::entities::{EntityMap, forget};
 use crate::messages;
+use crate::prediction::set_back;
 use crate::publish::{Gone, despawn, spawn, transfer};
 use crate::registry::Registry;
 use crate::room::{in_room, is_authority};
 use bevy_app::{App, Plugin, PreUpdate};
+use bevy_ecs::schedule::common_conditions::not;
 use bevy_ecs::schedule::{IntoScheduleConfigs, ScheduleLabel, SystemSet};
 
 /// One fixed step of the room. Its systems run once for each step that is due, at most eight in a row and then no more
 /// in this frame, in `PreUpdate`. It does not run while no room is open.
 ///
 /// Everything that the game simulates belongs here: on the authority, what these systems change is sent after each run.
+/// Where something is [predicted](crate::Replicating::predicted), steps that turned out otherwise are run again first:
+/// [`not_replaying`](crate::not_replaying) tells them.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, ScheduleLabel)]
 pub struct NetTick;
 
-/// What the authority does after each [`NetTick`]: what changed goes to the room.
+/// What comes before each [`NetTick`]: where the step starts from, and what players want in it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, ScheduleLabel)]
+pub(crate) struct Prepare;
+
+/// In which order a step is prepared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, SystemSet)]
+pub(crate) enum PrepareSet {
+    /// Components become what the step starts from.
+    SetBack,
+    /// This app's player is asked what it wants.
+    Sample,
+    /// Entities are given what their owners want.
+    HandOut,
+}
+
+/// What is done after each [`NetTick`]: what changed goes to the room, what the authority decided or what a member predicts.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, ScheduleLabel)]
 pub(crate) struct Publish;
 
@@ -36,6 +55,8 @@ pub(crate) enum PublishSet {
     Entities,
     /// What they are made of.
     Components,
+    /// On a member: what it makes of its own.
+    Predicted,
 }
 
 /// Puts a room's world into a Bevy app. See the [crate's documentation](crate) for a whole program.
@@ -59,6 +80,7 @@ impl Plugin for ParlorPlugin {
             .init_resource::<EntityMap>()
             .init_resource::<Gone>()
             .init_resource::<Ticked>()
+            .init_schedule(Prepare)
             .init_schedule(NetTick)
             .init_schedule(Publish)
             .add_observer(forget)
@@ -68,6 +90,12 @@ impl Plugin for ParlorPlugin {
                 Publish,
                 (PublishSet::Entities, PublishSet::Components).chain().run_if(is_authority),
             )
-            .add_systems(Publish, (despawn, spawn, transfer).chain().in_set(PublishSet::Entities));
+            .configure_sets(Publish, PublishSet::Predicted.run_if(in_room).run_if(not(is_authority)))
+            .add_systems(Publish, (despawn, spawn, transfer).chain().in_set(PublishSet::Entities))
+            .configure_sets(
+                Prepare,
+                (PrepareSet::SetBack, PrepareSet::Sample, PrepareSet::HandOut).chain().run_if(in_room),
+            )
+            .add_systems(Prepare, set_back.in_set(PrepareSet::SetBack));
     }
 }

@@ -4,6 +4,7 @@ use crate::entities::{EntityMap, Networked, Owned, Owner, is_own};
 use crate::messages::{ActionReceived, ActionRefused};
 use crate::registry::{Registry, Shared};
 use crate::room::RoomResource;
+use bevy_ecs::change_detection::DetectChangesMut;
 use bevy_ecs::prelude::{Entity, Mut, World};
 use bevy_ecs::world::EntityWorldMut;
 use parlor::{EntityId, Event, MemberId, WorldAccess};
@@ -68,7 +69,7 @@ fn update(world: &mut World, changes: &[(EntityId, u64)]) {
                     let here: Option<Entity> = world.resource::<EntityMap>().get(*id);
                     // The game may despawn what it likes; the room still has it.
                     let Some(Ok(mut entity)) = here.map(|here| world.get_entity_mut(here)) else { continue };
-                    registry.receive(&mut entity, access, *id, *mask);
+                    registry.receive(&mut entity, access, *id, *mask, true);
                     let owner = access.owner(*id).ok().flatten();
                     set_owner(&mut entity, owner, me);
                 }
@@ -89,11 +90,17 @@ fn set_owner(entity: &mut EntityWorldMut<'_>, owner: Option<MemberId>, me: Optio
     }
 }
 
-/// Makes the component `C` of an entity what it is in the room.
-pub(crate) fn receive<C: Shared>(entity: &mut EntityWorldMut<'_>, access: &WorldAccess<'_>, id: EntityId) {
+/// Makes the component `C` of an entity what it is in the room, as a change or without a word.
+pub(crate) fn receive<C: Shared>(
+    entity: &mut EntityWorldMut<'_>,
+    access: &WorldAccess<'_>,
+    id: EntityId,
+    is_change: bool,
+) {
     match access.component::<C>(id) {
         Ok(Some(component)) => match entity.get_mut::<C>() {
-            Some(mut here) => *here = component,
+            Some(mut here) if is_change => *here = component,
+            Some(mut here) => *here.bypass_change_detection() = component,
             None => drop(entity.insert(component)),
         },
         // Without an entity there is no component either.

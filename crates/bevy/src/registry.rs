@@ -2,6 +2,7 @@
 
 use crate::interpolated::{hide, interpolate};
 use crate::plugin::{ParlorSet, Publish, PublishSet};
+use crate::prediction::predict;
 use crate::publish::{Removed, note_removal, publish};
 use crate::receive::receive;
 use bevy_app::{App, PreUpdate};
@@ -10,7 +11,7 @@ use bevy_ecs::prelude::{Component, Resource};
 use bevy_ecs::schedule::IntoScheduleConfigs;
 use bevy_ecs::world::EntityWorldMut;
 use parlor::schema::{self, ComponentId, Replicated, Schema, SchemaError};
-use parlor::{EntityId, WorldAccess};
+use parlor::{EntityId, RoomBuilder, WorldAccess};
 use std::marker::PhantomData;
 use thiserror::Error;
 
@@ -102,6 +103,21 @@ impl<C: Shared> Replicating<'_, C> {
         self
     }
 
+    /// Has members run the steps of what they own ahead of what the authority has told, so that their players see at once what
+    /// they did. The systems in [`NetTick`](crate::NetTick) that change this component must come to the same on authority and
+    /// member: from the components that are predicted, the [`Input`](crate::Input) and the number of the step, and from nothing
+    /// else. Where the authority decided otherwise, what it had is taken, and the steps since then are run again
+    /// with the inputs that they had.
+    ///
+    /// Outside of steps a member's changes to it are lost, and other entities than its own are not predicted. The authority does
+    /// not predict: its steps decide.
+    pub fn predicted(self) -> Self {
+        if self.app.world_mut().resource_mut::<Registry>().predict::<C>() {
+            self.app.add_systems(Publish, predict::<C>.in_set(PublishSet::Predicted));
+        }
+        self
+    }
+
     /// Lets a member see what comes within `radius` of an entity that it owns, until it is farther away than `leave`. Where
     /// an entity is says the field `field` of this component, a vector, a transform or a body, in whose unit both are. One
     /// component of an app can say so; the last one counts. Without one everybody sees everything.
@@ -118,6 +134,8 @@ pub(crate) struct Registry {
     app: String,
     components: Vec<Registered>,
     interest: Option<Interest>,
+    /// Which type the input of a player is.
+    input: Option<&'static str>,
     /// Of the rooms of this app, from the first one on.
     schema: Option<Schema>,
 }
@@ -126,7 +144,9 @@ pub(crate) struct Registry {
 struct Registered {
     name: &'static str,
     component: fn() -> schema::Component,
-    receive: fn(&mut EntityWorldMut<'_>, &WorldAccess<'_>, EntityId),
+    receive: fn(&mut EntityWorldMut<'_>, &WorldAccess<'_>, EntityId, bool),
+    /// What a room that predicts it is told of it.
+    predict: Option<fn(RoomBuilder) -> RoomBuilder>,
     /// Its number, once there is a schema.
     id: Option<ComponentId>,
 }
@@ -141,7 +161,7 @@ struct Interest {
 
 impl Registry {
     pub(crate) fn new(app: &str) -> Self {
-        Registry { app: app.to_owned(), components: Vec::new(), interest: None, schema: None }
+        Registry { app: app.to_owned(), components: Vec::new(), interest: None, input: None, schema: None }
     }
 
     pub(crate) fn app(&self) -> &str {
@@ -159,9 +179,32 @@ impl Registry {
             name: C::NAME,
             component: C::component,
             receive: receive::<C>,
+            predict: None,
             id: None,
         });
         Ok(())
+    }
+
+    /// Members predict `C` from here on; says whether they did not before.
+    fn predict<C: Shared>(&mut self) -> bool {
+        let registered = self.components.iter_mut().find(|registered| registered.name == C::NAME);
+        registered.is_some_and(|it| it.predict.replace(RoomBuilder::predict::<C>).is_none())
+    }
+
+    /// Tells a room to be what is predicted in it.
+    pub(crate) fn say_predicted(&self, room: RoomBuilder) -> RoomBuilder {
+        self.components.iter().filter_map(|registered| registered.predict).fold(room, |room, say| say(room))
+    }
+
+    /// The components that members predict, by their numbers.
+    pub(crate) fn predicted_mask(&self) -> u64 {
+        let predicted = self.components.iter().filter(|registered| registered.predict.is_some());
+        predicted.filter_map(|registered| registered.id).fold(0, |mask, id| mask | id.bit())
+    }
+
+    /// Names the type of a player's input; gives the one that it has already, if it has one.
+    pub(crate) fn set_input(&mut self, name: &'static str) -> Option<&'static str> {
+        self.input.replace(name)
     }
 
     /// The schema of all rooms of this app. From the first call on no component can be added.
@@ -184,18 +227,20 @@ impl Registry {
         Ok(self.schema.insert(schema).clone())
     }
 
-    /// Brings the components in `mask`, by their numbers, from the room into an entity of the app.
+    /// Brings the components in `mask`, by their numbers, from the room into an entity of the app, as changes or without a
+    /// word.
     pub(crate) fn receive(
         &self,
         entity: &mut EntityWorldMut<'_>,
         access: &WorldAccess<'_>,
         id: EntityId,
         mask: u64,
+        is_change: bool,
     ) {
         let is_meant =
             |registered: &&Registered| registered.id.is_some_and(|number| mask & number.bit() != 0);
         for registered in self.components.iter().filter(is_meant) {
-            (registered.receive)(entity, access, id);
+            (registered.receive)(entity, access, id, is_change);
         }
     }
 }

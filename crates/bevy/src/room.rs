@@ -9,7 +9,7 @@ use std::ops::{Deref, DerefMut};
 use thiserror::Error;
 
 /// The room that this app is in, from [`RoomCommands::host_room`] or [`RoomCommands::join_room`] on until it is over.
-/// It is a [`parlor::Room`]: send inputs and messages with it, read players and keyed state.
+/// It is a [`parlor::Room`]: send messages with it, read players, keyed state and diagnostics.
 ///
 /// The plugin calls `poll` and `tick`: what they give comes as messages and as runs of [`NetTick`](crate::NetTick). A
 /// game that called them itself would take what belongs to the plugin.
@@ -108,7 +108,7 @@ fn begin(
     }
     let mut registry = world.get_resource_mut::<Registry>().ok_or(RoomCommandError::NoPlugin)?;
     let schema = registry.schema()?;
-    let room = set(builder(registry.app())).schema(schema).open();
+    let room = registry.say_predicted(set(builder(registry.app())).schema(schema)).open();
     world.insert_resource(RoomResource(room));
     Ok(())
 }

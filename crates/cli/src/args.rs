@@ -7,6 +7,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::num::NonZeroU16;
 use std::path::PathBuf;
 use std::str::FromStr;
+use std::time::Duration;
 
 /// Realtime multiplayer for any game: open a room, share its code, play.
 #[derive(Debug, Parser)]
@@ -26,12 +27,14 @@ pub(crate) enum Command {
     Serve(ServeArgs),
     /// Make a key for a server that admits by token, or a token
     Token(TokenArgs),
-    /// Run a room again from its log, and say what happened in it
+    /// Run a room again from its log, or play its recording, and say what happened in it
     Replay(ReplayArgs),
     /// Show the log of a room message by message: who said what, and of its state what each packet says of which entity
     Dump(DumpArgs),
     /// A thousand walkers in a room, of which every member sees those that are near its own
     Walkers(WalkersArgs),
+    /// Drive and shoot in an arena, with switches for prediction, interpolation and a bad network
+    Arena(ArenaArgs),
     /// Pass UDP on to a server as a bad network would, to try any program on it
     Impair(ImpairArgs),
     /// Measure this build on this machine
@@ -59,6 +62,9 @@ pub(crate) struct PlayArgs {
     /// Port of the server that a host without --server starts inside itself; any free one if not given
     #[arg(long, value_name = "PORT", default_value_t = 0, conflicts_with_all = ["join", "server"])]
     pub port: u16,
+    /// Record the room into this file, for its host: see `parlor replay`
+    #[arg(long, value_name = "FILE", conflicts_with = "join")]
+    pub record: Option<PathBuf>,
     #[command(flatten)]
     pub reach: ReachArgs,
     #[command(flatten)]
@@ -265,11 +271,37 @@ pub(crate) struct TokenArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct ReplayArgs {
-    /// A room's log, which `parlor serve --room-log` wrote
+    /// A room's log, which `parlor serve --room-log` wrote, or a recording, which its host wrote
     pub file: PathBuf,
-    /// Print one JSON object instead of the transcript
+    /// Print one JSON object instead of the transcript; of a recording one for each record, and that one last
     #[arg(long)]
     pub json: bool,
+    /// Only what happened in the first so many seconds after the room's opening
+    #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
+    pub until: Option<f64>,
+    /// Follow a recording that is being written, as a spectator with a delay
+    #[arg(long)]
+    pub follow: bool,
+    /// How far behind the room that spectator is, such as 5s or 500ms
+    #[arg(long, value_name = "TIME", value_parser = parse_time, default_value = "5s", requires = "follow")]
+    pub delay: Duration,
+    /// Draw a recording of Magpies, as fast as it was played
+    #[arg(long, conflicts_with = "json")]
+    pub watch: bool,
+}
+
+/// A time in seconds or milliseconds, up to an hour.
+fn parse_time(text: &str) -> Result<Duration, String> {
+    let (number, unit_s) = match text.strip_suffix("ms") {
+        Some(number) => (number, 0.001),
+        None => (text.strip_suffix('s').unwrap_or(text), 1.0),
+    };
+    let seconds = number.parse::<f64>().map_err(|_| "not a time such as 5s or 500ms".to_owned())? * unit_s;
+    if (0.0..=3_600.0).contains(&seconds) {
+        Ok(Duration::from_secs_f64(seconds))
+    } else {
+        Err("it may be 0s to 3600s".to_owned())
+    }
 }
 
 #[derive(Debug, Args)]
@@ -342,6 +374,9 @@ pub(crate) struct WalkersArgs {
     /// Port of the server that a host without --server starts inside itself; any free one if not given
     #[arg(long, value_name = "PORT", default_value_t = 0, conflicts_with_all = ["join", "server"])]
     pub port: u16,
+    /// Record the room into this file, for its host: see `parlor replay`
+    #[arg(long, value_name = "FILE", conflicts_with = "join")]
+    pub record: Option<PathBuf>,
     #[command(flatten)]
     pub reach: ReachArgs,
     /// Without a screen: all viewers walk in squares
@@ -353,6 +388,42 @@ pub(crate) struct WalkersArgs {
     /// Without a screen: stop when every viewer saw so many changes of walkers
     #[arg(long, value_name = "N", requires = "headless", value_parser = clap::value_parser!(u64).range(1..))]
     pub updates: Option<u64>,
+    /// Print one JSON object at the end
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ArenaArgs {
+    /// Join the room with this code or invite link instead of hosting one
+    #[arg(value_name = "CODE|LINK")]
+    pub join: Option<String>,
+    /// Bots in this process, beside whoever plays at the screen
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u16).range(0..=7))]
+    pub bots: u16,
+    /// Targets that nobody drives, for the host
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u8).range(0..=8), conflicts_with = "join")]
+    pub drones: u8,
+    /// What the bots are drawn from
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// Let one's own tank wait for the host, as the key P does
+    #[arg(long)]
+    pub no_prediction: bool,
+    /// Draw the others where the host said last that they are, as the key I does
+    #[arg(long)]
+    pub no_interpolation: bool,
+    /// Port of the server that a host without --server starts inside itself; any free one if not given
+    #[arg(long, value_name = "PORT", default_value_t = 0, conflicts_with_all = ["join", "server"])]
+    pub port: u16,
+    #[command(flatten)]
+    pub reach: ReachArgs,
+    /// Without a screen: bots alone
+    #[arg(long)]
+    pub headless: bool,
+    /// Stop after this many seconds; otherwise when the room ends or Ctrl-C is pressed
+    #[arg(long, value_name = "N", value_parser = parse_seconds)]
+    pub seconds: Option<f64>,
     /// Print one JSON object at the end
     #[arg(long)]
     pub json: bool,

@@ -1,5 +1,6 @@
 //! The binary `parlor`: a server for rooms, a game to see them work, and members to fill them.
 
+mod arena;
 mod args;
 #[cfg(target_os = "linux")]
 mod bench;
@@ -10,6 +11,7 @@ mod game;
 mod headless;
 mod logging;
 mod own_server;
+mod playback;
 mod reach;
 mod report;
 mod seat;
@@ -30,6 +32,7 @@ fn main() -> ExitCode {
         Command::Replay(args) => commands::replay::run(&args),
         Command::Dump(args) => commands::dump::run(&args),
         Command::Walkers(args) => commands::walkers::run(&args),
+        Command::Arena(args) => commands::arena::run(&args),
         Command::Impair(args) => commands::impair::run(&args),
         #[cfg(target_os = "linux")]
         Command::Bench(args) => bench::run(&args),

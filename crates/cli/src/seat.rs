@@ -6,6 +6,7 @@ use parlor::{ClosedReason, Event, Hints, LeaveReason, MemberId, Room, RoomCode};
 use ratatui::crossterm::event::KeyEvent;
 use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 /// The game's name towards the server.
@@ -54,12 +55,19 @@ pub(crate) struct Seat {
     world: Option<World>,
     seen: Seen,
     closed: Option<ClosedReason>,
+    /// The file into which the room is to be recorded once it is open.
+    record: Option<PathBuf>,
 }
 
 impl Seat {
     /// Takes a seat.
     pub(crate) fn new(room: Room, pilot: Pilot) -> Self {
-        Seat { room, pilot, world: None, seen: Seen::default(), closed: None }
+        Seat { room, pilot, world: None, seen: Seen::default(), closed: None, record: None }
+    }
+
+    /// Records the room into a file from its opening on.
+    pub(crate) fn record(&mut self, path: Option<PathBuf>) {
+        self.record = path;
     }
 
     /// The room.
@@ -99,6 +107,9 @@ impl Seat {
     /// One round of a loop: takes what came and runs the steps that are due.
     pub(crate) fn turn(&mut self) -> anyhow::Result<()> {
         self.listen();
+        if let Some(path) = self.record.take_if(|_| self.room.is_connected()) {
+            self.room.record(path)?;
+        }
         while self.room.tick() {
             self.step()?;
         }

@@ -31,6 +31,7 @@
 //!   [`replicator`].
 //! - Inputs go from players to the host ([`Room::send_input`], [`Room::input`]); messages go from anybody to anybody
 //!   ([`Room::send`], [`Room::broadcast`]).
+//! - A host can record its room into a file ([`Room::record`]), and [`recording::Playback`] plays it again, bit for bit.
 //! - [`core`] is the same without sockets, for other drivers: the simulator, a browser.
 //!
 //! Features: `driver` (on by default) has the sockets; `clipboard` adds `Room::copy_invite`.
@@ -40,23 +41,25 @@ pub mod core;
 mod driver;
 
 #[cfg(feature = "driver")]
-pub use driver::{Room, RoomBuilder, Via};
+pub use driver::{Recording, Room, RoomBuilder, Via};
 
 pub use crate::core::{
     ClosedReason, ConnectFailure, ConnectFailureKind, Connectivity, Diagnostics, Event, JoinPath, Message,
-    Mode, Player, ReasonCode, Role, RoomError, RoomInfo, Scope, StateSource, StateUpdate, Transport,
-    TransportPath, TransportStatus, WorldAccess,
+    Mode, OverlayDiagnostics, Past, Player, ReasonCode, Role, RollbackConfig, RollbackRequest, RoomError,
+    RoomInfo, Scope, StateSource, StateUpdate, Transport, TransportPath, TransportStatus, WorldAccess,
 };
 pub use parlor_proto::wire::action::ActionRefusal;
 pub use parlor_proto::wire::control::LeaveReason;
 pub use parlor_proto::wire::envelope::{From, To};
 pub use parlor_proto::{ApiMisuse, CloseReason, EntityId, Epoch, Lane, LinkKind, MemberId, RoomCode, Tick};
 pub use parlor_sync::audience::Audience;
+pub use parlor_sync::inputs::Counters as InputCounters;
 pub use parlor_sync::keyed::{HintError, Hints, Interp, StateError};
+pub use parlor_sync::prediction::{PredictionCounters, Smoothing};
 pub use parlor_sync::replicated;
 pub use parlor_sync::value::{Map, Value, ValueError, from_value, to_value};
 pub use parlor_sync::world::{Diagnostics as WorldDiagnostics, WorldError};
-pub use parlor_sync::{replicator, schema};
+pub use parlor_sync::{recording, replicator, rollback, schema};
 #[cfg(feature = "driver")]
 pub use parlor_transport::discovery::{Invite, Registry, ServerAddress};
 #[cfg(feature = "driver")]
@@ -71,8 +74,12 @@ mod documents {
     struct Guide;
     #[doc = include_str!("../../../docs/world.md")]
     struct World;
+    #[doc = include_str!("../../../docs/feel.md")]
+    struct Feel;
     #[doc = include_str!("../../../docs/replicator.md")]
     struct Replicator;
     #[doc = include_str!("../../../docs/impair.md")]
     struct Impair;
+    #[doc = include_str!("../../../docs/recording.md")]
+    struct Recording;
 }

@@ -1,8 +1,9 @@
 //! Rooms over real sockets: what a game sees of the driver.
 
+use parlor::recording::{Ended, Playback};
 use parlor::{
     CloseReason, ClosedReason, ConnectFailureKind, Event, Impairment, LeaveReason, Registry, Room,
-    RoomBuilder, Via,
+    RoomBuilder, RoomError, Via,
 };
 use parlor_server::{Config, Server};
 use std::num::NonZeroU16;
@@ -310,4 +311,47 @@ fn a_room_can_be_put_on_a_bad_network_and_back() {
     let error =
         hall.guest(&code).impairment(impaired.loss_ppm(1_000_001)).check().expect_err("it is too much");
     assert!(error.to_string().contains("loss may not be 100.0001%"), "{error}");
+}
+
+#[test]
+fn a_recorded_room_is_in_its_file() {
+    let hall = Hall::new();
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = folder.path().join("room.prec");
+    let mut host = hall.host();
+    assert!(host.recording().is_none());
+    host.record(&path).expect("the host may");
+    assert!(matches!(host.record(&path), Err(RoomError::Misuse(_))), "it is being recorded");
+    let began = Instant::now();
+    for round in 1..=5 {
+        host.set("round", &round).expect("the host may");
+        while !host.tick() {
+            host.poll();
+            assert!(began.elapsed() < PATIENCE, "no step is due");
+        }
+    }
+    host.poll();
+    let recording = host.recording().expect("there is one");
+    assert_eq!((recording.figures.ended, recording.failure), (None, None));
+    host.leave();
+    let file = std::fs::read(&path).expect("it is written");
+    let mut playback = Playback::new();
+    playback.feed(&file);
+    while playback.step(parlor::recording::Instant::from_micros(u64::MAX)).expect("it is in order").is_some()
+    {
+    }
+    assert_eq!((playback.ended(), playback.first_difference()), (Some(Ended::Closed), None));
+    let round = playback.keys().and_then(|keys| keys.get("round").cloned());
+    assert_eq!(round, Some(5.into()));
+    assert!(playback.players().values().eq(["ada"]));
+    // What is there is not written over, and a room that could not be recorded can be.
+    let mut host = hall.host();
+    assert!(matches!(host.record(&path), Err(RoomError::File { .. })));
+    assert_eq!(std::fs::read(&path).expect("it is there"), file);
+    let other = folder.path().join("other.prec");
+    host.record(&other).expect("it is a new file");
+    host.stop_recording();
+    assert_eq!(host.recording().and_then(|it| it.figures.ended), Some(Ended::Stopped));
+    let bytes = std::fs::metadata(&other).expect("it is written").len();
+    assert_eq!(host.recording().map(|it| it.figures.bytes), Some(bytes));
 }

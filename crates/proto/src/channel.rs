@@ -114,7 +114,10 @@ pub const ACTIONS: ChannelId = ChannelId(7);
 /// What members say of themselves: the source and a packet of its own state stream.
 pub const REPLICAS: ChannelId = ChannelId(8);
 
-const BUILT_IN: [Channel; 9] = [
+/// What the ends of a rollback session say to each other. Only they read it.
+pub const ROLLBACK: ChannelId = ChannelId(9);
+
+const BUILT_IN: [Channel; 10] = [
     built_in(CONTROL, Lane::ReliableOrdered, Codec::Parlor),
     built_in(STATE, Lane::Unreliable, Codec::Parlor),
     built_in(INPUT, Lane::UnreliableSequenced, Codec::Parlor),
@@ -124,6 +127,7 @@ const BUILT_IN: [Channel; 9] = [
     built_in(MESSAGE_SEQUENCED, Lane::UnreliableSequenced, Codec::Typed),
     built_in(ACTIONS, Lane::ReliableOrdered, Codec::Parlor),
     built_in(REPLICAS, Lane::Unreliable, Codec::Parlor),
+    built_in(ROLLBACK, Lane::Unreliable, Codec::Parlor),
 ];
 
 const fn built_in(id: ChannelId, lane: Lane, codec: Codec) -> Channel {

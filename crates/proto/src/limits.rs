@@ -136,6 +136,8 @@ pub const OWN_STATE_BYTES_PER_SECOND: usize = 64 * 1024;
 
 /// Largest input of one tick, in encoded bytes.
 pub const INPUT_BYTES_MAX: usize = 512;
+/// Largest message of inputs: that of a tick, and those before it that may have been lost. It fits one datagram.
+pub const INPUT_MESSAGE_BYTES_MAX: usize = 900;
 
 /// A peer that has not said hello by then is disconnected; so is one that was not answered.
 pub const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
@@ -166,6 +168,11 @@ pub const fn player_data_bytes_max(members_max: u16) -> usize {
 const JOINED_BYTES_MAX: usize = WAITING_MESSAGE_BYTES + NAME_BYTES_MAX + 16;
 
 const _: () = {
+    assert!(4 + 1 + 2 + 2 + INPUT_BYTES_MAX <= INPUT_MESSAGE_BYTES_MAX, "a message has room for an input");
+    assert!(
+        INPUT_MESSAGE_BYTES_MAX + HEADER_BYTES_MAX + 32 <= DATAGRAM_BYTES_MAX,
+        "and a datagram for a message"
+    );
     assert!(
         crate::wire::envelope::ENVELOPE_BYTES_MAX + LABEL_BYTES_MAX + 8
             <= PAYLOAD_BYTES_MAX - MESSAGE_BYTES_MAX

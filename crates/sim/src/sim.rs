@@ -94,7 +94,12 @@ impl Sim {
 
     /// Lets so many milliseconds pass.
     pub fn run_for(&mut self, ms: u64) {
-        let until = self.now + Duration::from_millis(ms);
+        self.pass(Duration::from_millis(ms));
+    }
+
+    /// Lets this much time pass, in whole microseconds.
+    pub fn pass(&mut self, time: Duration) {
+        let until = self.now + time;
         while self.step(until) {}
     }
 
@@ -272,6 +277,14 @@ impl Sim {
         self.note(peer, if is_blocked { "takes nothing" } else { "takes packets" });
         self.hub.handle_writable(connection(peer), !is_blocked, self.now);
         self.turn();
+    }
+
+    /// A client's own clock leaps: it is so far ahead of the hub's from here on. No clock that a driver reads does that; it is
+    /// what a client can do to others that is of interest.
+    pub fn leap(&mut self, peer: PeerId, ahead: Duration) {
+        self.note(peer, "has another time");
+        self.peers[peer.0].ahead = ahead;
+        self.touched.insert(peer);
     }
 
     /// What becomes of each packet that a client sends.

@@ -338,7 +338,9 @@ fn interpolated_components_move_evenly_and_own_ones_are_as_they_are() {
             let (newest, shown) = look(owner);
             assert_eq!(newest, shown, "its own is not played out");
             let (newest, shown) = look(other);
-            assert!(shown <= newest && newest - shown < 15.0 * 0.25, "{shown} is far behind {newest}");
+            // When the next update is late, it goes on for a step or so.
+            let is_near = shown - newest < 2.0 * 0.25 && newest - shown < 15.0 * 0.25;
+            assert!(is_near, "{shown} is far from {newest}");
             moved.extend(last.map(|last| shown - last));
             last = Some(shown);
         }

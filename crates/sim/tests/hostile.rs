@@ -10,6 +10,7 @@ use parlor_proto::wire::envelope::Upward;
 use parlor_proto::wire::handshake::{Intent, RoomKind, RoomSettings};
 use parlor_proto::{Carrier, ChannelId, Epoch, Packet, TickRate, channel, limits};
 use parlor_sim::{Link, PeerId, Rng, SEEDS, Sim, for_seeds, hello};
+use parlor_sync::inputs::OwnInputs;
 use parlor_sync::keyed::Audience;
 
 /// A room with a host, a guest, and member 2 who is up to something; and a room beside it.
@@ -88,7 +89,7 @@ fn a_member_that_does_what_only_the_host_may_is_expelled() {
         (channel::MESSAGE_ORDERED, Bytes::new(), "the envelope of a message could not be read"),
         (channel::MESSAGE_ORDERED, Bytes::from_static(&[3, 2, 1, 1]), "the envelope of a message"),
         (channel::MESSAGE_ORDERED, relay(limits::PAYLOAD_BYTES_MAX - 1), "the envelope of a message"),
-        (channel::INPUT, vec![0; limits::INPUT_BYTES_MAX + 5].into(), "an input could not be read"),
+        (channel::INPUT, vec![0; limits::INPUT_MESSAGE_BYTES_MAX + 1].into(), "an input could not be read"),
     ];
     for link in [Link::quic(), Link::websocket()] {
         for (channel, payload, what) in &cases {
@@ -264,9 +265,11 @@ fn what_only_a_receiver_could_read_hurts_no_receiver() {
     assert_eq!((unreadable(world.host), unreadable(world.guest)), (20, 15));
     assert!(world.sim.room(world.host).is_connected() && world.sim.room(world.guest).is_connected());
     // An input that can be read, but not as what the host takes it for.
-    let mut input = 5u32.to_be_bytes().to_vec();
-    input.extend(parlor::Value::Text("north".into()).encode(99).unwrap());
-    world.sim.say(world.mallory, |it, _| it.send(Outgoing::new(channel::INPUT, input.into())).unwrap());
+    let mut inputs = OwnInputs::new();
+    let tick = world.sim.room(world.host).tick_number().unwrap();
+    inputs.record(tick, None, parlor::Value::Text("north".into()).encode(99).unwrap());
+    let input = inputs.message(0).unwrap();
+    world.sim.say(world.mallory, |it, _| it.send(Outgoing::new(channel::INPUT, input)).unwrap());
     world.sim.run_for(100);
     world.sim.act(world.host, |room, _| {
         assert!(room.input::<i32>(MemberId(2)).is_err());

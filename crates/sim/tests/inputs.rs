@@ -67,12 +67,13 @@ fn the_host_has_an_input_too() {
 }
 
 #[test]
-fn only_the_host_reads_inputs() {
+fn only_the_host_reads_inputs_of_others() {
     let mut sim = Sim::new(2);
     let (_, guests) = room(&mut sim, 1, Link::quic);
     sim.act(guests[0], |room, _| {
         let local = MemberId(1);
-        for error in [room.input::<i32>(local).unwrap_err(), room.inputs::<i32>().unwrap_err()] {
+        assert_eq!(room.input::<i32>(local), Ok(None));
+        for error in [room.input::<i32>(MemberId(0)).unwrap_err(), room.inputs::<i32>().unwrap_err()] {
             let not_host = ApiMisuse::NotHost { what: "read inputs", local };
             assert_eq!(error, RoomError::Misuse(not_host));
         }

@@ -11,7 +11,11 @@
 //! - [`replicator`]: states that their owners send
 //! - [`interest`]: which entities a member sees
 //! - [`interpolation`]: playing all this out smoothly
+//! - [`prediction`]: own entities ahead of what the authority has told, and corrections of them
 //! - [`clock`]: the hub's clock, as another process knows it
+//! - [`inputs`] and [`lead`]: what members want in each step, and how it is there in time
+//! - [`saves`]: an authority's way back to an earlier step
+//! - [`recording`]: a room's world in a file, and playing it again
 //! - [`audience`]: who may see something
 //! - [`delta`] and [`coder`]: how packets are coded
 //! - [`limits`]: bounds that only this crate needs
@@ -67,11 +71,17 @@ pub mod audience;
 pub mod clock;
 pub mod coder;
 pub mod delta;
+pub mod inputs;
 pub mod interest;
 pub mod interpolation;
 pub mod keyed;
+pub mod lead;
 pub mod limits;
+pub mod prediction;
+pub mod recording;
 pub mod replicator;
+pub mod rollback;
+pub mod saves;
 pub mod schema;
 pub mod value;
 pub mod world;

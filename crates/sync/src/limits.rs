@@ -1,7 +1,10 @@
 //! Bounds of sharing a world that talking has no part in; the others stand in [`parlor_proto::limits`].
 
 use core::time::Duration;
-use parlor_proto::limits::{MEMBERS_MAX_SERVER_RUN, STATE_BYTES_MAX, STATE_KEYS_MAX, STATE_VALUE_BYTES_MAX};
+use parlor_proto::limits::{
+    MEMBERS_MAX_SERVER_RUN, SCHEMA_BYTES_MAX, STATE_BYTES_MAX, STATE_KEYS_MAX, STATE_VALUE_BYTES_MAX,
+    STREAM_PACKET_BYTES_MAX, TICK_HZ_MAX,
+};
 
 /// What each key counts towards the bound of the state beside its name, hints, audience (four
 /// bytes for each member that it names) and value.
@@ -29,6 +32,16 @@ pub const BUFFER_DELAY_MAX: Duration = Duration::from_millis(500);
 pub const STILL_AFTER: Duration = Duration::from_millis(250);
 /// Rows are extrapolated at most so far beyond the newest.
 pub const EXTRAPOLATION_MAX: Duration = Duration::from_secs(1);
+/// What is drawn of an entity goes on so far beyond its newest row: two or three lost packets at any rate that games have, and
+/// short enough that what turned meanwhile is not seen far off.
+pub const DRAWN_BEYOND_MAX: Duration = Duration::from_millis(250);
+/// A shot is judged by what its shooter saw so long ago at most, and a game may say less: the longer it is, the more often
+/// somebody is hit who has reached cover meanwhile.
+pub const REWIND_MAX: Duration = Duration::from_millis(250);
+/// Steps that an authority may run again for inputs that came late, before each step that it runs for the first time.
+pub const RESIMULATE_TICKS_MAX: u32 = 32;
+/// Ticks that an authority may run its steps behind the room's time.
+pub const SIMULATION_DELAY_TICKS_MAX: u32 = 32;
 /// A playout that is further off than this jumps; below it, it only runs faster or slower.
 pub const RESYNC_BEYOND: Duration = Duration::from_secs(1);
 
@@ -85,6 +98,15 @@ pub const ENTITY_BLOB_BYTES_MAX: usize = 40 * 1024;
 pub const REPLICA_WORLDS_MAX: usize = 2;
 /// Changes that a world remembers in their order. A publisher that is further behind looks at all entities.
 pub const CHANGE_LOG_MAX: usize = 32_768;
+/// Ticks of which a prediction keeps what it made of them: one bit of a `u128` each.
+pub const PREDICTED_TICKS: u32 = 128;
+/// Steps that a prediction runs again at most; what is known to be wrong only later is set right at once. As far back as packets of
+/// a world are taken in.
+pub const REPLAY_TICKS_MAX: u32 = BASELINE_AGE_MAX;
+/// Ticks for which it is remembered that a one-shot effect was shown: twice what can be run again, and more.
+pub const EFFECT_TICKS: u32 = 256;
+/// One-shot effects that are remembered: sixteen a tick.
+pub const EFFECTS_MAX: usize = 4_096;
 /// Numbers of packets of a world that a receiver tells apart: older ones it ignores, and a sender counts them as lost.
 pub const NUMBER_WINDOW: u64 = 256;
 /// Packets of a world whose fate a publisher waits for; older ones count as lost.
@@ -97,7 +119,77 @@ pub const PACKET_OUTPUT_BYTES_MAX: usize = 128 * 1024;
 /// Bytes that a component of a packet, and each of its blobs, counts beside what is in it.
 pub const PACKET_PART_BYTES: usize = 32;
 
+/// What stands before the records of a recording, in bytes: a schema and a little more.
+pub const RECORDING_HEAD_BYTES_MAX: usize = SCHEMA_BYTES_MAX + 512;
+/// One record of a recording, in bytes: a packet, which may hold one entity that is larger than others.
+pub const RECORD_BYTES_MAX: usize = STREAM_PACKET_BYTES_MAX;
+/// Packets of a recording are made so large: no datagram has to carry them, and each costs a head and a check.
+pub const RECORDING_PACKET_BYTES: usize = 16 * 1024;
+/// How often the hash of all is recorded, in room time. A fault is found so late at most; the hash of a large world takes a
+/// millisecond.
+pub const RECORDING_MARK_EVERY: Duration = Duration::from_secs(1);
+/// Bytes of a recording that may wait to be written; with more it ends.
+pub const RECORDING_WAITING_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+/// Parts of a step in which a member says how far behind it what it drew was.
+pub const VIEW_PARTS: u32 = 64;
+/// Own inputs that are remembered: those of so many steps. Nothing is run again that is longer ago.
+pub const INPUTS_RECORDED_MAX: usize = 128;
+/// Inputs of one message.
+pub const INPUTS_SENT_MAX: usize = 32;
+/// Steps for which an authority holds the inputs of a member, and for which it knows when they were run.
+pub const INPUTS_KEPT_TICKS: u32 = 256;
+/// An input for a step that is longer ago, in steps or in seconds (the longer of 64 steps and a second), is ignored.
+pub const INPUT_BEHIND_TICKS: u32 = 64;
+/// An input for a step that is farther ahead is ignored.
+pub const INPUT_AHEAD_TICKS: u32 = 64;
+/// The largest margin that is told, early or late, in ms.
+pub const INPUT_MARGIN_MS_MAX: i16 = 500;
+/// The margin that is told is the least of so long.
+pub const MARGIN_WINDOW: Duration = Duration::from_millis(500);
+/// A margin that is another by so many ms is told at once.
+pub const MARGIN_STEP_MS: u16 = 2;
+/// Another change of it is told so often.
+pub const MARGIN_TOLD_EVERY: Duration = Duration::from_millis(250);
+/// The margin that a member aims at for the slowest of its inputs: a picture at 60 Hz, since a step that comes with the next one sends its
+/// input that much later, and what a report and the clocks may be off by.
+pub const MARGIN_WANTED: Duration = Duration::from_millis(20);
+/// The longest lead: who is farther away than that is late.
+pub const LEAD_MAX: Duration = Duration::from_secs(1);
+/// A report asks for a lead that is longer than the present one by so much at most.
+pub const LEAD_RISE_MAX: Duration = Duration::from_millis(100);
+/// The longest lead that was asked for within so long is the one that is kept: it grows fast and shrinks slowly.
+pub const LEAD_HOLD: Duration = Duration::from_secs(10);
+/// A game that did not ask for steps for longer has stalled.
+pub const LEAD_STALL: Duration = Duration::from_millis(250);
+/// Steps of which a member remembers with what lead they were run: a report comes within a second or two.
+pub const STEPS_LED_MAX: usize = 512;
+
+/// Players of a rollback session: a mask of them is one byte.
+pub const ROLLBACK_PLAYERS_MAX: usize = 8;
+/// Those who watch one.
+pub const ROLLBACK_SPECTATORS_MAX: usize = 16;
+/// Bytes of one player's input for one step.
+pub const ROLLBACK_INPUT_BYTES_MAX: usize = 64;
+/// Most steps that are run ahead of what is settled, and so the most that can have to be run again.
+pub const ROLLBACK_WINDOW_MAX: u32 = 48;
+/// Longest way from an input to its step, in ticks.
+pub const ROLLBACK_DELAY_MAX: u32 = 16;
+/// Ticks beyond its next step for which an end takes inputs in.
+pub const ROLLBACK_AHEAD_TICKS: u32 = 64;
+/// Ticks of which an end remembers inputs.
+pub const ROLLBACK_RING_TICKS: usize = 128;
+/// Settled ticks that an arbiter remembers: more than a minute at 60 Hz.
+pub const ROLLBACK_HISTORY_TICKS: u32 = 4_096;
+/// Keys of a rollback lane's state.
+pub const ROLLBACK_KEYS_MAX: usize = 256;
+/// Keys that a member may predict by itself.
+pub const OVERLAY_KEYS_MAX: usize = 64;
+/// Ticks for which such a prediction stands.
+pub const OVERLAY_TICKS_MAX: u32 = 64;
+
 const _: () = {
+    assert!(RECORDING_PACKET_BYTES < RECORD_BYTES_MAX, "a packet is a record, with its kind");
     assert!(BLOB_BYTES_MAX <= u16::MAX as usize, "the most bytes of a field are 16 bits wide");
     assert!(HINTS_BYTES_MAX <= BLOB_BYTES_MAX, "hints are a field");
     assert!(COMPONENTS_MAX + 8 <= 64, "a mask of 64 bits has one for each component, built-in ones included");
@@ -109,7 +201,24 @@ const _: () = {
     );
     assert!(STATE_BYTES_MAX <= WORLD_BLOB_BYTES_MAX, "all keys fit a world");
     assert!(STATE_KEYS_MAX + AUDIENCE_MEMBERS_MAX < ENTITIES_MAX, "and so do their entities");
+    assert!(INPUTS_SENT_MAX <= INPUTS_RECORDED_MAX, "what is sent is recorded");
+    assert!(INPUTS_SENT_MAX <= INPUT_BEHIND_TICKS as usize, "what is sent again is not too old");
+    assert!(INPUTS_KEPT_TICKS > TICK_HZ_MAX as u32, "what is not too old is held");
+    assert!(
+        ((ROLLBACK_WINDOW_MAX + ROLLBACK_AHEAD_TICKS) as usize) < ROLLBACK_RING_TICKS,
+        "what can be run again and what came early have places of their own"
+    );
+    assert!(ROLLBACK_PLAYERS_MAX <= 8 && ROLLBACK_INPUT_BYTES_MAX < 0xff, "masks and lengths are one byte");
+    assert!(RESIMULATE_TICKS_MAX < INPUT_BEHIND_TICKS, "an input that steps are run again for is taken");
+    assert!(
+        REWIND_MAX.as_micros() * TICK_HZ_MAX as u128 / 1_000_000 + (RESIMULATE_TICKS_MAX as u128)
+            < HISTORY_TICKS as u128,
+        "what is looked up is remembered"
+    );
     assert!(HISTORY_DEPTH_MAX >= 2, "interpolation needs two samples");
+    assert!(PREDICTED_TICKS == u128::BITS, "a bit for each tick");
+    assert!(REPLAY_TICKS_MAX < PREDICTED_TICKS, "what is run again begins with a row that is kept");
+    assert!(EFFECT_TICKS > PREDICTED_TICKS, "what is run again has shown its effects");
     assert!(
         STILL_AFTER.as_millis() < BUFFER_DELAY_MAX.as_millis(),
         "a delayed playout still sees where motion begins"

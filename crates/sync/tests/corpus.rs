@@ -26,6 +26,7 @@ static SCHEMAS: Corpus = LazyLock::new(|| corpus("schema"));
 static BODIES: Corpus = LazyLock::new(|| corpus("delta"));
 static STREAMS: Corpus = LazyLock::new(|| corpus("world"));
 static SCRIPTS: Corpus = LazyLock::new(|| corpus("baselines"));
+static RECORDINGS: Corpus = LazyLock::new(|| corpus("recording"));
 
 #[test]
 fn schema() {
@@ -45,6 +46,11 @@ fn world() {
 #[test]
 fn baselines() {
     SCRIPTS.iter().for_each(|bytes| sync_targets::baselines(bytes));
+}
+
+#[test]
+fn recording() {
+    RECORDINGS.iter().for_each(|bytes| sync_targets::recording(bytes));
 }
 
 /// One of the corpus, with some other bytes.
@@ -93,10 +99,16 @@ proptest! {
     }
 
     #[test]
+    fn recordings_with_other_bytes(bytes in changed(&RECORDINGS)) {
+        sync_targets::recording(&bytes);
+    }
+
+    #[test]
     fn bytes(bytes in vec(any::<u8>(), 0..300)) {
         sync_targets::schema(&bytes);
         sync_targets::delta(&bytes);
         sync_targets::world(&bytes);
         sync_targets::baselines(&bytes);
+        sync_targets::recording(&bytes);
     }
 }

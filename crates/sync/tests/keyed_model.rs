@@ -5,6 +5,7 @@
 use bytes::Bytes;
 use parlor_proto::{Instant, MemberId, Tick, TickRate};
 use parlor_sync::audience::{Audience, Viewer};
+use parlor_sync::inputs::Report;
 use parlor_sync::keyed::{Hints, KeyReader, Keys};
 use parlor_sync::schema::Schema;
 use parlor_sync::value::Value;
@@ -168,7 +169,9 @@ impl Story {
         if acks {
             self.acked = self.tick;
         }
-        let used = (0..MEMBERS).map(|id| (MemberId(id), Tick(self.acked))).collect();
+        let used = (0..MEMBERS)
+            .map(|id| (MemberId(id), Report { tick: Tick(self.acked), ..Report::default() }))
+            .collect();
         self.keys.acknowledge(&mut self.host, &used).unwrap();
         self.keys.close(&mut self.host).unwrap();
         if !self.host.is_dirty() {

@@ -105,6 +105,7 @@ fn built_in_components_are_those_of_the_code() {
                 Kind::Bytes { bytes_max } => format!("bytes of {bytes_max}"),
                 Kind::Any { bytes_max } => format!("any value of {bytes_max}"),
                 Kind::Int { min: 0, max: 0x7fff_ffff } => "int from 0 to 2³¹ − 1".into(),
+                Kind::Int { min, max } => format!("int from {min} to {max}").replace('-', "−"),
                 other => panic!("{other:?} stands in no built-in component"),
             };
             assert_eq!(with_numbers(kind), expected);

@@ -1,11 +1,12 @@
-//! Writes the kept corpus: golden vectors for `packet` and `control`, scripts for `session` and `baselines`, schemas, bodies and
-//! streams of packets.
+//! Writes the kept corpus: golden vectors for `packet` and `control`, scripts for `session` and `baselines`, schemas, bodies,
+//! streams of packets and recordings.
 
-use parlor_fuzz::sync_targets::{self, GAME, KINDS, history, pasts, row_of};
+use parlor_fuzz::sync_targets::{self, GAME, KINDS, history, pasts, recorded_room, row_of};
 use parlor_fuzz::targets::op;
 use parlor_proto::{Instant, MemberId, Tick, TickRate};
 use parlor_sync::audience::{Audience, Viewer};
 use parlor_sync::delta::{EntryHead, EntryKind, Meta, Tables, Writer};
+use parlor_sync::recording::{Ended, Reader, Record, Recorder};
 use parlor_sync::schema::ComponentId;
 use parlor_sync::schema::{Component, Condition, Interpolation, Kind, Range, Schema, SchemaError};
 use parlor_sync::world::{Encodings, Publisher, PublisherConfig, World, WorldError};
@@ -59,6 +60,9 @@ fn main() -> std::io::Result<()> {
     }
     for (name, script) in baselines() {
         write(&root, "baselines", name, &script)?;
+    }
+    for (name, bytes) in recordings().map_err(std::io::Error::other)? {
+        write(&root, "recording", name, &bytes)?;
     }
     Ok(())
 }
@@ -260,4 +264,46 @@ fn baselines() -> Vec<(&'static str, Vec<u8>)> {
         ("late", script(1, &[&begin[..], &late, &ticks, &late, &lossy, &late].concat())),
         ("hostile", script(1, &[&begin[..], &ticks, &hostile, &ticks, &lossy, &hostile].concat())),
     ]
+}
+
+/// A recording of a world in which entities come, change and go, whole and cut; and records of all kinds, as a script.
+fn recordings() -> Result<Vec<(&'static str, Vec<u8>)>, WorldError> {
+    let mut world = World::new(GAME.clone(), TickRate::DEFAULT);
+    let mut recorder = Recorder::new(&recorded_room());
+    recorder.came(MemberId(0), "ada");
+    let mut entities = Vec::new();
+    for tick in 1..40u32 {
+        if tick % 5 == 1 {
+            entities.push(world.spawn((tick % 2 == 0).then_some(MemberId(1)))?);
+        }
+        for (entity, at) in entities.iter().zip(0..) {
+            let (lanes, blobs) = row_of(&GAME.components()[2], at << 12 | tick);
+            world.write_row(*entity, ComponentId(2), &lanes, &blobs)?;
+        }
+        if tick % 17 == 0 {
+            world.despawn(entities.remove(0))?;
+        }
+        world.commit(Tick(tick))?;
+        recorder.observe(&world, TickRate::DEFAULT.begins(Tick(tick)));
+    }
+    recorder.left(MemberId(0));
+    recorder.end(Ended::Closed);
+    let file = recorder.take();
+    let mut reader = Reader::new();
+    reader.feed(&file);
+    let mut script = vec![1];
+    while let Ok(Some((_, record))) = reader.next_record() {
+        let (kind, said) = match record {
+            Record::Packet(packet) => (0, packet.to_vec()),
+            Record::Mark { hash, .. } => (4, hash.to_be_bytes().to_vec()),
+            Record::Came { name, .. } => (5, name.into_bytes()),
+            Record::Left { .. } => (6, Vec::new()),
+            Record::End(_) => (7, Vec::new()),
+        };
+        script.extend([kind, 33]);
+        script.extend(u16::try_from(said.len()).unwrap_or(u16::MAX).to_be_bytes());
+        script.extend(said);
+    }
+    let cut = [&[200], &file[..file.len() - 9]].concat();
+    Ok(vec![("file", [&[254], &file[..]].concat()), ("cut", cut), ("records", script)])
 }

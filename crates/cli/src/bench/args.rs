@@ -1,5 +1,6 @@
 //! The command line of `parlor bench`.
 
+use super::feel::Quality;
 use super::pace::Pace;
 use clap::{Args, Subcommand, ValueEnum};
 
@@ -30,6 +31,10 @@ pub(crate) enum Bench {
     Cubes(CubesArgs),
     /// What a bad network leaves of a game's stream of 3 Mbit/s
     Loss(LossArgs),
+    /// How a game feels on links from good to poor, in virtual time: prediction, hits, smoothness
+    Feel(FeelArgs),
+    /// What it costs to go back eight steps with every step, beside ggrs: see bench/peers/README.md
+    Rollback(RollbackArgs),
     /// Serves a room of walkers, for `replicate` to measure
     #[command(hide = true)]
     ServeWalkers(ServeWalkersArgs),
@@ -243,6 +248,37 @@ pub(crate) struct LossArgs {
     /// How long each row is measured
     #[arg(long, value_name = "N", default_value_t = 10.0, value_parser = seconds)]
     pub seconds: f64,
+    #[command(flatten)]
+    pub common: CommonArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct FeelArgs {
+    /// Round trips between members and host, in ms, without jitter; one row each
+    #[arg(long, value_delimiter = ',', default_values_t = [0, 40, 80, 150], value_parser = clap::value_parser!(u32).range(..=1_000))]
+    pub rtt: Vec<u32>,
+    /// How well the links carry; every round trip with each
+    #[arg(long, value_enum, value_delimiter = ',', default_values_t = [Quality::Clean, Quality::Fair, Quality::Poor])]
+    pub links: Vec<Quality>,
+    /// How long each row is played, in seconds of the game
+    #[arg(long, value_name = "N", default_value_t = 60, value_parser = clap::value_parser!(u32).range(1..=3_600))]
+    pub seconds: u32,
+    #[command(flatten)]
+    pub common: CommonArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RollbackArgs {
+    /// Entities of 64 bytes, all of which every step reads and writes; a pair of rows each. Few of them show what the session
+    /// itself takes
+    #[arg(long, value_delimiter = ',', default_values_t = [1_000, 10], value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub entities: Vec<u32>,
+    /// Steps of each turn; with each, eight are run again
+    #[arg(long, default_value_t = 5_000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub steps: u32,
+    /// How often each library is measured, in turns
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=100))]
+    pub turns: u32,
     #[command(flatten)]
     pub common: CommonArgs,
 }

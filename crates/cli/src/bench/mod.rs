@@ -8,6 +8,7 @@ mod account;
 pub(crate) mod args;
 mod crowd;
 mod cubes;
+mod feel;
 mod generator;
 mod idle;
 mod join;
@@ -23,6 +24,7 @@ mod peers;
 mod recording;
 mod relay;
 mod replicate;
+mod rollback;
 mod rooms;
 mod server;
 mod stamp;
@@ -55,6 +57,8 @@ pub(crate) fn run(args: &BenchArgs) -> anyhow::Result<()> {
         Bench::Crowd(args) => crowd::run(args),
         Bench::Cubes(args) => cubes::run(args),
         Bench::Loss(args) => loss::run(args),
+        Bench::Feel(args) => feel::run(args),
+        Bench::Rollback(args) => rollback::run(args),
         Bench::DriveHub(args) => rooms::drive(args),
     }
 }

@@ -1,9 +1,11 @@
 //! The commands of the binary.
 
+pub(crate) mod arena;
 pub(crate) mod bots;
 pub(crate) mod dump;
 pub(crate) mod impair;
 pub(crate) mod play;
+mod playback;
 pub(crate) mod replay;
 pub(crate) mod serve;
 pub(crate) mod token;

@@ -39,6 +39,7 @@ pub(crate) fn run(args: &PlayArgs) -> anyhow::Result<()> {
     if args.headless.headless {
         let pilot = headless::pilot(&args.headless, 0, 0.6)?;
         let mut seats = vec![Seat::new(builder.open(), pilot)];
+        seats.iter_mut().for_each(|seat| seat.record(args.record.clone()));
         headless::play(&mut seats, &args.headless, &stop)?;
         let reports = headless::finish(seats, &[name], &args.headless)?;
         return report(&reports, args.headless.json);
@@ -48,6 +49,7 @@ pub(crate) fn run(args: &PlayArgs) -> anyhow::Result<()> {
         None => Pilot::Hands(Controls::default()),
     };
     let mut seat = Seat::new(builder.open(), pilot);
+    seat.record(args.record.clone());
     let shown = show(&mut seat, own.as_ref(), args.headless.seconds, &stop);
     let closed = seat.closed().map(ToString::to_string);
     let reports = headless::finish(vec![seat], &[name], &args.headless)?;

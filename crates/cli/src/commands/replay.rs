@@ -1,22 +1,31 @@
-//! `parlor replay`: a room runs again from its log.
+//! `parlor replay`: a room runs again from its log, or a recording is played.
 
-use super::{print_json, say};
+use super::{playback, print_json, say};
 use crate::args::ReplayArgs;
-use anyhow::Context;
-use parlor_hub::room::log::{self, Step};
+use crate::playback::is_recording;
+use anyhow::{Context, bail};
+use parlor_hub::room::log::{self, LogError, Step};
 use parlor_hub::room::{Input, Output};
 use parlor_proto::{Instant, MemberId};
 use serde_json::json;
 use std::hash::{Hash, Hasher};
+use std::time::Duration;
 
 /// Runs the command.
 ///
 /// # Errors
-/// If the file cannot be read or is no log.
+/// If the file cannot be read or is neither a log nor a recording.
 pub(crate) fn run(args: &ReplayArgs) -> anyhow::Result<()> {
     let file = args.file.display();
+    if is_recording(&args.file)? {
+        return playback::run(args);
+    }
+    if args.follow || args.watch {
+        bail!("{file} is no recording: --follow and --watch are for what Room::record and --record write");
+    }
     let bytes = std::fs::read(&args.file).with_context(|| format!("{file} cannot be read"))?;
-    let mut replay = log::replay(bytes.into()).with_context(|| format!("{file} cannot be replayed"))?;
+    let mut replay = log::replay(bytes.into())
+        .with_context(|| format!("{file} is no recording, and cannot be replayed as a log"))?;
     let setup = replay.room().setup().clone();
     if !args.json {
         let max = setup.settings.max_players;
@@ -29,7 +38,11 @@ pub(crate) fn run(args: &ReplayArgs) -> anyhow::Result<()> {
     }
     let mut counts = Counts::default();
     let mut torn = None;
-    for step in replay.by_ref() {
+    let until = args.until.map_or(Duration::MAX, Duration::from_secs_f64);
+    let is_wanted = |step: &Result<Step, LogError>| {
+        step.as_ref().map_or(true, |step| step.at.saturating_since(setup.opened) < until)
+    };
+    for step in replay.by_ref().take_while(is_wanted) {
         match step {
             Ok(step) => {
                 if !args.json

@@ -65,7 +65,10 @@ impl Party {
                 let builder = Room::host(walkers::APP).max_players(16).tick_hz(args.hz).name("host");
                 let room = place(builder, args, address.as_deref())?.open();
                 let crowd = Crowd::new(room, args.seed, args.walkers.into(), args.hz);
-                party.crowd.insert(crowd).open()?
+                let crowd = party.crowd.insert(crowd);
+                let code = crowd.open()?;
+                args.record.iter().try_for_each(|path| crowd.record(path))?;
+                code
             }
         };
         for number in 1..=args.viewers {

@@ -268,7 +268,7 @@ const fn kind_word(kind: EntryKind) -> &'static str {
 }
 
 /// An entity as `--entity` takes it.
-pub(super) fn name(entity: EntityId) -> String {
+pub(crate) fn name(entity: EntityId) -> String {
     format!("{}.{}", entity.slot, entity.generation)
 }
 
@@ -284,6 +284,7 @@ pub(super) fn channel_name(id: ChannelId) -> String {
         channel::MESSAGE_SEQUENCED => "sequenced".to_owned(),
         channel::ACTIONS => "actions".to_owned(),
         channel::REPLICAS => "replicas".to_owned(),
+        channel::ROLLBACK => "rollback".to_owned(),
         ChannelId(number) => format!("channel {number}"),
     }
 }

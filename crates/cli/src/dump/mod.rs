@@ -6,10 +6,11 @@ mod stream;
 mod tally;
 #[cfg(test)]
 mod tests;
-mod value;
+pub(crate) mod value;
 
 use crate::args::EntityFilter;
 use bytes::Bytes;
+pub(crate) use lines::name;
 use parlor::Value;
 use parlor::core::decode_typed;
 use parlor_hub::room::log::{LogError, Replay, Step};

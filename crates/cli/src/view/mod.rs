@@ -4,6 +4,7 @@
 //! [`Scene`](crate::game::Scene) (the game), and [`draw_walkers`] one of a [`Ground`]. [`Screen`] is the only thing here that
 //! touches a terminal.
 
+mod arena;
 mod draw;
 mod field;
 mod hud;
@@ -18,6 +19,7 @@ mod tests;
 mod text;
 mod walkers;
 
+pub(crate) use arena::{Field, NetGraph, Piece, draw_arena};
 pub(crate) use draw::draw;
 pub(crate) use hud::{HudModel, MemberLine, Stage};
 pub(crate) use keys::{Command, Controls};

@@ -54,6 +54,14 @@ impl Crowd {
         &self.room
     }
 
+    /// Records the room, which must be open.
+    ///
+    /// # Errors
+    /// Why it cannot be recorded.
+    pub(crate) fn record(&mut self, path: &std::path::Path) -> anyhow::Result<()> {
+        Ok(self.room.record(path)?)
+    }
+
     /// Why it is over, if it is.
     pub(crate) fn closed(&self) -> Option<&ClosedReason> {
         self.closed.as_ref()

@@ -2,7 +2,7 @@
 
 use super::event::ClosedReason;
 use super::info::{Connectivity, Diagnostics, Role, RoomInfo, Scope, TransportPath, TransportStatus};
-use super::message::{encode_input, encode_typed};
+use super::message::encode_typed;
 use super::options::Wish;
 use super::players::Player;
 use super::room::{Joined, RoomCore, RoomError};
@@ -100,67 +100,6 @@ impl RoomCore {
         session.send(Outgoing::new(channel, Upward { to, stamp, payload }.encode()))?;
         self.wants_driver = true;
         Ok(())
-    }
-
-    /// Sends this player's input for the step that was run last. The host's own input goes the same way, without
-    /// leaving the process.
-    ///
-    /// # Errors
-    /// [`RoomError`] if the room is not open, or the input is larger than [`limits::INPUT_BYTES_MAX`].
-    pub fn send_input<T: Serialize + ?Sized>(&mut self, input: &T) -> Result<(), RoomError> {
-        let value = to_value(input)?;
-        let encoded = value.encode(limits::INPUT_BYTES_MAX)?;
-        let (session, joined) = self.open("send an input")?;
-        let (me, tick) = (joined.welcome.member, joined.ticker.tick());
-        if joined.is_host() {
-            joined.inputs.insert(me, (tick, value));
-            return Ok(());
-        }
-        session
-            .send(Outgoing { key: me.0, ..Outgoing::new(channel::INPUT, encode_input(tick, &encoded)) })?;
-        self.wants_driver = true;
-        Ok(())
-    }
-
-    /// The newest input of a player, for the host; `None` until the first. The player is told that it was used.
-    ///
-    /// # Errors
-    /// [`RoomError`] if this process is not the host, or the input is not as the type wants it: a hostile player can
-    /// send anything.
-    pub fn input<T: DeserializeOwned>(&mut self, player: MemberId) -> Result<Option<T>, RoomError> {
-        let (_, joined) = self.open_as_host("read inputs")?;
-        let me = joined.welcome.member;
-        let Some((tick, value)) = joined.inputs.get(&player) else { return Ok(None) };
-        let read = from_value(value)?;
-        // The host waits for no acknowledgement of its own: telling of it would be an update for every step.
-        if player != me {
-            joined.used.insert(player, *tick);
-        }
-        Ok(Some(read))
-    }
-
-    /// The newest inputs of all players that sent one, for the host. One that cannot be read is left out: a hostile
-    /// player can send anything.
-    ///
-    /// # Errors
-    /// [`RoomError`] if this process is not the host.
-    pub fn inputs<T: DeserializeOwned>(&mut self) -> Result<Vec<(MemberId, T)>, RoomError> {
-        let (_, joined) = self.open_as_host("read inputs")?;
-        let me = joined.welcome.member;
-        let (mut read, mut unreadable) = (Vec::new(), 0);
-        for (member, (tick, value)) in &joined.inputs {
-            match from_value(value) {
-                Ok(input) => {
-                    if *member != me {
-                        joined.used.insert(*member, *tick);
-                    }
-                    read.push((*member, input));
-                }
-                Err(_) => unreadable += 1,
-            }
-        }
-        self.messages_unreadable += unreadable;
-        Ok(read)
     }
 
     /// Sets a key of the state for those who may see it, for the host. Members have it after the step. An unchanged
@@ -309,7 +248,10 @@ impl RoomCore {
         open.ok_or(RoomError::Misuse(ApiMisuse::NotOpen { what }))
     }
 
-    fn open_as_host(&mut self, what: &'static str) -> Result<(&mut Session, &mut Joined), RoomError> {
+    pub(super) fn open_as_host(
+        &mut self,
+        what: &'static str,
+    ) -> Result<(&mut Session, &mut Joined), RoomError> {
         let (session, joined) = self.open(what)?;
         if joined.is_host() {
             Ok((session, joined))
@@ -375,16 +317,16 @@ impl RoomCore {
         self.joined.as_ref().map(|joined| joined.clock.since(joined.welcome.opened, now))
     }
 
-    /// The last step that was run.
+    /// The step that the game is in, or was in last; one that is [run again](Self::is_replay) has the number that it had.
     #[must_use]
     pub fn tick_number(&self) -> Option<Tick> {
-        self.joined.as_ref().map(|joined| joined.ticker.tick())
+        self.joined.as_ref().map(|joined| joined.step().tick)
     }
 
     /// How long until the next step is due, for a loop that wants to sleep.
     #[must_use]
     pub fn until_next_tick(&self, now: Instant) -> Option<Duration> {
-        self.joined.as_ref().map(|joined| joined.ticker.until_next(joined.room_time(now)))
+        self.joined.as_ref().map(|joined| joined.ticker.until_next(joined.simulation_time(now)))
     }
 
     /// Where the room stands.
@@ -449,6 +391,9 @@ impl RoomCore {
             diagnostics.tick = joined.ticker.tick();
             diagnostics.ticks_dropped = joined.ticker.dropped();
             diagnostics.clock_jumps = joined.clock.jumps();
+            joined.diagnose_pace(&mut diagnostics);
+            joined.diagnose_prediction(&mut diagnostics);
+            joined.diagnose_past(&mut diagnostics);
             joined.shared.diagnose(&mut diagnostics);
         }
         diagnostics

@@ -1,6 +1,8 @@
 //! What a game can ask about its room and its connection.
 
 use parlor_proto::{Epoch, MemberId, RoomCode, RoomId, SessionId, Tick};
+use parlor_sync::prediction::PredictionCounters;
+use parlor_sync::replicator::Latency;
 use std::time::Duration;
 
 /// Where a room stands, as truthfully as this process knows it.
@@ -177,6 +179,42 @@ pub struct Diagnostics {
     pub tick: Tick,
     /// Steps that were dropped because the game was behind.
     pub ticks_dropped: u64,
+    /// Steps that were run again.
+    pub steps_replayed: u64,
+    /// How often predictions were right and wrong; at the host nothing.
+    pub prediction: PredictionCounters,
+    /// One-shot effects that may be shown twice, because so many were shown that these were forgotten.
+    pub effects_forgotten: u64,
+    /// Whether the room's time is worth relying on: it was measured, and is within 10 ms of what was measured.
+    pub time_synchronized: bool,
+    /// How much one measurement of the room's time differs from the next.
+    pub time_variance: Duration,
+    /// How late the host's state arrives here: from the begin of the step that it is of. None at the host.
+    pub latency_down: Option<Latency>,
+    /// How long inputs take from here to the host's game, as the host reports; a frame of the host too little at most, and each
+    /// the worst of half a second. None at the host, and while it has used none.
+    pub latency_up: Option<Latency>,
+    /// How far ahead of the room's time the steps are run, in ms; 0 without lead.
+    pub lead_ms: f64,
+    /// How much faster than the room's time the steps come: 0.95 to 1.05, and 1 without lead.
+    pub dilation: f64,
+    /// How long before the host runs a step the input for it is there, in ms: the least of the last half second, and negative if
+    /// it was too late. None at the host, and while it has used none.
+    pub input_margin_ms: Option<i16>,
+    /// Inputs that came after their step: at a member its own, at the host everybody's.
+    pub inputs_late: u64,
+    /// Steps that the host ran without the input of a member that was sending, of all members; 0 at a member.
+    pub inputs_missing: u64,
+    /// Inputs for steps that are long over or far ahead, which the host ignored; 0 at a member.
+    pub inputs_refused: u64,
+    /// How often the host's game looked at what a player saw; 0 at a member.
+    pub rewinds: u64,
+    /// How often that was longer ago than may be looked at; 0 at a member.
+    pub rewinds_beyond: u64,
+    /// How often the host went back to run steps again for an input that came late; 0 at a member.
+    pub resimulations: u64,
+    /// How often it could not go back as far as the input asked for: that one counts from a later step on.
+    pub resimulations_short: u64,
     /// How often the room's time jumped, because it was too far off to be moved smoothly.
     pub clock_jumps: u64,
     /// Unreliable messages that were dropped because the game did not take them.

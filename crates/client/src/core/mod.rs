@@ -3,15 +3,25 @@
 //! [`RoomCore`] has two faces. A *driver* gives it packets and time and takes packets from it; a *game* polls events,
 //! asks for steps, reads and writes. What a driver does is not seen by the game until the game polls.
 
+mod control;
 mod event;
 mod game;
 mod inbox;
 mod info;
+mod inputs;
 mod marks;
 mod message;
 mod options;
+mod overlay;
+mod pace;
 mod players;
+mod prediction;
+mod recording;
+mod replay;
 mod replicas;
+mod resimulation;
+mod rewind;
+mod rollback;
 mod room;
 mod shared;
 mod ticker;
@@ -25,6 +35,9 @@ pub use info::{
 };
 pub use message::decode_typed;
 pub use options::{Options, Wish};
+pub use overlay::OverlayDiagnostics;
 pub use players::{Player, Transport};
+pub use rewind::Past;
+pub use rollback::{RollbackConfig, RollbackRequest};
 pub use room::{Found, RoomCore, RoomError};
 pub use world::WorldAccess;

@@ -3,10 +3,13 @@
 use parlor_proto::channel::{Channel, ChannelTable, Codec, TableError};
 use parlor_proto::wire::handshake::{Auth, Hello, Intent, RoomKind, RoomSettings, Welcome};
 use parlor_proto::{ChannelId, Lane, RoomCode, TickRate};
+use parlor_sync::limits::REWIND_MAX;
+use parlor_sync::prediction::Smoothing;
 use parlor_sync::replicator::Template;
 use parlor_sync::schema::{Schema, SchemaError};
 use std::num::NonZeroU64;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Everything that goes into a hello.
 #[derive(Clone, Debug)]
@@ -28,6 +31,23 @@ pub struct Options {
     pub schema: Option<Arc<Schema>>,
     /// What this player's own state is made of; with none it sends none.
     pub template: Option<Template>,
+    /// Whether a member runs its steps ahead of the room's time, so that its input for a step is at the host before the host
+    /// runs that step. Without it an input is used as soon as it comes.
+    pub lead: bool,
+    /// Names of components of a member's own entities that it predicts: its steps write them as the host's do, ahead of what the
+    /// host has told. If there are any, it has lead.
+    pub predicted: Vec<String>,
+    /// How what was predicted wrongly is kept from the eye.
+    pub smoothing: Smoothing,
+    /// How far back a host looks at most to judge by what a player saw ([`RoomCore::rewind`](super::RoomCore::rewind)): 250 ms, and
+    /// never more.
+    pub rewind_max: Duration,
+    /// Steps that a host runs again at most for inputs that came late, before each new step; up to 32, and 0 runs none again.
+    /// Then a step must have all that it changes in components of entities: these are set back, and nothing else is.
+    pub resimulate_ticks: u32,
+    /// Steps that a host runs behind the room's time, up to 32: late inputs come in time then, and everybody sees everything
+    /// so much later.
+    pub simulation_delay_ticks: u32,
     /// If set, the hash of the state is kept at every sequence that this divides: members that decoded the same keep
     /// the same.
     pub hash_every: Option<NonZeroU64>,
@@ -83,6 +103,12 @@ impl Options {
             channels: ChannelTable::default(),
             schema: None,
             template: None,
+            lead: false,
+            predicted: Vec::new(),
+            smoothing: Smoothing::default(),
+            rewind_max: REWIND_MAX,
+            resimulate_ticks: 0,
+            simulation_delay_ticks: 0,
             hash_every: None,
             intent,
         }
@@ -135,11 +161,17 @@ impl Options {
         }
     }
 
+    /// Whether a member runs its steps ahead of the room's time.
+    pub(super) fn has_lead(&self) -> bool {
+        self.lead || !self.predicted.is_empty()
+    }
+
     /// Whether every field is within its bounds.
     ///
     /// # Errors
     /// The field that is not, and what it may be.
     pub fn check(&self) -> Result<(), String> {
+        self.check_predicted()?;
         self.hello().check()
     }
 }

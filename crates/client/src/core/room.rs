@@ -3,18 +3,23 @@
 use super::event::{ClosedReason, Event, Message};
 use super::inbox::{Arrived, Inbox};
 use super::info::{JoinPath, Mode, ReasonCode, Scope};
+use super::inputs::Inputs;
 use super::marks::Marks;
-use super::message::{decode_input, decode_typed};
+use super::message::decode_typed;
 use super::options::Options;
+use super::overlay::Overlay;
+use super::pace::Pace;
 use super::players::Players;
+use super::replay::Replay;
 use super::replicas::Replicas;
+use super::resimulation::Resimulation;
+use super::rewind::Rewinds;
+use super::rollback::RollbackLane;
 use super::shared::{News, Shared};
 use super::ticker::Ticker;
-use bytes::Bytes;
 use parlor_proto::channel::{self, Codec};
 use parlor_proto::session::{self, SendError, Session, TurnedAway};
 use parlor_proto::wire::action::{ActionRefusal, AskedBy};
-use parlor_proto::wire::control::{RefusedAction, ToMember};
 use parlor_proto::wire::envelope::{Downward, To};
 use parlor_proto::wire::handshake::{Refusal, Welcome};
 use parlor_proto::wire::replica::StateOf;
@@ -23,9 +28,10 @@ use parlor_proto::{
 };
 use parlor_sync::clock::Clock;
 use parlor_sync::keyed::StateError;
-use parlor_sync::value::{Value, ValueError};
+use parlor_sync::prediction::Once;
+use parlor_sync::recording::{Ended, Recorder};
+use parlor_sync::value::ValueError;
 use parlor_sync::world::WorldError;
-use std::collections::BTreeMap;
 use thiserror::Error;
 
 /// Why a room did not do what it was asked. Nothing was sent, nothing changed.
@@ -55,6 +61,14 @@ pub enum RoomError {
     /// So many reliable messages wait that no more can be taken: the connection is slower than the game sends.
     #[error("too many messages wait to be sent: send less, or on an unreliable lane")]
     Full,
+    /// A file cannot be made.
+    #[error("the file {} cannot be made: {detail}", path.display())]
+    File {
+        /// Which.
+        path: std::path::PathBuf,
+        /// Why.
+        detail: String,
+    },
 }
 
 impl From<StateError> for RoomError {
@@ -105,6 +119,7 @@ pub struct RoomCore {
     /// Something waits to be sent that the driver was not told of.
     pub(super) wants_driver: bool,
     pub(super) messages_unreadable: u64,
+    pub(super) recording: Option<Box<Recorder>>,
 }
 
 /// What is known once the room is open.
@@ -113,15 +128,24 @@ pub(super) struct Joined {
     pub(super) welcome: Welcome,
     pub(super) clock: Clock,
     pub(super) ticker: Ticker,
+    pub(super) replay: Replay,
+    /// Which one-shot effects were shown.
+    pub(super) once: Once,
     pub(super) players: Players,
     pub(super) shared: Shared,
     pub(super) replicas: Replicas,
     /// Whom messages to the primary reach.
     pub(super) primary: Option<MemberId>,
     pub(super) marks: Marks,
-    pub(super) inputs: BTreeMap<MemberId, (Tick, Value)>,
-    /// The newest tick of each member whose input the game used.
-    pub(super) used: BTreeMap<MemberId, Tick>,
+    pub(super) inputs: Inputs,
+    pub(super) pace: Pace,
+    pub(super) rewinds: Rewinds,
+    pub(super) rollback: Option<Box<RollbackLane>>,
+    pub(super) overlay: Overlay,
+    /// At a host whose game wants it.
+    pub(super) resimulation: Option<Box<Resimulation>>,
+    /// The step that writes counted for at the last commit.
+    pub(super) label: Tick,
 }
 
 impl RoomCore {
@@ -141,6 +165,7 @@ impl RoomCore {
             inbox: Inbox::default(),
             wants_driver: false,
             messages_unreadable: 0,
+            recording: None,
         }
     }
 }
@@ -281,20 +306,28 @@ impl RoomCore {
     }
 
     /// Whether a step of the room is due; if so it counts as run, and [`tick_number`](Self::tick_number) is its
-    /// number. What was set since the step before is published.
+    /// number. What was set since the step before is published. Steps that have to be run again come first, and
+    /// [`is_replay`](Self::is_replay) tells them: so call this in a loop until it says no.
     ///
     /// At most eight steps come in a row; the rest of a backlog is dropped and counted.
     pub fn tick(&mut self, now: Instant) -> bool {
         self.commit(now);
         let Some((session, joined)) = self.session.as_mut().zip(self.joined.as_mut()) else { return false };
-        if let Some(offset_us) = session.clock_offset_us()
-            && joined.clock.follow(offset_us, now)
-        {
-            joined.ticker.begin_at(joined.room_time(now));
+        joined.keep_pace(&self.options, session, now);
+        if self.closed.is_some() {
+            return false;
         }
-        let is_due = self.closed.is_none() && joined.ticker.step(joined.room_time(now));
+        joined.resimulate(now);
+        joined.reconcile(now);
+        if joined.replay.advance().is_some() {
+            joined.enter_step();
+            return true;
+        }
+        let is_due = joined.ticker.step(joined.simulation_time(now));
         if is_due {
-            session.set_tick(joined.ticker.tick());
+            session.set_tick(joined.room_tick(now));
+            joined.began(joined.ticker.tick(), now);
+            joined.enter_step();
         }
         is_due
     }
@@ -336,17 +369,26 @@ impl RoomCore {
         let clock = Clock::new(welcome.now, at);
         let is_host = welcome.authority.member() == Some(welcome.member);
         let room_time = clock.room_time(welcome.opened, at);
+        let mut shared = Shared::new(is_host, welcome.member, schema, welcome.tick_rate);
+        shared.predict(&self.options, welcome.member);
         self.inbox.tell(Event::Open { code: welcome.code });
         self.joined = Some(Joined {
             clock,
             ticker: Ticker::new(welcome.tick_rate, room_time),
+            replay: Replay::default(),
+            once: Once::default(),
             players: Players::default(),
-            shared: Shared::new(is_host, welcome.member, schema, welcome.tick_rate),
+            shared,
             replicas: Replicas::new(welcome.member, self.options.template.clone(), welcome.tick_rate),
             primary: None,
             marks: Marks::new(self.options.hash_every),
-            inputs: BTreeMap::new(),
-            used: BTreeMap::new(),
+            inputs: Inputs::new(welcome.tick_rate),
+            pace: if is_host { Pace::of_host(&self.options, welcome.tick_rate) } else { Pace::default() },
+            rewinds: Rewinds::default(),
+            rollback: None,
+            overlay: Overlay::default(),
+            resimulation: Resimulation::new(&self.options).filter(|_| is_host),
+            label: welcome.tick_rate.tick_at(room_time),
             welcome,
         });
         Ok(())
@@ -383,6 +425,7 @@ impl RoomCore {
             }
             _ => self.last_reason,
         };
+        self.end_recording(Ended::Closed);
         self.closed = Some(reason.clone());
         self.inbox.tell(Event::Closed(reason));
     }
@@ -397,19 +440,19 @@ impl RoomCore {
     }
 
     fn read_message(&mut self, message: session::Message, at: Instant) -> Result<(), CloseReason> {
+        if message.channel == channel::CONTROL {
+            return self.read_control(message);
+        }
         let Some(joined) = &mut self.joined else { return Ok(()) };
         match message.channel {
-            channel::CONTROL => {
-                let decoded =
-                    ToMember::decode(message.payload).map_err(|error| misbehaved("room control", &error))?;
-                if let Some(control) = decoded {
-                    return read_control(joined, control, &mut self.inbox);
-                }
-            }
             channel::STATE => {
+                let before = joined.shared.world().tick();
                 if let Shared::Member(member) = &mut joined.shared {
                     let news = member.take_packet(message.payload, at);
-                    if let Some(news) = news.map_err(|error| misbehaved("state", &error))? {
+                    let news = news.map_err(|error| misbehaved("state", &error))?;
+                    joined.heard_state(before, at);
+                    joined.settle_overlay();
+                    if let Some(news) = news {
                         return tell_news(joined, news, &mut self.inbox);
                     }
                 }
@@ -426,18 +469,8 @@ impl RoomCore {
                     AskedBy::decode(message.payload).map_err(|error| misbehaved("an action", &error))?;
                 return self.read_action(asked);
             }
-            channel::INPUT => match decode_input(message.payload) {
-                // One of a player who has left came late; one of a player who is not known yet came early, and the
-                // next one comes soon.
-                Some(input) => {
-                    let from = MemberId(message.key);
-                    if joined.players.get(from).is_some() {
-                        joined.inputs.insert(from, input);
-                    }
-                }
-                // The hub passes inputs on unread: that one cannot be read is its sender's fault alone.
-                None => self.messages_unreadable += 1,
-            },
+            channel::ROLLBACK => return self.read_rollback(message.payload),
+            channel::INPUT => self.read_input(MemberId(message.key), message.payload, at),
             channel => {
                 let row =
                     *self.options.channels.get(channel).expect("a session takes messages of its table only");
@@ -472,17 +505,25 @@ impl RoomCore {
     /// Commits what was written since the last commit, under the step that was run.
     pub(super) fn commit(&mut self, now: Instant) {
         let Some(joined) = &mut self.joined else { return };
-        let label = joined.ticker.label(joined.room_time(now));
-        self.wants_driver |= joined.replicas.commit(label);
+        joined.leave_step();
+        let label = joined.ticker.label(joined.simulation_time(now));
+        joined.label = label;
+        self.wants_driver |= joined.replicas.commit(joined.room_tick(now));
+        // What comes of steps that are run again belongs to the next step that is not.
+        if joined.step().is_replay || joined.replay.is_waiting() {
+            return;
+        }
+        let room_time = joined.room_time(now);
         let Some(host) = joined.shared.host_mut() else { return };
-        if host.commit(label, &joined.used) {
+        if host.commit(label, || joined.inputs.reports(room_time)) {
             joined.marks.note(&joined.shared);
             self.wants_driver = true;
         }
+        self.record(now);
     }
 }
 
-fn misbehaved(what: &str, error: &dyn std::error::Error) -> CloseReason {
+pub(super) fn misbehaved(what: &str, error: &dyn std::error::Error) -> CloseReason {
     CloseReason::Misbehaved { detail: format!("{what} could not be read: {error}") }
 }
 
@@ -497,48 +538,6 @@ fn tell_news(joined: &mut Joined, news: News, inbox: &mut Inbox) -> Result<(), C
     }
     if let Some(update) = news.update {
         inbox.tell_state(update, |key| joined.shared.has(key));
-    }
-    Ok(())
-}
-
-fn read_control(joined: &mut Joined, control: ToMember, inbox: &mut Inbox) -> Result<(), CloseReason> {
-    match control {
-        ToMember::Joined(info) => {
-            let host = joined.welcome.authority.member();
-            let bytes = info.data.iter().map(|(key, value)| key.len() + value.len()).sum();
-            let player = joined.players.joined(info, joined.welcome.member, host);
-            inbox.tell_bounded(Event::PlayerJoined(player), bytes)?;
-        }
-        ToMember::Left { member, reason } => {
-            joined.inputs.remove(&member);
-            joined.used.remove(&member);
-            joined.replicas.left(member);
-            if let Some(player) = joined.players.left(member) {
-                inbox.tell_bounded(Event::PlayerLeft { id: member, name: player.name, reason }, 0)?;
-            }
-        }
-        ToMember::Data(data) => {
-            if let Some(value) = joined.players.data_changed(&data) {
-                let bytes = data.value.as_ref().map_or(0, Bytes::len);
-                inbox.tell_bounded(Event::PlayerData { id: data.member, key: data.key, value }, bytes)?;
-            }
-        }
-        ToMember::Presence(list) => {
-            for presence in list {
-                if let Some(slow) = joined.players.measured(presence) {
-                    inbox.tell_bounded(Event::Slow { id: presence.member, slow }, 0)?;
-                }
-            }
-        }
-        ToMember::Throttled => inbox.tell_bounded(Event::Throttled, 0)?,
-        ToMember::Primary(member) => {
-            joined.primary = member;
-            inbox.tell_bounded(Event::Primary { member }, 0)?;
-        }
-        ToMember::ActionRefused(RefusedAction { entity, name, why }) => {
-            let bytes = name.len();
-            inbox.tell_bounded(Event::ActionRefused { entity, name, why }, bytes)?;
-        }
     }
     Ok(())
 }

@@ -147,8 +147,8 @@ impl WorldAccess<'_> {
         Ok(self.joined.shared.owner(entity)?)
     }
 
-    /// A component of an entity as the host wrote it last, as quantized; `None` if the entity has none, or this process does
-    /// not get it.
+    /// A component of an entity as the host wrote it last, as quantized; one that this process predicts, as it predicts it.
+    /// `None` if the entity has none, or this process does not get it.
     ///
     /// # Errors
     /// [`RoomError::World`] if there is no such entity, or the schema has no such component.
@@ -157,7 +157,8 @@ impl WorldAccess<'_> {
     }
 
     /// A component of an entity as it shall be drawn: a little behind, so that it moves evenly. An entity of one's own, and
-    /// on the host every one, is as it is.
+    /// on the host every one, is as it is; what is predicted, between the two newest steps, and what was predicted wrongly goes
+    /// over to what is right.
     ///
     /// # Errors
     /// As [`component`](Self::component).
@@ -165,14 +166,15 @@ impl WorldAccess<'_> {
         &mut self,
         entity: EntityId,
     ) -> Result<Option<C>, RoomError> {
+        let frame = self.joined.frame(self.now);
         Ok(match &mut self.joined.shared {
             Shared::Host(_) => self.joined.shared.component(entity)?,
-            Shared::Member(member) => member.interpolated_component(entity, self.now)?,
+            Shared::Member(member) => member.interpolated_component(entity, frame)?,
         })
     }
 }
 
-/// For the host.
+/// For the host, and for members that predict.
 impl WorldAccess<'_> {
     /// Adds an entity without components, for everybody to see. Its owner may [act](RoomCore::act) on it, and what is near
     /// it is what its owner sees, if the schema says so.
@@ -191,21 +193,33 @@ impl WorldAccess<'_> {
         Ok(self.host("despawn an entity")?.entity(entity)?.despawn(entity)?)
     }
 
-    /// Sets a component of an entity. Numbers beyond the range of their field are moved to its end.
+    /// Sets a component of an entity. Numbers beyond the range of their field are moved to its end. Besides the host a member
+    /// may, if it [predicts](super::Options::predicted) the component and owns the entity: then its reads give that, until the
+    /// host's word proves it wrong.
     ///
     /// # Errors
     /// [`RoomError`] if this process is not the host, there is no such entity, the schema has no such component, a number is
     /// NaN or infinite, a text is too long, or the world is too large. Nothing changed then.
     pub fn insert<C: Replicated>(&mut self, entity: EntityId, component: &C) -> Result<(), RoomError> {
+        if self.closed.is_none()
+            && let Some(predicted) = self.joined.shared.insert_predicted(entity, component)
+        {
+            return Ok(predicted?);
+        }
         self.host("change an entity")?.entity(entity)?.insert(entity, component)?;
         Ok(())
     }
 
-    /// Takes a component from an entity; says whether it had one.
+    /// Takes a component from an entity; says whether it had one. Who may is as with [`insert`](Self::insert).
     ///
     /// # Errors
     /// [`RoomError`] if this process is not the host, there is no such entity, or the schema has no such component.
     pub fn remove<C: Replicated>(&mut self, entity: EntityId) -> Result<bool, RoomError> {
+        if self.closed.is_none()
+            && let Some(was_there) = self.joined.shared.remove_predicted::<C>(entity)
+        {
+            return Ok(was_there);
+        }
         Ok(self.host("change an entity")?.entity(entity)?.remove::<C>(entity)?)
     }
 

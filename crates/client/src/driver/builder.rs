@@ -4,8 +4,9 @@ use super::reach::{Reach, Via};
 use super::room::Room;
 use crate::core::{Mode, Options, RoomError, Wish};
 use parlor_proto::{ApiMisuse, Lane, RoomCode, TickRate, limits};
+use parlor_sync::prediction::Smoothing;
 use parlor_sync::replicator::Template;
-use parlor_sync::schema::Schema;
+use parlor_sync::schema::{Replicated, Schema};
 use parlor_transport::discovery::{Invite, Registry};
 use parlor_transport::impaired::{Conditions, Impairment};
 use std::num::NonZeroU64;
@@ -21,7 +22,7 @@ use std::sync::Arc;
 #[derive(Clone, Debug)]
 #[must_use = "a room begins with open()"]
 pub struct RoomBuilder {
-    options: Options,
+    pub(super) options: Options,
     reach: Reach,
     /// The first thing that was wrong.
     wrong: Option<String>,
@@ -158,6 +159,39 @@ impl RoomBuilder {
         self
     }
 
+    /// Runs a guest's steps ahead of the room's time, so that its input for a step is at the host before the host runs that
+    /// step; how far ahead, the host's word of its inputs decides. Without it an input is used as soon as it comes. On a host it
+    /// does nothing.
+    pub fn lead(mut self) -> Self {
+        self.options.lead = true;
+        self
+    }
+
+    /// Predicts a component of a guest's own entities: its steps write them by [`insert`](crate::WorldAccess::insert), as the
+    /// host's do, and it sees at once what comes of its inputs. What the host then has otherwise is set right, and the steps since
+    /// are run again. It implies [`lead`](Self::lead); on a host it does nothing, so both may say it.
+    ///
+    /// ```no_run
+    /// # use parlor::schema::{Kind, Schema};
+    /// # struct Tank { at: [f32; 2] }
+    /// # parlor::replicated!(Tank as "tank" => { at: Kind::vector2(-256.0, 256.0, 1.0 / 512.0) });
+    /// # fn main() -> Result<(), parlor::schema::SchemaError> {
+    /// let schema = Schema::builder().replicate::<Tank>().build()?;
+    /// let room = parlor::Room::guest("tanks", "K7QM").schema(schema).predict::<Tank>().open();
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn predict<C: Replicated>(mut self) -> Self {
+        self.options.predicted.push(C::NAME.to_owned());
+        self
+    }
+
+    /// How what was predicted wrongly is kept from the eye; see [`Smoothing`] for what it is if not said.
+    pub fn smoothing(mut self, smoothing: Smoothing) -> Self {
+        self.options.smoothing = smoothing;
+        self
+    }
+
     /// Keeps the hash of the state at every sequence that `sequences` divides and at which all of it was there, so that members
     /// can compare what they decoded: see [`Room::state_marks`]. Zero keeps none, which is what is done if not said.
     pub fn hash_every(mut self, sequences: u64) -> Self {
@@ -230,7 +264,7 @@ impl RoomBuilder {
         self
     }
 
-    fn note(&mut self, result: Result<(), String>) {
+    pub(super) fn note(&mut self, result: Result<(), String>) {
         if let Err(wrong) = result {
             self.wrong.get_or_insert(wrong);
         }

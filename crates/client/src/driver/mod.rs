@@ -2,9 +2,14 @@
 
 mod builder;
 mod dial;
+mod inputs;
+mod past;
 mod places;
+mod prediction;
 mod reach;
+mod recording;
 mod replicas;
+mod rollback;
 mod room;
 mod runtime;
 mod shared;
@@ -12,4 +17,5 @@ mod world;
 
 pub use builder::RoomBuilder;
 pub use reach::Via;
+pub use recording::Recording;
 pub use room::Room;

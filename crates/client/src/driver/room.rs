@@ -3,6 +3,7 @@
 use super::builder::RoomBuilder;
 use super::dial;
 use super::reach::Reach;
+use super::recording::{Tape, wind};
 use super::runtime;
 use super::shared::Shared;
 use crate::core::{
@@ -68,9 +69,10 @@ use std::time::Duration;
 /// ```
 #[derive(Debug)]
 pub struct Room {
-    shared: Arc<Shared>,
+    pub(super) shared: Arc<Shared>,
     reach: Reach,
     secret: Option<String>,
+    pub(super) tape: Option<Tape>,
 }
 
 const _: () = {
@@ -130,12 +132,12 @@ impl Room {
                 runtime::handle().spawn(dial::drive(Arc::clone(&shared), wish, reach.clone()));
             }
         }
-        Room { shared, reach, secret }
+        Room { shared, reach, secret, tape: None }
     }
 
     /// Leaves the room and waits, for one second at the most, until what was sent before and the goodbye are out. The
     /// host's leaving ends the room. Dropping a room leaves it too, with less patience.
-    pub fn leave(self) {
+    pub fn leave(mut self) {
         self.part(LEAVE_PATIENCE);
     }
 
@@ -145,7 +147,8 @@ impl Room {
         self.leave();
     }
 
-    fn part(&self, patience: Duration) {
+    fn part(&mut self, patience: Duration) {
+        let begun = std::time::Instant::now();
         {
             let mut core = self.shared.lock();
             if core.closed().is_none() {
@@ -153,7 +156,8 @@ impl Room {
             }
         }
         self.shared.wake();
-        self.shared.wait_finished(patience);
+        self.finish_recording(patience);
+        self.shared.wait_finished(patience.saturating_sub(begun.elapsed()));
     }
 }
 
@@ -173,6 +177,7 @@ impl Room {
         let mut core = self.shared.lock();
         let event = core.poll(now);
         let wake = event.is_none() && core.take_wants_driver();
+        wind(self.tape.as_ref(), &mut core);
         drop(core);
         if wake {
             self.shared.wake();
@@ -195,6 +200,7 @@ impl Room {
         let mut core = self.shared.lock();
         let is_due = core.tick(now);
         let wake = !is_due && core.take_wants_driver();
+        wind(self.tape.as_ref(), &mut core);
         drop(core);
         if wake {
             self.shared.wake();
@@ -215,7 +221,7 @@ impl Room {
     }
 }
 
-/// Messages and inputs.
+/// Messages.
 impl Room {
     /// Sends a typed message to one player; it arrives, in order.
     ///
@@ -284,31 +290,6 @@ impl Room {
     /// [`RoomError`] if the room is not open, the channel is not declared, or the message is too large.
     pub fn send_raw(&mut self, channel: u8, to: To, bytes: impl Into<Bytes>) -> Result<(), RoomError> {
         self.with(|core, _| core.send_raw(ChannelId(channel), to, bytes.into(), false))
-    }
-
-    /// Sends this player's input for the step that was run last. The host's own goes the same way.
-    ///
-    /// # Errors
-    /// [`RoomError`] if the room is not open, or the input has more than 512 bytes.
-    pub fn send_input<T: Serialize + ?Sized>(&mut self, input: &T) -> Result<(), RoomError> {
-        self.with(|core, _| core.send_input(input))
-    }
-
-    /// The newest input of a player, for the host; `None` until the first came.
-    ///
-    /// # Errors
-    /// [`RoomError`] if this process is not the host, or the input is not as the type wants it: a hostile player can
-    /// send anything.
-    pub fn input<T: DeserializeOwned>(&mut self, player: MemberId) -> Result<Option<T>, RoomError> {
-        self.with(|core, _| core.input(player))
-    }
-
-    /// The newest inputs of all players that sent one, for the host. One that cannot be read is left out.
-    ///
-    /// # Errors
-    /// [`RoomError`] if this process is not the host.
-    pub fn inputs<T: DeserializeOwned>(&mut self) -> Result<Vec<(MemberId, T)>, RoomError> {
-        self.with(|core, _| core.inputs())
     }
 }
 

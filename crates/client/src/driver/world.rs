@@ -130,7 +130,7 @@ impl Room {
     }
 
     /// Sets a component of an entity, for the host. Everybody who sees it has it after the step. Numbers beyond the range of
-    /// their field are moved to its end.
+    /// their field are moved to its end. A guest may set what it [predicts](crate::RoomBuilder::predict) of its own entities.
     ///
     /// # Errors
     /// [`RoomError`] if this process is not the host, there is no such entity, the schema has no such component, a number is

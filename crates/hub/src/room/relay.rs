@@ -249,10 +249,10 @@ impl Room {
         (named, gone)
     }
 
-    /// Passes an input on to the authority, under its sender's key, so that a newer one replaces an older one that
+    /// Passes a message of inputs on to the authority, under its sender's key, so that a newer one replaces an older one that
     /// still waits and no sender replaces another's.
     ///
-    /// Nobody reads it here, but it must not be larger than an input can be, nor may more come than steps pass: the host's
+    /// Nobody reads it here, but it must not be larger than one can be, nor may more come than steps pass: the host's
     /// link pays for them (threat 21).
     pub(super) fn input_from(
         &mut self,
@@ -260,7 +260,7 @@ impl Room {
         payload: Bytes,
         now: Instant,
     ) -> Result<(), PeerMisbehaved> {
-        if payload.len() > limits::INPUT_BYTES_MAX + TICK_BYTES {
+        if payload.len() > limits::INPUT_MESSAGE_BYTES_MAX {
             let error = ReadError::OutOfRange { field: "length" };
             return Err(PeerMisbehaved::Malformed { what: "an input", error });
         }
@@ -289,8 +289,6 @@ const _: () = assert!(
 const RELAYED_BYTES_MAX: usize = limits::PAYLOAD_BYTES_MAX - ENVELOPE_BYTES_MAX;
 /// Largest envelope of a message on its way down: who sent it, and its place among the stamped ones.
 const ENVELOPE_BYTES_MAX_DOWN: usize = 1 + 8 + 8;
-/// The number of its step stands before an input.
-const TICK_BYTES: usize = 4;
 
 /// Sequenced messages of different senders must not replace each other, so the sender is part of the relayed key.
 fn relayed_key(from: MemberId, key: u32) -> u32 {

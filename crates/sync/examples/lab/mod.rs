@@ -487,9 +487,9 @@ pub fn train_keys(trainer: &mut Trainer, rng: &mut Rng, ticks: usize) {
                 let mut head = EntryHead::update(slot as u16);
                 (head.history, head.ages[0], head.changed) = (1, age as u32, INPUT_ACK.bit());
                 training.head(Some(&head));
-                let before = [(tick + 500 - age) as i32];
+                let before = [(tick + 500 - age) as i32, 500, 0];
                 let past = Past { age: age as u32, lanes: &before, blobs: &[] };
-                training.component(INPUT_ACK, &[past], &[(tick + 500 - rng.index(2)) as i32], &[]);
+                training.component(INPUT_ACK, &[past], &[(tick + 500 - rng.index(2)) as i32, 500, 0], &[]);
             }
         }
         training.head(None);

@@ -10,9 +10,12 @@
 //! - Lists of one length and maps move part by part.
 //! - Everything else stays what it was until the newer sample is due.
 //!
-//! A [`Sample`] does the same for the components of entities, as their schema says; it extrapolates if it is asked to.
+//! A [`Sample`] does the same for the components of entities, as their schema says; it extrapolates if it is asked to. It finds
+//! the rows around a moment in a world ([`Sample::take_moment`]): a replica's, to draw it, or the authority's, to look up what a
+//! member drew.
 
 mod mix;
+mod moment;
 mod playout;
 mod rows;
 mod timeline;

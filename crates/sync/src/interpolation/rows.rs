@@ -87,6 +87,11 @@ impl Sample {
     pub fn numbers(&self) -> &[f64] {
         &self.numbers
     }
+
+    /// The same, to show them elsewhere.
+    pub(crate) fn numbers_mut(&mut self) -> &mut [f64] {
+        &mut self.numbers
+    }
 }
 
 /// How far, and how long all of it takes.

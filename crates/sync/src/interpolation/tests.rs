@@ -226,6 +226,38 @@ fn the_delay_grows_fast_and_shrinks_slowly() {
     assert!(run(700..1_000, 5_000) <= BUFFER_DELAY_MAX.as_millis());
 }
 
+/// The delay after `ticks` updates of which every tenth is lost, each later than the fastest by 0 to `jitter_ms`.
+fn delay_ms(ticks: u64, jitter_ms: u64, loses: bool) -> (u128, u128) {
+    let mut timeline = Timeline::new(TICK);
+    for tick in 0..ticks {
+        let sent_ms = 1_000 + tick * 50;
+        let now = Instant::from_millis(7_000 + sent_ms + tick * 7 % (jitter_ms + 1));
+        if !(loses && tick % 10 == 9) {
+            timeline.arrived(now, Instant::from_millis(sent_ms));
+        }
+        timeline.render_time(now);
+    }
+    (timeline.buffer_delay().as_millis(), timeline.jitter().as_millis())
+}
+
+#[test]
+fn what_is_lost_makes_the_delay_longer_as_far_as_the_jitter_allows() {
+    for jitter_ms in [0, 5, 20, 40, 60] {
+        let ((even, _), (delay, jitter)) = (delay_ms(600, jitter_ms, false), delay_ms(600, jitter_ms, true));
+        assert!(
+            even <= 50 + jitter + jitter / 4 + 1,
+            "{even} ms without loss and with {jitter_ms} ms jitter"
+        );
+        // Two ticks and the jitter would cover all of it.
+        let covering = 2 * 50 + jitter;
+        let expected = covering.min(50 + 2 * jitter);
+        assert!(
+            delay.abs_diff(expected) <= 8 && delay >= even,
+            "{delay} ms, not {expected}, with {jitter_ms} ms jitter"
+        );
+    }
+}
+
 fn floats() -> impl Strategy<Value = f64> {
     prop_oneof![-1e3..1e3, any::<f64>().prop_filter("finite", |it| it.is_finite())]
 }

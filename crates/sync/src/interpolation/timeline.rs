@@ -7,6 +7,10 @@ use std::collections::VecDeque;
 
 /// The part of updates, in percent, that arrive within the jitter.
 const JITTER_PERCENTILE: usize = 95;
+/// The part of updates, in percent, that shall be there when what came before them has been shown.
+const IN_TIME_PERCENTILE: usize = 98;
+/// Updates that are further apart were not lost in between: nothing happened. One lost packet after another is rare.
+const GAP_TICKS_MAX: u32 = 4;
 /// A playout that falls behind on purpose runs at half speed: quickly enough to have samples again soon.
 const GROW: i128 = 2;
 /// A playout that catches up runs faster by a twentieth, which nobody sees.
@@ -16,8 +20,10 @@ const SHRINK: i128 = 20;
 ///
 /// The two clocks need not agree on anything. The smallest difference between an update's arrival and its room time
 /// is taken for the fastest way here; most others are slower by up to the jitter. What is shown lags behind the
-/// fastest way by one tick and the jitter, so that nearly always two samples lie around it. The lag grows fast and
-/// shrinks slowly.
+/// fastest way such that nearly every update is there before what came ahead of it has been shown to its end, whatever was
+/// lost between the two: by one tick and the jitter at least, and by one tick and twice the jitter at most, because more
+/// would be felt. Beyond that it is for whoever draws to [extrapolate](super::Sample::take_moment). The lag grows fast and shrinks
+/// slowly.
 #[derive(Clone, Debug)]
 pub struct Timeline {
     tick_interval: Duration,
@@ -25,6 +31,8 @@ pub struct Timeline {
     /// Local time minus room time on the fastest way, in µs. The clocks have different origins: it may be anything.
     fastest_us: i128,
     jitter: Duration,
+    /// How far behind the fastest way it must be shown for nearly all updates to be in time, in µs.
+    in_time_us: i128,
     /// Local time minus the room time shown, in µs; none before the first update.
     lag_us: Option<i128>,
     /// When the lag was last looked at.
@@ -37,6 +45,8 @@ pub struct Timeline {
 struct Arrival {
     at: Instant,
     difference_us: i128,
+    /// Room time between the update that was the newest before and this one.
+    gap_us: i128,
 }
 
 impl Timeline {
@@ -48,6 +58,7 @@ impl Timeline {
             arrivals: VecDeque::new(),
             fastest_us: 0,
             jitter: Duration::ZERO,
+            in_time_us: 0,
             lag_us: None,
             asked: None,
             shown: None,
@@ -58,7 +69,7 @@ impl Timeline {
     /// An update from `server_time` of the room arrived at `now` of the local clock.
     pub fn arrived(&mut self, now: Instant, server_time: Instant) {
         let difference_us = i128::from(now.as_micros()) - i128::from(server_time.as_micros());
-        self.arrivals.push_back(Arrival { at: now, difference_us });
+        self.arrivals.push_back(Arrival { at: now, difference_us, gap_us: self.gap_us(server_time) });
         let too_old = |arrival: &Arrival| now.saturating_since(arrival.at) > ARRIVAL_AGE_MAX;
         while self.arrivals.len() > ARRIVALS_MAX || self.arrivals.front().is_some_and(too_old) {
             self.arrivals.pop_front();
@@ -117,20 +128,32 @@ impl Timeline {
         self.shown.map_or(Duration::ZERO, |shown| self.newest.saturating_since(shown))
     }
 
+    /// How much newer an update is than all before it, if that says something of what was lost.
+    fn gap_us(&self, server_time: Instant) -> i128 {
+        let gap = server_time.saturating_since(self.newest);
+        let is_loss = self.lag_us.is_some() && gap <= self.tick_interval * GAP_TICKS_MAX;
+        micros(if is_loss { gap } else { self.tick_interval })
+    }
+
     fn measure(&mut self) {
-        let mut differences: Vec<i128> = self.arrivals.iter().map(|it| it.difference_us).collect();
-        differences.sort_unstable();
-        let within = (differences.len() * JITTER_PERCENTILE).div_ceil(100).saturating_sub(1);
-        if let (Some(fastest), Some(slow)) = (differences.first(), differences.get(within)) {
-            self.fastest_us = *fastest;
-            self.jitter = duration(slow - fastest);
-        }
+        let mut sorted: Vec<i128> = self.arrivals.iter().map(|it| it.difference_us).collect();
+        sorted.sort_unstable();
+        let (Some(fastest), Some(slow)) = (sorted.first(), percentile(&sorted, JITTER_PERCENTILE)) else {
+            return;
+        };
+        (self.fastest_us, self.jitter) = (*fastest, duration(slow - fastest));
+        sorted.clear();
+        sorted.extend(self.arrivals.iter().map(|it| it.difference_us + it.gap_us - self.fastest_us));
+        sorted.sort_unstable();
+        self.in_time_us = percentile(&sorted, IN_TIME_PERCENTILE).unwrap_or(0);
     }
 
     /// What the lag ought to be.
     fn target_us(&self) -> i128 {
-        let longest = BUFFER_DELAY_MAX.max(self.tick_interval);
-        self.fastest_us + micros(self.tick_interval.saturating_add(self.jitter).min(longest))
+        let least = self.tick_interval.saturating_add(self.jitter);
+        let most = least.saturating_add(self.jitter);
+        let behind = self.in_time_us.clamp(micros(least), micros(most));
+        self.fastest_us + behind.min(micros(BUFFER_DELAY_MAX.max(self.tick_interval)))
     }
 
     /// `lag_us`, moved as far towards the target as the time since the last look allows.
@@ -142,6 +165,11 @@ impl Timeline {
         }
         lag_us + off_us.clamp(-elapsed_us / SHRINK, elapsed_us / GROW)
     }
+}
+
+/// The least of ascending numbers that so many percent of them do not exceed.
+fn percentile(sorted: &[i128], percent: usize) -> Option<i128> {
+    sorted.get((sorted.len() * percent).div_ceil(100).saturating_sub(1)).copied()
 }
 
 fn micros(duration: Duration) -> i128 {

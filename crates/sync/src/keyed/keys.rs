@@ -1,7 +1,8 @@
 //! Keyed state as its authority writes it.
 
-use super::{Hints, ack_lane, state_hash};
+use super::{Hints, report_lanes, state_hash};
 use crate::audience::{Audience, Viewer};
+use crate::inputs::Report;
 use crate::limits::{AUDIENCE_MEMBERS_MAX, DECLARATIONS_MAX, KEY_OVERHEAD_BYTES};
 use crate::schema::{INPUT_ACK, KEYED_KEY};
 use crate::value::{Value, ValueError};
@@ -9,7 +10,7 @@ use crate::world::{World, WorldError};
 use bytes::Bytes;
 use parlor_proto::limits::{STATE_BYTES_MAX, STATE_KEY_BYTES_MAX, STATE_KEYS_MAX, STATE_VALUE_BYTES_MAX};
 use parlor_proto::wire::cursor::varint_width;
-use parlor_proto::{EntityId, MemberId, Tick};
+use parlor_proto::{EntityId, MemberId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use thiserror::Error;
@@ -110,11 +111,11 @@ struct Content {
     hints: Hints,
 }
 
-/// The entity that tells a member which of its inputs was used last.
+/// The entity that tells a member of its inputs.
 #[derive(Clone, Copy, Debug)]
 struct Ack {
     entity: EntityId,
-    tick: Tick,
+    report: Report,
 }
 
 impl Keys {
@@ -222,24 +223,24 @@ impl Keys {
         Ok(())
     }
 
-    /// Tells every member the newest tick whose input was used; one that is left out has none. Each is told of its own alone.
+    /// Tells members of their inputs; one that is left out has none that was used. Each is told of its own alone.
     ///
     /// # Errors
     /// [`WorldError`] if the world has no room for it.
     pub fn acknowledge(
         &mut self,
         world: &mut World,
-        used: &BTreeMap<MemberId, Tick>,
+        reports: &BTreeMap<MemberId, Report>,
     ) -> Result<(), WorldError> {
-        let gone: Vec<MemberId> = self.acks.keys().copied().filter(|it| !used.contains_key(it)).collect();
+        let gone: Vec<MemberId> = self.acks.keys().copied().filter(|it| !reports.contains_key(it)).collect();
         for member in gone {
             if let Some(ack) = self.acks.remove(&member) {
                 world.despawn(ack.entity)?;
             }
         }
-        for (member, tick) in used {
+        for (member, report) in reports {
             let known = self.acks.get(member).copied();
-            if known.is_some_and(|ack| ack.tick == *tick) {
+            if known.is_some_and(|ack| ack.report == *report) {
                 continue;
             }
             let entity = match known {
@@ -250,8 +251,8 @@ impl Keys {
                     entity
                 }
             };
-            self.acks.insert(*member, Ack { entity, tick: *tick });
-            world.write_row(entity, INPUT_ACK, &[ack_lane(*tick)], &[])?;
+            self.acks.insert(*member, Ack { entity, report: *report });
+            world.write_row(entity, INPUT_ACK, &report_lanes(*report), &[])?;
         }
         Ok(())
     }

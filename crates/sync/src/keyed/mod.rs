@@ -10,7 +10,7 @@
 //! A batch is known by the tick under which it was committed. A reader whose replica is settled at that tick has the same
 //! [`state_hash`] as the authority, as far as it may see the keys.
 //!
-//! Which input of a member was used last is told in the same way: by an entity with the component
+//! What a member is told of its inputs is told in the same way: by an entity with the component
 //! [`INPUT_ACK`](crate::schema::INPUT_ACK) that only this member sees.
 
 mod hash;
@@ -24,7 +24,8 @@ pub use hints::{Hint, HintError, Hints, Interp};
 pub use keys::{Item, Keys, StateError};
 pub use reader::{Change, Changes, KeyReader, Shown};
 
-use crate::limits::FIELD_SPAN_MAX;
+use crate::inputs::Report;
+use crate::limits::{FIELD_SPAN_MAX, INPUT_MARGIN_MS_MAX};
 use parlor_proto::Tick;
 
 /// Bits of the number of a tick that its lane holds.
@@ -43,6 +44,20 @@ fn ack_tick(lane: i32, near: Tick) -> Tick {
     Tick(near.0.wrapping_add(ahead).wrapping_sub(if is_behind { ACK_MASK + 1 } else { 0 }))
 }
 
+/// The lanes of a report.
+fn report_lanes(report: Report) -> [i32; 3] {
+    let margin_ms = report.margin_ms.clamp(-INPUT_MARGIN_MS_MAX, INPUT_MARGIN_MS_MAX);
+    let margin = i32::from(margin_ms) + i32::from(INPUT_MARGIN_MS_MAX);
+    [ack_lane(report.tick), margin, i32::from(report.late)]
+}
+
+/// The report that these are the lanes of, as of a tick that is near its own; `None` if they are of none.
+fn lanes_report(lanes: &[i32], near: Tick) -> Option<Report> {
+    let [tick, margin, late] = lanes else { return None };
+    let margin_ms = i16::try_from(margin - i32::from(INPUT_MARGIN_MS_MAX)).ok()?;
+    Some(Report { tick: ack_tick(*tick, near), margin_ms, late: u8::try_from(*late).ok()? })
+}
+
 #[cfg(test)]
 mod ack_tests {
     use super::*;
@@ -53,6 +68,12 @@ mod ack_tests {
         fn ticks_near_the_authoritys_come_back(near: u32, off in -1_000_000i32..1_000_000) {
             let tick = Tick(near).offset(off);
             prop_assert_eq!(ack_tick(ack_lane(tick), Tick(near)), tick);
+        }
+
+        #[test]
+        fn a_report_comes_back(near: u32, off in -1_000i32..1_000, margin_ms in -500i16..=500, late: u8) {
+            let report = Report { tick: Tick(near).offset(off), margin_ms, late };
+            prop_assert_eq!(lanes_report(&report_lanes(report), Tick(near)), Some(report));
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Keyed state as a reader holds it.
 
-use super::{Hints, ack_tick, state_hash};
+use super::{Hints, lanes_report, state_hash};
+use crate::inputs::Report;
 use crate::schema::{INPUT_ACK, KEYED_KEY};
 use crate::value::Value;
 use crate::world::{Applied, World};
@@ -17,8 +18,8 @@ pub struct KeyReader {
     /// By name, oldest first: the last is the one that counts. There is more than one while the word that an older one is gone
     /// is still under way.
     names: BTreeMap<Arc<str>, Vec<EntityId>>,
-    /// The entity that tells which input was used, and what it tells.
-    ack: Option<(EntityId, Tick)>,
+    /// The entity that tells of this reader's inputs, and what it tells.
+    ack: Option<(EntityId, Report)>,
     unreadable: u64,
 }
 
@@ -154,7 +155,13 @@ impl KeyReader {
     /// The newest tick whose input was used, of the member that reads.
     #[must_use]
     pub fn input_ack(&self) -> Option<Tick> {
-        self.ack.map(|(_, tick)| tick)
+        self.input_report().map(|report| report.tick)
+    }
+
+    /// What the authority tells of the inputs of the member that reads.
+    #[must_use]
+    pub fn input_report(&self) -> Option<Report> {
+        self.ack.map(|(_, report)| report)
     }
 
     /// Keys that could not be read, each time that they came: the fault of whoever writes them.
@@ -235,10 +242,10 @@ impl KeyReader {
 
     /// Whether it tells something else than before.
     fn read_ack(&mut self, world: &World, entity: EntityId) -> bool {
-        let Ok(Some(([lane], _))) = world.read_row(entity, INPUT_ACK) else { return false };
-        let tick = ack_tick(*lane, world.tick().unwrap_or_default());
-        let is_news = self.input_ack() != Some(tick);
-        self.ack = Some((entity, tick));
+        let Ok(Some((lanes, _))) = world.read_row(entity, INPUT_ACK) else { return false };
+        let Some(report) = lanes_report(lanes, world.tick().unwrap_or_default()) else { return false };
+        let is_news = self.input_ack() != Some(report.tick);
+        self.ack = Some((entity, report));
         is_news
     }
 }

@@ -53,7 +53,7 @@
 
 mod added;
 mod latency;
-mod motion;
+pub(crate) mod motion;
 mod own;
 mod pace;
 mod proxy;

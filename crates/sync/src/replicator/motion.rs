@@ -18,7 +18,7 @@ pub const EXTRAPOLATION_MAX: Duration = Duration::from_secs(1);
 
 /// How the numbers of one component move.
 #[derive(Clone, Debug)]
-pub(super) struct Motion {
+pub(crate) struct Motion {
     parts: Vec<Part>,
 }
 
@@ -65,19 +65,19 @@ enum Way {
 
 /// How far two rows of one field are apart.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct Deviation {
+pub(crate) struct Deviation {
     /// In the unit of the field; of positions and directions the length of the difference.
-    pub(super) off_by: f64,
+    pub(crate) off_by: f64,
     /// In radians.
-    pub(super) turned_by: f64,
+    pub(crate) turned_by: f64,
     /// Whether it is more than quantizing alone would make it.
-    pub(super) is_real: bool,
+    pub(crate) is_real: bool,
     /// Whether something that leaps is another.
-    pub(super) leapt: bool,
+    pub(crate) leapt: bool,
 }
 
 impl Motion {
-    pub(super) fn new(component: &Component) -> Self {
+    pub(crate) fn new(component: &Component) -> Self {
         let mut parts = Vec::new();
         for (index, field) in component.fields().iter().enumerate() {
             push_parts(index, field, component, &mut parts);
@@ -132,7 +132,7 @@ impl Motion {
     }
 
     /// What must be put onto `truth` so that it is `shown`.
-    pub(super) fn offset(&self, shown: &[f64], truth: &[f64], out: &mut Vec<f64>) {
+    pub(crate) fn offset(&self, shown: &[f64], truth: &[f64], out: &mut Vec<f64>) {
         out.clear();
         out.resize(truth.len(), 0.0);
         for part in &self.parts {
@@ -152,7 +152,7 @@ impl Motion {
     }
 
     /// Puts a part of an [`offset`](Self::offset) onto `truth`: 0 nothing of it, 1 all.
-    pub(super) fn put(&self, truth: &mut [f64], offset: &[f64], weight: f64) {
+    pub(crate) fn put(&self, truth: &mut [f64], offset: &[f64], weight: f64) {
         for part in &self.parts {
             match part.way {
                 Way::Leap | Way::Rate => {}
@@ -179,7 +179,7 @@ impl Motion {
     }
 
     /// How far two rows are apart in one field. Velocities count for nothing by themselves.
-    pub(super) fn deviation(&self, field: usize, a: &[f64], b: &[f64]) -> Deviation {
+    pub(crate) fn deviation(&self, field: usize, a: &[f64], b: &[f64]) -> Deviation {
         let mut deviation = Deviation::default();
         for part in self.parts.iter().filter(|part| part.field == field && part.way != Way::Rate) {
             let numbers = part.first..part.first + part.count;

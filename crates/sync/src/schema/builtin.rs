@@ -2,13 +2,15 @@
 
 use super::component::Component;
 use super::{ComponentId, Interpolation, Kind};
-use crate::limits::{FIELD_SPAN_MAX, HINTS_BYTES_MAX};
+use crate::limits::{FIELD_SPAN_MAX, HINTS_BYTES_MAX, INPUT_MARGIN_MS_MAX};
 use parlor_proto::limits::{STATE_KEY_BYTES_MAX, STATE_VALUE_BYTES_MAX};
 
 /// A key of keyed state: the fields `name` (text), `hints` (bytes) and `value` (any value).
 pub const KEYED_KEY: ComponentId = ComponentId(0);
 
-/// The newest input of a member that the authority has used: the field `tick` (its number, lowest 31 bits).
+/// What the authority tells a member of its inputs: the fields `tick` (the newest one whose input was used: its number, lowest
+/// 31 bits), `margin` (how long before its step an input came, the least of the last half second, in ms) and `late` (how many
+/// came too late, lowest 8 bits).
 pub const INPUT_ACK: ComponentId = ComponentId(1);
 
 /// The built-in components, in the order of their numbers.
@@ -20,8 +22,11 @@ pub fn builtins() -> Vec<Component> {
         .field("value", Kind::any(limit(STATE_VALUE_BYTES_MAX)))
         .build();
     let tick = Kind::int(0, i64::from(FIELD_SPAN_MAX)).interpolation(Interpolation::None);
-    let ack = Component::builder("input.ack").field("tick", tick).build();
-    vec![key, ack]
+    let margin = i64::from(INPUT_MARGIN_MS_MAX);
+    let margin = Kind::int(-margin, margin).interpolation(Interpolation::None);
+    let late = Kind::int(0, 255).interpolation(Interpolation::None);
+    let ack = Component::builder("input.ack").field("tick", tick).field("margin", margin).field("late", late);
+    vec![key, ack.build()]
 }
 
 fn limit(bytes: usize) -> u16 {

@@ -13,13 +13,53 @@ impl World {
         column.ring(entity.slot)?.newest().map(Tick)
     }
 
+    /// What a component of an entity was at `at`, as committed or as far as it came; `None` if the entity had none then, or that
+    /// is not remembered: ticks from [`HISTORY_TICKS`](crate::limits::HISTORY_TICKS) before the newest on are.
+    ///
+    /// A tick beyond the newest one has what the newest has.
+    #[must_use]
+    pub fn read_row_at(&self, entity: EntityId, component: ComponentId, at: Tick) -> Option<Row<'_>> {
+        let column = self.columns.get(component.index()).filter(|_| self.contains(entity))?;
+        self.meta_at(entity.slot, at.0).filter(|meta| meta.mask & component.bit() != 0)?;
+        column.at(entity.slot, at.0).map(|form| (form.lanes, form.blobs))
+    }
+
+    /// The tick from which on an entity has been what is read of it, as committed or as it came; `None` if there is no such
+    /// entity, or nothing of it was committed.
+    #[must_use]
+    pub fn row_label(&self, entity: EntityId) -> Option<Tick> {
+        let slot = self.slots.get(usize::from(entity.slot)).filter(|_| self.contains(entity))?;
+        slot.published.then_some(Tick(slot.label))
+    }
+
     /// What a component was at `at` and what it became next, each with the tick from which on it was that; `None` unless both
-    /// are remembered: then what is read at present is all there is.
+    /// are remembered. Between the two it may have been gone: [`was_there`](Self::was_there) tells.
     #[must_use]
     pub fn around(&self, entity: EntityId, component: ComponentId, at: Tick) -> Option<[(Tick, Row<'_>); 2]> {
-        let column = self.columns.get(component.index()).filter(|_| self.has(entity, component))?;
+        let column = self.columns.get(component.index()).filter(|_| self.contains(entity))?;
         let around = column.ring(entity.slot)?.around(at.0)?;
         Some(around.map(|(label, form)| (Tick(label), (form.lanes, form.blobs))))
+    }
+
+    /// The oldest version of a component that is remembered and the newest, each with the tick from which on it was that. The
+    /// component may be gone since.
+    #[must_use]
+    pub fn ends(
+        &self,
+        entity: EntityId,
+        component: ComponentId,
+    ) -> Option<((Tick, Row<'_>), (Tick, Row<'_>))> {
+        let column = self.columns.get(component.index()).filter(|_| self.contains(entity))?;
+        let ring = column.ring(entity.slot)?;
+        let version = |label: u32| ring.at(label).map(|form| (Tick(label), (form.lanes, form.blobs)));
+        version(ring.oldest()?).zip(version(ring.newest()?))
+    }
+
+    /// Whether an entity had a component all the time from `from` to `to`, both included.
+    #[must_use]
+    pub fn was_there(&self, entity: EntityId, component: ComponentId, from: Tick, to: Tick) -> bool {
+        let is_known = component.index() < self.columns.len() && self.contains(entity);
+        is_known && self.had_components(entity.slot, component.bit(), from.0, to.0)
     }
 }
 
@@ -29,6 +69,32 @@ mod tests {
     use crate::schema::{Component, Kind, Schema};
     use parlor_proto::TickRate;
     use std::sync::Arc;
+
+    #[test]
+    fn what_a_component_was_is_remembered_while_it_was_there() {
+        let component = Component::builder("x").field("x", Kind::int(0, 1_000)).build();
+        let schema = Arc::new(Schema::builder().component(component).build().unwrap());
+        let mut world = World::new(Arc::clone(&schema), TickRate::DEFAULT);
+        let (id, entity) = (schema.find("x").unwrap(), world.spawn(None).unwrap());
+        world.commit(Tick(5)).unwrap();
+        for tick in [10u32, 12] {
+            world.write_row(entity, id, &[tick.cast_signed()], &[]).unwrap();
+            world.commit(Tick(tick)).unwrap();
+        }
+        world.remove_row(entity, id).unwrap();
+        world.commit(Tick(14)).unwrap();
+        world.write_row(entity, id, &[16], &[]).unwrap();
+        world.commit(Tick(16)).unwrap();
+        // What is not committed is not there yet.
+        world.write_row(entity, id, &[99], &[]).unwrap();
+        let at = |world: &World, tick| world.read_row_at(entity, id, Tick(tick)).map(|(lanes, _)| lanes[0]);
+        let expected = [(4, None), (9, None), (10, Some(10)), (11, Some(10)), (13, Some(12)), (14, None)];
+        for (tick, lane) in expected.into_iter().chain([(15, None), (16, Some(16)), (1_000, Some(16))]) {
+            assert_eq!(at(&world, tick), lane, "at {tick}");
+        }
+        world.despawn(entity).unwrap();
+        assert_eq!(at(&world, 12), None, "it is gone");
+    }
 
     #[test]
     fn a_moment_lies_between_what_it_was_and_what_it_became() {

@@ -51,6 +51,13 @@ impl Metas {
         self.0.iter().rev().find(|meta| meta.label <= tick)
     }
 
+    /// Whether it had all components of a mask from `from` to `to`, both included.
+    pub(super) fn had(&self, mask: u64, from: u32, to: u32) -> bool {
+        let has = |meta: &Meta| meta.mask & mask == mask;
+        let mut between = self.0.iter().filter(|meta| from < meta.label && meta.label <= to);
+        self.at(from).is_some_and(has) && between.all(has)
+    }
+
     /// Adds a version, wherever its label belongs, unless that label is there. Keeps what a [`Ring`](super::ring::Ring)
     /// would.
     /// Says whether another one went.

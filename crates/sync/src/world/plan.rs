@@ -207,6 +207,11 @@ impl World {
         self.metas[usize::from(slot)].at(label)
     }
 
+    /// Whether an entity had components from `from` to `to`, both included.
+    pub(super) fn had_components(&self, slot: u16, mask: u64, from: u32, to: u32) -> bool {
+        self.metas[usize::from(slot)].had(mask, from, to)
+    }
+
     /// The components that a slot's entity had at a tick that is remembered.
     pub(super) fn mask_at(&self, slot: u16, label: u32) -> Option<u64> {
         // Nearly always nothing but values changed since, and the brief is nearer than what it was made of.

@@ -5,6 +5,7 @@ use crate::core::upstream::Upstream;
 use parlor_proto::session::{Outgoing, Session, Tag};
 use parlor_proto::{EntityId, Instant, MemberId, Tick, TickRate, channel};
 use parlor_sync::audience::{Audience, Viewer};
+use parlor_sync::inputs::Report;
 use parlor_sync::keyed::{Hints, Keys, StateError};
 use parlor_sync::schema::Schema;
 use parlor_sync::value::Value;
@@ -34,6 +35,11 @@ impl Host {
 
     pub(in crate::core) fn world(&self) -> &World {
         &self.world
+    }
+
+    /// The world, to set all of the game's entities back.
+    pub(in crate::core) fn world_mut(&mut self) -> &mut World {
+        &mut self.world
     }
 
     pub(in crate::core) fn keys(&self) -> &Keys {
@@ -69,12 +75,16 @@ impl Host {
 
     /// Closes what was written since the last commit, under `label`; it waits if that is not newer than the last one. Says
     /// whether there is something to publish.
-    pub(in crate::core) fn commit(&mut self, label: Tick, used: &BTreeMap<MemberId, Tick>) -> bool {
+    pub(in crate::core) fn commit(
+        &mut self,
+        label: Tick,
+        reports: impl FnOnce() -> BTreeMap<MemberId, Report>,
+    ) -> bool {
         if self.world.tick().is_some_and(|newest| label.0 <= newest.0) {
             return false;
         }
         // If there is no room for an acknowledgement, its member waits until there is.
-        let _: Result<(), WorldError> = self.keys.acknowledge(&mut self.world, used);
+        let _: Result<(), WorldError> = self.keys.acknowledge(&mut self.world, &reports());
         self.keys.close(&mut self.world).expect("nobody else removes the entities of keys");
         self.world.is_dirty() && self.world.commit(label).expect("the label is newer")
     }

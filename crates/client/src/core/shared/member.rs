@@ -5,9 +5,10 @@ use crate::core::event::{StateSource, StateUpdate};
 use crate::core::info::Diagnostics;
 use bytes::Bytes;
 use parlor_proto::{EntityId, Instant, MemberId, Tick, TickRate};
-use parlor_sync::interpolation::{Playout, PlayoutMetrics, Row, Sample};
+use parlor_sync::interpolation::{Playout, PlayoutMetrics, Sample};
 use parlor_sync::keyed::{Changes, KeyReader};
-use parlor_sync::limits::STILL_AFTER;
+use parlor_sync::limits::DRAWN_BEYOND_MAX;
+use parlor_sync::prediction::{Frame, Predictor};
 use parlor_sync::schema::{Replicated, Schema};
 use parlor_sync::value::Value;
 use parlor_sync::world::{
@@ -21,10 +22,14 @@ use std::time::Duration;
 pub(in crate::core) struct Member {
     me: MemberId,
     rate: TickRate,
-    replica: Replica,
+    pub(in crate::core) replica: Replica,
     keys: KeyReader,
     playout: Playout,
     sample: Sample,
+    /// What this member makes of its own entities, if it predicts any.
+    pub(in crate::core) predictor: Option<Box<Predictor>>,
+    /// The moment of room time that was drawn last.
+    drawn: Option<Instant>,
     changes: ChangeSet,
     told: Told,
     /// Whether anything came, and whether all came that there was when it did.
@@ -33,6 +38,9 @@ pub(in crate::core) struct Member {
     /// Whether the last packet belonged to a transfer.
     is_transfer: bool,
 }
+
+/// Whoever drew nothing interpolated for so long draws otherwise.
+const DRAWN_RECENTLY: Duration = Duration::from_secs(1);
 
 /// What a packet brought that a game is told.
 #[derive(Debug, Default)]
@@ -54,6 +62,8 @@ impl Member {
             keys: KeyReader::new(),
             playout: Playout::new(rate),
             sample: Sample::default(),
+            predictor: None,
+            drawn: None,
             changes: ChangeSet::default(),
             told: Told::default(),
             is_begun: false,
@@ -66,7 +76,7 @@ impl Member {
         self.replica.world()
     }
 
-    pub(super) fn keys(&self) -> &KeyReader {
+    pub(in crate::core) fn keys(&self) -> &KeyReader {
         &self.keys
     }
 
@@ -89,6 +99,10 @@ impl Member {
         let spawned: Vec<EntityId> =
             applied.spawned.iter().copied().filter(|it| is_of_game(world, *it)).collect();
         spawned.iter().for_each(|entity| self.told.insert(*entity));
+        let begins = applied.transfer && !self.is_transfer;
+        if let Some(predictor) = &mut self.predictor {
+            predictor.observe(world, &applied, begins);
+        }
         let changes = self.keys.observe(world, &applied);
         self.playout.observe(at, &applied, &changes, &self.keys);
         self.playout.render_time(at);
@@ -97,7 +111,6 @@ impl Member {
                 self.changes.add(*entity, *mask);
             }
         }
-        let begins = applied.transfer && !self.is_transfer;
         self.is_transfer = applied.transfer;
         let is_news = begins || !self.is_begun || !changes.is_empty();
         let update = is_news.then(|| self.update(&applied, changes));
@@ -133,7 +146,7 @@ impl Member {
     }
 
     /// The tick at which this is exactly what the authority had, as far as this member may see it.
-    pub(super) fn settled(&self) -> Option<Tick> {
+    pub(in crate::core) fn settled(&self) -> Option<Tick> {
         self.replica.settled()
     }
 
@@ -144,30 +157,40 @@ impl Member {
     /// The value of a key as it shall be drawn at `now`.
     pub(in crate::core) fn interpolated(&mut self, key: &str, now: Instant) -> Option<Value> {
         let at = self.playout.render_time(now)?;
+        self.drawn = Some(at);
         self.playout.value_at(key, at).map(std::borrow::Cow::into_owned)
     }
 
-    /// A component of an entity as it shall be drawn at `now`; of an own entity as it is.
+    /// A component of an entity as it shall be drawn in a frame; of an own entity as it is, or as predicted.
     pub(in crate::core) fn interpolated_component<C: Replicated>(
         &mut self,
         entity: EntityId,
-        now: Instant,
+        frame: Frame,
     ) -> Result<Option<C>, WorldError> {
         check_of_game(self.world(), entity)?;
+        if let Some(shown) = self.predictor.as_mut().and_then(|predictor| predictor.show(entity, frame)) {
+            return Ok(shown);
+        }
         let world = self.replica.world();
         let id = world.schema().find(C::NAME).ok_or(WorldError::NotRegistered { name: C::NAME })?;
-        let moment = if world.owner(entity)? == Some(self.me) { None } else { self.playout.render_time(now) };
-        let around = moment.map(|at| (at, world.around(entity, id, self.rate.tick_at(at))));
-        let Some((at, Some([older, newer]))) = around else { return world.get(entity) };
-        let (from, to) = (self.rate.begins(older.0), self.rate.begins(newer.0));
-        let whole = to.saturating_since(from);
-        // What said nothing for long stood still, and would otherwise seem to have crept along ever since.
-        let began = if whole > STILL_AFTER { to - self.rate.interval() } else { from };
-        let t = at.saturating_since(began).as_secs_f64() / to.saturating_since(began).as_secs_f64();
-        let component = &world.schema().components()[id.index()];
-        let row = |(lanes, blobs)| Row { lanes, blobs };
-        self.sample.mix(component, row(older.1), row(newer.1), whole.as_secs_f64(), t);
-        Ok(Some(self.sample.read(component)))
+        if world.owner(entity)? == Some(self.me) {
+            return world.get(entity);
+        }
+        let Some(at) = self.playout.render_time(frame.now) else { return world.get(entity) };
+        self.drawn = Some(at);
+        if self.sample.take_moment(world, entity, id, at, DRAWN_BEYOND_MAX) {
+            return Ok(Some(self.sample.read(&world.schema().components()[id.index()])));
+        }
+        // It was not there yet, or not any more. Right after a transfer nothing is remembered, and what is read is all there is.
+        if world.label(entity, id).is_none() { world.get(entity) } else { Ok(None) }
+    }
+
+    /// The moment of room time that the game drew last: what its player acts upon. A game that did not ask for
+    /// interpolated values within the last second draws what it reads, which is the newest that came. `None` if nothing came.
+    pub(super) fn drawn(&self) -> Option<Instant> {
+        let newest = self.rate.begins(self.world().tick().filter(|_| self.is_begun)?);
+        let is_recent = |drawn: &Instant| newest.saturating_since(*drawn) < DRAWN_RECENTLY;
+        Some(self.drawn.filter(is_recent).unwrap_or(newest))
     }
 
     /// Entities of the game whose components changed since the last call, with the components that did.

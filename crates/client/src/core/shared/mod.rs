@@ -11,6 +11,7 @@ use super::info::Diagnostics;
 use parlor_proto::session::Session;
 use parlor_proto::wire::action::ActionRefusal;
 use parlor_proto::{EntityId, Instant, MemberId, Tick, TickRate};
+use parlor_sync::inputs::Report;
 use parlor_sync::schema::{INPUT_ACK, KEYED_KEY, Replicated, Schema};
 use parlor_sync::value::Value;
 use parlor_sync::world::{World, WorldError};
@@ -57,10 +58,14 @@ impl Shared {
         world.entities().filter(|entity| is_of_game(world, *entity))
     }
 
-    /// A component as the authority wrote it last.
+    /// A component as the authority wrote it last, or as this process predicts it.
     pub(super) fn component<C: Replicated>(&self, entity: EntityId) -> Result<Option<C>, WorldError> {
         self.check(entity)?;
-        self.world().get(entity)
+        let predicted = match self {
+            Shared::Host(_) => None,
+            Shared::Member(member) => member.predicted(entity),
+        };
+        predicted.map_or_else(|| self.world().get(entity), Ok)
     }
 
     /// Who owns an entity.
@@ -142,6 +147,22 @@ impl Shared {
         }
     }
 
+    /// What the host tells of this member's inputs; at the host nothing.
+    pub(super) fn input_report(&self) -> Option<Report> {
+        match self {
+            Shared::Host(_) => None,
+            Shared::Member(member) => member.keys().input_report(),
+        }
+    }
+
+    /// The moment of room time that the game drew last; `None` if nothing came, and at the host, who draws the present.
+    pub(super) fn drawn(&self) -> Option<Instant> {
+        match self {
+            Shared::Host(_) => None,
+            Shared::Member(member) => member.drawn(),
+        }
+    }
+
     /// The sequence at which [`hash`](Self::hash) would be.
     pub(super) fn settled(&self) -> Option<u64> {
         let tick = match self {
@@ -173,6 +194,6 @@ fn is_of_game(world: &World, entity: EntityId) -> bool {
 }
 
 /// Whether the game has such an entity: those that carry keyed state and acknowledgements are not for it to touch.
-fn check_of_game(world: &World, entity: EntityId) -> Result<(), WorldError> {
+pub(super) fn check_of_game(world: &World, entity: EntityId) -> Result<(), WorldError> {
     if is_of_game(world, entity) { Ok(()) } else { Err(WorldError::NoSuchEntity { entity }) }
 }

@@ -1,7 +1,7 @@
 use super::*;
 use crate::schema::Schema;
 use crate::value::ValueErrorKind;
-use parlor_proto::TickRate;
+use parlor_proto::{Tick, TickRate};
 
 /// Keys with the world that they are in.
 struct Stage {
@@ -97,8 +97,9 @@ fn a_key_is_hashed_for_those_who_see_it() {
 fn each_member_has_one_entity_that_tells_which_input_was_used() {
     let mut stage = Stage::new();
     let acknowledge = |stage: &mut Stage, used: &[(u32, u32)]| {
-        let used = used.iter().map(|(member, tick)| (MemberId(*member), Tick(*tick))).collect();
-        stage.keys.acknowledge(&mut stage.world, &used).unwrap();
+        let report = |tick: u32| Report { tick: Tick(tick), ..Report::default() };
+        let reports = used.iter().map(|(member, tick)| (MemberId(*member), report(*tick))).collect();
+        stage.keys.acknowledge(&mut stage.world, &reports).unwrap();
         (stage.commit(), stage.world.len())
     };
     assert_eq!(acknowledge(&mut stage, &[(1, 5), (2, 5)]), (true, 2));

@@ -123,14 +123,17 @@ fn a_value_that_comes_back_as_it_was_is_no_change() {
 fn a_reader_is_told_which_of_its_own_inputs_was_used() {
     let mut stage = Stage::new();
     let used = |stage: &mut Stage, ticks: [u32; 2]| {
-        let used = [(MemberId(1), Tick(ticks[0])), (MemberId(2), Tick(ticks[1]))].into();
-        stage.keys.acknowledge(&mut stage.world, &used).unwrap();
+        let report = |tick: u32| Report { tick: Tick(tick), margin_ms: -3, late: 200 };
+        let reports = [(MemberId(1), report(ticks[0])), (MemberId(2), report(ticks[1]))].into();
+        stage.keys.acknowledge(&mut stage.world, &reports).unwrap();
     };
     used(&mut stage, [7, 8]);
     assert!(stage.pass().acknowledged);
     assert_eq!((stage.reader.input_ack(), stage.reader.len()), (Some(Tick(7)), 0));
     used(&mut stage, [9, 9]);
     assert!(stage.pass().acknowledged);
+    let told = Report { tick: Tick(9), margin_ms: -3, late: 200 };
+    assert_eq!(stage.reader.input_report(), Some(told));
     assert_eq!(stage.reader.input_ack(), Some(Tick(9)));
     stage.keys.acknowledge(&mut stage.world, &BTreeMap::new()).unwrap();
     stage.pass();

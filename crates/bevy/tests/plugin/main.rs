@@ -1,5 +1,7 @@
 //! Two apps in a room on a server of this process: what one puts into it the other one has.
 
+mod prediction;
+
 use bevy_app::{App, Update};
 use bevy_ecs::prelude::*;
 use parlor::schema::Kind;

@@ -1,0 +1,251 @@
+//! The rules: how a tank drives, when it fires, and what its shot meets. Pure, and the same code at the host, which decides,
+//! and at every member, which foresees its own tank.
+//!
+//! All state of a tank is in its component, as quantized: a step begins from what everybody has, and so comes out the same.
+
+use parlor::replicated;
+use parlor::schema::{Kind, Schema, SchemaError};
+use serde::{Deserialize, Serialize};
+use std::f32::consts::{FRAC_1_SQRT_2, TAU};
+
+/// Steps per second.
+pub(crate) const HZ: u16 = 30;
+/// The arena, in metres.
+pub(crate) const SIDES_M: [f32; 2] = [96.0, 64.0];
+/// A tank is a disc.
+pub(crate) const TANK_RADIUS_M: f32 = 1.5;
+/// Discs that nothing passes: where, and how large.
+pub(crate) const PILLARS: [([f32; 2], f32); 5] =
+    [([24.0, 20.0], 3.0), ([72.0, 20.0], 3.0), ([48.0, 32.0], 5.0), ([24.0, 44.0], 3.0), ([72.0, 44.0], 3.0)];
+/// How far a shot reaches.
+pub(crate) const RANGE_M: f32 = 60.0;
+/// Hits that a tank takes before it begins anew.
+pub(crate) const HEALTH: u8 = 5;
+/// Parts of a turn that can be aimed at.
+pub(crate) const AIM_STEPS: u16 = 1_024;
+
+const SPEED_MPS: f32 = 9.0;
+const ACCELERATION_MPS2: f32 = 45.0;
+/// Steps from one shot to the next: four in a second.
+const RELOAD_STEPS: u8 = 8;
+const STEP_S: f32 = 1.0 / HZ as f32;
+
+/// What a player wants in one step.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Order {
+    /// -1, 0 or 1: west, no way, east.
+    pub(crate) east: i8,
+    /// -1, 0 or 1: north, no way, south.
+    pub(crate) south: i8,
+    /// Where the gun points, in parts of a turn: 0 is east, a quarter is south.
+    pub(crate) aim: u16,
+    /// Whether it fires as soon as it can.
+    pub(crate) fire: bool,
+}
+
+/// What everybody knows of a tank. A member foresees its own.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Tank {
+    /// In metres, from the north-west corner.
+    pub(crate) position: [f32; 2],
+    /// In metres per second.
+    pub(crate) velocity: [f32; 2],
+    /// Where the gun points, in radians.
+    pub(crate) aim: f32,
+    /// Steps until it can fire.
+    pub(crate) reload: u8,
+    /// Shots that it fired.
+    pub(crate) shots: u16,
+}
+
+replicated!(Tank as "tank" => {
+    position: Kind::vector2(0.0, SIDES_M[0] as f64, 1.0 / 512.0),
+    velocity: Kind::vector2(-32.0, 32.0, 1.0 / 256.0),
+    aim: Kind::angle(AIM_STEPS as u32),
+    reload: Kind::int(0, RELOAD_STEPS as i64),
+    shots: Kind::int(0, u16::MAX as i64),
+});
+
+/// What only the host decides about a tank.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Life {
+    /// Hits that it can take.
+    pub(crate) health: u8,
+    /// Hits that it made.
+    pub(crate) hits: u16,
+    /// How often it was shot to pieces.
+    pub(crate) deaths: u16,
+}
+
+replicated!(Life as "life" => {
+    health: Kind::int(0, HEALTH as i64),
+    hits: Kind::int(0, u16::MAX as i64),
+    deaths: Kind::int(0, u16::MAX as i64),
+});
+
+/// A shot, which hits in the step in which it is fired.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Shot {
+    pub(crate) from: [f32; 2],
+    /// In radians.
+    pub(crate) aim: f32,
+    /// The shooter's count of its shots, this one included.
+    pub(crate) number: u16,
+}
+
+/// The schema of the arena: everybody sees everything.
+pub(crate) fn schema() -> Result<Schema, SchemaError> {
+    Schema::builder().replicate::<Tank>().replicate::<Life>().build()
+}
+
+/// Radians of parts of a turn.
+pub(crate) fn radians(aim: u16) -> f32 {
+    f32::from(aim % AIM_STEPS) / f32::from(AIM_STEPS) * TAU
+}
+
+/// Parts of a turn of radians.
+pub(crate) fn aim_of(radians: f32) -> u16 {
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "0 to AIM_STEPS")]
+    let parts = (radians / TAU * f32::from(AIM_STEPS)).rem_euclid(f32::from(AIM_STEPS)).round() as u16;
+    parts % AIM_STEPS
+}
+
+impl Tank {
+    /// A tank at rest that is as far from reloaded as can be.
+    pub(crate) fn at(position: [f32; 2]) -> Tank {
+        Tank { position, reload: RELOAD_STEPS, ..Tank::default() }
+    }
+
+    /// One step as ordered; the shot, if one is fired.
+    pub(crate) fn step(&mut self, order: Order) -> Option<Shot> {
+        self.aim = radians(order.aim);
+        self.accelerate([f32::from(order.east.signum()), f32::from(order.south.signum())]);
+        for (at, velocity) in self.position.iter_mut().zip(self.velocity) {
+            *at += velocity * STEP_S;
+        }
+        self.stay_inside();
+        self.reload = self.reload.saturating_sub(1);
+        if !order.fire || self.reload > 0 {
+            return None;
+        }
+        (self.reload, self.shots) = (RELOAD_STEPS, self.shots.wrapping_add(1));
+        Some(Shot { from: self.position, aim: self.aim, number: self.shots })
+    }
+
+    fn accelerate(&mut self, way: [f32; 2]) {
+        let is_diagonal = way[0] != 0.0 && way[1] != 0.0;
+        let speed = if is_diagonal { SPEED_MPS * FRAC_1_SQRT_2 } else { SPEED_MPS };
+        let lacks = [way[0] * speed - self.velocity[0], way[1] * speed - self.velocity[1]];
+        let length = norm(lacks);
+        let part = if length > 0.0 { (ACCELERATION_MPS2 * STEP_S / length).min(1.0) } else { 0.0 };
+        self.velocity = [self.velocity[0] + lacks[0] * part, self.velocity[1] + lacks[1] * part];
+    }
+
+    fn stay_inside(&mut self) {
+        for (centre, radius) in PILLARS {
+            let off = [self.position[0] - centre[0], self.position[1] - centre[1]];
+            let (away, least) = (norm(off), radius + TANK_RADIUS_M);
+            if away < least {
+                // In the very middle any way out is as good.
+                let out = if away > 0.0 { [off[0] / away, off[1] / away] } else { [1.0, 0.0] };
+                self.position = [centre[0] + out[0] * least, centre[1] + out[1] * least];
+                let into = (self.velocity[0] * out[0] + self.velocity[1] * out[1]).min(0.0);
+                self.velocity = [self.velocity[0] - out[0] * into, self.velocity[1] - out[1] * into];
+            }
+        }
+        for ((at, velocity), side) in self.position.iter_mut().zip(&mut self.velocity).zip(SIDES_M) {
+            let inside = at.clamp(TANK_RADIUS_M, side - TANK_RADIUS_M);
+            if inside != *at {
+                (*at, *velocity) = (inside, 0.0);
+            }
+        }
+    }
+}
+
+impl Shot {
+    /// Which of these discs the shot meets first, if no pillar is before it.
+    pub(crate) fn meets<T: Copy>(&self, targets: impl IntoIterator<Item = (T, [f32; 2])>) -> Option<T> {
+        let until =
+            PILLARS.iter().filter_map(|(at, radius)| self.reaches(*at, *radius)).fold(RANGE_M, f32::min);
+        let met =
+            targets.into_iter().filter_map(|(target, at)| Some((self.reaches(at, TANK_RADIUS_M)?, target)));
+        met.filter(|(away, _)| *away <= until).min_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, target)| target)
+    }
+
+    /// How far it flies until it meets a disc.
+    pub(crate) fn reaches(&self, at: [f32; 2], radius: f32) -> Option<f32> {
+        let (south, east) = self.aim.sin_cos();
+        let to = [at[0] - self.from[0], at[1] - self.from[1]];
+        let along = to[0] * east + to[1] * south;
+        let aside = to[0] * south - to[1] * east;
+        let half = radius * radius - aside * aside;
+        // Whoever stands in a disc does not shoot at it.
+        (half >= 0.0).then(|| along - half.sqrt()).filter(|away| (0.0..=RANGE_M).contains(away))
+    }
+
+    /// By how much it passes the edge of the nearest disc ahead, or how deep in it goes, in metres.
+    pub(crate) fn margin(&self, targets: impl IntoIterator<Item = [f32; 2]>) -> Option<f32> {
+        let (south, east) = self.aim.sin_cos();
+        let edges = targets.into_iter().filter_map(|at| {
+            let to = [at[0] - self.from[0], at[1] - self.from[1]];
+            (to[0] * east + to[1] * south > 0.0)
+                .then(|| ((to[0] * south - to[1] * east).abs() - TANK_RADIUS_M).abs())
+        });
+        edges.min_by(f32::total_cmp)
+    }
+}
+
+/// Length of a vector. Without `hypot`, whose last bits differ between machines.
+fn norm([x, y]: [f32; 2]) -> f32 {
+    (x * x + y * y).sqrt()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn what_was_aimed_at_is_read_back() {
+        (0..AIM_STEPS).for_each(|aim| assert_eq!(aim_of(radians(aim)), aim));
+        assert_eq!(aim_of(-TAU / 4.0), 768);
+    }
+
+    #[test]
+    fn an_order_shows_in_its_step_and_a_gun_reloads() {
+        let mut tank = Tank::at([48.0, 10.0]);
+        let order = Order { east: 1, aim: 256, fire: true, ..Order::default() };
+        let fired: Vec<bool> = (0..24).map(|_| tank.step(order).is_some()).collect();
+        assert!(tank.velocity[0] > 0.0 && aim_of(tank.aim) == 256);
+        assert_eq!((fired.iter().filter(|fired| **fired).count(), tank.shots), (3, 3));
+    }
+
+    #[test]
+    fn a_shot_meets_the_first_and_not_what_a_pillar_hides() {
+        let shot = Shot { from: [10.0, 32.0], aim: 0.0, number: 1 };
+        assert_eq!(shot.meets([(1, [35.0, 32.0]), (2, [20.0, 33.0]), (3, [5.0, 32.0])]), Some(2));
+        assert_eq!(shot.meets([(1, [60.0, 32.0])]), None, "the middle pillar is before it");
+        assert_eq!(shot.meets([(1, [20.0, 34.0])]), None);
+    }
+
+    proptest! {
+        #[test]
+        fn nobody_leaves_the_arena_or_enters_a_pillar(
+            start in (2.0f32..94.0, 2.0f32..62.0),
+            kick in (-32.0f32..32.0, -32.0f32..32.0),
+            ways in proptest::collection::vec((-1i8..=1, -1i8..=1), 1..100),
+        ) {
+            let mut tank = Tank { velocity: [kick.0, kick.1], ..Tank::at([start.0, start.1]) };
+            for (east, south) in ways {
+                tank.step(Order { east, south, ..Order::default() });
+                for (at, side) in tank.position.iter().zip(SIDES_M) {
+                    prop_assert!((TANK_RADIUS_M..=side - TANK_RADIUS_M).contains(at));
+                }
+                for (centre, radius) in PILLARS {
+                    let away = norm([tank.position[0] - centre[0], tank.position[1] - centre[1]]);
+                    prop_assert!(away > radius + TANK_RADIUS_M - 1e-3);
+                }
+            }
+        }
+    }
+}

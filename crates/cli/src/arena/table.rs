@@ -1,0 +1,123 @@
+//! What the game wants of a room, whether that has sockets or stands in the simulator.
+
+use super::rules::{Order, Tank};
+use parlor::core::RoomCore;
+use parlor::{EntityId, MemberId, Room, RoomError, WorldAccess};
+use parlor_proto::Instant;
+
+/// A room as the game uses it.
+pub(crate) trait Table {
+    /// Who this player is, once the room is open.
+    fn me(&self) -> Option<MemberId>;
+
+    /// Everybody in the room.
+    fn players(&self) -> Vec<MemberId>;
+
+    /// The number of the step that is running.
+    fn step_number(&self) -> u32;
+
+    /// Records this player's order for the step that is running, and sends it.
+    fn send(&mut self, order: &Order) -> Result<(), RoomError>;
+
+    /// A player's order for the step that is running.
+    fn order(&mut self, of: MemberId) -> Result<Option<Order>, RoomError>;
+
+    /// Looks at the world, and changes what may be changed.
+    fn world<R>(&mut self, then: impl FnOnce(&mut WorldAccess<'_>) -> R) -> Result<R, RoomError>;
+
+    /// At the host: all tanks but one, where a player saw them when it gave the order of this step.
+    fn seen_by(&mut self, player: MemberId, but: EntityId) -> Result<Past, RoomError>;
+
+    /// Whether an effect is to be shown, and was not before.
+    fn is_first(&mut self, effect: &str, number: u64) -> bool;
+}
+
+/// What a player saw.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Past {
+    /// Tanks and where they were, in metres.
+    pub(crate) tanks: Vec<(EntityId, [f32; 2])>,
+    /// Whether it was longer ago than can be gone back: then this is the oldest that can be had.
+    pub(crate) is_beyond: bool,
+}
+
+/// A room without sockets, and what its clock says.
+pub(crate) struct Core<'a>(pub(crate) &'a mut RoomCore, pub(crate) Instant);
+
+impl Table for Room {
+    fn me(&self) -> Option<MemberId> {
+        self.local_id()
+    }
+
+    fn players(&self) -> Vec<MemberId> {
+        Room::players(self).into_iter().map(|player| player.id).collect()
+    }
+
+    fn step_number(&self) -> u32 {
+        self.tick_number().map_or(0, |tick| tick.0)
+    }
+
+    fn send(&mut self, order: &Order) -> Result<(), RoomError> {
+        self.send_input(order)
+    }
+
+    fn order(&mut self, of: MemberId) -> Result<Option<Order>, RoomError> {
+        self.input(of)
+    }
+
+    fn world<R>(&mut self, then: impl FnOnce(&mut WorldAccess<'_>) -> R) -> Result<R, RoomError> {
+        Room::world(self, then)
+    }
+
+    fn seen_by(&mut self, player: MemberId, but: EntityId) -> Result<Past, RoomError> {
+        self.rewind(player, |past| seen(past, but))
+    }
+
+    fn is_first(&mut self, effect: &str, number: u64) -> bool {
+        self.once(effect, number)
+    }
+}
+
+impl Table for Core<'_> {
+    fn me(&self) -> Option<MemberId> {
+        self.0.local_id()
+    }
+
+    fn players(&self) -> Vec<MemberId> {
+        self.0.players().into_iter().map(|player| player.id).collect()
+    }
+
+    fn step_number(&self) -> u32 {
+        self.0.tick_number().map_or(0, |tick| tick.0)
+    }
+
+    fn send(&mut self, order: &Order) -> Result<(), RoomError> {
+        self.0.send_input(order)
+    }
+
+    fn order(&mut self, of: MemberId) -> Result<Option<Order>, RoomError> {
+        self.0.input(of)
+    }
+
+    fn world<R>(&mut self, then: impl FnOnce(&mut WorldAccess<'_>) -> R) -> Result<R, RoomError> {
+        Ok(then(&mut self.0.world(self.1)?))
+    }
+
+    fn seen_by(&mut self, player: MemberId, but: EntityId) -> Result<Past, RoomError> {
+        self.0.rewind(player, |past| seen(past, but))
+    }
+
+    fn is_first(&mut self, effect: &str, number: u64) -> bool {
+        self.0.once(effect, number)
+    }
+}
+
+/// All tanks but one as they were.
+fn seen(past: &mut parlor::Past<'_>, but: EntityId) -> Past {
+    let others = past.entities().into_iter().filter(|entity| *entity != but);
+    let tanks = others.filter_map(|entity| {
+        let tank = past.component::<Tank>(entity).ok()??;
+        Some((entity, tank.position))
+    });
+    Past { tanks: tanks.collect(), is_beyond: past.is_beyond() }
+}

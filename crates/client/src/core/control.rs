@@ -1,0 +1,66 @@
+//! What the hub tells a member of its room: who is there, and how they are.
+
+use super::event::Event;
+use super::inbox::Inbox;
+use super::room::{Joined, RoomCore, misbehaved};
+use bytes::Bytes;
+use parlor_proto::CloseReason;
+use parlor_proto::session::Message;
+use parlor_proto::wire::control::{RefusedAction, ToMember};
+
+impl RoomCore {
+    /// Takes in what the hub tells.
+    pub(super) fn read_control(&mut self, message: Message) -> Result<(), CloseReason> {
+        let decoded =
+            ToMember::decode(message.payload).map_err(|error| misbehaved("room control", &error))?;
+        if let Some(control) = &decoded {
+            self.record_control(control);
+        }
+        match (decoded, &mut self.joined) {
+            (Some(control), Some(joined)) => read(joined, control, &mut self.inbox),
+            _ => Ok(()),
+        }
+    }
+}
+
+fn read(joined: &mut Joined, control: ToMember, inbox: &mut Inbox) -> Result<(), CloseReason> {
+    match control {
+        ToMember::Joined(info) => {
+            let host = joined.welcome.authority.member();
+            let bytes = info.data.iter().map(|(key, value)| key.len() + value.len()).sum();
+            let player = joined.players.joined(info, joined.welcome.member, host);
+            inbox.tell_bounded(Event::PlayerJoined(player), bytes)?;
+        }
+        ToMember::Left { member, reason } => {
+            joined.inputs.left(member);
+            joined.left_rollback(member);
+            joined.replicas.left(member);
+            if let Some(player) = joined.players.left(member) {
+                inbox.tell_bounded(Event::PlayerLeft { id: member, name: player.name, reason }, 0)?;
+            }
+        }
+        ToMember::Data(data) => {
+            if let Some(value) = joined.players.data_changed(&data) {
+                let bytes = data.value.as_ref().map_or(0, Bytes::len);
+                inbox.tell_bounded(Event::PlayerData { id: data.member, key: data.key, value }, bytes)?;
+            }
+        }
+        ToMember::Presence(list) => {
+            for presence in list {
+                if let Some(slow) = joined.players.measured(presence) {
+                    inbox.tell_bounded(Event::Slow { id: presence.member, slow }, 0)?;
+                }
+            }
+        }
+        ToMember::Throttled => inbox.tell_bounded(Event::Throttled, 0)?,
+        ToMember::Primary(member) => {
+            joined.primary = member;
+            inbox.tell_bounded(Event::Primary { member }, 0)?;
+        }
+        ToMember::ActionRefused(RefusedAction { entity, name, why }) => {
+            let bytes = name.len();
+            inbox.tell_bounded(Event::ActionRefused { entity, name, why }, bytes)?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,181 @@
+//! A recording on its way into a file, and what a game says of it.
+
+use super::room::Room;
+use crate::core::{RoomCore, RoomError};
+use parlor_sync::recording::Figures;
+use std::fs::{File, OpenOptions};
+use std::io::Write;
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+/// Bytes that may wait for the disk before the rest is left with the core, which has a bound of its own.
+const WAITING_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// Pieces that may wait so.
+const WAITING_PIECES_MAX: usize = 1_024;
+
+/// The file of a recording, with a thread that writes it: a game never waits for a disk.
+#[derive(Debug)]
+pub(super) struct Tape {
+    bytes: Option<SyncSender<Vec<u8>>>,
+    progress: Arc<Progress>,
+    /// Gives an error once the thread is done. Behind a lock, so that a room can be shared between threads.
+    done: Mutex<Receiver<()>>,
+}
+
+#[derive(Debug, Default)]
+struct Progress {
+    waiting_bytes: AtomicUsize,
+    waiting_pieces: AtomicUsize,
+    failure: Mutex<Option<String>>,
+}
+
+impl Progress {
+    fn failure(&self) -> Option<String> {
+        self.failure.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+/// How a recording stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Recording {
+    /// What was recorded.
+    pub figures: Figures,
+    /// Why nothing more is written into the file, if so.
+    pub failure: Option<String>,
+}
+
+impl Tape {
+    /// A tape into a new file, which only its owner can read: a recording has what everybody in the room may see, together.
+    fn create(path: &Path) -> Result<Self, RoomError> {
+        let failed =
+            |error: std::io::Error| RoomError::File { path: path.to_owned(), detail: error.to_string() };
+        let mut options = OpenOptions::new();
+        options.write(true).create_new(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        let file = options.open(path).map_err(failed)?;
+        // One place more, for the end.
+        let (bytes, queue) = sync_channel(WAITING_PIECES_MAX + 1);
+        let (ends, done) = sync_channel(1);
+        let progress = Arc::<Progress>::default();
+        let thread = std::thread::Builder::new().name("parlor-recording".into()).spawn({
+            let (progress, path) = (Arc::clone(&progress), path.to_owned());
+            move || {
+                write_all(file, &path, &queue, &progress);
+                drop::<SyncSender<()>>(ends);
+            }
+        });
+        thread.map_err(failed)?;
+        Ok(Tape { bytes: Some(bytes), progress, done: Mutex::new(done) })
+    }
+
+    /// Takes what a room recorded, if the disk keeps up.
+    fn wind(&self, core: &mut RoomCore) {
+        if self.progress.failure().is_some() {
+            core.stop_recording();
+            return;
+        }
+        if self.progress.waiting_bytes.load(Ordering::Relaxed) < WAITING_BYTES_MAX
+            && self.progress.waiting_pieces.load(Ordering::Relaxed) < WAITING_PIECES_MAX
+        {
+            self.take(core);
+        }
+    }
+
+    fn take(&self, core: &mut RoomCore) {
+        let bytes = core.take_recorded();
+        if let (false, Some(queue)) = (bytes.is_empty(), &self.bytes) {
+            self.progress.waiting_bytes.fetch_add(bytes.len(), Ordering::Relaxed);
+            self.progress.waiting_pieces.fetch_add(1, Ordering::Relaxed);
+            // It fails only when the thread has, and that has said why: there is room.
+            let _ = queue.try_send(bytes);
+        }
+    }
+
+    /// Takes the end of it.
+    fn finish(&mut self, core: &mut RoomCore) {
+        self.take(core);
+        self.bytes = None;
+    }
+
+    /// Waits until all of it is written, or the patience is over.
+    fn wait(&self, patience: Duration) {
+        // The thread sends nothing: it is an end or a timeout, and after that it ends in the background.
+        let _ = self.done.lock().unwrap_or_else(PoisonError::into_inner).recv_timeout(patience);
+    }
+}
+
+fn write_all(mut file: File, path: &Path, queue: &Receiver<Vec<u8>>, progress: &Progress) {
+    while let Ok(bytes) = queue.recv() {
+        if let Err(error) = file.write_all(&bytes) {
+            let failure = format!("{} could not be written: {error}", path.display());
+            tracing::warn!(%failure, "a recording ends");
+            *progress.failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(failure);
+            return;
+        }
+        progress.waiting_bytes.fetch_sub(bytes.len(), Ordering::Relaxed);
+        progress.waiting_pieces.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Recordings.
+impl Room {
+    /// Records the room from here on into a new file, for the host: all state that it writes, tick by tick, and who comes and
+    /// goes, to be played again by `parlor replay` or [`Playback`](crate::recording::Playback). It ends with the room, or with
+    /// [`stop_recording`](Self::stop_recording). The file has everything, also what only some players may see.
+    ///
+    /// ```no_run
+    /// # let mut room = parlor::Room::host("tanks").open();
+    /// # while room.poll().is_some() {}
+    /// room.record("tonight.prec")?;
+    /// # Ok::<(), parlor::RoomError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`RoomError`] if this process is not the host, the room is not open yet, it is being recorded already, or the file cannot
+    /// be made, as when there is one of that name.
+    pub fn record(&mut self, path: impl AsRef<Path>) -> Result<(), RoomError> {
+        self.with(|core, _| core.start_recording())?;
+        match Tape::create(path.as_ref()) {
+            Ok(tape) => {
+                self.tape = Some(tape);
+                Ok(())
+            }
+            Err(error) => {
+                self.with(|core, _| core.forget_recording());
+                Err(error)
+            }
+        }
+    }
+
+    /// Ends the recording, if there is one, and waits, for a second at the most, until the file is whole.
+    pub fn stop_recording(&mut self) {
+        self.with(|core, _| core.stop_recording());
+        self.finish_recording(Duration::from_secs(1));
+    }
+
+    /// How the newest recording stands; `None` if there was none.
+    #[must_use]
+    pub fn recording(&self) -> Option<Recording> {
+        let figures = self.with(|core, _| core.recording_figures())?;
+        let failure = self.tape.as_ref().and_then(|tape| tape.progress.failure());
+        Some(Recording { figures, failure })
+    }
+
+    pub(super) fn finish_recording(&mut self, patience: Duration) {
+        if let Some(mut tape) = self.tape.take() {
+            self.with(|core, _| tape.finish(core));
+            tape.wait(patience);
+        }
+    }
+}
+
+/// Hands over what `core` recorded.
+pub(super) fn wind(tape: Option<&Tape>, core: &mut RoomCore) {
+    if let Some(tape) = tape {
+        tape.wind(core);
+    }
+}

@@ -1,0 +1,322 @@
+//! One member's inputs as the authority holds them.
+
+use super::{Input, View};
+use crate::limits::{
+    INPUT_AHEAD_TICKS, INPUT_BEHIND_TICKS, INPUT_MARGIN_MS_MAX, INPUTS_KEPT_TICKS, INPUTS_SENT_MAX,
+    MARGIN_STEP_MS, MARGIN_TOLD_EVERY, MARGIN_WINDOW,
+};
+use crate::value::{DecodeError, Value};
+use bytes::Bytes;
+use core::ops::AddAssign;
+use core::time::Duration;
+use parlor_proto::limits::INPUT_BYTES_MAX;
+use parlor_proto::wire::cursor::{ReadError, Reader};
+use parlor_proto::{Instant, Tick, TickRate};
+use std::collections::VecDeque;
+use thiserror::Error;
+
+/// When and where in room time a message came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Arrival {
+    /// The moment of room time.
+    pub at: Instant,
+    /// The step that is due at that moment, whether or not the authority has run it.
+    pub tick: Tick,
+}
+
+/// A message of inputs cannot be read: its sender's fault, and nothing of it is used.
+#[derive(Clone, Debug, PartialEq, Error)]
+pub enum InputError {
+    /// It is cut off, or goes on where it should end.
+    #[error("a message of inputs cannot be read: {0}")]
+    Malformed(#[from] ReadError),
+    /// It has no inputs, or more than a message may have.
+    #[error("a message of {0} inputs: 1 to {INPUTS_SENT_MAX} are allowed")]
+    Count(u8),
+    /// The first of its inputs repeats the one before it, and there is none.
+    #[error("the first input of a message repeats another one")]
+    NothingToRepeat,
+    /// An input is no value.
+    #[error("an input cannot be read: {0}")]
+    Value(#[from] DecodeError),
+}
+
+/// What was counted of a member's inputs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Inputs that were taken, late ones included.
+    pub taken: u64,
+    /// Inputs that came after their step was run: an older one was used in their place.
+    pub late: u64,
+    /// Steps that were run without the input for them, while the member was sending: it was late, or never came.
+    pub missing: u64,
+    /// Inputs for a step that had one: what is sent again, in case that it was lost, and whatever else is tried.
+    pub repeated: u64,
+    /// Inputs for steps that are long over, which are ignored.
+    pub ancient: u64,
+    /// Inputs for steps far ahead, which are ignored.
+    pub far_ahead: u64,
+    /// Messages that could not be read.
+    pub unreadable: u64,
+}
+
+impl AddAssign for Counters {
+    fn add_assign(&mut self, other: Counters) {
+        self.taken += other.taken;
+        self.late += other.late;
+        self.missing += other.missing;
+        self.repeated += other.repeated;
+        self.ancient += other.ancient;
+        self.far_ahead += other.far_ahead;
+        self.unreadable += other.unreadable;
+    }
+}
+
+/// What an authority tells a member of its inputs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Report {
+    /// The newest step whose input was used.
+    pub tick: Tick,
+    /// How long before its step was run an input came, the least of the last half second: −500 to 500 ms, negative if one
+    /// came too late.
+    pub margin_ms: i16,
+    /// How many came too late, modulo 256.
+    pub late: u8,
+}
+
+/// When the authority ran its last steps.
+#[derive(Clone, Debug, Default)]
+pub struct Runs {
+    /// Ascending by tick and by time.
+    runs: VecDeque<(Tick, Instant)>,
+}
+
+impl Runs {
+    /// A step begins, at a moment of room time. Only one that is newer than those before it counts.
+    pub fn ran(&mut self, tick: Tick, at: Instant) {
+        if self.runs.back().is_some_and(|(newest, _)| !tick.is_newer_than(*newest)) {
+            return;
+        }
+        if self.runs.len() == INPUTS_KEPT_TICKS as usize {
+            self.runs.pop_front();
+        }
+        self.runs.push_back((tick, at));
+    }
+
+    /// When a step began, or, if it was left out, the next one after it; none if it was not run yet.
+    fn passed(&self, tick: Tick) -> Option<Instant> {
+        let before = self.runs.partition_point(|(run, _)| tick.is_newer_than(*run));
+        self.runs.get(before).map(|(_, at)| *at)
+    }
+}
+
+/// The inputs of one member, by step, each at most once.
+///
+/// Kept are those of the last [`INPUTS_KEPT_TICKS`] steps and of the next [`INPUT_AHEAD_TICKS`], and the newest one before
+/// them: it is used until another comes.
+#[derive(Clone, Debug)]
+pub struct InputBuffer {
+    rate: TickRate,
+    /// By ascending tick.
+    held: VecDeque<Held>,
+    /// When each margin was noticed, and what it is in µs: each is smaller than all before it that are still kept, so the first
+    /// is the least of the window.
+    margins: VecDeque<(Instant, i64)>,
+    told: Option<Told>,
+    counters: Counters,
+}
+
+#[derive(Clone, Debug)]
+struct Held {
+    input: Input,
+    arrived: Instant,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Told {
+    at: Instant,
+    margin_ms: i16,
+    late: u8,
+}
+
+impl InputBuffer {
+    /// Nothing came yet, in a room whose steps come at this rate.
+    #[must_use]
+    pub fn new(rate: TickRate) -> Self {
+        InputBuffer {
+            rate,
+            held: VecDeque::new(),
+            margins: VecDeque::new(),
+            told: None,
+            counters: Counters::default(),
+        }
+    }
+
+    /// Takes a message in. Gives the oldest step that was run already and for which it brought the input, if there is one:
+    /// what was simulated from there on is not what the member wanted.
+    ///
+    /// # Errors
+    /// [`InputError`]; nothing of the message is used then, and it is counted.
+    pub fn take(
+        &mut self,
+        message: Bytes,
+        arrival: Arrival,
+        runs: &Runs,
+    ) -> Result<Option<Tick>, InputError> {
+        let inputs = read(message).inspect_err(|_| self.counters.unreadable += 1)?;
+        let mut late = None;
+        // Newest first: the last one that is late is the oldest.
+        for input in inputs {
+            let tick = input.tick;
+            if self.put(input, arrival, runs) {
+                late = Some(tick);
+            }
+        }
+        self.forget_before(arrival.tick.offset(-INPUTS_KEPT_TICKS.cast_signed()));
+        Ok(late)
+    }
+
+    /// Whether it came too late.
+    fn put(&mut self, input: Input, arrival: Arrival, runs: &Runs) -> bool {
+        let ahead = input.tick.since(arrival.tick);
+        if ahead > INPUT_AHEAD_TICKS.cast_signed() {
+            self.counters.far_ahead += 1;
+            return false;
+        }
+        let at = self.held.partition_point(|held| input.tick.is_newer_than(held.input.tick));
+        if self.held.get(at).is_some_and(|held| held.input.tick == input.tick) {
+            self.counters.repeated += 1;
+            return false;
+        }
+        // At a high rate the way here takes many steps, and the newest input counts also without lead.
+        if ahead < -INPUT_BEHIND_TICKS.max(u32::from(self.rate.hz())).cast_signed() {
+            self.counters.ancient += 1;
+            return false;
+        }
+        let passed = runs.passed(input.tick);
+        self.held.insert(at, Held { input, arrived: arrival.at });
+        self.counters.taken += 1;
+        if let Some(ran) = passed {
+            self.counters.late += 1;
+            self.note_margin(arrival.at, -micros(arrival.at.saturating_since(ran)));
+        }
+        passed.is_some()
+    }
+
+    /// The authority begins the step `tick` at `now` of room time, for the first time.
+    pub fn ran(&mut self, tick: Tick, now: Instant) {
+        match self.exactly(tick).map(|held| held.arrived) {
+            Some(arrived) => self.note_margin(now, micros(now.saturating_since(arrived))),
+            // Who has sent nothing for long is not missing anything.
+            None => {
+                let newest = self.held.back().map(|held| tick.since(held.input.tick));
+                let is_sending = newest.is_some_and(|behind| behind <= INPUT_BEHIND_TICKS.cast_signed());
+                self.counters.missing += u64::from(is_sending && self.at(tick).is_some());
+            }
+        }
+    }
+
+    /// The input for the step `tick`: that of the newest step up to it that came.
+    #[must_use]
+    pub fn at(&self, tick: Tick) -> Option<&Input> {
+        let after = self.held.partition_point(|held| !held.input.tick.is_newer_than(tick));
+        Some(&self.held.get(after.checked_sub(1)?)?.input)
+    }
+
+    /// What to tell the member, if `used` is the newest step whose input was used. Margin and count are told anew when the
+    /// margin is another by [`MARGIN_STEP_MS`], or every [`MARGIN_TOLD_EVERY`] if one of them changed: between these a member
+    /// whose inputs are not used costs nothing.
+    pub fn report(&mut self, used: Tick, now: Instant) -> Report {
+        let margin_ms = self.margin_ms(now);
+        let is_due = self.told.is_none_or(|told| {
+            let margin_ms = margin_ms.unwrap_or(told.margin_ms);
+            now.saturating_since(told.at) >= MARGIN_TOLD_EVERY
+                || margin_ms.abs_diff(told.margin_ms) >= MARGIN_STEP_MS
+        });
+        if is_due {
+            let margin_ms = margin_ms.or(self.told.map(|told| told.margin_ms)).unwrap_or(0);
+            let late = (self.counters.late & 0xff) as u8;
+            self.told = Some(Told { at: now, margin_ms, late });
+        }
+        let (margin_ms, late) = self.told.map_or((0, 0), |told| (told.margin_ms, told.late));
+        Report { tick: used, margin_ms, late }
+    }
+
+    /// The least margin of the last half second, in ms; none if no input came.
+    fn margin_ms(&mut self, now: Instant) -> Option<i16> {
+        while self.margins.front().is_some_and(|(at, _)| now.saturating_since(*at) > MARGIN_WINDOW) {
+            self.margins.pop_front();
+        }
+        let max = i64::from(INPUT_MARGIN_MS_MAX);
+        let (_, least_us) = self.margins.front()?;
+        i16::try_from(least_us.div_euclid(1_000).clamp(-max, max)).ok()
+    }
+
+    fn note_margin(&mut self, at: Instant, margin_us: i64) {
+        while self.margins.back().is_some_and(|(_, known_us)| *known_us >= margin_us) {
+            self.margins.pop_back();
+        }
+        self.margins.push_back((at, margin_us));
+        // Those that a newer, smaller one did not take the place of are as many as steps were run in the window.
+        while self.margins.front().is_some_and(|(first, _)| at.saturating_since(*first) > MARGIN_WINDOW) {
+            self.margins.pop_front();
+        }
+    }
+
+    /// What was counted.
+    #[must_use]
+    pub fn counters(&self) -> Counters {
+        self.counters
+    }
+
+    /// Inputs that are held.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.held.len()
+    }
+
+    /// Whether none is held.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.held.is_empty()
+    }
+
+    fn exactly(&self, tick: Tick) -> Option<&Held> {
+        let at = self.held.partition_point(|held| tick.is_newer_than(held.input.tick));
+        self.held.get(at).filter(|held| held.input.tick == tick)
+    }
+
+    /// Forgets what is older than `tick`, but for the newest of it.
+    fn forget_before(&mut self, tick: Tick) {
+        while self.held.get(1).is_some_and(|second| !second.input.tick.is_newer_than(tick)) {
+            self.held.pop_front();
+        }
+    }
+}
+
+/// The inputs of a message, newest first.
+fn read(message: Bytes) -> Result<Vec<Input>, InputError> {
+    let mut reader = Reader::new(message);
+    let (newest, count) = (Tick(reader.u32()?), reader.u8()?);
+    if count == 0 || usize::from(count) > INPUTS_SENT_MAX {
+        return Err(InputError::Count(count));
+    }
+    let mut inputs: Vec<Input> = Vec::with_capacity(usize::from(count));
+    for back in 0..i32::from(count) {
+        let view = View::from_wire(reader.u16()?);
+        let encoded = reader.bytes_max("input", INPUT_BYTES_MAX)?;
+        let encoded = if encoded.is_empty() {
+            inputs.last().ok_or(InputError::NothingToRepeat)?.encoded.clone()
+        } else {
+            Value::decode(encoded.clone())?;
+            encoded
+        };
+        inputs.push(Input { tick: newest.offset(-back), view, encoded });
+    }
+    reader.finish()?;
+    Ok(inputs)
+}
+
+fn micros(duration: Duration) -> i64 {
+    i64::try_from(duration.as_micros()).unwrap_or(i64::MAX)
+}

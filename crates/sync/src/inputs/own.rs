@@ -1,0 +1,81 @@
+//! Inputs as the member that makes them records and sends them.
+
+use super::{Input, View};
+use crate::limits::{INPUTS_RECORDED_MAX, INPUTS_SENT_MAX};
+use bytes::Bytes;
+use parlor_proto::Tick;
+use parlor_proto::limits::INPUT_MESSAGE_BYTES_MAX;
+use parlor_proto::wire::cursor::{Write, varint_width};
+use std::collections::VecDeque;
+
+/// What this process wanted in its last steps: to send it until the authority has used it, and to run steps again.
+#[derive(Clone, Debug, Default)]
+pub struct OwnInputs {
+    /// By ascending tick.
+    recorded: VecDeque<Input>,
+    acknowledged: Option<Tick>,
+}
+
+impl OwnInputs {
+    /// Nothing was recorded yet.
+    #[must_use]
+    pub fn new() -> Self {
+        OwnInputs::default()
+    }
+
+    /// Records what is wanted in the step `tick`. What was recorded for this step before is replaced; for an earlier step than
+    /// the newest nothing can be recorded any more, and nothing is.
+    pub fn record(&mut self, tick: Tick, view: Option<View>, encoded: Bytes) {
+        match self.recorded.back().map(|newest| tick.since(newest.tick)) {
+            Some(0) => drop(self.recorded.pop_back()),
+            Some(..0) => return,
+            Some(_) | None => {}
+        }
+        if self.recorded.len() == INPUTS_RECORDED_MAX {
+            self.recorded.pop_front();
+        }
+        self.recorded.push_back(Input { tick, view, encoded });
+    }
+
+    /// What is wanted in the step `tick`: that of the newest step up to it for which something was recorded.
+    #[must_use]
+    pub fn at(&self, tick: Tick) -> Option<&Input> {
+        let after = self.recorded.partition_point(|input| !input.tick.is_newer_than(tick));
+        self.recorded.get(after.checked_sub(1)?)
+    }
+
+    /// The authority has used what was wanted in the step `tick`: neither this nor anything older is sent again.
+    pub fn acknowledge(&mut self, tick: Tick) {
+        if self.acknowledged.is_none_or(|known| tick.is_newer_than(known)) {
+            self.acknowledged = Some(tick);
+        }
+    }
+
+    /// The message to send: the newest input, and up to `repeated` (at most [`INPUTS_SENT_MAX`] in all) of those of the steps
+    /// before it that are not acknowledged, as far as the message has room. A step for which nothing was recorded repeats the
+    /// one before it. None if nothing was recorded.
+    #[must_use]
+    pub fn message(&self, repeated: usize) -> Option<Bytes> {
+        let newest = self.recorded.back()?;
+        let mut out = Vec::with_capacity(64);
+        out.put_u32(newest.tick.0);
+        out.put_u8(0);
+        let mut count: u8 = 0;
+        let (mut tick, mut before) = (newest.tick, None);
+        while usize::from(count) <= repeated.min(INPUTS_SENT_MAX - 1) {
+            let is_due = count == 0 || self.acknowledged.is_none_or(|known| tick.is_newer_than(known));
+            let Some(input) = self.at(tick).filter(|_| is_due) else { break };
+            let is_same = before == Some(&input.encoded);
+            let encoded = if is_same { &[] } else { &input.encoded[..] };
+            let bytes = size_of::<u16>() + varint_width(encoded.len() as u64) + encoded.len();
+            if count > 0 && out.len() + bytes > INPUT_MESSAGE_BYTES_MAX {
+                break;
+            }
+            out.put_u16(View::to_wire(input.view.filter(|_| input.tick == tick)));
+            out.put_bytes(encoded);
+            (tick, before, count) = (tick.offset(-1), Some(&input.encoded), count + 1);
+        }
+        out[size_of::<u32>()] = count;
+        Some(out.into())
+    }
+}

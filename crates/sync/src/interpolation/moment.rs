@@ -1,0 +1,208 @@
+//! A component of an entity at a moment, from what a world remembers of it.
+
+use super::{Row, Sample};
+use crate::limits::STILL_AFTER;
+use crate::schema::{Component, ComponentId};
+use crate::world::{self, World};
+use core::time::Duration;
+use parlor_proto::{EntityId, Instant, Tick};
+
+impl Sample {
+    /// Becomes a component of an entity as it was at the moment `at` of room time; says whether the entity had it then, and
+    /// something of it is remembered. Readers that draw the past and an authority that looks up what they drew get the same,
+    /// from the same rows.
+    ///
+    /// Between two versions it moves as its schema says; what said nothing for [`STILL_AFTER`] moves within the last tick
+    /// before it changed. Nothing moves across a time without the component. Before its first version that stands, and
+    /// after its newest that does; but if that is of the world's newest tick, and so perhaps not the last of its motion, it
+    /// goes on as it went, for at most `beyond`.
+    pub fn take_moment(
+        &mut self,
+        world: &World,
+        entity: EntityId,
+        id: ComponentId,
+        at: Instant,
+        beyond: Duration,
+    ) -> bool {
+        let Some(component) = world.schema().get(id) else { return false };
+        let tick = world.rate().tick_at(at);
+        let Some([older, newer]) = world.around(entity, id, tick) else {
+            return self.take_end(world, component, (entity, id), at, beyond);
+        };
+        if world.was_there(entity, id, older.0, newer.0) {
+            let (from, to) = (world.rate().begins(older.0), world.rate().begins(newer.0));
+            let whole = to.saturating_since(from);
+            // It would otherwise seem to have crept along ever since.
+            let began = if whole > STILL_AFTER { to - world.rate().interval() } else { from };
+            let t = at.saturating_since(began).as_secs_f64() / to.saturating_since(began).as_secs_f64();
+            self.mix(component, row(older), row(newer), whole.as_secs_f64(), t);
+            return true;
+        }
+        let is_there = world.was_there(entity, id, tick, tick);
+        if is_there {
+            self.stand(component, row(older));
+        }
+        is_there
+    }
+
+    /// It before the oldest version that is remembered, or after the newest.
+    fn take_end(
+        &mut self,
+        world: &World,
+        component: &Component,
+        (entity, id): (EntityId, ComponentId),
+        at: Instant,
+        beyond: Duration,
+    ) -> bool {
+        let Some((oldest, newest)) = world.ends(entity, id) else { return false };
+        let tick = world.rate().tick_at(at);
+        if tick.0 < oldest.0.0 {
+            self.stand(component, row(oldest));
+            return true;
+        }
+        if !world.was_there(entity, id, tick, tick) {
+            return false;
+        }
+        let last = newest.0;
+        let over = at.saturating_since(world.rate().begins(last)).min(beyond);
+        let before = last.0.checked_sub(1).and_then(|before| world.around(entity, id, Tick(before)));
+        match before {
+            Some([older, newer])
+                if !over.is_zero()
+                    && world.tick() == Some(last)
+                    && world.was_there(entity, id, older.0, newer.0) =>
+            {
+                let interval = world.rate().begins(last).saturating_since(world.rate().begins(older.0));
+                if interval > STILL_AFTER {
+                    self.stand(component, row(newest));
+                } else {
+                    let t = 1.0 + over.as_secs_f64() / interval.as_secs_f64();
+                    self.mix(component, row(older), row(newer), interval.as_secs_f64(), t);
+                }
+            }
+            _ => self.stand(component, row(newest)),
+        }
+        true
+    }
+
+    fn stand(&mut self, component: &Component, row: Row<'_>) {
+        self.mix(component, row, row, 0.0, 0.0);
+    }
+}
+
+fn row<'a>((_, (lanes, blobs)): (Tick, world::Row<'a>)) -> Row<'a> {
+    Row { lanes, blobs }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::replicated;
+    use crate::schema::{Kind, Replicated, Schema};
+    use parlor_proto::TickRate;
+    use proptest::prelude::*;
+    use std::sync::Arc;
+
+    #[derive(Clone, Copy, Debug, PartialEq)]
+    struct At {
+        x: f32,
+    }
+    replicated!(At as "at" => { x: Kind::float(-1_000.0, 1_000.0, 0.01) });
+
+    struct Stage {
+        world: World,
+        entity: EntityId,
+        id: ComponentId,
+    }
+
+    impl Stage {
+        /// Ten ticks a second; one entity whose component is what `at` says, `None` for a time without it.
+        fn new(versions: &[(u32, Option<f32>)]) -> Stage {
+            let schema = Arc::new(Schema::builder().component(At::component()).build().unwrap());
+            let mut world = World::new(Arc::clone(&schema), TickRate::new(10).unwrap());
+            let entity = world.spawn(None).unwrap();
+            for (tick, x) in versions {
+                match x {
+                    Some(x) => _ = world.insert(entity, &At { x: *x }).unwrap(),
+                    None => _ = world.remove::<At>(entity).unwrap(),
+                }
+                world.commit(Tick(*tick)).unwrap();
+            }
+            Stage { world, entity, id: schema.find("at").unwrap() }
+        }
+
+        fn at(&self, ms: u64, beyond_ms: u64) -> Option<f32> {
+            let (mut sample, beyond) = (Sample::default(), Duration::from_millis(beyond_ms));
+            let at = Instant::from_millis(ms);
+            let is_there = sample.take_moment(&self.world, self.entity, self.id, at, beyond);
+            is_there.then(|| sample.read::<At>(&At::component()).x)
+        }
+    }
+
+    #[test]
+    fn it_moves_between_two_versions_and_stands_at_both_ends() {
+        let stage = Stage::new(&[(10, Some(0.0)), (11, Some(1.0)), (13, Some(5.0))]);
+        for (ms, x) in
+            [(0, 0.0), (1_000, 0.0), (1_050, 0.5), (1_100, 1.0), (1_200, 3.0), (1_300, 5.0), (9_000, 5.0)]
+        {
+            assert_eq!(stage.at(ms, 0), Some(x), "at {ms} ms");
+        }
+    }
+
+    #[test]
+    fn what_stood_still_does_not_creep() {
+        let stage = Stage::new(&[(10, Some(0.0)), (30, Some(1.0))]);
+        assert_eq!([2_000, 2_900, 2_950].map(|ms| stage.at(ms, 0)), [Some(0.0), Some(0.0), Some(0.5)]);
+    }
+
+    #[test]
+    fn nothing_moves_across_a_time_without_it() {
+        let stage = Stage::new(&[(10, Some(0.0)), (12, None), (14, Some(100.0))]);
+        let at = [1_000, 1_190, 1_250, 1_390, 1_400].map(|ms| stage.at(ms, 500));
+        assert_eq!(at, [Some(0.0), Some(0.0), None, None, Some(100.0)]);
+        let gone = Stage::new(&[(10, Some(0.0)), (12, None)]);
+        assert_eq!([1_100, 1_200, 5_000].map(|ms| gone.at(ms, 500)), [Some(0.0), None, None]);
+        assert_eq!(Stage::new(&[(10, None)]).at(1_000, 0), None);
+    }
+
+    #[test]
+    fn it_goes_on_for_as_long_as_it_is_let_while_nothing_newer_is_known() {
+        let mut stage = Stage::new(&[(10, Some(0.0)), (11, Some(1.0))]);
+        let over = [(1_150, 1.5), (1_200, 2.0), (1_300, 3.0), (1_400, 3.0), (9_000, 3.0)];
+        for (ms, x) in over {
+            assert_eq!(stage.at(ms, 200), Some(x), "at {ms} ms");
+        }
+        // A newer tick without it says that it stopped.
+        stage.world.commit(Tick(12)).unwrap();
+        assert_eq!(stage.at(1_200, 200), Some(1.0));
+        // What moved again after a long rest has no speed yet that one could go on with.
+        assert_eq!(Stage::new(&[(10, Some(0.0)), (30, Some(1.0))]).at(3_100, 200), Some(1.0));
+    }
+
+    #[test]
+    fn what_is_gone_has_no_past() {
+        let mut stage = Stage::new(&[(10, Some(0.0)), (11, Some(1.0))]);
+        stage.world.despawn(stage.entity).unwrap();
+        assert_eq!(stage.at(1_050, 0), None);
+    }
+
+    proptest! {
+        /// Whatever the versions are, what is shown lies between the two around the moment.
+        #[test]
+        fn it_is_never_beyond_what_it_was_and_what_it_became(
+            versions in proptest::collection::vec((1u32..8, -900f32..900.0), 2..20), moment_ms in 0u64..20_000,
+        ) {
+            let mut tick = 10;
+            let versions: Vec<(u32, Option<f32>)> = versions.into_iter().map(|(on, x)| {
+                tick += on;
+                (tick, Some(x))
+            }).collect();
+            let x = Stage::new(&versions).at(moment_ms, 0).expect("it was there from its first version on");
+            let next = versions.partition_point(|(tick, _)| u64::from(*tick) * 100 <= moment_ms);
+            let around = &versions[next.saturating_sub(1)..(next + 1).min(versions.len())];
+            let low = around.iter().filter_map(|it| it.1).fold(f32::MAX, f32::min);
+            let high = around.iter().filter_map(|it| it.1).fold(f32::MIN, f32::max);
+            prop_assert!(low - 0.01 <= x && x <= high + 0.01, "{} is not within {}..{}", x, low, high);
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! Writing the bytes of a recording.
+
+use super::{Head, Record, check_of, hash_after};
+use parlor_proto::Instant;
+use parlor_proto::wire::cursor::Write;
+
+/// Makes the bytes of a recording out of records. Where they go is its owner's business.
+#[derive(Debug)]
+pub struct Writer {
+    /// The hash of all that was written.
+    hash: u64,
+    at: Instant,
+    out: Vec<u8>,
+    body: Vec<u8>,
+}
+
+impl Writer {
+    /// A recording without records; its head waits to be [taken](Self::take).
+    #[must_use]
+    pub fn new(head: &Head) -> Self {
+        let mut out = Vec::new();
+        Head::write_preamble(&mut out);
+        out.put_bytes(&head.write_body());
+        let hash = hash_after(0, &out);
+        out.put_u32(check_of(hash));
+        Writer { hash, at: Instant::ZERO, out, body: Vec::new() }
+    }
+
+    /// Adds a record of what happened at a room time. One that is before the last record's counts as that.
+    pub fn write(&mut self, at: Instant, record: &Record) {
+        self.body.clear();
+        record.write(&mut self.body);
+        let gap = at.saturating_since(self.at);
+        self.at += gap;
+        let from = self.out.len();
+        self.out.put_varint(
+            u64::try_from(gap.as_micros()).expect("two instants are 64 bits of microseconds apart"),
+        );
+        self.out.put_bytes(&self.body);
+        self.hash = hash_after(self.hash, &self.out[from..]);
+        self.out.put_u32(check_of(self.hash));
+    }
+
+    /// The room time of the last record.
+    #[must_use]
+    pub const fn at(&self) -> Instant {
+        self.at
+    }
+
+    /// Bytes that wait to be [taken](Self::take).
+    #[must_use]
+    pub const fn waiting_bytes(&self) -> usize {
+        self.out.len()
+    }
+
+    /// The bytes that came since the last call; they follow those of that call.
+    #[must_use]
+    pub fn take(&mut self) -> Vec<u8> {
+        core::mem::take(&mut self.out)
+    }
+}

@@ -1,0 +1,169 @@
+//! How the arbiter settles ticks, and for whom it keeps what was settled.
+
+use super::config::Config;
+use super::log::Log;
+use super::messages::From;
+use crate::limits::{ROLLBACK_PLAYERS_MAX, ROLLBACK_SPECTATORS_MAX};
+use parlor_proto::Tick;
+
+/// Inputs in a row that come in time for one tick of patience.
+const EARNS: u32 = 16;
+/// Ticks without a word after which an end is sent nothing more until it speaks again.
+const SILENT_TICKS: i32 = 60;
+/// Ticks after which an end that did not get on is sent inputs of others, too.
+const STUCK_TICKS: i32 = 8;
+
+/// What the arbiter knows of one player.
+#[derive(Clone, Copy, Debug, Default)]
+struct Standing {
+    patience: u32,
+    in_time: u32,
+    is_gone: bool,
+}
+
+/// Somebody who is told what is settled.
+#[derive(Clone, Copy, Debug)]
+struct Follower {
+    who: From,
+    /// All before is settled there.
+    settled: Tick,
+    /// The tick at which that moved, and the one at which it was heard of.
+    moved: Tick,
+    heard: Tick,
+}
+
+/// The arbiter's own part.
+#[derive(Debug)]
+pub(super) struct Arbiter {
+    window: i32,
+    /// Steps run ahead after which a missing input is late.
+    late_after: i32,
+    patience_max: u32,
+    standings: [Standing; ROLLBACK_PLAYERS_MAX],
+    players: u8,
+    /// Since when it waits for the oldest tick, and for whom: a bit each.
+    waits: Option<(Tick, u8)>,
+    followers: Vec<Follower>,
+    pub(super) log: Log,
+}
+
+impl Arbiter {
+    pub(super) fn new(config: &Config) -> Self {
+        let standing = Standing { patience: config.patience, ..Standing::default() };
+        let window = i32::try_from(config.window).expect("windows are short");
+        Arbiter {
+            window,
+            // The other half of the window is for the way back of what is settled: otherwise the others would stand still
+            // for as long as that takes.
+            late_after: (window + 1) / 2,
+            patience_max: config.patience,
+            standings: [standing; ROLLBACK_PLAYERS_MAX],
+            players: config.players,
+            waits: None,
+            followers: Vec::with_capacity(ROLLBACK_PLAYERS_MAX + ROLLBACK_SPECTATORS_MAX),
+            log: Log::new(config.count(), config.history, config.begin),
+        }
+    }
+
+    pub(super) fn left(&mut self, player: u8) {
+        if let Some(standing) = self.standings.get_mut(usize::from(player)) {
+            standing.is_gone = true;
+        }
+    }
+
+    /// Whether the oldest tick can be settled, and whose inputs count as missed: a bit each. `absent` has a bit for each whose
+    /// input is not there, `ahead` is how many steps were run from that tick on.
+    pub(super) fn decide(&mut self, absent: u8, ahead: i32, elapsed: Tick) -> Option<u8> {
+        let late = (0..self.players)
+            .filter(|player| absent & 1 << player != 0 && !self.standings[usize::from(*player)].is_gone)
+            .fold(0u8, |late, player| late | 1 << player);
+        let mut waited = 0;
+        if late != 0 {
+            if ahead < self.late_after {
+                return None;
+            }
+            let (since, by) = *self.waits.get_or_insert((elapsed, 0));
+            self.waits = Some((since, by | late));
+            waited = u32::try_from(elapsed.since(since)).unwrap_or(0);
+            let is_waited_for =
+                |player: u8| late & 1 << player != 0 && waited < self.standings[usize::from(player)].patience;
+            if (0..self.players).any(is_waited_for) {
+                return None;
+            }
+        }
+        let kept_waiting = self.waits.take().map_or(0, |(since, by)| {
+            waited = waited.max(u32::try_from(elapsed.since(since)).unwrap_or(0));
+            by
+        });
+        for (standing, player) in self.standings.iter_mut().zip(0..self.players) {
+            standing.settled(kept_waiting & 1 << player != 0, absent & 1 << player != 0, waited);
+            standing.patience = standing.patience.min(self.patience_max);
+        }
+        Some(absent)
+    }
+
+    /// Who says how far it is: it is told what comes after. `settled` was checked to be no more than what can be.
+    pub(super) fn heard(&mut self, who: From, settled: Tick, elapsed: Tick) {
+        if let Some(follower) = self.followers.iter_mut().find(|follower| follower.who == who) {
+            follower.heard = elapsed;
+            if settled.is_newer_than(follower.settled) {
+                (follower.settled, follower.moved) = (settled, elapsed);
+            }
+            return;
+        }
+        let is_other = |who: From| matches!(who, From::Other(_));
+        let others = self.followers.iter().filter(|follower| is_other(follower.who)).count();
+        if is_other(who) && others >= ROLLBACK_SPECTATORS_MAX {
+            // One that was not heard of for long makes room.
+            let gone = self
+                .followers
+                .iter()
+                .position(|follower| is_other(follower.who) && elapsed.since(follower.heard) > SILENT_TICKS);
+            let Some(gone) = gone else { return };
+            self.followers.swap_remove(gone);
+        }
+        self.followers.push(Follower { who, settled, moved: elapsed, heard: elapsed });
+    }
+
+    /// The oldest tick whose settling some player may not know.
+    pub(super) fn untold(&self, settled: Tick) -> Tick {
+        self.followers.iter().filter(|follower| matches!(follower.who, From::Player(_))).fold(
+            settled,
+            |oldest, follower| {
+                if oldest.is_newer_than(follower.settled) { follower.settled } else { oldest }
+            },
+        )
+    }
+
+    /// The `index`th end that wants to be sent all that was settled, and from where on.
+    pub(super) fn stream(&self, index: usize, settled: Tick, elapsed: Tick) -> Option<(From, Tick)> {
+        let wants = |follower: &&Follower| {
+            let lag = settled.since(follower.settled);
+            let is_behind = match follower.who {
+                From::Other(_) => lag > 0,
+                From::Player(_) | From::Arbiter => {
+                    lag > self.window || lag > 0 && elapsed.since(follower.moved) >= STUCK_TICKS
+                }
+            };
+            is_behind && elapsed.since(follower.heard) <= SILENT_TICKS
+        };
+        self.followers.iter().filter(wants).nth(index).map(|follower| (follower.who, follower.settled))
+    }
+}
+
+impl Standing {
+    fn settled(&mut self, kept_waiting: bool, missed: bool, waited: u32) {
+        if kept_waiting {
+            self.patience = self.patience.saturating_sub(waited);
+        }
+        if missed {
+            self.in_time = 0;
+            return;
+        }
+        self.in_time += 1;
+        if self.in_time >= EARNS {
+            self.in_time = 0;
+            self.patience += 1;
+        }
+    }
+}

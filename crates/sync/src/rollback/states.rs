@@ -1,0 +1,42 @@
+//! Saved states, in a ring.
+
+use super::config::Config;
+use parlor_proto::Tick;
+
+/// As many saved states as a session can ask for. Saving overwrites the oldest by [`Clone::clone_from`], which takes over its
+/// memory: with a state of vectors nothing is allocated once the ring is full.
+#[derive(Clone, Debug)]
+pub struct States<S> {
+    slots: Vec<Option<(Tick, S)>>,
+}
+
+impl<S: Clone> States<S> {
+    /// An empty ring for a session.
+    #[must_use]
+    pub fn new(config: &Config) -> Self {
+        // All states of the window, and the one that is being saved.
+        States { slots: vec![None; config.window as usize + 2] }
+    }
+
+    fn slot(&self, tick: Tick) -> usize {
+        tick.0 as usize % self.slots.len()
+    }
+
+    /// Keeps a state as that before step `tick`.
+    pub fn save(&mut self, tick: Tick, state: &S) {
+        let slot = self.slot(tick);
+        match &mut self.slots[slot] {
+            Some((at, kept)) => {
+                *at = tick;
+                kept.clone_from(state);
+            }
+            empty => *empty = Some((tick, state.clone())),
+        }
+    }
+
+    /// The state before step `tick`, if it is still there.
+    #[must_use]
+    pub fn load(&self, tick: Tick) -> Option<&S> {
+        self.slots[self.slot(tick)].as_ref().filter(|(at, _)| *at == tick).map(|(_, state)| state)
+    }
+}
