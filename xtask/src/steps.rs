@@ -105,7 +105,7 @@ fn plan_test(_: &Path) -> Result<Work, Missing> {
 /// The tests run it too, but cannot say by their result that they did without it.
 fn plan_python(_: &Path) -> Result<Work, Missing> {
     need("python3 --version", "python3 is not installed", "apt-get install python3")?;
-    Ok(Work::one(Invocation::cargo("test --package parlor-sync --test python")))
+    Ok(Work::one(Invocation::cargo("test --workspace --test python")))
 }
 
 /// The binary `parlor` and the library `parlor` have their pages in one place: the binary's are made first, so that the
