@@ -99,6 +99,8 @@ struct Reader {
     replica: Replica,
     viewer: Viewer,
     told: Snapshot,
+    /// Entities that went. At a reader of everything none of them comes back.
+    gone: BTreeSet<EntityId>,
 }
 
 impl Reader {
@@ -108,7 +110,7 @@ impl Reader {
             Viewer::Everything => Replica::of_everything(schema, rate),
             Viewer::Member(_) => Replica::new(schema, rate),
         };
-        Reader { replica, viewer, told: Snapshot::new() }
+        Reader { replica, viewer, told: Snapshot::new(), gone: BTreeSet::new() }
     }
 
     /// Takes a packet in; whoever listens to the events knows what is held.
@@ -116,11 +118,14 @@ impl Reader {
         let Outcome::Taken(applied) = self.replica.apply(bytes).unwrap() else { return false };
         for id in &applied.despawned {
             assert!(self.told.remove(id).is_some(), "{id} went and was not there");
+            self.gone.insert(*id);
         }
         let world = self.replica.world();
         let empty = Entity { owner: None, room: 0, audience: Audience::All, components: BTreeMap::new() };
         for id in applied.spawned {
             assert!(self.told.insert(id, empty.clone()).is_none(), "{id} came and was there");
+            let is_new = self.viewer != Viewer::Everything || !self.gone.contains(&id);
+            assert!(is_new, "the id of {id} was given twice");
         }
         for (id, mask) in applied.changed {
             let entity = self.told.get_mut(&id).unwrap();
@@ -204,8 +209,8 @@ impl Room {
             83..98 => self.report(),
             98 => self.forge(),
             _ => match self.rng.below(5) {
-                0 => self.migrate(),
-                1 | 2 => self.restart(),
+                0 | 1 => self.migrate(),
+                2 | 3 => self.restart(),
                 _ => {}
             },
         }
@@ -429,10 +434,10 @@ impl Room {
         }
     }
 
-    /// The host is gone; a member that is given everything by the hub goes on.
+    /// The host is gone; a member that is given everything by the hub goes on. Members see nothing of it.
     fn migrate(&mut self) {
+        let used = self.hub.replica.hand_over();
         let hub = self.hub.replica.world();
-        let Some(Tick(tick)) = hub.tick() else { return };
         let mut down = Publisher::new(Viewer::Everything, PublisherConfig::new(10_000_000));
         let mut heir = Replica::of_everything(Arc::new(schema()), TickRate::DEFAULT);
         let mut encodings = Encodings::new();
@@ -440,18 +445,22 @@ impl Room {
             assert!(matches!(heir.apply(bytes), Ok(Outcome::Taken(_))));
             down.delivered(sent);
         }
-        // What the hub has not heard of since its own host changed is not told on.
-        self.now_state = held(heir.world());
-        if hub.tick().is_some() && self.hub.replica.settled().is_some() {
-            assert_eq!(self.now_state, held(hub));
-        }
-        self.host = heir.into_world();
-        self.up = Publisher::new(Viewer::Everything, config(&mut self.rng));
+        assert_eq!(heir.settled(), hub.tick());
+        // What was lost of the last ticks was never there.
+        self.now_state = held(hub);
+        let before = core::mem::replace(&mut self.hub.told, held(hub));
+        self.hub.gone.extend(before.into_keys().filter(|id| !self.now_state.contains_key(id)));
+        self.host = heir.into_successor(used);
+        assert_eq!(held(&self.host), self.now_state);
+        let first = self.rng.below(3) << 24;
+        self.up = Publisher::of_successor(&self.host, config(&mut self.rng)).numbered_from(first);
         self.encodings = Encodings::new();
-        self.hub.replica.restart();
         self.links[0] = Link::default();
-        self.past.retain(|label, _| *label <= tick);
-        self.tick = tick;
+        if let Some(Tick(tick)) = hub.tick() {
+            self.past.retain(|label, _| *label < tick);
+            self.past.insert(tick, self.now_state.clone());
+            self.tick = tick;
+        }
     }
 
     /// All that is under way arrives, and what is due is sent, until nothing is.

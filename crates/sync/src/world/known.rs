@@ -2,7 +2,7 @@
 
 use super::flight::FlightEntry;
 use super::plan::{Cause, Shape};
-use super::store::World;
+use super::store::{Slot, World};
 use crate::audience::Viewer;
 use crate::delta::{EntryKind, pick_history};
 use crate::limits::BASELINE_AGE_MAX;
@@ -43,6 +43,22 @@ pub(super) struct Known {
 }
 
 impl Known {
+    /// The receiver has the newest row of what is in a slot, if there is something.
+    pub(super) fn given(slot: &Slot) -> Self {
+        if !slot.published {
+            return Known::default();
+        }
+        Known {
+            generation: slot.generation,
+            is_present: true,
+            is_known: true,
+            has_row: true,
+            acked: slot.label,
+            sent: slot.label,
+            ..Known::default()
+        }
+    }
+
     /// The receiver has nothing.
     pub(super) fn forget(&mut self) {
         *self = Known { entered: self.entered, ..Known::default() };

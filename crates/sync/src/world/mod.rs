@@ -9,7 +9,7 @@
 //!
 //! The same machine serves both hops. A host publishes to the hub with [`Viewer::Everything`]; the hub's replica holds
 //! owners, rooms and audiences too, and [`Views`] publish each member's view from it. A member that becomes host is
-//! given everything in the same way and goes on with [`Replica::into_world`].
+//! given everything in the same way and goes on with [`Replica::into_successor`].
 //!
 //! Packets may be lost, repeated and overtake each other. Whoever got all packets whose fate the sender does not know,
 //! the last of them marked so, is *settled*: it holds exactly what the authority held at that tick, as far as it may see
@@ -46,6 +46,7 @@ mod replica;
 mod resting;
 mod ring;
 mod store;
+mod succession;
 mod views;
 mod window;
 
@@ -58,4 +59,5 @@ pub use parlor_proto::EntityId;
 pub use publisher::{Publisher, PublisherConfig, Sent};
 pub use replica::{Applied, Outcome, Replica, ReplicaCounters};
 pub use store::{Row, World};
+pub use succession::IdsUsed;
 pub use views::Views;

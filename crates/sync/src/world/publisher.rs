@@ -59,8 +59,7 @@ fn micro(bytes: usize) -> i64 {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Sent(pub u64);
 
-/// Makes packets for one receiver out of one [`World`], which must be the same at every call or one that
-/// [took over](super::Replica::into_world) from it.
+/// Makes packets for one receiver out of one [`World`], which must be the same at every call.
 ///
 /// What became of each packet must be told with [`delivered`](Self::delivered) and [`lost`](Self::lost); the receiver takes
 /// a packet in before its delivery is reported.
@@ -141,6 +140,26 @@ impl Publisher {
     #[must_use]
     pub fn with_interest(viewer: Viewer, config: PublisherConfig) -> Self {
         Publisher { sees_all: false, ..Self::new(viewer, config) }
+    }
+
+    /// A publisher for a receiver that has all of this world as it is: the replica that was
+    /// [handed over](super::Replica::hand_over), which a [successor](super::Replica::into_successor) goes on with.
+    #[must_use]
+    pub fn of_successor(world: &World, config: PublisherConfig) -> Self {
+        let mut publisher = Publisher::new(Viewer::Everything, config);
+        publisher.is_transfer = true;
+        publisher.lineage = world.lineage;
+        publisher.known = world.slots.iter().map(Known::given).collect();
+        publisher
+    }
+
+    /// The same, whose packets are numbered from `first` on: whoever makes several publishers one after another, and cannot tell
+    /// which of them a late fate belongs to, gives each numbers of its own.
+    #[must_use]
+    pub fn numbered_from(mut self, first: u64) -> Self {
+        debug_assert!(self.flights.len() == 0, "nothing was sent yet");
+        (self.next, self.epoch) = (first, first);
+        self
     }
 
     /// Who the receiver is.

@@ -6,7 +6,7 @@ use super::packet::PacketHead;
 use super::ring::Form;
 use super::store::World;
 use super::window::Window;
-use super::{EntityId, StreamError};
+use super::{EntityId, IdsUsed, StreamError};
 use crate::delta::{EntryHead, EntryKind, HISTORY_MAX, Past, Reader};
 use crate::limits::{BASELINE_AGE_MAX, HISTORY_TICKS, REPLICA_WORLDS_MAX, WORLD_HISTORY_BYTES_MAX};
 use crate::schema::{ComponentId, Schema};
@@ -87,6 +87,8 @@ pub struct Replica {
     everything: bool,
     /// Whether only the first packet of an epoch will do.
     is_waiting: bool,
+    /// Whether the next epoch goes on with what is held.
+    continues: bool,
     /// The first number of this epoch.
     epoch: u64,
     window: Window,
@@ -141,6 +143,7 @@ impl Replica {
             world,
             everything: false,
             is_waiting: true,
+            continues: false,
             epoch: 0,
             window: Window::default(),
             places: Vec::new(),
@@ -188,16 +191,37 @@ impl Replica {
     /// The next epoch replaces everything, whatever its numbers; until it comes nothing is taken in. What is read stays,
     /// and goes when the new epoch is settled and did not tell of it. For another sender.
     pub fn restart(&mut self) {
-        self.is_waiting = true;
+        (self.is_waiting, self.continues) = (true, false);
         (self.settled, self.last) = (None, None);
         self.world.complete = false;
     }
 
-    /// The world, to go on with as its authority: its next commit must be newer than its tick, and tells everything.
+    /// The sender is gone for good, and what is held is all that is left: it is the truth from here on, as of
+    /// [`World::tick`]. Nothing is taken in until the first packet of a successor comes, who has all of this and goes on from it
+    /// ([`into_successor`](Self::into_successor)): rows stay what its packets build on, whatever their numbers. Says which ids
+    /// the successor must not give again. For a replica of everything.
+    pub fn hand_over(&mut self) -> IdsUsed {
+        self.bury_stale();
+        while let Some((slot, ..)) = self.graves.pop_front() {
+            if !self.world.slot(slot).live {
+                self.places[usize::from(slot)].rows.clear();
+                self.world.clear_slot(slot);
+            }
+        }
+        (self.is_waiting, self.continues, self.last) = (true, true, None);
+        self.settled = self.world.tick;
+        self.was_settled = self.settled.or(self.was_settled);
+        self.world.complete = true;
+        self.world.ids_used()
+    }
+
+    /// The world, to go on with as its authority: its next commit must be newer than its tick. `used` is what the replica that was
+    /// [handed over](Self::hand_over) said. For a replica of everything that is settled with that one; who publishes it is
+    /// [`Publisher::of_successor`](super::Publisher::of_successor).
     #[must_use]
-    pub fn into_world(self) -> World {
+    pub fn into_successor(self, used: IdsUsed) -> World {
         let mut world = self.world;
-        world.take_over();
+        world.succeed(used);
         world
     }
 
@@ -254,6 +278,10 @@ impl Replica {
         self.is_waiting = false;
         self.epoch = epoch;
         self.window.restart(number);
+        if core::mem::take(&mut self.continues) {
+            self.places.iter_mut().for_each(|place| place.life = None);
+            return;
+        }
         self.world.begin_epoch(tick);
         (self.last, self.settled) = (None, None);
         self.graves.clear();
@@ -525,14 +553,23 @@ impl Replica {
         self.was_settled = self.settled.or(self.was_settled);
         self.world.complete = self.settled.is_some();
         applied.settled = self.world.complete;
-        if self.world.complete && self.stale > 0 {
-            for slot in 0..u16::try_from(self.places.len()).unwrap_or(u16::MAX) {
-                if core::mem::take(&mut self.places[usize::from(slot)].is_stale) {
-                    applied.despawned.extend(self.world.bury(slot));
-                    self.world.clear_slot(slot);
-                }
-            }
-            self.stale = 0;
+        if self.world.complete {
+            applied.despawned.extend(self.bury_stale());
         }
+    }
+
+    /// What is of an earlier epoch and was not told of since is gone; says what that was.
+    fn bury_stale(&mut self) -> Vec<EntityId> {
+        if core::mem::take(&mut self.stale) == 0 {
+            return Vec::new();
+        }
+        let mut gone = Vec::new();
+        for slot in 0..u16::try_from(self.places.len()).unwrap_or(u16::MAX) {
+            if core::mem::take(&mut self.places[usize::from(slot)].is_stale) {
+                gone.extend(self.world.bury(slot));
+                self.world.clear_slot(slot);
+            }
+        }
+        gone
     }
 }

@@ -51,7 +51,7 @@ pub struct World {
     /// Slots with something that was not committed.
     dirty: Vec<u16>,
     /// Slots whose entities are gone, with the tick from which on they were.
-    free: VecDeque<(u16, u32)>,
+    pub(super) free: VecDeque<(u16, u32)>,
     resting: Resting,
     scratch: (Vec<i32>, Vec<Bytes>),
 }
@@ -539,31 +539,6 @@ impl World {
             self.slots.resize(needed, Slot::default());
             self.metas.resize(needed, Metas::default());
             self.briefs.resize(needed, Brief::default());
-        }
-    }
-
-    /// Makes a world that a replica held one that is written: what was read stands, no history does, and the first
-    /// commit publishes all of it.
-    pub(super) fn take_over(&mut self) {
-        self.lineage += 1;
-        self.complete = false;
-        self.log.reset();
-        self.free.clear();
-        self.is_overfull = false;
-        let now = self.tick.unwrap_or(0);
-        for slot in 0..u16::try_from(self.slots.len()).unwrap_or(u16::MAX) {
-            let live = self.slots[usize::from(slot)].live;
-            self.metas[usize::from(slot)].clear();
-            if !live {
-                self.clear_slot(slot);
-                self.free.push_back((slot, now));
-                continue;
-            }
-            self.columns.iter_mut().for_each(|column| column.forget(slot));
-            let place = &mut self.slots[usize::from(slot)];
-            (place.published, place.dirty) = (false, place.mask);
-            self.briefs[usize::from(slot)] = Brief::default();
-            self.touch(slot);
         }
     }
 }

@@ -1,0 +1,48 @@
+//! How a world passes from one authority to the next.
+//!
+//! The hub's replica is all that is left of an authority that is gone. [`Replica::hand_over`](super::Replica::hand_over) makes
+//! it the truth; a [`Publisher`](super::Publisher) for [`Viewer::Everything`](super::Viewer::Everything) gives it to the
+//! successor, and a replica that is settled with it becomes the world that the successor writes
+//! ([`Replica::into_successor`](super::Replica::into_successor)). What the successor publishes builds on the rows that the hub has
+//! ([`Publisher::of_successor`](super::Publisher::of_successor)), so nothing is sent again and the hub's views go on as they were.
+
+use super::World;
+
+/// Which ids of entities an authority may have given, for its successor, who must not give one of them again: a receiver would take
+/// the new entity for the old one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct IdsUsed {
+    /// How many slots there were, up to [`ENTITIES_MAX`](crate::limits::ENTITIES_MAX).
+    pub slots: u16,
+    /// The highest generation in a slot whose entity is gone.
+    pub generation: u16,
+}
+
+impl World {
+    /// Which ids were given so far, as far as this world knows.
+    pub(super) fn ids_used(&self) -> IdsUsed {
+        let gone = self.slots.iter().filter(|slot| !slot.live);
+        IdsUsed {
+            slots: u16::try_from(self.slots.len()).unwrap_or(u16::MAX),
+            generation: gone.map(|slot| slot.generation).max().unwrap_or(0),
+        }
+    }
+
+    /// A world that a replica held is one that is written from here on. Its rows stay what they are: others build on them.
+    pub(super) fn succeed(&mut self, used: IdsUsed) {
+        if let Some(last) = used.slots.checked_sub(1) {
+            self.make_slot(last);
+        }
+        self.complete = true;
+        self.free.clear();
+        let now = self.newest_tick();
+        for slot in 0..u16::try_from(self.slots.len()).unwrap_or(u16::MAX) {
+            if !self.slots[usize::from(slot)].live {
+                self.clear_slot(slot);
+                self.slots[usize::from(slot)].generation = used.generation;
+                // Members may be told late of what was here last, wherever that was.
+                self.free.push_back((slot, now));
+            }
+        }
+    }
+}
