@@ -244,6 +244,8 @@ fn answer(byte: u8, now: Instant) -> Answer {
         now,
         max_players: 4,
         limits: Limits::of_this_build(),
+        resume: None,
+        grace_ms: 0,
         schema: Bytes::new(),
     }))
 }

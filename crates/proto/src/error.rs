@@ -174,6 +174,8 @@ pub enum CloseReason {
     TooSlow,
     /// The game did not take its events for so long that too many were waiting.
     NotPolled,
+    /// A resume token was used that had been used before: two ends have the session, so neither keeps it.
+    TokenReused,
     /// The peer closed for a reason that this version does not know.
     Unknown {
         /// Its number.
@@ -199,6 +201,7 @@ impl CloseReason {
             CloseReason::Misbehaved { .. } => "misbehaved",
             CloseReason::TooSlow => "too_slow",
             CloseReason::NotPolled => "not_polled",
+            CloseReason::TokenReused => "resume_token_reused",
             CloseReason::Unknown { .. } => "unknown",
         }
     }
@@ -216,6 +219,7 @@ impl CloseReason {
             CloseReason::Misbehaved { .. } => 8,
             CloseReason::TooSlow => 9,
             CloseReason::NotPolled => 10,
+            CloseReason::TokenReused => 11,
             CloseReason::Unknown { code, .. } => *code,
         }
     }
@@ -255,6 +259,7 @@ impl CloseReason {
             8 => CloseReason::Misbehaved { detail },
             9 => CloseReason::TooSlow,
             10 => CloseReason::NotPolled,
+            11 => CloseReason::TokenReused,
             code => CloseReason::Unknown { code, detail },
         })
     }
@@ -287,6 +292,9 @@ impl fmt::Display for CloseReason {
             CloseReason::NotPolled => {
                 f.write_str("the game did not take its events: call poll() in every frame")
             }
+            CloseReason::TokenReused => f.write_str(
+                "the session was resumed with a token that was used before: another process has it, so it was ended",
+            ),
             CloseReason::Unknown { code, detail } => write!(f, "closed for reason {code}: {detail}"),
         }
     }

@@ -53,6 +53,8 @@ fn open_server() -> Session {
         now: NOW,
         max_players: 4,
         limits: Limits::of_this_build(),
+        resume: None,
+        grace_ms: 0,
         schema: Bytes::new(),
     };
     server.answer(Answer::Welcome(Box::new(welcome)), NOW);

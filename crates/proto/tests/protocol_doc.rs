@@ -8,7 +8,7 @@ use parlor_proto::wire::control::{
 };
 use parlor_proto::wire::frame::{Fragment, Frame, Time};
 use parlor_proto::wire::handshake::{
-    Authority, Hello, Intent, Limits, Redirect, Refusal, RetryAfter, RoomKind, Welcome,
+    Authority, Hello, Intent, Limits, Redirect, Refusal, Resume, ResumeToken, Resumed, RetryAfter, RoomKind, Welcome,
 };
 use parlor_proto::{
     ChannelId, ChannelTable, CloseReason, EntityId, Epoch, Instant, LinkKind, MemberId, RoomId, SessionId,
@@ -125,6 +125,8 @@ fn one_of_each_frame() -> Vec<Frame> {
         now: Instant::ZERO,
         max_players: 2,
         limits: Limits::of_this_build(),
+        resume: None,
+        grace_ms: 0,
         schema: Bytes::new(),
     };
     let (channel, number, payload) = (ChannelId(3), 0, Bytes::new());
@@ -136,6 +138,8 @@ fn one_of_each_frame() -> Vec<Frame> {
         Frame::Refused(Refusal::NoSuchRoom),
         Frame::Close(CloseReason::Left),
         Frame::Time(Time { sent_us: 0, echo: None }),
+        Frame::Resume(Resume { session: SessionId(1), token: ResumeToken([0; 32]) }),
+        Frame::Resumed(Resumed { token: ResumeToken([0; 32]) }),
         Frame::Unreliable { channel, payload: payload.clone() },
         Frame::Sequenced { channel, key: 0, payload: payload.clone() },
         Frame::Reliable { channel, number, payload: payload.clone() },
@@ -239,6 +243,7 @@ fn control_kinds_are_those_of_the_code() {
         ("throttled", ToMember::Throttled),
         ("primary", ToMember::Primary(None)),
         ("action refused", ToMember::ActionRefused(refused())),
+        ("restarted", ToMember::Restarted(member)),
     ];
     let up = [
         ("set data", ToHub::SetData(data())),

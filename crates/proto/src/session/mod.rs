@@ -28,6 +28,7 @@ mod acks;
 mod inbox;
 mod outbox;
 mod receive;
+mod resume;
 mod tag;
 mod timesync;
 mod transmit;
@@ -42,7 +43,7 @@ use crate::limits;
 use crate::link::LinkKind;
 use crate::time::{Instant, Tick};
 use crate::wire::frame::Frame;
-use crate::wire::handshake::{Hello, Redirect, Refusal, RetryAfter, Welcome};
+use crate::wire::handshake::{Hello, Redirect, Refusal, Resume, ResumeToken, RetryAfter, Welcome};
 use acks::{Fate, InFlight, Received};
 use bytes::Bytes;
 use core::time::Duration;
@@ -56,9 +57,18 @@ use timesync::TimeSync;
 pub enum Event {
     /// A server's peer said hello: answer it with [`Session::answer`].
     Hello(Box<Hello>),
+    /// A server's peer asks to go on with a session that it had: find it and let it [`go on`](Session::go_on) in this one's
+    /// place, or [`answer`](Session::answer) that it does not.
+    Resume(Resume),
+    /// A client's session goes on; with this it resumes the next time.
+    Resumed(ResumeToken),
+    /// Nothing was heard for so long that the session, which [can be resumed](Session::set_resumable), has let go of its
+    /// connection.
+    Silent,
     /// A client is in.
     Welcome(Box<Welcome>),
-    /// A client is not let in; the session is over. At a server: its peer was turned away without being asked about,
+    /// A client is not let in; the session is over. A client that resumes and is to come again later has its session still,
+    /// without a connection. At a server: its peer was turned away without being asked about,
     /// because the two share no version of the protocol.
     TurnedAway(TurnedAway),
     /// A message came.
@@ -165,6 +175,10 @@ enum State {
     /// A server's hello is being answered.
     Deciding,
     Open,
+    /// A client's wish to go on is on its way, over a new connection.
+    Resuming {
+        since: Instant,
+    },
     /// The goodbye is on its way.
     Closing {
         until: Instant,
@@ -196,6 +210,8 @@ pub struct Session {
     fragments: inbox::Fragments,
     timesync: TimeSync,
 
+    /// Silence does not end it.
+    is_resumable: bool,
     /// A server's peer has shown that it is open, too.
     peer_is_open: bool,
     /// When what was received must be acknowledged at the latest.
@@ -257,6 +273,7 @@ impl Session {
             sequenced: inbox::Sequenced::default(),
             fragments: inbox::Fragments::default(),
             timesync: TimeSync::default(),
+            is_resumable: false,
             peer_is_open: role == Role::Client,
             ack_by: None,
             unacked_bytes: 0,
@@ -309,7 +326,7 @@ impl Session {
     /// [`SendError::Misuse`] if the message is too large, its channel is not in the table, or the session is not
     /// open; [`SendError::Full`] if the peer does not take its reliable messages. Nothing was queued then.
     pub fn send(&mut self, message: Outgoing) -> Result<(), SendError> {
-        if self.state != State::Open {
+        if !matches!(self.state, State::Open | State::Resuming { .. }) {
             return Err(match &self.over {
                 Some(reason) => ApiMisuse::Closed(reason.clone()).into(),
                 None => ApiMisuse::NotOpen { what: "send" }.into(),
@@ -323,6 +340,12 @@ impl Session {
             return Err(ApiMisuse::MessageTooLarge { bytes, max }.into());
         }
         let mut fates = Vec::new();
+        if !channel.lane.is_reliable() && !self.is_attached() {
+            // It would be old by the time at which there is a connection again.
+            self.outbox.dropped += 1;
+            self.report(message.tag.map(Fate::Lost).into_iter().collect());
+            return Ok(());
+        }
         let pushed = self.outbox.push(channel, message, &mut self.in_flight, &mut fates);
         self.report(fates);
         pushed.map_err(|_| SendError::Full)?;
@@ -335,6 +358,10 @@ impl Session {
     pub fn close(&mut self, reason: CloseReason, now: Instant) {
         if matches!(self.state, State::Closing { .. } | State::Closed) {
             return;
+        }
+        if matches!(self.state, State::Resuming { .. }) {
+            // Before it is answered the other end would not understand a goodbye.
+            self.link = None;
         }
         self.outbox.control.push_back(Frame::Close(reason.clone()));
         self.end(reason);
@@ -375,6 +402,7 @@ impl Session {
                 self.end(CloseReason::ConnectionLost { detail: "before the session was open".into() });
             }
             State::Closing { .. } => self.state = State::Closed,
+            State::Resuming { .. } => self.state = State::Open,
             State::Open | State::Closed => {}
         }
     }
@@ -384,6 +412,7 @@ impl Session {
         self.detach();
         self.link = Some(link);
         self.heard = now;
+        self.peer_is_open = self.role == Role::Client;
         if self.state == State::Open {
             self.time_due = true;
             self.time_at = (self.role == Role::Client).then(|| now + TIME_INTERVAL_AT_FIRST);
@@ -422,6 +451,11 @@ impl Session {
                     self.give_up_greeting(now);
                 }
             }
+            State::Resuming { since } => {
+                if Session::resume_due(since) <= now {
+                    self.let_go();
+                }
+            }
             State::Open => self.pass_time(now),
         }
     }
@@ -437,7 +471,11 @@ impl Session {
 
     fn pass_time(&mut self, now: Instant) {
         if self.link.is_some() && self.heard + self.silence <= now {
-            self.close(CloseReason::TimedOut, now);
+            if self.is_resumable {
+                self.let_go();
+            } else {
+                self.close(CloseReason::TimedOut, now);
+            }
             return;
         }
         if self.ack_by.is_some_and(|by| by <= now) {
@@ -481,6 +519,7 @@ impl Session {
             State::Closed => None,
             State::Closing { until } => Some(until),
             State::Greeting | State::Deciding => Some(self.began + limits::HANDSHAKE_TIMEOUT),
+            State::Resuming { since } => Some(Session::resume_due(since)),
             State::Open => {
                 let silence = self.link.map(|_| self.heard + self.silence);
                 let loss =
@@ -496,10 +535,10 @@ impl Session {
         self.events.pop_front()
     }
 
-    /// Whether messages can be sent.
+    /// Whether messages can be sent; unreliable ones leave only if it [has a connection](Self::is_attached).
     #[must_use]
     pub fn is_open(&self) -> bool {
-        self.state == State::Open
+        matches!(self.state, State::Open | State::Resuming { .. })
     }
 
     /// Whether the session is over and has nothing left to send: its connection can be closed.
@@ -509,7 +548,7 @@ impl Session {
             State::Closed => true,
             // The goodbye leaves last.
             State::Closing { .. } => self.outbox.control.is_empty(),
-            State::Greeting | State::Deciding | State::Open => false,
+            State::Greeting | State::Deciding | State::Open | State::Resuming { .. } => false,
         }
     }
 

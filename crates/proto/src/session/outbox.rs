@@ -236,6 +236,20 @@ impl Outbox {
         self.drop_unreliable(fates);
     }
 
+    /// Gives away what was not acknowledged.
+    pub(super) fn take_retained(&mut self) -> Vec<Outgoing> {
+        let retained = std::mem::take(&mut self.retained);
+        self.retained_from += retained.len() as u64;
+        (self.retained_bytes, self.give_next) = (0, self.retained_from);
+        let message = |frame| match frame {
+            Frame::Reliable { channel, payload, .. } | Frame::Ordered { channel, payload, .. } => {
+                Some(Outgoing::new(channel, payload))
+            }
+            _ => None,
+        };
+        retained.into_iter().filter_map(|retained| message(retained.frame)).collect()
+    }
+
     /// The goodbye goes on the stream and would overtake messages on streams of their own, if the link has such. Those that
     /// may be under way go again, before it; a receiver takes each number once.
     pub(super) fn closing(&mut self, has_isolated: bool, fates: &mut Vec<Fate>) {

@@ -50,13 +50,13 @@ impl Context {
     }
 }
 
-fn out_of_place(frame: &Frame, when: &'static str) -> PeerMisbehaved {
+pub(super) fn out_of_place(frame: &Frame, when: &'static str) -> PeerMisbehaved {
     PeerMisbehaved::OutOfPlace { frame: frame.name(), when }
 }
 
 /// What became of a frame.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Taken {
+pub(super) enum Taken {
     /// It was used, or had no use that anybody waits for.
     Yes,
     /// Its message was dropped, so the packet must not be acknowledged: the sender would take it for delivered.
@@ -76,7 +76,7 @@ impl Session {
                 self.take_last_acks(packet);
                 return Ok(());
             }
-            State::Greeting | State::Deciding | State::Open => {}
+            State::Greeting | State::Deciding | State::Open | State::Resuming { .. } => {}
         }
         self.stats.packets_received += 1;
         self.stats.bytes_received += packet.bytes.len() as u64;
@@ -104,8 +104,9 @@ impl Session {
         if bytes.len() > max {
             return Err(PeerMisbehaved::Oversized { bytes: bytes.len(), max });
         }
-        if self.state == State::Greeting && self.role == Role::Client && carrier == Carrier::Datagram {
-            // It overtook the welcome. It is not acknowledged, so its sender counts it as lost.
+        let is_answered = !matches!(self.state, State::Greeting | State::Resuming { .. });
+        if !is_answered && self.role == Role::Client && carrier == Carrier::Datagram {
+            // It overtook the answer. It is not acknowledged, so its sender counts it as lost.
             self.stats.packets_early += 1;
             return Ok(());
         }
@@ -185,7 +186,8 @@ impl Session {
             }
             (State::Greeting, Role::Server, frame) => self.take_hello(frame, context.now),
             (State::Greeting, Role::Client, frame) => self.take_answer(frame, context.now),
-            (State::Deciding, _, frame) => Err(out_of_place(&frame, "before the answer to Hello")),
+            (State::Resuming { .. }, _, frame) => self.take_resume_answer(frame, context.now),
+            (State::Deciding, _, frame) => Err(out_of_place(&frame, "before the answer to Hello or Resume")),
             (State::Open, _, Frame::Time(time)) => {
                 self.timesync.heard(time, context.now);
                 self.time_due |= self.role == Role::Server;
@@ -202,6 +204,7 @@ impl Session {
                 self.state = State::Deciding;
                 self.events.push_back(Event::Hello(hello));
             }
+            Frame::Resume(resume) => self.take_resume(resume),
             Frame::ForeignHello { .. } => {
                 let (min, max) = (limits::VERSION_MIN, limits::VERSION_MAX);
                 let away = TurnedAway::Refused(Refusal::Version { min, max });

@@ -16,9 +16,23 @@ impl Session {
         if self.is_finished() {
             return None;
         }
+        if matches!(self.state, State::Resuming { .. }) {
+            return self.resume_packet();
+        }
         let packet = self
             .older_ack(link)
             .or_else(|| if link.has_datagrams() { self.next_apart(now) } else { self.next_combined(now) })?;
+        self.stats.packets_sent += 1;
+        self.stats.bytes_sent += packet.bytes.len() as u64;
+        Some(packet)
+    }
+
+    /// The wish to go on, and nothing else: the other end does not know yet which session this is, so the header is empty.
+    fn resume_packet(&mut self) -> Option<Packet> {
+        let resume = self.outbox.control.pop_front()?;
+        let mut packing = Packing::new(Carrier::Stream, &Header::default());
+        packing.put(&resume);
+        let packet = packing.finish();
         self.stats.packets_sent += 1;
         self.stats.bytes_sent += packet.bytes.len() as u64;
         Some(packet)

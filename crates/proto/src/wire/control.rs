@@ -10,6 +10,7 @@
 //!  4 throttled
 //!  5 primary   member: 0 none | 1, varint
 //!  6 action refused   entity: 4 bytes · name: text · why: 1 byte
+//!  8 restarted member: varint
 //!
 //!  to the hub
 //!  0 set data  member: varint · key: text · 0 remove | 1 value: bytes
@@ -53,6 +54,8 @@ pub enum ToMember {
     Primary(Option<MemberId>),
     /// Something that this member asked for was refused.
     ActionRefused(RefusedAction),
+    /// A member's process began anew and has its seat still: what it streams begins anew, too.
+    Restarted(MemberId),
 }
 
 /// What a member asks of the hub.
@@ -268,6 +271,10 @@ impl ToMember {
                 out.put_u8(6);
                 refused.write(&mut out);
             }
+            ToMember::Restarted(member) => {
+                out.put_u8(8);
+                out.put_varint(member.0.into());
+            }
         }
         out.into()
     }
@@ -294,6 +301,7 @@ impl ToMember {
             4 => ToMember::Throttled,
             5 => ToMember::Primary(reader.option("primary", member)?),
             6 => ToMember::ActionRefused(RefusedAction::read(&mut reader)?),
+            8 => ToMember::Restarted(member(&mut reader)?),
             _ => return Ok(None),
         };
         reader.finish()?;

@@ -16,6 +16,8 @@
 //!  0x05 Refused
 //!  0x06 Close        reason: 1 byte, detail: text
 //!  0x07 Time         sent: varint µs · 0, or 1 and echoed: varint µs, held: varint µs
+//!  0x08 Resume       see [`handshake`](super::handshake)
+//!  0x09 Resumed
 //!  0x10 Unreliable   channel: 1 byte · payload
 //!  0x11 Sequenced    channel: 1 byte · key: varint · payload
 //!  0x12 Reliable     channel: 1 byte · number: varint · payload
@@ -24,7 +26,7 @@
 //! ```
 
 use super::cursor::{ReadError, Reader, Write};
-use super::handshake::{Hello, Redirect, Refusal, RetryAfter, Welcome};
+use super::handshake::{Hello, Redirect, Refusal, Resume, Resumed, RetryAfter, Welcome};
 use crate::error::CloseReason;
 use crate::ids::ChannelId;
 use crate::limits;
@@ -54,6 +56,10 @@ pub enum Frame {
     Close(CloseReason),
     /// A sign of life, and what both ends need to measure round trips and each other's clocks.
     Time(Time),
+    /// Goes on with a session, from the side that connected.
+    Resume(Resume),
+    /// The hub's answer: the session goes on.
+    Resumed(Resumed),
     /// A message of [`Lane::Unreliable`](crate::Lane).
     Unreliable {
         /// Its channel.
@@ -134,6 +140,8 @@ mod kind {
     pub(super) const REFUSED: u64 = 0x05;
     pub(super) const CLOSE: u64 = 0x06;
     pub(super) const TIME: u64 = 0x07;
+    pub(super) const RESUME: u64 = 0x08;
+    pub(super) const RESUMED: u64 = 0x09;
     pub(super) const UNRELIABLE: u64 = 0x10;
     pub(super) const SEQUENCED: u64 = 0x11;
     pub(super) const RELIABLE: u64 = 0x12;
@@ -167,6 +175,8 @@ impl Frame {
             Frame::Refused(refusal) => (kind::REFUSED, written(|| refusal.write(out))),
             Frame::Close(reason) => (kind::CLOSE, written(|| reason.write(out))),
             Frame::Time(time) => (kind::TIME, written(|| time.write(out))),
+            Frame::Resume(resume) => (kind::RESUME, written(|| resume.write(out))),
+            Frame::Resumed(resumed) => (kind::RESUMED, written(|| resumed.write(out))),
             Frame::Unreliable { channel, payload } => {
                 out.put_u8(channel.0);
                 (kind::UNRELIABLE, payload)
@@ -211,6 +221,8 @@ impl Frame {
             kind::REFUSED => Frame::Refused(Refusal::read(&mut body)?),
             kind::CLOSE => Frame::Close(CloseReason::read(&mut body)?),
             kind::TIME => Frame::Time(Time::read(&mut body)?),
+            kind::RESUME => Frame::Resume(Resume::read(&mut body)?),
+            kind::RESUMED => Frame::Resumed(Resumed::read(&mut body)?),
             kind::UNRELIABLE => {
                 Frame::Unreliable { channel: channel(&mut body)?, payload: payload(&mut body)? }
             }
@@ -248,6 +260,8 @@ impl Frame {
             Frame::Refused(_) => "Refused",
             Frame::Close(_) => "Close",
             Frame::Time(_) => "Time",
+            Frame::Resume(_) => "Resume",
+            Frame::Resumed(_) => "Resumed",
             Frame::Unreliable { .. } => "Unreliable",
             Frame::Sequenced { .. } => "Sequenced",
             Frame::Reliable { .. } => "Reliable",

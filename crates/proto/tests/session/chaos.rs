@@ -1,6 +1,7 @@
 //! Random traffic over random links, against the model.
 
 use crate::harness::{CLIENT, Conditions, LANES, PERFECT, Rng, SERVER, World, for_seeds};
+use parlor_proto::wire::handshake::ResumeToken;
 use parlor_proto::{CloseReason, LinkKind, channel, limits};
 
 const KINDS: [LinkKind; 3] = [LinkKind::Quic, LinkKind::WebSocket, LinkKind::Memory];
@@ -86,6 +87,9 @@ fn settle(world: &mut World) {
         assert_eq!(world.ends[CLIENT].fates.get(&id), Some(&true));
     }
     assert!(world.ends.iter().all(|end| end.session.is_settled()));
+    let resumed = world.ends[CLIENT].resumed.last();
+    let let_go_on = world.connections;
+    assert_eq!(resumed.copied(), (let_go_on > 0).then_some(ResumeToken([let_go_on; 32])), "it has the newest token");
     world.check_settled();
 }
 

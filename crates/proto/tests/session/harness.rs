@@ -2,7 +2,9 @@
 
 use bytes::Bytes;
 use parlor_proto::session::{Answer, Event, Outgoing, SendError, Session, Tag};
-use parlor_proto::wire::handshake::{Authority, Hello, Intent, Limits, RoomKind, RoomSettings, Welcome};
+use parlor_proto::wire::handshake::{
+    Authority, Hello, Intent, Limits, Resume, ResumeToken, RoomKind, RoomSettings, Welcome,
+};
 use parlor_proto::{
     Carrier, ChannelId, CloseReason, Epoch, Instant, Lane, LinkKind, MemberId, Packet, RoomId, SessionId,
     Tick, TickRate, channel, limits,
@@ -128,6 +130,8 @@ pub(crate) struct End {
     pub(crate) got: Vec<(ChannelId, u32, u64)>,
     pub(crate) fates: BTreeMap<u64, bool>,
     pub(crate) welcome: Option<Welcome>,
+    /// The tokens that it was given.
+    pub(crate) resumed: Vec<ResumeToken>,
     pub(crate) closed: Option<CloseReason>,
     /// When packets left, in µs of the world.
     pub(crate) left_at: Vec<u64>,
@@ -149,6 +153,8 @@ pub(crate) struct World {
     /// By time of arrival and a number that keeps the order of equals: to whom, over which connection, what.
     under_way: BTreeMap<(u64, u64), (usize, u64, Packet)>,
     connection: u64,
+    /// How often the server let the client go on.
+    pub(crate) connections: u8,
     stream_until: [u64; 2],
     serial: u64,
     next_id: u64,
@@ -193,6 +199,8 @@ pub(crate) fn welcome(now: Instant, limits: Limits) -> Welcome {
         now,
         max_players: 4,
         limits,
+        resume: None,
+        grace_ms: 0,
         schema: Bytes::new(),
     }
 }
@@ -209,6 +217,7 @@ impl World {
             fates: BTreeMap::new(),
             welcome: None,
             closed: None,
+            resumed: Vec::new(),
             left_at: Vec::new(),
         };
         let ahead = [rng.below(1 << 40), rng.below(1 << 40)];
@@ -222,6 +231,7 @@ impl World {
             ends: [end(client, ahead[CLIENT]), end(server, ahead[SERVER])],
             under_way: BTreeMap::new(),
             connection: 0,
+            connections: 0,
             stream_until: [0; 2],
             serial: 0,
             next_id: 0,
@@ -302,6 +312,10 @@ impl World {
                 Event::Delivered(Tag(id)) => assert_eq!(this.fates.insert(id, true), None, "one fate"),
                 Event::Lost(Tag(id)) => assert_eq!(this.fates.insert(id, false), None, "one fate"),
                 Event::Closed(reason) => this.closed = Some(reason),
+                Event::Resumed(token) => {
+                    this.resumed.push(token);
+                }
+                Event::Resume(_) | Event::Silent => panic!("{event:?} of a session that is open and was heard"),
             }
         }
     }
@@ -349,12 +363,26 @@ impl World {
             }
             let now = self.clock(to);
             if !self.ends[to].attached && to == SERVER {
-                self.ends[to].session.attach(self.kind, now);
-                self.ends[to].attached = true;
+                self.resume_at_server(packet, now);
+                continue;
             }
             self.ends[to].session.handle_packet(packet, now).expect("honest peers understand each other");
             self.take_events(to);
         }
+    }
+
+    /// The first packet of a new connection reached the server, which has another session for it until it knows which it is.
+    fn resume_at_server(&mut self, packet: Packet, now: Instant) {
+        let mut newest = Session::server(self.kind, now);
+        newest.handle_packet(packet, now).expect("honest peers understand each other");
+        let resume = Resume { session: SessionId(7), token: ResumeToken([1; 32]) };
+        assert_eq!(newest.poll_event(), Some(Event::Resume(resume)));
+        assert!(newest.is_deciding());
+        self.connections += 1;
+        let server = &mut self.ends[SERVER];
+        server.session.go_on(ResumeToken([self.connections; 32]), self.kind, now);
+        server.attached = true;
+        self.take_events(SERVER);
     }
 
     /// The connection breaks. An end may not notice before the next one stands, and goes on sending into the void.
@@ -378,7 +406,8 @@ impl World {
         self.ends[SERVER].session.detach();
         self.take_events(SERVER);
         let now = self.clock(CLIENT);
-        self.ends[CLIENT].session.attach(kind, now);
+        let resume = Resume { session: SessionId(7), token: ResumeToken([1; 32]) };
+        self.ends[CLIENT].session.resume(resume, kind, now);
         self.ends[CLIENT].attached = true;
     }
 

@@ -4,4 +4,5 @@ mod chaos;
 mod harness;
 mod hostile;
 mod lifecycle;
+mod resume;
 mod timing;

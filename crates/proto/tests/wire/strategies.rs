@@ -10,7 +10,8 @@ use parlor_proto::wire::cursor::VARINT_MAX;
 use parlor_proto::wire::envelope::{Downward, From, To, Upward};
 use parlor_proto::wire::frame::{Echo, Fragment, Frame, Time};
 use parlor_proto::wire::handshake::{
-    Auth, Authority, Hello, Intent, Limits, Redirect, Refusal, RetryAfter, RoomKind, RoomSettings, Welcome,
+    Auth, Authority, Hello, Intent, Limits, Redirect, Refusal, Resume, ResumeRefusal, ResumeToken, Resumed,
+    RetryAfter, RoomKind, RoomSettings, Welcome,
 };
 use parlor_proto::wire::header::{Ack, Header};
 use parlor_proto::wire::replica::{OwnState, StateOf};
@@ -93,12 +94,21 @@ fn settings() -> impl Strategy<Value = RoomSettings> {
     )
 }
 
+fn token() -> impl Strategy<Value = ResumeToken> {
+    any::<[u8; 32]>().prop_map(ResumeToken)
+}
+
+fn resume() -> impl Strategy<Value = Resume> {
+    (any::<u128>(), token()).prop_map(|(session, token)| Resume { session: SessionId(session), token })
+}
+
 fn hello() -> impl Strategy<Value = Hello> {
     let auth = prop_oneof![Just(Auth::Anonymous), bytes(300).prop_map(Auth::Token)];
     let intent = prop_oneof![
         settings().prop_map(Intent::Create),
         (code(), option::of(text(limits::LABEL_BYTES_MAX)))
-            .prop_map(|(code, secret)| Intent::Join { code, secret })
+            .prop_map(|(code, secret)| Intent::Join { code, secret }),
+        resume().prop_map(Intent::Resume),
     ];
     let texts = (text(limits::LABEL_BYTES_MAX), text(limits::LABEL_BYTES_MAX), text(limits::NAME_BYTES_MAX));
     let versions = (0..=limits::VERSION_MAX, limits::VERSION_MIN..=u16::MAX)
@@ -135,10 +145,11 @@ fn welcome() -> impl Strategy<Value = Welcome> {
     let authority = prop_oneof![Just(Authority::Hub), member().prop_map(Authority::Member)];
     let ids = (any::<u128>(), varint(), code(), member(), authority, any::<u32>());
     let times = (tick_rate(), varint(), varint(), bytes(100));
-    let limits = any::<[u32; 4]>();
+    let limits = (any::<[u32; 4]>(), option::of(token()), any::<u32>());
     ((any::<u16>(), any::<u64>(), room_kind(), any::<u16>()), ids, times, limits).prop_map(
         |((version, capabilities, kind, max_players), ids, (tick_rate, opened, now, schema), limits)| {
             let (session, room, code, member, authority, epoch) = ids;
+            let (limits, resume, grace_ms) = limits;
             let [message_bytes, datagram_bytes, keep_alive_ms, silence_ms] = limits;
             Welcome {
                 version,
@@ -155,6 +166,8 @@ fn welcome() -> impl Strategy<Value = Welcome> {
                 now: Instant::from_micros(now),
                 max_players,
                 limits: Limits { message_bytes, datagram_bytes, keep_alive_ms, silence_ms },
+                resume,
+                grace_ms,
                 schema,
             }
         },
@@ -174,7 +187,9 @@ fn refusal() -> impl Strategy<Value = Refusal> {
         Just(Refusal::ServerFull),
         any::<u64>().prop_map(|hash| Refusal::Schema { hash }),
         room_kind().prop_map(|kind| Refusal::RoomKind { kind }),
-        (11u8..).prop_map(|code| Refusal::Unknown { code }),
+        prop_oneof![Just(ResumeRefusal::Gone), Just(ResumeRefusal::Token)]
+            .prop_map(|why| Refusal::Resume { why }),
+        (12u8..).prop_map(|code| Refusal::Unknown { code }),
     ]
 }
 
@@ -192,7 +207,8 @@ fn close_reason() -> impl Strategy<Value = CloseReason> {
         detail().prop_map(|detail| CloseReason::Misbehaved { detail }),
         Just(CloseReason::TooSlow),
         Just(CloseReason::NotPolled),
-        (11u8.., detail()).prop_map(|(code, detail)| CloseReason::Unknown { code, detail }),
+        Just(CloseReason::TokenReused),
+        (12u8.., detail()).prop_map(|(code, detail)| CloseReason::Unknown { code, detail }),
     ]
 }
 
@@ -221,6 +237,8 @@ pub(crate) fn frame() -> impl Strategy<Value = Frame> {
         refusal().prop_map(Frame::Refused),
         close_reason().prop_map(Frame::Close),
         (varint(), option::of(echo)).prop_map(|(sent_us, echo)| Frame::Time(Time { sent_us, echo })),
+        resume().prop_map(Frame::Resume),
+        token().prop_map(|token| Frame::Resumed(Resumed { token })),
         (channel(), bytes(100)).prop_map(|(channel, payload)| Frame::Unreliable { channel, payload }),
         (channel(), any::<u32>(), bytes(100)).prop_map(|(channel, key, payload)| Frame::Sequenced {
             channel,
@@ -280,6 +298,7 @@ pub(crate) fn to_member() -> impl Strategy<Value = ToMember> {
         Just(ToMember::Throttled),
         option::of(member()).prop_map(ToMember::Primary),
         refused().prop_map(ToMember::ActionRefused),
+        member().prop_map(ToMember::Restarted),
     ]
 }
 

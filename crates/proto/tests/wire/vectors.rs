@@ -11,7 +11,8 @@ use parlor_proto::wire::cursor::Reader;
 use parlor_proto::wire::envelope::{Downward, From, To, Upward};
 use parlor_proto::wire::frame::{Echo, Fragment, Frame, Time};
 use parlor_proto::wire::handshake::{
-    Auth, Authority, Hello, Intent, Limits, Redirect, Refusal, RetryAfter, RoomKind, RoomSettings, Welcome,
+    Auth, Authority, Hello, Intent, Limits, Redirect, Refusal, Resume, ResumeRefusal, ResumeToken, Resumed,
+    RetryAfter, RoomKind, RoomSettings, Welcome,
 };
 use parlor_proto::wire::header::{Ack, Header};
 use parlor_proto::wire::replica::{OwnState, StateOf};
@@ -161,6 +162,7 @@ fn handshakes() -> Vec<(&'static str, Value)> {
         ("hello.create_dedicated", frame(hello(Intent::Create(dedicated)))),
         ("hello.join", frame(hello(join(None)))),
         ("hello.join_full", frame(full)),
+        ("hello.resume", frame(hello(Intent::Resume(resume())))),
         ("hello.foreign", Value::Frame(Frame::ForeignHello { version_min: 7, version_max: 9 })),
     ]
 }
@@ -186,8 +188,15 @@ fn welcome(authority: Authority) -> Value {
             keep_alive_ms: 1_000,
             silence_ms: 8_000,
         },
+        resume: Some(ResumeToken([0xbb; 32])),
+        grace_ms: 30_000,
         schema: Bytes::from_static(b"schema"),
     })))
+}
+
+fn resume() -> Resume {
+    let session = SessionId(0x0011_2233_4455_6677_8899_aabb_ccdd_eeff);
+    Resume { session, token: ResumeToken([0xbb; 32]) }
 }
 
 fn answers() -> Vec<(&'static str, Value)> {
@@ -209,6 +218,10 @@ fn answers() -> Vec<(&'static str, Value)> {
         ("refused.server_full", refused(Refusal::ServerFull)),
         ("refused.schema", refused(Refusal::Schema { hash: 0x0102_0304_0506_0708 })),
         ("refused.room_kind", refused(Refusal::RoomKind { kind: RoomKind::Dedicated })),
+        ("refused.resume_gone", refused(Refusal::Resume { why: ResumeRefusal::Gone })),
+        ("refused.resume_token", refused(Refusal::Resume { why: ResumeRefusal::Token })),
+        ("resume", Value::Frame(Frame::Resume(resume()))),
+        ("resumed", Value::Frame(Frame::Resumed(Resumed { token: ResumeToken([0xcc; 32]) }))),
         ("refused.unknown", refused(Refusal::Unknown { code: 200 })),
     ]
 }
@@ -247,6 +260,7 @@ fn closes() -> Vec<(&'static str, Value)> {
         ("close.misbehaved", CloseReason::Misbehaved { detail: "two hellos".into() }),
         ("close.too_slow", CloseReason::TooSlow),
         ("close.not_polled", CloseReason::NotPolled),
+        ("close.token_reused", CloseReason::TokenReused),
         ("close.unknown", CloseReason::Unknown { code: 99, detail: "new".into() }),
     ]
     .map(|(name, reason)| (name, Value::Frame(Frame::Close(reason))))
@@ -310,6 +324,7 @@ fn controls() -> Vec<(&'static str, Value)> {
             "to_member.action_refused",
             Value::ToMember(ToMember::ActionRefused(refused(ActionRefusal::NoSuchEntity))),
         ),
+        ("to_member.restarted", Value::ToMember(ToMember::Restarted(MemberId(300)))),
         ("to_hub.set_data", Value::ToHub(ToHub::SetData(data(Some(Bytes::from_static(b"red")))))),
         ("to_hub.remove_data", Value::ToHub(ToHub::SetData(data(None)))),
         ("to_hub.kick", Value::ToHub(ToHub::Kick { member: id, reason: "rude".into() })),

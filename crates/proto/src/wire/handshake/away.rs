@@ -1,6 +1,6 @@
 //! The answers that do not let in.
 
-use super::RoomKind;
+use super::{ResumeRefusal, RoomKind};
 use crate::error::clip;
 use crate::ids::ChannelId;
 use crate::limits;
@@ -73,6 +73,11 @@ pub enum Refusal {
         /// Which.
         kind: RoomKind,
     },
+    /// The session cannot be resumed.
+    Resume {
+        /// Why.
+        why: ResumeRefusal,
+    },
     /// A reason that this version does not know.
     Unknown {
         /// Its number.
@@ -96,6 +101,7 @@ impl Refusal {
             Refusal::ServerFull => "server_full",
             Refusal::Schema { .. } => "schema",
             Refusal::RoomKind { .. } => "room_kind",
+            Refusal::Resume { .. } => "resume",
             Refusal::Unknown { .. } => "unknown",
         }
     }
@@ -133,6 +139,12 @@ impl fmt::Display for Refusal {
             Refusal::RoomKind { kind: RoomKind::Dedicated } => f.write_str(
                 "the server takes no rooms of dedicated hosts: it must be started with --dedicated for that",
             ),
+            Refusal::Resume { why: ResumeRefusal::Gone } => f.write_str(
+                "the server does not have the session any more: it kept the seat for as long as it does, or began anew",
+            ),
+            Refusal::Resume { why: ResumeRefusal::Token } => {
+                f.write_str("the session is another's: what proves whose it is, was not accepted")
+            }
             Refusal::Unknown { code } => write!(f, "the server refused for reason {code}, which is newer than this build"),
         }
     }
@@ -200,6 +212,10 @@ impl Refusal {
                 out.put_u8(10);
                 out.put_u8(kind.to_wire());
             }
+            Refusal::Resume { why } => {
+                out.put_u8(11);
+                out.put_u8(why.to_wire());
+            }
             Refusal::Unknown { code } => out.put_u8(*code),
         }
     }
@@ -217,6 +233,7 @@ impl Refusal {
             8 => Refusal::ServerFull,
             9 => Refusal::Schema { hash: body.u64()? },
             10 => Refusal::RoomKind { kind: RoomKind::read(body)? },
+            11 => Refusal::Resume { why: ResumeRefusal::read(body)? },
             code => {
                 body.rest();
                 Refusal::Unknown { code }

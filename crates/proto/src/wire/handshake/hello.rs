@@ -1,6 +1,6 @@
 //! What the side that connects says first, and what it may ask for.
 
-use super::{read_code, read_tick_rate};
+use super::{Resume, read_code, read_tick_rate};
 use crate::channel::ChannelTable;
 use crate::code::RoomCode;
 use crate::limits;
@@ -57,6 +57,8 @@ pub enum Intent {
         /// The room's secret, if it has one.
         secret: Option<String>,
     },
+    /// The seat of a session that its process has lost, with what came for it meanwhile.
+    Resume(Resume),
 }
 
 /// What a room shall be.
@@ -144,6 +146,7 @@ impl Hello {
         }
         match &self.intent {
             Intent::Join { secret, .. } => check_secret(secret.as_deref()),
+            Intent::Resume(_) => Ok(()),
             Intent::Create(settings) => {
                 let most = settings.kind.players_max();
                 if !(limits::MEMBERS_MIN..=most).contains(&settings.max_players) {
@@ -189,6 +192,10 @@ impl Hello {
                 out.put_str(code.as_str());
                 out.put_option(secret.as_deref(), |out, secret| out.put_str(secret));
             }
+            Intent::Resume(resume) => {
+                out.put_u8(2);
+                resume.write(out);
+            }
         }
     }
 
@@ -220,6 +227,7 @@ impl Hello {
             intent: match body.u8()? {
                 0 => Intent::Create(RoomSettings::read(body)?),
                 1 => Intent::Join { code: read_code(body)?, secret: body.option("secret", read_secret)? },
+                2 => Intent::Resume(Resume::read(body)?),
                 value => return Err(ReadError::Unknown { field: "intent", value: value.into() }),
             },
         })

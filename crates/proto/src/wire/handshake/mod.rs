@@ -1,20 +1,22 @@
-//! Hello, and the four answers to it.
+//! Hello and Resume, and the answers to them.
 //!
 //! ```text
 //!  Hello       version min, max: 2 + 2 bytes · app: text · environment: text · capabilities: 8 bytes
 //!              auth: 0 anonymous | 1 token: bytes · key fingerprint: 0 | 1, 32 bytes · name: text
 //!              channels: table · schema: 8 bytes
-//!              intent: 0 create, settings | 1 join, code: text, secret: 0 | 1, text
+//!              intent: 0 create, settings | 1 join, code: text, secret: 0 | 1, text | 2 resume: session, token
 //!  settings    kind: 1 byte · code: 0 | 1, text · secret: 0 | 1, text · max players: 2 bytes · tick rate: 2 bytes
 //!              schema: bytes
 //!  Welcome     version: 2 bytes · session: 16 bytes · capabilities: 8 bytes · room: varint · code: text
 //!              kind: 1 byte · member: varint · authority: 0 hub | 1 member, varint
 //!              epoch: varint · tick rate: 2 bytes · opened: varint µs · now: varint µs · max players: 2 bytes
 //!              message limit: varint · datagram limit: varint · keep-alive: varint ms · silence: varint ms
-//!              schema: bytes
+//!              resume: 0 | 1, token · grace: varint ms · schema: bytes
 //!  Redirect    address: text
 //!  RetryAfter  after: varint ms · detail: text
 //!  Refused     reason: 1 byte · what belongs to it
+//!  Resume      session: 16 bytes · token: 32 bytes
+//!  Resumed     token: 32 bytes
 //! ```
 //!
 //! The first two fields of Hello and the whole of Refused keep their layout in every version, so that two builds that
@@ -22,10 +24,12 @@
 
 mod away;
 mod hello;
+mod resume;
 mod welcome;
 
 pub use away::{Redirect, Refusal, RetryAfter};
 pub use hello::{Auth, Hello, Intent, RoomKind, RoomSettings};
+pub use resume::{Resume, ResumeRefusal, ResumeToken, Resumed};
 pub use welcome::{Authority, Limits, Welcome};
 
 use super::cursor::{ReadError, Reader};

@@ -1,6 +1,6 @@
 //! The answer that lets in.
 
-use super::{RoomKind, read_code, read_tick_rate};
+use super::{ResumeToken, RoomKind, read_code, read_tick_rate};
 use crate::code::RoomCode;
 use crate::ids::{Epoch, MemberId, RoomId, SessionId};
 use crate::limits;
@@ -60,6 +60,10 @@ pub struct Welcome {
     pub max_players: u16,
     /// The bounds that the hub keeps.
     pub limits: Limits,
+    /// What the session can be resumed with when its connection is lost; `None` if the hub keeps no seats.
+    pub resume: Option<ResumeToken>,
+    /// How long the hub keeps the seat of a member whose connection is lost, in ms.
+    pub grace_ms: u32,
     /// What the room's entities are made of, for a client whose hello named no schema: the encoded schema of the room's settings.
     /// Empty if there is none, and for a client that has it.
     pub schema: Bytes,
@@ -135,6 +139,8 @@ impl Welcome {
         ] {
             out.put_varint(limit.into());
         }
+        out.put_option(self.resume, |out, token| token.write(out));
+        out.put_varint(self.grace_ms.into());
         out.put_bytes(&self.schema);
     }
 
@@ -159,6 +165,8 @@ impl Welcome {
                 keep_alive_ms: body.varint_u32("keep-alive")?,
                 silence_ms: body.varint_u32("silence")?,
             },
+            resume: body.option("resume token", ResumeToken::read)?,
+            grace_ms: body.varint_u32("grace")?,
             schema: body.bytes_max("schema", limits::SCHEMA_BYTES_MAX)?,
         })
     }
