@@ -1,6 +1,6 @@
 //! Keyed state as its authority writes it.
 
-use super::{Hints, report_lanes, state_hash};
+use super::{Hints, lanes_report, report_lanes, state_hash};
 use crate::audience::{Audience, Viewer};
 use crate::inputs::Report;
 use crate::limits::{AUDIENCE_MEMBERS_MAX, DECLARATIONS_MAX, KEY_OVERHEAD_BYTES};
@@ -123,6 +123,56 @@ impl Keys {
     #[must_use]
     pub fn new() -> Self {
         Keys::default()
+    }
+
+    /// The keys that are in a world, for who goes on with it ([`Replica::into_successor`](crate::world::Replica::into_successor)),
+    /// and what members were told last of their inputs. What cannot be read leaves the world, and so does what was told of inputs:
+    /// the first [`acknowledge`](Self::acknowledge) tells it anew.
+    ///
+    /// # Errors
+    /// [`StateError`] if the keys are beyond the bounds of a room: whoever wrote them kept to none.
+    pub fn of_world(world: &mut World) -> Result<(Self, BTreeMap<MemberId, Report>), StateError> {
+        let mut keys = Keys::new();
+        let mut reports = BTreeMap::new();
+        let now = world.tick().unwrap_or_default();
+        let entities: Vec<EntityId> = world.entities().collect();
+        for entity in entities {
+            if world.has(entity, KEYED_KEY) {
+                if !keys.adopt(world, entity)? {
+                    world.despawn(entity)?;
+                }
+            } else if let Some((lanes, _)) = world.read_row(entity, INPUT_ACK)? {
+                let report = lanes_report(lanes, now);
+                if let (Audience::Members(members), Some(report)) = (world.audience(entity)?, report) {
+                    reports.extend(members.first().map(|member| (*member, report)));
+                }
+                world.despawn(entity)?;
+            }
+        }
+        keys.size.check()?;
+        Ok((keys, reports))
+    }
+
+    /// Takes the key that an entity carries; says whether there is one, and no other of the same name.
+    fn adopt(&mut self, world: &World, entity: EntityId) -> Result<bool, StateError> {
+        let Some((_, [name, hints, encoded])) = world.read_row(entity, KEYED_KEY)? else { return Ok(false) };
+        let key = core::str::from_utf8(name).ok().filter(|key| check_key(key).is_ok());
+        let read = key.zip(Hints::from_blob(hints).ok()).filter(|_| Value::decode(encoded.clone()).is_ok());
+        let Some((key, moves)) = read.filter(|(key, _)| !self.entries.contains_key(*key)) else {
+            return Ok(false);
+        };
+        let audience = world.audience(entity)?.clone();
+        let content = Content { encoded: encoded.clone(), audience, hints: moves };
+        self.size = self.size.with(key, &content);
+        let entry = Entry {
+            entity,
+            name: name.clone(),
+            hints: hints.clone(),
+            content: Some(content),
+            before: Before::Same,
+        };
+        self.entries.insert(key.into(), entry);
+        Ok(true)
     }
 
     /// Sets a key for those who may see it. Says whether that changed anything; if not, it costs nothing on the wire. A key

@@ -21,7 +21,7 @@ pub struct PublisherConfig {
     /// Bytes of a packet, at most, unless one entity alone takes more.
     pub packet_bytes: usize,
     /// Bytes whose fate is not known, at most: beyond it nothing is sent, so that a slow receiver gets the newest state later
-    /// instead of a queue.
+    /// instead of a queue. With 0 nothing is sent at all.
     pub in_flight_bytes_max: usize,
 }
 
@@ -147,7 +147,6 @@ impl Publisher {
     #[must_use]
     pub fn of_successor(world: &World, config: PublisherConfig) -> Self {
         let mut publisher = Publisher::new(Viewer::Everything, config);
-        publisher.is_transfer = true;
         publisher.lineage = world.lineage;
         publisher.known = world.slots.iter().map(Known::given).collect();
         publisher
@@ -417,7 +416,7 @@ impl Publisher {
     /// Bytes that may be sent at this moment, roughly.
     pub(super) fn budget_bytes(&self) -> usize {
         let tokens = usize::try_from(self.tokens / 1_000_000).unwrap_or(0);
-        tokens.min(self.config.in_flight_bytes_max.max(1).saturating_sub(self.flights.bytes()))
+        tokens.min(self.config.in_flight_bytes_max.saturating_sub(self.flights.bytes()))
     }
 
     /// Bytes that must be free for a packet to be made: what waits, or a full packet. A budget that is used up would

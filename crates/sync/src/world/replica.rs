@@ -250,7 +250,7 @@ impl Replica {
         let number = self.window.number(head.number);
         let epoch = head.epoch_gap.map(|gap| number.saturating_sub(u64::from(gap)));
         if let Some(epoch) = epoch.filter(|epoch| self.is_waiting || *epoch > self.epoch) {
-            self.begin_epoch(epoch, number, head.tick);
+            self.begin_epoch(epoch, number, &head);
         }
         if self.is_waiting {
             return Ok(Outcome::Waiting);
@@ -274,15 +274,16 @@ impl Replica {
         Ok(Outcome::Taken(applied))
     }
 
-    fn begin_epoch(&mut self, epoch: u64, number: u64, tick: u32) {
+    fn begin_epoch(&mut self, epoch: u64, number: u64, head: &PacketHead) {
         self.is_waiting = false;
         self.epoch = epoch;
         self.window.restart(number);
-        if core::mem::take(&mut self.continues) {
+        // One that begins a transfer has been begun anew since, from nothing.
+        if core::mem::take(&mut self.continues) && !head.transfer {
             self.places.iter_mut().for_each(|place| place.life = None);
             return;
         }
-        self.world.begin_epoch(tick);
+        self.world.begin_epoch(head.tick);
         (self.last, self.settled) = (None, None);
         self.graves.clear();
         self.stale = 0;

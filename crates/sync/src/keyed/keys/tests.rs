@@ -181,3 +181,35 @@ fn hints_follow_the_longest_prefix() {
     assert_eq!(stage.keys.bytes(), before);
     assert_eq!(stage.keys.item("tank/1").unwrap().hints, &hints("heading"));
 }
+
+#[test]
+fn a_successor_finds_keys_audiences_and_what_was_told_of_inputs() {
+    let mut stage = Stage::new();
+    let hints = Hints::none().snap("x").unwrap();
+    stage.declare("p/", hints.clone()).unwrap();
+    stage.set("p/1", 1);
+    stage.try_set("secret", &Value::Int(7), Audience::members([MemberId(2)])).unwrap();
+    let report = Report { tick: Tick(1), margin_ms: 40, late: 3 };
+    stage.keys.acknowledge(&mut stage.world, &BTreeMap::from([(MemberId(2), report)])).unwrap();
+    stage.commit();
+    let mut odd = stage.world.clone();
+    let entity = odd.spawn(None).unwrap();
+    let twice = [Bytes::from_static(b"secret"), Bytes::new(), Value::Int(1).encode(64).unwrap()];
+    odd.write_row(entity, KEYED_KEY, &[], &twice).unwrap();
+
+    for mut world in [stage.world.clone(), odd] {
+        let (keys, reports) = Keys::of_world(&mut world).unwrap();
+        assert_eq!(reports, BTreeMap::from([(MemberId(2), report)]));
+        assert_eq!(keys.bytes(), stage.keys.bytes());
+        assert_eq!(keys.hash(Viewer::Everything), stage.keys.hash(Viewer::Everything));
+        let secret = keys.item("secret").unwrap();
+        assert_eq!(secret.audience, &Audience::members([MemberId(2)]));
+        assert_eq!(keys.item("p/1").unwrap().hints, &hints);
+        assert_eq!(world.len(), 2, "what was told of inputs is told anew, and what nobody can read is gone");
+        let mut next = Stage { world, keys };
+        assert!(next.set("p/1", 2), "it is the same key and moves on");
+        assert!(next.remove("secret"));
+        next.commit();
+        assert_eq!((next.world.len(), next.keys.len()), (1, 1));
+    }
+}
