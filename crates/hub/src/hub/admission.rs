@@ -21,6 +21,9 @@ const TOO_MANY_GUESSES: &str = "too many wrong room codes or tokens came from yo
 impl Hub {
     /// Answers a hello.
     pub(super) fn admit(&mut self, connection: ConnectionId, hello: Hello, now: Instant) {
+        if let Intent::Resume(resume) = hello.intent {
+            return self.restart(connection, &hello, &resume, now);
+        }
         let Some(state) = self.connections.get(&connection) else { return };
         let (link, origin) = (state.link, state.origin);
         let mut user = None;
@@ -71,17 +74,29 @@ impl Hub {
         let id = match &hello.intent {
             Intent::Create(settings) => self.open(hello, settings, now),
             Intent::Join { code, secret } => self.find(hello, *code, secret.as_deref()),
+            Intent::Resume(_) => unreachable!("it was answered before"),
         }
         .map_err(TurnedAway::Refused)?;
-        let session =
-            SessionId(u128::from(self.random.next_u64()) << 64 | u128::from(self.random.next_u64()));
+        let session = self.draw_session();
+        let resume = self.begin_family(connection, session);
+        let grace_ms = self.grace_ms();
         let seated = self.rooms.get_mut(&id).expect("the room was just found or opened");
         let member = seated.room.next_member();
         seated.connections.insert(member, connection);
         let welcome = welcome(&seated.room, hello, version, session, now);
+        let welcome = Welcome { resume, grace_ms, ..welcome };
         let state = self.connections.get_mut(&connection).expect("a connection that says hello is known");
         state.seat = Some((id, member));
         Ok(welcome)
+    }
+
+    pub(super) fn draw_session(&mut self) -> SessionId {
+        SessionId(u128::from(self.random.next_u64()) << 64 | u128::from(self.random.next_u64()))
+    }
+
+    /// How long seats are kept, as the welcome tells it.
+    pub(super) fn grace_ms(&self) -> u32 {
+        u32::try_from(self.config.grace.as_millis()).unwrap_or(u32::MAX)
     }
 
     /// The address of the hub that serves this instead, if it is another one of the same server.
@@ -92,6 +107,7 @@ impl Hub {
             Intent::Create(RoomSettings { code: Some(code), .. }) | Intent::Join { code, .. } => {
                 shards.elsewhere(*code)
             }
+            Intent::Resume(_) => None,
         };
         address.map(str::to_owned)
     }
@@ -127,7 +143,7 @@ impl Hub {
     }
 
     /// Whether the hello can be understood; gives the version that both speak.
-    fn understand(&self, hello: &Hello) -> Result<u16, Refusal> {
+    pub(super) fn understand(&self, hello: &Hello) -> Result<u16, Refusal> {
         let version = hello.version_max.min(limits::VERSION_MAX);
         if version < hello.version_min.max(limits::VERSION_MIN) {
             return Err(Refusal::Version { min: limits::VERSION_MIN, max: limits::VERSION_MAX });
@@ -197,20 +213,25 @@ impl Hub {
             & (wanted.is_none() | same(wanted.unwrap_or_default(), secret.unwrap_or_default()));
         let (id, room) = found.filter(|_| is_allowed).ok_or(Refusal::NoSuchRoom)?;
         let setup = room.setup();
-        if setup.app != hello.app {
-            return Err(Refusal::App { expected: setup.app.clone() });
-        }
-        setup
-            .channels
-            .agree(&hello.channels)
-            .map_err(|differs| Refusal::Channels { channel: differs.channel })?;
-        if hello.schema.is_some_and(|hash| hash.get() != room.schema_hash()) {
-            return Err(Refusal::Schema { hash: room.schema_hash() });
-        }
+        fits(room, hello)?;
         if !room.has_seat() {
             return Err(Refusal::RoomFull { max: setup.settings.max_players });
         }
         Ok(id)
+    }
+}
+
+/// Whether the game that says hello is the room's.
+pub(super) fn fits(room: &Room, hello: &Hello) -> Result<(), Refusal> {
+    let setup = room.setup();
+    if setup.app != hello.app {
+        return Err(Refusal::App { expected: setup.app.clone() });
+    }
+    let agreed = setup.channels.agree(&hello.channels);
+    agreed.map_err(|differs| Refusal::Channels { channel: differs.channel })?;
+    match hello.schema {
+        Some(hash) if hash.get() != room.schema_hash() => Err(Refusal::Schema { hash: room.schema_hash() }),
+        _ => Ok(()),
     }
 }
 
@@ -243,7 +264,7 @@ fn same(a: &str, b: &str) -> bool {
     (a.len() == b.len()) & (differing == 0)
 }
 
-fn welcome(room: &Room, hello: &Hello, version: u16, session: SessionId, now: Instant) -> Welcome {
+pub(super) fn welcome(room: &Room, hello: &Hello, version: u16, session: SessionId, now: Instant) -> Welcome {
     let setup = room.setup();
     Welcome {
         version,
@@ -260,6 +281,8 @@ fn welcome(room: &Room, hello: &Hello, version: u16, session: SessionId, now: In
         now,
         max_players: setup.settings.max_players,
         limits: Limits::of_this_build(),
+        resume: None,
+        grace_ms: 0,
         schema: if hello.schema.is_none() { setup.settings.schema.clone() } else { Bytes::new() },
     }
 }

@@ -2,7 +2,9 @@
 
 mod admission;
 mod news;
+mod resume;
 mod seats;
+mod tokens;
 mod turn;
 
 pub use news::{Happening, Output, RoomSummary, Stats};
@@ -13,13 +15,17 @@ use crate::room::{self, Room};
 use crate::shards::Shards;
 use parlor_proto::session::{Event, Session};
 use parlor_proto::wire::control::{LeaveReason, Presence};
-use parlor_proto::{CloseReason, ConnectionId, Instant, LinkKind, MemberId, Packet, RoomCode, RoomId};
+use parlor_proto::{
+    CloseReason, ConnectionId, Instant, LinkKind, MemberId, Packet, RoomCode, RoomId, SessionId,
+};
 use rand_chacha::ChaCha12Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
+use resume::{Away, Ended};
 use std::time::Duration;
+use tokens::Family;
 use turn::Timer;
 
 /// What a hub may be told about itself.
@@ -41,12 +47,15 @@ pub struct Config {
     /// How long a room may hold back what it has to send, from the first message on, so that what comes meanwhile goes in
     /// the same packets. Zero sends at the end of every turn.
     pub flush_quantum: Duration,
+    /// How long the seat of a member is kept whose connection broke or is silent, so that it can come back. Zero keeps none.
+    pub grace: Duration,
     /// The hubs of the same server.
     pub shards: Shards,
 }
 
 impl Config {
-    /// Any game, up to 10,000 rooms, none of them dedicated, 192 KiB of state in a second, nothing recorded, nothing held back, the only hub of its server.
+    /// Any game, up to 10,000 rooms, none of them dedicated, 192 KiB of state in a second, nothing recorded, nothing held back, seats
+    /// kept for 30 s, the only hub of its server.
     #[must_use]
     pub fn new(seed: [u8; 32]) -> Self {
         Config {
@@ -57,6 +66,7 @@ impl Config {
             state_bytes_per_second: 192 * 1024,
             record: false,
             flush_quantum: Duration::ZERO,
+            grace: Duration::from_secs(30),
             shards: Shards::alone(),
         }
     }
@@ -68,6 +78,10 @@ struct Connection {
     link: LinkKind,
     origin: Origin,
     seat: Option<(RoomId, MemberId)>,
+    /// What its session can be resumed with, as long as it can.
+    family: Option<Family>,
+    /// It has no link: its session waits for another one, and its id is but a name for that.
+    away: Option<Away>,
     /// Whether the connection takes packets now.
     writable: bool,
     /// Whether it took none at some time since it was last measured.
@@ -94,7 +108,7 @@ impl Connection {
         let slow = self.was_blocked && (lagged > self.lagged || has_waiting && self.had_waiting);
         (self.was_blocked, self.lagged, self.had_waiting) = (!self.writable, lagged, has_waiting);
         let rtt_ms = self.session.rtt().and_then(|rtt| u32::try_from(rtt.as_millis()).ok());
-        Presence { member, connected: true, slow, rtt_ms }
+        Presence { member, connected: self.away.is_none(), slow, rtt_ms }
     }
 }
 
@@ -143,11 +157,19 @@ struct Held {
 pub struct Hub {
     config: Config,
     random: ChaCha12Rng,
+    /// What resume tokens are drawn from.
+    tokens: ChaCha12Rng,
     door: Box<dyn Doorkeeper>,
     directory: Directory,
     rooms: FxHashMap<RoomId, Seated>,
     next_room: u64,
     connections: FxHashMap<ConnectionId, Connection>,
+    /// How many of them have no link.
+    away: usize,
+    /// Whose sessions can be resumed, by all names that each has had.
+    sessions: FxHashMap<SessionId, ConnectionId>,
+    /// Sessions that ended and whose members may not know why, for a while.
+    ended: FxHashMap<SessionId, Ended>,
     /// Earliest first. An entry that its owner does not stand by any more is passed over when its time comes: moving it each
     /// time that something later becomes due would cost more.
     timers: BinaryHeap<Reverse<(Instant, Timer)>>,
@@ -177,14 +199,20 @@ impl Hub {
     /// A hub without rooms, before which `door` stands.
     #[must_use]
     pub fn with_door(config: Config, door: Box<dyn Doorkeeper>) -> Self {
+        let mut tokens = ChaCha12Rng::from_seed(config.seed);
+        tokens.set_stream(2);
         Hub {
             random: ChaCha12Rng::from_seed(config.seed),
+            tokens,
             door,
             next_room: config.shards.own() as u64,
             config,
             directory: Directory::default(),
             rooms: FxHashMap::default(),
             connections: FxHashMap::default(),
+            away: 0,
+            sessions: FxHashMap::default(),
+            ended: FxHashMap::default(),
             timers: BinaryHeap::new(),
             touched: Vec::new(),
             due_rooms: Vec::new(),
@@ -208,6 +236,8 @@ impl Hub {
             link,
             origin,
             seat: None,
+            family: None,
+            away: None,
             writable: true,
             was_blocked: false,
             lagged: 0,
@@ -223,7 +253,7 @@ impl Hub {
 
     /// A packet came.
     pub fn handle_packet(&mut self, connection: ConnectionId, packet: Packet, now: Instant) {
-        let Some(state) = self.connections.get_mut(&connection) else { return };
+        let Some(state) = self.linked(connection) else { return };
         if let Err(how) = state.session.handle_packet(packet, now) {
             self.outputs.push_back(Output::Happened(Happening::Misbehaved { connection, how }));
         }
@@ -233,13 +263,15 @@ impl Hub {
 
     /// A connection broke or was closed by its other end.
     pub fn handle_disconnected(&mut self, connection: ConnectionId, now: Instant) {
-        self.forget(connection, LeaveReason::ConnectionLost, now);
+        if self.linked(connection).is_some() && !self.keep(connection, LeaveReason::ConnectionLost, now) {
+            self.forget(connection, LeaveReason::ConnectionLost, now);
+        }
     }
 
     /// A connection takes packets again, or takes none for now. Meanwhile what waits is combined and replaced by
     /// newer state.
     pub fn handle_writable(&mut self, connection: ConnectionId, writable: bool, now: Instant) {
-        if let Some(state) = self.connections.get_mut(&connection) {
+        if let Some(state) = self.linked(connection) {
             let is_news = std::mem::replace(&mut state.writable, writable) != writable;
             state.was_blocked |= !writable;
             let seat = state.seat.filter(|_| is_news);
@@ -280,7 +312,7 @@ impl Hub {
     /// Connections that are known, in a room or not yet.
     #[must_use]
     pub fn connection_count(&self) -> usize {
-        self.connections.len()
+        self.connections.len() - self.away
     }
 
     /// What it has, and what it counted.
@@ -289,8 +321,17 @@ impl Hub {
         Stats { rooms: self.room_count(), connections: self.connection_count(), ..self.stats }
     }
 
+    /// A connection, if it has a link.
+    fn linked(&mut self, connection: ConnectionId) -> Option<&mut Connection> {
+        self.connections.get_mut(&connection).filter(|state| state.away.is_none())
+    }
+
     fn forget(&mut self, connection: ConnectionId, reason: LeaveReason, now: Instant) {
         let Some(state) = self.connections.remove(&connection) else { return };
+        self.away -= usize::from(state.away.is_some());
+        if let Some(family) = &state.family {
+            self.drop_names(family);
+        }
         if let Some((room, member)) = state.seat {
             self.vacate(room, member, reason, now);
         }
@@ -308,12 +349,15 @@ impl Hub {
                 Event::Lost(tag) => self.fate(seat, tag.0, false, now),
                 Event::Closed(reason) => {
                     (state.seat, state.over) = (None, reason.as_str());
+                    self.close_family(connection, &reason, now);
                     if let Some((room, member)) = seat {
                         self.vacate(room, member, seats::leave_reason_of_member(&reason), now);
                     }
                 }
-                // A server's session has no answers to its own hello.
-                Event::Welcome(_) | Event::TurnedAway(_) => {}
+                Event::Resume(resume) => self.resume(connection, resume, now),
+                Event::Silent => self.silent(connection, now),
+                // A server's session has no answers to a hello of its own.
+                Event::Welcome(_) | Event::Resumed(_) | Event::TurnedAway(_) => {}
             }
         }
     }

@@ -68,6 +68,33 @@ pub enum Happening {
         /// Why.
         reason: LeaveReason,
     },
+    /// The connection of somebody is lost; the seat is kept for a while.
+    Away {
+        /// In which room.
+        code: RoomCode,
+        /// Who.
+        member: MemberId,
+        /// How it was lost.
+        reason: LeaveReason,
+    },
+    /// Somebody is back in a seat that was kept, or has another connection before the first was known to be lost.
+    Resumed {
+        /// In which room.
+        code: RoomCode,
+        /// Who.
+        member: MemberId,
+        /// Over which connection.
+        connection: ConnectionId,
+        /// Whether its process began anew.
+        is_restarted: bool,
+    },
+    /// A resume token was used again: two ends had one session, and it was ended.
+    TokenReused {
+        /// In which room.
+        code: RoomCode,
+        /// Whose.
+        member: MemberId,
+    },
     /// Somebody was not let in.
     TurnedAway {
         /// Over which connection.
@@ -118,6 +145,10 @@ pub struct Stats {
     pub flush_waits: u64,
     /// How long they waited in all, from their turn to their flush, in microseconds.
     pub flush_wait_us: u64,
+    /// Sessions that went on over another connection.
+    pub resumed: u64,
+    /// Sessions that were ended because a token was used again.
+    pub tokens_reused: u64,
 }
 
 impl AddAssign for Stats {
@@ -128,6 +159,8 @@ impl AddAssign for Stats {
         self.packets_sent += other.packets_sent;
         self.flush_waits += other.flush_waits;
         self.flush_wait_us += other.flush_wait_us;
+        self.resumed += other.resumed;
+        self.tokens_reused += other.tokens_reused;
     }
 }
 

@@ -93,7 +93,7 @@ impl Hub {
         self.vacate(room, member, LeaveReason::Misbehaved, now);
     }
 
-    fn send(&mut self, connection: ConnectionId, message: Outgoing, now: Instant) {
+    pub(super) fn send(&mut self, connection: ConnectionId, message: Outgoing, now: Instant) {
         self.touch(connection, now);
         let Some(state) = self.connections.get_mut(&connection) else { return };
         match state.session.send(message) {
@@ -151,6 +151,6 @@ fn leave_reason(reason: &CloseReason) -> LeaveReason {
         | CloseReason::HostGone
         | CloseReason::RoomEnded { .. }
         | CloseReason::ServerShutdown => LeaveReason::Left,
-        CloseReason::ConnectionLost { .. } | CloseReason::Unknown { .. } => LeaveReason::ConnectionLost,
+        CloseReason::ConnectionLost { .. } | CloseReason::TokenReused | CloseReason::Unknown { .. } => LeaveReason::ConnectionLost,
     }
 }

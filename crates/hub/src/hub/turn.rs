@@ -3,7 +3,7 @@
 use super::{Hub, Output};
 use crate::room;
 use parlor_proto::wire::control::{LeaveReason, Presence};
-use parlor_proto::{ConnectionId, Instant, RoomId, limits};
+use parlor_proto::{ConnectionId, Instant, RoomId, SessionId, limits};
 use std::cmp::Reverse;
 use std::time::Duration;
 
@@ -17,6 +17,10 @@ pub(super) enum Timer {
     Connection(ConnectionId),
     /// It may take more than it was handed out in the turn before.
     More(ConnectionId),
+    /// A seat may have been kept for long enough.
+    Grace(ConnectionId),
+    /// Why a session ended need be known no more.
+    Ended(SessionId),
     /// Time to hear what was measured.
     Measure(RoomId),
     /// What was held back may go.
@@ -35,6 +39,8 @@ impl Hub {
             match timer {
                 Timer::Connection(connection) => self.connection_due(connection, due, now),
                 Timer::More(connection) => self.touch(connection, now),
+                Timer::Grace(connection) => self.grace_over(connection, now),
+                Timer::Ended(session) => drop(self.ended.remove(&session)),
                 Timer::Measure(room) => self.measure(room, now),
                 Timer::Flush(room) => self.due_rooms.push(room),
                 Timer::Release(room) => self.release(room, now),
@@ -174,9 +180,11 @@ impl Hub {
         self.drain_events(connection, now);
         let Some(state) = self.connections.get_mut(&connection) else { return };
         if state.session.is_finished() {
-            let reason = state.over;
+            let (reason, has_link) = (state.over, state.away.is_none());
             self.forget(connection, LeaveReason::Left, now);
-            self.outputs.push_back(Output::Close { connection, reason });
+            if has_link {
+                self.outputs.push_back(Output::Close { connection, reason });
+            }
             return;
         }
         self.schedule(connection);

@@ -21,7 +21,7 @@ use parlor_proto::{
 use thiserror::Error;
 
 const MAGIC: &[u8] = b"PARLORLOG";
-const VERSION: u8 = 3;
+const VERSION: u8 = 4;
 /// An input is one message and little more.
 const ENTRY_BYTES_MAX: usize = limits::STREAM_PACKET_BYTES_MAX + 1024;
 
@@ -74,6 +74,7 @@ pub fn head(setup: &Setup) -> Vec<u8> {
     out.put_option(setup.settings.secret.as_deref(), |out, secret| out.put_str(secret));
     out.put_u16(setup.settings.max_players);
     out.put_u16(setup.settings.tick_rate.hz());
+    out.put_option(setup.settings.host_silence_ms, |out, silence_ms| out.put_varint(silence_ms.into()));
     out.put_bytes(&setup.settings.schema);
     out.put_varint(setup.opened.as_micros());
     out.put_u32(setup.state_bytes_per_second);
@@ -165,6 +166,7 @@ fn read_setup(reader: &mut Reader) -> Result<Setup, ReadError> {
             secret: reader.option("secret", |reader| reader.str_max("secret", limits::LABEL_BYTES_MAX))?,
             max_players: reader.u16()?,
             tick_rate: TickRate::new(reader.u16()?).ok_or(ReadError::OutOfRange { field: "tick rate" })?,
+            host_silence_ms: reader.option("host silence", |reader| reader.varint_u32("host silence"))?,
             schema: reader.bytes_max("schema", limits::SCHEMA_BYTES_MAX)?,
         },
         opened: Instant::from_micros(reader.varint()?),
@@ -218,6 +220,20 @@ fn write_input(input: &Input, out: &mut Vec<u8>) {
             out.put_varint(member.0.into());
             out.put_bool(*writable);
         }
+        Input::Away { member } => {
+            out.put_u8(8);
+            out.put_varint(member.0.into());
+        }
+        Input::Back { member, link } => {
+            out.put_u8(9);
+            out.put_varint(member.0.into());
+            out.put_u8(link.to_wire());
+        }
+        Input::Restarted { member, link } => {
+            out.put_u8(10);
+            out.put_varint(member.0.into());
+            out.put_u8(link.to_wire());
+        }
         Input::End { reason } => {
             out.put_u8(6);
             reason.write(out);
@@ -247,6 +263,9 @@ fn read_input(body: &mut Reader) -> Result<Input, ReadError> {
         }
         5 => Input::Flush,
         7 => Input::Writable { member: member(body)?, writable: body.bool("writable")? },
+        8 => Input::Away { member: member(body)? },
+        9 => Input::Back { member: member(body)?, link: LinkKind::from_wire(body.u8()?)? },
+        10 => Input::Restarted { member: member(body)?, link: LinkKind::from_wire(body.u8()?)? },
         6 => Input::End { reason: CloseReason::read(body)? },
         value => return Err(ReadError::Unknown { field: "input", value: value.into() }),
     })

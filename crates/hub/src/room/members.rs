@@ -66,6 +66,12 @@ impl Members {
         }
     }
 
+    pub(super) fn relink(&mut self, id: MemberId, link: LinkKind) {
+        if let Some(member) = self.seated.get_mut(&id) {
+            member.info.link = link;
+        }
+    }
+
     /// Those of whom something worth telling changed since it was told; they count as told.
     fn take_news(&mut self) -> Vec<Presence> {
         let news = self.seated.values_mut().filter(|member| is_news(member.told, member.info.presence));

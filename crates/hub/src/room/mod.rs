@@ -5,6 +5,7 @@
 //! [`log`] of its inputs.
 
 mod actions;
+mod away;
 mod budget;
 pub mod log;
 mod members;
@@ -81,6 +82,25 @@ pub enum Input {
         member: MemberId,
         /// Whether it takes packets.
         writable: bool,
+    },
+    /// A member's connection is lost; its seat is kept.
+    Away {
+        /// Whose.
+        member: MemberId,
+    },
+    /// It has a connection again, or another one.
+    Back {
+        /// Who.
+        member: MemberId,
+        /// How it is connected.
+        link: LinkKind,
+    },
+    /// A member's process began anew and has its seat again.
+    Restarted {
+        /// Whose.
+        member: MemberId,
+        /// How it is connected.
+        link: LinkKind,
     },
     /// What the hub measured of a member.
     Measured(Presence),
@@ -325,6 +345,9 @@ impl Room {
                 self.state.writable(member, writable);
                 self.replicas.writable(member, writable);
             }
+            Input::Away { member } => self.away(member),
+            Input::Back { member, link } => self.back(member, link),
+            Input::Restarted { member, link } => self.restarted(member, link, now),
             Input::Measured(presence) => self.measured(presence),
             Input::Flush => return self.flush(now),
             Input::End { reason } => self.end(&reason),
@@ -343,16 +366,9 @@ impl Room {
             self.state.add(newcomer);
         }
         self.replicas.add(newcomer);
-        let joined = |id| ToMember::Joined(self.members.get(id).expect("listed members exist").info.clone());
-        let greeting =
-            std::iter::once(newcomer).chain(self.view(newcomer).members().filter(|id| *id != newcomer));
-        let greeting: Vec<ToMember> = greeting.map(joined).collect();
-        let news = joined(newcomer);
-        let told = self.seers_of(newcomer);
-        for message in &greeting {
-            let bytes = self.control(vec![newcomer], message);
-            self.budgets.charge_reliable(newcomer, bytes, now);
-        }
+        self.greet(newcomer, now);
+        let info = self.members.get(newcomer).expect("it was just seated").info.clone();
+        let (news, told) = (ToMember::Joined(info), self.seers_of(newcomer));
         self.control(told, &news);
         if self.is_player(newcomer) && self.primary.joined(newcomer) {
             self.tell_primary(self.members.ids().collect());

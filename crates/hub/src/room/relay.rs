@@ -317,7 +317,7 @@ mod tests {
                 secret: None,
                 max_players: members,
                 tick_rate: TickRate::new(30).unwrap(),
-                schema: Bytes::new(),
+                host_silence_ms: None, schema: Bytes::new(),
             },
             channels: ChannelTable::default(),
             opened: Instant::ZERO,

@@ -75,6 +75,18 @@ impl Replicas {
         });
     }
 
+    /// The process of a member began anew: it has nothing of others, and what it sends builds on nothing.
+    pub(super) fn restarted(&mut self, member: MemberId) {
+        self.blocked.remove(&member);
+        for (id, source) in &mut self.sources {
+            if *id == member {
+                source.replica.restart();
+            } else {
+                source.add(member);
+            }
+        }
+    }
+
     pub(super) fn writable(&mut self, member: MemberId, writable: bool) {
         if writable {
             self.blocked.remove(&member);

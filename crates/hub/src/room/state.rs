@@ -8,7 +8,7 @@ use parlor_proto::wire::cursor::ReadError;
 use parlor_proto::{EntityId, Epoch, Instant, MemberId, PeerMisbehaved, TickRate, channel};
 use parlor_sync::schema::Schema;
 use parlor_sync::world::{Outcome, PublisherConfig, Replica, Sent, StreamError, Views, World};
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -22,8 +22,8 @@ pub(super) struct State {
     replica: Replica,
     views: Views,
     config: PublisherConfig,
-    /// Members whose connections take nothing for now.
-    blocked: BTreeSet<MemberId>,
+    /// Members whose connections take nothing for now, and how many bytes may be under way to each.
+    blocked: BTreeMap<MemberId, usize>,
     /// Something changed, or was lost, since the last flush.
     due: bool,
     /// When it is tried again to send what a member may not be sent at the moment, if there is something.
@@ -36,7 +36,7 @@ impl State {
             views: Views::new(&schema),
             replica: Replica::of_everything(schema, rate),
             config: PublisherConfig::new(bytes_per_second),
-            blocked: BTreeSet::new(),
+            blocked: BTreeMap::new(),
             due: false,
             waits_until: None,
         }
@@ -47,7 +47,7 @@ impl State {
     }
 
     pub(super) fn add(&mut self, member: MemberId) {
-        self.views.add(member, self.config);
+        self.views.add(member, self.config_of(member));
         self.due = true;
     }
 
@@ -58,20 +58,37 @@ impl State {
 
     /// While a member's connection takes nothing, no more than one packet waits for it: what is made later is newer.
     pub(super) fn writable(&mut self, member: MemberId, writable: bool) {
-        let Some(publisher) = self.views.publisher_mut(member) else { return };
         if writable {
             self.blocked.remove(&member);
-            publisher.set_config(self.config);
             self.due = true;
         } else {
-            self.blocked.insert(member);
-            publisher.set_config(PublisherConfig { in_flight_bytes_max: 1, ..self.config });
+            self.blocked.insert(member, 1);
         }
+        self.configure(member);
+    }
+
+    fn configure(&mut self, member: MemberId) {
+        let config = self.config_of(member);
+        if let Some(publisher) = self.views.publisher_mut(member) {
+            publisher.set_config(config);
+        }
+    }
+
+    fn config_of(&self, member: MemberId) -> PublisherConfig {
+        let most = self.blocked.get(&member).copied();
+        let in_flight_bytes_max = most.unwrap_or(self.config.in_flight_bytes_max);
+        PublisherConfig { in_flight_bytes_max, ..self.config }
+    }
+
+    /// A member that has no connection is made no packets.
+    pub(super) fn away(&mut self, member: MemberId) {
+        self.blocked.insert(member, 0);
+        self.configure(member);
     }
 
     pub(super) fn fate(&mut self, member: MemberId, number: u64, delivered: bool) {
         self.views.fate(member, Sent(number), delivered);
-        self.due |= !delivered || self.blocked.contains(&member);
+        self.due |= !delivered || self.blocked.contains_key(&member);
     }
 
     /// Whether something waits for time to pass.
@@ -95,7 +112,7 @@ impl State {
         let world = self.replica.world();
         self.views.flush(world, now, send);
         let members: Vec<MemberId> =
-            self.views.members().filter(|member| !self.blocked.contains(member)).collect();
+            self.views.members().filter(|member| !self.blocked.contains_key(member)).collect();
         let mut is_due = |member| self.views.publisher_mut(member).is_some_and(|it| it.is_due(world));
         self.waits_until = members.into_iter().any(&mut is_due).then(|| now + RETRY_AFTER);
     }

@@ -1,0 +1,60 @@
+//! Members whose connection is lost and whose seat is kept.
+//!
+//! They are members in all respects but that nothing is sent to them that would be old by the time at which they are back.
+//! The others are told that they are not connected.
+
+use super::Room;
+use parlor_proto::wire::control::{Presence, ToMember};
+use parlor_proto::{Instant, LinkKind, MemberId};
+
+impl Room {
+    /// A member has no connection for now.
+    pub(super) fn away(&mut self, member: MemberId) {
+        self.connected(member, false);
+        self.state.away(member);
+        self.replicas.writable(member, false);
+    }
+
+    /// It has one again.
+    pub(super) fn back(&mut self, member: MemberId, link: LinkKind) {
+        self.members.relink(member, link);
+        self.connected(member, true);
+        self.state.writable(member, true);
+        self.replicas.writable(member, true);
+    }
+
+    /// Its process began anew: it is told everything as a newcomer is, and what it sends builds on nothing that was before.
+    pub(super) fn restarted(&mut self, member: MemberId, link: LinkKind, now: Instant) {
+        if self.members.get(member).is_none() {
+            return;
+        }
+        self.members.relink(member, link);
+        self.connected(member, true);
+        self.state.remove(member);
+        self.state.add(member);
+        self.replicas.restarted(member);
+        self.greet(member, now);
+        if self.primary.primary().is_some() {
+            self.tell_primary(vec![member]);
+        }
+    }
+
+    fn connected(&mut self, member: MemberId, connected: bool) {
+        let presence = self.members.get(member).map(|member| member.info.presence);
+        if let Some(presence) = presence {
+            self.members.measured(Presence { connected, slow: false, ..presence });
+        }
+    }
+
+    /// Tells a newcomer who is here, itself first.
+    pub(super) fn greet(&mut self, newcomer: MemberId, now: Instant) {
+        let others = self.view(newcomer).members().filter(|id| *id != newcomer);
+        let all = std::iter::once(newcomer).chain(others);
+        let joined = |id| ToMember::Joined(self.members.get(id).expect("listed members exist").info.clone());
+        let greeting: Vec<ToMember> = all.map(joined).collect();
+        for message in &greeting {
+            let bytes = self.control(vec![newcomer], message);
+            self.budgets.charge_reliable(newcomer, bytes, now);
+        }
+    }
+}
