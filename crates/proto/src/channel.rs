@@ -117,7 +117,10 @@ pub const REPLICAS: ChannelId = ChannelId(8);
 /// What the ends of a rollback session say to each other. Only they read it.
 pub const ROLLBACK: ChannelId = ChannelId(9);
 
-const BUILT_IN: [Channel; 10] = [
+/// The room's state with all that no member alone sees, from the hub to the member that becomes the authority.
+pub const CHECKPOINT: ChannelId = ChannelId(10);
+
+const BUILT_IN: [Channel; 11] = [
     built_in(CONTROL, Lane::ReliableOrdered, Codec::Parlor),
     built_in(STATE, Lane::Unreliable, Codec::Parlor),
     built_in(INPUT, Lane::UnreliableSequenced, Codec::Parlor),
@@ -128,6 +131,7 @@ const BUILT_IN: [Channel; 10] = [
     built_in(ACTIONS, Lane::ReliableOrdered, Codec::Parlor),
     built_in(REPLICAS, Lane::Unreliable, Codec::Parlor),
     built_in(ROLLBACK, Lane::Unreliable, Codec::Parlor),
+    built_in(CHECKPOINT, Lane::Unreliable, Codec::Parlor),
 ];
 
 const fn built_in(id: ChannelId, lane: Lane, codec: Codec) -> Channel {

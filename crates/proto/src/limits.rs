@@ -129,6 +129,10 @@ pub const VALUE_DEPTH_MAX: usize = 32;
 
 /// Largest schema of a room, in encoded bytes: a hello carries it.
 pub const SCHEMA_BYTES_MAX: usize = 8 * 1024;
+/// Silence of a host, in ms, after which another member may take its part, at least: less would be taken for it too often.
+pub const HOST_SILENCE_MS_MIN: u32 = 100;
+/// And at most.
+pub const HOST_SILENCE_MS_MAX: u32 = 10_000;
 
 /// Bytes of messages about its own state that a member may send in a second, in the long run, and as many again at once. They
 /// build on each other, so a hub cannot drop some of them: it disconnects whoever sends more.

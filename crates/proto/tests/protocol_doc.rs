@@ -4,11 +4,12 @@ use bytes::Bytes;
 use parlor_proto::channel::{Codec, Lane};
 use parlor_proto::wire::action::ActionRefusal;
 use parlor_proto::wire::control::{
-    LeaveReason, MemberInfo, PlayerData, Presence, RefusedAction, ToHub, ToMember,
+    Handover, LeaveReason, MemberInfo, PlayerData, Presence, RefusedAction, ToHub, ToMember,
 };
 use parlor_proto::wire::frame::{Fragment, Frame, Time};
 use parlor_proto::wire::handshake::{
-    Authority, Hello, Intent, Limits, Redirect, Refusal, Resume, ResumeToken, Resumed, RetryAfter, RoomKind, Welcome,
+    Authority, Hello, Intent, Limits, Redirect, Refusal, Resume, ResumeToken, Resumed, RetryAfter, RoomKind,
+    Welcome,
 };
 use parlor_proto::{
     ChannelId, ChannelTable, CloseReason, EntityId, Epoch, Instant, LinkKind, MemberId, RoomId, SessionId,
@@ -55,7 +56,7 @@ macro_rules! number {
         })*
     };
 }
-number!(u8, u16, u64, usize);
+number!(u8, u16, u32, u64, usize);
 
 impl Limit for Duration {
     fn text(&self) -> String {
@@ -81,7 +82,7 @@ fn limits_are_those_of_the_code() {
         REASON_BYTES_MAX TOKEN_BYTES_MAX ADDRESS_BYTES_MAX PLAYER_DATA_KEYS_MAX PLAYER_DATA_VALUE_BYTES_MAX PLAYER_DATA_BYTES_MAX
         PLAYER_DATA_BYTES_LARGE_ROOM
         ADDRESSEES_MAX APP_CHANNEL_FIRST CHANNELS_MAX STATE_KEYS_MAX STATE_KEY_BYTES_MAX STATE_VALUE_BYTES_MAX
-        STATE_BYTES_MAX VALUE_DEPTH_MAX SCHEMA_BYTES_MAX OWN_STATE_BYTES_PER_SECOND INPUT_BYTES_MAX INPUT_MESSAGE_BYTES_MAX
+        STATE_BYTES_MAX VALUE_DEPTH_MAX SCHEMA_BYTES_MAX HOST_SILENCE_MS_MIN HOST_SILENCE_MS_MAX OWN_STATE_BYTES_PER_SECOND INPUT_BYTES_MAX INPUT_MESSAGE_BYTES_MAX
         HANDSHAKE_TIMEOUT KEEP_ALIVE_INTERVAL SILENCE_TIMEOUT
         ACK_DELAY_MAX ACK_AT_ONCE_BYTES CLOSE_LINGER
     };
@@ -230,6 +231,7 @@ fn control_kinds_are_those_of_the_code() {
     let presence = Presence { member, connected: true, slow: false, rtt_ms: None };
     let data = || PlayerData { member, key: "k".into(), value: None };
     let info = MemberInfo { id, name: String::new(), link: LinkKind::Quic, presence, data: Vec::new() };
+    let handover = Handover { epoch: Epoch(1), member, tick: None, slots: 0, generation: 0 };
     let refused = || RefusedAction {
         entity: EntityId::from_bits(1),
         name: "open".into(),
@@ -243,12 +245,14 @@ fn control_kinds_are_those_of_the_code() {
         ("throttled", ToMember::Throttled),
         ("primary", ToMember::Primary(None)),
         ("action refused", ToMember::ActionRefused(refused())),
-        ("restarted", ToMember::Restarted(member)),
+        ("authority", ToMember::Authority(handover)),
+        ("goes on", ToMember::GoesOn { epoch: Epoch(1) }),
     ];
     let up = [
         ("set data", ToHub::SetData(data())),
         ("kick", ToHub::Kick { member, reason: String::new() }),
         ("refuse action", ToHub::RefuseAction { member, refused: refused() }),
+        ("follow", ToHub::Follow { epoch: Epoch(1) }),
     ];
     let down =
         down.map(|(name, message)| ["to a member".into(), message.encode()[0].to_string(), name.into()]);

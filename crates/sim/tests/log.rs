@@ -38,7 +38,7 @@ fn setup(rng: &mut Rng) -> Setup {
             secret: rng.per_mille(500).then(|| "sesame".into()),
             max_players: 8,
             tick_rate: TickRate::new(60).expect("60 is a rate"),
-            schema: Bytes::new(),
+            host_silence_ms: None, schema: Bytes::new(),
         },
         channels: ChannelTable::default(),
         opened: Instant::from_micros(rng.below(1 << 40)),

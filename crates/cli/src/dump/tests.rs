@@ -37,7 +37,7 @@ fn setup(schema: &Schema) -> Setup {
             secret: None,
             max_players: 4,
             tick_rate: TickRate::DEFAULT,
-            schema: schema.encode(),
+            schema: host_silence_ms: None, schema.encode(),
         },
         channels: ChannelTable::default(),
         opened: Instant::from_millis(1_000),

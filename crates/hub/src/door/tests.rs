@@ -113,7 +113,11 @@ struct Server {
 
 impl Server {
     fn new() -> Self {
-        Server { hub: Hub::new(Config { grace: Duration::ZERO, ..Config::new([9; 32]) }), next: 0, random: ChaCha12Rng::from_seed([4; 32]) }
+        Server {
+            hub: Hub::new(Config { grace: Duration::ZERO, ..Config::new([9; 32]) }),
+            next: 0,
+            random: ChaCha12Rng::from_seed([4; 32]),
+        }
     }
 
     fn ask(&mut self, hello: Hello, origin: Origin, now: Instant) -> Event {
@@ -155,7 +159,8 @@ fn creating(code: Option<RoomCode>, secret: Option<&str>) -> Hello {
         secret,
         max_players: 16,
         tick_rate,
-        host_silence_ms: None, schema: bytes::Bytes::new(),
+        host_silence_ms: None,
+        schema: bytes::Bytes::new(),
     };
     Hello::new("tanks", Intent::Create(settings))
 }

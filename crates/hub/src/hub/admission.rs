@@ -196,7 +196,9 @@ impl Hub {
         self.outputs.extend(head.map(|bytes| Output::Recorded { room: id, bytes }));
         self.outputs.push_back(Output::Happened(Happening::RoomOpened(summary(&room))));
         self.timers.push(Reverse((now + MEASURE_INTERVAL, Timer::Measure(id))));
-        self.rooms.insert(id, Seated::new(room));
+        let seated = Seated::new(room);
+        self.begin_lease(id, &seated, now);
+        self.rooms.insert(id, seated);
         Ok(id)
     }
 
@@ -266,6 +268,8 @@ fn same(a: &str, b: &str) -> bool {
 
 pub(super) fn welcome(room: &Room, hello: &Hello, version: u16, session: SessionId, now: Instant) -> Welcome {
     let setup = room.setup();
+    let mut limits = Limits::of_this_build();
+    limits.keep_alive_ms = super::lease::keep_alive_ms(room).unwrap_or(limits.keep_alive_ms);
     Welcome {
         version,
         session,
@@ -280,7 +284,7 @@ pub(super) fn welcome(room: &Room, hello: &Hello, version: u16, session: Session
         opened: setup.opened,
         now,
         max_players: setup.settings.max_players,
-        limits: Limits::of_this_build(),
+        limits,
         resume: None,
         grace_ms: 0,
         schema: if hello.schema.is_none() { setup.settings.schema.clone() } else { Bytes::new() },

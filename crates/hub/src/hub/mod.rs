@@ -1,6 +1,7 @@
 //! Connections, sessions, and who sits where.
 
 mod admission;
+mod lease;
 mod news;
 mod resume;
 mod seats;
@@ -20,10 +21,10 @@ use parlor_proto::{
 };
 use rand_chacha::ChaCha12Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
+use resume::{Away, Ended};
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
-use resume::{Away, Ended};
 use std::time::Duration;
 use tokens::Family;
 use turn::Timer;
@@ -351,6 +352,9 @@ impl Hub {
                     (state.seat, state.over) = (None, reason.as_str());
                     self.close_family(connection, &reason, now);
                     if let Some((room, member)) = seat {
+                        if self.ends_room(room, member, &reason) {
+                            self.tell(room, room::Input::End { reason: reason.clone() }, now);
+                        }
                         self.vacate(room, member, seats::leave_reason_of_member(&reason), now);
                     }
                 }

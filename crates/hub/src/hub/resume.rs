@@ -6,7 +6,9 @@ use super::{Happening, Hub, Output};
 use crate::room;
 use parlor_proto::session::{Answer, Outgoing, Session, TurnedAway};
 use parlor_proto::wire::control::{LeaveReason, ToMember};
-use parlor_proto::wire::handshake::{Hello, Refusal, Resume, ResumeRefusal, ResumeToken, RetryAfter, Welcome};
+use parlor_proto::wire::handshake::{
+    Hello, Refusal, Resume, ResumeRefusal, ResumeToken, RetryAfter, Welcome,
+};
 use parlor_proto::{CloseReason, ConnectionId, Instant, MemberId, RoomId, SessionId, channel};
 use rand_chacha::rand_core::Rng;
 use std::cmp::Reverse;
@@ -47,7 +49,11 @@ impl From<Refusal> for Denied {
 
 impl Hub {
     /// A session that can be resumed gets its first token; `None` if no seats are kept.
-    pub(super) fn begin_family(&mut self, connection: ConnectionId, session: SessionId) -> Option<ResumeToken> {
+    pub(super) fn begin_family(
+        &mut self,
+        connection: ConnectionId,
+        session: SessionId,
+    ) -> Option<ResumeToken> {
         if self.config.grace.is_zero() {
             return None;
         }
@@ -211,7 +217,9 @@ impl Hub {
             return;
         }
         let next = self.draw_token();
-        let Some((room, member, mut session)) = self.take_over(connection, older, used, &next) else { return };
+        let Some((room, member, mut session)) = self.take_over(connection, older, used, &next) else {
+            return;
+        };
         let Some(state) = self.connections.get_mut(&connection) else { return };
         session.go_on(next, state.link, now);
         let (link, writable) = (state.link, state.writable);
@@ -267,7 +275,9 @@ impl Hub {
     pub(super) fn restart(&mut self, connection: ConnectionId, hello: &Hello, resume: &Resume, now: Instant) {
         match self.reseat(connection, hello, resume, now) {
             Ok(None) => {}
-            Ok(Some((welcome, older, next))) => self.begin_anew(connection, older, resume, welcome, next, now),
+            Ok(Some((welcome, older, next))) => {
+                self.begin_anew(connection, older, resume, welcome, next, now)
+            }
             Err(denied) => self.deny(connection, denied, now),
         }
     }
@@ -309,7 +319,8 @@ impl Hub {
         next: ResumeToken,
         now: Instant,
     ) {
-        let Some((room, member, mut session)) = self.take_over(connection, older, &resume.token, &next) else {
+        let Some((room, member, mut session)) = self.take_over(connection, older, &resume.token, &next)
+        else {
             return;
         };
         let missed = session.take_unacknowledged();

@@ -66,6 +66,13 @@ impl Hub {
                         to.iter().filter_map(|member| seated.connections.get(member).copied()).collect();
                     to.into_iter().for_each(|connection| self.send(connection, message.clone(), now));
                 }
+                room::Output::Epoch { epoch } => {
+                    for connection in seated.connections.values() {
+                        if let Some(state) = self.connections.get_mut(connection) {
+                            state.session.set_epoch(epoch);
+                        }
+                    }
+                }
                 room::Output::Remove { member, reason } => {
                     if let Some(connection) = seated.connections.remove(&member) {
                         self.remove(connection, reason, now);
@@ -151,6 +158,8 @@ fn leave_reason(reason: &CloseReason) -> LeaveReason {
         | CloseReason::HostGone
         | CloseReason::RoomEnded { .. }
         | CloseReason::ServerShutdown => LeaveReason::Left,
-        CloseReason::ConnectionLost { .. } | CloseReason::TokenReused | CloseReason::Unknown { .. } => LeaveReason::ConnectionLost,
+        CloseReason::ConnectionLost { .. } | CloseReason::TokenReused | CloseReason::Unknown { .. } => {
+            LeaveReason::ConnectionLost
+        }
     }
 }

@@ -21,6 +21,8 @@ pub(super) enum Timer {
     Grace(ConnectionId),
     /// Why a session ended need be known no more.
     Ended(SessionId),
+    /// Time to look whether the host is heard.
+    Lease(RoomId),
     /// Time to hear what was measured.
     Measure(RoomId),
     /// What was held back may go.
@@ -41,6 +43,7 @@ impl Hub {
                 Timer::More(connection) => self.touch(connection, now),
                 Timer::Grace(connection) => self.grace_over(connection, now),
                 Timer::Ended(session) => drop(self.ended.remove(&session)),
+                Timer::Lease(room) => self.look_at_host(room, now),
                 Timer::Measure(room) => self.measure(room, now),
                 Timer::Flush(room) => self.due_rooms.push(room),
                 Timer::Release(room) => self.release(room, now),

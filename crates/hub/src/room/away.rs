@@ -13,6 +13,7 @@ impl Room {
         self.connected(member, false);
         self.state.away(member);
         self.replicas.writable(member, false);
+        self.without(member);
     }
 
     /// It has one again.

@@ -234,6 +234,11 @@ fn write_input(input: &Input, out: &mut Vec<u8>) {
             out.put_varint(member.0.into());
             out.put_u8(link.to_wire());
         }
+        Input::HostSilent { heard } => {
+            out.put_u8(16);
+            out.put_varint(heard.len() as u64);
+            heard.iter().for_each(|member| out.put_varint(member.0.into()));
+        }
         Input::End { reason } => {
             out.put_u8(6);
             reason.write(out);
@@ -267,6 +272,10 @@ fn read_input(body: &mut Reader) -> Result<Input, ReadError> {
         9 => Input::Back { member: member(body)?, link: LinkKind::from_wire(body.u8()?)? },
         10 => Input::Restarted { member: member(body)?, link: LinkKind::from_wire(body.u8()?)? },
         6 => Input::End { reason: CloseReason::read(body)? },
+        16 => {
+            let count = body.varint_max("members that were heard", limits::MEMBERS_MAX_SERVER_RUN.into())?;
+            Input::HostSilent { heard: (0..count).map(|_| member(body)).collect::<Result<_, _>>()? }
+        }
         value => return Err(ReadError::Unknown { field: "input", value: value.into() }),
     })
 }

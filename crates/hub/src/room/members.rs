@@ -123,17 +123,20 @@ impl Room {
             Some(ToHub::SetData(data)) => self.data_from(from, data, now),
             Some(ToHub::Kick { member, reason }) => self.kick(from, member, reason),
             Some(ToHub::RefuseAction { member, refused }) => {
-                self.expect_authority(from, "the refusal of an action")?;
+                if !self.is_word_of_authority(from, "the refusal of an action")? {
+                    return Ok(());
+                }
                 self.reliable_from(from, Held::Refusal { member, refused }, now)
             }
+            Some(ToHub::Follow { epoch }) => self.follow(from, epoch),
             // A newer member asks for what this hub does not know.
             None => Ok(()),
         }
     }
 
     fn data_from(&mut self, from: MemberId, data: PlayerData, now: Instant) -> Result<(), PeerMisbehaved> {
-        if data.member != from {
-            self.expect_authority(from, "another's player data")?;
+        if data.member != from && !self.is_word_of_authority(from, "another's player data")? {
+            return Ok(());
         }
         let out_of_range =
             |field| PeerMisbehaved::Malformed { what: "player data", error: ReadError::OutOfRange { field } };
@@ -181,7 +184,9 @@ impl Room {
     }
 
     fn kick(&mut self, from: MemberId, member: MemberId, reason: String) -> Result<(), PeerMisbehaved> {
-        self.expect_authority(from, "a kick")?;
+        if !self.is_word_of_authority(from, "a kick")? {
+            return Ok(());
+        }
         if member == from {
             let error = ReadError::OutOfRange { field: "member" };
             return Err(PeerMisbehaved::Malformed { what: "a kick of oneself", error });

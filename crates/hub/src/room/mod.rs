@@ -9,6 +9,7 @@ mod away;
 mod budget;
 pub mod log;
 mod members;
+mod migration;
 mod primary;
 mod relay;
 mod replicas;
@@ -31,7 +32,7 @@ use primary::Primary;
 use relay::Queues;
 use replicas::Replicas;
 use state::State;
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 use view::View;
 
@@ -104,6 +105,11 @@ pub enum Input {
     },
     /// What the hub measured of a member.
     Measured(Presence),
+    /// Nothing was heard of the authority for as long as a host may be silent.
+    HostSilent {
+        /// Those of whom something was heard meanwhile.
+        heard: Vec<MemberId>,
+    },
     /// Everything that had come was handled: send what there is to send.
     Flush,
     /// The server ends the room.
@@ -122,6 +128,11 @@ pub enum Output {
         to: Vec<MemberId>,
         /// What: one encoding for all.
         message: Outgoing,
+    },
+    /// What is sent to members from here on is of this epoch.
+    Epoch {
+        /// Which.
+        epoch: Epoch,
     },
     /// End a member's session. The room has forgotten the member already.
     Remove {
@@ -144,6 +155,8 @@ pub struct Room {
     schema_hash: u64,
     authority: Authority,
     epoch: Epoch,
+    /// Who was the authority under an earlier epoch.
+    former: BTreeSet<MemberId>,
     members: Members,
     /// Whom messages to the primary reach.
     primary: Primary,
@@ -184,6 +197,8 @@ pub struct Counters {
     pub actions: u64,
     /// Actions that were refused, here or by the authority.
     pub actions_refused: u64,
+    /// How often another member became the authority.
+    pub migrations: u64,
 }
 
 impl Room {
@@ -200,6 +215,7 @@ impl Room {
             state: State::new(schema, rate, bytes_per_second),
             authority: Authority::Member(MemberId(0)),
             epoch: Epoch(0),
+            former: BTreeSet::new(),
             members: Members::default(),
             primary: Primary::new(),
             budgets: Budgets::new(rate, bytes_per_second, setup.opened),
@@ -348,6 +364,7 @@ impl Room {
             Input::Away { member } => self.away(member),
             Input::Back { member, link } => self.back(member, link),
             Input::Restarted { member, link } => self.restarted(member, link, now),
+            Input::HostSilent { heard } => self.host_silent(&heard),
             Input::Measured(presence) => self.measured(presence),
             Input::Flush => return self.flush(now),
             Input::End { reason } => self.end(&reason),
@@ -407,7 +424,9 @@ impl Room {
         self.replicas.remove(member);
         self.budgets.remove(member);
         self.queues.remove(member);
-        if self.authority == Authority::Member(member) {
+        let is_host_still = !self.without(member);
+        self.former.remove(&member);
+        if is_host_still && self.authority == Authority::Member(member) {
             let reason = match reason {
                 LeaveReason::Left => CloseReason::HostLeft,
                 _ => CloseReason::HostGone,
@@ -449,14 +468,17 @@ impl Room {
         }
     }
 
-    /// The authority's word counts only under the present epoch; from anybody else, or from an authority that must
-    /// know better, it is a fault.
-    fn expect_authority(&self, from: MemberId, what: &'static str) -> Result<(), PeerMisbehaved> {
+    /// Whether a member is the authority. Who was it may not have heard yet that it is no more, and its word is ignored; of
+    /// anybody else it is a fault.
+    fn is_word_of_authority(&mut self, from: MemberId, what: &'static str) -> Result<bool, PeerMisbehaved> {
         if self.authority == Authority::Member(from) {
-            Ok(())
-        } else {
-            Err(PeerMisbehaved::NotAuthority { what })
+            return Ok(true);
         }
+        if !self.former.contains(&from) {
+            return Err(PeerMisbehaved::NotAuthority { what });
+        }
+        self.counters.stale_epoch += 1;
+        Ok(false)
     }
 
     fn flush(&mut self, now: Instant) -> Result<(), (MemberId, PeerMisbehaved)> {

@@ -5,9 +5,13 @@ use bytes::Bytes;
 use parlor_proto::session::{Outgoing, Tag};
 use parlor_proto::wire::action::ActionRefusal;
 use parlor_proto::wire::cursor::ReadError;
-use parlor_proto::{EntityId, Epoch, Instant, MemberId, PeerMisbehaved, TickRate, channel};
+use parlor_proto::wire::replica::Checkpoint;
+use parlor_proto::{ChannelId, EntityId, Epoch, Instant, MemberId, PeerMisbehaved, TickRate, channel};
+use parlor_sync::audience::Viewer;
 use parlor_sync::schema::Schema;
-use parlor_sync::world::{Outcome, PublisherConfig, Replica, Sent, StreamError, Views, World};
+use parlor_sync::world::{
+    Encodings, IdsUsed, Outcome, Publisher, PublisherConfig, Replica, Sent, StreamError, Views, World,
+};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,7 +24,11 @@ const RETRY_AFTER: Duration = Duration::from_millis(15);
 #[derive(Debug)]
 pub(super) struct State {
     replica: Replica,
+    /// Who is given everything because it becomes the authority.
+    heir: Option<Heir>,
     views: Views,
+    /// Where the numbers of streams begin that begin under this epoch. Late fates of older ones have lower numbers.
+    numbers_from: u64,
     config: PublisherConfig,
     /// Members whose connections take nothing for now, and how many bytes may be under way to each.
     blocked: BTreeMap<MemberId, usize>,
@@ -30,10 +38,25 @@ pub(super) struct State {
     waits_until: Option<Instant>,
 }
 
+/// A member that becomes the authority.
+#[derive(Debug)]
+struct Heir {
+    member: MemberId,
+    epoch: Epoch,
+    publisher: Publisher,
+}
+
+/// Bytes per second that an heir is sent. Everybody waits for it.
+const HEIR_BYTES_PER_SECOND: u32 = 512 * 1024;
+/// Packets of one stream that may be sent under one epoch, as a power of two.
+const NUMBERS_OF_EPOCH_BITS: u32 = 24;
+
 impl State {
     pub(super) fn new(schema: Arc<Schema>, rate: TickRate, bytes_per_second: u32) -> Self {
         State {
+            heir: None,
             views: Views::new(&schema),
+            numbers_from: 0,
             replica: Replica::of_everything(schema, rate),
             config: PublisherConfig::new(bytes_per_second),
             blocked: BTreeMap::new(),
@@ -48,12 +71,21 @@ impl State {
 
     pub(super) fn add(&mut self, member: MemberId) {
         self.views.add(member, self.config_of(member));
+        if let Some(publisher) = self.views.publisher_mut(member) {
+            publisher.number_from(self.numbers_from);
+        }
         self.due = true;
+    }
+
+    /// Whether a member is sent its view.
+    pub(super) fn has(&self, member: MemberId) -> bool {
+        self.views.publisher(member).is_some()
     }
 
     pub(super) fn remove(&mut self, member: MemberId) {
         self.views.remove(member);
         self.blocked.remove(&member);
+        self.heir.take_if(|heir| heir.member == member);
     }
 
     /// While a member's connection takes nothing, no more than one packet waits for it: what is made later is newer.
@@ -86,8 +118,26 @@ impl State {
         self.configure(member);
     }
 
+    /// What is held is the truth from here on, and `heir` is given all of it. Says which ids it must not give again.
+    pub(super) fn hand_over(&mut self, heir: MemberId, epoch: Epoch) -> IdsUsed {
+        let used = self.replica.hand_over();
+        self.views.remove(heir);
+        // A tag has room for 40 bits of a number: 2^16 epochs, after which the oldest streams are long forgotten.
+        self.numbers_from = u64::from(epoch.0 & 0xffff) << NUMBERS_OF_EPOCH_BITS;
+        let mut publisher = Publisher::new(Viewer::Everything, PublisherConfig::new(HEIR_BYTES_PER_SECOND));
+        publisher.number_from(self.numbers_from);
+        self.heir = Some(Heir { member: heir, epoch, publisher });
+        self.due = true;
+        used
+    }
+
     pub(super) fn fate(&mut self, member: MemberId, number: u64, delivered: bool) {
-        self.views.fate(member, Sent(number), delivered);
+        match self.heir.as_mut().filter(|heir| heir.member == member) {
+            Some(_) if number < self.numbers_from => {}
+            Some(heir) if delivered => heir.publisher.delivered(Sent(number)),
+            Some(heir) => heir.publisher.lost(Sent(number)),
+            None => self.views.fate(member, Sent(number), delivered),
+        }
         self.due |= !delivered || self.blocked.contains_key(&member);
     }
 
@@ -96,25 +146,37 @@ impl State {
         self.waits_until.is_some()
     }
 
-    /// Takes in a packet of the authority; says whether it was news.
-    fn apply(&mut self, packet: Bytes) -> Result<bool, StreamError> {
+    /// Takes in a packet of the authority; says whether it was news, and whether it is the first of a new authority.
+    fn apply(&mut self, packet: Bytes) -> Result<(bool, bool), StreamError> {
         let is_news = matches!(self.replica.apply(packet)?, Outcome::Taken(_));
+        // Who goes on with the state has all of it.
+        let is_first = self.heir.take_if(|_| is_news).is_some();
         self.due |= is_news;
-        Ok(is_news)
+        Ok((is_news, is_first))
     }
 
     /// Gives what each member is to be sent.
-    fn flush(&mut self, now: Instant, send: impl FnMut(MemberId, Bytes, Sent)) {
+    fn flush(&mut self, now: Instant, mut send: impl FnMut(MemberId, ChannelId, Bytes, Sent)) {
         if !self.due && self.waits_until.is_none_or(|until| now < until) {
             return;
         }
         self.due = false;
         let world = self.replica.world();
-        self.views.flush(world, now, send);
+        let mut is_heir_due = false;
+        if let Some(Heir { member, epoch, publisher }) = &mut self.heir
+            && !self.blocked.contains_key(member)
+        {
+            let mut encodings = Encodings::new();
+            while let Some((packet, sent)) = publisher.poll(world, &mut encodings, now) {
+                send(*member, channel::CHECKPOINT, Checkpoint { epoch: *epoch, packet }.encode(), sent);
+            }
+            is_heir_due = publisher.is_due(world);
+        }
+        self.views.flush(world, now, |member, packet, sent| send(member, channel::STATE, packet, sent));
         let members: Vec<MemberId> =
             self.views.members().filter(|member| !self.blocked.contains_key(member)).collect();
         let mut is_due = |member| self.views.publisher_mut(member).is_some_and(|it| it.is_due(world));
-        self.waits_until = members.into_iter().any(&mut is_due).then(|| now + RETRY_AFTER);
+        self.waits_until = (is_heir_due || members.into_iter().any(&mut is_due)).then(|| now + RETRY_AFTER);
     }
 
     /// Whether a member may not act on an entity, and why. What it does not see is not there for it.
@@ -141,14 +203,19 @@ impl Room {
             self.counters.stale_epoch += 1;
             return Ok(());
         }
-        self.expect_authority(from, "state")?;
+        if !self.is_word_of_authority(from, "state")? {
+            return Ok(());
+        }
         if epoch > self.epoch {
             // Epochs are given by the hub: nobody can know of one before it does.
             let error = ReadError::OutOfRange { field: "epoch" };
             return Err(PeerMisbehaved::Malformed { what: "the state", error });
         }
         let bad = |error: StreamError| PeerMisbehaved::BadState { detail: error.to_string() };
-        let is_news = self.state.apply(payload).map_err(bad)?;
+        let (is_news, is_first) = self.state.apply(payload).map_err(bad)?;
+        if is_first {
+            self.goes_on();
+        }
         let counter = if is_news { &mut self.counters.updates } else { &mut self.counters.updates_old };
         *counter += 1;
         Ok(())
@@ -157,9 +224,9 @@ impl Room {
     /// Gives every member that may see something new its packets. The authority wrote the state and needs none.
     pub(super) fn flush_state(&mut self, now: Instant) {
         let outputs = &mut self.outputs;
-        self.state.flush(now, |member, payload, sent| {
+        self.state.flush(now, |member, channel, payload, sent| {
             let tag = Some(Tag::of_state(sent.0));
-            let message = Outgoing { channel: channel::STATE, key: 0, payload, tag };
+            let message = Outgoing { channel, key: 0, payload, tag };
             outputs.push_back(Output::Send { to: vec![member], message });
         });
     }

@@ -60,7 +60,15 @@ pub(crate) fn setup(settings: RoomSettings) -> Setup {
 }
 
 pub(crate) fn settings(kind: RoomKind, schema: &Schema) -> RoomSettings {
-    RoomSettings { kind, code: None, secret: None, max_players: 8, tick_rate: RATE, host_silence_ms: None, schema: schema.encode() }
+    RoomSettings {
+        kind,
+        code: None,
+        secret: None,
+        max_players: 8,
+        tick_rate: RATE,
+        host_silence_ms: None,
+        schema: schema.encode(),
+    }
 }
 
 /// A world with its publisher to the hub.

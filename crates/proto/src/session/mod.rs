@@ -305,7 +305,7 @@ impl Session {
     /// Opens the session under the terms of its welcome, which are the same at both ends.
     fn adopt(&mut self, welcome: &Welcome) {
         let bounded = |ms: u32, min: u64, max: u64| Duration::from_millis(u64::from(ms).clamp(min, max));
-        self.keep_alive = bounded(welcome.limits.keep_alive_ms, 100, 10_000);
+        self.keep_alive = bounded(welcome.limits.keep_alive_ms, 20, 10_000);
         self.silence = bounded(welcome.limits.silence_ms, 1_000, 60_000).max(self.keep_alive * 3);
         self.epoch = welcome.epoch;
         self.state = State::Open;
@@ -422,6 +422,12 @@ impl Session {
     /// The tick that outgoing packets carry.
     pub fn set_tick(&mut self, tick: Tick) {
         self.tick = Some(tick);
+    }
+
+    /// When a packet came last.
+    #[must_use]
+    pub fn last_heard(&self) -> Instant {
+        self.heard
     }
 
     /// The epoch that outgoing packets carry.

@@ -46,6 +46,12 @@ impl Session {
         self.state == State::Open && self.link.is_some()
     }
 
+    /// Whether a connection is attached, whatever for.
+    #[must_use]
+    pub fn has_link(&self) -> bool {
+        self.link.is_some()
+    }
+
     /// Whether a hello, or the wish to resume, waits for its answer.
     #[must_use]
     pub fn is_deciding(&self) -> bool {

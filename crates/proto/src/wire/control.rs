@@ -10,12 +10,14 @@
 //!  4 throttled
 //!  5 primary   member: 0 none | 1, varint
 //!  6 action refused   entity: 4 bytes · name: text · why: 1 byte
-//!  8 restarted member: varint
+//!  7 authority epoch: varint · member: varint · tick: 0 none | 1, 4 bytes · slots: 2 bytes · generation: 2 bytes
+//!  8 goes on   epoch: varint
 //!
 //!  to the hub
 //!  0 set data  member: varint · key: text · 0 remove | 1 value: bytes
 //!  1 kick      member: varint · reason: text
 //!  2 refuse action    member: varint · entity: 4 bytes · name: text · why: 1 byte
+//!  3 follow    epoch: varint
 //!
 //!  member      id: varint · name: text · link: 1 byte · flags: 1 byte · rtt: 0 | 1, varint ms
 //!              count: varint · for each: key: text, value: bytes
@@ -25,9 +27,10 @@
 use super::action::{ActionRefusal, read_name};
 use super::cursor::{ReadError, Reader, Write};
 use crate::error::clip;
-use crate::ids::{EntityId, MemberId};
+use crate::ids::{EntityId, Epoch, MemberId};
 use crate::limits;
 use crate::link::LinkKind;
+use crate::time::Tick;
 use bytes::Bytes;
 use core::fmt;
 
@@ -54,8 +57,13 @@ pub enum ToMember {
     Primary(Option<MemberId>),
     /// Something that this member asked for was refused.
     ActionRefused(RefusedAction),
-    /// A member's process began anew and has its seat still: what it streams begins anew, too.
-    Restarted(MemberId),
+    /// Another member is the authority from here on.
+    Authority(Handover),
+    /// The authority of this epoch has all of the state and goes on with it.
+    GoesOn {
+        /// Which epoch.
+        epoch: Epoch,
+    },
 }
 
 /// What a member asks of the hub.
@@ -77,6 +85,47 @@ pub enum ToHub {
         /// What, and why.
         refused: RefusedAction,
     },
+    /// This member was the authority, or was to be, and knows that it is not any more: it has nothing of the state and wants its
+    /// view.
+    Follow {
+        /// The epoch that it knows of.
+        epoch: Epoch,
+    },
+}
+
+/// The part of the authority passes to another member.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Handover {
+    /// The room's epoch from here on.
+    pub epoch: Epoch,
+    /// Whose the part is.
+    pub member: MemberId,
+    /// The newest tick of the state that is handed over; what is newer is the new authority's. None if there is no state.
+    pub tick: Option<Tick>,
+    /// Slots that entities had so far: the new authority leaves alone for a while those that are free.
+    pub slots: u16,
+    /// The highest generation of an entity that is gone: those that the new authority puts into these slots have higher ones.
+    pub generation: u16,
+}
+
+impl Handover {
+    fn write(&self, out: &mut Vec<u8>) {
+        out.put_varint(self.epoch.0.into());
+        out.put_varint(self.member.0.into());
+        out.put_option(self.tick, |out, tick| out.put_u32(tick.0));
+        out.put_u16(self.slots);
+        out.put_u16(self.generation);
+    }
+
+    fn read(reader: &mut Reader) -> Result<Self, ReadError> {
+        Ok(Handover {
+            epoch: Epoch(reader.varint_u32("epoch")?),
+            member: member(reader)?,
+            tick: reader.option("tick", |reader| reader.u32().map(Tick))?,
+            slots: reader.u16()?,
+            generation: reader.u16()?,
+        })
+    }
 }
 
 /// An action that was refused.
@@ -271,9 +320,13 @@ impl ToMember {
                 out.put_u8(6);
                 refused.write(&mut out);
             }
-            ToMember::Restarted(member) => {
+            ToMember::Authority(handover) => {
+                out.put_u8(7);
+                handover.write(&mut out);
+            }
+            ToMember::GoesOn { epoch } => {
                 out.put_u8(8);
-                out.put_varint(member.0.into());
+                out.put_varint(epoch.0.into());
             }
         }
         out.into()
@@ -301,7 +354,8 @@ impl ToMember {
             4 => ToMember::Throttled,
             5 => ToMember::Primary(reader.option("primary", member)?),
             6 => ToMember::ActionRefused(RefusedAction::read(&mut reader)?),
-            8 => ToMember::Restarted(member(&mut reader)?),
+            7 => ToMember::Authority(Handover::read(&mut reader)?),
+            8 => ToMember::GoesOn { epoch: Epoch(reader.varint_u32("epoch")?) },
             _ => return Ok(None),
         };
         reader.finish()?;
@@ -329,6 +383,10 @@ impl ToHub {
                 out.put_varint(member.0.into());
                 refused.write(&mut out);
             }
+            ToHub::Follow { epoch } => {
+                out.put_u8(3);
+                out.put_varint(epoch.0.into());
+            }
         }
         out.into()
     }
@@ -349,6 +407,7 @@ impl ToHub {
                 member: member(&mut reader)?,
                 refused: RefusedAction::read(&mut reader)?,
             },
+            3 => ToHub::Follow { epoch: Epoch(reader.varint_u32("epoch")?) },
             _ => return Ok(None),
         };
         reader.finish()?;

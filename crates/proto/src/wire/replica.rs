@@ -1,14 +1,17 @@
-//! What members say of themselves: the messages of [`channel::REPLICAS`](crate::channel::REPLICAS). Each member sends its own
+//! Streams of state that are not the room's own: what members say of themselves, and what a member is given that becomes the
+//! authority. The first are the messages of [`channel::REPLICAS`](crate::channel::REPLICAS). Each member sends its own
 //! state to the hub as a stream of packets; the hub sends each member a stream for every other one. What the state is made of
 //! travels with the packets until one that brings it is known to have arrived.
 //!
 //! ```text
 //!  up     schema: 0 | 1, bytes · a packet of the sender's stream
 //!  down   source: varint · schema: 0 | 1, bytes · a packet of the stream of that member's state
+//!
+//!  checkpoint   epoch: varint · a packet of the stream of all of the room's state
 //! ```
 
 use super::cursor::{ReadError, Reader, Write};
-use crate::ids::MemberId;
+use crate::ids::{Epoch, MemberId};
 use crate::limits;
 use bytes::Bytes;
 
@@ -28,6 +31,36 @@ pub struct StateOf {
     pub source: MemberId,
     /// The packet.
     pub state: OwnState,
+}
+
+/// A packet of all of the room's state, for the member that becomes the authority: the messages of
+/// [`channel::CHECKPOINT`](crate::channel::CHECKPOINT).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Checkpoint {
+    /// Under which epoch it becomes that.
+    pub epoch: Epoch,
+    /// The packet.
+    pub packet: Bytes,
+}
+
+impl Checkpoint {
+    /// The message as it goes on the wire.
+    #[must_use]
+    pub fn encode(&self) -> Bytes {
+        let mut out = Vec::with_capacity(self.packet.len() + 8);
+        out.put_varint(self.epoch.0.into());
+        out.put(&self.packet);
+        out.into()
+    }
+
+    /// Reads a message.
+    ///
+    /// # Errors
+    /// [`ReadError`] if it is not as laid out.
+    pub fn decode(bytes: Bytes) -> Result<Self, ReadError> {
+        let mut reader = Reader::new(bytes);
+        Ok(Checkpoint { epoch: Epoch(reader.varint_u32("epoch")?), packet: reader.rest() })
+    }
 }
 
 impl OwnState {

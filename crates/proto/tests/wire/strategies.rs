@@ -4,7 +4,7 @@ use bytes::Bytes;
 use parlor_proto::channel::{Channel, ChannelTable, Codec, Lane};
 use parlor_proto::wire::action::{Action, ActionRefusal, AskedBy};
 use parlor_proto::wire::control::{
-    LeaveReason, MemberInfo, PlayerData, Presence, RefusedAction, ToHub, ToMember,
+    Handover, LeaveReason, MemberInfo, PlayerData, Presence, RefusedAction, ToHub, ToMember,
 };
 use parlor_proto::wire::cursor::VARINT_MAX;
 use parlor_proto::wire::envelope::{Downward, From, To, Upward};
@@ -16,7 +16,7 @@ use parlor_proto::wire::handshake::{
 use parlor_proto::wire::header::{Ack, Header};
 use parlor_proto::wire::replica::{OwnState, StateOf};
 use parlor_proto::{
-    ChannelId, CloseReason, EntityId, Epoch, Instant, LinkKind, MemberId, RoomCode, RoomId, SessionId,
+    ChannelId, CloseReason, EntityId, Epoch, Instant, LinkKind, MemberId, RoomCode, RoomId, SessionId, Tick,
     TickRate, limits,
 };
 use proptest::collection::{btree_set, vec};
@@ -82,16 +82,16 @@ fn room_kind() -> impl Strategy<Value = RoomKind> {
 
 fn settings() -> impl Strategy<Value = RoomSettings> {
     let secret = option::of(text(limits::LABEL_BYTES_MAX));
-    (room_kind(), option::of(code()), secret, any::<u16>(), tick_rate(), bytes(300)).prop_map(
-        |(kind, code, secret, max_players, tick_rate, schema)| RoomSettings {
+    (room_kind(), option::of(code()), secret, any::<u16>(), tick_rate(), option::of(any::<u32>()), bytes(300))
+        .prop_map(|(kind, code, secret, max_players, tick_rate, host_silence_ms, schema)| RoomSettings {
             kind,
             code,
             secret,
             max_players,
             tick_rate,
+            host_silence_ms,
             schema,
-        },
-    )
+        })
 }
 
 fn token() -> impl Strategy<Value = ResumeToken> {
@@ -297,9 +297,22 @@ pub(crate) fn to_member() -> impl Strategy<Value = ToMember> {
         vec(presence(), 0..10).prop_map(ToMember::Presence),
         Just(ToMember::Throttled),
         option::of(member()).prop_map(ToMember::Primary),
+        handover().prop_map(ToMember::Authority),
+        any::<u32>().prop_map(|epoch| ToMember::GoesOn { epoch: Epoch(epoch) }),
         refused().prop_map(ToMember::ActionRefused),
-        member().prop_map(ToMember::Restarted),
     ]
+}
+
+fn handover() -> impl Strategy<Value = Handover> {
+    (any::<u32>(), member(), option::of(any::<u32>()), any::<u16>(), any::<u16>()).prop_map(
+        |(epoch, member, tick, slots, generation)| Handover {
+            epoch: Epoch(epoch),
+            member,
+            tick: tick.map(Tick),
+            slots,
+            generation,
+        },
+    )
 }
 
 fn entity() -> impl Strategy<Value = EntityId> {
@@ -341,6 +354,7 @@ pub(crate) fn to_hub() -> impl Strategy<Value = ToHub> {
         (member(), text(limits::REASON_BYTES_MAX))
             .prop_map(|(member, reason)| ToHub::Kick { member, reason }),
         (member(), refused()).prop_map(|(member, refused)| ToHub::RefuseAction { member, refused }),
+        any::<u32>().prop_map(|epoch| ToHub::Follow { epoch: Epoch(epoch) }),
     ]
 }
 

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use parlor_proto::channel::{Channel, ChannelTable, Codec, Lane};
 use parlor_proto::wire::action::{Action, ActionRefusal, AskedBy};
 use parlor_proto::wire::control::{
-    LeaveReason, MemberInfo, PlayerData, Presence, RefusedAction, ToHub, ToMember,
+    Handover, LeaveReason, MemberInfo, PlayerData, Presence, RefusedAction, ToHub, ToMember,
 };
 use parlor_proto::wire::cursor::Reader;
 use parlor_proto::wire::envelope::{Downward, From, To, Upward};
@@ -17,7 +17,7 @@ use parlor_proto::wire::handshake::{
 use parlor_proto::wire::header::{Ack, Header};
 use parlor_proto::wire::replica::{OwnState, StateOf};
 use parlor_proto::{
-    ChannelId, CloseReason, EntityId, Epoch, Instant, LinkKind, MemberId, RoomId, SessionId, TickRate,
+    ChannelId, CloseReason, EntityId, Epoch, Instant, LinkKind, MemberId, RoomId, SessionId, Tick, TickRate,
     channel, limits,
 };
 use std::num::NonZeroU64;
@@ -126,6 +126,7 @@ fn handshakes() -> Vec<(&'static str, Value)> {
         secret: secret.map(Into::into),
         max_players: 4,
         tick_rate: TickRate::DEFAULT,
+        host_silence_ms: None,
         schema: Bytes::new(),
     };
     let dedicated = RoomSettings {
@@ -302,6 +303,16 @@ fn controls() -> Vec<(&'static str, Value)> {
     };
     let refused =
         |why| RefusedAction { entity: EntityId { slot: 12, generation: 3 }, name: "open".into(), why };
+    let handover = |tick: Option<Tick>| {
+        let (slots, generation) = if tick.is_some() { (0x0203, 7) } else { (0, 0) };
+        Value::ToMember(ToMember::Authority(Handover {
+            epoch: Epoch(70),
+            member: id,
+            tick,
+            slots,
+            generation,
+        }))
+    };
     let left = |reason| Value::ToMember(ToMember::Left { member: id, reason });
     vec![
         ("to_member.joined", Value::ToMember(ToMember::Joined(joined))),
@@ -324,7 +335,9 @@ fn controls() -> Vec<(&'static str, Value)> {
             "to_member.action_refused",
             Value::ToMember(ToMember::ActionRefused(refused(ActionRefusal::NoSuchEntity))),
         ),
-        ("to_member.restarted", Value::ToMember(ToMember::Restarted(MemberId(300)))),
+        ("to_member.authority", handover(Some(Tick(0x0102_0304)))),
+        ("to_member.authority_of_nothing", handover(None)),
+        ("to_member.goes_on", Value::ToMember(ToMember::GoesOn { epoch: Epoch(70) })),
         ("to_hub.set_data", Value::ToHub(ToHub::SetData(data(Some(Bytes::from_static(b"red")))))),
         ("to_hub.remove_data", Value::ToHub(ToHub::SetData(data(None)))),
         ("to_hub.kick", Value::ToHub(ToHub::Kick { member: id, reason: "rude".into() })),
@@ -332,6 +345,7 @@ fn controls() -> Vec<(&'static str, Value)> {
             "to_hub.refuse_action",
             Value::ToHub(ToHub::RefuseAction { member: id, refused: refused(ActionRefusal::NotOwner) }),
         ),
+        ("to_hub.follow", Value::ToHub(ToHub::Follow { epoch: Epoch(70) })),
     ]
 }
 

@@ -83,7 +83,7 @@ impl World {
             secret: None,
             max_players: limits::MEMBERS_MAX_PLAYER_HOSTED,
             tick_rate: TickRate::DEFAULT,
-            schema: Bytes::new(),
+            host_silence_ms: None, schema: Bytes::new(),
         };
         self.connect(Intent::Create(settings), name)
     }

@@ -156,9 +156,14 @@ impl Publisher {
     /// which of them a late fate belongs to, gives each numbers of its own.
     #[must_use]
     pub fn numbered_from(mut self, first: u64) -> Self {
-        debug_assert!(self.flights.len() == 0, "nothing was sent yet");
-        (self.next, self.epoch) = (first, first);
+        self.number_from(first);
         self
+    }
+
+    /// As [`numbered_from`](Self::numbered_from), before the first packet.
+    pub fn number_from(&mut self, first: u64) {
+        debug_assert!(self.next == self.epoch && self.flights.len() == 0, "nothing was sent yet");
+        (self.next, self.epoch) = (first, first);
     }
 
     /// Who the receiver is.

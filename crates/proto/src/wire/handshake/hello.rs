@@ -74,6 +74,10 @@ pub struct RoomSettings {
     pub max_players: u16,
     /// Its steps per second.
     pub tick_rate: TickRate,
+    /// After so many milliseconds in which nothing was heard of the host, another member takes its part; `None` if none ever
+    /// does, and the room ends with its host. [`HOST_SILENCE_MS_MIN`](limits::HOST_SILENCE_MS_MIN) to
+    /// [`HOST_SILENCE_MS_MAX`](limits::HOST_SILENCE_MS_MAX), for rooms that a player hosts.
+    pub host_silence_ms: Option<u32>,
     /// What its entities are made of: an encoded schema of at most
     /// [`SCHEMA_BYTES_MAX`](limits::SCHEMA_BYTES_MAX) bytes. Empty if the game has no components of its own.
     pub schema: Bytes,
@@ -160,6 +164,7 @@ impl Hello {
                 if len > most {
                     return Err(format!("the schema has {len} bytes; it may have at most {most}"));
                 }
+                settings.check_host_silence()?;
                 check_secret(settings.secret.as_deref())
             }
         }
@@ -276,12 +281,27 @@ impl RoomKind {
 }
 
 impl RoomSettings {
+    fn check_host_silence(&self) -> Result<(), String> {
+        let Some(silence_ms) = self.host_silence_ms else { return Ok(()) };
+        let (min, max) = (limits::HOST_SILENCE_MS_MIN, limits::HOST_SILENCE_MS_MAX);
+        if !(min..=max).contains(&silence_ms) {
+            return Err(format!("host_silence is {silence_ms} ms; it may be {min} to {max} ms"));
+        }
+        match self.kind {
+            RoomKind::PlayerHosted => Ok(()),
+            RoomKind::Dedicated => {
+                Err("no player takes the part of a dedicated host: leave out host_migration".into())
+            }
+        }
+    }
+
     fn write(&self, out: &mut Vec<u8>) {
         out.put_u8(self.kind.to_wire());
         out.put_option(self.code.as_ref(), |out, code| out.put_str(code.as_str()));
         out.put_option(self.secret.as_deref(), |out, secret| out.put_str(secret));
         out.put_u16(self.max_players);
         out.put_u16(self.tick_rate.hz());
+        out.put_option(self.host_silence_ms, |out, silence_ms| out.put_varint(silence_ms.into()));
         out.put_bytes(&self.schema);
     }
 
@@ -292,6 +312,7 @@ impl RoomSettings {
             secret: body.option("secret", read_secret)?,
             max_players: body.u16()?,
             tick_rate: read_tick_rate(body)?,
+            host_silence_ms: body.option("host silence", |body| body.varint_u32("host silence"))?,
             schema: body.bytes_max("schema", limits::SCHEMA_BYTES_MAX)?,
         })
     }
