@@ -18,7 +18,7 @@ struct Place {
 const HOUSE: &[Place] = &[
     Place { name: "parlor-proto", may: &[], tests_may: &[] },
     Place { name: "parlor-sync", may: &["parlor-proto"], tests_may: &["parlor-impair"] },
-    Place { name: "parlor-hub", may: &["parlor-proto", "parlor-sync"], tests_may: &[] },
+    Place { name: "parlor-hub", may: &["parlor-proto", "parlor-sync"], tests_may: &["parlor-impair"] },
     Place { name: "parlor-impair", may: &[], tests_may: &[] },
     Place { name: "parlor-transport", may: &["parlor-proto", "parlor-impair"], tests_may: &[] },
     Place {
