@@ -95,24 +95,24 @@ fn plan_fmt(_: &Path) -> Result<Work, Missing> {
 
 fn plan_clippy(_: &Path) -> Result<Work, Missing> {
     need("cargo clippy --version", "clippy is not installed", "rustup component add clippy")?;
-    Ok(Work::one(Invocation::cargo("clippy --workspace --all-targets -- -D warnings")))
+    Ok(Work::one(Invocation::cargo("clippy --workspace --all-features --all-targets -- -D warnings")))
 }
 
 fn plan_test(_: &Path) -> Result<Work, Missing> {
-    Ok(Work::one(Invocation::cargo("test --workspace --no-fail-fast")))
+    Ok(Work::one(Invocation::cargo("test --workspace --all-features --no-fail-fast")))
 }
 
 /// The tests run it too, but cannot say by their result that they did without it.
 fn plan_python(_: &Path) -> Result<Work, Missing> {
     need("python3 --version", "python3 is not installed", "apt-get install python3")?;
-    Ok(Work::one(Invocation::cargo("test --workspace --test python")))
+    Ok(Work::one(Invocation::cargo("test --workspace --all-features --test python")))
 }
 
 /// The binary `parlor` and the library `parlor` have their pages in one place: the binary's are made first, so that the
 /// library's remain.
 fn plan_doc(_: &Path) -> Result<Work, Missing> {
     let strict = |args| Invocation::cargo(args).env("RUSTDOCFLAGS", "-D warnings");
-    let others = strict("doc --no-deps --workspace --exclude parlor-cli");
+    let others = strict("doc --no-deps --workspace --all-features --exclude parlor-cli");
     Ok(Work::Run(vec![strict("doc --no-deps --package parlor-cli"), others]))
 }
 
@@ -124,7 +124,7 @@ fn plan_deny(_: &Path) -> Result<Work, Missing> {
 /// Optimized, because ten thousand seeds take long without it, but with the debug profile's assertions
 /// and overflow checks. The crates that are left out have next to nothing that chance decides, and take long to build.
 fn plan_seeds(_: &Path) -> Result<Work, Missing> {
-    let tests = Invocation::cargo("test --workspace --no-fail-fast --config profile.dev.opt-level=2")
+    let tests = Invocation::cargo("test --workspace --all-features --no-fail-fast --config profile.dev.opt-level=2")
         .args("--exclude parlor-cli --exclude parlor-bevy --exclude xtask");
     let seeds = or_from_environment("PARLOR_SEEDS", LONG_SEEDS);
     let cases = or_from_environment("PROPTEST_CASES", LONG_PROPTEST_CASES);

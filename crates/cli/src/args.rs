@@ -25,6 +25,8 @@ pub(crate) enum Command {
     Bots(BotsArgs),
     /// Run a server for rooms
     Serve(ServeArgs),
+    /// List the rooms of this machine and, with --lan, of the network that it is on
+    Rooms(RoomsArgs),
     /// Make a key for a server that admits by token, or a token
     Token(TokenArgs),
     /// Run a room again from its log, or play its recording, and say what happened in it
@@ -97,6 +99,10 @@ pub(crate) struct ReachArgs {
     /// The server: HOST, HOST:PORT or HOST:PORT#FINGERPRINT. Without it PARLOR_SERVER counts
     #[arg(long, value_name = "SERVER")]
     pub server: Option<String>,
+    /// Play with those on this network: a host starts its own server and announces the room there, unless it has a secret; a
+    /// guest finds it there by its code. See docs/lan.md
+    #[arg(long, conflicts_with = "server")]
+    pub lan: bool,
     /// What must be known beside the code
     #[arg(long, env = "PARLOR_SECRET", value_name = "SECRET")]
     pub secret: Option<String>,
@@ -210,6 +216,9 @@ pub(crate) struct ServeArgs {
     /// Milliseconds that a room may hold back what it sends, to save packets [default: 0, at most 20]
     #[arg(long, env = "PARLOR_FLUSH_QUANTUM", value_name = "MS", value_parser = clap::value_parser!(u64).range(0..=FLUSH_QUANTUM_MS_MAX))]
     pub flush_quantum: Option<u64>,
+    /// Announce the rooms on the local network, but those with a secret; see docs/lan.md
+    #[arg(long, env = "PARLOR_LAN")]
+    pub lan: bool,
     /// Write a log of every room into this folder, for `parlor replay`
     #[arg(long, env = "PARLOR_ROOM_LOG", value_name = "FOLDER")]
     pub room_log: Option<PathBuf>,
@@ -242,6 +251,22 @@ pub(crate) enum AdmissionArg {
     Required,
     /// Without a token somebody is anonymous; a wrong one lets nobody in
     Optional,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RoomsArgs {
+    /// Rooms of this game only, such as magpies
+    #[arg(long)]
+    pub app: Option<String>,
+    /// Listen for rooms on the local network too
+    #[arg(long)]
+    pub lan: bool,
+    /// How long to listen
+    #[arg(long, value_name = "N", value_parser = parse_seconds, default_value = "2", requires = "lan")]
+    pub seconds: f64,
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
 }
 
 #[derive(Debug, Args)]

@@ -9,6 +9,7 @@ mod costs;
 mod dump;
 mod game;
 mod headless;
+mod lan;
 mod logging;
 mod own_server;
 mod playback;
@@ -28,6 +29,7 @@ fn main() -> ExitCode {
         Command::Play(args) => commands::play::run(&args),
         Command::Bots(args) => commands::bots::run(&args),
         Command::Serve(args) => commands::serve::run(args),
+        Command::Rooms(args) => commands::rooms::run(&args),
         Command::Token(args) => commands::token::run(&args),
         Command::Replay(args) => commands::replay::run(&args),
         Command::Dump(args) => commands::dump::run(&args),

@@ -3,13 +3,14 @@
 use crate::args::ReachArgs;
 use anyhow::Context;
 use parlor::Room;
+use parlor::lan::Network;
 use parlor_server::{Config, Server};
 use parlor_transport::discovery::Registry;
 
 /// Whether a host brings its own server, because none is configured.
 pub(crate) fn is_needed(reach: &ReachArgs) -> bool {
     let configured = std::env::var("PARLOR_SERVER").is_ok_and(|server| !server.trim().is_empty());
-    reach.server.is_none() && !configured
+    reach.lan || reach.server.is_none() && !configured
 }
 
 /// A server inside this process, for this machine and those near it.
@@ -24,23 +25,24 @@ pub(crate) struct OwnServer {
 }
 
 impl OwnServer {
-    /// Starts it; on any free port, if that is 0.
+    /// Starts it; on any free port, if that is 0. It announces its rooms if the players asked for that.
     ///
     /// # Errors
     /// If it cannot be started, for instance because the port is taken.
-    pub(crate) fn start(port: u16, secret: Option<String>) -> anyhow::Result<Self> {
+    pub(crate) fn start(port: u16, reach: &ReachArgs) -> anyhow::Result<Self> {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
             .thread_name("parlor-server")
             .enable_all()
             .build()
             .context("the server's thread could not be started")?;
-        let config = Config { port, registry: Some(Registry::of_this_user()), ..Config::default() };
+        let lan = reach.lan.then(Network::default);
+        let config = Config { port, lan, registry: Some(Registry::of_this_user()), ..Config::default() };
         let server =
             runtime.block_on(Server::start(config)).context("no room can be hosted on this machine")?;
         let fingerprint = server.fingerprint().expect("a development server has a fingerprint");
         let address = format!("127.0.0.1:{}#{fingerprint}", server.local_port());
-        Ok(OwnServer { address, secret, server: Some(server), runtime })
+        Ok(OwnServer { address, secret: reach.secret.clone(), server: Some(server), runtime })
     }
 
     /// The link for a friend on another machine of the same network.

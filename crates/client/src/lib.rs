@@ -34,11 +34,20 @@
 //! - A host can record its room into a file ([`Room::record`]), and [`recording::Playback`] plays it again, bit for bit.
 //! - [`core`] is the same without sockets, for other drivers: the simulator, a browser.
 //!
-//! Features: `driver` (on by default) has the sockets; `clipboard` adds `Room::copy_invite`.
+//! Features: `driver` (on by default) has the sockets; `clipboard` adds `Room::copy_invite`; `lan` adds rooms on the local network
+//! (`parlor::lan`); `net` adds TCP, UDP, WebSocket and HTTP for what is not a room (`parlor::net`). [`Module`] tells which of
+//! them a build has.
 
+#[cfg(any(feature = "driver", feature = "net"))]
+mod background;
 pub mod core;
 #[cfg(feature = "driver")]
 mod driver;
+#[cfg(feature = "lan")]
+pub mod lan;
+mod modules;
+#[cfg(feature = "net")]
+pub mod net;
 
 #[cfg(feature = "driver")]
 pub use driver::{Recording, Room, RoomBuilder, Via};
@@ -48,6 +57,7 @@ pub use crate::core::{
     Mode, OverlayDiagnostics, Past, Player, ReasonCode, Role, RollbackConfig, RollbackRequest, RoomError,
     RoomInfo, Scope, StateSource, StateUpdate, Transport, TransportPath, TransportStatus, WorldAccess,
 };
+pub use crate::modules::{Module, ModuleDisabled};
 pub use parlor_proto::wire::action::ActionRefusal;
 pub use parlor_proto::wire::control::LeaveReason;
 pub use parlor_proto::wire::envelope::{From, To};
@@ -82,4 +92,10 @@ mod documents {
     struct Impair;
     #[doc = include_str!("../../../docs/recording.md")]
     struct Recording;
+    #[cfg(feature = "net")]
+    #[doc = include_str!("../../../docs/net.md")]
+    struct Net;
+    #[cfg(feature = "lan")]
+    #[doc = include_str!("../../../docs/lan.md")]
+    struct Lan;
 }

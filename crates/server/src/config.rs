@@ -8,6 +8,7 @@ use core::time::Duration;
 use parlor_proto::limits;
 use parlor_transport::Impairment;
 use parlor_transport::discovery::{DEFAULT_PORT, Registry};
+use parlor_transport::lan::Network;
 use std::path::PathBuf;
 
 /// How many rooms may live at once, unless the configuration says otherwise.
@@ -82,6 +83,9 @@ pub struct Config {
     pub public_host: Option<String>,
     /// A tool for development: the bad network that all its sockets are on, in both directions.
     pub impairment: Option<Impairment>,
+    /// The local network on which its rooms are announced, but those with a secret: whoever is there can find and join them
+    /// without being told a code. `None`, the default, announces nothing.
+    pub lan: Option<Network>,
 }
 
 /// How a server proves who it is.
@@ -124,6 +128,7 @@ impl Default for Config {
             room_log: None,
             public_host: None,
             impairment: None,
+            lan: None,
         }
     }
 }

@@ -13,6 +13,7 @@ use crate::identity;
 use crate::shard::{self, Directory, Shards};
 use crate::worker::{Task, Wants, Worker};
 use core::fmt;
+use core::net::IpAddr;
 use core::time::Duration;
 use futures_util::FutureExt;
 use futures_util::future::{join_all, select_all};
@@ -22,6 +23,7 @@ use parlor_proto::{RoomCode, limits};
 use parlor_transport::discovery::registry::EntryGuard;
 use parlor_transport::discovery::{Invite, Registry, ServerAddress};
 use parlor_transport::impaired::Conditions;
+use parlor_transport::lan::{Advertiser, Network};
 use parlor_transport::{Fingerprint, ServerTls};
 use rand_chacha::ChaCha12Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
@@ -36,6 +38,7 @@ pub struct Server {
     tcp_gate: Gate,
     quic_gate: Gate,
     entry: Option<EntryGuard>,
+    lan: Option<Advertiser>,
 }
 
 /// How much a server has to do.
@@ -75,6 +78,7 @@ impl Server {
         let registry = registry.zip(fingerprint);
         let entry =
             registry.as_ref().and_then(|(registry, fingerprint)| enter(registry, &facts, *fingerprint));
+        let lan = config.lan.and_then(|network| advertiser(network, identity.fingerprint(), addr.ip()));
         let (tcp_gate, quic_gate) = (Gate::new(config.connections_max), Gate::new(config.connections_max));
         let clock = Clock::start();
         let door = door(&config, clock)?;
@@ -93,18 +97,18 @@ impl Server {
                 handshake_time,
                 inputs,
                 shards: shards.seen_from(own),
-                directory: registry.clone().map(|(registry, fingerprint)| Directory {
-                    registry,
+                directory: Directory {
                     port: worker.addr.port(),
-                    fingerprint,
-                }),
+                    registry: registry.clone(),
+                    lan: lan.clone(),
+                },
                 facts: Arc::clone(&facts),
                 tcp_gate: tcp_gate.clone(),
                 quic_gate: quic_gate.clone(),
             });
         }
         tracing::info!(%addr, shards = workers.len(), ?fingerprint, apps = ?config.apps, "listening");
-        Ok(Server { facts, shards, workers, tcp_gate, quic_gate, entry })
+        Ok(Server { facts, shards, workers, tcp_gate, quic_gate, entry, lan })
     }
 
     /// The port, UDP and TCP.
@@ -164,6 +168,10 @@ impl Server {
         self.entry = None;
         self.quic_gate.shut();
         join_all(self.workers.iter_mut().map(Worker::stop)).await;
+        if let Some(lan) = self.lan.take() {
+            // A thread that cannot be had says goodbye to nobody, who find out by themselves.
+            let _ = tokio::task::spawn_blocking(move || lan.stop()).await;
+        }
         tracing::info!(port = self.facts.port, "stopped");
     }
 }
@@ -227,6 +235,16 @@ fn enter(registry: &Registry, facts: &Facts, fingerprint: Fingerprint) -> Option
             tracing::warn!(%folder, %error, "games on this machine must be given the server's address");
         })
         .ok()
+}
+
+/// Gets ready to announce rooms on the local network. A server that cannot still serves whoever knows its address.
+fn advertiser(network: Network, fingerprint: Fingerprint, listen: IpAddr) -> Option<Advertiser> {
+    if listen.is_loopback() && !network.is_loopback_only {
+        tracing::warn!(%listen, "no room is announced: the server listens for this machine alone");
+        return None;
+    }
+    let started = Advertiser::start(network, fingerprint, listen);
+    started.inspect_err(|error| tracing::warn!(%error, "games must be given the server's address")).ok()
 }
 
 /// What all ports and shards ask before they let somebody in.

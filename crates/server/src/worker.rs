@@ -49,7 +49,7 @@ pub(crate) struct Task {
     pub(crate) handshake_time: Duration,
     pub(crate) inputs: shard::Inputs,
     pub(crate) shards: Shards,
-    pub(crate) directory: Option<Directory>,
+    pub(crate) directory: Directory,
     pub(crate) facts: Arc<Facts>,
     pub(crate) tcp_gate: Gate,
     pub(crate) quic_gate: Gate,

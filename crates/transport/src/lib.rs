@@ -7,6 +7,7 @@
 //! - [`quic`]: a listener and a dialer · [`websocket`]: for networks that block UDP · [`memory`]: two ends in one process
 //! - [`identity`]: a server's certificate and its fingerprint · [`trust`]: whom a client believes · [`tls`]: TLS on TCP
 //! - [`connect`]: why no link came to be · [`discovery`]: how a server is found · [`impaired`]: a bad network, on demand
+//! - `lan`, a feature: rooms on the local network
 //!
 //! What is bounded: every queue, every buffer, every handshake. What is absent: a way to switch verification off,
 //! unencrypted WebSockets beyond this machine, and allocation from a length that a peer declares.
@@ -16,6 +17,8 @@ pub mod connect;
 pub mod discovery;
 pub mod identity;
 pub mod impaired;
+#[cfg(feature = "lan")]
+pub mod lan;
 pub mod link;
 pub mod memory;
 mod outbox;

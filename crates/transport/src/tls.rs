@@ -1,12 +1,16 @@
-//! TLS on the server's side, and telling it from plain HTTP on one TCP port.
+//! TLS on TCP: at a server, which tells it from plain HTTP on one port, and at a client.
 
+use crate::connect::ConnectError;
 use crate::identity::Identity;
 use crate::impaired::{Conditions, Wire};
+use crate::trust::Trust;
+use crate::websocket::Io;
 use core::net::SocketAddr;
 use core::time::Duration;
 use parlor_proto::limits::HANDSHAKE_TIMEOUT;
 use rustls::ServerConfig;
 use rustls::crypto::ring;
+use rustls::pki_types::ServerName;
 use rustls::server::ResolvesServerCert;
 use rustls::sign::{CertifiedKey, SingleCertAndKey};
 use rustls::version::{TLS12, TLS13};
@@ -15,8 +19,8 @@ use std::sync::Arc;
 use thiserror::Error;
 use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout_at};
-use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
+use tokio_rustls::{TlsAcceptor, TlsConnector};
 
 /// What a client of TLS sends first: the type of a handshake record. No HTTP request begins so.
 const TLS_HANDSHAKE_RECORD: u8 = 0x16;
@@ -122,6 +126,34 @@ pub async fn sniff_impaired(
     let accepting = TlsAcceptor::from(Arc::clone(&tls.tcp)).accept(stream);
     let stream = timeout_at(deadline, accepting).await.map_err(timed_out)?.map_err(failed)?;
     Ok(Sniffed::Tls(Box::new(stream)))
+}
+
+/// Secures a client's TCP connection with `addr` by TLS 1.2 or 1.3, and makes sure that `host` is who it says. HTTP/1.1 is
+/// what is asked for. `host` is a name or an address (IPv6 without brackets). It sets no deadline; may be cancelled.
+///
+/// # Errors
+/// [`ConnectError`]: the server is not trusted, or speaks no TLS
+/// ([`NotParlor`](ConnectError::NotParlor)), or the connection broke.
+pub async fn connect<S: Io>(
+    stream: S,
+    addr: SocketAddr,
+    host: &str,
+    trust: &Trust,
+) -> Result<impl Io + use<S>, ConnectError> {
+    let name =
+        ServerName::try_from(host.to_owned()).map_err(|_| ConnectError::InvalidName(host.to_owned()))?;
+    let (config, refusal) = trust.tcp_config(b"http/1.1")?;
+    let connecting = TlsConnector::from(Arc::new(config)).connect(name, stream).await;
+    connecting.map_err(|error| refusal.take().unwrap_or_else(|| failed(addr, &error)))
+}
+
+fn failed(addr: SocketAddr, error: &io::Error) -> ConnectError {
+    match error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>()) {
+        Some(rustls::Error::InvalidMessage(_)) => {
+            ConnectError::NotParlor { addr, detail: "it has no TLS on this port".to_owned() }
+        }
+        _ => ConnectError::from_io(addr, error),
+    }
 }
 
 fn resolver(certified: &Arc<CertifiedKey>) -> Arc<dyn ResolvesServerCert> {

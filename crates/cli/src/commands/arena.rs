@@ -6,7 +6,7 @@ use crate::args::ArenaArgs;
 use crate::costs::Rows;
 use crate::own_server::{self, OwnServer};
 use crate::view::{Field, NetGraph, Piece, Screen, draw_arena};
-use crate::{headless, reach};
+use crate::{headless, lan, reach};
 use anyhow::{Context, bail};
 use parlor::{Impairment, Room, RoomBuilder};
 use serde_json::{Value, json};
@@ -56,10 +56,10 @@ impl Party {
         let mut party = Party { keeper: None, seats: Vec::new(), _server: None };
         let mut address = None;
         let invite = match &args.join {
-            Some(invite) => invite.clone(),
+            Some(invite) => lan::invite(arena::APP, invite, &args.reach)?,
             None => {
                 if own_server::is_needed(&args.reach) {
-                    let server = OwnServer::start(args.port, args.reach.secret.clone())?;
+                    let server = OwnServer::start(args.port, &args.reach)?;
                     address = Some(server.address.clone());
                     party._server = Some(server);
                 }

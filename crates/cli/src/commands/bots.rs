@@ -2,7 +2,7 @@
 
 use super::{print_json, say};
 use crate::args::{BotsArgs, ReachArgs};
-use crate::{headless, reach, seat};
+use crate::{headless, lan, reach, seat};
 use anyhow::bail;
 use parlor::Room;
 use serde_json::json;
@@ -18,12 +18,13 @@ pub(crate) fn run(args: &BotsArgs) -> anyhow::Result<()> {
             "{tokens} tokens are given for {count} bots: each needs one of its own, because a token is good once"
         );
     }
+    let invite = lan::invite(seat::APP, &args.join, &args.reach)?;
     let stop = headless::stop_flag()?;
     let mut seats = Vec::new();
     let mut names = Vec::new();
     for number in 1..=args.count {
         let name = format!("bot {number}");
-        let builder = Room::guest(seat::APP, &args.join).name(&name);
+        let builder = Room::guest(seat::APP, &invite).name(&name);
         let token = args.tokens.get(usize::from(number) - 1);
         let builder = token.iter().fold(builder, |builder, token| builder.token(token));
         let impair = args.reach.impair.map(|impairment| impairment.apart(number.into()));

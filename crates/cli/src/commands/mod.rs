@@ -7,6 +7,7 @@ pub(crate) mod impair;
 pub(crate) mod play;
 mod playback;
 pub(crate) mod replay;
+pub(crate) mod rooms;
 pub(crate) mod serve;
 pub(crate) mod token;
 pub(crate) mod walkers;

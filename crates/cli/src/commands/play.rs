@@ -7,7 +7,7 @@ use crate::own_server::{self, OwnServer};
 use crate::report::Report;
 use crate::seat::{self, Pilot, Seat, shown};
 use crate::view::{Command, Controls, HudModel, MemberLine, Screen, Stage, draw};
-use crate::{headless, reach};
+use crate::{headless, lan, reach};
 use anyhow::Context;
 use parlor::{LinkKind, Room, Transport};
 use serde_json::{Value, json};
@@ -21,12 +21,12 @@ use std::time::{Duration, Instant};
 pub(crate) fn run(args: &PlayArgs) -> anyhow::Result<()> {
     let name = reach::name(args.name.as_deref());
     let own = if args.join.is_none() && own_server::is_needed(&args.reach) {
-        Some(OwnServer::start(args.port, args.reach.secret.clone())?)
+        Some(OwnServer::start(args.port, &args.reach)?)
     } else {
         None
     };
     let builder = match &args.join {
-        Some(invite) => Room::guest(seat::APP, invite),
+        Some(invite) => Room::guest(seat::APP, &lan::invite(seat::APP, invite, &args.reach)?),
         None => {
             let builder = Room::host(seat::APP).max_players(args.max_players);
             let builder = args.code.iter().fold(builder, |builder, code| builder.code(code));

@@ -4,6 +4,7 @@ use super::say;
 use crate::args::{AdmissionArg, LogFormat, ServeArgs};
 use crate::logging;
 use anyhow::{Context, bail};
+use parlor::lan::Network;
 use parlor_server::admission::Policy;
 use parlor_server::{Config, FLUSH_QUANTUM_MS_MAX, IdentitySource, Server};
 use parlor_transport::discovery::Registry;
@@ -35,6 +36,7 @@ struct File {
     admission: Option<AdmissionArg>,
     shards: Option<NonZeroU16>,
     flush_quantum: Option<u64>,
+    lan: Option<bool>,
     room_log: Option<PathBuf>,
     impair: Option<String>,
     log_format: Option<LogFormat>,
@@ -116,6 +118,7 @@ fn settings(args: ServeArgs, file: File) -> anyhow::Result<Config> {
         room_log: args.room_log.or(file.room_log),
         public_host: args.public_host.or(file.public_host),
         impairment,
+        lan: (args.lan || file.lan.unwrap_or_default()).then(Network::default),
         ..default
     })
 }
@@ -135,11 +138,14 @@ fn admission(key: Option<PathBuf>, admission: Option<AdmissionArg>) -> anyhow::R
 }
 
 async fn serve(config: Config) -> anyhow::Result<()> {
-    let impairment = config.impairment;
+    let (impairment, is_announced) = (config.impairment, config.lan.is_some());
     let mut server = Server::start(config).await?;
     announce(&server);
     if let Some(impairment) = impairment {
         say(&format!("  network  impaired on purpose, each way: {impairment}"));
+    }
+    if is_announced {
+        say("  lan      rooms without a secret are announced on this network: parlor rooms --lan lists them");
     }
     let mut terminate = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())
         .context("SIGTERM cannot be listened for")?;

@@ -6,7 +6,7 @@ use crate::costs;
 use crate::own_server::{self, OwnServer};
 use crate::view::{Command, Controls, Screen, draw_walkers};
 use crate::walkers::{self, Crowd, Steering, Viewer};
-use crate::{headless, reach};
+use crate::{headless, lan, reach};
 use anyhow::{Context, bail};
 use parlor::{Room, RoomBuilder};
 use serde_json::{Value, json};
@@ -53,10 +53,10 @@ impl Party {
         let mut party = Party { crowd: None, viewers: Vec::new(), _server: None };
         let mut address = None;
         let invite = match &args.join {
-            Some(invite) => invite.clone(),
+            Some(invite) => lan::invite(walkers::APP, invite, &args.reach)?,
             None => {
                 let server = if own_server::is_needed(&args.reach) {
-                    Some(OwnServer::start(args.port, args.reach.secret.clone())?)
+                    Some(OwnServer::start(args.port, &args.reach)?)
                 } else {
                     None
                 };

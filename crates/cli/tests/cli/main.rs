@@ -3,6 +3,7 @@
 #[cfg(target_os = "linux")]
 mod bench;
 mod impaired;
+mod lan;
 mod rooms;
 mod support;
 mod tokens;

@@ -38,6 +38,7 @@ impl Machine {
             "PARLOR_CONFIG",
             "PARLOR_PORT",
             "PARLOR_IMPAIR",
+            "PARLOR_LAN",
         ] {
             command.env_remove(name);
         }

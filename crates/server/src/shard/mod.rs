@@ -71,7 +71,7 @@ pub(crate) async fn run(
     clock: Clock,
     inputs: Inputs,
     quic: Option<Quic>,
-    directory: Option<Directory>,
+    directory: Directory,
     recorder: Option<Recorder>,
 ) {
     let driver = Driver {

@@ -11,15 +11,19 @@ use parlor_proto::{ConnectionId, RoomCode, RoomId};
 use parlor_transport::Fingerprint;
 use parlor_transport::discovery::Registry;
 use parlor_transport::discovery::registry::EntryGuard;
+use parlor_transport::lan::{Advertisement, Advertiser};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 
-/// Where rooms are entered for other processes of this machine to find.
-#[derive(Debug)]
+/// Where rooms are made known.
+#[derive(Debug, Default)]
 pub(crate) struct Directory {
-    pub(crate) registry: Registry,
+    /// The port of the shard.
     pub(crate) port: u16,
-    pub(crate) fingerprint: Fingerprint,
+    /// For other processes of this machine to find, with what they know the server by.
+    pub(crate) registry: Option<(Registry, Fingerprint)>,
+    /// For others on the local network.
+    pub(crate) lan: Option<Advertiser>,
 }
 
 /// A room that lives.
@@ -28,17 +32,19 @@ struct Open {
     id: RoomId,
     /// Taken out of the registry with the room.
     _entry: Option<EntryGuard>,
+    /// Taken back with the room.
+    _advertisement: Option<Advertisement>,
 }
 
 /// Passes on what happened.
 #[derive(Debug)]
 pub(super) struct News {
-    directory: Option<Directory>,
+    directory: Directory,
     rooms: BTreeMap<RoomCode, Open>,
 }
 
 impl News {
-    pub(super) fn new(directory: Option<Directory>) -> Self {
+    pub(super) fn new(directory: Directory) -> Self {
         News { directory, rooms: BTreeMap::new() }
     }
 
@@ -80,25 +86,45 @@ impl News {
         }
     }
 
-    /// The entry is written here and now, although that is a file: whoever learns the code must find it there, and the
-    /// packet with the code leaves after this. Only development servers do it.
     fn opened(&mut self, room: &RoomSummary, recorder: Option<&mut Recorder>) {
         let RoomSummary { id, code, app, environment, max_players, .. } = room;
         tracing::info!(%code, room = id.0, ?app, ?environment, max_players, "room opened");
         if let Some(recorder) = recorder {
             recorder.open(*id, *code);
         }
-        let entry = self.directory.as_ref().and_then(|directory| {
-            let Directory { registry, port, fingerprint } = directory;
-            let entered = registry.enter_room(*code, app, *port, *fingerprint);
-            entered
-                .inspect_err(|error| {
-                    let folder = registry.folder().display();
-                    tracing::warn!(%code, %folder, %error, "the room cannot be found by its code on this machine");
-                })
-                .ok()
-        });
-        self.rooms.insert(*code, Open { id: *id, _entry: entry });
+        let open = Open {
+            id: *id,
+            _entry: self.directory.enter(room),
+            _advertisement: self.directory.announce(room),
+        };
+        self.rooms.insert(*code, open);
+    }
+}
+
+impl Directory {
+    /// The entry is written here and now, although that is a file: whoever learns the code must find it there, and the
+    /// packet with the code leaves after this. Only development servers do it.
+    fn enter(&self, RoomSummary { code, app, .. }: &RoomSummary) -> Option<EntryGuard> {
+        let (registry, fingerprint) = self.registry.as_ref()?;
+        let entered = registry.enter_room(*code, app, self.port, *fingerprint);
+        entered
+            .inspect_err(|error| {
+                let folder = registry.folder().display();
+                tracing::warn!(%code, %folder, %error, "the room cannot be found by its code on this machine");
+            })
+            .ok()
+    }
+
+    /// Who has set a secret wants to be found by nobody who was not invited.
+    fn announce(&self, room: &RoomSummary) -> Option<Advertisement> {
+        let lan = self.lan.as_ref().filter(|_| !room.needs_secret)?;
+        let RoomSummary { code, app, environment, max_players, .. } = room;
+        match lan.announce(*code, app, environment, *max_players, self.port) {
+            Ok(Some(advertisement)) => return Some(advertisement),
+            Ok(None) => tracing::info!(%code, "so many rooms are announced that this one is not"),
+            Err(error) => tracing::warn!(%code, %error, "the room is not announced"),
+        }
+        None
     }
 }
 

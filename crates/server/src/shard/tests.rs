@@ -4,7 +4,7 @@
 #[allow(dead_code, reason = "the socket tests use all of it")]
 mod client;
 
-use super::{Shard, channel, run};
+use super::{Directory, Shard, channel, run};
 use crate::clock::Clock;
 use crate::connection;
 use bytes::Bytes;
@@ -22,7 +22,8 @@ fn start() -> Shard {
 
 fn start_watched() -> (Shard, JoinHandle<()>) {
     let (shard, inputs) = channel();
-    let running = tokio::spawn(run(Hub::new(Config::new([7; 32])), Clock::start(), inputs, None, None, None));
+    let hub = Hub::new(Config::new([7; 32]));
+    let running = tokio::spawn(run(hub, Clock::start(), inputs, None, Directory::default(), None));
     (shard, running)
 }
 

@@ -116,12 +116,22 @@ impl Registry {
     /// All live servers of this machine, by port.
     #[must_use]
     pub fn servers(&self) -> Vec<ServerEntry> {
-        let files = fs::read_dir(self.folder.join("servers")).into_iter().flatten().flatten();
-        let mut servers: Vec<ServerEntry> = files
-            .filter_map(|file| self.read(&file.path(), |entry: &ServerEntry| is_alive(entry.pid)))
-            .collect();
+        let mut servers = self.all("servers", |entry: &ServerEntry| is_alive(entry.pid));
         servers.sort_unstable_by_key(|entry| entry.port);
         servers
+    }
+
+    /// All rooms of live servers of this machine, by code.
+    #[must_use]
+    pub fn rooms(&self) -> Vec<RoomEntry> {
+        let mut rooms = self.all("rooms", |entry: &RoomEntry| is_alive(entry.server.pid));
+        rooms.sort_unstable_by_key(|entry| entry.code);
+        rooms
+    }
+
+    fn all<T: DeserializeOwned>(&self, folder: &str, is_good: impl Fn(&T) -> bool) -> Vec<T> {
+        let files = fs::read_dir(self.folder.join(folder)).into_iter().flatten().flatten();
+        files.filter_map(|file| self.read(&file.path(), &is_good)).collect()
     }
 
     fn room_path(&self, code: RoomCode) -> PathBuf {
@@ -254,6 +264,7 @@ mod tests {
         let server = registry.enter_server(9_000, PRINT).expect("the folder is ours");
         let room = registry.enter_room(code(), "tanks", 9_000, PRINT).expect("the folder is ours");
         assert_eq!(registry.servers().len(), 1);
+        assert_eq!(registry.rooms(), [registry.room(code()).expect("it was entered")]);
         let found = registry.room(code()).expect("it was entered");
         assert_eq!(
             (found.app.as_str(), found.server.port, found.server.fingerprint),
@@ -261,7 +272,7 @@ mod tests {
         );
         drop(room);
         drop(server);
-        assert_eq!((registry.room(code()), registry.servers().len()), (None, 0));
+        assert_eq!((registry.room(code()), registry.servers().len(), registry.rooms().len()), (None, 0, 0));
     }
 
     #[test]

@@ -6,16 +6,14 @@ pub(crate) mod link;
 use crate::connect::ConnectError;
 use crate::impaired::{Conditions, Wire};
 use crate::link::Link;
+use crate::tls;
 use crate::trust::Trust;
 use core::net::{Ipv6Addr, SocketAddr};
 use core::time::Duration;
-use rustls::pki_types::ServerName;
 use std::io;
-use std::sync::Arc;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
-use tokio_rustls::TlsConnector;
 use tokio_tungstenite::tungstenite::client::{ClientRequestBuilder, IntoClientRequest};
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 use tokio_tungstenite::tungstenite::http::Uri;
@@ -92,11 +90,7 @@ async fn open(target: &Target, trust: &Trust, conditions: Option<&Conditions>) -
     stream.set_nodelay(true).map_err(failed)?;
     let stream = Wire::new(stream, conditions);
     let io: link::BoxIo = if target.secure {
-        let name = ServerName::try_from(target.host.clone())
-            .map_err(|_| ConnectError::InvalidName(target.host.clone()))?;
-        let (config, refusal) = trust.tcp_config(b"http/1.1")?;
-        let connecting = TlsConnector::from(Arc::new(config)).connect(name, stream).await;
-        Box::new(connecting.map_err(|error| refusal.take().unwrap_or_else(|| tls_failed(addr, &error)))?)
+        Box::new(tls::connect(stream, addr, &target.host, trust).await?)
     } else {
         Box::new(stream)
     };
@@ -121,15 +115,6 @@ fn request(target: &Target) -> Result<tungstenite::handshake::client::Request, C
         .map_err(|_| invalid())?;
     let request = ClientRequestBuilder::new(uri).with_sub_protocol(SUBPROTOCOL);
     request.into_client_request().map_err(|_| invalid())
-}
-
-fn tls_failed(addr: SocketAddr, error: &io::Error) -> ConnectError {
-    match error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>()) {
-        Some(rustls::Error::InvalidMessage(_)) => {
-            ConnectError::NotParlor { addr, detail: "it has no TLS on this port".to_owned() }
-        }
-        _ => ConnectError::from_io(addr, error),
-    }
 }
 
 fn upgrade_failed(addr: SocketAddr, error: tungstenite::Error) -> ConnectError {

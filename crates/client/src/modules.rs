@@ -1,0 +1,124 @@
+//! The parts of this crate that a build may leave out, by name: a binding for another language, or a scripting host, asks here
+//! and passes the answer on. A Rust game is told by its compiler: what is left out is not there.
+
+use core::fmt;
+
+/// A part that a cargo feature switches on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Module {
+    /// Rooms with sockets of their own: [`Room`](crate::Room).
+    Multiplayer,
+    /// TCP, UDP, WebSocket and HTTP for games: `parlor::net`.
+    Net,
+    /// Rooms on the local network: `parlor::lan`.
+    Lan,
+    /// An invite in the system's clipboard: `Room::copy_invite`.
+    Clipboard,
+}
+
+impl Module {
+    /// All that there are.
+    pub const ALL: [Module; 4] = [Module::Multiplayer, Module::Net, Module::Lan, Module::Clipboard];
+
+    /// Its name.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Module::Multiplayer => "multiplayer",
+            Module::Net => "net",
+            Module::Lan => "lan",
+            Module::Clipboard => "clipboard",
+        }
+    }
+
+    /// The cargo feature of `parlor` that switches it on.
+    #[must_use]
+    pub const fn feature(self) -> &'static str {
+        match self {
+            Module::Multiplayer => "driver",
+            Module::Net | Module::Lan | Module::Clipboard => self.as_str(),
+        }
+    }
+
+    /// Whether this build has it.
+    #[must_use]
+    pub const fn is_enabled(self) -> bool {
+        match self {
+            Module::Multiplayer => cfg!(feature = "driver"),
+            Module::Net => cfg!(feature = "net"),
+            Module::Lan => cfg!(feature = "lan"),
+            Module::Clipboard => cfg!(feature = "clipboard"),
+        }
+    }
+
+    /// Asks for it before it is called.
+    ///
+    /// ```
+    /// use parlor::{Module, ModuleDisabled};
+    /// # let net = ModuleDisabled(Module::Net);
+    /// assert_eq!(net.code(), "optional_module_net_disabled");
+    /// assert!(net.to_string().starts_with("optional_module_net_disabled: "));
+    /// ```
+    ///
+    /// # Errors
+    /// This build does not have it.
+    pub const fn require(self) -> Result<(), ModuleDisabled> {
+        if self.is_enabled() { Ok(()) } else { Err(ModuleDisabled(self)) }
+    }
+}
+
+/// A module was asked for that this build leaves out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ModuleDisabled(pub Module);
+
+impl ModuleDisabled {
+    /// The word for it in JSON and in other languages.
+    #[must_use]
+    pub const fn code(self) -> &'static str {
+        match self.0 {
+            Module::Multiplayer => "optional_module_multiplayer_disabled",
+            Module::Net => "optional_module_net_disabled",
+            Module::Lan => "optional_module_lan_disabled",
+            Module::Clipboard => "optional_module_clipboard_disabled",
+        }
+    }
+}
+
+impl fmt::Display for ModuleDisabled {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (code, feature) = (self.code(), self.0.feature());
+        write!(
+            f,
+            "{code}: this build leaves the module out. Build it with the feature {feature:?} of the crate parlor"
+        )
+    }
+}
+
+impl std::error::Error for ModuleDisabled {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_module_that_is_left_out_names_itself_and_its_feature() {
+        for module in Module::ALL {
+            let disabled = ModuleDisabled(module);
+            assert_eq!(disabled.code(), format!("optional_module_{}_disabled", module.as_str()));
+            let said = disabled.to_string();
+            assert!(said.starts_with(disabled.code()) && said.contains(module.feature()), "{said}");
+            assert_eq!(module.require().is_ok(), module.is_enabled());
+        }
+    }
+
+    #[test]
+    fn a_module_is_there_when_its_feature_is() {
+        let features = [
+            cfg!(feature = "driver"),
+            cfg!(feature = "net"),
+            cfg!(feature = "lan"),
+            cfg!(feature = "clipboard"),
+        ];
+        assert_eq!(Module::ALL.map(Module::is_enabled), features);
+    }
+}

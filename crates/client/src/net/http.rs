@@ -1,0 +1,304 @@
+//! HTTP/1.1 requests (RFC 9112), each over a connection of its own, with answers that are read as they come.
+
+use super::dial;
+use super::error::NetError;
+use super::options::Options;
+use super::queue::Queue;
+use super::url::{For, Url};
+use bytes::Bytes;
+use http_body_util::{BodyExt, Full};
+use hyper::body::{Body, Incoming};
+use hyper::client::conn::http1;
+use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
+use hyper_util::rt::TokioIo;
+use std::sync::Arc;
+use tokio::sync::oneshot;
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+
+/// How often a server may send a request elsewhere.
+const REDIRECTS_MAX: usize = 5;
+/// Longest head of an answer.
+const HEAD_BYTES_MAX: usize = 64 * 1024;
+/// Headers that say how a message is carried, which the library knows better.
+const OURS: [HeaderName; 5] =
+    [header::HOST, header::CONTENT_LENGTH, header::TRANSFER_ENCODING, header::CONNECTION, header::UPGRADE];
+
+/// What is asked for.
+#[derive(Clone, Debug)]
+pub(super) enum Method {
+    Get,
+    Post(Bytes),
+    Put(Bytes),
+}
+
+/// How an answer begins.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Head {
+    /// The status, 100 to 999. One that says that something is wrong is an answer like any other.
+    pub status: u16,
+    /// Names, in lower case, and values, in the server's order. What is no UTF-8 is replaced by `�`.
+    pub headers: Vec<(String, String)>,
+}
+
+impl Head {
+    /// The first value of a header.
+    #[must_use]
+    pub fn header(&self, name: &str) -> Option<&str> {
+        let is_it = |(known, _): &&(String, String)| known.eq_ignore_ascii_case(name);
+        self.headers.iter().find(is_it).map(|(_, value)| value.as_str())
+    }
+
+    /// Whether the status is one from 200 to 299.
+    #[must_use]
+    pub fn is_success(&self) -> bool {
+        (200..300).contains(&self.status)
+    }
+}
+
+/// What came of a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// The server answers: status and headers.
+    Head(Head),
+    /// The next piece of the body, cut anywhere.
+    Body(Bytes),
+    /// All of it came, or it failed. This comes once, and nothing after it.
+    Done(Result<(), NetError>),
+}
+
+/// A whole answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Response {
+    /// Status and headers.
+    pub head: Head,
+    /// The body, as it came.
+    pub body: Bytes,
+}
+
+/// A request under way. Nothing blocks: ask [`poll`](Self::poll) or [`poll_response`](Self::poll_response) in each frame.
+/// Dropping it gives the request up.
+#[derive(Debug)]
+pub struct Request {
+    inbox: Arc<Queue<Progress>>,
+    is_over: bool,
+    /// What `poll_response` has collected.
+    head: Option<Head>,
+    body: Vec<u8>,
+    _alive: oneshot::Sender<()>,
+}
+
+pub(super) fn begin(method: Method, url: &str, options: Options) -> Request {
+    let inbox = Arc::new(Queue::new(options.queue_bytes_max));
+    let of_task = Arc::clone(&inbox);
+    let (alive, given_up) = oneshot::channel();
+    let url = url.to_owned();
+    super::handle().spawn(async move {
+        let _end = EndOnDrop(Arc::clone(&of_task));
+        let done = tokio::select! {
+            done = perform(method, &url, &options, &of_task) => done,
+            _ = given_up => return,
+        };
+        of_task.end_with(Progress::Done(done));
+    });
+    Request { inbox, is_over: false, head: None, body: Vec::new(), _alive: alive }
+}
+
+impl Request {
+    /// What happened next, if anything did: a head, pieces of a body, the end.
+    pub fn poll(&mut self) -> Option<Progress> {
+        if self.is_over {
+            return None;
+        }
+        let progress = match self.inbox.try_take() {
+            Some(progress) => progress,
+            None if self.inbox.is_over() => {
+                let detail = "its task failed; please report this".to_owned();
+                Progress::Done(Err(NetError::Http { url: String::new(), detail }))
+            }
+            None => return None,
+        };
+        self.is_over = matches!(progress, Progress::Done(_));
+        Some(progress)
+    }
+
+    /// The whole answer, once it is there; or why there is none. Not together with [`poll`](Self::poll).
+    ///
+    /// # Errors
+    /// [`NetError`]. That the server says no is not one: see [`Head::status`].
+    pub fn poll_response(&mut self) -> Option<Result<Response, NetError>> {
+        loop {
+            match self.poll()? {
+                Progress::Head(head) => self.head = Some(head),
+                Progress::Body(piece) => self.body.extend_from_slice(&piece),
+                Progress::Done(Err(error)) => return Some(Err(error)),
+                Progress::Done(Ok(())) => {
+                    let head = self.head.take().expect("an answer that is whole begins with its head");
+                    let body = std::mem::take(&mut self.body).into();
+                    return Some(Ok(Response { head, body }));
+                }
+            }
+        }
+    }
+}
+
+struct EndOnDrop(Arc<Queue<Progress>>);
+
+impl Drop for EndOnDrop {
+    fn drop(&mut self) {
+        self.0.end();
+    }
+}
+
+/// Asks, follows redirects, and passes the answer on.
+async fn perform(
+    mut method: Method,
+    url: &str,
+    options: &Options,
+    inbox: &Queue<Progress>,
+) -> Result<(), NetError> {
+    let first = Url::parse(url, For::Http)?;
+    let mut here = first.clone();
+    for _ in 0..=REDIRECTS_MAX {
+        let mut connections = JoinSet::new();
+        // What the game says of itself is for the server that it named.
+        let headers: &[_] = if here.is_same_origin(&first) { &options.headers } else { &[] };
+        let answer = exchange(&method, &here, headers, options, &mut connections).await?;
+        let Some((next, then)) = redirect(&method, &here, &answer)? else {
+            return pass_on(answer, &here, options, inbox).await;
+        };
+        if here.is_secure && !next.is_secure {
+            let why = "it has no encryption, and the first had";
+            return Err(NetError::Redirect { url: first.to_string(), to: next.to_string(), why });
+        }
+        (here, method) = (next, then);
+    }
+    let why = "the servers sent the request on too often";
+    Err(NetError::Redirect { url: first.to_string(), to: here.to_string(), why })
+}
+
+/// Where an answer sends the request, and what is to be asked there. What changes something at a server is repeated only
+/// where the server says so in so many words (RFC 9110 §15.4).
+fn redirect(
+    method: &Method,
+    here: &Url,
+    answer: &hyper::Response<Incoming>,
+) -> Result<Option<(Url, Method)>, NetError> {
+    let then = match (answer.status().as_u16(), method) {
+        (301 | 302 | 303 | 307 | 308, Method::Get) | (303, _) => Method::Get,
+        (307 | 308, method) => method.clone(),
+        _ => return Ok(None),
+    };
+    let Some(location) = answer.headers().get(header::LOCATION).and_then(|value| value.to_str().ok()) else {
+        return Ok(None);
+    };
+    Ok(Some((here.join(location)?, then)))
+}
+
+/// One request over one connection, which lives as long as `connections`.
+async fn exchange(
+    method: &Method,
+    url: &Url,
+    headers: &[(String, String)],
+    options: &Options,
+    connections: &mut JoinSet<()>,
+) -> Result<hyper::Response<Incoming>, NetError> {
+    let failed = |error: hyper::Error| NetError::Http { url: url.to_string(), detail: explain(&error) };
+    let request = request(method, url, headers)?;
+    let io = dial::stream(&url.host, url.port, url.is_secure, options).await?;
+    let (mut sender, connection) = http1::Builder::new()
+        .max_buf_size(HEAD_BYTES_MAX)
+        .handshake(TokioIo::new(io))
+        .await
+        .map_err(failed)?;
+    connections.spawn(async move {
+        // How it failed is told to whoever waits for the answer.
+        let _ = connection.await;
+    });
+    timeout(options.patience, sender.send_request(request))
+        .await
+        .map_err(|_| silent(url, options))?
+        .map_err(failed)
+}
+
+fn request(
+    method: &Method,
+    url: &Url,
+    headers: &[(String, String)],
+) -> Result<hyper::Request<Full<Bytes>>, NetError> {
+    let (name, body) = match method {
+        Method::Get => (hyper::Method::GET, Bytes::new()),
+        Method::Post(body) => (hyper::Method::POST, body.clone()),
+        Method::Put(body) => (hyper::Method::PUT, body.clone()),
+    };
+    let request = hyper::Request::builder()
+        .method(name)
+        .uri(&url.path)
+        .header(header::HOST, url.authority())
+        .header(header::CONNECTION, "close")
+        .body(Full::new(body));
+    let why = "no request can be made of it";
+    let mut request = request.map_err(|_| NetError::Url { url: url.to_string(), why })?;
+    add_headers(request.headers_mut(), headers)?;
+    Ok(request)
+}
+
+/// Adds a game's headers to a request.
+pub(super) fn add_headers(to: &mut HeaderMap, headers: &[(String, String)]) -> Result<(), NetError> {
+    for (name, value) in headers {
+        let wrong = |why| NetError::Header { name: name.clone(), why };
+        let name: HeaderName = name.parse().map_err(|_| wrong("its name has a letter that none may have"))?;
+        if OURS.contains(&name)
+            || name.as_str().starts_with("sec-websocket-") && name != header::SEC_WEBSOCKET_PROTOCOL
+        {
+            return Err(wrong("it is not the game's to set"));
+        }
+        let value = HeaderValue::from_str(value)
+            .map_err(|_| wrong("its value has a letter that none may have, such as a line break"))?;
+        to.append(name, value);
+    }
+    Ok(())
+}
+
+/// Passes an answer on, piece by piece, as fast as the game takes it.
+async fn pass_on(
+    answer: hyper::Response<Incoming>,
+    url: &Url,
+    options: &Options,
+    inbox: &Queue<Progress>,
+) -> Result<(), NetError> {
+    let too_large = || NetError::TooLarge { url: url.to_string(), bytes_max: options.body_bytes_max };
+    let (parts, mut body) = answer.into_parts();
+    let headers = parts.headers.iter();
+    let headers = headers.map(|(name, value)| {
+        (name.as_str().to_owned(), String::from_utf8_lossy(value.as_bytes()).into_owned())
+    });
+    let head = Head { status: parts.status.as_u16(), headers: headers.collect() };
+    inbox.put(Progress::Head(head), HEAD_BYTES_MAX).await;
+    if body.size_hint().lower() > options.body_bytes_max {
+        return Err(too_large());
+    }
+    let mut left = options.body_bytes_max;
+    while let Some(frame) = timeout(options.patience, body.frame()).await.map_err(|_| silent(url, options))? {
+        let frame =
+            frame.map_err(|error| NetError::Http { url: url.to_string(), detail: explain(&error) })?;
+        // Trailers are of no use to a game.
+        let Ok(piece) = frame.into_data() else { continue };
+        left = left.checked_sub(piece.len() as u64).ok_or_else(too_large)?;
+        let len = piece.len();
+        inbox.put(Progress::Body(piece), len).await;
+    }
+    Ok(())
+}
+
+fn silent(url: &Url, options: &Options) -> NetError {
+    NetError::TimedOut { url: url.to_string(), waited: options.patience }
+}
+
+/// What the library says, with the cause that it keeps to itself.
+fn explain(error: &hyper::Error) -> String {
+    match std::error::Error::source(error) {
+        Some(cause) => format!("{error}: {cause}"),
+        None => error.to_string(),
+    }
+}

@@ -1,0 +1,160 @@
+//! Announcing rooms.
+
+use super::record::properties;
+use super::{LanError, Network, SERVICE};
+use crate::identity::Fingerprint;
+use core::fmt;
+use core::net::IpAddr;
+use core::time::Duration;
+use mdns_sd::{IfKind, ServiceDaemon, ServiceInfo};
+use parlor_proto::RoomCode;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Rooms that one server announces at once. A local network has no use for more, and every question about rooms is answered
+/// with all of them.
+const ROOMS_MAX: usize = 32;
+/// How long the last words may take.
+const GOODBYE_TIME: Duration = Duration::from_millis(500);
+
+/// Announces the rooms of a server. Cheap to clone; the announcements end with the last clone, or before with
+/// [`stop`](Self::stop).
+#[derive(Clone)]
+pub struct Advertiser {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    daemon: ServiceDaemon,
+    fingerprint: Fingerprint,
+    /// Where the server listens, if not everywhere.
+    listens: Option<IpAddr>,
+    state: Mutex<State>,
+}
+
+/// What changes.
+#[derive(Default)]
+struct State {
+    rooms: usize,
+    /// What could not be taken back yet, because the library was busy.
+    late: Vec<String>,
+}
+
+impl Advertiser {
+    /// Gets ready to announce rooms of a server with this certificate. `listen` is the address that it listens on; an unspecified
+    /// one stands for all.
+    ///
+    /// # Errors
+    /// The system refuses what it takes.
+    pub fn start(network: Network, fingerprint: Fingerprint, listen: IpAddr) -> Result<Self, LanError> {
+        let daemon = network.start()?;
+        let listens = (!listen.is_unspecified()).then_some(listen);
+        let state = Mutex::default();
+        Ok(Advertiser { shared: Arc::new(Shared { daemon, fingerprint, listens, state }) })
+    }
+
+    /// Announces a room until what is returned is dropped. Rooms with a secret are not to be announced. Beyond a number that
+    /// no local network needs, and for a room that may not be reached, `None`. It does not block.
+    ///
+    /// # Errors
+    /// The library does not take it.
+    pub fn announce(
+        &self,
+        code: RoomCode,
+        app: &str,
+        environment: &str,
+        players_max: u16,
+        port: u16,
+    ) -> Result<Option<Advertisement>, LanError> {
+        let mut state = self.shared.lock();
+        self.shared.retry(&mut state);
+        if state.rooms >= ROOMS_MAX {
+            return Ok(None);
+        }
+        let properties = properties(code, app, environment, players_max, self.shared.fingerprint);
+        let service = self.shared.service(code, port, &properties)?;
+        let name = service.get_fullname().to_owned();
+        self.shared.daemon.register(service).map_err(LanError::of)?;
+        state.rooms += 1;
+        Ok(Some(Advertisement { name, shared: Arc::clone(&self.shared) }))
+    }
+
+    /// Takes all announcements back, and waits a moment until that is said. It blocks so long.
+    pub fn stop(&self) {
+        if let Ok(stopped) = self.shared.daemon.shutdown() {
+            // Whoever is not told finds out when the announcement has become old.
+            let _ = stopped.recv_timeout(GOODBYE_TIME);
+        }
+    }
+}
+
+impl fmt::Debug for Advertiser {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Advertiser").field("fingerprint", &self.shared.fingerprint).finish_non_exhaustive()
+    }
+}
+
+impl Shared {
+    /// The names in it belong to the certificate: the machine's own, and its user's, are nobody's business.
+    fn service(
+        &self,
+        code: RoomCode,
+        port: u16,
+        properties: &[(&'static str, String)],
+    ) -> Result<ServiceInfo, LanError> {
+        let print = self.fingerprint.to_string();
+        let server = &print[..16];
+        let (name, host) = (format!("{code} {server}"), format!("parlor-{server}.local."));
+        let mut service = match self.listens {
+            Some(ip) => ServiceInfo::new(SERVICE, &name, &host, ip, port, properties),
+            None => ServiceInfo::new(SERVICE, &name, &host, "", port, properties)
+                .map(ServiceInfo::enable_addr_auto),
+        }
+        .map_err(LanError::of)?;
+        if let Some(ip) = self.listens {
+            service.set_interfaces(vec![IfKind::Addr(ip)]);
+        }
+        Ok(service)
+    }
+
+    fn retire(&self, name: String) {
+        let mut state = self.lock();
+        state.rooms = state.rooms.saturating_sub(1);
+        state.late.push(name);
+        self.retry(&mut state);
+    }
+
+    /// Takes back what is over. The library's queue may be full: then the next call tries again.
+    fn retry(&self, state: &mut State) {
+        state.late.retain(|name| matches!(self.daemon.unregister(name), Err(mdns_sd::Error::Again)));
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        // The thread ends with this; it says goodbye by itself.
+        let _ = self.daemon.shutdown();
+    }
+}
+
+/// One announcement, which is taken back when this is dropped.
+#[must_use = "the announcement is taken back when this is dropped"]
+pub struct Advertisement {
+    name: String,
+    shared: Arc<Shared>,
+}
+
+impl fmt::Debug for Advertisement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Advertisement").field(&self.name).finish()
+    }
+}
+
+impl Drop for Advertisement {
+    fn drop(&mut self) {
+        self.shared.retire(std::mem::take(&mut self.name));
+    }
+}
