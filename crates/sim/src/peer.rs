@@ -20,6 +20,14 @@ impl fmt::Display for PeerId {
     }
 }
 
+/// One connection of a client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Line {
+    pub(crate) peer: PeerId,
+    /// Which of its connections, from 0.
+    pub(crate) number: u64,
+}
+
 /// What a game does in each of its steps.
 pub type Play = Box<dyn FnMut(&mut RoomCore, Instant)>;
 
@@ -68,6 +76,10 @@ pub(crate) struct Peer {
     pub(crate) ahead: Duration,
     pub(crate) is_crashed: bool,
     pub(crate) is_stalled: bool,
+    /// It reaches nobody when it dials.
+    pub(crate) is_unplugged: bool,
+    /// Connections that it has begun.
+    pub(crate) lines: u64,
     /// What its entry among the timers is.
     pub(crate) timer: Option<Instant>,
     pub(crate) play: Option<Play>,
@@ -92,6 +104,8 @@ impl Peer {
             ahead,
             is_crashed: false,
             is_stalled: false,
+            is_unplugged: false,
+            lines: 0,
             timer: None,
             play: None,
             tamper: None,
@@ -117,7 +131,8 @@ impl Peer {
             End::Game(room) => room.poll_timeout(),
             End::Bare { session, .. } => session.as_ref().and_then(|session| session.poll_timeout()),
         };
-        due.map(|due| due - self.ahead)
+        let dial = self.end.next_attempt();
+        due.into_iter().chain(dial).min().map(|due| due - self.ahead)
     }
 
     /// One frame of its game: takes all events, runs the steps that are due.
@@ -184,6 +199,14 @@ impl End {
         match self {
             End::Game(room) => room.poll_packet(now),
             End::Bare { session, .. } => session.as_mut()?.poll_packet(now),
+        }
+    }
+
+    /// When it dials again.
+    pub(crate) fn next_attempt(&self) -> Option<Instant> {
+        match self {
+            End::Game(room) => room.next_attempt(),
+            End::Bare { .. } => None,
         }
     }
 

@@ -2,7 +2,7 @@
 
 use crate::disk::{Disk, LogFile};
 use crate::link::{Link, Way};
-use crate::peer::{End, Peer, PeerId, Play, Tamper, Traffic, Wire};
+use crate::peer::{End, Line, Peer, PeerId, Play, Tamper, Traffic, Wire};
 use crate::transcript::Transcript;
 use parlor::core::{ClosedReason, Options, RoomCore};
 use parlor::{Event, RoomCode};
@@ -34,14 +34,16 @@ const TURNS_MAX: u32 = 1_000;
 #[derive(Debug)]
 enum Due {
     /// The hub accepts a connection.
-    Accepted(PeerId),
+    Accepted(Line),
     /// The client has it, too.
-    Connected(PeerId),
-    ToHub(PeerId, Packet),
-    ToPeer(PeerId, Packet),
+    Connected(Line),
+    ToHub(Line, Packet),
+    ToPeer(Line, Packet),
     /// The other end has closed.
-    HubHung(PeerId),
-    PeerHung(PeerId, String),
+    HubHung(Line),
+    PeerHung(Line, String),
+    /// The network does not let the client reach the hub.
+    Unreached(Line),
     Frame(PeerId),
 }
 
@@ -65,12 +67,12 @@ pub struct Sim {
 
 /// Making it, and letting time pass.
 impl Sim {
-    /// A world without clients, with a hub that records its rooms.
+    /// A world without clients, with a hub that records its rooms and keeps no seats: whose connection is lost is gone.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         let mut drawn = [0; 32];
         drawn[..8].copy_from_slice(&seed.to_le_bytes());
-        Sim::with_hub(seed, Config { record: true, ..Config::new(drawn) })
+        Sim::with_hub(seed, Config { record: true, grace: Duration::ZERO, ..Config::new(drawn) })
     }
 
     /// The same with another hub.
@@ -169,8 +171,7 @@ impl Sim {
         let (seed, flow) = (self.rng.draw(), peer.0 as u64);
         let ways = ways.map(|direction| Way::new(&link, seed, flow, direction, self.now));
         self.peers.push(Peer::new(end, link, ways, ahead));
-        self.push(self.now + link.latency(), Due::Accepted(peer));
-        self.push(self.now + link.latency() * 2, Due::Connected(peer));
+        self.dial(peer);
         peer
     }
 
@@ -248,8 +249,37 @@ impl Sim {
     pub fn cut(&mut self, peer: PeerId) {
         self.note(peer, "loses its connection");
         self.reset(peer);
-        let at = self.peers[peer.0].up.end(self.now);
-        self.push(at, Due::HubHung(peer));
+        let (at, line) = (self.peers[peer.0].up.end(self.now), self.line(peer));
+        self.push(at, Due::HubHung(line));
+        self.turn();
+    }
+
+    /// Whether a client reaches the hub when it dials. What it has goes on: see [`silence`](Self::silence) and
+    /// [`cut`](Self::cut).
+    pub fn unplug(&mut self, peer: PeerId, is_unplugged: bool) {
+        self.note(peer, if is_unplugged { "reaches nobody" } else { "reaches the hub" });
+        self.peers[peer.0].is_unplugged = is_unplugged;
+    }
+
+    /// The process of a game dies, and another begins in its place: it has nothing but these options.
+    ///
+    /// # Panics
+    /// If it is not a game.
+    pub fn restart(&mut self, peer: PeerId, options: Options) {
+        self.note(peer, "dies, and another process begins");
+        let wire = self.peers[peer.0].wire;
+        let (at, line) = (self.peers[peer.0].up.end(self.now), self.line(peer));
+        if wire == Wire::Up {
+            self.push(at, Due::HubHung(line));
+        }
+        let room = RoomCore::new(options, parlor::Mode::Auto);
+        let it = &mut self.peers[peer.0];
+        assert!(matches!(it.end, End::Game(_)), "it is no game");
+        it.end = End::Game(Box::new(room));
+        if std::mem::take(&mut it.is_crashed) {
+            self.push(self.now, Due::Frame(peer));
+        }
+        self.dial(peer);
         self.turn();
     }
 
@@ -275,7 +305,7 @@ impl Sim {
     /// The link takes nothing more from the hub, or takes it again.
     pub fn block(&mut self, peer: PeerId, is_blocked: bool) {
         self.note(peer, if is_blocked { "takes nothing" } else { "takes packets" });
-        self.hub.handle_writable(connection(peer), !is_blocked, self.now);
+        self.hub.handle_writable(connection(self.line(peer)), !is_blocked, self.now);
         self.turn();
     }
 
@@ -456,12 +486,19 @@ impl Sim {
     }
 }
 
-/// A client has one connection in its life.
-fn connection(peer: PeerId) -> ConnectionId {
-    ConnectionId(peer.0 as u64)
+/// Connections of one client, at most.
+const LINES_MAX: u64 = 1 << 32;
+
+fn connection(line: Line) -> ConnectionId {
+    ConnectionId(line.peer.0 as u64 + line.number * LINES_MAX)
+}
+
+fn line_of(connection: ConnectionId) -> Line {
+    let peer = usize::try_from(connection.0 % LINES_MAX).expect("it was made from an index");
+    Line { peer: PeerId(peer), number: connection.0 / LINES_MAX }
 }
 
 /// The client that a connection is of.
 pub(crate) fn peer_of(connection: ConnectionId) -> PeerId {
-    PeerId(usize::try_from(connection.0).expect("it was made from an index"))
+    line_of(connection).peer
 }

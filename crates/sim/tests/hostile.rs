@@ -127,7 +127,8 @@ fn who_says_hello_and_goodbye_at_once_was_never_there() {
             secret: None,
             max_players: 4,
             tick_rate: TickRate::DEFAULT,
-            host_silence_ms: None, schema: Bytes::new(),
+            host_silence_ms: None,
+            schema: Bytes::new(),
         };
         let join = Intent::Join { code: world.sim.code(world.host), secret: None };
         let hello = hello(if create { Intent::Create(settings) } else { join });
@@ -196,7 +197,8 @@ fn hosted_by_mallory() -> (Sim, PeerId, PeerId) {
         secret: None,
         max_players: 4,
         tick_rate: TickRate::DEFAULT,
-        host_silence_ms: None, schema: Bytes::new(),
+        host_silence_ms: None,
+        schema: Bytes::new(),
     };
     let mallory = sim.intrude(hello(Intent::Create(settings)), Link::quic());
     sim.run_for(500);

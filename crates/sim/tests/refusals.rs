@@ -130,7 +130,8 @@ fn dedicated(max_players: u16) -> Hello {
         secret: None,
         max_players,
         tick_rate: TickRate::DEFAULT,
-        host_silence_ms: None, schema: Bytes::new(),
+        host_silence_ms: None,
+        schema: Bytes::new(),
     }))
 }
 
@@ -194,7 +195,8 @@ fn with_schema(schema: Bytes) -> Hello {
         secret: None,
         max_players: 8,
         tick_rate: TickRate::DEFAULT,
-        host_silence_ms: None, schema,
+        host_silence_ms: None,
+        schema,
     }))
 }
 

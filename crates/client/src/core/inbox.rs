@@ -1,5 +1,6 @@
 //! What waits for the game: bounded, whatever the game does.
 
+use super::comeback::LinkNews;
 use super::event::{Event, StateUpdate};
 use parlor_proto::session;
 use parlor_proto::{CloseReason, Instant};
@@ -18,7 +19,16 @@ const STATE_EVENT_BYTES_MAX: usize = 256 * 1024;
 #[derive(Debug)]
 pub(super) struct Arrived {
     pub(super) at: Instant,
-    pub(super) event: session::Event,
+    pub(super) came: Came,
+}
+
+/// What it is.
+#[derive(Debug)]
+pub(super) enum Came {
+    /// A session says so.
+    Session(session::Event),
+    /// Something became of the connection.
+    Link(LinkNews),
 }
 
 /// Events, and what will become events with the next poll.
@@ -44,11 +54,11 @@ struct Waiting {
 
 impl Inbox {
     /// Takes in what came. Says whether so much waits that it must be read now.
-    pub(super) fn arrive(&mut self, at: Instant, event: session::Event) -> bool {
-        if let session::Event::Message(message) = &event {
+    pub(super) fn arrive(&mut self, at: Instant, came: Came) -> bool {
+        if let Came::Session(session::Event::Message(message)) = &came {
             self.arrived_bytes += message.payload.len() + 64;
         }
-        self.arrived.push_back(Arrived { at, event });
+        self.arrived.push_back(Arrived { at, came });
         self.arrived_bytes > ARRIVED_BYTES_MAX
     }
 

@@ -65,6 +65,14 @@ impl Player {
     }
 }
 
+/// What has changed of how a player is.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct PresenceNews {
+    pub(super) slow: Option<bool>,
+    /// Of another player.
+    pub(super) connected: Option<bool>,
+}
+
 /// The players of a room.
 #[derive(Debug, Default)]
 pub(super) struct Players {
@@ -85,6 +93,11 @@ impl Players {
     }
 
     /// Takes in that somebody is there. Values that cannot be read are left out.
+    /// Another player is the host.
+    pub(super) fn set_host(&mut self, host: MemberId) {
+        self.by_id.iter_mut().for_each(|(id, player)| player.is_host = *id == host);
+    }
+
     pub(super) fn joined(&mut self, info: MemberInfo, me: MemberId, host: Option<MemberId>) -> Player {
         let MemberInfo { id, name, link, presence, data } = info;
         let is_me = id == me;
@@ -110,13 +123,16 @@ impl Players {
         self.by_id.remove(&id)
     }
 
-    /// Takes in what was measured; says whether the player is slow if that has changed.
-    pub(super) fn measured(&mut self, presence: Presence) -> Option<bool> {
-        let player = self.by_id.get_mut(&presence.member)?;
-        player.connected = presence.connected;
+    /// Takes in what was measured; says what of it is news.
+    pub(super) fn measured(&mut self, presence: Presence) -> PresenceNews {
+        let Some(player) = self.by_id.get_mut(&presence.member) else { return PresenceNews::default() };
+        let was_connected = std::mem::replace(&mut player.connected, presence.connected);
         player.rtt_ms = presence.rtt_ms;
         let before = std::mem::replace(&mut player.slow, presence.slow);
-        (before != presence.slow).then_some(presence.slow)
+        PresenceNews {
+            slow: (before != presence.slow).then_some(presence.slow),
+            connected: (was_connected != presence.connected && !player.is_me).then_some(presence.connected),
+        }
     }
 
     /// Takes a change of player data in; gives the new value if the player is there.

@@ -199,6 +199,13 @@ impl RoomBuilder {
         self
     }
 
+    /// Whether a connection that is lost is made again, as long as the server keeps this player's seat; it is, if not said.
+    /// [`Event::ConnectionLost`](crate::Event::ConnectionLost) tells of it, and what follows how it went.
+    pub fn reconnect(mut self, reconnect: bool) -> Self {
+        self.options.reconnect = reconnect;
+        self
+    }
+
     /// The server: `HOST`, `HOST:PORT` or `HOST:PORT#FINGERPRINT`. If not said, the environment variable
     /// `PARLOR_SERVER` counts, and then a server on this machine.
     pub fn server(mut self, address: &str) -> Self {

@@ -52,7 +52,9 @@ async fn visit(shared: &Arc<Shared>, dialer: &Dialer, places: Vec<Place>, reach:
         match dialled {
             Ok(link) => {
                 carry(shared, link).await;
-                let Some(address) = shared.lock().take_redirect() else { return };
+                let Some(address) = shared.lock().take_redirect() else {
+                    return come_back(shared, dialer, place.address, reach).await;
+                };
                 redirects += 1;
                 match elsewhere(&address, &place.address) {
                     Ok(address) if redirects <= REDIRECTS_MAX => {
@@ -72,6 +74,33 @@ async fn visit(shared: &Arc<Shared>, dialer: &Dialer, places: Vec<Place>, reach:
         }
     }
     fail(shared, last.unwrap_or_else(|| unreachable("there was no server to try")));
+}
+
+/// Reaches the server again each time that the connection to it is lost, as often as the room wants it.
+async fn come_back(shared: &Arc<Shared>, dialer: &Dialer, mut address: ServerAddress, reach: &Reach) {
+    loop {
+        let Some(at) = shared.lock().next_attempt() else { return };
+        tokio::select! {
+            () = shared.sleep_until(Some(at)) => {}
+            () = shared.closed() => return,
+        }
+        shared.lock().attempt_begins(shared.now());
+        let dialled = tokio::select! {
+            dialled = dial(dialer, &address, reach) => dialled,
+            () = shared.closed() => return,
+        };
+        match dialled {
+            Ok(link) => carry(shared, link).await,
+            Err(failure) => {
+                tracing::debug!(kind = failure.kind.as_str(), detail = %failure.detail, "the server is not reached");
+                shared.lock().attempt_failed(&failure.detail, shared.now());
+            }
+        }
+        let redirect = shared.lock().take_redirect();
+        if let Some(elsewhere) = redirect.and_then(|redirect| elsewhere(&redirect, &address).ok()) {
+            address = elsewhere;
+        }
+    }
 }
 
 /// Where a redirect leads. One that names a port alone leads to the host that sent it, with the same certificate.
@@ -196,7 +225,7 @@ async fn carry(shared: &Arc<Shared>, link: Link) {
             () = sender.writable(carrier.unwrap_or(Carrier::Stream)), if carrier.is_some() => {}
         }
     }
-    sender.close(CloseCode::DONE, "session over");
+    sender.close(CloseCode::DONE, "session over, or goes on elsewhere");
     let _ = tokio::time::timeout(GOODBYE_PATIENCE, sender.closed()).await;
 }
 

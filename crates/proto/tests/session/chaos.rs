@@ -89,7 +89,11 @@ fn settle(world: &mut World) {
     assert!(world.ends.iter().all(|end| end.session.is_settled()));
     let resumed = world.ends[CLIENT].resumed.last();
     let let_go_on = world.connections;
-    assert_eq!(resumed.copied(), (let_go_on > 0).then_some(ResumeToken([let_go_on; 32])), "it has the newest token");
+    assert_eq!(
+        resumed.copied(),
+        (let_go_on > 0).then_some(ResumeToken([let_go_on; 32])),
+        "it has the newest token"
+    );
     world.check_settled();
 }
 

@@ -177,6 +177,7 @@ pub(crate) fn hello() -> Hello {
                 secret: None,
                 max_players: 4,
                 tick_rate: TickRate::DEFAULT,
+                host_silence_ms: None,
                 schema: Bytes::new(),
             }),
         )
@@ -315,7 +316,9 @@ impl World {
                 Event::Resumed(token) => {
                     this.resumed.push(token);
                 }
-                Event::Resume(_) | Event::Silent => panic!("{event:?} of a session that is open and was heard"),
+                Event::Resume(_) | Event::Silent => {
+                    panic!("{event:?} of a session that is open and was heard")
+                }
             }
         }
     }

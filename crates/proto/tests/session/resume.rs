@@ -98,7 +98,11 @@ fn who_is_refused_has_no_session_any_more_and_who_is_to_wait_has() {
         assert_eq!(drain(&mut client), [Event::TurnedAway(away)]);
         assert_eq!(client.is_finished(), is_over);
         assert!(!client.is_attached());
-        assert_eq!(client.send(message("again")).is_err(), is_over, "what it has to say waits, or is refused");
+        assert_eq!(
+            client.send(message("again")).is_err(),
+            is_over,
+            "what it has to say waits, or is refused"
+        );
     }
 }
 
@@ -150,7 +154,10 @@ fn what_was_not_acknowledged_can_be_given_to_another_session() {
     let (_, mut server, _, _) = broken();
     server.send(Outgoing::new(channel::MESSAGE_UNORDERED, Bytes::from_static(b"more"))).expect("it is open");
     let given = server.take_unacknowledged();
-    assert_eq!(given, [message("down"), Outgoing::new(channel::MESSAGE_UNORDERED, Bytes::from_static(b"more"))]);
+    assert_eq!(
+        given,
+        [message("down"), Outgoing::new(channel::MESSAGE_UNORDERED, Bytes::from_static(b"more"))]
+    );
     assert!(server.is_settled() && server.take_unacknowledged().is_empty());
 }
 

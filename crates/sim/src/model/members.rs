@@ -152,6 +152,15 @@ impl Model {
             Happening::Left { code, member, reason } => self.left(*code, *member, reason),
             Happening::RoomEnded { code, reason } => self.ended(*code, reason),
             Happening::TurnedAway { connection, answer } => self.turned_away(peer_of(*connection), answer),
+            // A seat that is kept is a seat: nobody and nothing leaves the room.
+            Happening::Away { .. } => Ok(()),
+            Happening::Resumed { .. } => {
+                self.counts.resumed += 1;
+                Ok(())
+            }
+            Happening::TokenReused { member, .. } => {
+                Err(Divergence(format!("{member} is honest, and its token was used twice")))
+            }
             Happening::Misbehaved { connection, how } => Err(Divergence(format!(
                 "{} is honest and was found misbehaving: {how}",
                 peer_of(*connection)
@@ -202,6 +211,7 @@ impl Model {
             Wish::Join { code: wanted } => ensure(*wanted == code && room.lets_in(&options), || {
                 format!("{who} asked for {wanted} and was let into {code}")
             })?,
+            Wish::Resume { .. } => return Err(Divergence(format!("{who} has a seat and is given another"))),
         }
         ensure(matches!(options.intent, Wish::Host { .. }) == (member == MemberId(0)), || {
             format!("{who} is {member} and asked for {:?}", options.intent)
@@ -280,6 +290,7 @@ impl Model {
         let found = match &options.intent {
             Wish::Host { code, .. } => code.and_then(|code| self.open.get(&code)),
             Wish::Join { code } => self.open.get(code),
+            Wish::Resume { .. } => None,
         };
         let room = found.map(|index| self.room(*index));
         let is_meant = match (answer, &options.intent) {
@@ -353,6 +364,7 @@ impl Model {
                 }
                 CloseReason::TooSlow | CloseReason::NotPolled => peer.is_slow,
                 CloseReason::Misbehaved { .. }
+                | CloseReason::TokenReused
                 | CloseReason::RoomEnded { .. }
                 | CloseReason::Unknown { .. } => false,
             },

@@ -88,6 +88,8 @@ pub struct Counts {
     pub kicks: u64,
     /// Of these, because nothing was heard any more.
     pub silences: u64,
+    /// Connections that were lost and made again.
+    pub resumed: u64,
     /// Clients that were turned away.
     pub turned_away: u64,
     /// Messages that reached a game.
@@ -116,6 +118,7 @@ impl Counts {
             leaves: self.leaves + other.leaves,
             kicks: self.kicks + other.kicks,
             silences: self.silences + other.silences,
+            resumed: self.resumed + other.resumed,
             turned_away: self.turned_away + other.turned_away,
             letters: self.letters + other.letters,
             states: self.states + other.states,

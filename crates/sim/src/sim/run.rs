@@ -1,9 +1,13 @@
 //! How the world runs: from one instant at which something happens to the next.
 
-use super::{Due, FRAME, Sim, TURNS_MAX, connection, peer_of};
-use crate::peer::{PeerId, Wire};
+use super::{Due, FRAME, Sim, TURNS_MAX, connection, line_of};
+use crate::peer::{End, Line, PeerId, Wire};
 use parlor_hub::{Origin, Output};
 use parlor_proto::{Carrier, Instant, Packet};
+use std::time::Duration;
+
+/// How long a client dials that reaches nobody.
+const DIAL_PATIENCE: Duration = Duration::from_secs(3);
 
 impl Sim {
     /// Goes to the next moment at which something happens, but not beyond `until`.
@@ -60,19 +64,57 @@ impl Sim {
             && entry.key().0 <= self.now
         {
             match entry.remove() {
-                Due::Accepted(peer) => {
-                    let kind = self.peers[peer.0].link.kind;
+                Due::Accepted(line) => {
+                    let kind = self.peers[line.peer.0].link.kind;
                     // The lower bits tell neighbours apart, and nobody here is another's.
-                    let origin = Origin((1 + peer.0 as u64) << 16);
-                    self.hub.handle_connected(connection(peer), kind, origin, self.now);
+                    let origin = Origin((1 + line.peer.0 as u64) << 16);
+                    self.hub.handle_connected(connection(line), kind, origin, self.now);
                 }
-                Due::Connected(peer) => self.connected(peer),
-                Due::ToHub(peer, packet) => self.hub.handle_packet(connection(peer), packet, self.now),
-                Due::ToPeer(peer, packet) => self.take_packet(peer, packet),
-                Due::HubHung(peer) => self.hub.handle_disconnected(connection(peer), self.now),
-                Due::PeerHung(peer, reason) => self.hang_up(peer, &reason),
+                Due::Connected(line) if self.is_present(line) => self.connected(line.peer),
+                Due::Unreached(line) if self.is_present(line) => self.unreached(line.peer),
+                Due::ToHub(line, packet) => self.hub.handle_packet(connection(line), packet, self.now),
+                Due::ToPeer(line, packet) if self.is_present(line) => self.take_packet(line.peer, packet),
+                Due::HubHung(line) => self.hub.handle_disconnected(connection(line), self.now),
+                Due::PeerHung(line, reason) if self.is_present(line) => self.hang_up(line.peer, &reason),
+                // Of a connection that its client has let go of.
+                Due::Connected(_) | Due::Unreached(_) | Due::ToPeer(..) | Due::PeerHung(..) => {}
                 Due::Frame(peer) => self.frame(peer),
             }
+        }
+    }
+
+    /// The connection that a client has, or makes.
+    pub(super) fn line(&self, peer: PeerId) -> Line {
+        Line { peer, number: self.peers[peer.0].lines - 1 }
+    }
+
+    fn is_present(&self, line: Line) -> bool {
+        self.peers[line.peer.0].lines == line.number + 1
+    }
+
+    /// A client begins another connection.
+    pub(super) fn dial(&mut self, peer: PeerId) {
+        let now = self.now;
+        let it = &mut self.peers[peer.0];
+        (it.wire, it.lines) = (Wire::Pending, it.lines + 1);
+        (it.held_up, it.held_down) = (Vec::new(), Vec::new());
+        let (latency, is_unplugged) = (it.link.latency(), it.is_unplugged);
+        let line = self.line(peer);
+        if is_unplugged {
+            self.push(now + DIAL_PATIENCE, Due::Unreached(line));
+        } else {
+            self.push(now + latency, Due::Accepted(line));
+            self.push(now + latency * 2, Due::Connected(line));
+        }
+    }
+
+    fn unreached(&mut self, peer: PeerId) {
+        self.touched.insert(peer);
+        let it = &mut self.peers[peer.0];
+        it.wire = Wire::Down;
+        let clock = it.clock(self.now);
+        if let End::Game(room) = &mut it.end {
+            room.attempt_failed("a test unplugged it", clock);
         }
     }
 
@@ -138,6 +180,13 @@ impl Sim {
         if it.poll_timeout().is_some_and(|due| due <= self.now) {
             it.end.handle_timeout(clock);
         }
+        let it = &mut self.peers[peer.0];
+        if it.wire == Wire::Down && it.end.next_attempt().is_some_and(|at| at <= clock) {
+            if let End::Game(room) = &mut it.end {
+                room.attempt_begins(clock);
+            }
+            return self.dial(peer);
+        }
         while let Some(packet) = self.peers[peer.0].end.poll_packet(clock) {
             let it = &mut self.peers[peer.0];
             it.traffic.up += 1;
@@ -148,10 +197,15 @@ impl Sim {
             packets.into_iter().for_each(|packet| self.carry_up(peer, packet));
         }
         let it = &mut self.peers[peer.0];
-        if it.wire == Wire::Up && it.end.is_finished() {
+        let lets_go = it.wire == Wire::Silent && it.end.next_attempt().is_some();
+        if it.end.is_finished() && (it.wire == Wire::Up || lets_go) {
+            // Nothing gets through a wire that is silent, the end of the connection neither.
+            let (is_heard, at) = (it.wire == Wire::Up, it.up.end(self.now));
             it.wire = Wire::Down;
-            let at = it.up.end(self.now);
-            self.push(at, Due::HubHung(peer));
+            let line = self.line(peer);
+            if is_heard {
+                self.push(at, Due::HubHung(line));
+            }
         }
     }
 
@@ -176,8 +230,10 @@ impl Sim {
             return;
         }
         self.transcript.hash(&packet.bytes);
-        for at in it.up.arrivals(packet.carrier, packet.bytes.len(), self.now) {
-            self.push(at, Due::ToHub(peer, packet.clone()));
+        let arrivals = it.up.arrivals(packet.carrier, packet.bytes.len(), self.now);
+        let line = self.line(peer);
+        for at in arrivals {
+            self.push(at, Due::ToHub(line, packet.clone()));
         }
     }
 
@@ -192,18 +248,18 @@ impl Sim {
     fn obey(&mut self, output: Output) {
         match output {
             Output::Packet { connection, packet } => {
-                let peer = peer_of(connection);
-                let it = &mut self.peers[peer.0];
+                let line = line_of(connection);
+                let it = &mut self.peers[line.peer.0];
                 it.traffic.down += 1;
                 it.traffic.down_bytes += packet.bytes.len() as u64;
                 for at in it.down.arrivals(packet.carrier, packet.bytes.len(), self.now) {
-                    self.push(at, Due::ToPeer(peer, packet.clone()));
+                    self.push(at, Due::ToPeer(line, packet.clone()));
                 }
             }
             Output::Close { connection, reason } => {
-                let peer = peer_of(connection);
-                let at = self.peers[peer.0].down.end(self.now);
-                self.push(at, Due::PeerHung(peer, reason.to_owned()));
+                let line = line_of(connection);
+                let at = self.peers[line.peer.0].down.end(self.now);
+                self.push(at, Due::PeerHung(line, reason.to_owned()));
             }
             Output::Recorded { room, bytes } => self.disk.append(room, &bytes, self.now),
             Output::Happened(happening) => {

@@ -83,7 +83,8 @@ impl World {
             secret: None,
             max_players: limits::MEMBERS_MAX_PLAYER_HOSTED,
             tick_rate: TickRate::DEFAULT,
-            host_silence_ms: None, schema: Bytes::new(),
+            host_silence_ms: None,
+            schema: Bytes::new(),
         };
         self.connect(Intent::Create(settings), name)
     }

@@ -109,13 +109,13 @@ fn what_arrives_is_read_before_it_is_too_much() {
     let message = |len| {
         let channel = ChannelId(3);
         let (tick, epoch) = (None, Default::default());
-        session::Event::Message(session::Message {
+        Came::Session(session::Event::Message(session::Message {
             channel,
             key: 0,
             payload: vec![0; len].into(),
             tick,
             epoch,
-        })
+        }))
     };
     assert!(!inbox.arrive(Instant::ZERO, message(1_000)));
     assert!(inbox.arrive(Instant::ZERO, message(ARRIVED_BYTES_MAX)));

@@ -1,0 +1,239 @@
+//! What becomes of a room whose connection is lost: when it is tried to reach the server again, and as what.
+//!
+//! ```text
+//!                lost            dialled           Resumed, or Welcome
+//!  Connected ───────▶ Waiting ───────────▶ Trying ────────────────────▶ Connected
+//!                        ▲                   │  │
+//!                        └── not reached ────┘  └── the session is gone: at once again, as a newcomer
+//! ```
+//!
+//! Eight attempts, the first after 200 ms, each after twice as long as the one before but not more than 5 s, and none later than
+//! 60 s after the loss. Each wait is up to a quarter longer or shorter, drawn from a seed, so that all who lost the same server
+//! do not come back at the same moment.
+
+use parlor_proto::Instant;
+use std::time::Duration;
+
+/// How often it is tried.
+const ATTEMPTS_MAX: u32 = 8;
+/// How long before the first time.
+const WAIT_FIRST: Duration = Duration::from_millis(200);
+/// How long before any.
+const WAIT_MAX: Duration = Duration::from_secs(5);
+/// For how long in all.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// How this process stands with its room's server.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LinkState {
+    /// Connected, or connecting for the first time.
+    #[default]
+    Connected,
+    /// The connection is lost; the server is being reached again, to go on where it was.
+    Reconnecting,
+    /// The server is being reached again, to begin as a newcomer: it has the session no more.
+    Resyncing,
+    /// Given up.
+    Lost,
+}
+
+impl LinkState {
+    /// The word for it in JSON.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            LinkState::Connected => "connected",
+            LinkState::Reconnecting => "reconnecting",
+            LinkState::Resyncing => "resyncing",
+            LinkState::Lost => "lost",
+        }
+    }
+}
+
+/// As what the server is reached again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Tier {
+    /// With the session that this process has.
+    Resume,
+    /// As a newcomer.
+    Rejoin,
+}
+
+/// The machine. See the [module](self).
+#[derive(Debug)]
+pub(super) struct Reconnect {
+    state: State,
+    /// What the waits are drawn from.
+    seed: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Connected,
+    Waiting { of: Loss, at: Instant },
+    Trying { of: Loss },
+    Lost,
+}
+
+/// One loss of the connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Loss {
+    since: Instant,
+    tier: Tier,
+    /// Attempts so far.
+    attempts: u32,
+}
+
+impl Reconnect {
+    pub(super) fn new() -> Self {
+        Reconnect { state: State::Connected, seed: 0 }
+    }
+
+    /// The connection of a session is lost that has not been lost before. `seed` differs between processes.
+    pub(super) fn lost(&mut self, seed: u64, now: Instant) {
+        self.seed = seed;
+        self.wait(Loss { since: now, tier: Tier::Resume, attempts: 0 }, now, Duration::ZERO);
+    }
+
+    /// When the next attempt is due.
+    pub(super) fn next_attempt(&self) -> Option<Instant> {
+        match self.state {
+            State::Waiting { at, .. } => Some(at),
+            State::Connected | State::Trying { .. } | State::Lost => None,
+        }
+    }
+
+    /// An attempt begins; gives its number, from 1 on.
+    pub(super) fn begin(&mut self) -> Option<u32> {
+        let State::Waiting { of, .. } = self.state else { return None };
+        let attempts = of.attempts + 1;
+        self.state = State::Trying { of: Loss { attempts, ..of } };
+        Some(attempts)
+    }
+
+    /// As what an attempt that is under way reaches the server.
+    pub(super) fn trying(&self) -> Option<Tier> {
+        match self.state {
+            State::Trying { of } => Some(of.tier),
+            State::Connected | State::Waiting { .. } | State::Lost => None,
+        }
+    }
+
+    /// The attempt failed; the next is not made before `after`, beside its own wait. Says whether there is a next.
+    pub(super) fn failed(&mut self, now: Instant, after: Duration) -> bool {
+        if let State::Trying { of } = self.state {
+            self.wait(of, now, after);
+        }
+        self.state != State::Lost
+    }
+
+    /// The server has the session no more: it is reached as a newcomer, at once.
+    pub(super) fn resync(&mut self, now: Instant) {
+        if let State::Trying { of } = self.state {
+            self.state = State::Waiting { of: Loss { tier: Tier::Rejoin, ..of }, at: now };
+        }
+    }
+
+    /// It is connected.
+    pub(super) fn connected(&mut self) {
+        self.state = State::Connected;
+    }
+
+    /// Given up, whatever is left.
+    pub(super) fn give_up(&mut self) {
+        self.state = State::Lost;
+    }
+
+    fn wait(&mut self, of: Loss, now: Instant, after: Duration) {
+        let at = now + self.pause(of.attempts).max(after);
+        self.state = if of.attempts < ATTEMPTS_MAX && at <= of.since + PATIENCE {
+            State::Waiting { of, at }
+        } else {
+            State::Lost
+        };
+    }
+
+    /// How long before the attempt after so many.
+    fn pause(&self, attempts: u32) -> Duration {
+        let even = WAIT_FIRST.saturating_mul(1 << attempts.min(16)).min(WAIT_MAX);
+        // SplitMix64: 0 to 511 of 1,024, so that three to five quarters come of it.
+        let mut drawn = self.seed.wrapping_add(u64::from(attempts + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        drawn = (drawn ^ (drawn >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        drawn = (drawn ^ (drawn >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        let parts = u32::try_from((drawn >> 32) % 513).unwrap_or(0);
+        even * (768 + parts) / 1_024
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: Instant = Instant::from_millis(1_000);
+
+    /// The waits of a process that never gets through, and when it gave up.
+    fn waits(seed: u64, each_takes: Duration) -> (Vec<Duration>, Duration) {
+        let mut reconnect = Reconnect::new();
+        reconnect.lost(seed, NOW);
+        let (mut now, mut waits) = (NOW, Vec::new());
+        while let Some(at) = reconnect.next_attempt() {
+            waits.push(at.saturating_since(now));
+            assert_eq!(reconnect.begin(), u32::try_from(waits.len()).ok());
+            assert_eq!(reconnect.trying(), Some(Tier::Resume));
+            now = at + each_takes;
+            reconnect.failed(now, Duration::ZERO);
+        }
+        (waits, now.saturating_since(NOW))
+    }
+
+    #[test]
+    fn it_is_tried_eight_times_with_longer_and_longer_waits() {
+        for seed in 0..1_000 {
+            let (waits, _) = waits(seed, Duration::ZERO);
+            assert_eq!(waits.len(), 8);
+            for (wait, even_ms) in waits.iter().zip([200, 400, 800, 1_600, 3_200, 5_000, 5_000, 5_000]) {
+                let even = Duration::from_millis(even_ms);
+                assert!((even * 3 / 4..=even * 5 / 4).contains(wait), "seed {seed}: {wait:?} for {even:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn waits_differ_between_processes_and_between_attempts() {
+        let firsts: std::collections::BTreeSet<Duration> =
+            (0..100).map(|seed| waits(seed, Duration::ZERO).0[0]).collect();
+        assert!(firsts.len() > 50, "{} of 100 differ", firsts.len());
+        let (first, second) = (waits(1, Duration::ZERO).0, waits(2, Duration::ZERO).0);
+        assert!(first.iter().zip(&second).any(|(a, b)| a != b));
+        assert_eq!(first, waits(1, Duration::ZERO).0, "one seed gives one ladder");
+    }
+
+    #[test]
+    fn it_is_not_tried_for_longer_than_a_minute() {
+        let (waits, until) = waits(7, Duration::from_secs(13));
+        assert!(waits.len() < 8, "{waits:?}");
+        assert!(until <= PATIENCE + Duration::from_secs(13));
+        let mut reconnect = Reconnect::new();
+        reconnect.lost(1, NOW);
+        reconnect.begin();
+        assert!(!reconnect.failed(NOW, Duration::from_secs(61)), "who is to wait for longer gives up");
+        assert_eq!((reconnect.next_attempt(), reconnect.begin()), (None, None));
+    }
+
+    #[test]
+    fn who_is_gone_comes_again_at_once_and_as_a_newcomer() {
+        let mut reconnect = Reconnect::new();
+        reconnect.lost(1, NOW);
+        reconnect.begin();
+        reconnect.resync(NOW + Duration::from_secs(1));
+        assert_eq!(reconnect.next_attempt(), Some(NOW + Duration::from_secs(1)));
+        assert_eq!(reconnect.begin(), Some(2));
+        assert_eq!(reconnect.trying(), Some(Tier::Rejoin));
+        // What fails from here on fails as that.
+        assert!(reconnect.failed(NOW + Duration::from_secs(2), Duration::ZERO));
+        reconnect.begin();
+        assert_eq!(reconnect.trying(), Some(Tier::Rejoin));
+        reconnect.connected();
+        assert_eq!((reconnect.trying(), reconnect.next_attempt()), (None, None));
+    }
+}
