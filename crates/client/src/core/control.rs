@@ -4,19 +4,21 @@ use super::event::Event;
 use super::inbox::Inbox;
 use super::room::{Joined, RoomCore, misbehaved};
 use bytes::Bytes;
-use parlor_proto::CloseReason;
 use parlor_proto::session::Message;
 use parlor_proto::wire::control::{RefusedAction, ToMember};
+use parlor_proto::{CloseReason, Instant};
 
 impl RoomCore {
     /// Takes in what the hub tells.
-    pub(super) fn read_control(&mut self, message: Message) -> Result<(), CloseReason> {
+    pub(super) fn read_control(&mut self, message: Message, at: Instant) -> Result<(), CloseReason> {
         let decoded =
             ToMember::decode(message.payload).map_err(|error| misbehaved("room control", &error))?;
         if let Some(control) = &decoded {
             self.record_control(control);
         }
         match (decoded, &mut self.joined) {
+            (Some(ToMember::Authority(handover)), Some(_)) => self.read_handover(handover, at),
+            (Some(ToMember::GoesOn { epoch }), Some(_)) => self.read_goes_on(epoch),
             (Some(control), Some(joined)) => read(joined, control, &mut self.inbox),
             _ => Ok(()),
         }
@@ -47,8 +49,14 @@ fn read(joined: &mut Joined, control: ToMember, inbox: &mut Inbox) -> Result<(),
         }
         ToMember::Presence(list) => {
             for presence in list {
-                if let Some(slow) = joined.players.measured(presence) {
-                    inbox.tell_bounded(Event::Slow { id: presence.member, slow }, 0)?;
+                let (id, news) = (presence.member, joined.players.measured(presence));
+                if let Some(slow) = news.slow {
+                    inbox.tell_bounded(Event::Slow { id, slow }, 0)?;
+                }
+                match news.connected {
+                    Some(true) => inbox.tell_bounded(Event::PlayerBack { id }, 0)?,
+                    Some(false) => inbox.tell_bounded(Event::PlayerLost { id }, 0)?,
+                    None => {}
                 }
             }
         }
@@ -61,6 +69,8 @@ fn read(joined: &mut Joined, control: ToMember, inbox: &mut Inbox) -> Result<(),
             let bytes = name.len();
             inbox.tell_bounded(Event::ActionRefused { entity, name, why }, bytes)?;
         }
+        // These change more than what is known of players: see `read_control`.
+        ToMember::Authority(_) | ToMember::GoesOn { .. } => {}
     }
     Ok(())
 }

@@ -34,6 +34,51 @@ pub enum Event {
         /// Why.
         reason: LeaveReason,
     },
+    /// Another player's connection is lost. It is in the room still, and its seat is kept for a while: it comes
+    /// [back](Event::PlayerBack) or [leaves](Event::PlayerLeft).
+    PlayerLost {
+        /// Who.
+        id: MemberId,
+    },
+    /// Another player's connection stands again.
+    PlayerBack {
+        /// Who.
+        id: MemberId,
+    },
+    /// This process has lost its connection and will try to have another. The room stands still as it was known last; what is
+    /// sent reliably waits. [`Reconnected`](Event::Reconnected) or [`Closed`](Event::Closed) follows.
+    ConnectionLost {
+        /// What a person may read about it.
+        detail: String,
+    },
+    /// It is tried to reach the server again.
+    Reconnecting {
+        /// How often it has been, this time included.
+        attempt: u32,
+    },
+    /// This process is connected again.
+    Reconnected {
+        /// Whether it is in the room as a newcomer, because its seat was not kept for long enough: it has another id, and of all
+        /// players and entities that it knew it was told before that they left and went. Those that there are come anew.
+        /// Otherwise it is who it was, and nothing reliable was lost.
+        state_resynced: bool,
+    },
+    /// The host is silent or gone, and another player takes its part. Until [`HostChanged`](Event::HostChanged) the world stands
+    /// still; a game that simulates waits for it, and draws on. Whatever was predicted or interpolated begins anew with the new
+    /// host's state, and a rollback session is over.
+    HostMigration {
+        /// Who was the host. It may still be there, as a player like any other.
+        previous: Option<MemberId>,
+        /// Who becomes the host.
+        new: MemberId,
+        /// Whether that is this process. From [`HostChanged`](Event::HostChanged) on it has all of the world and writes it.
+        is_me: bool,
+    },
+    /// The new host goes on with the world.
+    HostChanged {
+        /// Who it is.
+        host: MemberId,
+    },
     /// Player data changed.
     PlayerData {
         /// Whose.

@@ -3,8 +3,10 @@
 use super::event::ClosedReason;
 use super::info::{Connectivity, Diagnostics, Role, RoomInfo, Scope, TransportPath, TransportStatus};
 use super::message::encode_typed;
+use super::migration::Migration;
 use super::options::Wish;
 use super::players::Player;
+use super::reconnect::LinkState;
 use super::room::{Joined, RoomCore, RoomError};
 use bytes::Bytes;
 use parlor_proto::channel::{self, Codec};
@@ -22,7 +24,8 @@ const HOST_WRITES: &str = "the host has the world that is written";
 
 /// For a game: what it does.
 impl RoomCore {
-    /// Leaves the room; the host's leaving ends it. What was sent before still arrives.
+    /// Leaves the room. The host's leaving ends it, unless another player takes its part
+    /// ([`Options::host_silence`](super::Options::host_silence)). What was sent before still arrives.
     pub fn leave(&mut self, now: Instant) {
         self.break_off(CloseReason::Left, now);
     }
@@ -333,6 +336,7 @@ impl RoomCore {
     #[must_use]
     pub fn info(&self) -> RoomInfo {
         let welcome = self.joined.as_ref().map(|joined| &joined.welcome);
+        let migration = self.joined.as_ref().map(|joined| &joined.migration);
         let is_host = match welcome {
             Some(_) => self.is_host(),
             None => matches!(self.options.intent, Wish::Host { .. }),
@@ -341,6 +345,7 @@ impl RoomCore {
         let chosen = match self.options.intent {
             Wish::Host { code, .. } => code,
             Wish::Join { code } => Some(code),
+            Wish::Resume { .. } => None,
         };
         let scope = self.found.as_ref().map_or(Scope::Internet, |found| found.scope);
         RoomInfo {
@@ -351,6 +356,10 @@ impl RoomCore {
             local_id: self.local_id(),
             host_id: welcome.and_then(|welcome| welcome.authority.member()),
             epoch: welcome.map_or(Epoch::default(), |welcome| welcome.epoch),
+            migrating: migration.is_some_and(Migration::is_under_way),
+            migration_completed: migration.is_some_and(Migration::has_completed),
+            previous_host: migration.and_then(|migration| migration.hosts().0),
+            new_host: migration.and_then(|migration| migration.hosts().1),
             max_players: welcome.map(|welcome| welcome.max_players),
             scope,
             transport_path: match (scope, self.joined.is_some()) {
@@ -361,6 +370,10 @@ impl RoomCore {
             transport_status: match (&self.closed, self.is_connected()) {
                 (Some(ClosedReason::Session(CloseReason::Left)), _) | (None, false) => None,
                 (Some(_), _) => Some(TransportStatus::Error),
+                (None, true) if self.link_state != LinkState::Connected => {
+                    Some(TransportStatus::ResumePending)
+                }
+                (None, true) if self.has_resumed => Some(TransportStatus::Resumed),
                 (None, true) if self.is_host() && self.player_count() < 2 => {
                     Some(TransportStatus::Registered)
                 }

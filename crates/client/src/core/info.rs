@@ -22,6 +22,14 @@ pub struct RoomInfo {
     pub host_id: Option<MemberId>,
     /// How often that has changed.
     pub epoch: Epoch,
+    /// Whether another player was named host and was not heard yet.
+    pub migrating: bool,
+    /// Whether the host's part has passed to another player and that one was heard.
+    pub migration_completed: bool,
+    /// Whose the part was before it passed to another player the last time.
+    pub previous_host: Option<MemberId>,
+    /// To whom it passed then.
+    pub new_host: Option<MemberId>,
     /// Players that the room may have at once, once it is open.
     pub max_players: Option<u16>,
     /// How far the room reaches.
@@ -88,6 +96,10 @@ pub enum TransportStatus {
     Registered,
     /// The hub relays.
     RelayReady,
+    /// The connection is lost, and the hub is being reached again.
+    ResumePending,
+    /// The hub relays, over another connection than at first.
+    Resumed,
     /// It failed; [`RoomInfo::last_reason_code`] says why.
     Error,
 }
@@ -141,7 +153,13 @@ words!(Role { Host => "host", Client => "client" });
 words!(Mode { Auto => "auto", Local => "local", Relay => "relay" });
 words!(Scope { Local => "local", Internet => "internet" });
 words!(TransportPath { LocalRoom => "local_room", RelayPending => "relay_pending", RelayRoom => "relay_room" });
-words!(TransportStatus { Registered => "registered", RelayReady => "relay_ready", Error => "error" });
+words!(TransportStatus {
+    Registered => "registered",
+    RelayReady => "relay_ready",
+    ResumePending => "resume_pending",
+    Resumed => "resumed",
+    Error => "error",
+});
 words!(ReasonCode {
     RoomExpired => "room_expired",
     RelayAttachFailed => "relay_attach_failed",

@@ -214,7 +214,8 @@ impl RoomCore {
     pub(super) fn read_input(&mut self, from: MemberId, message: Bytes, at: Instant) {
         let Some(joined) = &mut self.joined else { return };
         // One of a player who has left came late; one of a player who is not known yet came early, and the next one comes soon.
-        if !joined.is_host() || joined.players.get(from).is_none() {
+        let is_wanted = joined.is_host() || joined.migration.is_heir();
+        if !is_wanted || joined.players.get(from).is_none() {
             return;
         }
         let room_time = joined.room_time(at);

@@ -3,6 +3,7 @@
 //! [`RoomCore`] has two faces. A *driver* gives it packets and time and takes packets from it; a *game* polls events,
 //! asks for steps, reads and writes. What a driver does is not seen by the game until the game polls.
 
+mod comeback;
 mod control;
 mod event;
 mod game;
@@ -11,11 +12,13 @@ mod info;
 mod inputs;
 mod marks;
 mod message;
+mod migration;
 mod options;
 mod overlay;
 mod pace;
 mod players;
 mod prediction;
+mod reconnect;
 mod recording;
 mod replay;
 mod replicas;
@@ -37,6 +40,7 @@ pub use message::decode_typed;
 pub use options::{Options, Wish};
 pub use overlay::OverlayDiagnostics;
 pub use players::{Player, Transport};
+pub use reconnect::LinkState;
 pub use rewind::Past;
 pub use rollback::{RollbackConfig, RollbackRequest};
 pub use room::{Found, RoomCore, RoomError};

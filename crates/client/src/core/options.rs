@@ -1,8 +1,10 @@
 //! What a game says about its room before there is one.
 
 use parlor_proto::channel::{Channel, ChannelTable, Codec, TableError};
-use parlor_proto::wire::handshake::{Auth, Hello, Intent, RoomKind, RoomSettings, Welcome};
-use parlor_proto::{ChannelId, Lane, RoomCode, TickRate};
+use parlor_proto::wire::handshake::{
+    Auth, Hello, Intent, Resume, ResumeToken, RoomKind, RoomSettings, Welcome,
+};
+use parlor_proto::{ChannelId, Lane, RoomCode, SessionId, TickRate};
 use parlor_sync::limits::REWIND_MAX;
 use parlor_sync::prediction::Smoothing;
 use parlor_sync::replicator::Template;
@@ -51,6 +53,11 @@ pub struct Options {
     /// If set, the hash of the state is kept at every sequence that this divides: members that decoded the same keep
     /// the same.
     pub hash_every: Option<NonZeroU64>,
+    /// Whether a connection that is lost is made again, if the server keeps the seat. It is, if not said otherwise.
+    pub reconnect: bool,
+    /// For a host: after so long without a word from it another player takes its part, 100 ms to 10 s. `None` if none does, and
+    /// the room ends with its host.
+    pub host_silence: Option<Duration>,
     /// To host or to join.
     pub intent: Wish,
 }
@@ -74,6 +81,13 @@ pub enum Wish {
     Join {
         /// Its code.
         code: RoomCode,
+    },
+    /// The seat that a process of this player had which is no more, with what came for it meanwhile.
+    Resume {
+        /// The session that it had.
+        session: SessionId,
+        /// What proves it: see [`RoomCore::resume_proof`](super::RoomCore::resume_proof).
+        token: ResumeToken,
     },
 }
 
@@ -110,6 +124,8 @@ impl Options {
             resimulate_ticks: 0,
             simulation_delay_ticks: 0,
             hash_every: None,
+            reconnect: true,
+            host_silence: None,
             intent,
         }
     }
@@ -141,11 +157,25 @@ impl Options {
                         secret,
                         max_players,
                         tick_rate,
+                        host_silence_ms: self
+                            .host_silence
+                            .map(|silence| u32::try_from(silence.as_millis()).unwrap_or(u32::MAX)),
                         schema: self.schema.as_ref().map(|schema| schema.encode()).unwrap_or_default(),
                     }),
                     Wish::Join { code } => Intent::Join { code, secret },
+                    Wish::Resume { session, token } => Intent::Resume(Resume { session, token }),
                 },
             )
+        }
+    }
+
+    /// The hello of a newcomer to the room that this process was in.
+    #[must_use]
+    pub(super) fn hello_again(&self, code: Option<RoomCode>) -> Hello {
+        let hello = self.hello();
+        match code {
+            Some(code) => Hello { intent: Intent::Join { code, secret: self.secret.clone() }, ..hello },
+            None => hello,
         }
     }
 

@@ -1,15 +1,17 @@
 //! The room as a game and a driver see it.
 
 use super::event::{ClosedReason, Event, Message};
-use super::inbox::{Arrived, Inbox};
+use super::inbox::{Arrived, Came, Inbox};
 use super::info::{JoinPath, Mode, ReasonCode, Scope};
 use super::inputs::Inputs;
 use super::marks::Marks;
 use super::message::decode_typed;
+use super::migration::Migration;
 use super::options::Options;
 use super::overlay::Overlay;
 use super::pace::Pace;
 use super::players::Players;
+use super::reconnect::{LinkState, Reconnect};
 use super::replay::Replay;
 use super::replicas::Replicas;
 use super::resimulation::Resimulation;
@@ -21,10 +23,11 @@ use parlor_proto::channel::{self, Codec};
 use parlor_proto::session::{self, SendError, Session, TurnedAway};
 use parlor_proto::wire::action::{ActionRefusal, AskedBy};
 use parlor_proto::wire::envelope::{Downward, To};
-use parlor_proto::wire::handshake::{Refusal, Welcome};
+use parlor_proto::wire::handshake::{Refusal, Resume, Welcome};
 use parlor_proto::wire::replica::StateOf;
 use parlor_proto::{
-    ApiMisuse, CloseReason, EntityId, Instant, Lane, LinkKind, MemberId, Packet, PeerMisbehaved, Tick,
+    ApiMisuse, CloseReason, EntityId, Instant, Lane, LinkKind, MemberId, Packet, PeerMisbehaved, SessionId,
+    Tick,
 };
 use parlor_sync::clock::Clock;
 use parlor_sync::keyed::StateError;
@@ -111,7 +114,15 @@ pub struct RoomCore {
     pub(super) found: Option<Found>,
     pub(super) session: Option<Session>,
     pub(super) link: Option<LinkKind>,
-    redirect: Option<String>,
+    pub(super) redirect: Option<String>,
+    pub(super) reconnect: Reconnect,
+    /// What the session is resumed with, if it can be.
+    pub(super) resume: Option<Resume>,
+    /// Which session is open; `joined` may be of the one before until the game polls.
+    pub(super) carries: Option<SessionId>,
+    /// As far as the game was told.
+    pub(super) link_state: LinkState,
+    pub(super) has_resumed: bool,
     pub(super) joined: Option<Joined>,
     pub(super) closed: Option<ClosedReason>,
     pub(super) last_reason: Option<ReasonCode>,
@@ -144,6 +155,7 @@ pub(super) struct Joined {
     pub(super) overlay: Overlay,
     /// At a host whose game wants it.
     pub(super) resimulation: Option<Box<Resimulation>>,
+    pub(super) migration: Migration,
     /// The step that writes counted for at the last commit.
     pub(super) label: Tick,
 }
@@ -159,6 +171,11 @@ impl RoomCore {
             session: None,
             link: None,
             redirect: None,
+            reconnect: Reconnect::new(),
+            resume: None,
+            carries: None,
+            link_state: LinkState::default(),
+            has_resumed: false,
             joined: None,
             closed: None,
             last_reason: None,
@@ -177,14 +194,13 @@ impl RoomCore {
         self.found = Some(found);
     }
 
-    /// A connection stands: the handshake begins. If the game has left meanwhile it does not, and
+    /// A connection stands: the handshake begins, or the session goes on. If the game has left meanwhile it does not, and
     /// [`is_finished`](Self::is_finished) says so.
     pub fn connected(&mut self, link: LinkKind, now: Instant) {
         if self.closed.is_some() {
             return;
         }
-        self.link = Some(link);
-        self.session = Some(Session::client(self.options.hello(), link, now));
+        self.greet(link, now);
     }
 
     /// No connection could be made: the room is closed.
@@ -195,9 +211,11 @@ impl RoomCore {
     /// The connection broke.
     pub fn disconnected(&mut self, detail: &str, now: Instant) {
         let reason = CloseReason::ConnectionLost { detail: detail.to_owned() };
+        if self.outlives(detail, now) {
+            return self.drain_session(now);
+        }
         let Some(session) = &mut self.session else {
-            self.inbox.arrive(now, session::Event::Closed(reason));
-            return;
+            return self.arrive(now, Came::Session(session::Event::Closed(reason)));
         };
         // In this order: a session that said or heard goodbye keeps its own reason, and one that did not has nothing
         // left to send.
@@ -242,7 +260,10 @@ impl RoomCore {
     /// The next packet for the connection. Call it only while the connection takes packets, until it gives `None`.
     pub fn poll_packet(&mut self, now: Instant) -> Option<Packet> {
         let session = self.session.as_mut()?;
-        if let Some(joined) = &mut self.joined {
+        if let Some(joined) = &mut self.joined
+            && session.is_attached()
+            && self.carries == Some(joined.welcome.session)
+        {
             joined.shared.publish(session, now);
             joined.replicas.publish(session, now);
         }
@@ -259,10 +280,11 @@ impl RoomCore {
         self.redirect.take()
     }
 
-    /// Whether nothing is left to be sent and the connection can be closed.
+    /// Whether nothing is left to be sent over the connection, which can be closed; there may be
+    /// [another one](Self::next_attempt).
     #[must_use]
     pub fn is_finished(&self) -> bool {
-        self.session.as_ref().is_none_or(Session::is_finished)
+        self.session.as_ref().is_none_or(|session| session.is_finished() || !session.has_link())
     }
 
     fn drain_session(&mut self, now: Instant) {
@@ -270,20 +292,36 @@ impl RoomCore {
             match event {
                 session::Event::Delivered(tag) => self.fate(tag, true),
                 session::Event::Lost(tag) => self.fate(tag, false),
-                session::Event::TurnedAway(TurnedAway::Redirect(redirect)) => {
-                    self.redirect = Some(redirect.address);
+                session::Event::TurnedAway(away) => match self.not_let_back(away, now) {
+                    Some(TurnedAway::Redirect(redirect)) => self.redirect = Some(redirect.address),
+                    Some(away) => self.arrive(now, Came::Session(session::Event::TurnedAway(away))),
+                    None => {}
+                },
+                session::Event::Silent => self.silent(now),
+                session::Event::Resumed(token) => self.go_on(token, now),
+                session::Event::Closed(reason) if self.is_end_of_attempt(&reason) => {
+                    self.end_of_attempt(&reason, now);
                 }
                 event => {
-                    if self.inbox.arrive(now, event) {
-                        self.read_arrived(now);
+                    if let session::Event::Welcome(welcome) = &event {
+                        self.let_in(welcome);
                     }
+                    self.arrive(now, Came::Session(event));
                 }
             }
         }
     }
 
+    /// Something came that the game is told of when it polls, or now if too much waits.
+    pub(super) fn arrive(&mut self, now: Instant, came: Came) {
+        if self.inbox.arrive(now, came) {
+            self.read_arrived(now);
+        }
+    }
+
     fn fate(&mut self, tag: session::Tag, delivered: bool) {
-        if let Some(joined) = &mut self.joined {
+        let carries = self.carries;
+        if let Some(joined) = self.joined.as_mut().filter(|joined| carries == Some(joined.welcome.session)) {
             match tag.stream() {
                 (None, number) => joined.shared.fate(number, delivered),
                 (Some(_), number) => joined.replicas.fate(number, delivered),
@@ -314,7 +352,7 @@ impl RoomCore {
         self.commit(now);
         let Some((session, joined)) = self.session.as_mut().zip(self.joined.as_mut()) else { return false };
         joined.keep_pace(&self.options, session, now);
-        if self.closed.is_some() {
+        if self.closed.is_some() || joined.migration.is_heir() {
             return false;
         }
         joined.resimulate(now);
@@ -340,11 +378,18 @@ impl RoomCore {
     /// Reads what came, as of when it came. What ends the session ends it `now`: what came may have waited for longer than a
     /// goodbye lingers.
     fn read_arrived(&mut self, now: Instant) {
-        while let Some(Arrived { at, event }) = self.inbox.next_arrived() {
+        while let Some(Arrived { at, came }) = self.inbox.next_arrived() {
             if self.closed.is_some() {
                 // Nothing comes after `Event::Closed`, though more may have arrived before the game left.
                 continue;
             }
+            let event = match came {
+                Came::Session(event) => event,
+                Came::Link(news) => {
+                    self.read_link(news);
+                    continue;
+                }
+            };
             match event {
                 session::Event::Welcome(welcome) => {
                     if let Err(reason) = self.welcomed(*welcome, at) {
@@ -359,7 +404,12 @@ impl RoomCore {
                     }
                 }
                 // These never wait: see `drain_session`; and a client has no peer that says hello.
-                session::Event::Delivered(_) | session::Event::Lost(_) | session::Event::Hello(_) => {}
+                session::Event::Delivered(_)
+                | session::Event::Lost(_)
+                | session::Event::Hello(_)
+                | session::Event::Resume(_)
+                | session::Event::Resumed(_)
+                | session::Event::Silent => {}
             }
         }
     }
@@ -371,7 +421,11 @@ impl RoomCore {
         let room_time = clock.room_time(welcome.opened, at);
         let mut shared = Shared::new(is_host, welcome.member, schema, welcome.tick_rate);
         shared.predict(&self.options, welcome.member);
-        self.inbox.tell(Event::Open { code: welcome.code });
+        if self.joined.is_some() {
+            self.forget_room()?;
+        } else {
+            self.inbox.tell(Event::Open { code: welcome.code });
+        }
         self.joined = Some(Joined {
             clock,
             ticker: Ticker::new(welcome.tick_rate, room_time),
@@ -388,6 +442,7 @@ impl RoomCore {
             rollback: None,
             overlay: Overlay::default(),
             resimulation: Resimulation::new(&self.options).filter(|_| is_host),
+            migration: Migration::default(),
             label: welcome.tick_rate.tick_at(room_time),
             welcome,
         });
@@ -403,7 +458,7 @@ impl RoomCore {
         }
     }
 
-    fn close_with(&mut self, reason: ClosedReason) {
+    pub(super) fn close_with(&mut self, reason: ClosedReason) {
         if self.closed.is_some() {
             return;
         }
@@ -439,20 +494,27 @@ impl RoomCore {
         self.close_with(ClosedReason::Session(reason));
     }
 
-    fn read_message(&mut self, message: session::Message, at: Instant) -> Result<(), CloseReason> {
+    pub(super) fn read_message(&mut self, message: session::Message, at: Instant) -> Result<(), CloseReason> {
         if message.channel == channel::CONTROL {
-            return self.read_control(message);
+            return self.read_control(message, at);
         }
+        let Some(message) = self.hold(message, at) else { return Ok(()) };
         let Some(joined) = &mut self.joined else { return Ok(()) };
         match message.channel {
             channel::STATE => {
                 let before = joined.shared.world().tick();
+                if joined.migration.is_old(message.epoch) {
+                    return Ok(());
+                }
                 if let Shared::Member(member) = &mut joined.shared {
                     let news = member.take_packet(message.payload, at);
                     let news = news.map_err(|error| misbehaved("state", &error))?;
                     joined.heard_state(before, at);
                     joined.settle_overlay();
                     if let Some(news) = news {
+                        if news.is_of_successor {
+                            joined.host_heard(&mut self.inbox)?;
+                        }
                         return tell_news(joined, news, &mut self.inbox);
                     }
                 }
@@ -469,6 +531,7 @@ impl RoomCore {
                     AskedBy::decode(message.payload).map_err(|error| misbehaved("an action", &error))?;
                 return self.read_action(asked);
             }
+            channel::CHECKPOINT => return self.read_checkpoint(message.payload, at),
             channel::ROLLBACK => return self.read_rollback(message.payload),
             channel::INPUT => self.read_input(MemberId(message.key), message.payload, at),
             channel => {
@@ -557,7 +620,8 @@ impl Joined {
         }
     }
 
+    /// Whether this process writes the world. Who is named to and has not all of it yet does not.
     pub(super) fn is_host(&self) -> bool {
-        self.welcome.authority.member() == Some(self.welcome.member)
+        matches!(self.shared, Shared::Host(_))
     }
 }

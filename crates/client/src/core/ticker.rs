@@ -16,13 +16,22 @@ pub(super) struct Ticker {
     has_stepped: bool,
     /// Steps since the last time that none was due.
     in_a_row: u32,
+    /// How many there may be in a row until then, though they are more than usual.
+    catch_up: u32,
     dropped: u64,
 }
 
 impl Ticker {
     /// A ticker whose first step is the one after that of `room_time`.
     pub(super) fn new(rate: TickRate, room_time: Instant) -> Self {
-        Ticker { rate, tick: rate.tick_at(room_time), has_stepped: false, in_a_row: 0, dropped: 0 }
+        Ticker {
+            rate,
+            tick: rate.tick_at(room_time),
+            has_stepped: false,
+            in_a_row: 0,
+            catch_up: 0,
+            dropped: 0,
+        }
     }
 
     /// Goes on from `room_time`, because it was only guessed before: the steps in between were never there.
@@ -33,19 +42,30 @@ impl Ticker {
         }
     }
 
+    /// Goes on from the step `tick` of another host: those since then are due, the last `most` of them at once.
+    pub(super) fn go_on(&mut self, tick: Option<Tick>, room_time: Instant, most: u32) {
+        let due = self.rate.tick_at(room_time);
+        let oldest = due.offset(-most.cast_signed());
+        self.tick = tick.filter(|tick| tick.is_newer_than(oldest)).unwrap_or(oldest);
+        if self.tick.is_newer_than(due) {
+            self.tick = due;
+        }
+        (self.in_a_row, self.catch_up) = (0, most);
+    }
+
     /// Whether a step is due; if so it counts as run. After [`STEPS_MAX`] in a row the rest of the backlog is dropped:
     /// a game that cannot keep up would otherwise fall behind for ever.
     pub(super) fn step(&mut self, room_time: Instant) -> bool {
         let due = self.rate.tick_at(room_time);
         let behind = due.since(self.tick);
         if behind <= 0 {
-            self.in_a_row = 0;
+            (self.in_a_row, self.catch_up) = (0, 0);
             return false;
         }
-        if self.in_a_row >= STEPS_MAX {
+        if self.in_a_row >= STEPS_MAX.max(self.catch_up) {
             self.dropped += u64::from(behind.unsigned_abs());
             self.tick = due;
-            self.in_a_row = 0;
+            (self.in_a_row, self.catch_up) = (0, 0);
             return false;
         }
         self.in_a_row += 1;
@@ -65,7 +85,8 @@ impl Ticker {
     pub(super) fn label(&self, room_time: Instant) -> Tick {
         let due = self.rate.tick_at(room_time);
         let behind = due.since(self.tick);
-        let is_in_step = self.has_stepped && u32::try_from(behind).is_ok_and(|behind| behind <= STEPS_MAX);
+        let is_in_step = self.has_stepped
+            && u32::try_from(behind).is_ok_and(|behind| behind <= STEPS_MAX.max(self.catch_up));
         if is_in_step || behind <= 0 { self.tick } else { due.offset(-1) }
     }
 

@@ -1,14 +1,17 @@
 //! A stream of packets of a world, on its way up to the hub.
 
 use bytes::Bytes;
-use parlor_proto::Instant;
 use parlor_proto::session::{Outgoing, Session};
+use parlor_proto::{Epoch, Instant};
 use parlor_sync::audience::Viewer;
 use parlor_sync::world::{Diagnostics, Encodings, Publisher, PublisherConfig, Sent, World};
 use std::time::Duration;
 
 /// Bytes that may wait for the connection before more packets are made: what waits grows old.
 const WAITING_BYTES_MAX: usize = 16 * 1024;
+
+/// Packets of one stream that may be sent under one epoch, as a power of two; a tag has room for 16 bits of epochs beside.
+const NUMBERS_OF_EPOCH_BITS: u32 = 24;
 
 /// Publishes a world that this process writes. The hub sees everything, so that it can give every member its view.
 #[derive(Debug)]
@@ -31,6 +34,15 @@ impl Upstream {
             due: None,
             sent: 0,
         }
+    }
+
+    /// Of a world that this process goes on with under `epoch`, because another one is gone: the hub has all of it as it is.
+    pub(super) fn of_successor(world: &World, bytes_per_second: u32, retry: Duration, epoch: Epoch) -> Self {
+        let config = PublisherConfig::new(bytes_per_second);
+        // Late fates of what this process sent when it was the host before have lower numbers.
+        let first = u64::from(epoch.0 & 0xffff) << NUMBERS_OF_EPOCH_BITS;
+        let publisher = Publisher::of_successor(world, config).numbered_from(first);
+        Upstream { publisher, ..Upstream::new(bytes_per_second, retry) }
     }
 
     /// Sends the hub what it does not have yet, as messages that `wrap` makes of packets.

@@ -34,11 +34,12 @@ impl Room {
             return false;
         }
         let old = self.authority.member();
-        let is_connected = |member: &MemberId| {
-            self.members.get(*member).is_some_and(|member| member.info.presence.connected)
-        };
-        let mut others = self.members.ids().filter(|member| Some(*member) != old);
-        let Some(heir) = others.find(|member| is_connected(member) && is_fit(*member)) else { return false };
+        let is_connected =
+            |member| self.members.get(member).is_some_and(|member| member.info.presence.connected);
+        let is_candidate =
+            |member: &MemberId| Some(*member) != old && is_connected(*member) && is_fit(*member);
+        let found = self.members.ids().find(is_candidate);
+        let Some(heir) = found else { return false };
         self.epoch = Epoch(self.epoch.0 + 1);
         self.authority = Authority::Member(heir);
         self.former.extend(old);

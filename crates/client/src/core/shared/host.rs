@@ -3,13 +3,13 @@
 use super::check_of_game;
 use crate::core::upstream::Upstream;
 use parlor_proto::session::{Outgoing, Session, Tag};
-use parlor_proto::{EntityId, Instant, MemberId, Tick, TickRate, channel};
+use parlor_proto::{EntityId, Epoch, Instant, MemberId, Tick, TickRate, channel};
 use parlor_sync::audience::{Audience, Viewer};
 use parlor_sync::inputs::Report;
 use parlor_sync::keyed::{Hints, Keys, StateError};
 use parlor_sync::schema::Schema;
 use parlor_sync::value::Value;
-use parlor_sync::world::{Diagnostics, Sent, World, WorldError};
+use parlor_sync::world::{Diagnostics, IdsUsed, Replica, Sent, World, WorldError};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -31,6 +31,20 @@ impl Host {
             keys: Keys::new(),
             upstream: Upstream::new(BYTES_PER_SECOND, rate.interval()),
         }
+    }
+
+    /// The world of a replica that has everything of a host that is gone, to go on with.
+    pub(in crate::core) fn succeed(
+        replica: Replica,
+        used: IdsUsed,
+        rate: TickRate,
+        epoch: Epoch,
+    ) -> Result<Self, StateError> {
+        let mut world = replica.into_successor(used);
+        let upstream = Upstream::of_successor(&world, BYTES_PER_SECOND, rate.interval(), epoch);
+        // What members were told of their inputs is told anew once one is used.
+        let (keys, _) = Keys::of_world(&mut world)?;
+        Ok(Host { world, keys, upstream })
     }
 
     pub(in crate::core) fn world(&self) -> &World {

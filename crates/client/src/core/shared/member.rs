@@ -37,6 +37,8 @@ pub(in crate::core) struct Member {
     is_complete: bool,
     /// Whether the last packet belonged to a transfer.
     is_transfer: bool,
+    /// Of another authority is what has newer ticks than this; the inner `None` if all has.
+    successor_after: Option<Option<Tick>>,
 }
 
 /// Whoever drew nothing interpolated for so long draws otherwise.
@@ -51,6 +53,8 @@ pub(in crate::core) struct News {
     pub(in crate::core) despawned: Vec<EntityId>,
     /// What changed of keyed state, or of this member's inputs.
     pub(in crate::core) update: Option<StateUpdate>,
+    /// Whether this is the first word of another authority.
+    pub(in crate::core) is_of_successor: bool,
 }
 
 impl Member {
@@ -69,6 +73,7 @@ impl Member {
             is_begun: false,
             is_complete: false,
             is_transfer: false,
+            successor_after: None,
         }
     }
 
@@ -78,6 +83,11 @@ impl Member {
 
     pub(in crate::core) fn keys(&self) -> &KeyReader {
         &self.keys
+    }
+
+    /// Another authority goes on: what is newer than `tick` is its state, which does not continue what was drawn and predicted.
+    pub(in crate::core) fn await_transfer(&mut self, tick: Option<Tick>) {
+        self.successor_after = Some(tick);
     }
 
     /// What came; `now` is the room's tick.
@@ -91,9 +101,12 @@ impl Member {
         payload: Bytes,
         at: Instant,
     ) -> Result<Option<News>, StreamError> {
-        let Outcome::Taken(applied) = self.replica.apply(payload)? else {
+        let Outcome::Taken(mut applied) = self.replica.apply(payload)? else {
             return Ok(None);
         };
+        let is_newer = |after: &mut Option<Tick>| after.is_none_or(|after| applied.tick.is_newer_than(after));
+        let is_of_successor = self.successor_after.take_if(is_newer).is_some();
+        applied.transfer |= is_of_successor;
         let world = self.replica.world();
         let despawned = applied.despawned.iter().copied().filter(|it| self.told.remove(*it)).collect();
         let spawned: Vec<EntityId> =
@@ -116,7 +129,7 @@ impl Member {
         let update = is_news.then(|| self.update(&applied, changes));
         self.is_begun = true;
         self.is_complete |= self.replica.settled().is_some();
-        Ok(Some(News { spawned, despawned, update }))
+        Ok(Some(News { spawned, despawned, update, is_of_successor }))
     }
 
     fn update(&self, applied: &Applied, changes: Changes) -> StateUpdate {

@@ -83,6 +83,10 @@ impl Shared {
         }
     }
 
+    pub(super) fn is_of_game(&self, entity: EntityId) -> bool {
+        self.check(entity).is_ok()
+    }
+
     /// Whether the game has such an entity.
     fn check(&self, entity: EntityId) -> Result<(), WorldError> {
         check_of_game(self.world(), entity)
