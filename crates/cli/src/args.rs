@@ -2,7 +2,7 @@
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use parlor::{EntityId, Impairment};
-use parlor_server::FLUSH_QUANTUM_MS_MAX;
+use parlor_server::{FLUSH_QUANTUM_MS_MAX, GRACE_S_MAX};
 use std::net::{IpAddr, SocketAddr};
 use std::num::NonZeroU16;
 use std::path::PathBuf;
@@ -216,6 +216,9 @@ pub(crate) struct ServeArgs {
     /// Milliseconds that a room may hold back what it sends, to save packets [default: 0, at most 20]
     #[arg(long, env = "PARLOR_FLUSH_QUANTUM", value_name = "MS", value_parser = clap::value_parser!(u64).range(0..=FLUSH_QUANTUM_MS_MAX))]
     pub flush_quantum: Option<u64>,
+    /// Seconds for which the seat of a player is kept whose connection is lost [default: 30; 0 keeps none]
+    #[arg(long, env = "PARLOR_GRACE", value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(0..=GRACE_S_MAX))]
+    pub grace: Option<u64>,
     /// Announce the rooms on the local network, but those with a secret; see docs/lan.md
     #[arg(long, env = "PARLOR_LAN")]
     pub lan: bool,

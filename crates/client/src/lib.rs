@@ -50,10 +50,10 @@ mod modules;
 pub mod net;
 
 #[cfg(feature = "driver")]
-pub use driver::{Recording, Room, RoomBuilder, Via};
+pub use driver::{Recording, Room, RoomBuilder, Ticket, TicketError, Via};
 
 pub use crate::core::{
-    ClosedReason, ConnectFailure, ConnectFailureKind, Connectivity, Diagnostics, Event, JoinPath, Message,
+    ClosedReason, ConnectFailure, ConnectFailureKind, Connectivity, Diagnostics, Event, JoinPath, LinkState, Message,
     Mode, OverlayDiagnostics, Past, Player, ReasonCode, Role, RollbackConfig, RollbackRequest, RoomError,
     RoomInfo, Scope, StateSource, StateUpdate, Transport, TransportPath, TransportStatus, WorldAccess,
 };

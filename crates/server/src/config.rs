@@ -25,6 +25,12 @@ pub const STATE_RATE_MIN: u32 = 4 * 1024;
 /// Longest [`Config::flush_quantum`], in milliseconds: more would be felt in every game.
 pub const FLUSH_QUANTUM_MS_MAX: u64 = 20;
 
+/// How long the seat of a member is kept whose connection is lost, unless the configuration says otherwise.
+pub const GRACE: Duration = Duration::from_secs(30);
+
+/// Longest [`Config::grace`], in seconds: a room whose members are all gone lives for so long.
+pub const GRACE_S_MAX: u64 = 600;
+
 /// What a server may be told. The default is a development server for anybody who reaches this machine.
 ///
 /// ```
@@ -57,6 +63,9 @@ pub struct Config {
     /// latency and saves packets. Zero sends at once; at most
     /// [`FLUSH_QUANTUM_MS_MAX`].
     pub flush_quantum: Duration,
+    /// How long the seat of a member is kept whose connection is lost, so that it can come back; at most [`GRACE_S_MAX`].
+    /// Zero keeps none: such a member has left.
+    pub grace: Duration,
     /// How many connections there may be at once on TCP, and as many again on QUIC.
     pub connections_max: usize,
     /// How many handshakes one address may begin in each second on the long run, and a few times as many at once. An IPv6
@@ -118,6 +127,7 @@ impl Default for Config {
             state_rate: STATE_RATE,
             shards: NonZeroU16::MIN,
             flush_quantum: Duration::ZERO,
+            grace: GRACE,
             connections_max: CONNECTIONS_MAX,
             handshakes_per_second: HANDSHAKES_PER_SECOND,
             handshakes_per_second_all: HANDSHAKES_PER_SECOND_ALL,

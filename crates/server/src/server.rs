@@ -3,7 +3,7 @@
 use crate::address::{addresses, public_address};
 use crate::admission::Tokens;
 use crate::clock::Clock;
-use crate::config::{Config, FLUSH_QUANTUM_MS_MAX, IdentitySource, STATE_RATE_MIN};
+use crate::config::{Config, FLUSH_QUANTUM_MS_MAX, GRACE_S_MAX, IdentitySource, STATE_RATE_MIN};
 use crate::door::Door;
 use crate::error::{ServerFailed, StartError};
 use crate::gate::Gate;
@@ -269,6 +269,7 @@ fn hub_config(config: &Config, shards: parlor_hub::Shards) -> Result<parlor_hub:
         state_bytes_per_second: config.state_rate.max(STATE_RATE_MIN),
         record: config.room_log.is_some(),
         flush_quantum: config.flush_quantum.min(Duration::from_millis(FLUSH_QUANTUM_MS_MAX)),
+        grace: config.grace.min(Duration::from_secs(GRACE_S_MAX)),
         shards,
         ..parlor_hub::Config::new(seed)
     })

@@ -6,7 +6,7 @@ use crate::logging;
 use anyhow::{Context, bail};
 use parlor::lan::Network;
 use parlor_server::admission::Policy;
-use parlor_server::{Config, FLUSH_QUANTUM_MS_MAX, IdentitySource, Server};
+use parlor_server::{Config, FLUSH_QUANTUM_MS_MAX, GRACE_S_MAX, IdentitySource, Server};
 use parlor_transport::discovery::Registry;
 use serde::Deserialize;
 use std::net::IpAddr;
@@ -36,6 +36,7 @@ struct File {
     admission: Option<AdmissionArg>,
     shards: Option<NonZeroU16>,
     flush_quantum: Option<u64>,
+    grace: Option<u64>,
     lan: Option<bool>,
     room_log: Option<PathBuf>,
     impair: Option<String>,
@@ -86,6 +87,10 @@ fn settings(args: ServeArgs, file: File) -> anyhow::Result<Config> {
     if flush_quantum.is_some_and(|ms| ms > FLUSH_QUANTUM_MS_MAX) {
         bail!("flush-quantum is too long: it may be 0 to {FLUSH_QUANTUM_MS_MAX} milliseconds");
     }
+    let grace = args.grace.or(file.grace);
+    if grace.is_some_and(|seconds| seconds > GRACE_S_MAX) {
+        bail!("grace is too long: it may be 0 to {GRACE_S_MAX} seconds");
+    }
     let configured = file.impair.map(|spec| spec.parse().with_context(|| format!("impair is {spec:?}")));
     let impairment = args.impair.map(Ok).or(configured).transpose()?;
     let admission = admission(args.admission_key.or(file.admission_key), args.admission.or(file.admission))?;
@@ -114,6 +119,7 @@ fn settings(args: ServeArgs, file: File) -> anyhow::Result<Config> {
         admission,
         shards: args.shards.or(file.shards).unwrap_or(default.shards),
         flush_quantum: flush_quantum.map_or(default.flush_quantum, Duration::from_millis),
+        grace: grace.map_or(default.grace, Duration::from_secs),
         registry: is_development.then(Registry::of_this_user),
         room_log: args.room_log.or(file.room_log),
         public_host: args.public_host.or(file.public_host),

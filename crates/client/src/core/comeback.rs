@@ -77,7 +77,8 @@ impl RoomCore {
                 true
             }
             None => {
-                let can_resume = self.resume.is_some() && self.session.as_ref().is_some_and(Session::is_open);
+                let is_wanted = self.options.reconnect && self.resume.is_some();
+                let can_resume = is_wanted && self.session.as_ref().is_some_and(Session::is_open);
                 if can_resume {
                     self.link_lost(detail, false, now);
                 }
@@ -128,14 +129,11 @@ impl RoomCore {
 
     /// The server lets this process in.
     pub(super) fn let_in(&mut self, welcome: &Welcome) {
-        self.resume = welcome
-            .resume
-            .filter(|_| self.options.reconnect)
-            .map(|token| Resume { session: welcome.session, token });
+        self.resume = welcome.resume.map(|token| Resume { session: welcome.session, token });
         self.carries = Some(welcome.session);
         self.reconnect.connected();
         if let Some(session) = &mut self.session {
-            session.set_resumable(self.resume.is_some());
+            session.set_resumable(self.resume.is_some() && self.options.reconnect);
         }
     }
 

@@ -2,7 +2,9 @@
 
 use super::reach::{Reach, Via};
 use super::room::Room;
+use super::ticket::Ticket;
 use crate::core::{Mode, Options, RoomError, Wish};
+use parlor_proto::wire::handshake::Resume;
 use parlor_proto::{ApiMisuse, Lane, RoomCode, TickRate, limits};
 use parlor_sync::prediction::Smoothing;
 use parlor_sync::replicator::Template;
@@ -45,6 +47,13 @@ impl RoomBuilder {
         let mut options = Options::join(app, invite.code);
         options.secret = invite.secret;
         RoomBuilder { options, reach: Reach { server: invite.server, ..Reach::default() }, wrong }
+    }
+
+    pub(super) fn resume(app: &str, ticket: &Ticket) -> Self {
+        let mut options = Options::host(app);
+        let Resume { session, token } = ticket.resume;
+        options.intent = Wish::Resume { session, token };
+        RoomBuilder { options, reach: Reach { server: Some(ticket.server.clone()), ..Reach::default() }, wrong: None }
     }
 
     /// What others may call this player: at most 48 bytes.
@@ -101,7 +110,7 @@ impl RoomBuilder {
     fn host_only(mut self, what: &str, set: impl FnOnce(&mut Wish) -> Result<(), String>) -> Self {
         let result = match &mut self.options.intent {
             wish @ Wish::Host { .. } => set(wish),
-            Wish::Join { .. } => {
+            Wish::Join { .. } | Wish::Resume { .. } => {
                 Err(format!("{what} is for whoever opens the room, not for whoever joins it"))
             }
         };

@@ -26,9 +26,12 @@ const BATCH: usize = 64;
 /// Drives a room from its first connection to its end.
 pub(super) async fn drive(shared: Arc<Shared>, wish: Wish, reach: Reach) {
     let dialer = reach.conditions.clone().map_or_else(Dialer::new, Dialer::impaired);
-    let places = match wish {
-        Wish::Host { .. } => places::for_host(&reach, &reach.registry),
-        Wish::Join { code } => places::for_guest(&reach, code, &reach.registry),
+    let places = match (wish, &reach.server) {
+        (Wish::Resume { .. }, Some(server)) => {
+            Ok(vec![Place::new(server.clone(), Some(JoinPath::InternetExplicit))])
+        }
+        (Wish::Join { code }, _) => places::for_guest(&reach, code, &reach.registry),
+        (Wish::Host { .. } | Wish::Resume { .. }, _) => places::for_host(&reach, &reach.registry),
     };
     match places {
         Ok(places) => visit(&shared, &dialer, places, &reach).await,
@@ -51,6 +54,7 @@ async fn visit(shared: &Arc<Shared>, dialer: &Dialer, places: Vec<Place>, reach:
         };
         match dialled {
             Ok(link) => {
+                shared.reached(&place.address);
                 carry(shared, link).await;
                 let Some(address) = shared.lock().take_redirect() else {
                     return come_back(shared, dialer, place.address, reach).await;
@@ -98,6 +102,7 @@ async fn come_back(shared: &Arc<Shared>, dialer: &Dialer, mut address: ServerAdd
         }
         let redirect = shared.lock().take_redirect();
         if let Some(elsewhere) = redirect.and_then(|redirect| elsewhere(&redirect, &address).ok()) {
+            shared.reached(&elsewhere);
             address = elsewhere;
         }
     }

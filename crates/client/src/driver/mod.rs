@@ -1,6 +1,7 @@
 //! The driver: sockets and a background thread behind a room, so that a game needs neither a runtime nor patience.
 
 mod builder;
+mod comeback;
 mod dial;
 mod inputs;
 mod past;
@@ -13,9 +14,11 @@ mod rollback;
 mod room;
 mod runtime;
 mod shared;
+mod ticket;
 mod world;
 
 pub use builder::RoomBuilder;
 pub use reach::Via;
 pub use recording::Recording;
 pub use room::Room;
+pub use ticket::{Ticket, TicketError};

@@ -2,6 +2,7 @@
 
 use crate::core::RoomCore;
 use parlor_proto::Instant;
+use parlor_transport::discovery::ServerAddress;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::Notify;
@@ -10,6 +11,8 @@ use tokio::sync::Notify;
 #[derive(Debug)]
 pub(super) struct Shared {
     core: Mutex<RoomCore>,
+    /// The server that was reached last.
+    server: Mutex<Option<ServerAddress>>,
     wake: Notify,
     began: std::time::Instant,
     is_finished: Mutex<bool>,
@@ -20,6 +23,7 @@ impl Shared {
     pub(super) fn new(core: RoomCore) -> Self {
         Shared {
             core: Mutex::new(core),
+            server: Mutex::new(None),
             wake: Notify::new(),
             began: std::time::Instant::now(),
             is_finished: Mutex::new(false),
@@ -30,6 +34,16 @@ impl Shared {
     /// The core. It is left whole even by a panic of the game's own code: what that does under the lock is done call by call.
     pub(super) fn lock(&self) -> MutexGuard<'_, RoomCore> {
         self.core.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes which server was reached.
+    pub(super) fn reached(&self, server: &ServerAddress) {
+        *self.server.lock().unwrap_or_else(PoisonError::into_inner) = Some(server.clone());
+    }
+
+    /// The server that was reached last.
+    pub(super) fn server(&self) -> Option<ServerAddress> {
+        self.server.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// This process's clock. It begins at one second, so that nothing is confused with the origin.

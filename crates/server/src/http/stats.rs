@@ -23,6 +23,8 @@ pub(super) async fn stats(
         "packets_sent": stats.packets_sent,
         "flush_waits": stats.flush_waits,
         "flush_wait_us": stats.flush_wait_us,
+        "resumed": stats.resumed,
+        "resume_tokens_reused": stats.tokens_reused,
     });
     ([(CACHE_CONTROL, "no-store")], Json(body)).into_response()
 }

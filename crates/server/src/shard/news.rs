@@ -69,6 +69,15 @@ impl News {
             Happening::Left { code, member, reason } => {
                 tracing::info!(%code, %member, reason = reason.as_str(), detail = ?reason, "member left");
             }
+            Happening::Away { code, member, reason } => {
+                tracing::info!(%code, %member, reason = reason.as_str(), "member lost its connection; its seat is kept");
+            }
+            Happening::Resumed { code, member, connection, is_restarted } => {
+                tracing::info!(%code, %member, connection = connection.0, is_restarted, "member is back");
+            }
+            Happening::TokenReused { code, member } => {
+                tracing::warn!(%code, %member, "a resume token was used again; the session is ended");
+            }
             Happening::TurnedAway { connection, answer } => {
                 tracing::info!(connection = connection.0, reason = word(&answer), detail = ?answer, "turned away");
             }

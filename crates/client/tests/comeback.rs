@@ -1,0 +1,199 @@
+//! Connections over real sockets that break: through a proxy that can cut them.
+
+use parlor::{ClosedReason, Event, Impairment, LinkState, Outage, Registry, Room, RoomBuilder, Via};
+use parlor_server::{Config, Server};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+use tokio::runtime::Runtime;
+
+/// Only a hang takes this long.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+struct Hall {
+    runtime: Runtime,
+    server: Option<Server>,
+    _folder: tempfile::TempDir,
+    registry: Registry,
+}
+
+impl Hall {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let registry = Registry::at(folder.path().join("registry"));
+        let runtime = Runtime::new().expect("a runtime");
+        let config = Config { port: 0, registry: Some(registry.clone()), ..Config::default() };
+        let server = runtime.block_on(Server::start(config)).expect("a port is free");
+        Hall { runtime, server: Some(server), _folder: folder, registry }
+    }
+
+    fn host(&self) -> Room {
+        let mut host = Room::host("tanks").name("ada").registry(self.registry.clone()).open();
+        until(&mut host, |event| matches!(event, Event::Open { .. }).then_some(()));
+        host
+    }
+
+    fn port(&self) -> u16 {
+        self.registry.servers().first().expect("the server is entered").port
+    }
+
+    fn guest_at(&self, code: &str, port: u16) -> RoomBuilder {
+        let fingerprint = self.registry.servers().first().expect("the server is entered").fingerprint;
+        let address = format!("127.0.0.1:{port}#{fingerprint}");
+        Room::guest("tanks", code).name("bob").registry(self.registry.clone()).server(&address)
+    }
+}
+
+impl Drop for Hall {
+    fn drop(&mut self) {
+        if let Some(server) = self.server.take() {
+            self.runtime.block_on(server.shutdown());
+        }
+    }
+}
+
+/// Passes TCP on to a server as long as it is not cut.
+struct Proxy {
+    port: u16,
+    lines: Arc<Mutex<Lines>>,
+}
+
+#[derive(Default)]
+struct Lines {
+    is_cut: bool,
+    open: Vec<TcpStream>,
+}
+
+impl Proxy {
+    fn new(to: SocketAddr) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
+        let port = listener.local_addr().expect("it is bound").port();
+        let lines = Arc::new(Mutex::new(Lines::default()));
+        let shared = Arc::clone(&lines);
+        std::thread::spawn(move || {
+            for here in listener.incoming().flatten() {
+                let mut lines = shared.lock().expect("nobody panics with it");
+                let Ok(there) = TcpStream::connect(to) else { continue };
+                if lines.is_cut {
+                    continue;
+                }
+                for (from, into) in [(&here, &there), (&there, &here)] {
+                    let (mut from, mut into) = (from.try_clone().unwrap(), into.try_clone().unwrap());
+                    std::thread::spawn(move || std::io::copy(&mut from, &mut into));
+                }
+                lines.open.extend([here, there]);
+            }
+        });
+        Proxy { port, lines }
+    }
+
+    /// Breaks all that there is, and lets nobody in any more; or lets them in again.
+    fn cut(&self, is_cut: bool) {
+        let mut lines = self.lines.lock().expect("nobody panics with it");
+        lines.is_cut = is_cut;
+        lines.open.drain(..).for_each(|line| drop(line.shutdown(std::net::Shutdown::Both)));
+    }
+}
+
+/// Polls until an event is the one that is waited for.
+#[track_caller]
+fn until<T>(room: &mut Room, wanted: impl Fn(Event) -> Option<T>) -> T {
+    let began = Instant::now();
+    loop {
+        while let Some(event) = room.poll() {
+            if let Some(found) = wanted(event) {
+                return found;
+            }
+        }
+        room.tick();
+        assert!(began.elapsed() < PATIENCE, "it does not come; the room stands like this: {:?}", room.info());
+        std::thread::yield_now();
+    }
+}
+
+fn number(event: Event) -> Option<u64> {
+    match event {
+        Event::Message(message) => Some(message.read().expect("it is a number")),
+        _ => None,
+    }
+}
+
+#[test]
+fn a_connection_that_was_cut_is_made_again_and_nothing_is_missed() {
+    let hall = Hall::new();
+    let mut host = hall.host();
+    let code = host.code().expect("it is open").to_string();
+    let proxy = Proxy::new(SocketAddr::from(([127, 0, 0, 1], hall.port())));
+    let mut guest = hall.guest_at(&code, proxy.port).via(Via::WebSocket).open();
+    until(&mut guest, |event| matches!(event, Event::Open { .. }).then_some(()));
+    let id = until(&mut host, |event| match event {
+        Event::PlayerJoined(player) if !player.is_me => Some(player.id),
+        _ => None,
+    });
+    let first = guest.resume_ticket().expect("the server keeps seats");
+    proxy.cut(true);
+    until(&mut guest, |event| matches!(event, Event::ConnectionLost { .. }).then_some(()));
+    until(&mut host, |event| (event == Event::PlayerLost { id }).then_some(()));
+    assert_eq!(guest.link_state(), LinkState::Reconnecting);
+    for count in 0..20u64 {
+        host.send(id, "count", &count).expect("it waits");
+        guest.broadcast("count", &count).expect("it waits");
+    }
+    until(&mut guest, |event| matches!(event, Event::Reconnecting { attempt: 2.. }).then_some(()));
+    proxy.cut(false);
+    until(&mut guest, |event| (event == Event::Reconnected { state_resynced: false }).then_some(()));
+    for count in 0..20u64 {
+        assert_eq!(until(&mut guest, number), count);
+        assert_eq!(until(&mut host, number), count);
+    }
+    assert_eq!((guest.local_id(), guest.link_state()), (Some(id), LinkState::Connected));
+    assert_ne!(guest.resume_ticket(), Some(first), "each ticket is good once");
+}
+
+#[test]
+fn a_process_that_is_no_more_gives_its_seat_to_the_next() {
+    let hall = Hall::new();
+    let mut host = hall.host();
+    let code = host.code().expect("it is open").to_string();
+    let proxy = Proxy::new(SocketAddr::from(([127, 0, 0, 1], hall.port())));
+    let mut guest = hall.guest_at(&code, proxy.port).via(Via::WebSocket).reconnect(false).open();
+    until(&mut guest, |event| matches!(event, Event::Open { .. }).then_some(()));
+    let id = guest.local_id().expect("it is open");
+    let saved = guest.resume_ticket().expect("the server keeps seats").to_string();
+    proxy.cut(true);
+    let closed = until(&mut guest, |event| match event {
+        Event::Closed(reason) => Some(reason),
+        _ => None,
+    });
+    assert!(matches!(closed, ClosedReason::Session(_)), "{closed:?}");
+    until(&mut host, |event| (event == Event::PlayerLost { id }).then_some(()));
+    host.send(id, "count", &7u64).expect("it waits");
+    proxy.cut(false);
+    let ticket = saved.parse().expect("it is a ticket");
+    let mut next = Room::resume("tanks", &ticket).registry(hall.registry.clone()).via(Via::WebSocket).open();
+    assert_eq!(until(&mut next, number), 7);
+    assert_eq!(next.local_id(), Some(id));
+    assert_eq!(next.player_count(), 2);
+    until(&mut host, |event| (event == Event::PlayerBack { id }).then_some(()));
+}
+
+#[test]
+fn an_outage_of_three_seconds_costs_nothing_that_is_reliable() {
+    let hall = Hall::new();
+    let mut host = hall.host();
+    let code = host.code().expect("it is open").to_string();
+    let guest = hall.guest_at(&code, hall.port()).impairment(Impairment::none());
+    let mut guest = guest.open();
+    until(&mut guest, |event| matches!(event, Event::Open { .. }).then_some(()));
+    let id = guest.local_id().expect("it is open");
+    until(&mut host, |event| matches!(event, Event::PlayerJoined(player) if player.id == id).then_some(()));
+    let length = Duration::from_secs(3);
+    let outage = Impairment::none().outage(Outage { length, every: Duration::from_secs(600) });
+    guest.set_impairment(outage).expect("it was put on one");
+    for count in 0..50u64 {
+        host.send(id, "count", &count).expect("the room is open");
+    }
+    for count in 0..50u64 {
+        assert_eq!(until(&mut guest, number), count);
+    }
+}
