@@ -42,15 +42,20 @@ impl Url {
         if authority.as_str().contains('@') {
             return Err(wrong("it has a name or a password before its host: send them in a header"));
         }
-        let port = match (authority.port(), is_secure) {
-            (Some(_), _) => authority
-                .port_u16()
+        let host = authority.host();
+        // The library takes a port that is none for no port.
+        let port = match (
+            authority.as_str().strip_prefix(host).and_then(|rest| rest.strip_prefix(':')),
+            is_secure,
+        ) {
+            (Some(port), _) => port
+                .parse()
+                .ok()
                 .filter(|port| *port != 0)
                 .ok_or_else(|| wrong("its port is no number from 1 to 65535"))?,
             (None, true) => 443,
             (None, false) => 80,
         };
-        let host = authority.host();
         let host = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
         if host.is_empty() {
             return Err(wrong("it names no host"));
