@@ -42,7 +42,7 @@ impl Room {
         let Some(heir) = found else { return false };
         self.epoch = Epoch(self.epoch.0 + 1);
         self.authority = Authority::Member(heir);
-        self.former.extend(old);
+        self.former.extend(old.map(|old| (old, self.epoch)));
         let used = self.state.hand_over(heir, self.epoch);
         self.counters.migrations += 1;
         // First of all: what is sent from here on is of the new epoch.
@@ -65,13 +65,13 @@ impl Room {
         self.control(all, &ToMember::GoesOn { epoch: self.epoch });
     }
 
-    /// A member that was the authority, or was to be, knows of the epoch and has nothing of the state: it is sent its view. Who
-    /// knows of an older epoch alone will ask again.
+    /// A member that was the authority, or was to be, knows that it is not and has nothing of the state: it is sent its view. One that
+    /// was named again since will ask again.
     pub(super) fn follow(&mut self, from: MemberId, epoch: Epoch) -> Result<(), PeerMisbehaved> {
-        if !self.former.contains(&from) {
+        let Some(since) = self.former.get(&from) else {
             return Err(PeerMisbehaved::NotAuthority { what: "that it is the authority no more" });
-        }
-        if epoch == self.epoch && self.authority != Authority::Member(from) && !self.state.has(from) {
+        };
+        if epoch >= *since && self.authority != Authority::Member(from) && !self.state.has(from) {
             self.state.add(from);
         }
         Ok(())

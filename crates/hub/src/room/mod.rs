@@ -32,7 +32,7 @@ use primary::Primary;
 use relay::Queues;
 use replicas::Replicas;
 use state::State;
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use view::View;
 
@@ -155,8 +155,8 @@ pub struct Room {
     schema_hash: u64,
     authority: Authority,
     epoch: Epoch,
-    /// Who was the authority under an earlier epoch.
-    former: BTreeSet<MemberId>,
+    /// Who was the authority, and from which epoch on it was not any more.
+    former: BTreeMap<MemberId, Epoch>,
     members: Members,
     /// Whom messages to the primary reach.
     primary: Primary,
@@ -215,7 +215,7 @@ impl Room {
             state: State::new(schema, rate, bytes_per_second),
             authority: Authority::Member(MemberId(0)),
             epoch: Epoch(0),
-            former: BTreeSet::new(),
+            former: BTreeMap::new(),
             members: Members::default(),
             primary: Primary::new(),
             budgets: Budgets::new(rate, bytes_per_second, setup.opened),
@@ -474,7 +474,7 @@ impl Room {
         if self.authority == Authority::Member(from) {
             return Ok(true);
         }
-        if !self.former.contains(&from) {
+        if !self.former.contains_key(&from) {
             return Err(PeerMisbehaved::NotAuthority { what });
         }
         self.counters.stale_epoch += 1;
