@@ -117,6 +117,10 @@ fn transcript(step: &Step, opened: Instant) -> Option<String> {
         Input::Join { name, link } => format!("{name:?} joins over {}", link.as_str()),
         Input::Leave { member, reason } => format!("member {member} {reason}"),
         Input::End { reason } => format!("the server ends the room: {reason}"),
+        Input::Away { member } => format!("member {member} has lost its connection"),
+        Input::Back { member, link } => format!("member {member} is back over {}", link.as_str()),
+        Input::Restarted { member, link } => format!("member {member} begins anew over {}", link.as_str()),
+        Input::HostSilent { .. } => "nothing is heard of the host".to_owned(),
         Input::Message { .. }
         | Input::Fate { .. }
         | Input::Writable { .. }

@@ -54,6 +54,7 @@ impl What {
                 let of = source.map_or_else(String::new, |source| format!(" of the state of {source}"));
                 format!("packet {number}{of} {}", if *delivered { "arrived" } else { "was lost" })
             }
+            What::Became(what) => what.clone(),
             What::Takes(true) => "takes packets again".to_owned(),
             What::Takes(false) => "takes no packets for now".to_owned(),
             What::Refused(why) => format!("refused: member {why}"),
@@ -89,6 +90,10 @@ impl What {
             What::Takes(takes) => {
                 put("what", json!("writable"));
                 put("takes", json!(takes));
+            }
+            What::Became(what) => {
+                put("what", json!("became"));
+                put("became", json!(what));
             }
             What::Refused(why) => {
                 put("what", json!("refused"));
@@ -285,6 +290,7 @@ pub(super) fn channel_name(id: ChannelId) -> String {
         channel::ACTIONS => "actions".to_owned(),
         channel::REPLICAS => "replicas".to_owned(),
         channel::ROLLBACK => "rollback".to_owned(),
+        channel::CHECKPOINT => "checkpoint".to_owned(),
         ChannelId(number) => format!("channel {number}"),
     }
 }

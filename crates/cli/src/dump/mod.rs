@@ -80,6 +80,8 @@ enum What {
     },
     /// Whether the member's connection takes packets.
     Takes(bool),
+    /// What became of a connection, or of who is the host.
+    Became(String),
     Refused(String),
     Removed(CloseReason),
     Ended(CloseReason),
@@ -162,6 +164,19 @@ impl Dump {
                 put(Way::Up, Some(member), What::Fate { source, number, delivered });
             }
             Input::Writable { member, writable } => put(Way::Up, Some(member), What::Takes(writable)),
+            Input::Away { member } => {
+                put(Way::Up, Some(member), What::Became("its connection is lost".to_owned()))
+            }
+            Input::Back { member, link } => {
+                put(Way::Up, Some(member), What::Became(format!("is back over {}", link.as_str())));
+            }
+            Input::Restarted { member, link } => {
+                self.streams.retain(|(_, end, source), _| *end != member && *source != Some(member));
+                put(Way::Up, Some(member), What::Became(format!("begins anew over {}", link.as_str())));
+            }
+            Input::HostSilent { .. } => {
+                put(Way::Up, None, What::Became("nothing is heard of the host".to_owned()))
+            }
             Input::End { reason } => put(Way::Down, None, What::Ended(reason)),
             Input::Measured(_) | Input::Flush => {}
         }
@@ -177,6 +192,9 @@ impl Dump {
                     }
                 }
                 Output::Remove { member, reason } => put(Way::Down, Some(member), What::Removed(reason)),
+                Output::Epoch { epoch } => {
+                    put(Way::Down, None, What::Became(format!("epoch {epoch} begins")))
+                }
                 Output::Ended { reason } => put(Way::Down, None, What::Ended(reason)),
             }
         }

@@ -13,6 +13,10 @@ use parlor_transport::discovery::{Invite, Registry};
 use parlor_transport::impaired::{Conditions, Impairment};
 use std::num::NonZeroU64;
 use std::sync::Arc;
+use std::time::Duration;
+
+/// How long a host may be silent in a room whose host may change, unless it is said otherwise.
+const HOST_SILENCE: Duration = Duration::from_millis(250);
 
 /// A room to be. Every setting has a default; what is wrong with one is said when the room is opened.
 ///
@@ -53,7 +57,11 @@ impl RoomBuilder {
         let mut options = Options::host(app);
         let Resume { session, token } = ticket.resume;
         options.intent = Wish::Resume { session, token };
-        RoomBuilder { options, reach: Reach { server: Some(ticket.server.clone()), ..Reach::default() }, wrong: None }
+        RoomBuilder {
+            options,
+            reach: Reach { server: Some(ticket.server.clone()), ..Reach::default() },
+            wrong: None,
+        }
     }
 
     /// What others may call this player: at most 48 bytes.
@@ -205,6 +213,22 @@ impl RoomBuilder {
     /// can compare what they decoded: see [`Room::state_marks`]. Zero keeps none, which is what is done if not said.
     pub fn hash_every(mut self, sequences: u64) -> Self {
         self.options.hash_every = NonZeroU64::new(sequences);
+        self
+    }
+
+    /// When this host is silent for a quarter of a second, gone, or leaves, another player takes its part and the game goes on; this
+    /// one is a player like any other if it comes back. A game keeps nothing for its steps outside of the room, so that they run the same
+    /// at whoever is the host. For a host; off if not said otherwise.
+    #[must_use]
+    pub fn host_migration(mut self) -> Self {
+        self.options.host_silence = Some(HOST_SILENCE);
+        self
+    }
+
+    /// [Host migration](Self::host_migration) after another silence than usual, 100 ms to 10 s.
+    #[must_use]
+    pub fn host_silence(mut self, silence: Duration) -> Self {
+        self.options.host_silence = Some(silence);
         self
     }
 

@@ -136,15 +136,21 @@ impl Room {
     }
 
     /// Leaves the room and waits, for one second at the most, until what was sent before and the goodbye are out. The
-    /// host's leaving ends the room. Dropping a room leaves it too, with less patience.
+    /// host's leaving ends the room, unless another player takes its part
+    /// ([`host_migration`](super::RoomBuilder::host_migration)). Dropping a room leaves it too, with less patience.
     pub fn leave(mut self) {
         self.part(LEAVE_PATIENCE);
     }
 
-    /// Ends the room for everybody, for the host; anybody else leaves. The same as [`leave`](Self::leave), under the
-    /// name that a host looks for.
-    pub fn stop(self) {
-        self.leave();
+    /// Ends the room for everybody, for the host; anybody else leaves. As [`leave`](Self::leave), it waits until that is said.
+    pub fn stop(mut self) {
+        {
+            let mut core = self.shared.lock();
+            if core.closed().is_none() {
+                core.stop(self.shared.now());
+            }
+        }
+        self.part(LEAVE_PATIENCE);
     }
 
     fn part(&mut self, patience: Duration) {

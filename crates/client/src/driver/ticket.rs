@@ -93,7 +93,15 @@ mod tests {
     #[test]
     fn what_is_no_ticket_is_refused_without_showing_it() {
         let text = ticket().to_string();
-        for wrong in [&text[1..], &text.replace('@', "."), &text.replace('.', ""), "", "@", ".@", &text.replace("5a", "é5")] {
+        for wrong in [
+            &text[1..],
+            &text.replace('@', "."),
+            &text.replace('.', ""),
+            "",
+            "@",
+            ".@",
+            &text.replace("5a", "é5"),
+        ] {
             let error = wrong.parse::<Ticket>().expect_err(wrong);
             assert!(!error.to_string().contains("5a5a"), "{error}");
         }
