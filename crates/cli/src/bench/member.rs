@@ -50,7 +50,8 @@ impl Wish {
                 secret: None,
                 max_players: limits::MEMBERS_MAX_PLAYER_HOSTED,
                 tick_rate,
-                host_silence_ms: None, schema: Bytes::new(),
+                host_silence_ms: None,
+                schema: Bytes::new(),
             }),
         )
     }

@@ -44,7 +44,8 @@ fn create(room: Option<&str>, token: impl Into<Vec<u8>>) -> Hello {
         secret: None,
         max_players: 4,
         tick_rate: TickRate::DEFAULT,
-        host_silence_ms: None, schema: bytes::Bytes::new(),
+        host_silence_ms: None,
+        schema: bytes::Bytes::new(),
     };
     hello(Intent::Create(settings), token)
 }

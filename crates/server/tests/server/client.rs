@@ -224,7 +224,8 @@ pub(crate) fn creating(code: Option<RoomCode>, secret: Option<&str>, max_players
         secret: secret.map(str::to_owned),
         max_players,
         tick_rate: TickRate::new(30).expect("30 steps a second are fine"),
-        host_silence_ms: None, schema: Bytes::new(),
+        host_silence_ms: None,
+        schema: Bytes::new(),
     }))
 }
 
