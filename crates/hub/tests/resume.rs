@@ -380,7 +380,7 @@ fn who_was_removed_while_away_is_told_so_when_it_comes_back() {
     assert_eq!(world.resume(welcome.session, token).1, Err(Frame::Close(reason)));
     // To somebody else it is not told.
     assert_eq!(world.resume(welcome.session, ResumeToken([1; 32])).1, Err(refused(ResumeRefusal::Token)));
-    world.pass(GRACE);
+    world.pass(GRACE + limits::SILENCE_TIMEOUT);
     assert_eq!(world.resume(welcome.session, token).1, Err(refused(ResumeRefusal::Gone)));
 }
 

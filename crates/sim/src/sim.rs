@@ -70,9 +70,15 @@ impl Sim {
     /// A world without clients, with a hub that records its rooms and keeps no seats: whose connection is lost is gone.
     #[must_use]
     pub fn new(seed: u64) -> Self {
+        Sim::keeping_seats(seed, Duration::ZERO)
+    }
+
+    /// The same, with a hub that keeps seats for so long.
+    #[must_use]
+    pub fn keeping_seats(seed: u64, grace: Duration) -> Self {
         let mut drawn = [0; 32];
         drawn[..8].copy_from_slice(&seed.to_le_bytes());
-        Sim::with_hub(seed, Config { record: true, grace: Duration::ZERO, ..Config::new(drawn) })
+        Sim::with_hub(seed, Config { record: true, grace, ..Config::new(drawn) })
     }
 
     /// The same with another hub.

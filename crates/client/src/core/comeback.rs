@@ -71,6 +71,10 @@ impl RoomCore {
         if self.closed.is_some() {
             return false;
         }
+        if self.reconnect.next_attempt().is_some() {
+            // It was let go of before.
+            return true;
+        }
         match self.reconnect.trying() {
             Some(_) => {
                 self.try_again(detail, Duration::ZERO, now);

@@ -6,10 +6,8 @@ use super::{Happening, Hub, Output};
 use crate::room;
 use parlor_proto::session::{Answer, Outgoing, Session, TurnedAway};
 use parlor_proto::wire::control::{LeaveReason, ToMember};
-use parlor_proto::wire::handshake::{
-    Hello, Refusal, Resume, ResumeRefusal, ResumeToken, RetryAfter, Welcome,
-};
-use parlor_proto::{CloseReason, ConnectionId, Instant, MemberId, RoomId, SessionId, channel};
+use parlor_proto::wire::handshake::{Hello, Refusal, Resume, ResumeRefusal, ResumeToken, Welcome};
+use parlor_proto::{CloseReason, ConnectionId, Instant, MemberId, RoomId, SessionId, channel, limits};
 use rand_chacha::rand_core::Rng;
 use std::cmp::Reverse;
 
@@ -124,7 +122,9 @@ impl Hub {
                 | CloseReason::TooSlow
         );
         if is_of_hub && let Some(session) = family.sessions().last() {
-            self.timers.push(Reverse((now + self.config.grace, Timer::Ended(session))));
+            // Its member may find out that it is cut off as late as that, and then tries for as long as a seat is kept.
+            let until = now + limits::SILENCE_TIMEOUT + self.config.grace;
+            self.timers.push(Reverse((until, Timer::Ended(session))));
             self.ended.insert(session, Ended { family, reason: reason.clone() });
         }
     }
@@ -162,11 +162,6 @@ impl Hub {
         resume: &Resume,
         now: Instant,
     ) -> Result<ConnectionId, Denied> {
-        if self.is_shutting_down {
-            let detail = "the server is going down".into();
-            let retry = RetryAfter { after: super::RETRY_AFTER_SHUTDOWN, detail };
-            return Err(Denied::TurnedAway(TurnedAway::RetryAfter(retry)));
-        }
         let gone = || Denied::resume(ResumeRefusal::Gone);
         let older = self.sessions.get(&resume.session).copied();
         let found = older.and_then(|older| Some((older, self.connections.get(&older)?)));

@@ -302,6 +302,10 @@ impl World {
     }
 
     fn shut_down(&mut self) -> Verdict {
+        if !self.grace.is_zero() {
+            // Those who are away would be told later than a world lasts.
+            return Ok(());
+        }
         if !self.is_down {
             self.is_down = true;
             self.hold_against()?;
@@ -312,6 +316,10 @@ impl World {
     }
 
     fn crash_hub(&mut self) -> Verdict {
+        if !self.grace.is_zero() {
+            // Whoever comes back would find another hub and is no part of any room that the model knows.
+            return Ok(());
+        }
         self.hold_against()?;
         self.is_down = false;
         self.model.borrow_mut().hub_dies();

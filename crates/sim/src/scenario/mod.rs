@@ -20,6 +20,7 @@ use parlor_impair::Rng;
 use parlor_proto::{ApiMisuse, Instant, limits};
 use std::cell::RefCell;
 use std::rc::Rc;
+use std::time::Duration;
 
 /// Rooms that open in one world at most, so that what a seed costs is bounded.
 const ROOMS_MAX: usize = 3;
@@ -57,8 +58,12 @@ type SharedModel = Rc<RefCell<Model>>;
 /// What a game's step objected to. It is looked at when time has passed.
 type Objection = Rc<RefCell<Verdict>>;
 
+/// How long seats are kept in worlds where they are: longer than any cut, shorter than what is worth waiting for.
+const GRACE: Duration = Duration::from_secs(3);
+
 struct World {
     sim: Sim,
+    grace: Duration,
     rng: Rng,
     model: SharedModel,
     objection: Objection,
@@ -87,8 +92,11 @@ impl World {
         let mut rng = Rng::new(seed ^ 0x0057_0412);
         // Most worlds are small, so that ten thousand take minutes; a large one has what small ones do not.
         let members_max = rng.pick(&[2, 3, 3, 4, 4, 5, 6, MEMBERS_MAX]);
+        // In some worlds the hub keeps the seats of those whose connection is lost.
+        let grace = rng.pick(&[Duration::ZERO, GRACE]);
         World {
-            sim: Sim::new(seed),
+            sim: Sim::keeping_seats(seed, grace),
+            grace,
             rng,
             model: SharedModel::default(),
             objection: Rc::new(RefCell::new(Ok(()))),
@@ -154,7 +162,9 @@ impl World {
         let silence_ms = u64::try_from(limits::SILENCE_TIMEOUT.as_millis()).expect("it is some seconds");
         let is_silent =
             self.clients.iter().any(|client| client.has_been_silent || self.sim.is_crashed(client.peer));
-        self.pass(if is_silent { silence_ms + 3_000 } else { 3_000 })?;
+        // Then a seat may be kept for its time, and its member may come back.
+        let kept_ms = u64::try_from(self.grace.as_millis()).expect("it is some seconds") * 2;
+        self.pass(kept_ms + if is_silent { silence_ms + 3_000 } else { 3_000 })?;
         let (sim, model) = (&self.sim, &mut *self.model.borrow_mut());
         model.settled(|who| sim.room(who), |who| !sim.is_crashed(who))?;
         model.replay(sim.log_files())
