@@ -196,6 +196,8 @@ fn refused(why: ResumeRefusal) -> Frame {
 struct Model {
     newest: usize,
     before: Option<usize>,
+    /// Used ones that the hub remembers: the last eight.
+    spent: Vec<usize>,
     /// The peer has shown that it has the newest.
     is_shown: bool,
     attached: Option<ConnectionId>,
@@ -208,9 +210,9 @@ impl Model {
     }
 
     fn resume(&mut self, token: usize, next: usize, connection: ConnectionId) {
-        if token == self.newest {
-            self.before = Some(token);
-        }
+        let spent = if token == self.newest { self.before.replace(token) } else { Some(self.newest) };
+        self.spent.extend(spent);
+        self.spent.drain(..self.spent.len().saturating_sub(8));
         (self.newest, self.is_shown, self.attached) = (next, false, Some(connection));
     }
 }
@@ -227,8 +229,14 @@ fn threat_9_of_any_number_of_live_resumes_exactly_one_has_the_session() {
         let mut rng = Rng::new(seed);
         let (connection, welcome) = world.join(code);
         let mut tokens = vec![welcome.resume.expect("the hub keeps seats")];
-        let mut model =
-            Model { newest: 0, before: None, is_shown: false, attached: Some(connection), is_over: false };
+        let mut model = Model {
+            newest: 0,
+            before: None,
+            spent: Vec::new(),
+            is_shown: false,
+            attached: Some(connection),
+            is_over: false,
+        };
         let mut live = vec![connection];
         for step in 0..40 {
             let what = format!("seed {seed}, step {step}");
@@ -271,7 +279,9 @@ fn threat_9_of_any_number_of_live_resumes_exactly_one_has_the_session() {
                             assert!(!model.is_good(number), "{what}: token {number} is good, and {frame:?}");
                             let why = if was_over { ResumeRefusal::Gone } else { ResumeRefusal::Token };
                             assert_eq!(frame, refused(why), "{what}");
-                            (model.is_over, model.attached) = (true, None);
+                            if model.before == Some(number) || model.spent.contains(&number) {
+                                (model.is_over, model.attached) = (true, None);
+                            }
                         }
                     }
                 }
