@@ -43,7 +43,8 @@ mod tcp;
 mod worker;
 
 pub use config::{
-    CONNECTIONS_MAX, Config, FLUSH_QUANTUM_MS_MAX, GRACE, GRACE_S_MAX, IdentitySource, ROOMS_MAX, STATE_RATE, STATE_RATE_MIN,
+    CONNECTIONS_MAX, Config, FLUSH_QUANTUM_MS_MAX, GRACE, GRACE_S_MAX, IdentitySource, ROOMS_MAX, STATE_RATE,
+    STATE_RATE_MIN,
 };
 pub use error::{ServerFailed, StartError};
 pub use handshakes::{HANDSHAKES_PER_SECOND, HANDSHAKES_PER_SECOND_ALL};
