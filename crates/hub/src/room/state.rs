@@ -69,9 +69,15 @@ impl State {
         }
     }
 
+    /// What arrived may have something sent, too: it came so late that it counts as lost, or it is the last that was missing, so
+    /// that the member can be told that it has all. What is held back anyway waits for its time.
     pub(super) fn fate(&mut self, member: MemberId, number: u64, delivered: bool) {
         self.views.fate(member, Sent(number), delivered);
         self.due |= !delivered || self.blocked.contains(&member);
+        if !self.due && !self.is_waiting() {
+            let world = self.replica.world();
+            self.due = self.views.publisher_mut(member).is_some_and(|publisher| publisher.is_due(world));
+        }
     }
 
     /// Whether something waits for time to pass.
