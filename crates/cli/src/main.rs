@@ -11,6 +11,7 @@ mod game;
 mod headless;
 mod logging;
 mod own_server;
+mod party;
 mod playback;
 mod reach;
 mod report;
