@@ -94,10 +94,27 @@ impl Known {
     }
 
     /// What the shape of a row with this label and these components follows from, if that is the rows alone that the
-    /// receiver has: if the newest of them is not too old to build on.
-    pub(super) fn cause(&self, tick: u32, label: u32, mask: u64) -> Option<Cause> {
-        let is_near = self.has_row && self.acked >= tick.saturating_sub(BASELINE_AGE_MAX);
-        is_near.then(|| Cause { acked: self.acked, older: self.older, label: self.label_of(label), mask })
+    /// receiver has: if the newest of them is not too old to build on. Rows that are newer than `until` do not count, if there
+    /// are others.
+    #[inline]
+    pub(super) fn cause(&self, tick: u32, label: u32, mask: u64, until: Option<u32>) -> Option<Cause> {
+        let oldest = tick.saturating_sub(BASELINE_AGE_MAX);
+        let is_near = self.has_row && self.acked >= oldest;
+        let label = self.label_of(label);
+        is_near.then(|| {
+            let until = until.filter(|until| *until < self.acked);
+            let earlier = until.and_then(|until| self.rows_until(until)).filter(|(acked, _)| *acked >= oldest);
+            let (acked, older) = earlier.unwrap_or((self.acked, self.older));
+            Cause { acked, older, label, mask }
+        })
+    }
+
+    /// The newest row that the receiver has up to `until`, and those before it, as `acked` and `older` are; some row is newer.
+    fn rows_until(&self, until: u32) -> Option<(u32, u64)> {
+        // Bit 0 is `until`.
+        let rows = self.older.checked_shr(self.acked - 1 - until)?;
+        let back = rows.trailing_zeros();
+        (rows != 0).then(|| (until - back, rows >> back >> 1))
     }
 
     /// What shall be said of the row of `label`: what it builds on, and so whether it is an update.

@@ -65,6 +65,8 @@ pub(super) struct Plan {
     pub(super) shapes: Vec<Shape>,
     /// Distinguishes most plans that differ.
     pub(super) digest: u64,
+    /// Distinguishes most plans that speak of other entities or components, whatever they build on.
+    pub(super) view_digest: u64,
     /// Shapes that were found lately, by what they follow from.
     found: [Option<(Cause, u16)>; FOUND],
     /// What was found last: most entities of a packet have the same.
@@ -80,7 +82,7 @@ impl Plan {
     pub(super) fn clear(&mut self) {
         self.entries.clear();
         self.shapes.clear();
-        self.digest = 0;
+        (self.digest, self.view_digest) = (0, 0);
         (self.found, self.last) = ([None; FOUND], None);
     }
 
@@ -103,8 +105,9 @@ impl Plan {
 
     /// Of an entity this shall be said.
     pub(super) fn push(&mut self, slot: u16, shape: Shape) {
+        let mask = shape.mask;
         let shape = self.intern(shape);
-        self.push_shape(slot, shape);
+        self.push_shape(slot, shape, mask);
     }
 
     /// Of an entity it shall be said what follows from `cause`, which `make` says if it is not remembered.
@@ -114,7 +117,7 @@ impl Plan {
             Some((last, shape)) if last == cause => shape,
             _ => self.find(cause, make),
         };
-        self.push_shape(slot, shape);
+        self.push_shape(slot, shape, cause.mask);
     }
 
     fn find(&mut self, cause: Cause, make: impl FnOnce() -> Shape) -> u16 {
@@ -134,8 +137,9 @@ impl Plan {
     }
 
     #[inline]
-    fn push_shape(&mut self, slot: u16, shape: u16) {
+    fn push_shape(&mut self, slot: u16, shape: u16, mask: u64) {
         self.mix(u64::from(slot) << 16 | u64::from(shape));
+        self.view_digest = mixed(self.view_digest, u64::from(slot) ^ mask.rotate_left(16));
         self.entries.push(PlanEntry { slot, shape });
     }
 
@@ -154,8 +158,13 @@ impl Plan {
     }
 
     fn mix(&mut self, word: u64) {
-        self.digest = (self.digest ^ word).wrapping_mul(MIX).rotate_left(29);
+        self.digest = mixed(self.digest, word);
     }
+}
+
+#[inline]
+fn mixed(digest: u64, word: u64) -> u64 {
+    (digest ^ word).wrapping_mul(MIX).rotate_left(29)
 }
 
 /// An odd number whose bits are as if drawn: 2^64 divided by the golden ratio.
