@@ -139,7 +139,9 @@ impl Plan {
     #[inline]
     fn push_shape(&mut self, slot: u16, shape: u16, mask: u64) {
         self.mix(u64::from(slot) << 16 | u64::from(shape));
-        self.view_digest = mixed(self.view_digest, u64::from(slot) ^ mask.rotate_left(16));
+        // Slots ascend, so their order says nothing more.
+        let word = (u64::from(slot) ^ mask.rotate_left(16)).wrapping_mul(MIX);
+        self.view_digest = self.view_digest.wrapping_add(word);
         self.entries.push(PlanEntry { slot, shape });
     }
 
@@ -158,13 +160,8 @@ impl Plan {
     }
 
     fn mix(&mut self, word: u64) {
-        self.digest = mixed(self.digest, word);
+        self.digest = (self.digest ^ word).wrapping_mul(MIX).rotate_left(29);
     }
-}
-
-#[inline]
-fn mixed(digest: u64, word: u64) -> u64 {
-    (digest ^ word).wrapping_mul(MIX).rotate_left(29)
 }
 
 /// An odd number whose bits are as if drawn: 2^64 divided by the golden ratio.
