@@ -489,13 +489,16 @@ impl Publisher {
             }
             *allows_large = false;
         }
-        let cause = brief.and_then(|brief| {
-            let cause = known.cause(tick, label, mask, self.rows_until)?;
-            (brief.meta_label <= cause.oldest()).then_some(cause)
+        let cause = brief.and_then(|brief| Some((known.cause(tick, label, mask)?, brief.meta_label)));
+        let until = self.rows_until;
+        let is_planned = cause.is_some_and(|(cause, meta_label)| {
+            self.plan.push_found(slot, cause, meta_label, |cause| {
+                let settled = cause.without_newer(tick, until);
+                (settled, settled.update(tick))
+            })
         });
-        match cause {
-            Some(cause) => self.plan.push_found(slot, cause, || cause.update(tick)),
-            None => self.plan.push(slot, known.shape(world, self.viewer, tick, slot, (label, mask))),
+        if !is_planned {
+            self.plan.push(slot, known.shape(world, self.viewer, tick, slot, (label, mask)));
         }
     }
 
@@ -506,21 +509,15 @@ impl Publisher {
         let body = encodings.next_body(world, everything, room, &self.plan, &mut self.place);
         let number = self.next;
         let mut entries = self.flights.room();
-        entries.reserve(body.until - from);
-        for entry in &self.plan.entries[from..body.until] {
+        entries.extend(self.plan.entries[from..body.until].iter().map(|entry| {
             let shape = self.plan.shape(*entry);
             let known = &mut self.known[usize::from(entry.slot)];
             known.handle_sent(shape.label, number);
-            let is_farewell = shape.kind == EntryKind::Despawn;
-            entries.push(FlightEntry {
-                slot: entry.slot,
-                generation: known.generation,
-                label: shape.label,
-                is_farewell,
-            });
             self.pending.remove(entry.slot);
             self.figures.note(shape);
-        }
+            let is_farewell = shape.kind == EntryKind::Despawn;
+            FlightEntry { slot: entry.slot, generation: known.generation, label: shape.label, is_farewell }
+        }));
         self.done = body.until;
         let floor = self.floor().unwrap_or(number);
         let is_last = self.pending.is_empty() && world.complete;
