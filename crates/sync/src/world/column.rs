@@ -24,6 +24,36 @@ pub(super) struct Column {
     rings_bytes: usize,
 }
 
+/// The versions of one row.
+#[derive(Clone, Copy)]
+pub(super) struct Versions<'a> {
+    column: &'a Column,
+    row: usize,
+}
+
+impl<'a> Versions<'a> {
+    /// What it was at `tick`, if that is remembered.
+    #[inline]
+    pub(super) fn at(self, tick: u32) -> Option<Form<'a>> {
+        let Versions { column, row } = self;
+        if let Some(frame) = column.frame(tick)
+            && frame.has(row, tick)
+        {
+            let lanes = column.lanes;
+            return Some(Form { lanes: &frame.lanes[row * lanes..(row + 1) * lanes], blobs: &[] });
+        }
+        column.rings[row].at(tick)
+    }
+
+    /// Whether there is a version that is newer than `tick`; `label` is newer, and perhaps there is one of it.
+    #[inline]
+    pub(super) fn changed_since(self, tick: u32, label: u32) -> bool {
+        let Versions { column, row } = self;
+        let is_there = column.frame(label).is_some_and(|frame| frame.has(row, label));
+        (is_there && label > tick) || column.rings[row].newest().is_some_and(|newest| newest > tick)
+    }
+}
+
 /// Versions of one tick.
 #[derive(Clone, Debug, Default)]
 struct Frame {
@@ -85,22 +115,15 @@ impl Column {
         self.row(slot).map(|row| &self.rings[row])
     }
 
-    /// What the row of a slot was at `tick`, if that is remembered.
-    pub(super) fn at(&self, slot: u16, tick: u32) -> Option<Form<'_>> {
-        let row = self.row(slot)?;
-        if let Some(frame) = self.frame(tick)
-            && frame.has(row, tick)
-        {
-            return Some(Form { lanes: &frame.lanes[row * self.lanes..(row + 1) * self.lanes], blobs: &[] });
-        }
-        self.rings[row].at(tick)
+    /// The versions of a slot, wherever they stand, if it has a row.
+    #[inline]
+    pub(super) fn versions(&self, slot: u16) -> Option<Versions<'_>> {
+        self.row(slot).map(|row| Versions { column: self, row })
     }
 
-    /// Whether there is a version that is newer than `tick`; `label` is newer, and perhaps there is one of it.
-    pub(super) fn changed_since(&self, slot: u16, tick: u32, label: u32) -> bool {
-        let Some(row) = self.row(slot) else { return false };
-        let is_there = self.frame(label).is_some_and(|frame| frame.has(row, label));
-        (is_there && label > tick) || self.rings[row].newest().is_some_and(|newest| newest > tick)
+    /// What the row of a slot was at `tick`, if that is remembered.
+    pub(super) fn at(&self, slot: u16, tick: u32) -> Option<Form<'_>> {
+        self.versions(slot)?.at(tick)
     }
 
     fn frame(&self, label: u32) -> Option<&Frame> {

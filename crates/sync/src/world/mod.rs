@@ -38,6 +38,7 @@ mod known;
 mod labels;
 mod load;
 mod log;
+mod meet;
 mod meta;
 mod packet;
 mod plan;
