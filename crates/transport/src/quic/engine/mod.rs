@@ -18,6 +18,8 @@ mod drive;
 mod inbound;
 mod outbound;
 mod port;
+#[cfg(target_os = "linux")]
+mod socket;
 #[cfg(test)]
 mod tests;
 mod timers;
