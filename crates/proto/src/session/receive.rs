@@ -114,11 +114,9 @@ impl Session {
         let header = Header::read(&mut reader).map_err(PeerMisbehaved::malformed("a packet's header"))?;
         self.take_acks(&header)?;
         let number = header.sequence.map(|wire| self.received.expand(wire));
-        if let Some(number) = number {
-            if self.received.note(number) == Arrival::Repeated {
-                self.stats.packets_repeated += 1;
-                return Ok(());
-            }
+        if number.is_some_and(|number| self.received.note(number) == Arrival::Repeated) {
+            self.stats.packets_repeated += 1;
+            return Ok(());
         }
         let tick = header.tick.zip(self.tick).map(|(wire, near)| Tick::from_wire(wire, near));
         let context = Context { carrier, number, tick, epoch: header.epoch, now };

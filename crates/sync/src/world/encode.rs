@@ -266,7 +266,7 @@ impl Coding<'_> {
         }
         head.changed = shape.mask & !mask_before;
         for id in ComponentId::in_mask(shape.mask & mask_before) {
-            if self.world.columns[id.index()].changed_since(slot, baseline, shape.label) {
+            if self.world.columns[id.index()].changed_since(slot, baseline) {
                 head.changed |= id.bit();
             }
         }
