@@ -39,6 +39,8 @@ pub(super) struct Blocks {
     before: Vec<i32>,
     /// By tick: a block's frames stand together, at the remainder of its number by [`BLOCKS`].
     frames: Vec<Frame>,
+    /// Places for chunks in all frames.
+    places: usize,
     /// Chunks that are not used.
     pool: Vec<Chunk>,
     /// Chunks that there are, used or not.
@@ -108,6 +110,7 @@ impl Blocks {
             rows: Vec::new(),
             before: Vec::new(),
             frames: Vec::new(),
+            places: 0,
             pool: Vec::new(),
             chunks: 0,
         }
@@ -158,19 +161,18 @@ impl Blocks {
         if self.newest.is_none_or(|newest| number > newest) {
             self.begin(number);
         }
-        if self.is_before(number) {
-            if self.rows[row].before.is_none_or(|before| before < label) {
-                self.before[row * self.lanes..(row + 1) * self.lanes].copy_from_slice(lanes);
-                self.rows[row].before = Some(label);
-            } else {
-                return;
-            }
-        } else if !self.has(row, label) {
-            let (place, bit) = (number % BLOCKS, label % BLOCK_TICKS);
-            self.rows[row].bits[place as usize] |= 1 << bit;
-            self.put(row, label, lanes);
-        } else {
+        // Nobody asks for what is older than the version that is kept of the time before.
+        if self.rows[row].before.is_some_and(|before| label <= before) {
             return;
+        }
+        if self.is_before(number) {
+            self.before[row * self.lanes..(row + 1) * self.lanes].copy_from_slice(lanes);
+            self.rows[row].before = Some(label);
+        } else if self.has(row, label) {
+            return;
+        } else {
+            self.rows[row].bits[(number % BLOCKS) as usize] |= 1 << (label % BLOCK_TICKS);
+            self.put(row, label, lanes);
         }
         let newest = &mut self.rows[row].newest;
         *newest = (*newest).max(Some(label));
@@ -191,14 +193,16 @@ impl Blocks {
     /// Drops what is only needed before `cutoff`, and gives back the room that is kept for more.
     pub(super) fn shrink(&mut self, cutoff: u32) {
         if let Some(newest) = self.newest {
-            let gone = (newest.saturating_sub(BLOCKS - 1)..=newest)
-                .take_while(|number| (number + 1) * BLOCK_TICKS <= cutoff);
-            gone.for_each(|number| self.end(number));
+            let kept = cutoff / BLOCK_TICKS;
+            (newest.saturating_sub(BLOCKS - 1)..=newest)
+                .take_while(|gone| *gone < kept)
+                .for_each(|gone| self.end(gone));
         }
         self.chunks -= self.pool.len();
         self.pool = Vec::new();
         for frame in &mut self.frames {
             if frame.chunks.iter().all(Option::is_none) {
+                self.places -= frame.chunks.len();
                 *frame = Frame::default();
             }
         }
@@ -207,9 +211,8 @@ impl Blocks {
     /// Bytes of memory that it takes, with the room that is kept for more versions.
     pub(super) fn bytes(&self) -> usize {
         let rows = self.rows.len() * (size_of::<Row>() + size_of::<i32>() * self.lanes);
-        let places: usize = self.frames.iter().map(|frame| frame.chunks.len()).sum();
         let chunk = size_of::<i32>() * (self.lanes << self.chunk_rows_log2);
-        rows + places * size_of::<Option<Chunk>>() + self.chunks * chunk
+        rows + self.places * size_of::<Option<Chunk>>() + self.chunks * chunk
     }
 
     /// Whether a block was before the oldest that is kept.
@@ -251,6 +254,7 @@ impl Blocks {
         }
         let places = &mut self.frames[frame_of(label)].chunks;
         if places.len() <= chunk {
+            self.places += chunk + 1 - places.len();
             places.resize_with(chunk + 1, || None);
         }
         let chunk = places[chunk].get_or_insert_with(|| {
@@ -379,6 +383,14 @@ mod tests {
             }
             blocks.shrink(now - HISTORY_TICKS);
             for row in 0..ROWS {
+                // What is older than anybody can ask for, and than what there is, changes nothing.
+                if let Some(newest) = blocks.newest(row) {
+                    let late = (now - HISTORY_TICKS - 1).min(newest.saturating_sub(1));
+                    if blocks.at(row, late).is_some() && !models[row].contains_key(&late) {
+                        blocks.insert(row, late, &value(row, late));
+                        models[row].insert(late, value(row, late));
+                    }
+                }
                 check(&blocks, row, &models[row], now)?;
             }
             blocks.clear_all();
