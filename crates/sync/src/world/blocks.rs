@@ -367,10 +367,10 @@ mod tests {
             let mut now = 1_000;
             for (index, (leap, on, first, count, back)) in steps.into_iter().enumerate() {
                 now += if leap == 0 { 400 } else { on };
-                for row in first..(first + count).min(ROWS) {
+                for (row, model) in models.iter_mut().enumerate().skip(first).take(count) {
                     let label = if row % 5 == 4 { now - back } else { now };
                     blocks.insert(row, label, &value(row, label));
-                    models[row].insert(label, value(row, label));
+                    model.insert(label, value(row, label));
                 }
                 if index == clear_at {
                     blocks.clear(first);
@@ -378,20 +378,20 @@ mod tests {
                 }
                 check(&blocks, first, &models[first], now)?;
             }
-            for row in 0..ROWS {
-                check(&blocks, row, &models[row], now)?;
+            for (row, model) in models.iter().enumerate() {
+                check(&blocks, row, model, now)?;
             }
             blocks.shrink(now - HISTORY_TICKS);
-            for row in 0..ROWS {
+            for (row, model) in models.iter_mut().enumerate() {
                 // What is older than anybody can ask for, and than what there is, changes nothing.
                 if let Some(newest) = blocks.newest(row) {
                     let late = (now - HISTORY_TICKS - 1).min(newest.saturating_sub(1));
-                    if blocks.at(row, late).is_some() && !models[row].contains_key(&late) {
+                    if blocks.at(row, late).is_some() && !model.contains_key(&late) {
                         blocks.insert(row, late, &value(row, late));
-                        models[row].insert(late, value(row, late));
+                        model.insert(late, value(row, late));
                     }
                 }
-                check(&blocks, row, &models[row], now)?;
+                check(&blocks, row, model, now)?;
             }
             blocks.clear_all();
             prop_assert!((0..ROWS).all(|row| blocks.newest(row).is_none() && blocks.at(row, now).is_none()));
@@ -404,24 +404,24 @@ mod tests {
     fn what_changes_at_every_tick_takes_bounded_room_and_what_rests_hardly_any() {
         let mut blocks = Blocks::new(7);
         (0..1_000).for_each(|_| blocks.push_row());
-        let lanes = [1; 7];
+        let (lanes, frames) = ([1; 7], BLOCKS * BLOCK_TICKS);
         (0..1_000).for_each(|row| blocks.insert(row, 0, &lanes));
         let resting = blocks.bytes();
         assert!(resting < 1_000 * 120, "{resting} bytes for a thousand rows");
         let mut full = 0;
         for label in 1..1_000 {
             (0..1_000).for_each(|row| blocks.insert(row, label, &lanes));
-            if label == FRAMES as u32 {
+            if label == frames {
                 full = blocks.bytes();
             }
         }
         assert_eq!(blocks.bytes(), full, "it grows no more");
         assert!(full < 1_000 * (FRAMES * 32 + 120), "{full} bytes");
         // One row goes on; when the others' versions are beyond what is remembered, their room can be given back.
-        for label in 1_000..1_000 + FRAMES as u32 {
+        for label in 1_000..1_000 + frames {
             blocks.insert(7, label, &lanes);
         }
-        blocks.shrink(1_000 + FRAMES as u32 - HISTORY_TICKS);
+        blocks.shrink(1_000 + frames - HISTORY_TICKS);
         assert!(blocks.bytes() < full / 10, "{} bytes of {full}", blocks.bytes());
         assert_eq!(blocks.at(8, 2_000), Some(&lanes[..]));
     }
