@@ -288,7 +288,7 @@ impl Coding<'_> {
     fn changed_values(&self, slot: u16, shape: &Shape, mask: u64) -> u64 {
         let has_changed = |id: ComponentId| {
             let versions = self.world.columns[id.index()].versions(slot);
-            versions.is_some_and(|versions| versions.changed_since(shape.history[0], shape.label))
+            versions.is_some_and(|versions| versions.changed_since(shape.history[0]))
         };
         ComponentId::in_mask(mask).filter(|id| has_changed(*id)).fold(0, |changed, id| changed | id.bit())
     }

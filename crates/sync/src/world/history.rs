@@ -10,7 +10,7 @@ impl World {
     #[must_use]
     pub fn label(&self, entity: EntityId, component: ComponentId) -> Option<Tick> {
         let column = self.columns.get(component.index()).filter(|_| self.has(entity, component))?;
-        column.ring(entity.slot)?.newest().map(Tick)
+        column.newest(entity.slot).map(Tick)
     }
 
     /// The tick from which on an entity has been what is read of it, as committed or as it came; `None` if there is no such
@@ -26,7 +26,7 @@ impl World {
     #[must_use]
     pub fn around(&self, entity: EntityId, component: ComponentId, at: Tick) -> Option<[(Tick, Row<'_>); 2]> {
         let column = self.columns.get(component.index()).filter(|_| self.contains(entity))?;
-        let around = column.ring(entity.slot)?.around(at.0)?;
+        let around = column.around(entity.slot, at.0)?;
         Some(around.map(|(label, form)| (Tick(label), (form.lanes, form.blobs))))
     }
 
@@ -39,9 +39,9 @@ impl World {
         component: ComponentId,
     ) -> Option<((Tick, Row<'_>), (Tick, Row<'_>))> {
         let column = self.columns.get(component.index()).filter(|_| self.contains(entity))?;
-        let ring = column.ring(entity.slot)?;
-        let version = |label: u32| ring.at(label).map(|form| (Tick(label), (form.lanes, form.blobs)));
-        version(ring.oldest()?).zip(version(ring.newest()?))
+        let version =
+            |label: u32| column.at(entity.slot, label).map(|form| (Tick(label), (form.lanes, form.blobs)));
+        version(column.oldest(entity.slot)?).zip(version(column.newest(entity.slot)?))
     }
 
     /// Whether an entity had a component all the time from `from` to `to`, both included.

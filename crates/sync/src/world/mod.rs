@@ -26,6 +26,7 @@
 //! any label was is the same at both.
 
 mod adopt;
+mod blocks;
 mod brief;
 mod column;
 mod diagnostics;

@@ -229,8 +229,7 @@ impl World {
         let meta = metas.newest()?;
         let mask = self.masks.of(viewer, meta);
         let metas_label = metas.seen_label(viewer, &self.masks)?;
-        let labels =
-            ComponentId::in_mask(mask).filter_map(|id| self.columns[id.index()].ring(slot)?.newest());
+        let labels = ComponentId::in_mask(mask).filter_map(|id| self.columns[id.index()].newest(slot));
         Some((labels.fold(metas_label, u32::max), mask))
     }
 
@@ -251,9 +250,8 @@ impl World {
     /// Whether all that a row of `label` was for `viewer` is remembered, so that another row can build on it.
     pub(super) fn remembers(&self, slot: u16, viewer: Viewer, label: u32) -> bool {
         let Some(meta) = self.metas[usize::from(slot)].at(label) else { return false };
-        let known = |ring: &super::ring::Ring| ring.oldest().is_some_and(|oldest| oldest <= label);
         ComponentId::in_mask(self.masks.of(viewer, meta))
-            .all(|id| self.columns[id.index()].ring(slot).is_some_and(known))
+            .all(|id| self.columns[id.index()].oldest(slot).is_some_and(|oldest| oldest <= label))
     }
 
     /// What a slot's entity was at a tick that is remembered.

@@ -551,6 +551,7 @@ impl World {
         self.free.clear();
         self.is_overfull = false;
         let now = self.tick.unwrap_or(0);
+        self.columns.iter_mut().for_each(Column::forget);
         for slot in 0..u16::try_from(self.slots.len()).unwrap_or(u16::MAX) {
             let live = self.slots[usize::from(slot)].live;
             self.metas[usize::from(slot)].clear();
@@ -559,7 +560,6 @@ impl World {
                 self.free.push_back((slot, now));
                 continue;
             }
-            self.columns.iter_mut().for_each(|column| column.forget(slot));
             let place = &mut self.slots[usize::from(slot)];
             (place.published, place.dirty) = (false, place.mask);
             self.briefs[usize::from(slot)] = Brief::default();
