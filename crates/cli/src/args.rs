@@ -383,6 +383,7 @@ impl FromStr for EntityFilter {
 }
 
 #[derive(Debug, Args)]
+#[command(mut_arg("headless", |headless| headless.help("Without a screen: all viewers walk in squares")))]
 pub(crate) struct WalkersArgs {
     /// Join the room with this code or invite link instead of hosting one
     #[arg(long, value_name = "CODE|LINK")]
@@ -399,29 +400,18 @@ pub(crate) struct WalkersArgs {
     /// Members in this process that see some of it; the first one is shown on the screen
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=15))]
     pub viewers: u16,
-    /// Port of the server that a host without --server starts inside itself; any free one if not given
-    #[arg(long, value_name = "PORT", default_value_t = 0, conflicts_with_all = ["join", "server"])]
-    pub port: u16,
     /// Record the room into this file, for its host: see `parlor replay`
     #[arg(long, value_name = "FILE", conflicts_with = "join")]
     pub record: Option<PathBuf>,
-    #[command(flatten)]
-    pub reach: ReachArgs,
-    /// Without a screen: all viewers walk in squares
-    #[arg(long)]
-    pub headless: bool,
-    /// Stop after this many seconds; otherwise when the room ends or Ctrl-C is pressed
-    #[arg(long, value_name = "N", value_parser = parse_seconds)]
-    pub seconds: Option<f64>,
     /// Without a screen: stop when every viewer saw so many changes of walkers
     #[arg(long, value_name = "N", requires = "headless", value_parser = clap::value_parser!(u64).range(1..))]
     pub updates: Option<u64>,
-    /// Print one JSON object at the end
-    #[arg(long)]
-    pub json: bool,
+    #[command(flatten)]
+    pub demo: DemoArgs,
 }
 
 #[derive(Debug, Args)]
+#[command(mut_arg("headless", |headless| headless.help("Without a screen: bots alone")))]
 pub(crate) struct ArenaArgs {
     /// Join the room with this code or invite link instead of hosting one
     #[arg(value_name = "CODE|LINK")]
@@ -441,12 +431,19 @@ pub(crate) struct ArenaArgs {
     /// Draw the others where the host said last that they are, as the key I does
     #[arg(long)]
     pub no_interpolation: bool,
+    #[command(flatten)]
+    pub demo: DemoArgs,
+}
+
+/// What the demos have in common: where the room is, and how long it goes on.
+#[derive(Debug, Args)]
+pub(crate) struct DemoArgs {
     /// Port of the server that a host without --server starts inside itself; any free one if not given
     #[arg(long, value_name = "PORT", default_value_t = 0, conflicts_with_all = ["join", "server"])]
     pub port: u16,
     #[command(flatten)]
     pub reach: ReachArgs,
-    /// Without a screen: bots alone
+    /// Without a screen
     #[arg(long)]
     pub headless: bool,
     /// Stop after this many seconds; otherwise when the room ends or Ctrl-C is pressed

@@ -1,9 +1,24 @@
-//! What a room's shared state costs, as rows of a table: names and values.
+//! What a room's shared state costs and how its link is, as rows of a table: names and values.
 
 use parlor::Room;
 
 /// Names and values below each other.
 pub(crate) type Rows = Vec<(&'static str, String)>;
+
+/// How the link of a member is, and what is done about it: round trip first.
+pub(crate) fn link(room: &Room) -> Rows {
+    let net = room.diagnostics();
+    let ms = |ms: f64| format!("{ms:.0} ms");
+    vec![
+        ("round trip", net.rtt.map_or_else(|| "–".to_owned(), |rtt| ms(rtt.as_secs_f64() * 1e3))),
+        ("jitter", ms(net.jitter_ms)),
+        ("lost", format!("{} of {}", net.session.packets_lost, net.session.packets_sent)),
+        ("drawn behind", ms(net.buffer_delay_ms)),
+        ("lead", ms(net.lead_ms)),
+        ("dilation", format!("{:+.1}%", (net.dilation - 1.0) * 100.0)),
+        ("inputs late", net.inputs_late.to_string()),
+    ]
+}
 
 /// What the stream of the state cost so far: the host's to its server, or the one that came to a guest. What only a sender
 /// knows stands in the host's rows alone.

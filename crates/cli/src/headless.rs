@@ -28,7 +28,7 @@ pub(crate) fn pilot(args: &HeadlessArgs, seed: u64, skill: f32) -> anyhow::Resul
 /// # Errors
 /// If a member cannot go on.
 pub(crate) fn play(seats: &mut [Seat], args: &HeadlessArgs, stop: &AtomicBool) -> anyhow::Result<()> {
-    let end = args.seconds.map(|seconds| Instant::now() + Duration::from_secs_f64(seconds));
+    let end = End::after(args.seconds, stop);
     let mut announced = false;
     loop {
         for seat in seats.iter_mut().filter(|seat| seat.closed().is_none()) {
@@ -41,8 +41,7 @@ pub(crate) fn play(seats: &mut [Seat], args: &HeadlessArgs, stop: &AtomicBool) -
         }
         let has_enough =
             |seat: &Seat| seat.closed().is_some() || args.updates.is_some_and(|n| seat.updates() >= n);
-        let is_over = end.is_some_and(|end| Instant::now() >= end);
-        if is_over || stop.load(Ordering::Relaxed) || seats.iter().all(has_enough) {
+        if end.is_here() || seats.iter().all(has_enough) {
             return Ok(());
         }
         let rest = seats.iter().filter(|seat| seat.closed().is_none()).map(Seat::rest).min();
@@ -63,6 +62,24 @@ pub(crate) fn finish(seats: Vec<Seat>, names: &[String], args: &HeadlessArgs) ->
     match failed {
         Some(reason) if !args.json => Err(reason.into()),
         _ => Ok(reports),
+    }
+}
+
+/// When a command has had enough: after the time that it was given, and when it is told to stop.
+pub(crate) struct End<'a> {
+    at: Option<Instant>,
+    stop: &'a AtomicBool,
+}
+
+impl<'a> End<'a> {
+    /// So many seconds from now, if any are given.
+    pub(crate) fn after(seconds: Option<f64>, stop: &'a AtomicBool) -> Self {
+        End { at: seconds.map(|seconds| Instant::now() + Duration::from_secs_f64(seconds)), stop }
+    }
+
+    /// Whether it is time to go.
+    pub(crate) fn is_here(&self) -> bool {
+        self.at.is_some_and(|at| Instant::now() >= at) || self.stop.load(Ordering::Relaxed)
     }
 }
 

@@ -12,6 +12,7 @@ mod headless;
 mod lan;
 mod logging;
 mod own_server;
+mod party;
 mod playback;
 mod reach;
 mod report;

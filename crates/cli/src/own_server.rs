@@ -7,12 +7,6 @@ use parlor::lan::Network;
 use parlor_server::{Config, Server};
 use parlor_transport::discovery::Registry;
 
-/// Whether a host brings its own server, because none is configured.
-pub(crate) fn is_needed(reach: &ReachArgs) -> bool {
-    let configured = std::env::var("PARLOR_SERVER").is_ok_and(|server| !server.trim().is_empty());
-    reach.lan || reach.server.is_none() && !configured
-}
-
 /// A server inside this process, for this machine and those near it.
 pub(crate) struct OwnServer {
     /// Where this process reaches it.
@@ -25,11 +19,20 @@ pub(crate) struct OwnServer {
 }
 
 impl OwnServer {
-    /// Starts it; on any free port, if that is 0. It announces its rooms if the players asked for that.
+    /// Starts one for a host, unless it named a server; on any free port, if that is 0. It announces its rooms if the players asked for
+    /// that.
     ///
     /// # Errors
     /// If it cannot be started, for instance because the port is taken.
-    pub(crate) fn start(port: u16, reach: &ReachArgs) -> anyhow::Result<Self> {
+    pub(crate) fn unless_configured(port: u16, reach: &ReachArgs) -> anyhow::Result<Option<Self>> {
+        let in_environment = std::env::var("PARLOR_SERVER").is_ok_and(|server| !server.trim().is_empty());
+        if !reach.lan && (reach.server.is_some() || in_environment) {
+            return Ok(None);
+        }
+        Self::start(port, reach).map(Some)
+    }
+
+    fn start(port: u16, reach: &ReachArgs) -> anyhow::Result<Self> {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
             .thread_name("parlor-server")

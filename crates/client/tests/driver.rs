@@ -2,10 +2,11 @@
 
 use parlor::recording::{Ended, Playback};
 use parlor::{
-    CloseReason, ClosedReason, ConnectFailureKind, Event, Impairment, LeaveReason, Registry, Room,
-    RoomBuilder, RoomError, Via,
+    CloseReason, ClosedReason, ConnectFailureKind, Event, Impairment, LeaveReason, MemberId, Registry,
+    RollbackConfig, RollbackRequest, Room, RoomBuilder, RoomError, Via,
 };
 use parlor_server::{Config, Server};
+use std::collections::BTreeMap;
 use std::num::NonZeroU16;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
@@ -354,4 +355,68 @@ fn a_recorded_room_is_in_its_file() {
     assert_eq!(host.recording().and_then(|it| it.figures.ended), Some(Ended::Stopped));
     let bytes = std::fs::metadata(&other).expect("it is written").len();
     assert_eq!(host.recording().map(|it| it.figures.bytes), Some(bytes));
+}
+
+/// One frame of a game on a rollback lane, with the state after each step as it was run last.
+fn lane_frame(room: &mut Room, players: &[MemberId], after: &mut BTreeMap<u32, i64>) {
+    while room.poll().is_some() {}
+    while room.tick() {}
+    let me = i64::from(room.local_id().expect("it is open").0);
+    let next = room.rollback_diagnostics().expect("it has a lane").next;
+    // Every player presses something else now and then, and holds it meanwhile.
+    while room.rollback_step(&(i64::from(next.0 / 4 % 5) + 10 * me)).expect("the room is open") {
+        while let Some(request) = room.rollback_request() {
+            let RollbackRequest::Advance { tick, .. } = request else { continue };
+            let mut sum: i64 = room.rollback_state("sum").expect("it is a number").unwrap_or(7);
+            for player in players {
+                let pressed = room.rollback_input::<i64>(*player).expect("it is a number");
+                sum = (sum * 31 + pressed.map_or(-1, |(pressed, _)| pressed)) % 1_000_003;
+            }
+            room.set_rollback_state("sum", &sum).expect("there is room for it");
+            after.insert(tick.0, sum);
+        }
+    }
+}
+
+#[test]
+fn players_and_one_who_watches_come_to_the_same_states_of_a_rollback_lane() {
+    const STEPS: u32 = 90;
+    let hall = Hall::new();
+    let host = hall.host();
+    let code = host.code().expect("it is open").to_string();
+    // An input is longer under way than it is held back, so what the other one does is guessed, and sometimes wrongly.
+    let far: Impairment = "latency=120ms,jitter=20ms,loss=2%,seed=9".parse().expect("it is well formed");
+    let guest = wait(hall.guest(&code).impairment(far).open());
+    let watcher = wait(hall.guest(&code).via(Via::WebSocket).open());
+    let mut rooms = [host, guest, watcher];
+    let players: Vec<MemberId> = rooms[..2].iter().filter_map(Room::local_id).collect();
+    for room in &mut rooms {
+        while room.tick() {}
+    }
+    let newest = rooms.iter().filter_map(Room::tick_number).map(|tick| tick.0).max().expect("they are open");
+    let config = RollbackConfig::new(players.clone(), parlor::Tick(newest + 15));
+    rooms.iter_mut().for_each(|room| room.rollback(&config).expect("all is within bounds"));
+    let mut after = [BTreeMap::new(), BTreeMap::new(), BTreeMap::new()];
+    let began = Instant::now();
+    // Some more, so that whatever was guessed of those before is known and was run again.
+    let end = config.begin.offset(i32::try_from(STEPS + 30).expect("it is a few seconds"));
+    let is_over = |room: &Room| {
+        let lane = room.rollback_diagnostics().expect("it has a lane");
+        lane.settled.since(end) >= 0 && lane.next.since(end) >= 0
+    };
+    while !rooms.iter().all(is_over) {
+        rooms.iter_mut().zip(&mut after).for_each(|(room, after)| lane_frame(room, &players, after));
+        let lanes: Vec<_> = rooms.iter().map(Room::rollback_diagnostics).collect();
+        assert!(began.elapsed() < PATIENCE, "the lane stands like this: {lanes:?}");
+        std::thread::yield_now();
+    }
+    for (room, ran) in rooms.iter_mut().zip(&after) {
+        assert_eq!(room.rollback_event(), None);
+        for step in config.begin.0..config.begin.0 + STEPS {
+            assert_eq!(ran[&step], after[0][&step], "after step {step}, of {:?}", room.local_id());
+        }
+    }
+    let [_, guest, watcher] = rooms.map(|room| room.rollback_diagnostics().expect("it has a lane"));
+    assert!(guest.rollbacks > 0, "nothing was guessed wrongly: {guest:?}");
+    assert_eq!((watcher.rollbacks, watcher.replayed), (0, 0), "who watches sees what is settled");
 }

@@ -206,12 +206,6 @@ impl ChannelTable {
             .or_else(|| self.app.binary_search_by_key(&id, |c| c.id).ok().map(|at| &self.app[at]))
     }
 
-    /// The application's own channels, by number.
-    #[must_use]
-    pub fn app_channels(&self) -> &[Channel] {
-        &self.app
-    }
-
     /// Whether `other` is the same table; if not, the first channel that differs.
     ///
     /// # Errors

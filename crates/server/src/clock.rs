@@ -12,6 +12,9 @@ pub(crate) struct Clock {
     started: tokio::time::Instant,
 }
 
+/// How much too early an [`Alarm`] may go off.
+const EARLY_MAX: Duration = Duration::from_millis(3);
+
 const OFFSET: Duration = Duration::from_secs(1);
 
 impl Clock {
@@ -29,8 +32,8 @@ impl Clock {
     }
 }
 
-/// A timer for one who waits again and again, each time until another moment. It is set anew only when it would go off too
-/// late; too early costs its owner a look around, and less than to set it each time.
+/// A timer for one who waits again and again, each time until another moment. It is set anew when it would go off too late, or
+/// much too early; a little too early costs its owner a look around, and less than to set it each time.
 #[derive(Debug)]
 pub(crate) struct Alarm {
     timer: Pin<Box<Sleep>>,
@@ -43,10 +46,11 @@ impl Alarm {
         Alarm { timer: Box::pin(sleep(Duration::ZERO)), is_set: false }
     }
 
-    /// Waits until `due`, or until an earlier moment that was waited for before; for ever if there is none. May be cancelled.
+    /// Waits until `due`, or until a moment a little earlier that was waited for before; for ever if there is none. May be cancelled.
     pub(crate) async fn until(&mut self, due: Option<tokio::time::Instant>) {
         let Some(due) = due else { return core::future::pending().await };
-        if !self.is_set || due < self.timer.deadline() {
+        let set = self.timer.deadline();
+        if !self.is_set || due < set || due.duration_since(set) > EARLY_MAX {
             self.timer.as_mut().reset(due);
             self.is_set = true;
         }
@@ -69,5 +73,16 @@ mod tests {
         assert!(clock.timer_at(now) <= tokio::time::Instant::now());
         let later = Duration::from_millis(20);
         assert_eq!(clock.timer_at(now + later) - clock.timer_at(now), later);
+    }
+
+    #[tokio::test]
+    async fn an_alarm_is_put_off_when_it_would_wake_for_nothing() {
+        let mut alarm = Alarm::new();
+        let start = tokio::time::Instant::now() + Duration::from_secs(3_600);
+        for (due_ms, set_ms) in [(50, 50), (40, 40), (42, 40), (60, 60), (20, 20)] {
+            let due = start + Duration::from_millis(due_ms);
+            assert!(tokio::time::timeout(Duration::ZERO, alarm.until(Some(due))).await.is_err());
+            assert_eq!(alarm.timer.deadline(), start + Duration::from_millis(set_ms), "for {due_ms} ms");
+        }
     }
 }

@@ -8,7 +8,7 @@ use parlor::{ApiMisuse, MemberId, Tick, replicated};
 use parlor_proto::Instant;
 use parlor_sim::{Link, PeerId, Rng, Sim};
 use serde::{Deserialize, Serialize};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -178,7 +178,7 @@ fn a_game_can_look_back_less_far_and_what_is_beyond_is_counted() {
 }
 
 #[test]
-fn no_game_can_look_back_farther_than_the_bound() {
+fn threat_23_no_game_looks_back_farther_than_the_bound_whatever_a_member_says_it_saw() {
     let host = Options { rewind_max: Duration::from_secs(9), ..Options::host("tanks") };
     let (mut sim, _, _, shots) = range(2, Link::quic().latency_ms(300), host);
     sim.run_for(10_000);
@@ -317,6 +317,31 @@ fn a_host_that_runs_behind_is_in_time_for_inputs() {
     assert!((5.0..6.6).contains(&ticks), "{ticks} ticks behind");
     let (sim, at_host, ..) = walk(7, host(0), link);
     assert!(sim.room(at_host).diagnostics().inputs_late > 100, "it would have been in time anyway");
+}
+
+/// An input that is up to 64 steps late is taken.
+#[test]
+fn threat_23_a_late_input_has_no_more_steps_run_again_than_the_bound() {
+    let mut sim = Sim::new(9);
+    let host = Options { resimulate_ticks: 1_000, ..Options::host("tanks") };
+    let host = sim.host(walking(host), Link::quic().latency_ms(0));
+    let in_a_row = Rc::new(Cell::new((0, 0)));
+    let own = Rc::clone(&in_a_row);
+    sim.play(host, move |room, now| {
+        let (now_in_a_row, longest) = own.get();
+        let run = if room.is_replay() { now_in_a_row + 1 } else { 0 };
+        own.set((run, run.max(longest)));
+        obey(room, now);
+    });
+    let code = sim.code(host);
+    let guest = sim.enter(walking(Options::join("tanks", code)), Link::quic().latency_ms(1_400));
+    sim.run_until(20_000, "a seat", |sim| sim.room(guest).is_connected());
+    sim.play(guest, |room, _| room.send_input(&room.tick_number().unwrap().0).unwrap());
+    sim.run_for(8_000);
+    let counted = sim.room(host).diagnostics();
+    assert!(counted.inputs_late > 100 && counted.resimulations > 20, "{counted:?}");
+    assert!(counted.resimulations_short > 20, "{counted:?}");
+    assert_eq!(in_a_row.get().1, 32, "steps run again in a row");
 }
 
 /// Going back neither brings entities nor takes any: steps before one came are not run again.

@@ -335,15 +335,15 @@ fn an_entity_is_predicted_while_it_is_the_members_own() {
     let mut play = play(9, 2, 1, 0);
     play.turns(100);
     let id = play.schema.find("walker").unwrap();
-    assert!(play.predictor.predicts(play.entity, id));
+    assert!(play.predictor.row(play.entity, id).is_some());
     play.world.set_owner(play.entity, Some(MemberId(8))).unwrap();
     play.turns(20);
-    assert!(!play.predictor.predicts(play.entity, id));
+    assert!(play.predictor.row(play.entity, id).is_none());
     assert!(play.predictor.insert(play.entity, &play.truth[&110].0).is_none());
     play.world.set_owner(play.entity, Some(ME)).unwrap();
     play.first.clear();
     play.turns(60);
-    assert!(play.predictor.predicts(play.entity, id));
+    assert!(play.predictor.row(play.entity, id).is_some());
     assert_eq!((play.wrong(), play.counters().corrections), (vec![], 0));
     play.world.despawn(play.entity).unwrap();
     play.world.commit(Tick(play.tick + 1)).unwrap();
@@ -351,7 +351,7 @@ fn an_entity_is_predicted_while_it_is_the_members_own() {
     let (packet, _) = play.publisher.poll(&play.world, &mut play.encodings, now).unwrap();
     let Outcome::Taken(applied) = play.replica.apply(packet).unwrap() else { panic!("it is new") };
     play.predictor.observe(play.replica.world(), &applied, false);
-    assert!(!play.predictor.predicts(play.entity, id));
+    assert!(play.predictor.row(play.entity, id).is_none());
 }
 
 /// The same run with and without somebody who looks: bit for bit the same rows, and what is shown moves without a jump.

@@ -1,18 +1,18 @@
 //! The game: what is shared, the host's rules, and what the member sees.
 
+#[path = "../common/mod.rs"]
+mod common;
+
 use bevy_app::{App, Update};
 use bevy_ecs::prelude::*;
+use common::{ask, open, until, with_server};
 use parlor::schema::Kind;
 use parlor::{Event, MemberId, Registry, replicated};
 use parlor_bevy::{
     ActionReceived, Interpolated, NetTick, Networked, Owned, Owner, ParlorPlugin, Replicate, ReplicateApp,
     RoomCommands, RoomEvent, RoomResource, is_authority,
 };
-use parlor_server::{Config, Server};
-use std::time::{Duration, Instant};
 
-/// Longer than anything takes here.
-const PATIENCE: Duration = Duration::from_secs(60);
 /// Tanks besides the member's own.
 const TANKS: u8 = 3;
 
@@ -87,23 +87,12 @@ fn welcome(room: Option<Res<RoomResource>>, mut events: MessageReader<RoomEvent>
 /// # Errors
 /// If the server does not start, or something that should happen does not.
 pub(crate) fn play(say: &mut dyn FnMut(String)) -> Result {
-    let folder = tempfile::tempdir()?;
-    let registry = Registry::at(folder.path().join("registry"));
-    let runtime = tokio::runtime::Runtime::new()?;
-    let config = Config { port: 0, registry: Some(registry.clone()), ..Config::default() };
-    let server = runtime.block_on(Server::start(config))?;
-    let result = meet(&registry, say);
-    runtime.block_on(server.shutdown());
-    result
+    with_server(|registry| meet(registry, say))
 }
 
 fn meet(registry: &Registry, say: &mut dyn FnMut(String)) -> Result {
     let (mut host, mut member) = (tanks(), tanks());
-    let here = registry.clone();
-    ask(&mut host, |commands| commands.host_room(|room| room.registry(here).name("ada").tick_hz(60)));
-    let code = until(&mut [&mut host], "the room opens", |apps| {
-        apps[0].world().get_resource::<RoomResource>()?.code().filter(|_| is_open(apps[0]))
-    })?;
+    let code = open(&mut host, registry)?;
     say(format!("ada hosts room {code}"));
     let here = registry.clone();
     ask(&mut member, |commands| {
@@ -135,35 +124,6 @@ fn meet(registry: &Registry, say: &mut dyn FnMut(String)) -> Result {
     say("bob has left".into());
     ask(&mut host, |commands| commands.leave_room());
     Ok(())
-}
-
-/// What a system would ask for, from outside of one.
-fn ask(app: &mut App, wish: impl FnOnce(&mut Commands)) {
-    wish(&mut app.world_mut().commands());
-    app.world_mut().flush();
-}
-
-/// Runs frames of the apps until something is there.
-fn until<T>(
-    apps: &mut [&mut App],
-    what: &str,
-    mut find: impl FnMut(&mut [&mut App]) -> Option<T>,
-) -> Result<T> {
-    let began = Instant::now();
-    loop {
-        apps.iter_mut().for_each(|app| app.update());
-        if let Some(found) = find(apps) {
-            return Ok(found);
-        }
-        if began.elapsed() > PATIENCE {
-            return Err(format!("it takes too long until {what}").into());
-        }
-        std::thread::yield_now();
-    }
-}
-
-fn is_open(app: &App) -> bool {
-    app.world().get_resource::<RoomResource>().is_some_and(|room| room.is_connected())
 }
 
 fn owner_here(app: &mut App) -> Option<MemberId> {

@@ -1,22 +1,21 @@
 //! The game: one step function for host and member, the host's wind, and what the member counts.
 
+#[path = "../common/mod.rs"]
+mod common;
+
 use bevy_app::{App, Update};
 use bevy_ecs::prelude::*;
+use common::{ask, open, until, with_server};
 use parlor::schema::Kind;
 use parlor::{Event, PredictionCounters, Registry, replicated};
 use parlor_bevy::{
     Input, InputApp, NetTick, Networked, Owner, ParlorPlugin, Replicate, ReplicateApp, RoomCommands,
     RoomEvent, RoomResource, is_authority, not_replaying,
 };
-use parlor_server::{Config, Server};
 use serde::{Deserialize, Serialize};
-use std::time::{Duration, Instant};
 
-/// Longer than anything takes here.
-const PATIENCE: Duration = Duration::from_secs(60);
 /// Both directions, each with half of the round trip.
 const NETWORK: &str = "latency=50ms,loss=5%,seed=7";
-const TICK_HZ: u16 = 60;
 /// Steps that the skater is steered for.
 const STEPS: u32 = 300;
 /// Steps between two turns of the one who steers: six turns a second.
@@ -149,24 +148,12 @@ fn welcome(room: Option<Res<RoomResource>>, mut events: MessageReader<RoomEvent>
 /// # Errors
 /// If the server does not start, or something that should happen does not.
 pub(crate) fn play(say: &mut dyn FnMut(String)) -> Result {
-    let folder = tempfile::tempdir()?;
-    let registry = Registry::at(folder.path().join("registry"));
-    let runtime = tokio::runtime::Runtime::new()?;
-    let config = Config { port: 0, registry: Some(registry.clone()), ..Config::default() };
-    let server = runtime.block_on(Server::start(config))?;
-    let result = skate(&registry, say);
-    runtime.block_on(server.shutdown());
-    result
+    with_server(|registry| skate(registry, say))
 }
 
 fn skate(registry: &Registry, say: &mut dyn FnMut(String)) -> Result {
     let (mut host, mut member) = (skating(), skating());
-    let here = registry.clone();
-    ask(&mut host, |commands| commands.host_room(|room| room.registry(here).name("ada").tick_hz(TICK_HZ)));
-    let code = until(&mut [&mut host], "the room opens", |apps| {
-        let room = apps[0].world().get_resource::<RoomResource>()?;
-        room.code().filter(|_| room.is_connected())
-    })?;
+    let code = open(&mut host, registry)?;
     let here = registry.clone();
     let network = NETWORK.parse()?;
     ask(&mut member, |commands| {
@@ -208,29 +195,4 @@ fn skater(app: &mut App) -> Option<(Skater, Course)> {
     let world = app.world_mut();
     let mut skaters = world.query_filtered::<(&Skater, &Course), With<Networked>>();
     skaters.iter(world).next().map(|(skater, course)| (*skater, *course))
-}
-
-/// What a system would ask for, from outside of one.
-fn ask(app: &mut App, wish: impl FnOnce(&mut Commands)) {
-    wish(&mut app.world_mut().commands());
-    app.world_mut().flush();
-}
-
-/// Runs frames of the apps until something is there.
-fn until<T>(
-    apps: &mut [&mut App],
-    what: &str,
-    mut find: impl FnMut(&mut [&mut App]) -> Option<T>,
-) -> Result<T> {
-    let began = Instant::now();
-    loop {
-        apps.iter_mut().for_each(|app| app.update());
-        if let Some(found) = find(apps) {
-            return Ok(found);
-        }
-        if began.elapsed() > PATIENCE {
-            return Err(format!("it takes too long until {what}").into());
-        }
-        std::thread::yield_now();
-    }
 }

@@ -19,6 +19,8 @@ struct Drive {
 struct Seat {
     wants: i8,
     sampled: u32,
+    /// Samples that wanted to drive on.
+    onward: u32,
     /// Steps that were not run before, and those that were.
     fresh: u32,
     again: u32,
@@ -51,6 +53,7 @@ fn driving(has_player: bool) -> App {
 
 fn sample(mut seat: ResMut<Seat>) -> Drive {
     seat.sampled += 1;
+    seat.onward += u32::from(seat.wants == 1);
     Drive { to: seat.wants }
 }
 
@@ -171,6 +174,46 @@ fn what_the_host_decides_otherwise_is_taken_and_steps_are_run_again() {
     assert!(steps.iter().all(|step| numbers.contains(step)), "and each is shown");
     let Seat { fresh, again, .. } = seat(&host);
     assert!(*again == 0 && *fresh > 0, "the host's word is not run again");
+}
+
+/// Few steps a second: however slow the machine is, an input is not later than what can be run again.
+#[test]
+fn an_input_that_comes_late_counts_in_its_step_because_the_host_runs_its_systems_again() {
+    let hall = Hall::new();
+    let (mut host, mut member) = (driving(true), driving(true));
+    let here = hall.registry.clone();
+    let room = |room: parlor::RoomBuilder| room.registry(here).tick_hz(15).resimulate(32);
+    ask(&mut host, |commands| commands.host_room(room));
+    until(&mut [&mut host], |apps| me(apps[0]).is_some());
+    hall.join(&mut host, &mut member);
+    let tank = host.world_mut().spawn((Replicate, Owner(me(&member)), Position::default())).id();
+    until(&mut [&mut host, &mut member], |apps| same(apps[0], tank, apps[1]).is_some());
+    rest(&mut host, &mut member, tank);
+    let resimulations = |app: &App| {
+        let counted = app.world().resource::<RoomResource>().diagnostics();
+        assert_eq!(counted.resimulations_short, 0, "all of them are within reach");
+        counted.resimulations
+    };
+    let began = Instant::now();
+    while resimulations(&host) < 3 {
+        assert!(began.elapsed() < PATIENCE, "no input comes late");
+        // The member hangs, and then catches up: it drives in steps that the host has run already, and in no others.
+        let fresh = seat(&host).fresh;
+        until(&mut [&mut host], |apps| seat(apps[0]).fresh >= fresh + 2);
+        wants(&mut member, 1);
+        member.update();
+        wants(&mut member, 0);
+        let fresh = seat(&host).fresh;
+        until(&mut [&mut host, &mut member], |apps| seat(apps[0]).fresh >= fresh + 4);
+    }
+    let position = rest(&mut host, &mut member, tank);
+    let onward = seat(&member).onward;
+    assert!(onward >= 3, "{onward} inputs drive on");
+    // As far as if each had come in time: once what is driven in a step, as it can be sent, for each of them.
+    assert_eq!(position.at, [0.0625 * f32::from(u16::try_from(onward).unwrap()), 0.0]);
+    let Seat { fresh, again, once, .. } = seat(&host);
+    assert!(*again >= 3, "{again} steps were run again");
+    assert_eq!(once, fresh, "what must be done once was");
 }
 
 #[test]

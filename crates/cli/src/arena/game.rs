@@ -120,11 +120,10 @@ impl Game {
     /// # Errors
     /// As [`decide`](Self::decide).
     pub(crate) fn play(&mut self, room: &mut impl Table, order: Order) -> Result<(), RoomError> {
-        room.send(&order)?;
-        match room.me() {
-            Some(me) if self.is_foreseeing => self.foresee(room, me),
-            _ => Ok(()),
-        }
+        let Some(me) = room.me().filter(|_| self.is_foreseeing) else { return room.send(&order) };
+        let mine = room.world(|world| own(world, me))??;
+        room.send(&mine.map_or(order, |(_, tank)| tank.aimed(order)))?;
+        self.foresee(room, me)
     }
 
     /// A member's own tank, by its own recorded order.

@@ -23,12 +23,17 @@ pub(crate) const RANGE_M: f32 = 60.0;
 pub(crate) const HEALTH: u8 = 5;
 /// Parts of a turn that can be aimed at.
 pub(crate) const AIM_STEPS: u16 = 1_024;
+/// How far from where its tank is at the host a player may have fired. Whoever was pushed does not know it yet, and its shot shall fly
+/// from where it aimed. Half of a tank, and less than any cover is wide.
+pub(crate) const LENIENCE_M: f32 = TANK_RADIUS_M;
 
 const SPEED_MPS: f32 = 9.0;
 const ACCELERATION_MPS2: f32 = 45.0;
 /// Steps from one shot to the next: four in a second.
 const RELOAD_STEPS: u8 = 8;
 const STEP_S: f32 = 1.0 / HZ as f32;
+/// Parts of a metre in which places are told.
+const PARTS_PER_M: f32 = 512.0;
 
 /// What a player wants in one step.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -41,6 +46,9 @@ pub(crate) struct Order {
     pub(crate) aim: u16,
     /// Whether it fires as soon as it can.
     pub(crate) fire: bool,
+    /// In a step in which it fires, from where, as its player sees it, in parts of a metre. What it foresees of its own tank may
+    /// be wrong, and the shot shall fly as it was seen.
+    pub(crate) from: Option<[u16; 2]>,
 }
 
 /// What everybody knows of a tank. A member foresees its own.
@@ -129,7 +137,17 @@ impl Tank {
             return None;
         }
         (self.reload, self.shots) = (RELOAD_STEPS, self.shots.wrapping_add(1));
-        Some(Shot { from: self.position, aim: self.aim, number: self.shots })
+        let claimed = order.from.map(legal).filter(|from| apart(*from, self.position) <= LENIENCE_M);
+        Some(Shot { from: claimed.unwrap_or(self.position), aim: self.aim, number: self.shots })
+    }
+
+    /// The order as it is sent: if this tank fires in the step that obeys it, it says from where.
+    pub(crate) fn aimed(self, order: Order) -> Order {
+        let mut then = self;
+        let fired = then.step(Order { from: None, ..order });
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "within the arena")]
+        let parts = |at: f32| (at * PARTS_PER_M).round() as u16;
+        Order { from: fired.map(|shot| shot.from.map(parts)), ..order }
     }
 
     fn accelerate(&mut self, way: [f32; 2]) {
@@ -195,6 +213,18 @@ impl Shot {
     }
 }
 
+/// A place that was told, within the arena and outside of pillars.
+fn legal(parts: [u16; 2]) -> [f32; 2] {
+    let mut tank = Tank::at(parts.map(|part| f32::from(part) / PARTS_PER_M));
+    tank.stay_inside();
+    tank.position
+}
+
+/// How far two places are apart.
+fn apart(a: [f32; 2], b: [f32; 2]) -> f32 {
+    norm([a[0] - b[0], a[1] - b[1]])
+}
+
 /// Length of a vector. Without `hypot`, whose last bits differ between machines.
 fn norm([x, y]: [f32; 2]) -> f32 {
     (x * x + y * y).sqrt()
@@ -218,6 +248,24 @@ mod tests {
         let fired: Vec<bool> = (0..24).map(|_| tank.step(order).is_some()).collect();
         assert!(tank.velocity[0] > 0.0 && aim_of(tank.aim) == 256);
         assert_eq!((fired.iter().filter(|fired| **fired).count(), tank.shots), (3, 3));
+    }
+
+    #[test]
+    fn a_shot_flies_from_where_it_was_seen_and_from_nowhere_else() {
+        let order = Order { aim: 256, fire: true, ..Order::default() };
+        let loaded = |position| Tank { reload: 1, ..Tank::at(position) };
+        let sent = loaded([40.0, 10.0]).aimed(order);
+        assert_eq!(sent, Order { from: Some([40 * 512, 10 * 512]), ..order });
+        assert_eq!(Tank::at([40.0, 10.0]).aimed(order).from, None, "it is not loaded");
+        let from = |position, order| loaded(position).step(order).map(|shot| shot.from);
+        // It was pushed, and did not know.
+        assert_eq!(from([41.0, 10.5], sent), Some([40.0, 10.0]));
+        assert_eq!(from([42.0, 10.5], sent), Some([42.0, 10.5]), "too far off is made up");
+        // Nobody shoots out of a pillar: those do not stop what begins in them.
+        let inside = Order { from: Some([24 * 512, 15 * 512 + 400]), ..order };
+        let shot = from([24.0, 15.4], inside);
+        assert!(shot.is_some_and(|[_, south]| south <= 20.0 - 3.0 - TANK_RADIUS_M), "{shot:?}");
+        assert_eq!(from([24.0, 15.4], Order { from: Some([0, u16::MAX]), ..order }), Some([24.0, 15.4]));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use super::bot::Bot;
 use super::game::{Game, Seen, Verdict, look};
 use super::rules::{AIM_STEPS, Order};
+use crate::party::Member;
 use parlor::{ClosedReason, Event, Impairment, Room};
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use serde_json::{Value, json};
@@ -79,16 +80,6 @@ impl Seat {
         }
     }
 
-    /// The room.
-    pub(crate) fn room(&self) -> &Room {
-        &self.room
-    }
-
-    /// Why it is over, if it is.
-    pub(crate) fn closed(&self) -> Option<&ClosedReason> {
-        self.closed.as_ref()
-    }
-
     /// Whether the own tank is run at once, and whether the others are drawn smoothly.
     pub(crate) fn switches(&self) -> (bool, bool) {
         (self.game.is_foreseeing, self.is_smooth)
@@ -119,11 +110,32 @@ impl Seat {
         Ok(None)
     }
 
-    /// One round of a loop: takes what came and runs the steps that are due.
-    ///
-    /// # Errors
-    /// If the room does not take what the game writes.
-    pub(crate) fn turn(&mut self) -> anyhow::Result<()> {
+    /// Everything as it is to be drawn now.
+    pub(crate) fn look(&mut self) -> Vec<Seen> {
+        look(&mut self.room, self.is_smooth)
+    }
+
+    fn change_network(&mut self) -> anyhow::Result<()> {
+        self.network = (self.network + 1) % NETWORKS.len();
+        let Network { latency_ms, jitter_ms, loss_ppm } = NETWORKS[self.network];
+        let impairment = Impairment::none()
+            .latency(Duration::from_millis(latency_ms))
+            .jitter(Duration::from_millis(jitter_ms))
+            .loss_ppm(loss_ppm);
+        Ok(self.room.set_impairment(impairment)?)
+    }
+}
+
+impl Member for Seat {
+    fn room(&self) -> &Room {
+        &self.room
+    }
+
+    fn closed(&self) -> Option<&ClosedReason> {
+        self.closed.as_ref()
+    }
+
+    fn turn(&mut self) -> anyhow::Result<()> {
         while let Some(event) = self.room.poll() {
             if let Event::Closed(reason) = event {
                 self.closed = Some(reason);
@@ -150,13 +162,8 @@ impl Seat {
         Ok(())
     }
 
-    /// Everything as it is to be drawn now.
-    pub(crate) fn look(&mut self) -> Vec<Seen> {
-        look(&mut self.room, self.is_smooth)
-    }
-
-    /// What this seat did and what its link was like, for a report.
-    pub(crate) fn report(&mut self) -> Value {
+    /// What this seat did, and what its link was like.
+    fn report(&mut self) -> Value {
         let me = self.room.local_id();
         let life = self.look().into_iter().find(|seen| seen.owner.is_some() && seen.owner == me);
         let net = self.room.diagnostics();
@@ -181,19 +188,8 @@ impl Seat {
         })
     }
 
-    /// Leaves the room.
-    pub(crate) fn leave(self) {
+    fn leave(self) {
         self.room.leave();
-    }
-
-    fn change_network(&mut self) -> anyhow::Result<()> {
-        self.network = (self.network + 1) % NETWORKS.len();
-        let Network { latency_ms, jitter_ms, loss_ppm } = NETWORKS[self.network];
-        let impairment = Impairment::none()
-            .latency(Duration::from_millis(latency_ms))
-            .jitter(Duration::from_millis(jitter_ms))
-            .loss_ppm(loss_ppm);
-        Ok(self.room.set_impairment(impairment)?)
     }
 }
 

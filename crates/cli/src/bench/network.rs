@@ -1,6 +1,7 @@
 //! The way between clients and a server: a relay of datagrams on a thread of its own, which holds back what a client sends,
 //! its acknowledgements above all, and counts what the server sends. Parlor and its peers are measured through the same.
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
@@ -10,7 +11,7 @@ use std::time::{Duration, Instant};
 
 /// Headers of IPv4 and UDP.
 const HEADERS_BYTES: u64 = 20 + 8;
-/// How long the relay rests when nothing waits.
+/// How long the relay rests after it looked, so that what comes close together is taken at one go.
 const REST: Duration = Duration::from_micros(300);
 /// More than a datagram of any of these libraries has.
 const BUFFER_BYTES: usize = 2_048;
@@ -68,13 +69,18 @@ fn relay(mut ways: Vec<Way>, counted: &Counted) {
     let mut number = 0;
     let mut buffer = [0; BUFFER_BYTES];
     loop {
+        let readable = wait(&ways, waiting.peek().map(|Reverse((due, ..))| *due));
         let now = Instant::now();
-        for (index, way) in ways.iter_mut().enumerate() {
-            // A port that nobody listens on is an error of the next call, and nothing that waits.
-            while let Ok((length, from)) = way.near.recv_from(&mut buffer) {
-                way.client = Some(from);
-                number += 1;
-                waiting.push(Reverse((now + way.delay, number, index, buffer[..length].to_vec())));
+        for (index, _) in readable.iter().enumerate().filter(|(_, is_readable)| **is_readable) {
+            let way = &mut ways[index / 2];
+            if index % 2 == 0 {
+                // A port that nobody listens on is an error of the next call, and nothing that waits.
+                while let Ok((length, from)) = way.near.recv_from(&mut buffer) {
+                    way.client = Some(from);
+                    number += 1;
+                    waiting.push(Reverse((now + way.delay, number, index / 2, buffer[..length].to_vec())));
+                }
+                continue;
             }
             while let Ok(length) = way.far.recv(&mut buffer) {
                 counted.bytes.fetch_add(length as u64 + HEADERS_BYTES, Ordering::Relaxed);
@@ -92,6 +98,19 @@ fn relay(mut ways: Vec<Way>, counted: &Counted) {
         }
         std::thread::sleep(REST);
     }
+}
+
+/// Waits until something comes or it is `due`. Says of each way in turn whether something came from the client, and whether
+/// something came from the server.
+fn wait(ways: &[Way], due: Option<Instant>) -> Vec<bool> {
+    let sockets = ways.iter().flat_map(|way| [&way.near, &way.far]);
+    let mut sockets: Vec<PollFd<'_>> = sockets.map(|socket| PollFd::new(socket, PollFlags::IN)).collect();
+    let wait = due.map(|due| due.saturating_duration_since(Instant::now()));
+    // A wait of centuries is none that ends.
+    let wait = wait.and_then(|wait| Timespec::try_from(wait).ok());
+    // It fails if a signal comes: then it is looked at once more.
+    let _ = poll(&mut sockets, wait.as_ref());
+    sockets.iter().map(|socket| !socket.revents().is_empty()).collect()
 }
 
 #[cfg(test)]

@@ -24,7 +24,7 @@ pub(crate) fn run(args: &BotsArgs) -> anyhow::Result<()> {
     let mut names = Vec::new();
     for number in 1..=args.count {
         let name = format!("bot {number}");
-        let builder = Room::guest(seat::APP, &invite).name(&name);
+        let builder = Room::guest(seat::APP, &invite).lead().name(&name);
         let token = args.tokens.get(usize::from(number) - 1);
         let builder = token.iter().fold(builder, |builder, token| builder.token(token));
         let impair = args.reach.impair.map(|impairment| impairment.apart(number.into()));

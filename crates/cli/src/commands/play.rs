@@ -3,15 +3,16 @@
 use super::{print_json, say};
 use crate::args::PlayArgs;
 use crate::costs;
-use crate::own_server::{self, OwnServer};
+use crate::headless::{self, End};
+use crate::lan;
+use crate::own_server::OwnServer;
+use crate::reach;
 use crate::report::Report;
 use crate::seat::{self, Pilot, Seat, shown};
 use crate::view::{Command, Controls, HudModel, MemberLine, Screen, Stage, draw};
-use crate::{headless, lan, reach};
 use anyhow::Context;
 use parlor::{LinkKind, Room, Transport};
 use serde_json::{Value, json};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// Runs the command.
@@ -20,13 +21,13 @@ use std::time::{Duration, Instant};
 /// What was wrong with the arguments, or kept the player out of the room.
 pub(crate) fn run(args: &PlayArgs) -> anyhow::Result<()> {
     let name = reach::name(args.name.as_deref());
-    let own = if args.join.is_none() && own_server::is_needed(&args.reach) {
-        Some(OwnServer::start(args.port, &args.reach)?)
-    } else {
-        None
+    let own = match &args.join {
+        Some(_) => None,
+        None => OwnServer::unless_configured(args.port, &args.reach)?,
     };
     let builder = match &args.join {
-        Some(invite) => Room::guest(seat::APP, &lan::invite(seat::APP, invite, &args.reach)?),
+        // Each input counts in the step that it was made in: no dash is lost because two came between two steps of the host.
+        Some(invite) => Room::guest(seat::APP, &lan::invite(seat::APP, invite, &args.reach)?).lead(),
         None => {
             let builder = Room::host(seat::APP).max_players(args.max_players);
             let builder = args.code.iter().fold(builder, |builder, code| builder.code(code));
@@ -50,7 +51,8 @@ pub(crate) fn run(args: &PlayArgs) -> anyhow::Result<()> {
     };
     let mut seat = Seat::new(builder.open(), pilot);
     seat.record(args.record.clone());
-    let shown = show(&mut seat, own.as_ref(), args.headless.seconds, &stop);
+    let end = End::after(args.headless.seconds, &stop);
+    let shown = show(&mut seat, own.as_ref(), &end);
     let closed = seat.closed().map(ToString::to_string);
     let reports = headless::finish(vec![seat], &[name], &args.headless)?;
     shown?;
@@ -75,16 +77,10 @@ const FRAME: Duration = Duration::from_millis(16);
 const NOTICE: Duration = Duration::from_secs(4);
 
 /// Shows the game until the player or the room has had enough.
-fn show(
-    seat: &mut Seat,
-    own: Option<&OwnServer>,
-    seconds: Option<f64>,
-    stop: &AtomicBool,
-) -> anyhow::Result<()> {
+fn show(seat: &mut Seat, own: Option<&OwnServer>, end: &End) -> anyhow::Result<()> {
     let mut screen = Screen::open().context("there is no terminal to play on: use --headless")?;
     let mut hud = HudModel::default();
     let mut meter = Meter::new();
-    let end = seconds.map(|seconds| Instant::now() + Duration::from_secs_f64(seconds));
     loop {
         if seat.closed().is_none() {
             seat.turn()?;
@@ -105,10 +101,9 @@ fn show(
                 None => {}
             }
         }
-        let is_over = end.is_some_and(|end| Instant::now() >= end);
         // Who never got in is told why at the prompt, where it can be read and copied.
         let never_in = seat.closed().is_some() && seat.room().local_id().is_none();
-        if is_over || never_in || stop.load(Ordering::Relaxed) {
+        if end.is_here() || never_in {
             return Ok(());
         }
     }
@@ -188,16 +183,8 @@ impl Meter {
         if let Some(rtt) = diagnostics.rtt {
             hud.figures.push_rtt_ms(u32::try_from(rtt.as_millis()).unwrap_or(u32::MAX));
         }
-        #[allow(clippy::cast_possible_truncation)] // for the eye
-        {
-            hud.figures.jitter_ms = diagnostics.jitter_ms as f32;
-            hud.figures.buffer_ms = diagnostics.buffer_delay_ms as f32;
-        }
-        let (lost, sent) = (diagnostics.session.packets_lost, diagnostics.session.packets_sent);
-        #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation)] // for the eye
-        {
-            hud.figures.loss_percent =
-                if sent == 0 { 0.0 } else { (lost as f64 / sent as f64 * 100.0) as f32 };
-        }
+        hud.figures.rows = costs::link(room);
+        // The round trip has a graph.
+        hud.figures.rows.retain(|(name, _)| *name != "round trip");
     }
 }

@@ -4,21 +4,18 @@ use ratatui::Frame;
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::Style;
-use ratatui::text::{Line, Span};
-use ratatui::widgets::{Block, BorderType, RenderDirection, Sparkline, Widget};
+use ratatui::text::Line;
+use ratatui::widgets::{Block, BorderType, Widget};
 use std::collections::VecDeque;
 
+use super::net::{GRAPH, draw_graph, draw_rows, newest, push};
 use super::palette::{ACCENT, BAD, Depth, FAINT, GRID, GROUND, TEXT, mix, player, rgb};
-use super::text::{clean, fit};
+use super::text::clean;
 use crate::arena::{PILLARS, RANGE_M, SIDES_M, Shot, TANK_RADIUS_M};
 use crate::costs::Rows;
 
 /// Columns of what stands beside the field.
 const FIGURES: u16 = 34;
-/// Rows of a graph, its name included.
-const GRAPH: u16 = 3;
-/// How many past values a graph keeps.
-const HISTORY: usize = 120;
 /// What the graphs show, from the top.
 const GRAPHS: [&str; 5] = ["round trip ms", "jitter ms", "drawn behind ms", "lead ms", "steps again"];
 /// Metres between two dots of a shot.
@@ -71,10 +68,7 @@ impl NetGraph {
         let [rtt, jitter, delay, lead] = figures_ms.map(|ms| ms.round() as u64);
         let again = replayed.saturating_sub(std::mem::replace(&mut self.replayed, replayed));
         for (series, value) in self.series.iter_mut().zip([rtt, jitter, delay, lead, again]) {
-            if series.len() == HISTORY {
-                series.pop_front();
-            }
-            series.push_back(value);
+            push(series, value);
         }
     }
 }
@@ -88,7 +82,8 @@ pub(crate) fn draw_arena(frame: &mut Frame<'_>, field: &Field, graph: &NetGraph,
     draw_field(left, buffer, field);
     let rows = u16::try_from(field.rows.len()).unwrap_or(u16::MAX).saturating_add(2);
     let [top, bottom] = Layout::vertical([Constraint::Length(rows), Constraint::Fill(1)]).areas(right);
-    draw_rows(top, buffer, &field.rows);
+    let below = Rect { y: top.y + 1, height: top.height.saturating_sub(1), ..top };
+    draw_rows(below, buffer, &field.rows);
     draw_graphs(bottom, buffer, graph);
     depth.apply(buffer);
 }
@@ -185,34 +180,14 @@ impl Lens {
     }
 }
 
-fn draw_rows(area: Rect, buffer: &mut Buffer, rows: &Rows) {
-    let names = rows.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
-    for ((name, value), y) in rows.iter().zip(area.y + 1..area.bottom()) {
-        let row = Rect { x: area.x + 1, y, width: area.width.saturating_sub(1), height: 1 };
-        let columns = usize::from(row.width).saturating_sub(names + 1);
-        let spans = [Span::styled(fit(name, names + 1), FAINT), Span::styled(fit(value, columns), TEXT)];
-        Line::from_iter(spans).render(row, buffer);
-    }
-}
-
 fn draw_graphs(area: Rect, buffer: &mut Buffer, graph: &NetGraph) {
     for (index, (name, series)) in (0u16..).zip(GRAPHS.iter().zip(&graph.series)) {
         let top = area.y.saturating_add(index * GRAPH);
         if top.saturating_add(GRAPH) > area.bottom() {
             return;
         }
-        let line = Rect { x: area.x + 1, y: top, width: area.width.saturating_sub(2), height: 1 };
-        let newest = series.back().map_or_else(|| "–".to_owned(), u64::to_string);
-        Line::styled(fit(&format!("{name} {newest}"), usize::from(line.width)), FAINT).render(line, buffer);
-        let highest = series.iter().max().copied().unwrap_or(0);
-        let data: Vec<u64> = series.iter().rev().take(usize::from(line.width)).copied().collect();
-        Sparkline::default()
-            .data(data)
-            // A line that is quiet lies in the middle, not at the top.
-            .max((highest + highest / 3).max(10))
-            .direction(RenderDirection::RightToLeft)
-            .style(Style::new().fg(ACCENT))
-            .render(Rect { y: top + 1, height: GRAPH - 1, ..line }, buffer);
+        let place = Rect { y: top, height: GRAPH, ..area };
+        draw_graph(place, buffer, series, &format!("{name} {}", newest(series)), ACCENT);
     }
 }
 

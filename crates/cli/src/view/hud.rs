@@ -1,10 +1,8 @@
 //! What is shown besides the game.
 
+use super::net::push;
 use crate::costs::Rows;
 use std::collections::{BTreeMap, VecDeque};
-
-/// How many past values a graph of [`Figures`] keeps.
-pub(crate) const HISTORY: usize = 120;
 
 /// How far the room is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -34,43 +32,32 @@ pub(crate) struct MemberLine {
 pub(crate) struct Figures {
     rtt_ms: VecDeque<u64>,
     updates: VecDeque<u64>,
-    /// How much the time between two updates varies.
-    pub jitter_ms: f32,
-    /// How long state waits before it is shown, so that it moves evenly.
-    pub buffer_ms: f32,
-    /// Packets lost, in percent.
-    pub loss_percent: f32,
+    /// Names and values of what else is known of the link, from the top.
+    pub rows: Rows,
 }
 
 impl Figures {
     /// Adds a measured round trip.
     pub(crate) fn push_rtt_ms(&mut self, rtt_ms: u32) {
-        push(&mut self.rtt_ms, rtt_ms);
+        push(&mut self.rtt_ms, rtt_ms.into());
     }
 
     /// Adds how many updates came in the last second.
     pub(crate) fn push_updates(&mut self, per_second: u32) {
-        push(&mut self.updates, per_second);
+        push(&mut self.updates, per_second.into());
     }
 
-    /// The last [`HISTORY`] round trips, the oldest first.
+    /// The last round trips, the oldest first.
     #[must_use]
     pub(crate) fn rtt_ms(&self) -> &VecDeque<u64> {
         &self.rtt_ms
     }
 
-    /// The last [`HISTORY`] rates of updates, the oldest first.
+    /// The last rates of updates, the oldest first.
     #[must_use]
     pub(crate) fn updates(&self) -> &VecDeque<u64> {
         &self.updates
     }
-}
-
-fn push(history: &mut VecDeque<u64>, value: u32) {
-    if history.len() == HISTORY {
-        history.pop_front();
-    }
-    history.push_back(u64::from(value));
 }
 
 /// Everything that is drawn besides the [`Scene`](crate::game::Scene). Texts may hold anything: they are made safe when

@@ -10,6 +10,7 @@ mod field;
 mod hud;
 mod keys;
 mod letters;
+mod net;
 mod overlay;
 mod palette;
 mod panel;

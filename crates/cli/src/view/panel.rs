@@ -1,34 +1,39 @@
 //! The side panel: who plays, and how this member is connected.
 
-use std::collections::VecDeque;
-
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
-use ratatui::widgets::{RenderDirection, Sparkline, Widget};
+use ratatui::widgets::Widget;
 
 use super::field::letter;
 use super::hud::{Figures, HudModel};
+use super::net::{GRAPH, draw_graph, draw_rows, newest};
 use super::palette::{self, ACCENT, BAD, FAINT, GOOD, GRID, TEXT, rgb};
 use super::text::fit;
 use crate::game::{Bird, Scene};
 
 /// Columns of a row that are not the name: gap, letter, star, score, ping, transport, and the gaps between.
 const FIXED: u16 = 22;
+/// Rows that the link has however many play: its title, two graphs and the first of its rows.
+const LINK_MIN: u16 = 4;
 
 /// Draws the players from the top and the connection at the bottom.
 pub(super) fn draw_panel(area: Rect, buffer: &mut Buffer, hud: &HudModel, scene: &Scene) {
-    let rows = u16::try_from(scene.players.len().max(hud.members.len())).unwrap_or(u16::MAX);
-    let roomy = area.height >= rows.saturating_add(12);
-    let link = if roomy { 10 } else { 4 } + u16::from(hud.impairment.is_some());
+    let players = u16::try_from(scene.players.len().max(hud.members.len())).unwrap_or(u16::MAX);
+    let impairment = u16::from(hud.impairment.is_some());
+    let free = area.height.saturating_sub(players.saturating_add(1)).saturating_sub(impairment);
+    let rows = u16::try_from(hud.figures.rows.len()).unwrap_or(u16::MAX);
+    let with = |graph: u16| rows.saturating_add(1 + 2 * graph);
+    let graph = if free >= with(GRAPH) { GRAPH } else { 1 };
+    let link = with(graph).min(free.max(LINK_MIN)) + impairment;
     let [players, link] = Layout::vertical([Constraint::Fill(1), Constraint::Length(link)]).areas(area);
     draw_players(players, buffer, hud, scene);
     let [link, impairment] = match &hud.impairment {
         Some(_) => Layout::vertical([Constraint::Fill(1), Constraint::Length(1)]).areas(link),
         None => [link, Rect::ZERO],
     };
-    draw_link(link, buffer, &hud.figures, roomy);
+    draw_link(link, buffer, &hud.figures, graph);
     if let Some(spec) = &hud.impairment {
         let text = format!(" impaired {spec}");
         Line::styled(fit(&text, usize::from(impairment.width)), BAD).render(impairment, buffer);
@@ -93,47 +98,16 @@ fn ping_colour(ping_ms: u32) -> Color {
     }
 }
 
-/// One row for each of round trip, updates, and the numbers that follow from them; with more room the graphs are three
-/// rows high.
-fn draw_link(area: Rect, buffer: &mut Buffer, figures: &Figures, roomy: bool) {
-    let graph = if roomy { 4 } else { 1 };
+/// Graphs of round trip and updates, and below them what else is known of the link.
+fn draw_link(area: Rect, buffer: &mut Buffer, figures: &Figures, graph: u16) {
     let parts =
-        [Constraint::Length(1), Constraint::Length(graph), Constraint::Length(graph), Constraint::Min(1)];
-    let [title, rtt, updates, numbers] = Layout::vertical(parts).areas(area);
+        [Constraint::Length(1), Constraint::Length(graph), Constraint::Length(graph), Constraint::Fill(1)];
+    let [title, rtt, updates, rows] = Layout::vertical(parts).areas(area);
     let rule = "─".repeat(usize::from(area.width).saturating_sub(12));
     Line::styled(format!(" your link {rule}"), FAINT).render(title, buffer);
-    let latest = |history: &VecDeque<u64>| history.back().map_or_else(|| "–".to_owned(), u64::to_string);
-    let (rtt_now, updates_now) = (latest(figures.rtt_ms()), latest(figures.updates()));
-    let colour =
-        figures.rtt_ms().back().map_or(FAINT, |rtt| ping_colour(u32::try_from(*rtt).unwrap_or(u32::MAX)));
-    draw_graph(rtt, buffer, figures.rtt_ms(), &format!("rtt {rtt_now} ms"), colour);
-    draw_graph(updates, buffer, figures.updates(), &format!("in {updates_now}/s"), rgb(palette::GEM));
-    let loss = figures.loss_percent;
-    let text = format!(" jitter {:.0} buf {:.0} ms", figures.jitter_ms, figures.buffer_ms);
-    let text = if loss >= 0.5 { format!("{text} loss {loss:.0}%") } else { text };
-    Line::styled(text, FAINT).render(Rect { height: numbers.height.min(1), ..numbers }, buffer);
-}
-
-/// A graph whose newest value is at the right: behind its label in one row, or below it.
-fn draw_graph(area: Rect, buffer: &mut Buffer, history: &VecDeque<u64>, label: &str, colour: Color) {
-    let wide = Rect { x: area.x + 1, width: area.width.saturating_sub(2), ..area };
-    let (top, plot) = if area.height > 1 {
-        let [top, plot] = Layout::vertical([Constraint::Length(1), Constraint::Fill(1)]).areas(wide);
-        (top, plot)
-    } else {
-        let [top, plot] = Layout::horizontal([Constraint::Length(12), Constraint::Fill(1)]).areas(wide);
-        (top, plot)
-    };
-    Line::styled(label, TEXT).render(top, buffer);
-    let highest = history.iter().max().copied().unwrap_or(0);
-    // A line that is quiet lies in the middle, not at the top.
-    let scale = (highest + highest / 3).max(10);
-    let data: Vec<u64> = history.iter().rev().take(usize::from(plot.width)).copied().collect();
-    let style = Style::new().fg(colour);
-    Sparkline::default()
-        .data(data)
-        .max(scale)
-        .direction(RenderDirection::RightToLeft)
-        .style(style)
-        .render(plot, buffer);
+    let (rtt_ms, per_second) = (figures.rtt_ms(), figures.updates());
+    let colour = rtt_ms.back().map_or(FAINT, |rtt| ping_colour(u32::try_from(*rtt).unwrap_or(u32::MAX)));
+    draw_graph(rtt, buffer, rtt_ms, &format!("rtt {} ms", newest(rtt_ms)), colour);
+    draw_graph(updates, buffer, per_second, &format!("in {}/s", newest(per_second)), rgb(palette::GEM));
+    draw_rows(rows, buffer, &figures.rows);
 }

@@ -98,7 +98,9 @@ fn hud() -> HudModel {
         hud.figures.push_rtt_ms(38 + sample * 7 % 11 + if sample == 50 { 40 } else { 0 });
         hud.figures.push_updates(28 + sample % 3);
     }
-    (hud.figures.jitter_ms, hud.figures.buffer_ms, hud.figures.loss_percent) = (3.2, 41.0, 1.4);
+    let rows = [("jitter", "3 ms"), ("lost", "4 of 280"), ("drawn behind", "41 ms"), ("lead", "57 ms")];
+    let rows = rows.into_iter().chain([("dilation", "+0.3%"), ("inputs late", "2")]);
+    hud.figures.rows = rows.map(|(name, value)| (name, value.to_owned())).collect();
     hud
 }
 
@@ -147,7 +149,9 @@ fn a_network_that_is_impaired_on_purpose_is_shown() {
         let shown = |impairment| text(columns, rows, &HudModel { impairment, ..hud() }, &scene());
         let impaired = shown(Some(spec.into()));
         assert!(impaired.contains(&format!("impaired {spec}")), "{impaired}");
-        assert!(impaired.contains("jitter 3") && impaired.contains("your link"), "{impaired}");
+        for text in ["your link", "rtt ", "jitter ", "lead ", "57 ms", "dilation ", "+0.3%", "inputs late"] {
+            assert!(impaired.contains(text), "{text} in\n{impaired}");
+        }
         assert!(!shown(None).contains("impaired"));
     }
 }
@@ -275,13 +279,12 @@ proptest! {
 
     #[test]
     fn nothing_another_member_says_breaks_the_screen(scene in any_scene(), texts in prop::collection::vec(name(), 4),
-        columns in 0..130u16, rows in 0..50u16, closed: bool, ping: u32, jitter: f32) {
+        columns in 0..130u16, rows in 0..50u16, closed: bool, ping: u32) {
         let [code, command, why, transport] = <[String; 4]>::try_from(texts).unwrap();
         let mut hud = hud();
         (hud.code, hud.join_command, hud.notice) = (Some(code.clone()), command, Some(code));
         hud.stage = if closed { Stage::Closed(why.clone()) } else { Stage::Open };
         hud.members.insert(30, MemberLine { name: why, ping_ms: Some(ping), transport });
-        hud.figures.jitter_ms = jitter;
         hud.figures.push_rtt_ms(ping);
         lines(&buffer(columns, rows, &hud, &scene, Depth::Indexed));
     }

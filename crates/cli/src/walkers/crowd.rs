@@ -2,18 +2,16 @@
 
 use super::Walker;
 use crate::game::{Dir, Input};
-use anyhow::{Context, bail};
+use crate::party::Member;
+use anyhow::Context;
 use parlor::{ClosedReason, EntityId, Event, MemberId, Room};
 use parlor_sim::walkers::{SIDE_M, Walkers};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 /// How fast a steered walker walks and, with the dash held, runs, in metres a second.
 const WALK_MPS: f32 = 6.0;
 const RUN_MPS: f32 = 18.0;
-/// How often it is looked whether the room is open.
-const LOOK: Duration = Duration::from_millis(1);
 /// The key under which everybody reads how many walkers there are.
 pub(super) const TOTAL: &str = "total";
 
@@ -49,11 +47,6 @@ impl Crowd {
         }
     }
 
-    /// The room.
-    pub(crate) fn room(&self) -> &Room {
-        &self.room
-    }
-
     /// Records the room, which must be open.
     ///
     /// # Errors
@@ -62,75 +55,9 @@ impl Crowd {
         Ok(self.room.record(path)?)
     }
 
-    /// Why it is over, if it is.
-    pub(crate) fn closed(&self) -> Option<&ClosedReason> {
-        self.closed.as_ref()
-    }
-
     /// Walkers, those that members steer included.
-    pub(crate) fn len(&self) -> usize {
+    fn len(&self) -> usize {
         self.entities.len() + self.steered.len()
-    }
-
-    /// Waits until the room is open, and gives its code.
-    ///
-    /// # Errors
-    /// Why it does not open.
-    pub(crate) fn open(&mut self) -> anyhow::Result<String> {
-        loop {
-            self.turn()?;
-            match (&self.closed, self.room.code().filter(|_| self.room.is_connected())) {
-                (Some(reason), _) => bail!("there is no room: {reason}"),
-                (None, Some(code)) => return Ok(code.to_string()),
-                (None, None) => std::thread::sleep(LOOK),
-            }
-        }
-    }
-
-    /// What the host sends its server, for a report.
-    pub(crate) fn report(&self) -> Value {
-        let Some(sent) = self.room.world_diagnostics() else { return Value::Null };
-        let session = self.room.diagnostics();
-        json!({
-            "entities": self.len(),
-            "packets": sent.packets,
-            "bytes": sent.bytes,
-            "entries": sent.entries,
-            "bytes_per_entity": sent.bytes_per_entity,
-            "baseline_age_ticks_mean": sent.baseline_age_ticks_mean,
-            "baseline_age_ticks_max": sent.baseline_age_ticks_max,
-            "staleness_ticks_max": sent.staleness_ticks_max,
-            "lost": sent.lost,
-            "held_back": sent.held_back,
-            "rtt_ms": session.rtt.map(|rtt| rtt.as_secs_f64() * 1_000.0),
-            "ticks_dropped": session.ticks_dropped,
-            "in_flight_bytes": sent.in_flight_bytes,
-            "budget_bytes": sent.budget_bytes,
-        })
-    }
-
-    /// One round of a loop: takes what came and runs the steps that are due.
-    ///
-    /// # Errors
-    /// If the room does not take what the host writes.
-    pub(crate) fn turn(&mut self) -> anyhow::Result<()> {
-        while let Some(event) = self.room.poll() {
-            match event {
-                Event::PlayerJoined(player) if !player.is_me => self.welcome(player.id)?,
-                Event::PlayerLeft { id, .. } => self.farewell(id)?,
-                Event::Closed(reason) => self.closed = Some(reason),
-                _ => {}
-            }
-        }
-        while self.room.tick() {
-            self.step().context("the walkers cannot go on")?;
-        }
-        Ok(())
-    }
-
-    /// Leaves the room, which ends it.
-    pub(crate) fn leave(self) {
-        self.room.leave();
     }
 
     fn welcome(&mut self, member: MemberId) -> anyhow::Result<()> {
@@ -187,6 +114,57 @@ impl Crowd {
             Ok::<(), parlor::RoomError>(())
         })??;
         Ok(())
+    }
+}
+
+impl Member for Crowd {
+    fn room(&self) -> &Room {
+        &self.room
+    }
+
+    fn closed(&self) -> Option<&ClosedReason> {
+        self.closed.as_ref()
+    }
+
+    fn turn(&mut self) -> anyhow::Result<()> {
+        while let Some(event) = self.room.poll() {
+            match event {
+                Event::PlayerJoined(player) if !player.is_me => self.welcome(player.id)?,
+                Event::PlayerLeft { id, .. } => self.farewell(id)?,
+                Event::Closed(reason) => self.closed = Some(reason),
+                _ => {}
+            }
+        }
+        while self.room.tick() {
+            self.step().context("the walkers cannot go on")?;
+        }
+        Ok(())
+    }
+
+    /// What the host sends its server.
+    fn report(&mut self) -> Value {
+        let Some(sent) = self.room.world_diagnostics() else { return Value::Null };
+        let session = self.room.diagnostics();
+        json!({
+            "entities": self.len(),
+            "packets": sent.packets,
+            "bytes": sent.bytes,
+            "entries": sent.entries,
+            "bytes_per_entity": sent.bytes_per_entity,
+            "baseline_age_ticks_mean": sent.baseline_age_ticks_mean,
+            "baseline_age_ticks_max": sent.baseline_age_ticks_max,
+            "staleness_ticks_max": sent.staleness_ticks_max,
+            "lost": sent.lost,
+            "held_back": sent.held_back,
+            "rtt_ms": session.rtt.map(|rtt| rtt.as_secs_f64() * 1_000.0),
+            "ticks_dropped": session.ticks_dropped,
+            "in_flight_bytes": sent.in_flight_bytes,
+            "budget_bytes": sent.budget_bytes,
+        })
+    }
+
+    fn leave(self) {
+        self.room.leave();
     }
 }
 

@@ -4,10 +4,12 @@ use super::crowd::TOTAL;
 use super::figures::{Figures, Meter};
 use super::{SIGHT_M, Walker};
 use crate::game::{Dir, Input};
+use crate::party::Member;
 use crate::view::{Command, Controls, Ground, Mark};
 use parlor::{ClosedReason, Event, MemberId, Room};
 use parlor_sim::walkers::SIDE_M;
 use ratatui::crossterm::event::KeyEvent;
+use serde_json::{Value, json};
 
 /// Steps after which a viewer without hands turns.
 const TURN_STEPS: u64 = 90;
@@ -39,19 +41,9 @@ impl Viewer {
         Viewer { room, steering, steps: 0, figures, meter, closed: None }
     }
 
-    /// The room.
-    pub(crate) fn room(&self) -> &Room {
-        &self.room
-    }
-
     /// What it sees, and what that costs.
     pub(crate) fn figures(&self) -> &Figures {
         &self.figures
-    }
-
-    /// Why it is over, if it is.
-    pub(crate) fn closed(&self) -> Option<&ClosedReason> {
-        self.closed.as_ref()
     }
 
     /// Takes a key; one that is the program's comes back as a command.
@@ -60,33 +52,6 @@ impl Viewer {
             Steering::Hands(controls) => controls.press(key),
             Steering::Squares => Controls::default().press(key),
         }
-    }
-
-    /// One round of a loop: takes what came and runs the steps that are due.
-    ///
-    /// # Errors
-    /// If the room does not take what the viewer sends.
-    pub(crate) fn turn(&mut self) -> anyhow::Result<()> {
-        while let Some(event) = self.room.poll() {
-            match event {
-                Event::Spawned { .. } => self.figures.came += 1,
-                Event::Despawned { .. } => self.figures.went += 1,
-                Event::Closed(reason) => self.closed = Some(reason),
-                _ => {}
-            }
-        }
-        self.figures.updates += self.room.take_changes().len() as u64;
-        while self.room.tick() {
-            let input = self.steer();
-            self.room.send_input(&input)?;
-        }
-        self.measure();
-        Ok(())
-    }
-
-    /// Leaves the room.
-    pub(crate) fn leave(self) {
-        self.room.leave();
     }
 
     fn steer(&mut self) -> Input {
@@ -137,6 +102,42 @@ impl Viewer {
             }
         });
         ground
+    }
+}
+
+impl Member for Viewer {
+    fn room(&self) -> &Room {
+        &self.room
+    }
+
+    fn closed(&self) -> Option<&ClosedReason> {
+        self.closed.as_ref()
+    }
+
+    fn turn(&mut self) -> anyhow::Result<()> {
+        while let Some(event) = self.room.poll() {
+            match event {
+                Event::Spawned { .. } => self.figures.came += 1,
+                Event::Despawned { .. } => self.figures.went += 1,
+                Event::Closed(reason) => self.closed = Some(reason),
+                _ => {}
+            }
+        }
+        self.figures.updates += self.room.take_changes().len() as u64;
+        while self.room.tick() {
+            let input = self.steer();
+            self.room.send_input(&input)?;
+        }
+        self.measure();
+        Ok(())
+    }
+
+    fn report(&mut self) -> Value {
+        json!(self.figures)
+    }
+
+    fn leave(self) {
+        self.room.leave();
     }
 }
 

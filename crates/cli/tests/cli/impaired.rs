@@ -12,10 +12,8 @@ fn rtt_ms(member: &Value) -> f64 {
 #[cfg(unix)]
 fn bots_and_servers_can_be_put_on_a_bad_network() {
     let machine = Machine::new();
-    let server = machine.start(&["serve", "--port", "0", "--log", "warn", "--impair", "latency=10ms,seed=3"]);
-    let port = server.says("Parlor ");
+    let (server, address) = machine.serve(&["--impair", "latency=10ms,seed=3"]);
     assert_eq!(server.says("  network  "), "impaired on purpose, each way: latency=10ms,seed=3");
-    let address = format!("127.0.0.1:{}", port.rsplit(' ').next().expect("the port ends the line"));
     let on = |args: &[&str]| {
         let mut args = args.to_vec();
         args.extend(["--server", &address, "--headless", "--json"]);
@@ -39,12 +37,9 @@ fn bots_and_servers_can_be_put_on_a_bad_network() {
 #[cfg(unix)]
 fn the_proxy_impairs_a_game_that_knows_nothing_of_it() {
     let machine = Machine::new();
-    let server = machine.start(&["serve", "--port", "0", "--log", "warn"]);
-    let port = server.says("Parlor ");
-    let port = port.rsplit(' ').next().expect("the port ends the line");
+    let (server, to) = machine.serve(&[]);
     let fingerprint = server.says("           PARLOR_SERVER=");
     let fingerprint = fingerprint.rsplit('#').next().expect("it is known by its fingerprint");
-    let to = format!("127.0.0.1:{port}");
     let proxy =
         machine.start(&["impair", "--listen", "127.0.0.1:0", "--to", &to, "latency=25ms,loss=1%,seed=4"]);
     let said = proxy.says("UDP to ");

@@ -36,9 +36,7 @@ fn assert_agreement(reports: &[&Value]) {
 #[cfg(unix)]
 fn a_host_and_bots_over_quic_and_websocket_decode_the_same_state() {
     let machine = Machine::new();
-    let server = machine.start(&["serve", "--port", "0", "--log", "warn"]);
-    let port = server.says("Parlor ");
-    let address = format!("127.0.0.1:{}", port.rsplit(' ').next().expect("the port ends the line"));
+    let (_server, address) = machine.serve(&[]);
     let on = |args: &[&str]| {
         let mut args = args.to_vec();
         args.extend(["--server", &address, "--headless", "--json", "--hash-at", "150"]);
@@ -109,9 +107,7 @@ fn a_script_moves_a_member() {
 #[cfg(unix)]
 fn a_killed_host_ends_the_room_for_its_guests() {
     let machine = Machine::new();
-    let server = machine.start(&["serve", "--port", "0", "--log", "warn"]);
-    let port = server.says("Parlor ");
-    let address = format!("127.0.0.1:{}", port.rsplit(' ').next().expect("the port ends the line"));
+    let (_server, address) = machine.serve(&[]);
     let mut host = machine.start(&["play", "--headless", "--server", &address]);
     let code = host.complains("room ");
     let guest = machine.start(&["play", "--join", &code, "--headless", "--json", "--server", &address]);
@@ -125,9 +121,7 @@ fn a_room_log_replays() {
     let machine = Machine::new();
     let logs = machine.path("logs");
     let logs_text = logs.to_str().expect("a plain path");
-    let server = machine.start(&["serve", "--port", "0", "--log", "warn", "--room-log", logs_text]);
-    let port = server.says("Parlor ");
-    let address = format!("127.0.0.1:{}", port.rsplit(' ').next().expect("the port ends the line"));
+    let (server, address) = machine.serve(&["--room-log", logs_text]);
     let args = ["play", "--headless", "--json", "--updates", "30", "--server", &address];
     machine.start(&args).report();
     #[cfg(unix)]

@@ -54,6 +54,14 @@ impl Machine {
         Running { child, stdout, stderr }
     }
 
+    /// Starts a server on any free port, with more arguments, and gives its address beside it.
+    pub(crate) fn serve(&self, args: &[&str]) -> (Running, String) {
+        let server = self.start(&[&["serve", "--port", "0", "--log", "warn"], args].concat());
+        let said = server.says("Parlor ");
+        let port = said.rsplit(' ').next().expect("the port ends the line");
+        (server, format!("127.0.0.1:{port}"))
+    }
+
     /// Runs a command to its end.
     pub(crate) fn run(&self, args: &[&str]) -> Output {
         self.command(args).output().expect("the binary was built")

@@ -15,9 +15,7 @@ fn a_player_and_bots_come_in_by_tokens_and_nobody_without() {
     let (key, public) = (key.to_str().expect("a plain path"), public.to_str().expect("a plain path"));
     let (made, text) = said(&machine.run(&["token", "--new-key", key]));
     assert!(made && text.contains(public), "{text}");
-    let server = machine.start(&["serve", "--port", "0", "--log", "warn", "--admission-key", public]);
-    let port = server.says("Parlor ");
-    let address = format!("127.0.0.1:{}", port.rsplit(' ').next().expect("the port ends the line"));
+    let (_server, address) = machine.serve(&["--admission-key", public]);
     let token = |what: &[&str]| {
         let (made, text) = said(
             &machine.run(&[&["token", "--key", key, "--app", "magpies", "--user", "ada"], what].concat()),

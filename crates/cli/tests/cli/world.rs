@@ -31,9 +31,7 @@ fn a_rooms_log_is_told_packet_by_packet() {
     let machine = Machine::new();
     let logs = machine.path("logs");
     let logs_text = logs.to_str().expect("a plain path");
-    let server = machine.start(&["serve", "--port", "0", "--log", "warn", "--room-log", logs_text]);
-    let port = server.says("Parlor ");
-    let address = format!("127.0.0.1:{}", port.rsplit(' ').next().expect("the port ends the line"));
+    let (server, address) = machine.serve(&["--room-log", logs_text]);
     let on = ["--headless", "--walkers", "20", "--server", &address, "--updates", "50"];
     assert!(machine.start(&[&["walkers"], &on[..]].concat()).succeeds());
     server.terminate();

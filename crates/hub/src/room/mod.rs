@@ -275,12 +275,6 @@ impl Room {
         self.members.ids()
     }
 
-    /// The name of a member.
-    #[must_use]
-    pub fn member_name(&self, member: MemberId) -> Option<&str> {
-        self.members.get(member).map(|member| member.info.name.as_str())
-    }
-
     /// How many members are in it.
     #[must_use]
     pub fn len(&self) -> usize {

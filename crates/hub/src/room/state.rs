@@ -131,6 +131,8 @@ impl State {
         used
     }
 
+    /// What arrived may have something sent, too: it came so late that it counts as lost, or it is the last that was missing, so
+    /// that the member can be told that it has all. What is held back anyway waits for its time.
     pub(super) fn fate(&mut self, member: MemberId, number: u64, delivered: bool) {
         match self.heir.as_mut().filter(|heir| heir.member == member) {
             Some(_) if number < self.numbers_from => {}
@@ -139,6 +141,12 @@ impl State {
             None => self.views.fate(member, Sent(number), delivered),
         }
         self.due |= !delivered || self.blocked.contains_key(&member);
+        if !self.due && !self.is_waiting() {
+            let world = self.replica.world();
+            let heir = self.heir.as_mut().filter(|heir| heir.member == member).map(|heir| &mut heir.publisher);
+            let publisher = heir.or_else(|| self.views.publisher_mut(member));
+            self.due = publisher.is_some_and(|publisher| publisher.is_due(world));
+        }
     }
 
     /// Whether something waits for time to pass.

@@ -126,6 +126,10 @@ pub(crate) struct House {
     pub(crate) loss_per_mille: u32,
     /// Above 0.
     pub(crate) jitter_ms: u32,
+    /// How much longer state takes that the room sends.
+    pub(crate) detour: Duration,
+    /// How many packets of state that the room sends next are lost.
+    pub(crate) doomed: u32,
     pub(crate) host: Stream,
     pub(crate) ends: BTreeMap<MemberId, End>,
     pub(crate) faults: Vec<(MemberId, PeerMisbehaved)>,
@@ -150,6 +154,8 @@ impl House {
             rng: ChaCha8Rng::seed_from_u64(seed),
             loss_per_mille: 0,
             jitter_ms: 80,
+            detour: Duration::ZERO,
+            doomed: 0,
             host: Stream::new(Arc::new(schema)),
             ends: BTreeMap::new(),
             faults: Vec::new(),
@@ -228,10 +234,12 @@ impl House {
             return self.at(Duration::from_millis(40), Event::Down { to, message: message.clone() });
         }
         let tag = message.tag.expect("the room wants to know what becomes of state");
-        if self.chance(self.loss_per_mille) {
+        let is_doomed = self.doomed > 0;
+        self.doomed -= u32::from(is_doomed);
+        if self.chance(self.loss_per_mille) || is_doomed {
             return self.at(Duration::from_millis(150), Event::FateDown { to, tag, delivered: false });
         }
-        let after = self.delay();
+        let after = self.delay() + self.detour;
         self.at(after, Event::Down { to, message: message.clone() });
         self.at(after + Duration::from_millis(40), Event::FateDown { to, tag, delivered: true });
     }

@@ -1,11 +1,12 @@
 //! The room's state on its way from the host to everybody.
 
-use crate::harness::{HOST, House, Label, Pos, schema, settings, setup};
+use crate::harness::{HOST, House, Label, Pos, RATE, schema, settings, setup};
 use bytes::Bytes;
 use parlor_hub::room::Setup;
 use parlor_proto::wire::handshake::RoomKind;
 use parlor_proto::{EntityId, MemberId, PeerMisbehaved, channel};
 use parlor_sync::audience::Audience;
+use parlor_sync::limits::BASELINE_AGE_MAX;
 use parlor_sync::schema::Schema;
 use rand_chacha::rand_core::Rng;
 use std::collections::BTreeSet;
@@ -66,6 +67,59 @@ fn every_guest_ends_with_what_the_host_shows_it_whatever_is_lost() {
         assert!(!house.end(late).seen.is_empty());
         house.assert_replays();
     }
+}
+
+/// A room with a guest whose network loses nothing and keeps the order, and two entities that the guest has. The function that
+/// comes with it writes the one of a number.
+fn quiet_house() -> (House, impl Fn(&mut House, usize)) {
+    let mut house = house(1, 1);
+    house.jitter_ms = 1;
+    let spawned: Vec<EntityId> =
+        (0..2).map(|_| house.host.world.spawn(None).expect("there is room")).collect();
+    let write = move |house: &mut House, which: usize| {
+        let text = format!("as of {:?}", house.now);
+        house.host.world.insert(spawned[which], &Label { text }).expect("it fits");
+    };
+    (0..2).for_each(|which| write(&mut house, which));
+    house.settle();
+    house.assert_all_equal();
+    (house, write)
+}
+
+const A_MOMENT: Duration = Duration::from_millis(100);
+
+#[test]
+fn what_a_guest_ignored_because_it_came_too_late_is_sent_again_though_nothing_else_happens() {
+    let (mut house, write) = quiet_house();
+    // It is overtaken by what the host writes when nobody may build any more on what is as old as it is.
+    house.detour = RATE.interval() * (BASELINE_AGE_MAX + 20);
+    write(&mut house, 0);
+    house.run(A_MOMENT, |_| {});
+    house.detour = Duration::ZERO;
+    house.run(RATE.interval() * (BASELINE_AGE_MAX + 5), |_| {});
+    write(&mut house, 1);
+    let old = house.end(MemberId(1)).replica.counters().old;
+    house.settle();
+    assert_eq!(house.end(MemberId(1)).replica.counters().old, old + 1, "one packet came too late");
+    house.assert_all_equal();
+    assert!(!house.room.has_waiting());
+    house.assert_replays();
+}
+
+#[test]
+fn a_guest_whose_last_missing_packet_came_is_told_that_it_has_all_though_nothing_else_happens() {
+    let (mut house, write) = quiet_house();
+    // While one packet is under way for long, the next one is lost, and what it said goes again.
+    house.detour = Duration::from_secs(1);
+    write(&mut house, 0);
+    house.run(A_MOMENT, |_| {});
+    (house.detour, house.doomed) = (Duration::ZERO, 1);
+    write(&mut house, 1);
+    house.settle();
+    assert_eq!(house.doomed, 0, "one packet was lost");
+    house.assert_all_equal();
+    assert!(!house.room.has_waiting());
+    house.assert_replays();
 }
 
 #[test]

@@ -224,10 +224,14 @@ pub struct Session {
     holds_acks: bool,
     /// It must be acknowledged now.
     ack_due: bool,
-    /// When a client asks for the time next.
+    /// When a client asks for the time next, or looks whether it was answered.
     time_at: Option<Instant>,
+    /// When it asked last, if it is to look.
+    asked: Option<Instant>,
     /// A Time frame is due with the next packet.
     time_due: bool,
+    /// Messages that had gone, both ways, when the time was asked for last.
+    messages_before: u64,
     events: VecDeque<Event>,
     stats: Stats,
 }
@@ -281,7 +285,9 @@ impl Session {
             holds_acks: false,
             ack_due: false,
             time_at: None,
+            asked: None,
             time_due: false,
+            messages_before: 0,
             events: VecDeque::new(),
             stats: Stats::default(),
         }
@@ -396,7 +402,8 @@ impl Session {
         self.outbox.detached(&mut fates);
         self.in_flight.lose_all(&mut fates);
         self.report(fates);
-        (self.ack_by, self.ack_due, self.time_at, self.time_due) = (None, false, None, false);
+        (self.ack_by, self.ack_due, self.time_due) = (None, false, false);
+        (self.time_at, self.asked) = (None, None);
         match self.state {
             State::Greeting | State::Deciding => {
                 self.end(CloseReason::ConnectionLost { detail: "before the session was open".into() });
@@ -488,8 +495,7 @@ impl Session {
             (self.ack_by, self.ack_due) = (None, true);
         }
         if self.time_at.is_some_and(|at| at <= now) {
-            self.time_due = true;
-            self.time_at = Some(now + self.time_interval(now));
+            self.ask_or_rest(now);
         }
         if let Some(after) = self.loss_delay() {
             let mut fates = Vec::new();
@@ -499,16 +505,31 @@ impl Session {
         self.fragments.expire(now);
     }
 
-    fn time_interval(&self, now: Instant) -> Duration {
-        let is_silent = self.heard + self.keep_alive * 2 <= now;
-        if self.timesync.samples() < TIME_SAMPLES_AT_FIRST {
+    /// Asks for the time. While no message goes either way, and the last time was answered, it rests for once.
+    fn ask_or_rest(&mut self, now: Instant) {
+        let asked = self.asked.take();
+        if let Some(asked) = asked.filter(|asked| *asked <= self.heard) {
+            // Four such times must fit into the silence that ends a session.
+            let rest = (self.keep_alive * 2).min(self.silence / 4).max(self.keep_alive);
+            self.time_at = Some(asked + rest);
+            return;
+        }
+        self.time_due = true;
+        let messages = self.stats.messages_sent + self.stats.messages_received;
+        let is_idle = messages == std::mem::replace(&mut self.messages_before, messages);
+        let is_silent = asked.is_some() || self.heard + self.keep_alive * 2 <= now;
+        let interval = if self.timesync.samples() < TIME_SAMPLES_AT_FIRST {
             TIME_INTERVAL_AT_FIRST
         } else if is_silent {
             // A link that loses a third of its packets must not look dead for the want of a few more.
             self.keep_alive / 4
+        } else if is_idle {
+            self.asked = Some(now);
+            self.keep_alive / 2
         } else {
             self.keep_alive
-        }
+        };
+        self.time_at = Some(now + interval);
     }
 
     /// How long a packet may go unacknowledged before it counts as lost; never on a link that loses none.

@@ -115,12 +115,9 @@ impl Session {
         let header = Header::read(&mut reader).map_err(PeerMisbehaved::malformed("a packet's header"))?;
         self.take_acks(&header)?;
         let number = header.sequence.map(|wire| self.received.expand(wire));
-        if let Some(number) = number {
-            if self.received.note(number) == Arrival::Repeated {
-                self.stats.packets_repeated += 1;
-                return Ok(());
-            }
-            self.ack_soon(now);
+        if number.is_some_and(|number| self.received.note(number) == Arrival::Repeated) {
+            self.stats.packets_repeated += 1;
+            return Ok(());
         }
         let tick = header.tick.zip(self.tick).map(|(wire, near)| Tick::from_wire(wire, near));
         let context = Context { carrier, number, tick, epoch: header.epoch, now };
@@ -164,7 +161,12 @@ impl Session {
             if reader.is_empty() || self.state == State::Closed {
                 return Ok(all);
             }
-            match Frame::read(reader).map_err(PeerMisbehaved::malformed("a frame"))? {
+            let frame = Frame::read(reader).map_err(PeerMisbehaved::malformed("a frame"))?;
+            // Nobody waits to hear that a Time arrived: its answer says so, or the one that comes next.
+            if context.number.is_some() && !matches!(frame, Some(Frame::Time(_))) {
+                self.ack_soon(context.now);
+            }
+            match frame {
                 Some(frame) => {
                     if self.take_frame(frame, context)? == Taken::No {
                         all = Taken::No;

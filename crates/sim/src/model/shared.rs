@@ -190,6 +190,13 @@ impl Model {
                 |of: &[(String, Option<Bytes>)]| of.iter().map(|(key, _)| key.clone()).collect::<Vec<_>>();
             let (at, newest) = (room.state_hash(), state.newest);
             format!("{who} holds {:?} at {at:?}, not {:?} of state {newest}", names(&held), names(&seen))
+        })?;
+        // It may hold everything and not know: then it waits for a packet that never comes.
+        ensure(is_host || room.state_hash().is_some_and(|(_, hash)| hash == published.hash(member)), || {
+            format!(
+                "{who} holds {index} and is at {:?}, where it is not told that this is all",
+                room.state_hash()
+            )
         })
     }
 }

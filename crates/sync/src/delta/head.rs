@@ -26,6 +26,13 @@ impl LastHead {
     }
 }
 
+/// How a head begins: with its slot, and whether the rest is that of the head before.
+pub(super) enum Begun {
+    End,
+    Same(u16),
+    Other(u16),
+}
+
 /// Codes a head, or the end of the packet; `given` is ignored where it is found out.
 pub(super) fn head<C: Code>(
     code: &mut C,
@@ -34,13 +41,50 @@ pub(super) fn head<C: Code>(
     last: &mut LastHead,
     given: Option<&EntryHead>,
 ) -> Result<Option<EntryHead>, DeltaError> {
+    match begin(code, bits, last, given)? {
+        Begun::End => Ok(None),
+        Begun::Same(slot) => Ok(Some(EntryHead { slot, ..last.head.clone() })),
+        Begun::Other(slot) => other(code, (bits, tables), everything, (slot, last), given).map(Some),
+    }
+}
+
+/// Codes a head that is there, where nobody waits for it.
+#[inline]
+pub(super) fn write<C: Code>(
+    code: &mut C,
+    (bits, tables): (&mut [Bit], &Tables),
+    everything: bool,
+    last: &mut LastHead,
+    given: &EntryHead,
+) -> Result<(), DeltaError> {
+    match begin(code, bits, last, Some(given))? {
+        Begun::Other(slot) => {
+            other(code, (bits, tables), everything, (slot, last), Some(given)).map(|written| {
+                debug_assert!(written == *given, "{given:?} came out as {written:?}");
+            })
+        }
+        Begun::Same(slot) => {
+            debug_assert!(given.slot == slot && given.is_like(&last.head), "{given:?} is not like {last:?}");
+            Ok(())
+        }
+        Begun::End => Err(DeltaError::Slot),
+    }
+}
+
+#[inline]
+fn begin<C: Code>(
+    code: &mut C,
+    bits: &mut [Bit],
+    last: &mut LastHead,
+    given: Option<&EntryHead>,
+) -> Result<Begun, DeltaError> {
     let gap = given.map_or(0, |head| u32::from(head.slot).wrapping_sub(last.slot) + 1);
     let is_next = code.bit(&mut bits[models::NEXT + usize::from(last.was_next)], gap == 1);
     let gap = if is_next {
         1
     } else {
         match number(code, &mut bits[models::GAP..], gap.saturating_sub(1)) {
-            0 => return Ok(None),
+            0 => return Ok(Begun::End),
             more => more.saturating_add(1),
         }
     };
@@ -51,14 +95,22 @@ pub(super) fn head<C: Code>(
     let is_same = given.is_some_and(|head| head.is_like(&last.head));
     let is_same = code.bit(&mut bits[models::SAME + usize::from(last.was_same)], is_same);
     last.was_same = is_same;
-    if is_same {
-        return Ok(Some(EntryHead { slot, ..last.head.clone() }));
-    }
+    Ok(if is_same { Begun::Same(slot) } else { Begun::Other(slot) })
+}
+
+#[inline(never)]
+fn other<C: Code>(
+    code: &mut C,
+    (bits, tables): (&mut [Bit], &Tables),
+    everything: bool,
+    (slot, last): (u16, &mut LastHead),
+    given: Option<&EntryHead>,
+) -> Result<EntryHead, DeltaError> {
     let head = rest(code, (bits, tables), everything, &last.head, given.unwrap_or(&last.head))?;
     let head = EntryHead { slot, ..head };
     last.head = EntryHead { kind: EntryKind::Update, mask: 0, meta: None, generation: 0, ..head.clone() };
     last.head.mask_changed = false;
-    Ok(Some(head))
+    Ok(head)
 }
 
 fn rest<C: Code>(

@@ -1,7 +1,7 @@
 //! Writing a body.
 
 use super::fields::Learner;
-use super::head::{LastHead, head};
+use super::head::{self, LastHead, head};
 use super::layout;
 use super::layout::head as head_models;
 use super::tables::Tables;
@@ -62,11 +62,8 @@ impl Writer {
     /// Writes the head of an entry, whose slot is above that of the entry before.
     pub fn head(&mut self, tables: &Tables, given: &EntryHead) {
         let models = (&mut self.learner.models[..], tables);
-        let written = head(&mut self.encoder, models, self.everything, &mut self.last, Some(given));
-        debug_assert!(
-            matches!(&written, Ok(Some(head)) if head == given),
-            "{given:?} came out as {written:?}"
-        );
+        let written = head::write(&mut self.encoder, models, self.everything, &mut self.last, given);
+        debug_assert!(written.is_ok(), "{given:?}: {written:?}");
     }
 
     /// Writes a component against its past, the baseline first, which may be empty.
@@ -80,8 +77,10 @@ impl Writer {
     ) {
         self.lanes.clear();
         self.lanes.extend_from_slice(lanes);
-        self.blobs.clear();
-        self.blobs.extend_from_slice(blobs);
+        if !(blobs.is_empty() && self.blobs.is_empty()) {
+            self.blobs.clear();
+            self.blobs.extend_from_slice(blobs);
+        }
         let (lanes, blobs) = (&mut self.lanes, &mut self.blobs);
         let written = self.learner.component(&mut self.encoder, tables, id, past, (lanes, blobs), |_, _| {});
         debug_assert!(written.is_ok(), "{written:?}");

@@ -158,9 +158,8 @@ impl Interest {
         }
     }
 
-    /// Whether positions matter. If not, whoever feeds this need not look for them.
-    #[must_use]
-    pub fn has_reach(&self) -> bool {
+    /// Whether positions matter.
+    fn has_reach(&self) -> bool {
         self.reach.is_some()
     }
 

@@ -241,21 +241,34 @@ fn delay_ms(ticks: u64, jitter_ms: u64, loses: bool) -> (u128, u128) {
 }
 
 #[test]
-fn what_is_lost_makes_the_delay_longer_as_far_as_the_jitter_allows() {
-    for jitter_ms in [0, 5, 20, 40, 60] {
+fn what_is_lost_makes_the_delay_longer_where_the_jitter_allows_to_wait_for_what_follows() {
+    for jitter_ms in [0, 5, 20, 22, 40, 60] {
         let ((even, _), (delay, jitter)) = (delay_ms(600, jitter_ms, false), delay_ms(600, jitter_ms, true));
         assert!(
             even <= 50 + jitter + jitter / 4 + 1,
             "{even} ms without loss and with {jitter_ms} ms jitter"
         );
-        // Two ticks and the jitter would cover all of it.
-        let covering = 2 * 50 + jitter;
-        let expected = covering.min(50 + 2 * jitter);
+        // Two ticks and the jitter cover all of it. Where not even the fastest is there in time, waiting is in vain.
+        let (covering, most) = (2 * 50 + jitter, 50 + 2 * jitter);
+        let expected = if most < 2 * 50 { even } else { covering.min(most) };
         assert!(
             delay.abs_diff(expected) <= 8 && delay >= even,
             "{delay} ms, not {expected}, with {jitter_ms} ms jitter"
         );
     }
+}
+
+#[test]
+fn updates_that_come_two_ticks_apart_are_not_taken_for_lost_ones() {
+    let mut timeline = Timeline::new(TICK);
+    for tick in 0..300u64 {
+        let sent_ms = 1_000 + tick * 2 * 50;
+        timeline.arrived(Instant::from_millis(sent_ms + tick * 8 % 21), Instant::from_millis(sent_ms));
+        timeline.render_time(Instant::from_millis(sent_ms + 21));
+    }
+    let jitter = timeline.jitter();
+    assert!((18..=20).contains(&jitter.as_millis()), "{jitter:?}");
+    assert_eq!(timeline.buffer_delay(), TICK + 2 * jitter);
 }
 
 fn floats() -> impl Strategy<Value = f64> {

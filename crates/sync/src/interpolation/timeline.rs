@@ -7,8 +7,10 @@ use std::collections::VecDeque;
 
 /// The part of updates, in percent, that arrive within the jitter.
 const JITTER_PERCENTILE: usize = 95;
-/// The part of updates, in percent, that shall be there when what came before them has been shown.
+/// The part of updates, in percent, that shall be there when what came before them has been shown, of those that can be.
 const IN_TIME_PERCENTILE: usize = 98;
+/// If less than this part of updates, in percent, can be there then, they are not lost now and then but come that far apart.
+const LOST_BELOW_PERCENT: usize = 87;
 /// Updates that are further apart were not lost in between: nothing happened. One lost packet after another is rare.
 const GAP_TICKS_MAX: u32 = 4;
 /// A playout that falls behind on purpose runs at half speed: quickly enough to have samples again soon.
@@ -22,8 +24,8 @@ const SHRINK: i128 = 20;
 /// is taken for the fastest way here; most others are slower by up to the jitter. What is shown lags behind the
 /// fastest way such that nearly every update is there before what came ahead of it has been shown to its end, whatever was
 /// lost between the two: by one tick and the jitter at least, and by one tick and twice the jitter at most, because more
-/// would be felt. Beyond that it is for whoever draws to [extrapolate](super::Sample::take_moment). The lag grows fast and shrinks
-/// slowly.
+/// would be felt. Which updates are late even so is no reason to wait at all: it is for whoever draws to
+/// [extrapolate](super::Sample::take_moment). The lag grows fast and shrinks slowly.
 #[derive(Clone, Debug)]
 pub struct Timeline {
     tick_interval: Duration,
@@ -31,7 +33,7 @@ pub struct Timeline {
     /// Local time minus room time on the fastest way, in µs. The clocks have different origins: it may be anything.
     fastest_us: i128,
     jitter: Duration,
-    /// How far behind the fastest way it must be shown for nearly all updates to be in time, in µs.
+    /// How far behind the fastest way it must be shown for nearly all updates to be in time that can be, in µs.
     in_time_us: i128,
     /// Local time minus the room time shown, in µs; none before the first update.
     lag_us: Option<i128>,
@@ -142,18 +144,20 @@ impl Timeline {
             return;
         };
         (self.fastest_us, self.jitter) = (*fastest, duration(slow - fastest));
+        let least = self.tick_interval.saturating_add(self.jitter);
+        let most_us = micros(least.saturating_add(self.jitter));
         sorted.clear();
         sorted.extend(self.arrivals.iter().map(|it| it.difference_us + it.gap_us - self.fastest_us));
         sorted.sort_unstable();
-        self.in_time_us = percentile(&sorted, IN_TIME_PERCENTILE).unwrap_or(0);
+        let can_be = &sorted[..sorted.partition_point(|behind_us| *behind_us <= most_us)];
+        let are_lost = can_be.len() * 100 >= sorted.len() * LOST_BELOW_PERCENT;
+        let nearly_all_us = percentile(can_be, IN_TIME_PERCENTILE).filter(|_| are_lost).unwrap_or(most_us);
+        self.in_time_us = nearly_all_us.max(micros(least));
     }
 
     /// What the lag ought to be.
     fn target_us(&self) -> i128 {
-        let least = self.tick_interval.saturating_add(self.jitter);
-        let most = least.saturating_add(self.jitter);
-        let behind = self.in_time_us.clamp(micros(least), micros(most));
-        self.fastest_us + behind.min(micros(BUFFER_DELAY_MAX.max(self.tick_interval)))
+        self.fastest_us + self.in_time_us.min(micros(BUFFER_DELAY_MAX.max(self.tick_interval)))
     }
 
     /// `lag_us`, moved as far towards the target as the time since the last look allows.

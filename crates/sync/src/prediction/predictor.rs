@@ -117,12 +117,6 @@ impl Predictor {
         self.counters
     }
 
-    /// Whether this component of this entity is predicted.
-    #[must_use]
-    pub fn predicts(&self, entity: EntityId, component: ComponentId) -> bool {
-        self.own(entity).is_some() && component.0 < 64 && self.predicted & component.bit() != 0
-    }
-
     /// Takes in what a packet changed in `world`: entities that are the member's begin to be predicted, those that are
     /// not any more cease to be, and at a break between authorities all become what the new one told.
     pub fn observe(&mut self, world: &World, applied: &Applied, is_break: bool) {

@@ -24,7 +24,6 @@ pub struct Proxy {
     form: Arc<Form>,
     /// Length of a step.
     step: Duration,
-    blend: Duration,
     /// Oldest first.
     samples: VecDeque<Sample>,
     /// The latest moment that was read with [`state_at`](Self::state_at).
@@ -60,18 +59,11 @@ impl Proxy {
         Proxy {
             form,
             step: rate.interval(),
-            blend: BLEND,
             samples: VecDeque::new(),
             read: None,
             error: None,
             latencies: Latencies::default(),
         }
-    }
-
-    /// In how long what is left of an error goes down to 1/e; 100 ms unless this says otherwise. Zero corrects at once.
-    #[must_use]
-    pub fn with_blend(self, blend: Duration) -> Self {
-        Proxy { blend, ..self }
     }
 
     /// What the states are made of.
@@ -162,9 +154,8 @@ impl Proxy {
         if let Some(error) = &self.error
             && at >= error.since
             && error.until.is_none_or(|until| at < until)
-            && !self.blend.is_zero()
         {
-            let weight = (-seconds(error.since, at) / self.blend.as_secs_f64()).exp();
+            let weight = (-seconds(error.since, at) / BLEND.as_secs_f64()).exp();
             self.form.motion().put(&mut state.numbers, &error.offset, weight);
         }
         Some(state)

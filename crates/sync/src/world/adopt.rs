@@ -1,6 +1,7 @@
 //! Taking rows into a world that somebody else writes.
 
 use super::brief::Brief;
+use super::column::Column;
 use super::meta::Meta;
 use super::ring::Form;
 use super::store::{Slot, World, blob_len, cutoff, row_cost};
@@ -122,9 +123,9 @@ impl World {
         self.lineage += 1;
         self.log.reset();
         self.tick = Some(tick);
+        self.columns.iter_mut().for_each(Column::forget);
         for slot in 0..u16::try_from(self.slots.len()).unwrap_or(u16::MAX) {
             self.metas[usize::from(slot)].clear();
-            self.columns.iter_mut().for_each(|column| column.forget(slot));
             let place = &mut self.slots[usize::from(slot)];
             place.published = false;
             self.briefs[usize::from(slot)] = Brief::default();

@@ -1,8 +1,8 @@
 //! One component of all entities that have it.
 
+use super::blocks::Blocks;
 use super::ring::{Form, Ring};
 use bytes::Bytes;
-use core::num::NonZeroU32;
 
 /// Rows of one component, found by the slot of their entity. Rows that are given back are used again, with the room
 /// that their versions took.
@@ -12,36 +12,47 @@ pub(super) struct Column {
     blobs: usize,
     /// For each slot its row, if it has one.
     row_of: Vec<Option<Row>>,
-    rings: Vec<Ring>,
+    versions: Versions,
     /// For each row what it is at this moment, committed or not.
     present_lanes: Vec<i32>,
     present_blobs: Vec<Bytes>,
+    /// How many rows there are, those that are free included.
+    rows: u16,
     free: Vec<Row>,
-    /// The versions of the last ticks once more, if they have no blobs: all rows of a tick side by side, because that is how
-    /// publishers ask for them. A version with label *t* stands in frame *t* modulo their number.
-    recent: Vec<Frame>,
-    /// Bytes of memory that the versions take in `rings`.
-    rings_bytes: usize,
 }
 
-/// Versions of one tick.
-#[derive(Clone, Debug, Default)]
-struct Frame {
-    /// For each row the tick after its label.
-    after: Vec<Option<NonZeroU32>>,
-    lanes: Vec<i32>,
+/// What each row was at which tick.
+#[derive(Clone, Debug)]
+enum Versions {
+    /// Of a component without blobs.
+    Blocks(Blocks),
+    /// Of one with blobs: for each row its own, and the bytes of memory that they take.
+    Rings(Vec<Ring>, usize),
 }
 
-impl Frame {
-    /// Whether the version of a row that is here has this label.
-    fn has(&self, row: usize, label: u32) -> bool {
-        matches!(self.after.get(row), Some(Some(found)) if Some(*found) == after(label))
+/// The versions of one row.
+#[derive(Clone, Copy)]
+pub(super) struct RowHistory<'a> {
+    versions: &'a Versions,
+    row: usize,
+}
+
+impl<'a> RowHistory<'a> {
+    /// What it was at `tick`, if that is remembered.
+    #[inline]
+    pub(super) fn at(self, tick: u32) -> Option<Form<'a>> {
+        self.versions.at(self.row, tick)
+    }
+
+    /// Whether there is a version that is newer than `tick`.
+    #[inline]
+    pub(super) fn changed_since(self, tick: u32) -> bool {
+        self.versions.newest(self.row).is_some_and(|newest| newest > tick)
     }
 }
 
-/// Ticks whose versions stand side by side: those of most baselines, and of the rows before them that say how it
-/// moved.
-const RECENT_TICKS: usize = 32;
+/// A version, with its label.
+pub(super) type Labelled<'a> = (u32, Form<'a>);
 
 #[derive(Clone, Copy, Debug)]
 struct Row(u16);
@@ -52,12 +63,11 @@ impl Column {
             lanes,
             blobs,
             row_of: Vec::new(),
-            rings: Vec::new(),
+            versions: Versions::new(lanes, blobs),
             present_lanes: Vec::new(),
             present_blobs: Vec::new(),
+            rows: 0,
             free: Vec::new(),
-            recent: if blobs == 0 { vec![Frame::default(); RECENT_TICKS] } else { Vec::new() },
-            rings_bytes: 0,
         }
     }
 
@@ -80,51 +90,41 @@ impl Column {
         self.row(slot).is_some()
     }
 
+    /// Label of the newest version of the row of a slot, if it has one.
+    pub(super) fn newest(&self, slot: u16) -> Option<u32> {
+        self.versions.newest(self.row(slot)?)
+    }
+
+    /// Label of the oldest version of the row of a slot that is kept, if it has one.
+    pub(super) fn oldest(&self, slot: u16) -> Option<u32> {
+        let row = self.row(slot)?;
+        match &self.versions {
+            Versions::Blocks(blocks) => blocks.oldest(row),
+            Versions::Rings(rings, _) => rings[row].oldest(),
+        }
+    }
+
     /// The versions of a slot, if it has a row.
-    pub(super) fn ring(&self, slot: u16) -> Option<&Ring> {
-        self.row(slot).map(|row| &self.rings[row])
+    #[inline]
+    pub(super) fn versions(&self, slot: u16) -> Option<RowHistory<'_>> {
+        self.row(slot).map(|row| RowHistory { versions: &self.versions, row })
     }
 
     /// What the row of a slot was at `tick`, if that is remembered.
     pub(super) fn at(&self, slot: u16, tick: u32) -> Option<Form<'_>> {
+        self.versions(slot)?.at(tick)
+    }
+
+    /// The version that the row of a slot was at `tick` and the one after that; `None` unless both are kept.
+    pub(super) fn around(&self, slot: u16, tick: u32) -> Option<[Labelled<'_>; 2]> {
         let row = self.row(slot)?;
-        if let Some(frame) = self.frame(tick)
-            && frame.has(row, tick)
-        {
-            return Some(Form { lanes: &frame.lanes[row * self.lanes..(row + 1) * self.lanes], blobs: &[] });
-        }
-        self.rings[row].at(tick)
-    }
-
-    /// Whether there is a version that is newer than `tick`; `label` is newer, and perhaps there is one of it.
-    pub(super) fn changed_since(&self, slot: u16, tick: u32, label: u32) -> bool {
-        let Some(row) = self.row(slot) else { return false };
-        let is_there = self.frame(label).is_some_and(|frame| frame.has(row, label));
-        (is_there && label > tick) || self.rings[row].newest().is_some_and(|newest| newest > tick)
-    }
-
-    fn frame(&self, label: u32) -> Option<&Frame> {
-        self.recent.get(label as usize % RECENT_TICKS)
-    }
-
-    /// Keeps a version where those of its tick are.
-    fn keep(recent: &mut [Frame], row: usize, label: u32, lanes: &[i32]) {
-        if let Some(frame) = recent.get_mut(label as usize % RECENT_TICKS) {
-            // It grows when there is something to put in: what comes at one tick shall not take the room of all ticks.
-            if frame.after.len() <= row {
-                frame.after.resize(row + 1, None);
-                frame.lanes.resize((row + 1) * lanes.len(), 0);
+        match &self.versions {
+            Versions::Blocks(blocks) => {
+                let around = blocks.around(row, tick)?;
+                Some(around.map(|(label, lanes)| (label, Form { lanes, blobs: &[] })))
             }
-            frame.after[row] = after(label);
-            frame.lanes[row * lanes.len()..(row + 1) * lanes.len()].copy_from_slice(lanes);
+            Versions::Rings(rings, _) => rings[row].around(tick),
         }
-    }
-
-    /// Forgets the versions of a row.
-    fn clear(&mut self, row: usize) {
-        self.change(row, Ring::clear);
-        let places = self.recent.iter_mut().filter_map(|frame| frame.after.get_mut(row));
-        places.for_each(|after| *after = None);
     }
 
     /// What the row of a slot is at this moment.
@@ -146,8 +146,9 @@ impl Column {
             return;
         }
         let row = self.free.pop().unwrap_or_else(|| {
-            let row = u16::try_from(self.rings.len()).expect("there are not more rows than slots");
-            self.rings.push(Ring::default());
+            let row = self.rows;
+            self.rows = row.checked_add(1).expect("there are not more rows than slots");
+            self.versions.push_row();
             self.present_lanes.resize(self.present_lanes.len() + self.lanes, 0);
             self.present_blobs.resize(self.present_blobs.len() + self.blobs, Bytes::new());
             Row(row)
@@ -159,7 +160,7 @@ impl Column {
     pub(super) fn free_row(&mut self, slot: u16) -> bool {
         let Some(row) = self.row_of.get_mut(usize::from(slot)).and_then(Option::take) else { return false };
         let at = usize::from(row.0);
-        self.clear(at);
+        self.versions.clear(at);
         self.present_blobs[at * self.blobs..(at + 1) * self.blobs].fill(Bytes::new());
         self.free.push(row);
         true
@@ -181,10 +182,8 @@ impl Column {
 
     /// Adds a version of the row of a slot.
     pub(super) fn insert(&mut self, slot: u16, label: u32, form: Form, cutoff: u32) {
-        if let Some(row) = self.row(slot)
-            && self.change(row, |ring| ring.insert(label, form, cutoff))
-        {
-            Self::keep(&mut self.recent, row, label, form.lanes);
+        if let Some(row) = self.row(slot) {
+            self.versions.insert(row, label, form, cutoff);
         }
     }
 
@@ -196,52 +195,91 @@ impl Column {
             lanes: &self.present_lanes[row * self.lanes..(row + 1) * self.lanes],
             blobs: &self.present_blobs[row * self.blobs..(row + 1) * self.blobs],
         };
-        // The version is asked for where those of its tick are: they come one after another.
-        let newest = self.rings[row].newest().filter(|_| !always);
-        if newest.is_some_and(|newest| self.at(slot, newest) == Some(form)) {
+        let newest = self.versions.newest(row).filter(|_| !always);
+        if newest.is_some_and(|newest| self.versions.at(row, newest) == Some(form)) {
             return false;
         }
-        let ring = &mut self.rings[row];
-        let before = ring.bytes();
-        let is_new = ring.insert(label, form, cutoff);
-        self.rings_bytes = self.rings_bytes + ring.bytes() - before;
-        if is_new {
-            Self::keep(&mut self.recent, row, label, form.lanes);
-        }
+        self.versions.insert(row, label, form, cutoff);
         true
-    }
-
-    /// Does something with the versions of a row, and counts what they take then.
-    fn change<T>(&mut self, row: usize, change: impl FnOnce(&mut Ring) -> T) -> T {
-        let ring = &mut self.rings[row];
-        let before = ring.bytes();
-        let result = change(ring);
-        self.rings_bytes = self.rings_bytes + ring.bytes() - before;
-        result
     }
 
     /// Bytes of memory that versions take, with the room that is kept for more.
     pub(super) fn history_bytes(&self) -> usize {
-        let frames =
-            self.recent.iter().map(|frame| size_of::<i32>() * (frame.after.len() + frame.lanes.len()));
-        self.rings_bytes + frames.sum::<usize>()
+        match &self.versions {
+            Versions::Blocks(blocks) => blocks.bytes(),
+            Versions::Rings(_, bytes) => *bytes,
+        }
     }
 
-    /// Drops what `cutoff` does not need, the room that is kept for more, and what stands side by side: it stands in its row too.
+    /// Drops what `cutoff` does not need, and the room that is kept for more.
     pub(super) fn shrink(&mut self, cutoff: u32) {
-        (0..self.rings.len()).for_each(|row| self.change(row, |ring| ring.shrink(cutoff)));
-        self.recent.iter_mut().for_each(|frame| *frame = Frame::default());
+        match &mut self.versions {
+            Versions::Blocks(blocks) => blocks.shrink(cutoff),
+            Versions::Rings(rings, bytes) => {
+                rings.iter_mut().for_each(|ring| ring.shrink(cutoff));
+                *bytes = rings.iter().map(Ring::bytes).sum();
+            }
+        }
     }
 
-    /// Forgets all versions of the row of a slot; what it is at this moment stays.
-    pub(super) fn forget(&mut self, slot: u16) {
-        if let Some(row) = self.row(slot) {
-            self.clear(row);
+    /// Forgets all versions; what rows are at this moment stays. What comes next may be older than what there was.
+    pub(super) fn forget(&mut self) {
+        match &mut self.versions {
+            Versions::Blocks(blocks) => blocks.clear_all(),
+            Versions::Rings(rings, bytes) => {
+                rings.iter_mut().for_each(Ring::clear);
+                *bytes = rings.iter().map(Ring::bytes).sum();
+            }
         }
     }
 }
 
-/// What stands for a label in a [`Frame`]; none for the last tick that there is, which no frame has then.
-fn after(label: u32) -> Option<NonZeroU32> {
-    label.checked_add(1).and_then(NonZeroU32::new)
+impl Versions {
+    fn new(lanes: usize, blobs: usize) -> Self {
+        if blobs == 0 { Versions::Blocks(Blocks::new(lanes)) } else { Versions::Rings(Vec::new(), 0) }
+    }
+
+    fn push_row(&mut self) {
+        match self {
+            Versions::Blocks(blocks) => blocks.push_row(),
+            Versions::Rings(rings, _) => rings.push(Ring::default()),
+        }
+    }
+
+    fn newest(&self, row: usize) -> Option<u32> {
+        match self {
+            Versions::Blocks(blocks) => blocks.newest(row),
+            Versions::Rings(rings, _) => rings[row].newest(),
+        }
+    }
+
+    fn at(&self, row: usize, tick: u32) -> Option<Form<'_>> {
+        match self {
+            Versions::Blocks(blocks) => blocks.at(row, tick).map(|lanes| Form { lanes, blobs: &[] }),
+            Versions::Rings(rings, _) => rings[row].at(tick),
+        }
+    }
+
+    fn insert(&mut self, row: usize, label: u32, form: Form, cutoff: u32) {
+        match self {
+            Versions::Blocks(blocks) => blocks.insert(row, label, form.lanes),
+            Versions::Rings(rings, bytes) => {
+                let ring = &mut rings[row];
+                let before = ring.bytes();
+                ring.insert(label, form, cutoff);
+                *bytes = *bytes + ring.bytes() - before;
+            }
+        }
+    }
+
+    fn clear(&mut self, row: usize) {
+        match self {
+            Versions::Blocks(blocks) => blocks.clear(row),
+            Versions::Rings(rings, bytes) => {
+                let before = rings[row].bytes();
+                rings[row].clear();
+                *bytes = *bytes + rings[row].bytes() - before;
+            }
+        }
+    }
 }

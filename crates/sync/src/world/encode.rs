@@ -4,6 +4,7 @@ use super::meta::Meta;
 use super::plan::{ENTRY_BYTES_BAD, LANE_BYTES_BAD, Plan, PlanEntry, Shape};
 use super::ring::Form;
 use super::store::World;
+use crate::audience::Viewer;
 use crate::delta::{self, EntryHead, EntryKind, HISTORY_MAX, Past, Writer};
 use crate::limits::{PACKET_ENTRIES_MAX, PACKET_OUTPUT_BYTES_MAX, PACKET_PART_BYTES};
 use crate::schema::ComponentId;
@@ -142,6 +143,8 @@ impl Encodings {
             components: &mut body.components,
             before: &mut self.before,
             sized: None,
+            head: EntryHead::update(0),
+            head_of: None,
         };
         body.until = coding.body_from(from, shared.packet_bytes);
         self.out.clear();
@@ -162,6 +165,9 @@ struct Coding<'a> {
     before: &'a mut Vec<(u32, u32)>,
     /// The last shape without blobs whose size was asked, and its size.
     sized: Option<(u16, Size)>,
+    /// The head of the last entry, and which shape it is of if all entries with that one have the same but for slot and changes.
+    head: EntryHead,
+    head_of: Option<u16>,
 }
 
 /// How large an entry is.
@@ -225,51 +231,66 @@ impl Coding<'_> {
     }
 
     fn entry(&mut self, entry: PlanEntry) {
-        let (slot, shape) = (entry.slot, self.plan.shape(entry));
-        let mut head = EntryHead { kind: shape.kind, ..EntryHead::update(slot) };
-        let tick = self.world.tick.unwrap_or(0);
-        match shape.kind {
-            EntryKind::Despawn => self.writer.head(&self.world.tables, &head),
-            EntryKind::Spawn => {
-                head.row_age = tick.saturating_sub(shape.label);
-                head.generation = self.world.slots[usize::from(slot)].generation;
-                (head.mask, head.mask_changed, head.changed) = (shape.mask, true, shape.mask);
-                head.meta = self.world.meta_at(slot, shape.label).map(|meta| self.meta(meta));
-                self.writer.head(&self.world.tables, &head);
-            }
-            EntryKind::Update => {
-                head.row_age = tick.saturating_sub(shape.label);
-                head.history = shape.rows;
-                for (age, label) in head.ages.iter_mut().zip(&shape.history).take(usize::from(shape.rows)) {
-                    *age = shape.label - label;
-                }
-                self.fill_changes(slot, shape, &mut head);
-                self.writer.head(&self.world.tables, &head);
-            }
+        let (plan, slot) = (self.plan, entry.slot);
+        let shape = plan.shape(entry);
+        if self.head_of != Some(entry.shape) {
+            self.head = self.head_of_shape(slot, shape);
+            let is_plain = shape.kind == EntryKind::Update && shape.view.is_none();
+            self.head_of = is_plain.then_some(entry.shape);
         }
-        for id in ComponentId::in_mask(head.changed) {
+        self.head.slot = slot;
+        if self.head_of.is_some() {
+            self.head.changed = self.changed_values(slot, shape, shape.mask);
+        }
+        self.writer.head(&self.world.tables, &self.head);
+        for id in ComponentId::in_mask(self.head.changed) {
             self.component(slot, shape, id);
         }
     }
 
-    /// What changed of an entity since its baseline.
-    fn fill_changes(&self, slot: u16, shape: &Shape, head: &mut EntryHead) {
+    /// The head of an entry; what changed is not in that of a plain update.
+    fn head_of_shape(&self, slot: u16, shape: &Shape) -> EntryHead {
+        let mut head = EntryHead { kind: shape.kind, ..EntryHead::update(slot) };
+        if shape.kind == EntryKind::Despawn {
+            return head;
+        }
+        head.row_age = self.world.tick.unwrap_or(0).saturating_sub(shape.label);
+        if shape.kind == EntryKind::Spawn {
+            head.generation = self.world.slots[usize::from(slot)].generation;
+            (head.mask, head.mask_changed, head.changed) = (shape.mask, true, shape.mask);
+            head.meta = self.world.meta_at(slot, shape.label).map(|meta| self.meta(meta));
+            return head;
+        }
+        head.history = shape.rows;
+        for (age, label) in head.ages.iter_mut().zip(&shape.history).take(usize::from(shape.rows)) {
+            *age = shape.label - label;
+        }
+        if let Some(viewer) = shape.view {
+            self.fill_changes(slot, shape, viewer, &mut head);
+        }
+        head
+    }
+
+    /// What changed of an entity since its baseline, if that may be more than values.
+    fn fill_changes(&self, slot: u16, shape: &Shape, viewer: Viewer, head: &mut EntryHead) {
         let baseline = shape.history[0];
         let mask_before = self.mask_at(slot, shape, baseline);
-        if let Some(viewer) = shape.view
-            && self.world.meta_seen(slot, viewer).is_some_and(|label| label > baseline)
-        {
+        if self.world.meta_seen(slot, viewer).is_some_and(|label| label > baseline) {
             // Also if it is again what it was at the baseline: it was something else between, and rows of that time
             // may be there.
             (head.mask, head.mask_changed) = (shape.mask, true);
             head.meta = self.world.meta_at(slot, shape.label).map(|meta| self.meta(meta));
         }
-        head.changed = shape.mask & !mask_before;
-        for id in ComponentId::in_mask(shape.mask & mask_before) {
-            if self.world.columns[id.index()].changed_since(slot, baseline, shape.label) {
-                head.changed |= id.bit();
-            }
-        }
+        head.changed = shape.mask & !mask_before | self.changed_values(slot, shape, shape.mask & mask_before);
+    }
+
+    /// Which of these components have another value than at the baseline.
+    fn changed_values(&self, slot: u16, shape: &Shape, mask: u64) -> u64 {
+        let has_changed = |id: ComponentId| {
+            let versions = self.world.columns[id.index()].versions(slot);
+            versions.is_some_and(|versions| versions.changed_since(shape.history[0]))
+        };
+        ComponentId::in_mask(mask).filter(|id| has_changed(*id)).fold(0, |changed, id| changed | id.bit())
     }
 
     /// The components of a row that was or is sent.
@@ -279,13 +300,13 @@ impl Coding<'_> {
     }
 
     fn component(&mut self, slot: u16, shape: &Shape, id: ComponentId) {
-        let column = &self.world.columns[id.index()];
-        let Some(now) = column.at(slot, shape.label) else { return };
+        let Some(versions) = self.world.columns[id.index()].versions(slot) else { return };
+        let Some(now) = versions.at(shape.label) else { return };
         let mut pasts = [EMPTY; HISTORY_MAX];
         let mut count = 0;
         for label in &shape.history[..usize::from(shape.rows)] {
             if self.mask_at(slot, shape, *label) & id.bit() != 0
-                && let Some(Form { lanes, blobs }) = column.at(slot, *label)
+                && let Some(Form { lanes, blobs }) = versions.at(*label)
             {
                 pasts[count] = Past { age: shape.label - label, lanes, blobs };
                 count += 1;

@@ -56,6 +56,11 @@ impl Flights {
         self.list.front().map(|flight| flight.number)
     }
 
+    /// The tick of the oldest packet whose fate is not known.
+    pub(super) fn oldest_tick(&self) -> Option<u32> {
+        self.list.front().map(|flight| flight.tick)
+    }
+
     /// The lowest number whose fate is not known and that matters: of some slot it is the newest that was sent, as `is_newest`
     /// says. What is out of date stays so, and is looked at once.
     pub(super) fn floor(&mut self, is_newest: impl Fn(&FlightEntry, u64) -> bool) -> Option<u64> {

@@ -10,18 +10,7 @@ impl World {
     #[must_use]
     pub fn label(&self, entity: EntityId, component: ComponentId) -> Option<Tick> {
         let column = self.columns.get(component.index()).filter(|_| self.has(entity, component))?;
-        column.ring(entity.slot)?.newest().map(Tick)
-    }
-
-    /// What a component of an entity was at `at`, as committed or as far as it came; `None` if the entity had none then, or that
-    /// is not remembered: ticks from [`HISTORY_TICKS`](crate::limits::HISTORY_TICKS) before the newest on are.
-    ///
-    /// A tick beyond the newest one has what the newest has.
-    #[must_use]
-    pub fn read_row_at(&self, entity: EntityId, component: ComponentId, at: Tick) -> Option<Row<'_>> {
-        let column = self.columns.get(component.index()).filter(|_| self.contains(entity))?;
-        self.meta_at(entity.slot, at.0).filter(|meta| meta.mask & component.bit() != 0)?;
-        column.at(entity.slot, at.0).map(|form| (form.lanes, form.blobs))
+        column.newest(entity.slot).map(Tick)
     }
 
     /// The tick from which on an entity has been what is read of it, as committed or as it came; `None` if there is no such
@@ -37,7 +26,7 @@ impl World {
     #[must_use]
     pub fn around(&self, entity: EntityId, component: ComponentId, at: Tick) -> Option<[(Tick, Row<'_>); 2]> {
         let column = self.columns.get(component.index()).filter(|_| self.contains(entity))?;
-        let around = column.ring(entity.slot)?.around(at.0)?;
+        let around = column.around(entity.slot, at.0)?;
         Some(around.map(|(label, form)| (Tick(label), (form.lanes, form.blobs))))
     }
 
@@ -50,9 +39,9 @@ impl World {
         component: ComponentId,
     ) -> Option<((Tick, Row<'_>), (Tick, Row<'_>))> {
         let column = self.columns.get(component.index()).filter(|_| self.contains(entity))?;
-        let ring = column.ring(entity.slot)?;
-        let version = |label: u32| ring.at(label).map(|form| (Tick(label), (form.lanes, form.blobs)));
-        version(ring.oldest()?).zip(version(ring.newest()?))
+        let version =
+            |label: u32| column.at(entity.slot, label).map(|form| (Tick(label), (form.lanes, form.blobs)));
+        version(column.oldest(entity.slot)?).zip(version(column.newest(entity.slot)?))
     }
 
     /// Whether an entity had a component all the time from `from` to `to`, both included.
@@ -71,7 +60,7 @@ mod tests {
     use std::sync::Arc;
 
     #[test]
-    fn what_a_component_was_is_remembered_while_it_was_there() {
+    fn when_a_component_was_there_is_remembered() {
         let component = Component::builder("x").field("x", Kind::int(0, 1_000)).build();
         let schema = Arc::new(Schema::builder().component(component).build().unwrap());
         let mut world = World::new(Arc::clone(&schema), TickRate::DEFAULT);
@@ -85,15 +74,14 @@ mod tests {
         world.commit(Tick(14)).unwrap();
         world.write_row(entity, id, &[16], &[]).unwrap();
         world.commit(Tick(16)).unwrap();
-        // What is not committed is not there yet.
-        world.write_row(entity, id, &[99], &[]).unwrap();
-        let at = |world: &World, tick| world.read_row_at(entity, id, Tick(tick)).map(|(lanes, _)| lanes[0]);
-        let expected = [(4, None), (9, None), (10, Some(10)), (11, Some(10)), (13, Some(12)), (14, None)];
-        for (tick, lane) in expected.into_iter().chain([(15, None), (16, Some(16)), (1_000, Some(16))]) {
-            assert_eq!(at(&world, tick), lane, "at {tick}");
+        let was_there = |from, to| world.was_there(entity, id, Tick(from), Tick(to));
+        let at = [(4, false), (9, false), (10, true), (11, true), (13, true), (14, false), (15, false)];
+        for (tick, expected) in at.into_iter().chain([(16, true), (1_000, true)]) {
+            assert_eq!(was_there(tick, tick), expected, "at {tick}");
         }
+        assert!(was_there(10, 13) && !was_there(10, 14) && !was_there(13, 16), "all the time or not at all");
         world.despawn(entity).unwrap();
-        assert_eq!(at(&world, 12), None, "it is gone");
+        assert!(!world.was_there(entity, id, Tick(12), Tick(12)), "it is gone");
     }
 
     #[test]

@@ -111,6 +111,7 @@ impl Known {
 
     /// What the shape of a row with this label and these components follows from, if that is the rows alone that the
     /// receiver has: if the newest of them is not too old to build on.
+    #[inline]
     pub(super) fn cause(&self, tick: u32, label: u32, mask: u64) -> Option<Cause> {
         let is_near = self.has_row && self.acked >= tick.saturating_sub(BASELINE_AGE_MAX);
         is_near.then(|| Cause { acked: self.acked, older: self.older, label: self.label_of(label), mask })
@@ -203,6 +204,22 @@ impl Cause {
         self.acked.saturating_sub(u64::BITS - self.older.leading_zeros())
     }
 
+    /// This as if rows that are newer than `until` had not come, if there are others that are not too old to build on.
+    pub(super) fn without_newer(self, tick: u32, until: Option<u32>) -> Cause {
+        let oldest = tick.saturating_sub(BASELINE_AGE_MAX);
+        let until = until.filter(|until| *until < self.acked);
+        let earlier = until.and_then(|until| self.until(until)).filter(|cause| cause.acked >= oldest);
+        earlier.unwrap_or(self)
+    }
+
+    /// This up to a tick before the newest row, if there is a row.
+    fn until(self, tick: u32) -> Option<Cause> {
+        // Bit 0 is `tick`.
+        let rows = self.older.checked_shr(self.acked - 1 - tick)?;
+        let back = rows.trailing_zeros();
+        (rows != 0).then(|| Cause { acked: tick - back, older: rows >> back >> 1, ..self })
+    }
+
     /// An update that builds on the newest row that the receiver has, and on others that are not too old.
     pub(super) fn update(&self, tick: u32) -> Shape {
         let oldest = tick.saturating_sub(BASELINE_AGE_MAX);
@@ -285,5 +302,37 @@ impl Pending {
 
     pub(super) fn iter(&self) -> impl Iterator<Item = u16> {
         (0..self.words.len()).flat_map(|at| self.slots_of(at))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeSet;
+
+    proptest! {
+        /// What an update builds on if newer rows do not count is what it would build on if they had not come.
+        #[test]
+        fn rows_that_do_not_count_leave_no_trace(
+            steps in proptest::collection::vec(1u32..9, 1..40), until_back in 0u32..80
+        ) {
+            let mut labels: BTreeSet<u32> =
+                steps.iter().scan(1_000, |at, step| { *at += step; Some(*at) }).collect();
+            let newest = *labels.last().unwrap();
+            // What is too old to build on is forgotten sooner by who has newer rows.
+            labels.retain(|label| label + BASELINE_AGE_MAX > newest);
+            let (tick, until) = (newest + 1, newest - until_back);
+            let has = |labels: &mut dyn Iterator<Item = &u32>| {
+                let mut known = Known::default();
+                labels.for_each(|label| known.note_row(*label));
+                known
+            };
+            let cause = has(&mut labels.iter()).cause(tick, tick, 1).unwrap().without_newer(tick, Some(until));
+            let from = labels.range(..=until).next_back().map_or(newest, |_| until);
+            let expected = has(&mut labels.range(..=from)).cause(tick, tick, 1).unwrap();
+            prop_assert_eq!(cause.acked, expected.acked);
+            prop_assert_eq!(cause.update(tick), expected.update(tick));
+        }
     }
 }

@@ -26,6 +26,7 @@
 //! any label was is the same at both.
 
 mod adopt;
+mod blocks;
 mod brief;
 mod column;
 mod diagnostics;
@@ -38,6 +39,7 @@ mod known;
 mod labels;
 mod load;
 mod log;
+mod meet;
 mod meta;
 mod packet;
 mod plan;

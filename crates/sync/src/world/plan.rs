@@ -62,13 +62,27 @@ pub(super) struct Cause {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Plan {
     pub(super) entries: Vec<PlanEntry>,
-    pub(super) shapes: Vec<Shape>,
+    /// Shapes of entries; equal ones may stand here twice.
+    shapes: Vec<Shape>,
+    /// For each shape what distinguishes it from most others.
+    digests: Vec<u64>,
     /// Distinguishes most plans that differ.
     pub(super) digest: u64,
+    /// Distinguishes most plans that speak of other entities or components, whatever they build on.
+    pub(super) view_digest: u64,
     /// Shapes that were found lately, by what they follow from.
-    found: [Option<(Cause, u16)>; FOUND],
+    found: [Option<Found>; FOUND],
     /// What was found last: most entities of a packet have the same.
-    last: Option<(Cause, u16)>,
+    last: Option<Found>,
+}
+
+/// What follows from a cause.
+#[derive(Clone, Copy, Debug)]
+struct Found {
+    cause: Cause,
+    /// No row that is built on is older.
+    oldest: u32,
+    shape: u16,
 }
 
 /// Causes whose shapes a plan remembers: a power of two.
@@ -80,19 +94,31 @@ impl Plan {
     pub(super) fn clear(&mut self) {
         self.entries.clear();
         self.shapes.clear();
-        self.digest = 0;
+        self.digests.clear();
+        (self.digest, self.view_digest) = (0, 0);
         (self.found, self.last) = ([None; FOUND], None);
     }
 
     /// Whether this says the same as another plan.
     pub(super) fn is_same(&self, other: &Plan) -> bool {
-        self.digest == other.digest && self.entries == other.entries && self.shapes == other.shapes
+        // Which of their own shapes were found to be equal last.
+        let mut equal = None;
+        let mut says_same = |(entry, theirs): (&PlanEntry, &PlanEntry)| {
+            let shapes = Some((entry.shape, theirs.shape));
+            let is_equal = shapes == equal || self.shape(*entry) == other.shape(*theirs);
+            equal = shapes;
+            is_equal && entry.slot == theirs.slot
+        };
+        self.digest == other.digest
+            && self.entries.len() == other.entries.len()
+            && self.entries.iter().zip(&other.entries).all(&mut says_same)
     }
 
     /// Makes this say the same as another plan.
     pub(super) fn copy_from(&mut self, other: &Plan) {
         self.entries.clone_from(&other.entries);
         self.shapes.clone_from(&other.shapes);
+        self.digests.clone_from(&other.digests);
         self.digest = other.digest;
     }
 
@@ -103,39 +129,66 @@ impl Plan {
 
     /// Of an entity this shall be said.
     pub(super) fn push(&mut self, slot: u16, shape: Shape) {
+        let mask = shape.mask;
         let shape = self.intern(shape);
-        self.push_shape(slot, shape);
+        self.push_shape(slot, shape, mask);
     }
 
-    /// Of an entity it shall be said what follows from `cause`, which `make` says if it is not remembered.
+    /// Of an entity it shall be said what follows from `cause`, once `settle` says which rows count of it; says whether it is so:
+    /// not if the entity was another one beside its components, at `meta_label`, after one of these rows.
+    ///
+    /// `settle` also says what shape follows then. It is a function of nothing but what it is given, as long as the plan is made.
     #[inline]
-    pub(super) fn push_found(&mut self, slot: u16, cause: Cause, make: impl FnOnce() -> Shape) {
-        let shape = match self.last {
-            Some((last, shape)) if last == cause => shape,
-            _ => self.find(cause, make),
+    pub(super) fn push_found(
+        &mut self,
+        slot: u16,
+        cause: Cause,
+        meta_label: u32,
+        settle: impl FnOnce(Cause) -> (Cause, Shape),
+    ) -> bool {
+        let found = match self.last {
+            Some(last) if last.cause == cause => Some(last),
+            _ => self.find(cause, meta_label, settle),
         };
-        self.push_shape(slot, shape);
+        let found = found.filter(|found| meta_label <= found.oldest);
+        if let Some(found) = found {
+            self.push_shape(slot, found.shape, cause.mask);
+        }
+        found.is_some()
     }
 
-    fn find(&mut self, cause: Cause, make: impl FnOnce() -> Shape) -> u16 {
+    fn find(
+        &mut self,
+        cause: Cause,
+        meta_label: u32,
+        settle: impl FnOnce(Cause) -> (Cause, Shape),
+    ) -> Option<Found> {
         let mixed = (cause.older ^ u64::from(cause.acked) << 32 ^ u64::from(cause.label) ^ cause.mask << 16)
             .wrapping_mul(MIX);
         let place = usize::from((mixed >> (u64::BITS - u8::BITS)) as u8) % FOUND;
-        let shape = match self.found[place] {
-            Some((known, shape)) if known == cause => shape,
+        let found = match self.found[place] {
+            Some(known) if known.cause == cause => known,
             _ => {
-                let shape = self.intern(make());
-                self.found[place] = Some((cause, shape));
-                shape
+                let (settled, shape) = settle(cause);
+                let oldest = settled.oldest();
+                if meta_label > oldest {
+                    return None;
+                }
+                let found = Found { cause, oldest, shape: self.intern(shape) };
+                self.found[place] = Some(found);
+                found
             }
         };
-        self.last = Some((cause, shape));
-        shape
+        self.last = Some(found);
+        Some(found)
     }
 
     #[inline]
-    fn push_shape(&mut self, slot: u16, shape: u16) {
-        self.mix(u64::from(slot) << 16 | u64::from(shape));
+    fn push_shape(&mut self, slot: u16, shape: u16, mask: u64) {
+        self.digest = mix(self.digest, u64::from(slot) ^ self.digests[usize::from(shape)]);
+        // Slots ascend, so their order says nothing more.
+        let word = (u64::from(slot) ^ mask.rotate_left(16)).wrapping_mul(MIX);
+        self.view_digest = self.view_digest.wrapping_add(word);
         self.entries.push(PlanEntry { slot, shape });
     }
 
@@ -145,17 +198,18 @@ impl Plan {
         if let Some(found) = few.iter().position(|other| *other == shape) {
             return found as u16;
         }
-        self.mix(
-            shape.mask ^ u64::from(shape.rows) << 40 ^ (shape.kind as u64) << 32 ^ u64::from(shape.label),
-        );
-        shape.history.iter().for_each(|label| self.mix(u64::from(*label)));
+        let word =
+            shape.mask ^ u64::from(shape.rows) << 40 ^ (shape.kind as u64) << 32 ^ u64::from(shape.label);
+        self.digests
+            .push(shape.history.iter().fold(mix(0, word), |digest, label| mix(digest, u64::from(*label))));
         self.shapes.push(shape);
         (self.shapes.len() - 1) as u16
     }
+}
 
-    fn mix(&mut self, word: u64) {
-        self.digest = (self.digest ^ word).wrapping_mul(MIX).rotate_left(29);
-    }
+#[inline]
+fn mix(digest: u64, word: u64) -> u64 {
+    (digest ^ word).wrapping_mul(MIX).rotate_left(29)
 }
 
 /// An odd number whose bits are as if drawn: 2^64 divided by the golden ratio.
@@ -175,8 +229,7 @@ impl World {
         let meta = metas.newest()?;
         let mask = self.masks.of(viewer, meta);
         let metas_label = metas.seen_label(viewer, &self.masks)?;
-        let labels =
-            ComponentId::in_mask(mask).filter_map(|id| self.columns[id.index()].ring(slot)?.newest());
+        let labels = ComponentId::in_mask(mask).filter_map(|id| self.columns[id.index()].newest(slot));
         Some((labels.fold(metas_label, u32::max), mask))
     }
 
@@ -197,9 +250,8 @@ impl World {
     /// Whether all that a row of `label` was for `viewer` is remembered, so that another row can build on it.
     pub(super) fn remembers(&self, slot: u16, viewer: Viewer, label: u32) -> bool {
         let Some(meta) = self.metas[usize::from(slot)].at(label) else { return false };
-        let known = |ring: &super::ring::Ring| ring.oldest().is_some_and(|oldest| oldest <= label);
         ComponentId::in_mask(self.masks.of(viewer, meta))
-            .all(|id| self.columns[id.index()].ring(slot).is_some_and(known))
+            .all(|id| self.columns[id.index()].oldest(slot).is_some_and(|oldest| oldest <= label))
     }
 
     /// What a slot's entity was at a tick that is remembered.

@@ -81,8 +81,9 @@ pub struct Publisher {
     /// The lineage of the world and its change up to which everything was looked at.
     lineage: u32,
     cursor: Option<u64>,
-    /// The newest tick of which a packet was sent.
+    /// The newest tick of which a packet was sent, and of which one arrived.
     newest: u32,
+    arrived: Option<u32>,
     /// The floor of the newest packet, if it said that it brings the receiver up to date.
     last_floor: Option<u64>,
     /// The highest number that was lost: who waits for all from its floor on must be told a higher floor.
@@ -92,6 +93,8 @@ pub struct Publisher {
     planned: Option<(u64, u32)>,
     done: usize,
     place: Option<Place>,
+    /// Newer rows are not built on at the moment, though the receiver has them: other members do not.
+    pub(super) rows_until: Option<u32>,
     /// When urgencies grew last.
     aged: Option<u32>,
     /// Bytes that may be sent, in millionths, and since when.
@@ -121,12 +124,14 @@ impl Publisher {
             lineage: 0,
             cursor: None,
             newest: 0,
+            arrived: None,
             last_floor: None,
             lost_max: None,
             plan: Plan::default(),
             planned: None,
             done: 0,
             place: None,
+            rows_until: None,
             aged: None,
             tokens: 0,
             refilled: None,
@@ -223,6 +228,7 @@ impl Publisher {
         self.flights.clear();
         (self.epoch, self.newest, self.is_new, self.is_transfer) = (self.next, 0, true, false);
         (self.cursor, self.last_floor, self.planned) = (None, None, None);
+        (self.arrived, self.rows_until) = (None, None);
     }
 
     /// Continuity ends, because another authority goes on with the state: like [`restart`](Self::restart), with packets
@@ -279,6 +285,7 @@ impl Publisher {
         }
         if flight.number >= self.epoch {
             (self.is_new, self.is_transfer) = (false, false);
+            self.arrived = self.arrived.max(Some(flight.tick));
         }
         for entry in &flight.entries {
             let known = &mut self.known[usize::from(entry.slot)];
@@ -414,6 +421,18 @@ impl Publisher {
         self.refilled = Some(now);
     }
 
+    /// The newest tick up to which it is known what became of all packets. `None` if a packet is missing where newer ones arrived,
+    /// or none did.
+    pub(super) fn all_known_until(&self) -> Option<u32> {
+        let until = self.flights.oldest_tick().map_or(self.newest, |tick| tick.saturating_sub(1));
+        (until.saturating_add(1) >= self.arrived?).then_some(until)
+    }
+
+    /// Distinguishes most receivers that do not see the same, as of the last plan.
+    pub(super) fn view_digest(&self) -> u64 {
+        self.plan.view_digest
+    }
+
     pub(super) fn in_flight_bytes(&self) -> usize {
         self.flights.bytes()
     }
@@ -493,13 +512,16 @@ impl Publisher {
             }
             *allows_large = false;
         }
-        let cause = brief.and_then(|brief| {
-            let cause = known.cause(tick, label, mask)?;
-            (brief.meta_label <= cause.oldest()).then_some(cause)
+        let cause = brief.and_then(|brief| Some((known.cause(tick, label, mask)?, brief.meta_label)));
+        let until = self.rows_until;
+        let is_planned = cause.is_some_and(|(cause, meta_label)| {
+            self.plan.push_found(slot, cause, meta_label, |cause| {
+                let settled = cause.without_newer(tick, until);
+                (settled, settled.update(tick))
+            })
         });
-        match cause {
-            Some(cause) => self.plan.push_found(slot, cause, || cause.update(tick)),
-            None => self.plan.push(slot, known.shape(world, self.viewer, tick, slot, (label, mask))),
+        if !is_planned {
+            self.plan.push(slot, known.shape(world, self.viewer, tick, slot, (label, mask)));
         }
     }
 
@@ -510,21 +532,15 @@ impl Publisher {
         let body = encodings.next_body(world, everything, room, &self.plan, &mut self.place);
         let number = self.next;
         let mut entries = self.flights.room();
-        entries.reserve(body.until - from);
-        for entry in &self.plan.entries[from..body.until] {
+        entries.extend(self.plan.entries[from..body.until].iter().map(|entry| {
             let shape = self.plan.shape(*entry);
             let known = &mut self.known[usize::from(entry.slot)];
             known.handle_sent(shape.label, number);
-            let is_farewell = shape.kind == EntryKind::Despawn;
-            entries.push(FlightEntry {
-                slot: entry.slot,
-                generation: known.generation,
-                label: shape.label,
-                is_farewell,
-            });
             self.pending.remove(entry.slot);
             self.figures.note(shape);
-        }
+            let is_farewell = shape.kind == EntryKind::Despawn;
+            FlightEntry { slot: entry.slot, generation: known.generation, label: shape.label, is_farewell }
+        }));
         self.done = body.until;
         let floor = self.floor().unwrap_or(number);
         let is_last = self.pending.is_empty() && world.complete;

@@ -1,6 +1,7 @@
 //! The views of all members of a room.
 
 use super::diagnostics::Diagnostics;
+use super::meet::Meeting;
 use super::{Encodings, EntityId, Publisher, PublisherConfig, Sent, World};
 use crate::audience::Viewer;
 use crate::interest::{Change, Interest, Reach};
@@ -15,6 +16,7 @@ pub struct Views {
     members: Vec<(MemberId, Publisher)>,
     encodings: Encodings,
     interest: Interest,
+    meeting: Meeting,
     /// The lineage of the world and its change up to which interest was told.
     lineage: u32,
     cursor: Option<u64>,
@@ -28,6 +30,7 @@ impl Views {
             members: Vec::new(),
             encodings: Encodings::new(),
             interest: Interest::new(schema.interest().map(Reach::from)),
+            meeting: Meeting::default(),
             lineage: 0,
             cursor: None,
         }
@@ -93,7 +96,10 @@ impl Views {
     }
 
     fn send(&mut self, world: &World, now: Instant, mut send: impl FnMut(MemberId, Bytes, Sent)) {
-        let Views { members, encodings, interest, .. } = self;
+        let Views { members, encodings, interest, meeting, .. } = self;
+        if let Some(tick) = world.tick {
+            meeting.arrange(tick, members);
+        }
         for (member, publisher) in members {
             let nearness = |slot| interest.nearness(*member, slot);
             while let Some((bytes, sent)) = publisher.poll_near(world, encodings, now, nearness) {

@@ -258,7 +258,8 @@ impl Member {
         self.tank = mine.map(|it| it.entity);
         if counts && let Some(entity) = self.tank {
             let tank = room.world(|world| world.component(entity))??;
-            self.log.orders.insert(step, order);
+            // As it was sent: with where a shot comes from.
+            self.log.orders.extend(room.order(self.id)?.map(|order| (step, order)));
             self.log.foreseen.extend(tank.map(|tank| (step, tank)));
         }
         Ok(())

@@ -19,9 +19,6 @@ pub(crate) const MARK: &str = "PARLOR_WALKERS=";
 const STATE_RATE: u32 = 8_000_000;
 /// Seats for clients.
 const PLAYERS_MAX: u16 = 255;
-/// Longest time between two looks.
-const NAP_MAX: Duration = Duration::from_millis(20);
-
 /// The schema of a room of walkers.
 ///
 /// # Errors
@@ -60,7 +57,7 @@ pub(crate) fn serve(args: &ServeWalkersArgs) -> anyhow::Result<()> {
     crate::commands::say(&format!("{MARK}{address} {code}"));
     loop {
         host.turn()?;
-        std::thread::sleep(host.room.until_next_tick().min(NAP_MAX));
+        std::thread::sleep(host.room.until_next_tick());
     }
 }
 

@@ -253,16 +253,30 @@ impl Connection {
 
     /// When it must be looked at, whatever comes.
     pub(super) fn due(&mut self, now: Instant) -> Option<Instant> {
+        // The library asks how much may go only when something happens. On a path that answers nothing this is what lets the
+        // floor of the rate control go.
+        let floor = self.outbound.holds_datagram().then(|| now + FLOOR_INTERVAL);
+        self.due_by_itself().into_iter().chain(floor).min()
+    }
+
+    /// When it is due instead, if that is later than `at`: never, perhaps. `None` if it is not, or may not be put off.
+    pub(super) fn put_off(&mut self, at: Instant) -> Option<Option<Instant>> {
+        if self.is_touched || self.outbound.holds_datagram() {
+            return None;
+        }
+        let due = self.due_by_itself();
+        due.is_none_or(|due| due > at).then_some(due)
+    }
+
+    /// When something of it is due that is known beforehand.
+    fn due_by_itself(&mut self) -> Option<Instant> {
         let own = match &self.phase {
             Phase::Handshaking { until, .. } => Some(*until),
             Phase::Parting(parting) => Some(parting.until),
             Phase::Open => self.stopped_at.map(|at| at + limits::CLOSE_LINGER),
             Phase::Over(_) | Phase::Gone => None,
         };
-        // The library asks how much may go only when something happens. On a path that answers nothing this is what lets the
-        // floor of the rate control go.
-        let floor = self.outbound.holds_datagram().then(|| now + FLOOR_INTERVAL);
-        [self.library.poll_timeout(), own, floor].into_iter().flatten().min()
+        self.library.poll_timeout().into_iter().chain(own).min()
     }
 
     fn connected(&mut self, now: Instant, events: &mut Events) {

@@ -18,6 +18,8 @@ mod drive;
 mod inbound;
 mod outbound;
 mod port;
+#[cfg(target_os = "linux")]
+mod socket;
 #[cfg(test)]
 mod tests;
 mod timers;
@@ -45,6 +47,8 @@ use timers::Timers;
 pub const EVENTS_MAX: usize = 4_096;
 /// Batches that are read from the system in one turn.
 const TURN_BATCHES_MAX: usize = 4;
+/// Timers that are looked at once more after a flush.
+const PUT_OFF_MAX: usize = 8;
 
 /// Names a connection of an engine, and no other one ever after.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -401,6 +405,21 @@ impl Engine {
         self.touched = touched;
         // `ready` tells when what did not leave may.
         let _ = self.port.flush();
+        self.put_off();
+    }
+
+    /// Moves the next timers that would go off too early: where little happens, to wake for nothing costs more than all else.
+    fn put_off(&mut self) {
+        for _ in 0..PUT_OFF_MAX {
+            let Some((at, slot)) = self.timers.first() else { return };
+            let Some(connection) = self.connections.get_mut(slot as usize).and_then(Option::as_deref_mut)
+            else {
+                return;
+            };
+            let Some(due) = connection.put_off(at) else { return };
+            self.timers.remove(slot, &mut connection.timer);
+            self.timers.advance(slot, &mut connection.timer, due);
+        }
     }
 }
 

@@ -6,12 +6,12 @@ use core::net::SocketAddr;
 use core::pin::Pin;
 use core::task::{Context, Poll, Waker, ready};
 use quinn::udp::{EcnCodepoint, RecvMeta, Transmit};
-use quinn::{AsyncUdpSocket, Runtime, TokioRuntime, UdpPoller};
+use quinn::{AsyncUdpSocket, UdpPoller};
+#[cfg(not(target_os = "linux"))]
+use quinn::{Runtime, TokioRuntime};
 use std::io::{self, IoSliceMut};
 use std::net::UdpSocket;
 use std::sync::Arc;
-#[cfg(target_os = "linux")]
-use tokio::io::Interest;
 
 /// Reads of the system's at once; each may have several datagrams of one sender.
 const READS_MAX: usize = quinn::udp::BATCH_SIZE;
@@ -31,21 +31,13 @@ pub(super) struct Port {
     /// How many of `metas` hold what was read and not taken.
     read: usize,
     /// Something waits to be sent, and the system takes no more at the moment.
-    blocked: Option<Way>,
-}
-
-/// By which way something would leave.
-#[derive(Clone, Copy, Debug)]
-enum Way {
-    Socket,
-    #[cfg(target_os = "linux")]
-    Batch,
+    is_blocked: bool,
 }
 
 /// What waits to leave, and the socket by which it does.
 #[cfg(target_os = "linux")]
 struct Batch {
-    own: tokio::net::UdpSocket,
+    own: UdpSocket,
     waiting: super::batch::Batch,
 }
 
@@ -57,7 +49,7 @@ impl Port {
     /// Opens a port, on a bad network if there are conditions.
     pub(super) fn bind(addr: SocketAddr, conditions: Option<&Conditions>) -> io::Result<Self> {
         let own = bind_udp(addr)?;
-        let socket = TokioRuntime.wrap_udp_socket(own.try_clone()?)?;
+        let socket = wrap(own.try_clone()?)?;
         match conditions {
             Some(conditions) => Self::new(impaired::impair(socket, conditions), None),
             None => Self::new(socket, Some(own)),
@@ -67,8 +59,6 @@ impl Port {
     /// `own` is the same socket, if nothing must come between this and the system.
     #[cfg_attr(not(target_os = "linux"), expect(unused_variables, reason = "there is no sendmmsg"))]
     pub(super) fn new(socket: Arc<dyn AsyncUdpSocket>, own: Option<UdpSocket>) -> io::Result<Self> {
-        #[cfg(target_os = "linux")]
-        let own = own.map(tokio::net::UdpSocket::from_std).transpose()?;
         Ok(Port {
             poller: Arc::clone(&socket).create_io_poller(),
             buffer: vec![0; READS_MAX * usize::from(DATAGRAM_BYTES_MAX) * socket.max_receive_segments()]
@@ -78,7 +68,7 @@ impl Port {
             batch: own.map(|own| Batch { own, waiting: super::batch::Batch::default() }),
             metas: [RecvMeta::default(); READS_MAX],
             read: 0,
-            blocked: None,
+            is_blocked: false,
         })
     }
 
@@ -97,27 +87,13 @@ impl Port {
 
     /// Ready when something was read, or when what waited to be sent can be.
     pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        if self.poll_unblocked(cx)? {
-            self.blocked = None;
-            return Poll::Ready(Ok(()));
+        if self.is_blocked
+            && let Poll::Ready(writable) = self.poller.as_mut().poll_writable(cx)
+        {
+            self.is_blocked = false;
+            return Poll::Ready(writable);
         }
         self.poll_read(cx)
-    }
-
-    fn poll_unblocked(&mut self, cx: &mut Context<'_>) -> io::Result<bool> {
-        let polled = match self.blocked {
-            None => return Ok(false),
-            Some(Way::Socket) => self.poller.as_mut().poll_writable(cx),
-            #[cfg(target_os = "linux")]
-            Some(Way::Batch) => match &self.batch {
-                Some(batch) => batch.own.poll_send_ready(cx),
-                None => Poll::Ready(Ok(())),
-            },
-        };
-        match polled {
-            Poll::Ready(writable) => writable.map(|()| true),
-            Poll::Pending => Ok(false),
-        }
     }
 
     /// Reads what is there. `false` if that is nothing.
@@ -186,7 +162,7 @@ impl Port {
             self.flush()?;
         }
         let sent = self.socket.try_send(&transmit);
-        self.check(sent, Way::Socket)
+        self.check(sent)
     }
 
     /// Sends what waits.
@@ -195,18 +171,17 @@ impl Port {
         if let Some(Batch { own, waiting }) = &mut self.batch
             && !waiting.is_empty()
         {
-            // By way of the runtime, so that it knows what the system takes.
-            let sent = own.try_io(Interest::WRITABLE, || waiting.send(own));
-            return self.check(sent, Way::Batch);
+            let sent = waiting.send(own);
+            return self.check(sent);
         }
         Ok(())
     }
 
-    fn check(&mut self, sent: io::Result<()>, way: Way) -> Result<(), Blocked> {
+    fn check(&mut self, sent: io::Result<()>) -> Result<(), Blocked> {
         match sent {
             Ok(()) => Ok(()),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                self.blocked = Some(way);
+                self.is_blocked = true;
                 Err(Blocked)
             }
             Err(error) => {
@@ -215,4 +190,15 @@ impl Port {
             }
         }
     }
+}
+
+#[cfg(target_os = "linux")]
+fn wrap(socket: UdpSocket) -> io::Result<Arc<dyn AsyncUdpSocket>> {
+    socket.set_nonblocking(true)?;
+    Ok(Arc::new(super::socket::Socket::new(socket)?))
+}
+
+#[cfg(not(target_os = "linux"))]
+fn wrap(socket: UdpSocket) -> io::Result<Arc<dyn AsyncUdpSocket>> {
+    TokioRuntime.wrap_udp_socket(socket)
 }

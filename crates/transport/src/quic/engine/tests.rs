@@ -66,6 +66,10 @@ async fn echo(mut engine: Engine, count: usize) {
     while given < count {
         let now = Instant::now();
         engine.flush(now);
+        if let Some((at, slot)) = engine.timers.first() {
+            let later = engine.slot(slot).and_then(|connection| connection.put_off(at));
+            assert_eq!(later, None, "it would wake for nothing");
+        }
         let due = engine.poll_timeout().map(tokio::time::Instant::from_std);
         let due = due.unwrap_or_else(|| tokio::time::Instant::now() + Duration::from_secs(60));
         if let Ok(ready) = timeout_at(due, engine.ready()).await {

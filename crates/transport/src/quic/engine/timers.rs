@@ -14,6 +14,11 @@ impl Timers {
         self.entries.first().map(|(at, _)| *at)
     }
 
+    /// The earliest, and whose it is.
+    pub(super) fn first(&self) -> Option<(Instant, u32)> {
+        self.entries.first().copied()
+    }
+
     /// Takes out one that is due at `now`.
     pub(super) fn expire(&mut self, now: Instant) -> Option<u32> {
         let (at, slot) = *self.entries.first()?;

@@ -1,0 +1,428 @@
+//! The versions of one component without blobs, of all entities: what each was at which tick, all rows of a tick side by side.
+//!
+//! ```text
+//!              block n - 2            block n - 1              block n
+//!        ┌──────────────────┐  ┌──────────────────┐  ┌──────────────────┐
+//!  tick  │ 0  1  2  …    63 │  │ 64  …        127 │  │ 128 …            │
+//!        └──────────────────┘  └──────────────────┘  └──────────────────┘
+//!  row 0   ●     ●                  ●                   ●   a bit each, in `rows`; lanes in the frame of the tick
+//!  row 1   ●
+//! ```
+//!
+//! What comes at one tick is written next to each other, and so are the rows read that it builds on: a place of memory for each
+//! entity, as a [`Ring`](super::ring::Ring) has it, costs a receiver of thousands more than decoding does. When a block begins,
+//! the oldest one goes; of each row its last version there is kept apart, so that every tick from the oldest block on has its
+//! answer.
+
+use crate::limits::HISTORY_TICKS;
+
+/// Ticks of a block: one bit each.
+const BLOCK_TICKS: u32 = u64::BITS;
+/// Blocks that are kept: those of the last [`HISTORY_TICKS`], wherever in its block the newest tick is.
+const BLOCKS: u32 = HISTORY_TICKS / BLOCK_TICKS + 1;
+const FRAMES: usize = (BLOCKS * BLOCK_TICKS) as usize;
+/// Lanes that are allocated at one go, or those of one row: what changes alone takes no more.
+const CHUNK_LANES: usize = 64;
+
+const _: () = assert!(HISTORY_TICKS.is_multiple_of(BLOCK_TICKS), "blocks cover the history");
+
+/// Versions by row and label.
+#[derive(Clone, Debug)]
+pub(super) struct Blocks {
+    lanes: usize,
+    /// Rows of a chunk, as a power of two.
+    chunk_rows_log2: u32,
+    /// The number of the newest block, once there is one. A label's block is its quotient by [`BLOCK_TICKS`].
+    newest: Option<u32>,
+    rows: Vec<Row>,
+    /// For each row what it was before the oldest block.
+    before: Vec<i32>,
+    /// By tick: a block's frames stand together, at the remainder of its number by [`BLOCKS`].
+    frames: Vec<Frame>,
+    /// Places for chunks in all frames.
+    places: usize,
+    /// Chunks that are not used.
+    pool: Vec<Chunk>,
+    /// Chunks that there are, used or not.
+    chunks: usize,
+}
+
+/// Which versions of a row there are.
+#[derive(Clone, Copy, Debug, Default)]
+struct Row {
+    /// For each block, at the remainder of its number by [`BLOCKS`], the ticks that have one.
+    bits: [u64; BLOCKS as usize],
+    newest: Option<u32>,
+    /// The label of what it was before the oldest block.
+    before: Option<u32>,
+}
+
+/// The versions of one tick, in chunks of rows; only those that were needed are there.
+#[derive(Clone, Debug, Default)]
+struct Frame {
+    chunks: Vec<Option<Chunk>>,
+}
+
+type Chunk = Box<[i32]>;
+
+impl Row {
+    /// The newest label that is not beyond `tick`, if the newest block is `block`.
+    fn label_at(&self, tick: u32, block: u32) -> Option<u32> {
+        if let Some(newest) = self.newest.filter(|newest| *newest <= tick) {
+            return Some(newest);
+        }
+        let from = block.min(tick / BLOCK_TICKS);
+        for number in (block.saturating_sub(BLOCKS - 1)..=from).rev() {
+            let mut bits = self.bits[(number % BLOCKS) as usize];
+            if number == tick / BLOCK_TICKS {
+                bits &= u64::MAX >> (BLOCK_TICKS - 1 - tick % BLOCK_TICKS);
+            }
+            if bits != 0 {
+                return Some(number * BLOCK_TICKS + bits.ilog2());
+            }
+        }
+        self.before.filter(|before| *before <= tick)
+    }
+
+    /// The oldest label beyond `label`, if the newest block is `block`.
+    fn label_after(&self, label: u32, block: u32) -> Option<u32> {
+        let oldest = block.saturating_sub(BLOCKS - 1);
+        for number in oldest.max(label / BLOCK_TICKS)..=block {
+            let mut bits = self.bits[(number % BLOCKS) as usize];
+            if number == label / BLOCK_TICKS {
+                bits &= u64::MAX.checked_shl(label % BLOCK_TICKS + 1).unwrap_or(0);
+            }
+            if bits != 0 {
+                return Some(number * BLOCK_TICKS + bits.trailing_zeros());
+            }
+        }
+        None
+    }
+}
+
+impl Blocks {
+    /// No versions of rows with so many lanes.
+    pub(super) fn new(lanes: usize) -> Self {
+        Blocks {
+            lanes,
+            chunk_rows_log2: (CHUNK_LANES / lanes.max(1)).max(1).ilog2(),
+            newest: None,
+            rows: Vec::new(),
+            before: Vec::new(),
+            frames: Vec::new(),
+            places: 0,
+            pool: Vec::new(),
+            chunks: 0,
+        }
+    }
+
+    /// Adds a row, of which there are no versions.
+    pub(super) fn push_row(&mut self) {
+        self.rows.push(Row::default());
+        self.before.resize(self.before.len() + self.lanes, 0);
+    }
+
+    /// Label of the newest version of a row.
+    pub(super) fn newest(&self, row: usize) -> Option<u32> {
+        self.rows[row].newest
+    }
+
+    /// Label of the oldest version of a row that is kept.
+    pub(super) fn oldest(&self, row: usize) -> Option<u32> {
+        let found = &self.rows[row];
+        found.before.or_else(|| {
+            let block = self.newest?;
+            let from = block.saturating_sub(BLOCKS - 1) * BLOCK_TICKS;
+            found.label_at(from, block).or_else(|| found.label_after(from, block))
+        })
+    }
+
+    /// What a row was at `tick`; `None` if that is not known.
+    pub(super) fn at(&self, row: usize, tick: u32) -> Option<&[i32]> {
+        // Nearly always there is a version of just this tick.
+        if self.has(row, tick) {
+            return self.lanes_at(row, tick);
+        }
+        let label = self.rows[row].label_at(tick, self.newest?)?;
+        self.version(row, label)
+    }
+
+    /// The version that a row was at `tick` and the one after that, each with its label; `None` unless both are kept.
+    pub(super) fn around(&self, row: usize, tick: u32) -> Option<[(u32, &[i32]); 2]> {
+        let (found, block) = (&self.rows[row], self.newest?);
+        let first = found.label_at(tick, block)?;
+        let second = found.label_after(first, block)?;
+        Some([(first, self.version(row, first)?), (second, self.version(row, second)?)])
+    }
+
+    /// Adds a version, wherever its label belongs, unless that label is there or nobody can ask for it.
+    pub(super) fn insert(&mut self, row: usize, label: u32, lanes: &[i32]) {
+        let number = label / BLOCK_TICKS;
+        if self.newest.is_none_or(|newest| number > newest) {
+            self.begin(number);
+        }
+        // Nobody asks for what is older than the version that is kept of the time before.
+        if self.rows[row].before.is_some_and(|before| label <= before) {
+            return;
+        }
+        if self.is_before(number) {
+            self.before[row * self.lanes..(row + 1) * self.lanes].copy_from_slice(lanes);
+            self.rows[row].before = Some(label);
+        } else if self.has(row, label) {
+            return;
+        } else {
+            self.rows[row].bits[(number % BLOCKS) as usize] |= 1 << (label % BLOCK_TICKS);
+            self.put(row, label, lanes);
+        }
+        let newest = &mut self.rows[row].newest;
+        *newest = (*newest).max(Some(label));
+    }
+
+    /// Forgets the versions of a row.
+    pub(super) fn clear(&mut self, row: usize) {
+        self.rows[row] = Row::default();
+    }
+
+    /// Forgets all versions. What comes next may be older than what there was.
+    pub(super) fn clear_all(&mut self) {
+        self.rows.fill(Row::default());
+        self.newest = None;
+        self.frames.iter_mut().for_each(|frame| frame.empty(&mut self.pool));
+    }
+
+    /// Drops what is only needed before `cutoff`, and gives back the room that is kept for more.
+    pub(super) fn shrink(&mut self, cutoff: u32) {
+        if let Some(newest) = self.newest {
+            let kept = cutoff / BLOCK_TICKS;
+            (newest.saturating_sub(BLOCKS - 1)..=newest)
+                .take_while(|gone| *gone < kept)
+                .for_each(|gone| self.end(gone));
+        }
+        self.chunks -= self.pool.len();
+        self.pool = Vec::new();
+        for frame in &mut self.frames {
+            if frame.chunks.iter().all(Option::is_none) {
+                self.places -= frame.chunks.len();
+                *frame = Frame::default();
+            }
+        }
+    }
+
+    /// Bytes of memory that it takes, with the room that is kept for more versions.
+    pub(super) fn bytes(&self) -> usize {
+        let rows = self.rows.len() * (size_of::<Row>() + size_of::<i32>() * self.lanes);
+        let chunk = size_of::<i32>() * (self.lanes << self.chunk_rows_log2);
+        rows + self.places * size_of::<Option<Chunk>>() + self.chunks * chunk
+    }
+
+    /// Whether a block was before the oldest that is kept.
+    fn is_before(&self, number: u32) -> bool {
+        self.newest.is_some_and(|newest| number + BLOCKS <= newest)
+    }
+
+    /// Whether there is a version of just this label, and not from before the oldest block.
+    fn has(&self, row: usize, label: u32) -> bool {
+        let number = label / BLOCK_TICKS;
+        let is_kept = self.newest.is_some_and(|newest| number <= newest) && !self.is_before(number);
+        is_kept && self.rows[row].bits[(number % BLOCKS) as usize] >> (label % BLOCK_TICKS) & 1 == 1
+    }
+
+    /// The version of a label that there is.
+    fn version(&self, row: usize, label: u32) -> Option<&[i32]> {
+        if self.rows[row].before == Some(label) {
+            return Some(&self.before[row * self.lanes..(row + 1) * self.lanes]);
+        }
+        self.lanes_at(row, label)
+    }
+
+    fn lanes_at(&self, row: usize, label: u32) -> Option<&[i32]> {
+        let (chunk, place) = self.place(row);
+        let chunk = self.frames.get(frame_of(label))?.chunks.get(chunk)?.as_ref()?;
+        chunk.get(place..place + self.lanes)
+    }
+
+    /// In which chunk of a frame a row is, and where its lanes begin in there.
+    fn place(&self, row: usize) -> (usize, usize) {
+        let chunk = row >> self.chunk_rows_log2;
+        (chunk, (row - (chunk << self.chunk_rows_log2)) * self.lanes)
+    }
+
+    fn put(&mut self, row: usize, label: u32, lanes: &[i32]) {
+        let (chunk, place) = self.place(row);
+        if self.frames.is_empty() {
+            self.frames.resize_with(FRAMES, Frame::default);
+        }
+        let places = &mut self.frames[frame_of(label)].chunks;
+        if places.len() <= chunk {
+            self.places += chunk + 1 - places.len();
+            places.resize_with(chunk + 1, || None);
+        }
+        let chunk = places[chunk].get_or_insert_with(|| {
+            self.pool.pop().unwrap_or_else(|| {
+                self.chunks += 1;
+                vec![0; self.lanes << self.chunk_rows_log2].into()
+            })
+        });
+        chunk[place..place + lanes.len()].copy_from_slice(lanes);
+    }
+
+    /// Begins a block that is newer than all there are.
+    fn begin(&mut self, number: u32) {
+        if let Some(newest) = self.newest {
+            let oldest = newest.saturating_sub(BLOCKS - 1);
+            let kept = (number + 1).saturating_sub(BLOCKS);
+            (oldest..=newest).take_while(|gone| *gone < kept).for_each(|gone| self.end(gone));
+        }
+        self.newest = Some(number);
+    }
+
+    /// Ends the oldest block: of each row its last version there is kept.
+    fn end(&mut self, number: u32) {
+        let place = (number % BLOCKS) as usize;
+        for row in 0..self.rows.len() {
+            let bits = core::mem::take(&mut self.rows[row].bits[place]);
+            if bits != 0 {
+                let label = number * BLOCK_TICKS + bits.ilog2();
+                let (lanes, (chunk, from)) = (self.lanes, self.place(row));
+                let Some(Some(chunk)) =
+                    self.frames.get(frame_of(label)).and_then(|frame| frame.chunks.get(chunk))
+                else {
+                    continue;
+                };
+                self.before[row * lanes..(row + 1) * lanes].copy_from_slice(&chunk[from..from + lanes]);
+                self.rows[row].before = Some(label);
+            }
+        }
+        let frames = self.frames.iter_mut().skip(place * BLOCK_TICKS as usize).take(BLOCK_TICKS as usize);
+        frames.for_each(|frame| frame.empty(&mut self.pool));
+    }
+}
+
+impl Frame {
+    /// Gives back all chunks.
+    fn empty(&mut self, pool: &mut Vec<Chunk>) {
+        pool.extend(self.chunks.iter_mut().filter_map(Option::take));
+    }
+}
+
+/// Where the versions of a label stand among the frames.
+fn frame_of(label: u32) -> usize {
+    let number = label / BLOCK_TICKS;
+    (number % BLOCKS * BLOCK_TICKS + label % BLOCK_TICKS) as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeMap;
+
+    const ROWS: usize = 40;
+
+    fn value(row: usize, label: u32) -> [i32; 3] {
+        [i32::try_from(row).unwrap(), label.cast_signed(), -1]
+    }
+
+    /// Holds a row against a map of all its versions, as far as anybody can ask.
+    fn check(
+        blocks: &Blocks,
+        row: usize,
+        model: &BTreeMap<u32, [i32; 3]>,
+        now: u32,
+    ) -> Result<(), TestCaseError> {
+        prop_assert_eq!(blocks.newest(row), model.keys().next_back().copied());
+        for tick in now.saturating_sub(HISTORY_TICKS)..now + 3 {
+            let expected = model.range(..=tick).next_back();
+            prop_assert_eq!(
+                blocks.at(row, tick),
+                expected.map(|(_, lanes)| &lanes[..]),
+                "row {} at {}",
+                row,
+                tick
+            );
+            let next = model.range(tick + 1..).next();
+            let expected = expected.zip(next).map(|(a, b)| [a, b].map(|(label, lanes)| (*label, &lanes[..])));
+            prop_assert_eq!(blocks.around(row, tick), expected, "around {}", tick);
+        }
+        if let Some(oldest) = blocks.oldest(row) {
+            // Of what is newer there is no version missing.
+            prop_assert_eq!(blocks.at(row, oldest), model.get(&oldest).map(|lanes| &lanes[..]));
+            for (label, lanes) in model.range(oldest..) {
+                prop_assert_eq!(blocks.at(row, *label), Some(&lanes[..]));
+            }
+        }
+        Ok(())
+    }
+
+    proptest! {
+        /// Versions come mostly in order and sometimes late, some rows change at every tick and some hardly ever; whatever is
+        /// asked of the last ticks has the answer that a map of all of them gives.
+        #[test]
+        fn what_rows_were_at_the_last_ticks_is_known(
+            steps in proptest::collection::vec((0u32..300, 0u32..12, 0usize..ROWS, 1usize..ROWS, 0u32..70), 1..120),
+            clear_at in 0usize..200,
+        ) {
+            let (mut blocks, mut models) = (Blocks::new(3), vec![BTreeMap::new(); ROWS]);
+            (0..ROWS).for_each(|_| blocks.push_row());
+            let mut now = 1_000;
+            for (index, (leap, on, first, count, back)) in steps.into_iter().enumerate() {
+                now += if leap == 0 { 400 } else { on };
+                for (row, model) in models.iter_mut().enumerate().skip(first).take(count) {
+                    let label = if row % 5 == 4 { now - back } else { now };
+                    blocks.insert(row, label, &value(row, label));
+                    model.insert(label, value(row, label));
+                }
+                if index == clear_at {
+                    blocks.clear(first);
+                    models[first].clear();
+                }
+                check(&blocks, first, &models[first], now)?;
+            }
+            for (row, model) in models.iter().enumerate() {
+                check(&blocks, row, model, now)?;
+            }
+            blocks.shrink(now - HISTORY_TICKS);
+            for (row, model) in models.iter_mut().enumerate() {
+                // What is older than anybody can ask for, and than what there is, changes nothing.
+                if let Some(newest) = blocks.newest(row) {
+                    let late = (now - HISTORY_TICKS - 1).min(newest.saturating_sub(1));
+                    if blocks.at(row, late).is_some() && !model.contains_key(&late) {
+                        blocks.insert(row, late, &value(row, late));
+                        model.insert(late, value(row, late));
+                    }
+                }
+                check(&blocks, row, model, now)?;
+            }
+            blocks.clear_all();
+            prop_assert!((0..ROWS).all(|row| blocks.newest(row).is_none() && blocks.at(row, now).is_none()));
+            blocks.insert(0, 3, &value(0, 3));
+            prop_assert_eq!(blocks.at(0, 5), Some(&value(0, 3)[..]));
+        }
+    }
+
+    #[test]
+    fn what_changes_at_every_tick_takes_bounded_room_and_what_rests_hardly_any() {
+        let mut blocks = Blocks::new(7);
+        (0..1_000).for_each(|_| blocks.push_row());
+        let (lanes, frames) = ([1; 7], BLOCKS * BLOCK_TICKS);
+        (0..1_000).for_each(|row| blocks.insert(row, 0, &lanes));
+        let resting = blocks.bytes();
+        assert!(resting < 1_000 * 120, "{resting} bytes for a thousand rows");
+        let mut full = 0;
+        for label in 1..1_000 {
+            (0..1_000).for_each(|row| blocks.insert(row, label, &lanes));
+            if label == frames {
+                full = blocks.bytes();
+            }
+        }
+        assert_eq!(blocks.bytes(), full, "it grows no more");
+        assert!(full < 1_000 * (FRAMES * 32 + 120), "{full} bytes");
+        // One row goes on; when the others' versions are beyond what is remembered, their room can be given back.
+        for label in 1_000..1_000 + frames {
+            blocks.insert(7, label, &lanes);
+        }
+        blocks.shrink(1_000 + frames - HISTORY_TICKS);
+        assert!(blocks.bytes() < full / 10, "{} bytes of {full}", blocks.bytes());
+        assert_eq!(blocks.at(8, 2_000), Some(&lanes[..]));
+    }
+}
