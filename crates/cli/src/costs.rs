@@ -5,12 +5,16 @@ use parlor::Room;
 /// Names and values below each other.
 pub(crate) type Rows = Vec<(&'static str, String)>;
 
-/// How the link of a member is, and what is done about it: round trip first.
+/// How long the round trip of a member takes.
+pub(crate) fn round_trip(room: &Room) -> (&'static str, String) {
+    let rtt = room.diagnostics().rtt;
+    ("round trip", rtt.map_or_else(|| "–".to_owned(), |rtt| ms(rtt.as_secs_f64() * 1e3)))
+}
+
+/// How else its link is, and what is done about it.
 pub(crate) fn link(room: &Room) -> Rows {
     let net = room.diagnostics();
-    let ms = |ms: f64| format!("{ms:.0} ms");
     vec![
-        ("round trip", net.rtt.map_or_else(|| "–".to_owned(), |rtt| ms(rtt.as_secs_f64() * 1e3))),
         ("jitter", ms(net.jitter_ms)),
         ("lost", format!("{} of {}", net.session.packets_lost, net.session.packets_sent)),
         ("drawn behind", ms(net.buffer_delay_ms)),
@@ -18,6 +22,10 @@ pub(crate) fn link(room: &Room) -> Rows {
         ("dilation", format!("{:+.1}%", (net.dilation - 1.0) * 100.0)),
         ("inputs late", net.inputs_late.to_string()),
     ]
+}
+
+fn ms(ms: f64) -> String {
+    format!("{ms:.0} ms")
 }
 
 /// What the stream of the state cost so far: the host's to its server, or the one that came to a guest. What only a sender

@@ -106,10 +106,14 @@ fn what_is_lost_comes_again_in_time() {
         used.borrow_mut().clear();
         sim.run_for(60_000);
         let after = sim.room(host).diagnostics();
-        // Two in a row are lost four times in a minute, and the lead has no room for that.
+        // Two in a row are lost four times in a minute, and the lead has no room for that. One that was missing before may come now.
         let late = after.inputs_late - before.inputs_late;
         assert_eq!(after.inputs_missing - before.inputs_missing, wrong(&used) as u64);
-        assert!(late <= wrong(&used) as u64 && wrong(&used) <= 9, "{} of 1,800, {late} late", wrong(&used));
+        assert!(
+            late <= wrong(&used) as u64 + 1 && wrong(&used) <= 9,
+            "{} of 1,800, {late} late",
+            wrong(&used)
+        );
         let lead_ms = sim.room(guest).diagnostics().lead_ms;
         assert!(lead_ms <= 230.0, "{lead_ms} ms of lead");
         let counters = sim.room(host).input_counters(MemberId(1)).expect("it sends");

@@ -44,9 +44,12 @@ fn id(index: usize) -> MemberId {
     MemberId(u32::try_from(index).expect("it is small"))
 }
 
+/// Metres per second of the fastest of the four.
+const SPEED_MAX: f32 = 6.0;
+
 /// Where a car is `at` so many seconds of room time: each goes its own way, and turns around now and then.
 fn on_its_way(index: usize, at: f64) -> Car {
-    let speed = 3.0 + index as f64;
+    let speed = f64::from(SPEED_MAX) - 3.0 + index as f64;
     let leg = (at / 1.5).floor();
     let (along, is_back) = (at / 1.5 - leg, leg % 2.0 == 1.0);
     let x = speed * if is_back { 1.0 - along } else { along };
@@ -94,7 +97,8 @@ fn four_players_see_each_other_where_they_are_whatever_is_lost() {
                 });
             }
         }
-        assert!(far < 6.0, "one is shown {far} off");
+        // A turn at the highest speed counts twice. What is lost on a WebSocket holds up what comes behind it, on either link: 0.7 s in all.
+        assert!(far < 2.0 * SPEED_MAX * 0.7, "one is shown {far} off");
         *stop.borrow_mut() = true;
         sim.run_for(4_000);
         for viewer in 0..4 {

@@ -123,14 +123,18 @@ impl Game {
         let Some(me) = room.me().filter(|_| self.is_foreseeing) else { return room.send(&order) };
         let mine = room.world(|world| own(world, me))??;
         room.send(&mine.map_or(order, |(_, tank)| tank.aimed(order)))?;
-        self.foresee(room, me)
+        mine.map_or(Ok(()), |mine| self.foresee(room, me, mine))
     }
 
     /// A member's own tank, by its own recorded order.
-    fn foresee(&mut self, room: &mut impl Table, me: MemberId) -> Result<(), RoomError> {
+    fn foresee(
+        &mut self,
+        room: &mut impl Table,
+        me: MemberId,
+        (entity, mut tank): (EntityId, Tank),
+    ) -> Result<(), RoomError> {
         let order = room.order(me)?.unwrap_or_default();
         let fired = room.world(|world| {
-            let Some((entity, mut tank)) = own(world, me)? else { return Ok(None) };
             let shot = tank.step(order);
             world.insert(entity, &tank)?;
             Ok::<_, RoomError>(shot.map(|shot| (shot, targets(world, entity))))

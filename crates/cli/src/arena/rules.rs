@@ -290,7 +290,7 @@ mod tests {
                     prop_assert!((TANK_RADIUS_M..=side - TANK_RADIUS_M).contains(at));
                 }
                 for (centre, radius) in PILLARS {
-                    let away = norm([tank.position[0] - centre[0], tank.position[1] - centre[1]]);
+                    let away = apart(tank.position, centre);
                     prop_assert!(away > radius + TANK_RADIUS_M - 1e-3);
                 }
             }

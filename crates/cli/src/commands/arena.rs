@@ -112,6 +112,7 @@ fn rows(seat: &Seat) -> Rows {
         ("I interpolation", on(is_smooth)),
         ("N network", network.map_or_else(|| "as it is".to_owned(), |network| network.to_string())),
         ("", String::new()),
+        costs::round_trip(seat.room()),
     ];
     rows.extend(costs::link(seat.room()));
     rows.push(("corrections", counted.prediction.corrections.to_string()));

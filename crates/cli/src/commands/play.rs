@@ -184,7 +184,5 @@ impl Meter {
             hud.figures.push_rtt_ms(u32::try_from(rtt.as_millis()).unwrap_or(u32::MAX));
         }
         hud.figures.rows = costs::link(room);
-        // The round trip has a graph.
-        hud.figures.rows.retain(|(name, _)| *name != "round trip");
     }
 }
