@@ -2,7 +2,7 @@
 
 use crate::game::{Badge, Bot, GemState, Input, PlayerState, RoundState, Scene, Script, Source, World};
 use crate::view::{Command, Controls};
-use parlor::{ClosedReason, Event, Hints, LeaveReason, MemberId, Room, RoomCode};
+use parlor::{ClosedReason, Event, Hints, LeaveReason, LinkState, MemberId, Room, RoomCode};
 use ratatui::crossterm::event::KeyEvent;
 use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
@@ -45,6 +45,8 @@ pub(crate) struct Seen {
     pub steps: u64,
     /// Something to tell the player, and when it happened.
     pub notice: Option<(String, Instant)>,
+    /// How often it was tried to make the connection again that is lost.
+    pub attempts: u32,
 }
 
 /// A member of a room of Magpies.
@@ -137,10 +139,35 @@ impl Seat {
                         reason => format!("{name} {reason}"),
                     });
                 }
+                Event::PlayerLost { id } => self.note(format!("{} lost the connection", self.name_of(id))),
+                Event::PlayerBack { id } => self.note(format!("{} is back", self.name_of(id))),
+                Event::ConnectionLost { .. } => self.seen.attempts = 0,
+                Event::Reconnecting { attempt } => self.seen.attempts = attempt,
+                Event::Reconnected { state_resynced: false } => self.note("connected again".into()),
+                Event::Reconnected { state_resynced: true } => {
+                    self.note("connected again, as a newcomer".into());
+                }
                 Event::Closed(reason) => self.closed = Some(reason),
                 _ => {}
             }
         }
+    }
+
+    /// What is done about a connection that is lost, if it is.
+    pub(crate) fn reconnecting(&self) -> Option<String> {
+        let what = match self.room.link_state() {
+            LinkState::Reconnecting => "reconnecting",
+            LinkState::Resyncing => "joining the room again",
+            LinkState::Connected | LinkState::Lost => return None,
+        };
+        Some(match self.seen.attempts {
+            0 => what.into(),
+            attempt => format!("{what}, attempt {attempt}"),
+        })
+    }
+
+    fn name_of(&self, id: MemberId) -> String {
+        shown(self.seen.members.get(&id.0).map_or("", String::as_str), id)
     }
 
     /// Tells the player something, for a few seconds.

@@ -179,7 +179,7 @@ fn steps_that_nobody_ran_are_caught_up_and_none_is_run_twice() {
         // The old host's last steps may not have reached the hub, so they are run again by the new one, from what it has.
         let deeds = room.deeds.borrow();
         let of = |peer| deeds.steps.iter().filter(move |(by, _)| *by == peer).map(|(_, tick)| *tick);
-        let (last, first) = (of(room.peers[0]).last().unwrap(), of(room.peers[1]).next().unwrap());
+        let (last, first) = (of(room.peers[0]).next_back().unwrap(), of(room.peers[1]).next().unwrap());
         assert!(first <= last + 1 && first + 5 > last, "the last one was {last}, then came {first}");
         let ticks: Vec<u32> = of(room.peers[1]).collect();
         assert!(ticks.windows(2).all(|pair| pair[1] == pair[0] + 1), "no step is left out: {ticks:?}");

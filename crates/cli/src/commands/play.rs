@@ -122,7 +122,7 @@ fn describe(hud: &mut HudModel, seat: &Seat, own: Option<&OwnServer>) {
     let info = room.info();
     hud.stage = match (seat.closed(), room.is_connected()) {
         (Some(reason), _) => Stage::Closed(reason.to_string()),
-        (None, true) => Stage::Open,
+        (None, true) => seat.reconnecting().map_or(Stage::Open, Stage::Reconnecting),
         (None, false) => {
             Stage::Connecting(info.connectivity.server.unwrap_or_else(|| "looking for a server".into()))
         }

@@ -7,8 +7,10 @@ use std::collections::{BTreeMap, VecDeque};
 /// How far the room is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Stage {
-    /// Not in the room yet, or not any more but trying; the text says what is being tried.
+    /// Not in the room yet; the text says what is being tried.
     Connecting(String),
+    /// In the room, but the connection is lost and is being made again; the text says how far that is.
+    Reconnecting(String),
     /// In the room.
     #[default]
     Open,

@@ -21,15 +21,8 @@ pub(super) fn draw_overlay(area: Rect, buffer: &mut Buffer, hud: &HudModel, scen
             let lines = vec![Line::styled(clean(why), TEXT), Line::default(), hint("Q leaves")];
             popup(area, buffer, " closed ", BAD, lines, None);
         }
-        (Stage::Connecting(what), _) => {
-            let dots = ".".repeat(usize::try_from(scene.tick / 10 % 4).unwrap_or_default());
-            let lines = vec![
-                Line::styled(format!("{}{dots:<3}", clean(what)), TEXT),
-                Line::default(),
-                hint("Q leaves"),
-            ];
-            popup(area, buffer, " connecting ", ACCENT, lines, None);
-        }
+        (Stage::Connecting(what), _) => trying(area, buffer, " connecting ", what, scene.tick),
+        (Stage::Reconnecting(what), _) => trying(area, buffer, " connection lost ", what, scene.tick),
         _ if hud.help => popup(area, buffer, " help ", GOOD, help(hud), None),
         _ if let Some(costs) = &hud.costs => popup(area, buffer, " state ", GOOD, table(costs), None),
         (Stage::Open, Phase::Waiting) if !flies(hud, scene) => waiting(area, buffer, hud),
@@ -43,6 +36,14 @@ pub(super) fn draw_overlay(area: Rect, buffer: &mut Buffer, hud: &HudModel, scen
 /// Whether one's own magpie flies: who warms up wants to see the field.
 fn flies(hud: &HudModel, scene: &Scene) -> bool {
     hud.me.and_then(|me| scene.players.get(&me)).is_some_and(|me| me.state.heading != Dir::Stay)
+}
+
+/// Says what is being tried; dots move, so that it is seen to go on.
+fn trying(area: Rect, buffer: &mut Buffer, title: &str, what: &str, tick: u32) {
+    let dots = ".".repeat(usize::try_from(tick / 10 % 4).unwrap_or_default());
+    let lines =
+        vec![Line::styled(format!("{}{dots:<3}", clean(what)), TEXT), Line::default(), hint("Q leaves")];
+    popup(area, buffer, title, ACCENT, lines, None);
 }
 
 fn waiting(area: Rect, buffer: &mut Buffer, hud: &HudModel) {

@@ -165,6 +165,8 @@ fn the_most_important_overlay_wins() {
         "{closed}"
     );
     assert!(stage(Stage::Connecting("asking the hub".into()), true).contains("asking the hub"));
+    let lost = stage(Stage::Reconnecting("reconnecting, attempt 2".into()), true);
+    assert!(lost.contains("connection lost") && lost.contains("reconnecting, attempt 2"), "{lost}");
     assert!(stage(Stage::Open, true).contains("arrows, WASD"));
     assert!(stage(Stage::Open, false).contains("parlor play --join K7QM"));
 }

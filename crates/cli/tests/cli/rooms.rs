@@ -107,7 +107,7 @@ fn a_script_moves_a_member() {
 #[cfg(unix)]
 fn a_killed_host_ends_the_room_for_its_guests() {
     let machine = Machine::new();
-    let (_server, address) = machine.serve(&[]);
+    let (_server, address) = machine.serve(&["--grace", "1"]);
     let mut host = machine.start(&["play", "--headless", "--server", &address]);
     let code = host.complains("room ");
     let guest = machine.start(&["play", "--join", &code, "--headless", "--json", "--server", &address]);

@@ -2,7 +2,8 @@
 
 use super::event::Event;
 use super::inbox::Inbox;
-use super::room::{Joined, RoomCore, misbehaved};
+use super::reading::misbehaved;
+use super::room::{Joined, RoomCore};
 use bytes::Bytes;
 use parlor_proto::session::Message;
 use parlor_proto::wire::control::{RefusedAction, ToMember};

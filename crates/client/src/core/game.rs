@@ -1,5 +1,6 @@
 //! What a game does in its room: messages, inputs, state, players.
 
+use super::error::RoomError;
 use super::event::ClosedReason;
 use super::info::{Connectivity, Diagnostics, Role, RoomInfo, Scope, TransportPath, TransportStatus};
 use super::message::encode_typed;
@@ -7,7 +8,7 @@ use super::migration::Migration;
 use super::options::Wish;
 use super::players::Player;
 use super::reconnect::LinkState;
-use super::room::{Joined, RoomCore, RoomError};
+use super::room::{Joined, RoomCore};
 use bytes::Bytes;
 use parlor_proto::channel::{self, Codec};
 use parlor_proto::session::{Outgoing, Session};

@@ -1,6 +1,7 @@
 //! Inputs: what this process sends, and at the host what the players want in each step.
 
-use super::room::{Joined, RoomCore, RoomError};
+use super::error::RoomError;
+use super::room::{Joined, RoomCore};
 use bytes::Bytes;
 use parlor_proto::session::Outgoing;
 use parlor_proto::{ApiMisuse, Instant, MemberId, Tick, TickRate, channel, limits};

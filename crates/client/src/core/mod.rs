@@ -5,6 +5,7 @@
 
 mod comeback;
 mod control;
+mod error;
 mod event;
 mod game;
 mod inbox;
@@ -18,6 +19,7 @@ mod overlay;
 mod pace;
 mod players;
 mod prediction;
+mod reading;
 mod reconnect;
 mod recording;
 mod replay;
@@ -31,6 +33,7 @@ mod ticker;
 mod upstream;
 mod world;
 
+pub use error::RoomError;
 pub use event::{ClosedReason, ConnectFailure, ConnectFailureKind, Event, Message, StateSource, StateUpdate};
 pub use info::{
     Connectivity, Diagnostics, JoinPath, Mode, ReasonCode, Role, RoomInfo, Scope, TransportPath,
@@ -43,5 +46,5 @@ pub use players::{Player, Transport};
 pub use reconnect::LinkState;
 pub use rewind::Past;
 pub use rollback::{RollbackConfig, RollbackRequest};
-pub use room::{Found, RoomCore, RoomError};
+pub use room::{Found, RoomCore};
 pub use world::WorldAccess;

@@ -1,6 +1,7 @@
 //! The light overlay: values of keys that a member has put in their place itself, until the host's word is there.
 
-use super::room::{Joined, RoomCore, RoomError};
+use super::error::RoomError;
+use super::room::{Joined, RoomCore};
 use super::shared::Shared;
 use parlor_proto::{ApiMisuse, Tick, limits};
 use parlor_sync::limits::{OVERLAY_KEYS_MAX, OVERLAY_TICKS_MAX};

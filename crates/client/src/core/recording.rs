@@ -1,6 +1,7 @@
 //! Recording the room that this process decides in: see [`parlor_sync::recording`].
 
-use super::room::{Joined, RoomCore, RoomError};
+use super::error::RoomError;
+use super::room::{Joined, RoomCore};
 use parlor_proto::wire::control::ToMember;
 use parlor_proto::{ApiMisuse, Instant};
 use parlor_sync::recording::{Ended, Figures, Head, Recorder};

@@ -1,6 +1,7 @@
 //! States that players send of themselves: this player's own, and those of all others.
 
-use super::room::{Joined, RoomCore, RoomError};
+use super::error::RoomError;
+use super::room::{Joined, RoomCore};
 use super::upstream::Upstream;
 use parlor_proto::session::{Outgoing, Session, Tag};
 use parlor_proto::wire::envelope::To;

@@ -1,7 +1,8 @@
 //! Lag compensation: the world as a member saw it when it acted.
 
+use super::error::RoomError;
 use super::info::Diagnostics;
-use super::room::{Joined, RoomCore, RoomError};
+use super::room::{Joined, RoomCore};
 use super::shared::check_of_game;
 use parlor_proto::{ApiMisuse, EntityId, Instant, MemberId};
 use parlor_sync::interpolation::Sample;

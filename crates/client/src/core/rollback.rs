@@ -1,6 +1,7 @@
 //! The rollback lane: a state that players make together from their inputs, without waiting for each other.
 
-use super::room::{Joined, RoomCore, RoomError};
+use super::error::RoomError;
+use super::room::{Joined, RoomCore};
 use bytes::Bytes;
 use parlor_proto::session::Outgoing;
 use parlor_proto::wire::envelope::{Downward, From as Sender, To, Upward};

@@ -1,99 +1,31 @@
 //! The room as a game and a driver see it.
 
-use super::event::{ClosedReason, Event, Message};
+use super::event::{ClosedReason, Event};
 use super::inbox::{Arrived, Came, Inbox};
 use super::info::{JoinPath, Mode, ReasonCode, Scope};
 use super::inputs::Inputs;
 use super::marks::Marks;
-use super::message::decode_typed;
 use super::migration::Migration;
 use super::options::Options;
 use super::overlay::Overlay;
 use super::pace::Pace;
 use super::players::Players;
+use super::reading::misbehaved;
 use super::reconnect::{LinkState, Reconnect};
 use super::replay::Replay;
 use super::replicas::Replicas;
 use super::resimulation::Resimulation;
 use super::rewind::Rewinds;
 use super::rollback::RollbackLane;
-use super::shared::{News, Shared};
+use super::shared::Shared;
 use super::ticker::Ticker;
-use parlor_proto::channel::{self, Codec};
-use parlor_proto::session::{self, SendError, Session, TurnedAway};
-use parlor_proto::wire::action::{ActionRefusal, AskedBy};
-use parlor_proto::wire::envelope::{Downward, To};
+use parlor_proto::session::{self, Session, TurnedAway};
+use parlor_proto::wire::envelope::To;
 use parlor_proto::wire::handshake::{Refusal, Resume, Welcome};
-use parlor_proto::wire::replica::StateOf;
-use parlor_proto::{
-    ApiMisuse, CloseReason, EntityId, Instant, Lane, LinkKind, MemberId, Packet, PeerMisbehaved, SessionId,
-    Tick,
-};
+use parlor_proto::{CloseReason, Instant, LinkKind, MemberId, Packet, PeerMisbehaved, SessionId, Tick};
 use parlor_sync::clock::Clock;
-use parlor_sync::keyed::StateError;
 use parlor_sync::prediction::Once;
 use parlor_sync::recording::{Ended, Recorder};
-use parlor_sync::value::ValueError;
-use parlor_sync::world::WorldError;
-use thiserror::Error;
-
-/// Why a room did not do what it was asked. Nothing was sent, nothing changed.
-#[derive(Clone, Debug, PartialEq, Error)]
-#[non_exhaustive]
-pub enum RoomError {
-    /// It cannot be asked like this, or not now.
-    #[error(transparent)]
-    Misuse(#[from] ApiMisuse),
-    /// A value could not be written, or is not as the wanted type has it.
-    #[error(transparent)]
-    Value(#[from] ValueError),
-    /// The state would be out of its bounds.
-    #[error(transparent)]
-    State(Box<StateError>),
-    /// There is no such entity or component, a component does not fit its schema, or the world would be out of its bounds.
-    #[error(transparent)]
-    World(Box<WorldError>),
-    /// An action may not be.
-    #[error("the action on {entity} is refused: {why}")]
-    Refused {
-        /// On which entity.
-        entity: EntityId,
-        /// Why.
-        why: ActionRefusal,
-    },
-    /// So many reliable messages wait that no more can be taken: the connection is slower than the game sends.
-    #[error("too many messages wait to be sent: send less, or on an unreliable lane")]
-    Full,
-    /// A file cannot be made.
-    #[error("the file {} cannot be made: {detail}", path.display())]
-    File {
-        /// Which.
-        path: std::path::PathBuf,
-        /// Why.
-        detail: String,
-    },
-}
-
-impl From<StateError> for RoomError {
-    fn from(error: StateError) -> Self {
-        RoomError::State(Box::new(error))
-    }
-}
-
-impl From<WorldError> for RoomError {
-    fn from(error: WorldError) -> Self {
-        RoomError::World(Box::new(error))
-    }
-}
-
-impl From<SendError> for RoomError {
-    fn from(error: SendError) -> Self {
-        match error {
-            SendError::Misuse(misuse) => RoomError::Misuse(misuse),
-            SendError::Full => RoomError::Full,
-        }
-    }
-}
 
 /// Where a driver found the room's server.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -494,77 +426,6 @@ impl RoomCore {
         self.close_with(ClosedReason::Session(reason));
     }
 
-    pub(super) fn read_message(&mut self, message: session::Message, at: Instant) -> Result<(), CloseReason> {
-        if message.channel == channel::CONTROL {
-            return self.read_control(message, at);
-        }
-        let Some(message) = self.hold(message, at) else { return Ok(()) };
-        let Some(joined) = &mut self.joined else { return Ok(()) };
-        match message.channel {
-            channel::STATE => {
-                let before = joined.shared.world().tick();
-                if joined.migration.is_old(message.epoch) {
-                    return Ok(());
-                }
-                if let Shared::Member(member) = &mut joined.shared {
-                    let news = member.take_packet(message.payload, at);
-                    let news = news.map_err(|error| misbehaved("state", &error))?;
-                    joined.heard_state(before, at);
-                    joined.settle_overlay();
-                    if let Some(news) = news {
-                        if news.is_of_successor {
-                            joined.host_heard(&mut self.inbox)?;
-                        }
-                        return tell_news(joined, news, &mut self.inbox);
-                    }
-                }
-            }
-            channel::REPLICAS => {
-                let state = StateOf::decode(message.payload);
-                let state = state.map_err(|error| misbehaved("a player's state", &error))?;
-                let (arrived, players) = (joined.room_time(at), &joined.players);
-                let taken = joined.replicas.take(state, arrived, |member| players.get(member).is_some());
-                taken.map_err(|error| misbehaved("a player's state", &error))?;
-            }
-            channel::ACTIONS => {
-                let asked =
-                    AskedBy::decode(message.payload).map_err(|error| misbehaved("an action", &error))?;
-                return self.read_action(asked);
-            }
-            channel::CHECKPOINT => return self.read_checkpoint(message.payload, at),
-            channel::ROLLBACK => return self.read_rollback(message.payload),
-            channel::INPUT => self.read_input(MemberId(message.key), message.payload, at),
-            channel => {
-                let row =
-                    *self.options.channels.get(channel).expect("a session takes messages of its table only");
-                return self.read_relayed(row.codec, row.lane, message);
-            }
-        }
-        Ok(())
-    }
-
-    fn read_relayed(
-        &mut self,
-        codec: Codec,
-        lane: Lane,
-        message: session::Message,
-    ) -> Result<(), CloseReason> {
-        let bytes = message.payload.len();
-        let downward = Downward::decode(message.payload).map_err(|error| misbehaved("a message", &error))?;
-        let Downward { from, order, payload } = downward;
-        let event = match codec {
-            Codec::Typed => match decode_typed(payload) {
-                Some((kind, value)) => Event::Message(Message { from, kind, order, value }),
-                None => {
-                    self.messages_unreadable += 1;
-                    return Ok(());
-                }
-            },
-            Codec::Raw | Codec::Parlor => Event::Raw { from, channel: message.channel, order, payload },
-        };
-        self.inbox.tell_message(event, bytes, !lane.is_reliable())
-    }
-
     /// Commits what was written since the last commit, under the step that was run.
     pub(super) fn commit(&mut self, now: Instant) {
         let Some(joined) = &mut self.joined else { return };
@@ -584,25 +445,6 @@ impl RoomCore {
         }
         self.record(now);
     }
-}
-
-pub(super) fn misbehaved(what: &str, error: &dyn std::error::Error) -> CloseReason {
-    CloseReason::Misbehaved { detail: format!("{what} could not be read: {error}") }
-}
-
-/// Tells the game what a packet of the world brought.
-fn tell_news(joined: &mut Joined, news: News, inbox: &mut Inbox) -> Result<(), CloseReason> {
-    joined.marks.note(&joined.shared);
-    for entity in news.despawned {
-        inbox.tell_bounded(Event::Despawned { entity }, 0)?;
-    }
-    for entity in news.spawned {
-        inbox.tell_bounded(Event::Spawned { entity }, 0)?;
-    }
-    if let Some(update) = news.update {
-        inbox.tell_state(update, |key| joined.shared.has(key));
-    }
-    Ok(())
 }
 
 impl Joined {

@@ -1,7 +1,8 @@
 //! What a game does with the entities of its room.
 
+use super::error::RoomError;
 use super::event::{ClosedReason, Event};
-use super::room::{Joined, RoomCore, RoomError};
+use super::room::{Joined, RoomCore};
 use super::shared::{Host, Shared};
 use parlor_proto::channel;
 use parlor_proto::limits;

@@ -25,98 +25,35 @@
 //! ```
 
 mod acks;
+mod event;
 mod inbox;
 mod outbox;
 mod receive;
 mod resume;
+mod stats;
 mod tag;
 mod timesync;
 mod transmit;
 
+pub use event::{Answer, Event, Message, TurnedAway};
 pub use outbox::Outgoing;
+pub use stats::Stats;
 pub use tag::Tag;
 
 use crate::channel::ChannelTable;
 use crate::error::{ApiMisuse, CloseReason, PeerMisbehaved};
-use crate::ids::{ChannelId, Epoch};
+use crate::ids::Epoch;
 use crate::limits;
 use crate::link::LinkKind;
 use crate::time::{Instant, Tick};
 use crate::wire::frame::Frame;
-use crate::wire::handshake::{Hello, Redirect, Refusal, Resume, ResumeToken, RetryAfter, Welcome};
+use crate::wire::handshake::{Hello, Welcome};
 use acks::{Fate, InFlight, Received};
-use bytes::Bytes;
 use core::time::Duration;
 use outbox::Outbox;
 use std::collections::VecDeque;
 use thiserror::Error;
 use timesync::TimeSync;
-
-/// What happened in a session.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Event {
-    /// A server's peer said hello: answer it with [`Session::answer`].
-    Hello(Box<Hello>),
-    /// A server's peer asks to go on with a session that it had: find it and let it [`go on`](Session::go_on) in this one's
-    /// place, or [`answer`](Session::answer) that it does not.
-    Resume(Resume),
-    /// A client's session goes on; with this it resumes the next time.
-    Resumed(ResumeToken),
-    /// Nothing was heard for so long that the session, which [can be resumed](Session::set_resumable), has let go of its
-    /// connection.
-    Silent,
-    /// A client is in.
-    Welcome(Box<Welcome>),
-    /// A client is not let in; the session is over. A client that resumes and is to come again later has its session still,
-    /// without a connection. At a server: its peer was turned away without being asked about,
-    /// because the two share no version of the protocol.
-    TurnedAway(TurnedAway),
-    /// A message came.
-    Message(Message),
-    /// The tagged message arrived, and the peer's caller was given it. Each tag has one fate, this or the next, at the
-    /// latest when the session is over.
-    Delivered(Tag),
-    /// The tagged message did not arrive, as far as can be told, or was replaced before it left.
-    Lost(Tag),
-    /// The session is over. Nothing comes after it.
-    Closed(CloseReason),
-}
-
-/// A message that came.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Message {
-    /// On which channel.
-    pub channel: ChannelId,
-    /// Its key, if the channel is sequenced; otherwise 0.
-    pub key: u32,
-    /// The message.
-    pub payload: Bytes,
-    /// The sender's tick when it sent the packet, if it carried one and [`Session::set_tick`] was called here: packets
-    /// have only the low half of it, which means nothing without a tick nearby.
-    pub tick: Option<Tick>,
-    /// The room's epoch as the sender knew it.
-    pub epoch: Epoch,
-}
-
-/// A hub's answer to a hello.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Answer {
-    /// Come in.
-    Welcome(Box<Welcome>),
-    /// Anything else.
-    TurnedAway(TurnedAway),
-}
-
-/// The answers that do not let in.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum TurnedAway {
-    /// The room is elsewhere.
-    Redirect(Redirect),
-    /// Not now.
-    RetryAfter(RetryAfter),
-    /// No.
-    Refused(Refusal),
-}
 
 /// Why a message could not be sent.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -127,39 +64,6 @@ pub enum SendError {
     /// More than [`limits::RELIABLE_QUEUE_BYTES_MAX`] bytes of reliable messages wait for the peer.
     #[error("the peer does not take its messages: {} bytes wait", limits::RELIABLE_QUEUE_BYTES_MAX)]
     Full,
-}
-
-/// What a session counted since it began.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Stats {
-    /// Packets given to the connection, and their bytes.
-    pub packets_sent: u64,
-    /// See [`packets_sent`](Self::packets_sent).
-    pub bytes_sent: u64,
-    /// Packets taken from the connection, and their bytes.
-    pub packets_received: u64,
-    /// See [`packets_received`](Self::packets_received).
-    pub bytes_received: u64,
-    /// Messages that the caller sent.
-    pub messages_sent: u64,
-    /// Messages that were given to the caller.
-    pub messages_received: u64,
-    /// Packets that came twice or too late to tell.
-    pub packets_repeated: u64,
-    /// Packets that came before the session was open.
-    pub packets_early: u64,
-    /// Numbered packets that count as lost: the peer acknowledged later ones and never these.
-    pub packets_lost: u64,
-    /// Unreliable messages that came after a newer one, or again.
-    pub messages_outdated: u64,
-    /// Unreliable messages that were dropped because too many waited.
-    pub messages_dropped: u64,
-    /// Unreliable messages that a newer one replaced before they left.
-    pub messages_replaced: u64,
-    /// Fragmented messages that never came together.
-    pub fragmented_abandoned: u64,
-    /// Frames of kinds that this version does not know.
-    pub frames_unknown: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
