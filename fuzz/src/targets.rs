@@ -246,6 +246,7 @@ fn answer(byte: u8, now: Instant) -> Answer {
         limits: Limits::of_this_build(),
         resume: None,
         grace_ms: 0,
+        gone_ms: None,
         schema: Bytes::new(),
     }))
 }

@@ -40,7 +40,8 @@ impl OwnServer {
             .build()
             .context("the server's thread could not be started")?;
         let lan = reach.lan.then(Network::default);
-        let config = Config { port, lan, registry: Some(Registry::of_this_user()), ..Config::default() };
+        let registry = Some(Registry::of_this_user());
+        let config = Config { port, lan, registry, is_of_host: true, ..Config::default() };
         let server =
             runtime.block_on(Server::start(config)).context("no room can be hosted on this machine")?;
         let fingerprint = server.fingerprint().expect("a development server has a fingerprint");

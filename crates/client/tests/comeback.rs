@@ -1,6 +1,6 @@
 //! Connections over real sockets that break: through a proxy that can cut them.
 
-use parlor::{ClosedReason, Event, Impairment, LinkState, Registry, Room, RoomBuilder, Via};
+use parlor::{CloseReason, ClosedReason, Event, Impairment, LinkState, Registry, Room, RoomBuilder, Via};
 use parlor_server::{Config, Server};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
@@ -19,10 +19,14 @@ struct Hall {
 
 impl Hall {
     fn new() -> Self {
+        Hall::with(Config::default())
+    }
+
+    fn with(config: Config) -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let registry = Registry::at(folder.path().join("registry"));
         let runtime = Runtime::new().expect("a runtime");
-        let config = Config { port: 0, registry: Some(registry.clone()), ..Config::default() };
+        let config = Config { port: 0, registry: Some(registry.clone()), ..config };
         let server = runtime.block_on(Server::start(config)).expect("a port is free");
         Hall { runtime, server: Some(server), _folder: folder, registry }
     }
@@ -201,5 +205,28 @@ fn an_outage_of_three_seconds_costs_nothing_that_is_reliable() {
     guest.set_impairment(Impairment::none()).expect("it was put on one");
     for count in 0..50u64 {
         assert_eq!(until(&mut guest, number), count);
+    }
+}
+
+#[test]
+fn a_hub_in_the_hosts_process_that_is_silent_is_a_host_that_is_gone() {
+    let hall = Hall::with(Config { is_of_host: true, ..Config::default() });
+    let host = hall.host();
+    let code = host.code().expect("it is open").to_string();
+    let proxy = Proxy::new(SocketAddr::from(([127, 0, 0, 1], hall.port())));
+    let mut by_tcp = hall.guest_at(&code, proxy.port).via(Via::WebSocket).open();
+    let mut by_udp = hall.guest_at(&code, hall.port()).impairment(Impairment::none()).open();
+    for guest in [&mut by_tcp, &mut by_udp] {
+        until(guest, |event| matches!(event, Event::Open { .. }).then_some(()));
+    }
+    // One connection breaks and is refused from then on; on the other nothing comes any more.
+    proxy.cut(true);
+    by_udp.set_impairment(Impairment::none().loss_ppm(1_000_000)).expect("it was put on one");
+    for guest in [&mut by_tcp, &mut by_udp] {
+        let closed = until(guest, |event| match event {
+            Event::Closed(reason) => Some(reason),
+            _ => None,
+        });
+        assert_eq!(closed, ClosedReason::Session(CloseReason::HostGone));
     }
 }

@@ -149,6 +149,11 @@ pub const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
 pub const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(1);
 /// Silence after which a connection counts as lost.
 pub const SILENCE_TIMEOUT: Duration = Duration::from_secs(8);
+/// Silence of a hub that lives in the process of a host, after which its guests take the host to be gone: they shall know
+/// within three seconds.
+pub const HOST_GONE_TIMEOUT: Duration = Duration::from_millis(2_800);
+/// Silence after which such a hub and its guests ask each other for a sign of life, so that the loss of some is no silence.
+pub const KEEP_ALIVE_INTERVAL_OF_HOST: Duration = Duration::from_millis(250);
 /// An acknowledgement waits at most this long for a packet that takes it along.
 pub const ACK_DELAY_MAX: Duration = Duration::from_millis(25);
 /// Bytes of reliable messages after which an acknowledgement waits no longer: a sender that is fast must not run into

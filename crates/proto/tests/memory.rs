@@ -55,6 +55,7 @@ fn open_server() -> Session {
         limits: Limits::of_this_build(),
         resume: None,
         grace_ms: 0,
+        gone_ms: None,
         schema: Bytes::new(),
     };
     server.answer(Answer::Welcome(Box::new(welcome)), NOW);

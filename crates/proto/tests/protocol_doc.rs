@@ -128,6 +128,7 @@ fn one_of_each_frame() -> Vec<Frame> {
         limits: Limits::of_this_build(),
         resume: None,
         grace_ms: 0,
+        gone_ms: None,
         schema: Bytes::new(),
     };
     let (channel, number, payload) = (ChannelId(3), 0, Bytes::new());

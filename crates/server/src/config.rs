@@ -66,6 +66,10 @@ pub struct Config {
     /// How long the seat of a member is kept whose connection is lost, so that it can come back; at most [`GRACE_S_MAX`].
     /// Zero keeps none: such a member has left.
     pub grace: Duration,
+    /// Whether the server lives in the process of a game that hosts a room, and ends with it: guests who hear nothing of it for
+    /// [a while](parlor_proto::limits::HOST_GONE_TIMEOUT) take the host to be gone, instead of trying to reach it again. Unset for
+    /// a server that rooms of others are on.
+    pub is_of_host: bool,
     /// How many connections there may be at once on TCP, and as many again on QUIC.
     pub connections_max: usize,
     /// How many handshakes one address may begin in each second on the long run, and a few times as many at once. An IPv6
@@ -128,6 +132,7 @@ impl Default for Config {
             shards: NonZeroU16::MIN,
             flush_quantum: Duration::ZERO,
             grace: GRACE,
+            is_of_host: false,
             connections_max: CONNECTIONS_MAX,
             handshakes_per_second: HANDSHAKES_PER_SECOND,
             handshakes_per_second_all: HANDSHAKES_PER_SECOND_ALL,

@@ -270,6 +270,7 @@ fn hub_config(config: &Config, shards: parlor_hub::Shards) -> Result<parlor_hub:
         record: config.room_log.is_some(),
         flush_quantum: config.flush_quantum.min(Duration::from_millis(FLUSH_QUANTUM_MS_MAX)),
         grace: config.grace.min(Duration::from_secs(GRACE_S_MAX)),
+        is_of_host: config.is_of_host,
         shards,
         ..parlor_hub::Config::new(seed)
     })

@@ -1,11 +1,12 @@
 //! The host dies, falls silent or leaves: another player has its part, once, and the game goes on where it was.
 
 use parlor::core::{Options, RoomCore};
-use parlor::{Event, MemberId};
+use parlor::{ClosedReason, Event, MemberId};
 use parlor_hub::Config;
 use parlor_impair::Rng;
 use parlor_proto::Lane;
 use parlor_proto::wire::envelope::To;
+use parlor_proto::wire::handshake::Refusal;
 use parlor_sim::{APP, Link, PeerId, Sim, for_seeds};
 use parlor_sync::keyed::Audience;
 use std::cell::RefCell;
@@ -208,6 +209,39 @@ fn a_host_that_is_cut_off_comes_back_as_a_player_like_any_other() {
         assert!(events.iter().any(|event| matches!(event, Event::HostChanged { host: MemberId(1) })));
         room.expect_one_world(room.peers[1]);
     });
+}
+
+#[test]
+fn a_host_whose_seat_is_not_kept_any_more_comes_back_as_a_newcomer() {
+    for_seeds(5, |seed| {
+        let mut room = room(seed, 3, Link::quic().loss(20), Duration::from_secs(5));
+        let old = room.peers[0];
+        room.sim.unplug(old, true);
+        room.sim.cut(old);
+        room.sim.run_for(9_000);
+        assert!(room.is_host(room.peers[1]), "seed {seed}");
+        assert_eq!(room.sim.room(room.peers[2]).player_count(), 2, "its seat was given up");
+        room.sim.unplug(old, false);
+        room.sim.run_for(8_000);
+        let events = room.sim.take_events(old);
+        assert!(events.contains(&Event::Reconnected { state_resynced: true }), "seed {seed}: {events:?}");
+        assert_eq!(room.sim.room(old).local_id(), Some(MemberId(3)));
+        assert!(!room.is_host(old) && room.is_host(room.peers[1]));
+        room.expect_no_split_brain();
+        room.expect_one_world(room.peers[1]);
+    });
+}
+
+#[test]
+fn a_host_that_nobody_could_follow_finds_its_room_over() {
+    let mut room = room(2, 1, Link::quic(), Duration::from_secs(5));
+    let host = room.peers[0];
+    room.sim.unplug(host, true);
+    room.sim.cut(host);
+    room.sim.run_for(9_000);
+    room.sim.unplug(host, false);
+    room.sim.run_for(8_000);
+    assert_eq!(room.sim.closed(host), Some(ClosedReason::Refused(Refusal::NoSuchRoom)));
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Connections that are lost for seconds, for half a minute, for good: who comes back is who it was, and has all of it.
 
 use parlor::core::{Options, Wish};
-use parlor::{Event, MemberId};
+use parlor::{ClosedReason, Event, MemberId};
 use parlor_hub::{Config, Happening};
 use parlor_proto::wire::control::LeaveReason;
 use parlor_proto::wire::envelope::To;
@@ -23,9 +23,14 @@ struct Room {
 }
 
 fn room(seed: u64, link: Link) -> Room {
+    room_on(seed, link, false)
+}
+
+/// A room on a hub that lives in the process of its host, or that does not.
+fn room_on(seed: u64, link: Link, is_of_host: bool) -> Room {
     let mut drawn = [3; 32];
     drawn[..8].copy_from_slice(&seed.to_le_bytes());
-    let config = Config { record: true, grace: GRACE, ..Config::new(drawn) };
+    let config = Config { record: true, grace: GRACE, is_of_host, ..Config::new(drawn) };
     let mut sim = Sim::with_hub(seed, config);
     let host = sim.host(Options::host(APP), Link::quic());
     let code = sim.code(host);
@@ -255,6 +260,55 @@ fn a_host_that_does_not_come_back_ends_its_room() {
     room.sim.run_for(40_000);
     assert!(room.sim.closed(room.host).is_some());
     assert_eq!(room.sim.hub().room_count(), 0);
+}
+
+#[test]
+fn guests_of_a_hub_in_the_hosts_process_know_within_three_seconds_that_the_host_is_gone() {
+    for_seeds(20, |seed| {
+        let link = if seed % 2 == 0 { Link::quic() } else { Link::websocket() };
+        let mut room = room_on(seed, link.loss(50), true);
+        // Nothing is said for a while, but for signs of life: that is no silence.
+        room.sim.play(room.host, |_, _| ());
+        room.sim.run_for(20_000);
+        for peer in [room.guest, room.witness] {
+            assert_eq!(room.sim.closed(peer), None, "seed {seed}");
+        }
+        room.sim.crash(room.host);
+        for peer in [room.guest, room.witness] {
+            room.outage(peer, true);
+        }
+        // Of a process that dies the system closes what is a stream.
+        room.sim.cut(room.witness);
+        room.sim.run_for(2_000);
+        assert_eq!(room.sim.closed(room.guest), None, "this may yet be an outage");
+        room.sim.run_for(1_000);
+        for peer in [room.guest, room.witness] {
+            let closed = ClosedReason::Session(CloseReason::HostGone);
+            assert_eq!(room.sim.closed(peer), Some(closed), "seed {seed}\n{}", room.sim.excerpt(40));
+        }
+    });
+}
+
+#[test]
+fn short_outages_of_a_hub_in_the_hosts_process_are_survived_and_its_host_does_not_give_itself_up() {
+    let mut room = room_on(3, Link::quic(), true);
+    room.outage(room.guest, true);
+    room.say(0);
+    room.sim.run_for(2_000);
+    room.outage(room.guest, false);
+    room.sim.run_for(1_000);
+    room.sim.cut(room.guest);
+    room.sim.run_for(2_000);
+    let guest = room.sim.take_events(room.guest);
+    assert_eq!(Room::heard(&guest, "ordered"), [0]);
+    assert!(guest.contains(&Event::Reconnected { state_resynced: false }), "{guest:?}");
+    room.outage(room.host, true);
+    room.sim.run_for(20_000);
+    room.outage(room.host, false);
+    room.sim.run_for(7_000);
+    let host = room.sim.take_events(room.host);
+    assert!(host.contains(&Event::Reconnected { state_resynced: false }), "{host:?}");
+    room.expect_state_flows();
 }
 
 #[test]

@@ -117,6 +117,17 @@ fn a_killed_host_ends_the_room_for_its_guests() {
 }
 
 #[test]
+fn a_killed_host_takes_its_own_server_along_and_its_guests_are_told() {
+    let machine = Machine::new();
+    let mut host = machine.start(&["play", "--headless"]);
+    let code = host.complains("room ");
+    let guest = machine.start(&["play", "--join", &code, "--headless", "--json"]);
+    guest.complains("room ");
+    host.kill();
+    assert_eq!(guest.report()["closed"]["reason"], "host_gone");
+}
+
+#[test]
 fn a_room_log_replays() {
     let machine = Machine::new();
     let logs = machine.path("logs");

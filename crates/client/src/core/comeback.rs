@@ -3,8 +3,10 @@
 use super::event::{ClosedReason, Event};
 use super::inbox::Came;
 use super::info::ReasonCode;
+use super::options::Wish;
 use super::reconnect::{LinkState, Tier};
 use super::room::{Joined, RoomCore};
+use super::vigil::Vigil;
 use parlor_proto::session::{Session, TurnedAway};
 use parlor_proto::wire::control::LeaveReason;
 use parlor_proto::wire::handshake::{Refusal, Resume, ResumeToken, Welcome};
@@ -27,8 +29,12 @@ pub(super) enum LinkNews {
     GivenUp {
         detail: String,
     },
+    /// The hub is silent, and the host was in one process with it.
+    HostGone,
 }
 
+/// A hub is given this long whatever it says of itself.
+const GONE_MIN: Duration = Duration::from_secs(1);
 const SILENT: &str = "nothing was heard from the server";
 
 /// For a driver: when to dial again, and what came of it.
@@ -38,6 +44,13 @@ impl RoomCore {
     #[must_use]
     pub fn next_attempt(&self) -> Option<Instant> {
         self.reconnect.next_attempt().filter(|_| self.closed.is_none())
+    }
+
+    /// Whether the driver shall dial the server again, or goes on doing so: not when the room is over or given up.
+    #[must_use]
+    pub fn is_coming_back(&self) -> bool {
+        let is_tried = self.reconnect.next_attempt().is_some() || self.reconnect.trying().is_some();
+        is_tried && self.closed.is_none()
     }
 
     /// The driver dials again. What comes of it is told by [`connected`](Self::connected) or
@@ -132,7 +145,11 @@ impl RoomCore {
     }
 
     /// The server lets this process in.
-    pub(super) fn let_in(&mut self, welcome: &Welcome) {
+    pub(super) fn let_in(&mut self, welcome: &Welcome, now: Instant) {
+        let gone = welcome.gone_ms.map(|ms| Duration::from_millis(ms.into()).max(GONE_MIN));
+        // The hub is in the process of whoever opened the room, and that process knows that it lives.
+        let gone = gone.filter(|_| !matches!(self.options.intent, Wish::Host { .. }));
+        self.vigil = gone.map_or_else(Vigil::default, |gone| Vigil::over(gone, now));
         self.resume = welcome.resume.map(|token| Resume { session: welcome.session, token });
         self.carries = Some(welcome.session);
         self.reconnect.connected();
@@ -141,13 +158,22 @@ impl RoomCore {
         }
     }
 
+    /// Nothing is heard of a hub that lives in the process of a host.
+    pub(super) fn host_gone(&mut self, now: Instant) {
+        self.reconnect.give_up();
+        if let Some(session) = &mut self.session {
+            session.close(CloseReason::HostGone, now);
+        }
+        self.arrive(now, Came::Link(LinkNews::HostGone));
+    }
+
     /// The server does not do what an attempt asked; gives the answer back if that is the end of it.
     pub(super) fn not_let_back(&mut self, away: TurnedAway, now: Instant) -> Option<TurnedAway> {
         let Some(tier) = self.reconnect.trying() else { return Some(away) };
         match away {
             TurnedAway::Refused(refusal @ Refusal::Resume { .. }) if tier == Tier::Resume => {
-                if self.joined.as_ref().is_some_and(Joined::is_host) {
-                    // Its room is over, or another's.
+                if self.joined.as_ref().is_some_and(Joined::is_host) && !self.room_outlives_host() {
+                    // Its room is over.
                     self.reconnect.give_up();
                     let detail = refusal.to_string();
                     self.arrive(now, Came::Link(LinkNews::GivenUp { detail }));
@@ -168,6 +194,12 @@ impl RoomCore {
             }
             away @ TurnedAway::Refused(_) => Some(away),
         }
+    }
+
+    /// Whether another member takes the part of a host that is gone. Who became the host without having opened the room knows it
+    /// by that.
+    fn room_outlives_host(&self) -> bool {
+        self.options.host_silence.is_some() || !matches!(self.options.intent, Wish::Host { .. })
     }
 
     /// Whether the end of a session is but the end of an attempt.
@@ -220,6 +252,10 @@ impl RoomCore {
                 self.link_state = LinkState::Lost;
                 self.last_reason = Some(ReasonCode::RelayAttachFailed);
                 self.close_with(ClosedReason::Session(CloseReason::ConnectionLost { detail }));
+            }
+            LinkNews::HostGone => {
+                self.link_state = LinkState::Lost;
+                self.close_with(ClosedReason::Session(CloseReason::HostGone));
             }
         }
     }

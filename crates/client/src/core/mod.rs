@@ -31,6 +31,7 @@ mod room;
 mod shared;
 mod ticker;
 mod upstream;
+mod vigil;
 mod world;
 
 pub use error::RoomError;

@@ -19,6 +19,7 @@ use super::rewind::Rewinds;
 use super::rollback::RollbackLane;
 use super::shared::Shared;
 use super::ticker::Ticker;
+use super::vigil::Vigil;
 use parlor_proto::session::{self, Session, TurnedAway};
 use parlor_proto::wire::envelope::To;
 use parlor_proto::wire::handshake::{Refusal, Resume, Welcome};
@@ -48,6 +49,7 @@ pub struct RoomCore {
     pub(super) link: Option<LinkKind>,
     pub(super) redirect: Option<String>,
     pub(super) reconnect: Reconnect,
+    pub(super) vigil: Vigil,
     /// What the session is resumed with, if it can be.
     pub(super) resume: Option<Resume>,
     /// Which session is open; `joined` may be of the one before until the game polls.
@@ -104,6 +106,7 @@ impl RoomCore {
             link: None,
             redirect: None,
             reconnect: Reconnect::new(),
+            vigil: Vigil::default(),
             resume: None,
             carries: None,
             link_state: LinkState::default(),
@@ -132,6 +135,7 @@ impl RoomCore {
         if self.closed.is_some() {
             return;
         }
+        self.vigil.heard(now);
         self.greet(link, now);
     }
 
@@ -158,6 +162,7 @@ impl RoomCore {
 
     /// Takes a packet in. What a peer did against the protocol ends the session, and [`Event::Closed`] says so.
     pub fn handle_packet(&mut self, packet: Packet, now: Instant) {
+        self.vigil.heard(now);
         if let Some(session) = &mut self.session {
             // The session closes itself and says why in its events.
             let _: Result<(), PeerMisbehaved> = session.handle_packet(packet, now);
@@ -176,6 +181,9 @@ impl RoomCore {
                 host.handle_timeout(now);
             }
         }
+        if self.vigil.look(now) {
+            self.host_gone(now);
+        }
         self.drain_session(now);
     }
 
@@ -186,7 +194,8 @@ impl RoomCore {
         let streams = self.joined.iter().flat_map(|joined| {
             joined.shared.poll_timeout().into_iter().chain(joined.replicas.poll_timeout())
         });
-        session.into_iter().chain(streams).min()
+        let vigil = self.vigil.poll_timeout().filter(|_| self.closed.is_none());
+        session.into_iter().chain(streams).chain(vigil).min()
     }
 
     /// The next packet for the connection. Call it only while the connection takes packets, until it gives `None`.
@@ -236,7 +245,7 @@ impl RoomCore {
                 }
                 event => {
                     if let session::Event::Welcome(welcome) = &event {
-                        self.let_in(welcome);
+                        self.let_in(welcome, now);
                     }
                     self.arrive(now, Came::Session(event));
                 }

@@ -86,12 +86,12 @@ async fn come_back(shared: &Arc<Shared>, dialer: &Dialer, mut address: ServerAdd
         let Some(at) = shared.lock().next_attempt() else { return };
         tokio::select! {
             () = shared.sleep_until(Some(at)) => {}
-            () = shared.closed() => return,
+            () = given_up(shared) => return,
         }
         shared.lock().attempt_begins(shared.now());
         let dialled = tokio::select! {
             dialled = dial(dialer, &address, reach) => dialled,
-            () = shared.closed() => return,
+            () = given_up(shared) => return,
         };
         match dialled {
             Ok(link) => carry(shared, link).await,
@@ -104,6 +104,23 @@ async fn come_back(shared: &Arc<Shared>, dialer: &Dialer, mut address: ServerAdd
         if let Some(elsewhere) = redirect.and_then(|redirect| elsewhere(&redirect, &address).ok()) {
             shared.reached(&elsewhere);
             address = elsewhere;
+        }
+    }
+}
+
+/// Lets time pass in a room without a connection, until it wants none any more.
+async fn given_up(shared: &Shared) {
+    loop {
+        let due = {
+            let core = shared.lock();
+            if !core.is_coming_back() {
+                return;
+            }
+            core.poll_timeout()
+        };
+        tokio::select! {
+            () = shared.woken() => {}
+            () = shared.sleep_until(due), if due.is_some() => shared.lock().handle_timeout(shared.now()),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::news::summary;
 use super::turn::{MEASURE_INTERVAL, Timer};
-use super::{Happening, Hub, Output, RETRY_AFTER_SHUTDOWN, Seated};
+use super::{Config, Happening, Hub, Output, RETRY_AFTER_SHUTDOWN, Seated};
 use crate::door::{Admitted, Origin};
 use crate::room::{self, Room, Setup};
 use bytes::Bytes;
@@ -79,12 +79,11 @@ impl Hub {
         .map_err(TurnedAway::Refused)?;
         let session = self.draw_session();
         let resume = self.begin_family(connection, session);
-        let grace_ms = self.grace_ms();
         let seated = self.rooms.get_mut(&id).expect("the room was just found or opened");
         let member = seated.room.next_member();
         seated.connections.insert(member, connection);
-        let welcome = welcome(&seated.room, hello, version, session, now);
-        let welcome = Welcome { resume, grace_ms, ..welcome };
+        let welcome = welcome(&self.config, &seated.room, hello, version, session, now);
+        let welcome = Welcome { resume, ..welcome };
         let state = self.connections.get_mut(&connection).expect("a connection that says hello is known");
         state.seat = Some((id, member));
         Ok(welcome)
@@ -92,11 +91,6 @@ impl Hub {
 
     pub(super) fn draw_session(&mut self) -> SessionId {
         SessionId(u128::from(self.random.next_u64()) << 64 | u128::from(self.random.next_u64()))
-    }
-
-    /// How long seats are kept, as the welcome tells it.
-    pub(super) fn grace_ms(&self) -> u32 {
-        u32::try_from(self.config.grace.as_millis()).unwrap_or(u32::MAX)
     }
 
     /// The address of the hub that serves this instead, if it is another one of the same server.
@@ -266,10 +260,21 @@ fn same(a: &str, b: &str) -> bool {
     (a.len() == b.len()) & (differing == 0)
 }
 
-pub(super) fn welcome(room: &Room, hello: &Hello, version: u16, session: SessionId, now: Instant) -> Welcome {
+pub(super) fn welcome(
+    config: &Config,
+    room: &Room,
+    hello: &Hello,
+    version: u16,
+    session: SessionId,
+    now: Instant,
+) -> Welcome {
     let setup = room.setup();
+    let ms = |time: Duration| u32::try_from(time.as_millis()).unwrap_or(u32::MAX);
     let mut limits = Limits::of_this_build();
-    limits.keep_alive_ms = super::lease::keep_alive_ms(room).unwrap_or(limits.keep_alive_ms);
+    let of_host = config.is_of_host.then(|| ms(limits::KEEP_ALIVE_INTERVAL_OF_HOST));
+    for wanted in super::lease::keep_alive_ms(room).into_iter().chain(of_host) {
+        limits.keep_alive_ms = limits.keep_alive_ms.min(wanted);
+    }
     Welcome {
         version,
         session,
@@ -286,7 +291,8 @@ pub(super) fn welcome(room: &Room, hello: &Hello, version: u16, session: Session
         max_players: setup.settings.max_players,
         limits,
         resume: None,
-        grace_ms: 0,
+        grace_ms: ms(config.grace),
+        gone_ms: config.is_of_host.then(|| ms(limits::HOST_GONE_TIMEOUT)),
         schema: if hello.schema.is_none() { setup.settings.schema.clone() } else { Bytes::new() },
     }
 }

@@ -50,13 +50,15 @@ pub struct Config {
     pub flush_quantum: Duration,
     /// How long the seat of a member is kept whose connection broke or is silent, so that it can come back. Zero keeps none.
     pub grace: Duration,
+    /// Whether it lives in the process of a host and ends with it: its guests take its silence for the host being gone.
+    pub is_of_host: bool,
     /// The hubs of the same server.
     pub shards: Shards,
 }
 
 impl Config {
     /// Any game, up to 10,000 rooms, none of them dedicated, 192 KiB of state in a second, nothing recorded, nothing held back, seats
-    /// kept for 30 s, the only hub of its server.
+    /// kept for 30 s, in the process of no host, the only hub of its server.
     #[must_use]
     pub fn new(seed: [u8; 32]) -> Self {
         Config {
@@ -68,6 +70,7 @@ impl Config {
             record: false,
             flush_quantum: Duration::ZERO,
             grace: Duration::from_secs(30),
+            is_of_host: false,
             shards: Shards::alone(),
         }
     }

@@ -298,9 +298,8 @@ impl Hub {
         super::admission::fits(&seated.room, hello)?;
         let state = self.connections.get(&connection).filter(|state| state.session.is_deciding());
         Ok(state.map(|_| {
-            let welcome = super::admission::welcome(&seated.room, hello, version, session, now);
-            let grace_ms = self.grace_ms();
-            let welcome = Welcome { member: seat.1, resume: Some(next), grace_ms, ..welcome };
+            let welcome = super::admission::welcome(&self.config, &seated.room, hello, version, session, now);
+            let welcome = Welcome { member: seat.1, resume: Some(next), ..welcome };
             (welcome, older, next)
         }))
     }

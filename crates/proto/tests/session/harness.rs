@@ -202,6 +202,7 @@ pub(crate) fn welcome(now: Instant, limits: Limits) -> Welcome {
         limits,
         resume: None,
         grace_ms: 0,
+        gone_ms: None,
         schema: Bytes::new(),
     }
 }

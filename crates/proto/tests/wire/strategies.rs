@@ -145,11 +145,11 @@ fn welcome() -> impl Strategy<Value = Welcome> {
     let authority = prop_oneof![Just(Authority::Hub), member().prop_map(Authority::Member)];
     let ids = (any::<u128>(), varint(), code(), member(), authority, any::<u32>());
     let times = (tick_rate(), varint(), varint(), bytes(100));
-    let limits = (any::<[u32; 4]>(), option::of(token()), any::<u32>());
+    let limits = (any::<[u32; 4]>(), option::of(token()), any::<u32>(), option::of(any::<u32>()));
     ((any::<u16>(), any::<u64>(), room_kind(), any::<u16>()), ids, times, limits).prop_map(
         |((version, capabilities, kind, max_players), ids, (tick_rate, opened, now, schema), limits)| {
             let (session, room, code, member, authority, epoch) = ids;
-            let (limits, resume, grace_ms) = limits;
+            let (limits, resume, grace_ms, gone_ms) = limits;
             let [message_bytes, datagram_bytes, keep_alive_ms, silence_ms] = limits;
             Welcome {
                 version,
@@ -168,6 +168,7 @@ fn welcome() -> impl Strategy<Value = Welcome> {
                 limits: Limits { message_bytes, datagram_bytes, keep_alive_ms, silence_ms },
                 resume,
                 grace_ms,
+                gone_ms,
                 schema,
             }
         },

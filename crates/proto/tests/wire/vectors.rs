@@ -191,6 +191,7 @@ fn welcome(authority: Authority) -> Value {
         },
         resume: Some(ResumeToken([0xbb; 32])),
         grace_ms: 30_000,
+        gone_ms: authority.member().map(|_| 2_800),
         schema: Bytes::from_static(b"schema"),
     })))
 }

@@ -6,12 +6,12 @@
 //!              channels: table · schema: 8 bytes
 //!              intent: 0 create, settings | 1 join, code: text, secret: 0 | 1, text | 2 resume: session, token
 //!  settings    kind: 1 byte · code: 0 | 1, text · secret: 0 | 1, text · max players: 2 bytes · tick rate: 2 bytes
-//!              schema: bytes
+//!              host silence: 0 | 1, varint ms · schema: bytes
 //!  Welcome     version: 2 bytes · session: 16 bytes · capabilities: 8 bytes · room: varint · code: text
 //!              kind: 1 byte · member: varint · authority: 0 hub | 1 member, varint
 //!              epoch: varint · tick rate: 2 bytes · opened: varint µs · now: varint µs · max players: 2 bytes
 //!              message limit: varint · datagram limit: varint · keep-alive: varint ms · silence: varint ms
-//!              resume: 0 | 1, token · grace: varint ms · schema: bytes
+//!              resume: 0 | 1, token · grace: varint ms · gone: 0 | 1, varint ms · schema: bytes
 //!  Redirect    address: text
 //!  RetryAfter  after: varint ms · detail: text
 //!  Refused     reason: 1 byte · what belongs to it

@@ -64,6 +64,9 @@ pub struct Welcome {
     pub resume: Option<ResumeToken>,
     /// How long the hub keeps the seat of a member whose connection is lost, in ms.
     pub grace_ms: u32,
+    /// Silence of the hub after which the host counts as gone, in ms: the hub lives in a host's process and ends with it.
+    /// `None` if it does not.
+    pub gone_ms: Option<u32>,
     /// What the room's entities are made of, for a client whose hello named no schema: the encoded schema of the room's settings.
     /// Empty if there is none, and for a client that has it.
     pub schema: Bytes,
@@ -141,6 +144,7 @@ impl Welcome {
         }
         out.put_option(self.resume, |out, token| token.write(out));
         out.put_varint(self.grace_ms.into());
+        out.put_option(self.gone_ms, |out, gone_ms| out.put_varint(gone_ms.into()));
         out.put_bytes(&self.schema);
     }
 
@@ -167,6 +171,7 @@ impl Welcome {
             },
             resume: body.option("resume token", ResumeToken::read)?,
             grace_ms: body.varint_u32("grace")?,
+            gone_ms: body.option("gone", |body| body.varint_u32("gone"))?,
             schema: body.bytes_max("schema", limits::SCHEMA_BYTES_MAX)?,
         })
     }
