@@ -82,7 +82,8 @@ impl Proxy {
                     continue;
                 }
                 for (from, into) in [(&here, &there), (&there, &here)] {
-                    let (mut from, mut into) = (from.try_clone().unwrap(), into.try_clone().unwrap());
+                    let clone = |line: &TcpStream| line.try_clone().expect("it is open");
+                    let (mut from, mut into) = (clone(from), clone(into));
                     std::thread::spawn(move || std::io::copy(&mut from, &mut into));
                 }
                 lines.open.extend([here, there]);

@@ -139,6 +139,11 @@ impl Reconnect {
         self.state = State::Connected;
     }
 
+    /// Whether it is given up.
+    pub(super) fn is_given_up(&self) -> bool {
+        self.state == State::Lost
+    }
+
     /// Given up, whatever is left.
     pub(super) fn give_up(&mut self) {
         self.state = State::Lost;

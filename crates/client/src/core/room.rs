@@ -129,10 +129,10 @@ impl RoomCore {
         self.found = Some(found);
     }
 
-    /// A connection stands: the handshake begins, or the session goes on. If the game has left meanwhile it does not, and
-    /// [`is_finished`](Self::is_finished) says so.
+    /// A connection stands: the handshake begins, or the session goes on. If the game has left meanwhile, or the room is given
+    /// up, it does not, and [`is_finished`](Self::is_finished) says so.
     pub fn connected(&mut self, link: LinkKind, now: Instant) {
-        if self.closed.is_some() {
+        if self.closed.is_some() || self.reconnect.is_given_up() {
             return;
         }
         self.vigil.heard(now);

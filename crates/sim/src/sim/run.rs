@@ -173,7 +173,7 @@ impl Sim {
     /// Lets a client's driver do what is due.
     fn wake(&mut self, peer: PeerId) {
         let it = &mut self.peers[peer.0];
-        if it.is_crashed || it.wire == Wire::Pending {
+        if it.is_crashed {
             return;
         }
         let clock = it.clock(self.now);
@@ -181,6 +181,9 @@ impl Sim {
             it.end.handle_timeout(clock);
         }
         let it = &mut self.peers[peer.0];
+        if it.wire == Wire::Pending {
+            return;
+        }
         if it.wire == Wire::Down && it.end.next_attempt().is_some_and(|at| at <= clock) {
             if let End::Game(room) = &mut it.end {
                 room.attempt_begins(clock);
@@ -212,7 +215,7 @@ impl Sim {
     /// Writes down when a client wants to be woken.
     fn set_timer(&mut self, peer: PeerId) {
         let it = &mut self.peers[peer.0];
-        let due = if it.wire == Wire::Pending { None } else { it.poll_timeout() };
+        let due = it.poll_timeout();
         let older = std::mem::replace(&mut it.timer, due);
         if older != due {
             older.map(|older| self.timers.remove(&(older, peer)));
