@@ -223,7 +223,7 @@ fn seeds() -> u64 {
 }
 
 #[test]
-fn threat_9_of_any_number_of_live_resumes_exactly_one_has_the_session() {
+fn threat_09_of_any_number_of_live_resumes_exactly_one_has_the_session() {
     for seed in 0..seeds() {
         let (mut world, code) = World::new(seed);
         let mut rng = Rng::new(seed);
@@ -296,8 +296,50 @@ fn threat_9_of_any_number_of_live_resumes_exactly_one_has_the_session() {
     }
 }
 
+/// Two ends have the same token and use it at once, over and over, ten races for each seed of a world: the last one that was
+/// let in has the session alone; if it had been shown by then that the other one has a newer token, it is nobody's.
 #[test]
-fn threat_8_a_token_that_was_stolen_and_used_first_is_of_no_use_to_either_in_the_end() {
+fn threat_09_of_two_that_race_one_wins_or_none() {
+    const RACES: usize = 10;
+    let (mut won, mut revoked) = (0, 0);
+    for seed in 0..seeds() {
+        let (mut world, code) = World::new(seed);
+        let mut rng = Rng::new(seed);
+        for race in 0..RACES {
+            let what = format!("seed {seed}, race {race}");
+            let (first, welcome) = world.join(code);
+            let token = welcome.resume.expect("the hub keeps seats");
+            if rng.per_mille(500) {
+                world.hub.handle_disconnected(first, world.now);
+            }
+            // Both were sent before either is answered, but for the few of which one has gone on already.
+            let is_shown = rng.per_mille(200);
+            let ask = Frame::Resume(Resume { session: welcome.session, token });
+            let (one, other) = (world.connect(), world.connect());
+            world.say(one, Some(&ask));
+            if is_shown {
+                world.say(one, None);
+            }
+            world.say(other, Some(&ask));
+            let is_in = |frames: Vec<Frame>| frames.iter().any(|frame| matches!(frame, Frame::Resumed(_)));
+            let [one_in, other_in] = [one, other].map(|end| is_in(world.take(end)));
+            assert!(one_in && other_in != is_shown, "{what}: {one_in}, {other_in}");
+            let winner: Vec<ConnectionId> = [other].into_iter().filter(|_| other_in).collect();
+            assert_eq!(world.reached(), winner, "{what}");
+            assert!(world.closed.contains(&one), "{what}");
+            won += usize::from(other_in);
+            revoked += usize::from(!other_in);
+            // The seat is free for the next race.
+            winner.into_iter().for_each(|winner| world.say(winner, Some(&Frame::Close(CloseReason::Left))));
+            world.pass(limits::CLOSE_LINGER);
+        }
+        assert_eq!(world.hub.room_count(), 1);
+    }
+    assert!(won > revoked && revoked > 0, "{won} won, {revoked} revoked");
+}
+
+#[test]
+fn threat_08_a_token_that_was_stolen_and_used_first_is_of_no_use_to_either_in_the_end() {
     let (mut world, code) = World::new(1);
     let (owner, welcome) = world.join(code);
     let (session, first) = (welcome.session, welcome.resume.expect("the hub keeps seats"));
@@ -315,7 +357,7 @@ fn threat_8_a_token_that_was_stolen_and_used_first_is_of_no_use_to_either_in_the
 }
 
 #[test]
-fn threat_8_a_thief_cannot_begin_anew_with_a_token_that_was_used() {
+fn threat_08_a_thief_cannot_begin_anew_with_a_token_that_was_used() {
     let (mut world, code) = World::new(2);
     let (_, welcome) = world.join(code);
     let token = welcome.resume.expect("the hub keeps seats");
@@ -328,7 +370,7 @@ fn threat_8_a_thief_cannot_begin_anew_with_a_token_that_was_used() {
 }
 
 #[test]
-fn a_wrong_token_is_a_wrong_guess_and_changes_nothing() {
+fn threat_08_a_wrong_token_is_a_wrong_guess_and_changes_nothing() {
     let (mut world, code) = World::new(3);
     let (connection, welcome) = world.join(code);
     for number in 0..5 {

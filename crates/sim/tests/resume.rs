@@ -399,7 +399,7 @@ fn a_process_that_began_anew_has_its_seat_and_what_it_missed() {
 }
 
 #[test]
-fn threat_8_a_host_that_began_anew_has_no_world_and_does_not_get_its_room() {
+fn threat_08_a_host_that_began_anew_has_no_world_and_does_not_get_its_room() {
     let mut room = room(9, Link::quic());
     let proof = room.sim.room(room.host).resume_proof().expect("the hub keeps seats");
     let thief = room.sim.intrude(hello(Intent::Resume(proof)), Link::quic());
@@ -411,7 +411,7 @@ fn threat_8_a_host_that_began_anew_has_no_world_and_does_not_get_its_room() {
 }
 
 #[test]
-fn threat_8_a_stolen_token_ends_the_session_when_its_owner_comes() {
+fn threat_08_a_stolen_token_ends_the_session_when_its_owner_comes() {
     let mut room = room(10, Link::quic());
     let proof = room.sim.room(room.guest).resume_proof().expect("the hub keeps seats");
     room.sim.unplug(room.guest, true);

@@ -172,7 +172,7 @@ impl RoomCore {
         let Some(tier) = self.reconnect.trying() else { return Some(away) };
         match away {
             TurnedAway::Refused(refusal @ Refusal::Resume { .. }) if tier == Tier::Resume => {
-                if self.joined.as_ref().is_some_and(Joined::is_host) && !self.room_outlives_host() {
+                if self.joined.as_ref().is_some_and(Joined::is_host) && !self.migrates() {
                     // Its room is over.
                     self.reconnect.give_up();
                     let detail = refusal.to_string();
@@ -194,12 +194,6 @@ impl RoomCore {
             }
             away @ TurnedAway::Refused(_) => Some(away),
         }
-    }
-
-    /// Whether another member takes the part of a host that is gone. Who became the host without having opened the room knows it
-    /// by that.
-    fn room_outlives_host(&self) -> bool {
-        self.options.host_silence.is_some() || !matches!(self.options.intent, Wish::Host { .. })
     }
 
     /// Whether the end of a session is but the end of an attempt.

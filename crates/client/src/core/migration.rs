@@ -76,9 +76,15 @@ impl RoomCore {
     /// Ends the room for everybody, for the host; anybody else leaves. In a room where no other member takes the host's part
     /// its [leaving](Self::leave) does the same.
     pub fn stop(&mut self, now: Instant) {
-        let migrates = self.options.host_silence.is_some() || self.info().epoch > Epoch(0);
-        let reason = if migrates && self.is_host() { CloseReason::HostLeft } else { CloseReason::Left };
+        let reason =
+            if self.migrates() && self.is_host() { CloseReason::HostLeft } else { CloseReason::Left };
         self.break_off(reason, now);
+    }
+
+    /// Whether another member takes the part of this host: it opened the room so, or became the host itself.
+    pub(super) fn migrates(&self) -> bool {
+        let has_migrated = self.joined.as_ref().is_some_and(|joined| joined.welcome.epoch > Epoch(0));
+        self.options.host_silence.is_some() || has_migrated
     }
 
     /// The hub names another authority.

@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn threat_8_each_token_is_good_until_its_owner_has_the_next() {
+    fn threat_08_each_token_is_good_until_its_owner_has_the_next() {
         let mut family = family();
         assert_eq!(family.judge(&token(0), true), Verdict::Good);
         assert_eq!(family.judge(&token(9), true), Verdict::Unknown);
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn threat_8_all_that_were_used_are_known_as_such() {
+    fn threat_08_all_that_were_used_are_known_as_such() {
         let mut family = family();
         let used = u8::try_from(SPENT_MAX).expect("it is small");
         for number in 0..used {
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn threat_8_an_answer_that_was_lost_is_given_anew_and_the_lost_one_is_good_no_more() {
+    fn threat_08_an_answer_that_was_lost_is_given_anew_and_the_lost_one_is_good_no_more() {
         let mut family = family();
         family.rotate(&token(0), &token(1));
         family.rotate(&token(0), &token(2));
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_shows_a_token() {
+    fn threat_08_nothing_shows_a_token() {
         let family = Family::new(SessionId(1), &token(0xab));
         let text = format!("{family:?} {:?}", token(0xab));
         assert!(!text.contains("171") && !text.contains("ab, ab"), "{text}");

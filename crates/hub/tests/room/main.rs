@@ -3,6 +3,7 @@
 mod actions;
 mod dedicated;
 mod harness;
+mod migration;
 mod primary;
 mod replicas;
 mod state;

@@ -1,0 +1,192 @@
+//! Who is the authority when hosts fall silent, go away, come back and leave: one for each epoch, and nobody else's word counts.
+
+use crate::harness::{schema, settings, setup};
+use bytes::Bytes;
+use parlor_hub::room::{Input, Output, Room};
+use parlor_proto::wire::control::{LeaveReason, ToMember};
+use parlor_proto::wire::handshake::{Authority, RoomKind, RoomSettings};
+use parlor_proto::{Epoch, Instant, LinkKind, MemberId, PeerMisbehaved, channel};
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::{Rng, SeedableRng};
+use std::collections::{BTreeMap, BTreeSet};
+
+const NOW: Instant = Instant::from_millis(1_000);
+
+fn room() -> Room {
+    let settings = settings(RoomKind::PlayerHosted, &schema());
+    Room::new(setup(RoomSettings { host_silence_ms: Some(250), ..settings })).expect("it is a room")
+}
+
+/// What must hold, in ten plain lines.
+#[derive(Default)]
+struct Model {
+    /// Who is in the room, and whether it is connected.
+    members: BTreeMap<u32, bool>,
+    authority: u32,
+    epoch: u32,
+    /// Who was the authority before.
+    former: BTreeSet<u32>,
+    is_over: bool,
+}
+
+impl Model {
+    /// The authority loses its part to the lowest other one that is connected and fit.
+    fn succeed(&mut self, is_fit: impl Fn(u32) -> bool) -> bool {
+        let old = self.authority;
+        let heir = self.members.iter().find(|(id, connected)| **connected && **id != old && is_fit(**id));
+        let Some((heir, _)) = heir else { return false };
+        (self.authority, self.epoch) = (*heir, self.epoch + 1);
+        self.former.insert(old);
+        true
+    }
+
+    fn leave(&mut self, id: u32) {
+        self.members.remove(&id);
+        self.is_over = id == self.authority && !self.succeed(|_| true);
+        self.former.remove(&id);
+    }
+
+    /// What becomes of something that can be read as no state, if it is read.
+    fn state_of(&self, from: u32, epoch: u32) -> Word {
+        if epoch < self.epoch || from != self.authority && self.former.contains(&from) {
+            Word::Ignored
+        } else if from == self.authority {
+            Word::Heard
+        } else {
+            Word::Fault
+        }
+    }
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Word {
+    /// It was tried to read it.
+    Heard,
+    Ignored,
+    /// It is not for this member to say.
+    Fault,
+    /// Of an epoch that there was not yet.
+    Ahead,
+}
+
+/// Says as a member something that is no state.
+fn say(room: &mut Room, from: u32, epoch: u32) -> Word {
+    let ignored = room.counters().stale_epoch;
+    let said = room.handle(
+        Input::Message {
+            from: MemberId(from),
+            channel: channel::STATE,
+            key: 0,
+            payload: Bytes::from_static(&[0xff; 40]),
+            epoch: Epoch(epoch),
+        },
+        NOW,
+    );
+    match said {
+        Ok(()) => {
+            assert_eq!(room.counters().stale_epoch, ignored + 1, "what is ignored is counted");
+            Word::Ignored
+        }
+        Err((who, PeerMisbehaved::NotAuthority { .. })) if who == MemberId(from) => Word::Fault,
+        Err((who, PeerMisbehaved::BadState { .. })) if who == MemberId(from) => Word::Heard,
+        Err((who, PeerMisbehaved::Malformed { .. })) if who == MemberId(from) => Word::Ahead,
+        Err(other) => panic!("{other:?}"),
+    }
+}
+
+/// The authorities that the room names, by their epochs.
+fn named(room: &mut Room) -> Vec<(u32, u32)> {
+    let outputs: Vec<Output> = std::iter::from_fn(|| room.poll_output()).collect();
+    let told = outputs.into_iter().filter_map(|output| match output {
+        Output::Send { message, .. } if message.channel == channel::CONTROL => {
+            ToMember::decode(message.payload).expect("the room writes what can be read")
+        }
+        _ => None,
+    });
+    told.filter_map(|message| match message {
+        ToMember::Authority(handover) => Some((handover.epoch.0, handover.member.0)),
+        _ => None,
+    })
+    .collect()
+}
+
+fn act(room: &mut Room, model: &mut Model, rng: &mut ChaCha8Rng) {
+    let mut below = |bound: u32| rng.next_u32() % bound;
+    let ids: Vec<u32> = model.members.keys().copied().collect();
+    let of = |draw: u32| ids[draw as usize % ids.len()];
+    // Mostly it is the authority to whom something happens.
+    let whom = if below(2) == 0 && ids.contains(&model.authority) { model.authority } else { of(below(99)) };
+    let member = MemberId(whom);
+    let input = match below(6) {
+        0 if model.members.len() < 7 => {
+            model.members.insert(room.next_member().0, true);
+            Input::Join { name: String::new(), link: LinkKind::Memory }
+        }
+        1 | 2 => {
+            let heard: BTreeSet<u32> = ids.iter().copied().filter(|_| below(2) == 0).collect();
+            model.succeed(|id| heard.contains(&id));
+            Input::HostSilent { heard: heard.into_iter().map(MemberId).collect() }
+        }
+        3 if model.members[&whom] => {
+            model.members.insert(whom, false);
+            if whom == model.authority {
+                model.succeed(|_| true);
+            }
+            Input::Away { member }
+        }
+        4 if !model.members[&whom] => {
+            model.members.insert(whom, true);
+            Input::Back { member, link: LinkKind::Memory }
+        }
+        5 if below(4) == 0 => {
+            model.leave(whom);
+            Input::Leave { member, reason: LeaveReason::ConnectionLost }
+        }
+        _ => return,
+    };
+    room.handle(input, NOW).expect("the hub makes no faults");
+}
+
+#[test]
+fn threat_25_each_epoch_has_one_authority_and_nobody_elses_word_counts() {
+    let seeds = std::env::var("PARLOR_SEEDS").map_or(100, |text| text.parse().expect("a number"));
+    for seed in 0..seeds {
+        let mut rng = ChaCha8Rng::seed_from_u64(seed);
+        let (mut room, mut model) = (room(), Model::default());
+        for _ in 0..3 {
+            model.members.insert(room.next_member().0, true);
+            room.handle(Input::Join { name: String::new(), link: LinkKind::Memory }, NOW).expect("it may");
+        }
+        let mut authorities = BTreeMap::from([(0, 0)]);
+        for step in 0..60 {
+            let what = format!("seed {seed}, step {step}");
+            act(&mut room, &mut model, &mut rng);
+            assert_eq!(room.has_ended(), model.is_over, "{what}");
+            for (epoch, member) in named(&mut room) {
+                assert_eq!(authorities.insert(epoch, member), None, "{what}: epoch {epoch} is given once");
+            }
+            if model.is_over {
+                break;
+            }
+            let now = (room.epoch(), room.authority());
+            assert_eq!(now, (Epoch(model.epoch), Authority::Member(MemberId(model.authority))), "{what}");
+            assert_eq!(authorities.last_key_value(), Some((&model.epoch, &model.authority)), "{what}");
+            for from in model.members.keys() {
+                for epoch in [0, model.epoch.saturating_sub(1), model.epoch] {
+                    let wanted = model.state_of(*from, epoch);
+                    assert_eq!(say(&mut room, *from, epoch), wanted, "{what}: {from} under {epoch}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn threat_25_nobody_can_be_ahead_of_the_epoch() {
+    let mut room = room();
+    for _ in 0..2 {
+        room.handle(Input::Join { name: String::new(), link: LinkKind::Memory }, NOW).expect("it may");
+    }
+    assert_eq!(say(&mut room, 0, 1), Word::Ahead);
+    assert_eq!(say(&mut room, 1, 1), Word::Fault);
+}
