@@ -6,12 +6,13 @@
 //! - [`link`]: what a link is · [`closed`]: how one ends, with the codes both ends see
 //! - [`quic`]: a listener and a dialer · [`websocket`]: for networks that block UDP · [`memory`]: two ends in one process
 //! - [`identity`]: a server's certificate and its fingerprint · [`trust`]: whom a client believes · [`tls`]: TLS on TCP
-//! - [`connect`]: why no link came to be · [`discovery`]: how a server is found · [`impaired`]: a bad network, on demand
+//! - [`alarm`]: a timer that wakes for nothing else · [`connect`]: why no link came to be · [`discovery`]: how a server is found · [`impaired`]: a bad network, on demand
 //! - `lan`, a feature: rooms on the local network
 //!
 //! What is bounded: every queue, every buffer, every handshake. What is absent: a way to switch verification off,
 //! unencrypted WebSockets beyond this machine, and allocation from a length that a peer declares.
 
+pub mod alarm;
 pub mod closed;
 pub mod connect;
 pub mod discovery;
@@ -24,6 +25,8 @@ pub mod memory;
 mod outbox;
 pub mod quic;
 mod rate;
+#[cfg(target_os = "linux")]
+mod registered;
 pub mod tls;
 pub mod trust;
 pub mod websocket;

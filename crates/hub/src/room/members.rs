@@ -7,6 +7,7 @@ use parlor_proto::wire::control::{LeaveReason, MemberInfo, PlayerData, Presence,
 use parlor_proto::wire::cursor::ReadError;
 use parlor_proto::{CloseReason, Instant, LinkKind, MemberId, PeerMisbehaved, limits};
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 #[derive(Debug)]
 pub(super) struct Member {
@@ -20,7 +21,13 @@ pub(super) struct Member {
 pub(super) struct Members {
     seated: BTreeMap<MemberId, Member>,
     next: u32,
+    /// When news of them was told last.
+    told_at: Option<Instant>,
 }
+
+/// How long changes of round trips wait since something was told last. Each telling costs every member a packet, and the hub its
+/// acknowledgement: too much for a figure that people look at now and then.
+const ROUND_TRIPS_EVERY: Duration = Duration::from_secs(5);
 
 /// Ids of members share a 32-bit key with 16 bits of the sender's own when sequenced messages are relayed.
 const SEATINGS_MAX: u32 = 1 << 16;
@@ -73,29 +80,42 @@ impl Members {
     }
 
     /// Those of whom something worth telling changed since it was told; they count as told.
-    fn take_news(&mut self) -> Vec<Presence> {
+    fn take_news(&mut self, now: Instant) -> Vec<Presence> {
+        let may_wait = self.seated.values().all(|member| !is_urgent(member.told, member.info.presence));
+        if may_wait && self.told_at.is_some_and(|at| now < at + ROUND_TRIPS_EVERY) {
+            return Vec::new();
+        }
         let news = self.seated.values_mut().filter(|member| is_news(member.told, member.info.presence));
-        news.map(|member| {
-            member.told = member.info.presence;
-            member.told
-        })
-        .collect()
+        let news: Vec<Presence> = news
+            .map(|member| {
+                member.told = member.info.presence;
+                member.told
+            })
+            .collect();
+        if !news.is_empty() {
+            self.told_at = Some(now);
+        }
+        news
     }
+}
+
+/// What is told at once: all but how long a round trip takes that was known before.
+fn is_urgent(told: Presence, now: Presence) -> bool {
+    told.connected != now.connected || told.slow != now.slow || told.rtt_ms.is_some() != now.rtt_ms.is_some()
 }
 
 /// A round trip that wavers is no news: it must differ by 5 ms and by a fifth.
 fn is_news(told: Presence, now: Presence) -> bool {
-    told.connected != now.connected
-        || told.slow != now.slow
+    is_urgent(told, now)
         || match (told.rtt_ms, now.rtt_ms) {
             (Some(told), Some(now)) => told.abs_diff(now) >= 5.max(told / 5),
-            (told, now) => told != now,
+            _ => false,
         }
 }
 
 impl Room {
-    pub(super) fn flush_presence(&mut self) {
-        let news = self.members.take_news();
+    pub(super) fn flush_presence(&mut self, now: Instant) {
+        let news = self.members.take_news(now);
         if news.is_empty() {
             return;
         }
@@ -234,17 +254,32 @@ mod tests {
     }
 
     #[test]
-    fn news_is_told_once() {
+    fn news_is_told_once_and_round_trips_wait() {
+        let at = |ms: u64| Instant::from_millis(10_000 + ms);
         let mut members = Members::default();
         for id in 0..4 {
             assert_eq!(members.seat(String::new(), LinkKind::Quic), MemberId(id));
         }
-        assert_eq!(members.take_news(), []);
+        assert_eq!(members.take_news(at(0)), []);
         members.measured(presence(true, Some(40)));
         // Of somebody who is gone.
         members.measured(Presence { member: MemberId(9), ..presence(true, Some(40)) });
-        assert_eq!(members.take_news(), [presence(true, Some(40))]);
+        assert_eq!(members.take_news(at(0)), [presence(true, Some(40))], "it was not known before");
         members.measured(presence(true, Some(42)));
-        assert_eq!(members.take_news(), []);
+        assert_eq!(members.take_news(at(60_000)), [], "it wavers");
+        let of_other = |rtt_ms| Presence { member: MemberId(2), ..presence(true, Some(rtt_ms)) };
+        members.measured(of_other(50));
+        assert_eq!(members.take_news(at(60_000)), [of_other(50)]);
+        members.measured(of_other(90));
+        assert_eq!(members.take_news(at(64_999)), [], "a round trip waits");
+        assert_eq!(members.take_news(at(65_000)), [of_other(90)]);
+        assert_eq!(members.take_news(at(90_000)), [], "it was told");
+        // What is urgent takes along what would wait.
+        members.measured(of_other(20));
+        assert_eq!(members.take_news(at(90_000)), [of_other(20)]);
+        members.measured(of_other(60));
+        let slow = Presence { slow: true, ..presence(true, Some(40)) };
+        members.measured(slow);
+        assert_eq!(members.take_news(at(90_001)), [of_other(60), slow]);
     }
 }

@@ -477,7 +477,7 @@ impl Room {
 
     fn flush(&mut self, now: Instant) -> Result<(), (MemberId, PeerMisbehaved)> {
         let released = self.release(now);
-        self.flush_presence();
+        self.flush_presence(now);
         self.flush_state(now);
         self.flush_replicas(now);
         released

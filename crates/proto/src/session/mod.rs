@@ -413,19 +413,21 @@ impl Session {
     fn ask_or_rest(&mut self, now: Instant) {
         let asked = self.asked.take();
         if let Some(asked) = asked.filter(|asked| *asked <= self.heard) {
-            // Four such times must fit into the silence that ends a session.
-            let rest = (self.keep_alive * 2).min(self.silence / 4).max(self.keep_alive);
+            // More than half of the silence that ends a session is left, to ask again and again on a link that loses much.
+            let rest = (self.keep_alive * 3).min(self.silence * 3 / 8).max(self.keep_alive);
             self.time_at = Some(asked + rest);
             return;
         }
         self.time_due = true;
         let messages = self.stats.messages_sent + self.stats.messages_received;
         let is_idle = messages == std::mem::replace(&mut self.messages_before, messages);
-        let is_silent = asked.is_some() || self.heard + self.keep_alive * 2 <= now;
+        // An idle one that has rested has heard nothing for as long, and asks once before it thinks so.
+        let is_silent = asked.is_some() || !is_idle && self.heard + self.keep_alive * 2 <= now;
         let interval = if self.timesync.samples() < TIME_SAMPLES_AT_FIRST {
             TIME_INTERVAL_AT_FIRST
         } else if is_silent {
             // A link that loses a third of its packets must not look dead for the want of a few more.
+            self.asked = asked.map(|_| now);
             self.keep_alive / 4
         } else if is_idle {
             self.asked = Some(now);

@@ -9,7 +9,7 @@ mod tests;
 
 pub(crate) use handle::{Numbers, Shard, Shards};
 
-use crate::clock::{Alarm, Clock};
+use crate::clock::Clock;
 use crate::quic::{Came, GOING_DOWN, Quic};
 use crate::recorder::Recorder;
 use core::time::Duration;
@@ -19,6 +19,7 @@ use news::News;
 use parlor_hub::{Hub, Origin, Output};
 use parlor_proto::{ConnectionId, Instant, Packet};
 use parlor_transport::CloseCode;
+use parlor_transport::alarm::Alarm;
 use peer::{Peer, Sent, Wire};
 use rustc_hash::FxHashMap;
 use std::io;
@@ -107,7 +108,7 @@ impl Driver {
                     }
                 }
                 Some(waited) = self.waiting.join_next() => self.waited(waited),
-                () = self.alarm.until(due), if due.is_some() => {}
+                () = self.alarm.until(due.map(tokio::time::Instant::into_std)), if due.is_some() => {}
             }
             while let Some(waited) = self.waiting.try_join_next() {
                 self.waited(waited);

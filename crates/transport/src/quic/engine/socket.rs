@@ -3,6 +3,7 @@
 //! Registered for both, as the runtime's own sockets are, it would wake its owner after each packet that has left: the system
 //! tells of room whenever some comes free.
 
+use crate::registered::register;
 use core::pin::Pin;
 use core::task::{Context, Poll, ready};
 use quinn::udp::{RecvMeta, Transmit, UdpSocketState};
@@ -30,14 +31,6 @@ impl Socket {
     }
 }
 
-#[expect(
-    deprecated,
-    reason = "its replacement is unsafe, for types that change their file; a UdpSocket does not"
-)]
-fn register(socket: UdpSocket, interest: Interest) -> io::Result<AsyncFd<UdpSocket>> {
-    AsyncFd::with_interest(socket, interest)
-}
-
 impl AsyncUdpSocket for Socket {
     fn create_io_poller(self: Arc<Self>) -> Pin<Box<dyn UdpPoller>> {
         Box::pin(Poller { socket: self, waiting: None })
@@ -56,6 +49,10 @@ impl AsyncUdpSocket for Socket {
         loop {
             let mut ready = ready!(self.io.poll_read_ready(cx))?;
             if let Ok(read) = ready.try_io(|socket| self.state.recv(socket.get_ref().into(), bufs, metas)) {
+                // There was no more, and the system tells of what comes from here on: nobody needs to ask it again.
+                if read.as_ref().is_ok_and(|read| *read < bufs.len()) {
+                    ready.clear_ready();
+                }
                 return Poll::Ready(read);
             }
         }

@@ -1,0 +1,18 @@
+//! Files of the system of which the runtime tells when they are ready.
+
+use std::io;
+use std::os::fd::AsRawFd;
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
+
+/// Takes over a file. Must be called in a tokio runtime.
+///
+/// # Errors
+/// What the operating system says.
+#[expect(
+    deprecated,
+    reason = "its replacement is unsafe, for types that change their file; sockets and timers do not"
+)]
+pub(crate) fn register<T: AsRawFd>(file: T, interest: Interest) -> io::Result<AsyncFd<T>> {
+    AsyncFd::with_interest(file, interest)
+}
