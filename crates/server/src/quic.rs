@@ -128,6 +128,11 @@ impl Quic {
         self.engine.send(id, packet)
     }
 
+    /// See [`Engine::bytes_per_second`].
+    pub(crate) fn bytes_per_second(&self, id: Id) -> Option<u64> {
+        self.engine.bytes_per_second(id)
+    }
+
     /// See [`Engine::part`].
     pub(crate) fn part(
         &mut self,

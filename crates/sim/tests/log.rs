@@ -101,6 +101,10 @@ fn input(rng: &mut Rng, room: &Room, author: &mut Author) -> Input {
             let tag = rng.pick(&[Tag::of_state(number), Tag::of_replica(MemberId(2), number)]);
             Input::Fate { member, tag: tag.0, delivered: rng.per_mille(800) }
         }
+        4 if rng.per_mille(200) => {
+            let bytes_per_second = u32::try_from(rng.below(300_000)).expect("it is small");
+            Input::Path { member, bytes_per_second }
+        }
         4 if rng.per_mille(500) => Input::Writable { member, writable: rng.per_mille(500) },
         4 => {
             let rtt_ms = rng.per_mille(800).then(|| u32::try_from(rng.below(500)).expect("it is small"));

@@ -6,6 +6,7 @@
 use crate::closed::{CloseCode, LinkClosed};
 use crate::memory::MemorySource;
 use crate::outbox::Outbox;
+use crate::quic::congestion::bytes_per_second;
 use crate::quic::link::QuicSource;
 use crate::websocket::link::WebSocketSource;
 use core::future::poll_fn;
@@ -219,6 +220,16 @@ impl LinkSender {
     pub fn rtt(&self) -> Option<Duration> {
         match &self.wire {
             Wire::Quic(connection) => Some(connection.rtt()),
+            Wire::WebSocket | Wire::Memory { .. } => None,
+        }
+    }
+
+    /// Bytes per second, with the connection's own, that the path to the peer lets through at the moment; `None` where that is
+    /// not known. What is handed over beyond it waits. As long as less is handed over it is an upper bound.
+    #[must_use]
+    pub fn bytes_per_second(&self) -> Option<u64> {
+        match &self.wire {
+            Wire::Quic(connection) => bytes_per_second(&*connection.congestion_state()),
             Wire::WebSocket | Wire::Memory { .. } => None,
         }
     }

@@ -248,8 +248,33 @@ pub(crate) struct LossArgs {
     /// How long each row is measured
     #[arg(long, value_name = "N", default_value_t = 10.0, value_parser = seconds)]
     pub seconds: f64,
+    /// What is measured: streams over links that lose packets, links that carry less than is wanted, links that are cut
+    #[arg(long, value_enum, value_delimiter = ',', default_values_t = [LossPart::Lossy, LossPart::Narrow, LossPart::Cut])]
+    pub parts: Vec<LossPart>,
     #[command(flatten)]
     pub common: CommonArgs,
+}
+
+/// What is wrong with a link.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum LossPart {
+    /// It loses packets
+    Lossy,
+    /// It carries less than is wanted
+    Narrow,
+    /// It is cut for 3 s
+    Cut,
+}
+
+impl LossPart {
+    /// The word for it in JSON.
+    pub(crate) const fn as_str(self) -> &'static str {
+        match self {
+            LossPart::Lossy => "lossy",
+            LossPart::Narrow => "narrow",
+            LossPart::Cut => "cut",
+        }
+    }
 }
 
 #[derive(Debug, Args)]

@@ -1,12 +1,15 @@
 //! The way between clients and a server: a relay of datagrams on a thread of its own, which holds back what a client sends,
-//! its acknowledgements above all, and counts what the server sends. Parlor and its peers are measured through the same.
+//! its acknowledgements above all, and counts what the server sends. What the server sends may have to pass one narrow place, all
+//! clients' together, and everything may be cut. Parlor and its peers are measured through the same.
 
+use parlor::Impairment;
+use parlor_impair::{Direction, Path};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Headers of IPv4 and UDP.
@@ -23,6 +26,39 @@ pub(crate) struct Counted {
     pub(crate) bytes: AtomicU64,
     /// Datagrams.
     pub(crate) packets: AtomicU64,
+    /// What came to the narrow place, if there is one.
+    passed: Mutex<Vec<Passed>>,
+    /// Nothing gets through, neither way.
+    pub(crate) is_cut: AtomicBool,
+}
+
+impl Counted {
+    /// What came to the narrow place since this was last asked, in order.
+    pub(crate) fn take_passed(&self) -> Vec<Passed> {
+        std::mem::take(&mut *self.passed.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// A datagram at the narrow place.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Passed {
+    /// When it came.
+    pub(crate) at: Instant,
+    /// When it had passed; `None` if there was no room for it.
+    pub(crate) until: Option<Instant>,
+    /// The way it took, in the order of the delays.
+    pub(crate) way: usize,
+    /// With headers of IP and UDP.
+    pub(crate) bytes: u64,
+}
+
+/// What the server's datagrams go through, those of all ways together.
+#[derive(Debug)]
+struct Narrow {
+    path: Path,
+    /// How long each takes beside the narrow place.
+    latency: Duration,
+    since: Instant,
 }
 
 /// One client's way.
@@ -36,9 +72,16 @@ struct Way {
     delay: Duration,
 }
 
-/// A datagram on its way to the server: when it is due, how many went before, by which way, what it is. The earliest is the
-/// greatest, as a `BinaryHeap` wants it.
-type Waiting = Reverse<(Instant, u64, usize, Vec<u8>)>;
+/// A datagram on its way: when it is due, how many went before, by which way and to which end of it, what it is. The earliest is
+/// the greatest, as a `BinaryHeap` wants it.
+type Waiting = Reverse<(Instant, u64, usize, End, Vec<u8>)>;
+
+/// An end of a way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum End {
+    Client,
+    Server,
+}
 
 /// Starts a way for each delay, and says where its client connects to. The ways end with the process.
 ///
@@ -47,6 +90,31 @@ type Waiting = Reverse<(Instant, u64, usize, Vec<u8>)>;
 pub(crate) fn start(
     server: SocketAddr,
     delays: &[Duration],
+) -> anyhow::Result<(Vec<SocketAddr>, Arc<Counted>)> {
+    start_with(server, delays, None)
+}
+
+/// As [`start`], where what the server sends goes through one narrow place and takes the same time as what clients send, with all
+/// else that is wrong with it but its own latency.
+///
+/// # Errors
+/// What the operating system says.
+pub(crate) fn start_narrow(
+    server: SocketAddr,
+    clients: usize,
+    latency: Duration,
+    narrow: &Impairment,
+) -> anyhow::Result<(Vec<SocketAddr>, Arc<Counted>)> {
+    let narrow = narrow.latency(Duration::ZERO);
+    let path = Path::new(&narrow, 0, Direction::Back);
+    let narrow = Narrow { path, latency, since: Instant::now() };
+    start_with(server, &vec![latency; clients], Some(narrow))
+}
+
+fn start_with(
+    server: SocketAddr,
+    delays: &[Duration],
+    narrow: Option<Narrow>,
 ) -> anyhow::Result<(Vec<SocketAddr>, Arc<Counted>)> {
     let mut ways = Vec::new();
     for delay in delays {
@@ -59,44 +127,93 @@ pub(crate) fn start(
     }
     let addresses = ways.iter().map(|way| way.near.local_addr()).collect::<Result<_, _>>()?;
     let counted = Arc::new(Counted::default());
-    let counts = Arc::clone(&counted);
-    std::thread::Builder::new().name("network".to_owned()).spawn(move || relay(ways, &counts))?;
+    let relay = Relay { ways, narrow, counted: Arc::clone(&counted), waiting: BinaryHeap::new(), number: 0 };
+    std::thread::Builder::new().name("network".to_owned()).spawn(move || relay.run())?;
     Ok((addresses, counted))
 }
 
-fn relay(mut ways: Vec<Way>, counted: &Counted) {
-    let mut waiting: BinaryHeap<Waiting> = BinaryHeap::new();
-    let mut number = 0;
-    let mut buffer = [0; BUFFER_BYTES];
-    loop {
-        let readable = wait(&ways, waiting.peek().map(|Reverse((due, ..))| *due));
-        let now = Instant::now();
-        for (index, _) in readable.iter().enumerate().filter(|(_, is_readable)| **is_readable) {
-            let way = &mut ways[index / 2];
-            if index % 2 == 0 {
-                // A port that nobody listens on is an error of the next call, and nothing that waits.
-                while let Ok((length, from)) = way.near.recv_from(&mut buffer) {
-                    way.client = Some(from);
-                    number += 1;
-                    waiting.push(Reverse((now + way.delay, number, index / 2, buffer[..length].to_vec())));
+struct Relay {
+    ways: Vec<Way>,
+    narrow: Option<Narrow>,
+    counted: Arc<Counted>,
+    waiting: BinaryHeap<Waiting>,
+    number: u64,
+}
+
+impl Relay {
+    fn run(mut self) {
+        let mut buffer = [0; BUFFER_BYTES];
+        loop {
+            let readable = wait(&self.ways, self.waiting.peek().map(|Reverse((due, ..))| *due));
+            let now = Instant::now();
+            let is_cut = self.counted.is_cut.load(Ordering::Relaxed);
+            for (index, _) in readable.iter().enumerate().filter(|(_, is_readable)| **is_readable) {
+                if index % 2 == 0 {
+                    self.take_from_client(index / 2, &mut buffer, now, is_cut);
+                } else {
+                    self.take_from_server(index / 2, &mut buffer, now, is_cut);
                 }
+            }
+            self.deliver();
+            std::thread::sleep(REST);
+        }
+    }
+
+    fn take_from_client(&mut self, index: usize, buffer: &mut [u8], now: Instant, is_cut: bool) {
+        // A port that nobody listens on is an error of the next call, and nothing that waits.
+        while let Ok((length, from)) = self.ways[index].near.recv_from(buffer) {
+            self.ways[index].client = Some(from);
+            if !is_cut {
+                self.wait_until(now + self.ways[index].delay, index, End::Server, &buffer[..length]);
+            }
+        }
+    }
+
+    fn take_from_server(&mut self, index: usize, buffer: &mut [u8], now: Instant, is_cut: bool) {
+        while let Ok(length) = self.ways[index].far.recv(buffer) {
+            let bytes = length as u64 + HEADERS_BYTES;
+            self.counted.bytes.fetch_add(bytes, Ordering::Relaxed);
+            self.counted.packets.fetch_add(1, Ordering::Relaxed);
+            if is_cut {
                 continue;
             }
-            while let Ok(length) = way.far.recv(&mut buffer) {
-                counted.bytes.fetch_add(length as u64 + HEADERS_BYTES, Ordering::Relaxed);
-                counted.packets.fetch_add(1, Ordering::Relaxed);
-                if let Some(client) = way.client {
-                    // A datagram that cannot be sent is lost, as any may be.
-                    let _ = way.near.send_to(&buffer[..length], client);
-                }
+            let Some(narrow) = &mut self.narrow else {
+                self.send(index, End::Client, &buffer[..length]);
+                continue;
+            };
+            let (since, latency) = (narrow.since, narrow.latency);
+            let arrivals =
+                narrow.path.offer(now.saturating_duration_since(since), length + HEADERS_BYTES as usize);
+            let until = arrivals.into_iter().next().map(|after| since + after);
+            let passed = Passed { at: now, until, way: index, bytes };
+            self.counted.passed.lock().unwrap_or_else(PoisonError::into_inner).push(passed);
+            if let Some(until) = until {
+                self.wait_until(until + latency, index, End::Client, &buffer[..length]);
             }
         }
-        while waiting.peek().is_some_and(|Reverse((due, ..))| *due <= Instant::now()) {
-            if let Some(Reverse((_, _, index, datagram))) = waiting.pop() {
-                let _ = ways[index].far.send(&datagram);
+    }
+
+    fn wait_until(&mut self, due: Instant, index: usize, to: End, datagram: &[u8]) {
+        self.number += 1;
+        self.waiting.push(Reverse((due, self.number, index, to, datagram.to_vec())));
+    }
+
+    fn deliver(&mut self) {
+        while self.waiting.peek().is_some_and(|Reverse((due, ..))| *due <= Instant::now()) {
+            if let Some(Reverse((_, _, index, to, datagram))) = self.waiting.pop() {
+                self.send(index, to, &datagram);
             }
         }
-        std::thread::sleep(REST);
+    }
+
+    /// A datagram that cannot be sent is lost, as any may be.
+    fn send(&self, index: usize, to: End, datagram: &[u8]) {
+        let way = &self.ways[index];
+        let _ = match (to, way.client) {
+            (End::Server, _) => way.far.send(datagram),
+            (End::Client, Some(client)) => way.near.send_to(datagram, client),
+            (End::Client, None) => Ok(0),
+        };
     }
 }
 

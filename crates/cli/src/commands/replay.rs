@@ -124,6 +124,7 @@ fn transcript(step: &Step, opened: Instant) -> Option<String> {
         Input::Message { .. }
         | Input::Fate { .. }
         | Input::Writable { .. }
+        | Input::Path { .. }
         | Input::Measured(_)
         | Input::Flush => step.refused.as_ref().map(|refused| format!("refused: member {refused}"))?,
     };

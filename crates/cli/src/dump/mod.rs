@@ -164,6 +164,9 @@ impl Dump {
                 put(Way::Up, Some(member), What::Fate { source, number, delivered });
             }
             Input::Writable { member, writable } => put(Way::Up, Some(member), What::Takes(writable)),
+            Input::Path { member, bytes_per_second } => {
+                put(Way::Up, Some(member), What::Became(format!("has a path of {bytes_per_second} B/s")));
+            }
             Input::Away { member } => {
                 put(Way::Up, Some(member), What::Became("its connection is lost".to_owned()))
             }

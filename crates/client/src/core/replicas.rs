@@ -63,11 +63,11 @@ impl Replicas {
     }
 
     /// Sends the hub what it does not have yet.
-    pub(super) fn publish(&mut self, session: &mut Session, now: Instant) {
+    pub(super) fn publish(&mut self, session: &mut Session, path: Option<u32>, now: Instant) {
         let me = self.me;
         let Some(stream) = &mut self.own else { return };
         let OwnStream { own, introduction, upstream, .. } = &mut **stream;
-        upstream.publish(own.world(), session, now, |packet, sent| {
+        upstream.publish(own.world(), session, path, now, |packet, sent| {
             let payload = introduction.wrap(packet, sent).encode();
             Outgoing { tag: Some(Tag::of_replica(me, sent.0)), ..Outgoing::new(channel::REPLICAS, payload) }
         });

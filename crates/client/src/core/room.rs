@@ -54,6 +54,8 @@ pub struct RoomCore {
     pub(super) resume: Option<Resume>,
     /// Which session is open; `joined` may be of the one before until the game polls.
     pub(super) carries: Option<SessionId>,
+    /// Bytes per second that the path to the server carries, if that is known.
+    path: Option<u32>,
     /// As far as the game was told.
     pub(super) link_state: LinkState,
     pub(super) has_resumed: bool,
@@ -109,6 +111,7 @@ impl RoomCore {
             vigil: Vigil::default(),
             resume: None,
             carries: None,
+            path: None,
             link_state: LinkState::default(),
             has_resumed: false,
             joined: None,
@@ -136,7 +139,13 @@ impl RoomCore {
             return;
         }
         self.vigil.heard(now);
+        self.path = None;
         self.greet(link, now);
+    }
+
+    /// The path to the server carries so many bytes per second, all that goes over it included: no more state than that is made.
+    pub fn path_carries(&mut self, bytes_per_second: u32) {
+        self.path = Some(bytes_per_second);
     }
 
     /// No connection could be made: the room is closed.
@@ -205,8 +214,8 @@ impl RoomCore {
             && session.is_attached()
             && self.carries == Some(joined.welcome.session)
         {
-            joined.shared.publish(session, now);
-            joined.replicas.publish(session, now);
+            joined.shared.publish(session, self.path, now);
+            joined.replicas.publish(session, self.path, now);
         }
         let packet = session.poll_packet(now);
         if packet.is_none() {

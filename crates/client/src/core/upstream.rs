@@ -10,6 +10,9 @@ use std::time::Duration;
 /// Bytes that may wait for the connection before more packets are made: what waits grows old.
 const WAITING_BYTES_MAX: usize = 16 * 1024;
 
+/// The part of what a path carries that is left for headers and for what else is said.
+const HEADERS_PART: u32 = 16;
+
 /// Packets of one stream that may be sent under one epoch, as a power of two; a tag has room for 16 bits of epochs beside.
 const NUMBERS_OF_EPOCH_BITS: u32 = 24;
 
@@ -17,6 +20,8 @@ const NUMBERS_OF_EPOCH_BITS: u32 = 24;
 #[derive(Debug)]
 pub(super) struct Upstream {
     publisher: Publisher,
+    /// Bytes per second at most, whatever the path carries.
+    most: u32,
     encodings: Encodings,
     /// How long it takes until what was held back is tried again.
     retry: Duration,
@@ -29,6 +34,7 @@ impl Upstream {
     pub(super) fn new(bytes_per_second: u32, retry: Duration) -> Self {
         Upstream {
             publisher: Publisher::new(Viewer::Everything, PublisherConfig::new(bytes_per_second)),
+            most: bytes_per_second,
             encodings: Encodings::default(),
             retry,
             due: None,
@@ -45,14 +51,20 @@ impl Upstream {
         Upstream { publisher, ..Upstream::new(bytes_per_second, retry) }
     }
 
-    /// Sends the hub what it does not have yet, as messages that `wrap` makes of packets.
+    /// Sends the hub what it does not have yet, as messages that `wrap` makes of packets: as much as there is room for on a path
+    /// that carries so many bytes per second, if that is known.
     pub(super) fn publish(
         &mut self,
         world: &World,
         session: &mut Session,
+        path: Option<u32>,
         now: Instant,
         mut wrap: impl FnMut(Bytes, Sent) -> Outgoing,
     ) {
+        let rate = path.map_or(self.most, |carries| (carries - carries / HEADERS_PART).min(self.most));
+        if self.publisher.config().bytes_per_second != rate {
+            self.publisher.set_config(PublisherConfig::new(rate));
+        }
         while session.unreliable_waiting_bytes() < WAITING_BYTES_MAX {
             let Some((packet, sent)) = self.publisher.poll(world, &mut self.encodings, now) else { break };
             // It fails only when the session is over, and then nothing is owed to anybody.

@@ -20,6 +20,8 @@ const WEBSOCKET_PATIENCE: Duration = Duration::from_secs(5);
 const REDIRECTS_MAX: usize = 3;
 /// How long the last packets may take to leave.
 const GOODBYE_PATIENCE: Duration = Duration::from_millis(500);
+/// How often it is looked what the path carries.
+const PATH_LOOK_EVERY: Duration = Duration::from_millis(50);
 /// Packets taken at once before what they caused is sent.
 const BATCH: usize = 64;
 
@@ -217,9 +219,17 @@ async fn carry(shared: &Arc<Shared>, link: Link) {
     shared.lock().connected(sender.kind(), shared.now());
     let mut held = None;
     let mut packets = Vec::with_capacity(BATCH);
+    let mut looks_at = shared.now();
     loop {
         let due = {
             let mut core = shared.lock();
+            let now = shared.now();
+            if now >= looks_at {
+                looks_at = now + PATH_LOOK_EVERY;
+                if let Some(carries) = sender.bytes_per_second() {
+                    core.path_carries(u32::try_from(carries).unwrap_or(u32::MAX));
+                }
+            }
             held = held.and_then(|packet| offer(&sender, packet));
             while held.is_none()
                 && let Some(packet) = core.poll_packet(shared.now())

@@ -56,9 +56,7 @@ impl Hub {
         }
         // Only now: what the room tells the newcomer must come after the welcome.
         self.tell(room, room::Input::Join { name: hello.name.clone(), link }, now);
-        if self.connections.get(&connection).is_some_and(|state| !state.writable) {
-            self.tell(room, room::Input::Writable { member, writable: false }, now);
-        }
+        self.tell_of_link(room, member, connection, now);
         let joined = Happening::Joined { code, member, name: hello.name, connection, user };
         self.outputs.push_back(Output::Happened(joined));
     }

@@ -88,6 +88,8 @@ struct Connection {
     away: Option<Away>,
     /// Whether the connection takes packets now.
     writable: bool,
+    /// Bytes per second that its path carries, if that is known.
+    carries: Option<u32>,
     /// Whether it took none at some time since it was last measured.
     was_blocked: bool,
     /// Messages that were replaced or dropped when it was last measured.
@@ -243,6 +245,7 @@ impl Hub {
             family: None,
             away: None,
             writable: true,
+            carries: None,
             was_blocked: false,
             lagged: 0,
             had_waiting: false,
@@ -283,6 +286,30 @@ impl Hub {
             if let Some((room, member)) = seat {
                 self.tell(room, room::Input::Writable { member, writable }, now);
             }
+        }
+    }
+
+    /// The path of a connection carries so many bytes per second, all that goes over it included: its member is made no more
+    /// packets of state than that.
+    pub fn handle_path(&mut self, connection: ConnectionId, bytes_per_second: u32, now: Instant) {
+        // What is beyond every budget makes no difference.
+        let carries = bytes_per_second.min(self.config.state_bytes_per_second.saturating_mul(2));
+        let Some(state) = self.linked(connection) else { return };
+        let is_news = state.carries.replace(carries) != Some(carries);
+        if let Some((room, member)) = state.seat.filter(|_| is_news) {
+            self.tell(room, room::Input::Path { member, bytes_per_second: carries }, now);
+        }
+    }
+
+    /// Tells a room what is known of the link over which a member has come.
+    fn tell_of_link(&mut self, room: RoomId, member: MemberId, connection: ConnectionId, now: Instant) {
+        let Some(state) = self.connections.get(&connection) else { return };
+        let (writable, carries) = (state.writable, state.carries);
+        if !writable {
+            self.tell(room, room::Input::Writable { member, writable }, now);
+        }
+        if let Some(bytes_per_second) = carries {
+            self.tell(room, room::Input::Path { member, bytes_per_second }, now);
         }
     }
 

@@ -217,14 +217,12 @@ impl Hub {
         };
         let Some(state) = self.connections.get_mut(&connection) else { return };
         session.go_on(next, state.link, now);
-        let (link, writable) = (state.link, state.writable);
+        let link = state.link;
         state.session = session;
         self.stats.resumed += 1;
         self.drain_events(connection, now);
         self.tell(room, room::Input::Back { member, link }, now);
-        if !writable {
-            self.tell(room, room::Input::Writable { member, writable }, now);
-        }
+        self.tell_of_link(room, member, connection, now);
         self.touch(connection, now);
         self.told_back(room, member, connection, false);
     }
@@ -325,15 +323,13 @@ impl Hub {
             self.sessions.remove(&forgotten);
         }
         self.sessions.insert(welcome.session, connection);
-        let (link, writable) = (state.link, state.writable);
+        let link = state.link;
         state.lagged = 0;
         state.session.set_resumable(true);
         state.session.answer(Answer::Welcome(Box::new(welcome)), now);
         self.stats.resumed += 1;
         self.tell(room, room::Input::Restarted { member, link }, now);
-        if !writable {
-            self.tell(room, room::Input::Writable { member, writable }, now);
-        }
+        self.tell_of_link(room, member, connection, now);
         for message in missed.into_iter().filter(is_news_still) {
             self.send(connection, message, now);
         }

@@ -12,6 +12,7 @@ impl Room {
     pub(super) fn away(&mut self, member: MemberId) {
         self.connected(member, false);
         self.state.away(member);
+        self.forget_path(member);
         self.replicas.writable(member, false);
         self.without(member);
     }
@@ -20,6 +21,7 @@ impl Room {
     pub(super) fn back(&mut self, member: MemberId, link: LinkKind) {
         self.members.relink(member, link);
         self.connected(member, true);
+        self.forget_path(member);
         self.state.writable(member, true);
         self.replicas.writable(member, true);
     }
@@ -33,11 +35,18 @@ impl Room {
         self.connected(member, true);
         self.state.remove(member);
         self.state.add(member);
+        self.budgets.set_path(member, None);
         self.replicas.restarted(member);
         self.greet(member, now);
         if self.primary.primary().is_some() {
             self.tell_primary(vec![member]);
         }
+    }
+
+    /// Its next link may have another path.
+    fn forget_path(&mut self, member: MemberId) {
+        self.state.path(member, None);
+        self.budgets.set_path(member, None);
     }
 
     fn connected(&mut self, member: MemberId, connected: bool) {

@@ -103,6 +103,8 @@ pub(super) struct Budgets {
     reliable: BTreeMap<MemberId, Account>,
     own_states: BTreeMap<MemberId, Account>,
     states_rate: Rate,
+    /// Of members whose paths carry less.
+    states_rates: BTreeMap<MemberId, Rate>,
     /// Of those who receive the own states of others.
     states: BTreeMap<MemberId, Account>,
     /// Members that were told that they sent too much.
@@ -122,7 +124,8 @@ impl Budgets {
             unreliable_of_room: Account::new(opened),
             reliable: BTreeMap::new(),
             own_states: BTreeMap::new(),
-            states_rate: Rate { per_second: states, burst: states / 8 },
+            states_rate: rate_of_states(states),
+            states_rates: BTreeMap::new(),
             states: BTreeMap::new(),
             told: BTreeSet::new(),
         }
@@ -185,14 +188,24 @@ impl Budgets {
     /// Whether a member may be sent some more of the own states of others.
     pub(super) fn has_room_for_states(&mut self, to: MemberId, now: Instant) -> bool {
         let account = self.states.entry(to).or_insert_with(|| Account::new(now));
-        account.pass_time(self.states_rate, now);
-        account.has_room(self.states_rate, 0)
+        let rate = self.states_rates.get(&to).copied().unwrap_or(self.states_rate);
+        account.pass_time(rate, now);
+        account.has_room(rate, 0)
+    }
+
+    /// What a member's path carries, or that it is not known: it is sent no more than that of the own states of others.
+    pub(super) fn set_path(&mut self, member: MemberId, bytes_per_second: Option<u32>) {
+        let room = bytes_per_second.map(|carries| u64::from(room_for_state(carries)));
+        match room.filter(|room| *room < self.states_rate.per_second) {
+            Some(room) => self.states_rates.insert(member, rate_of_states(room)),
+            None => self.states_rates.remove(&member),
+        };
     }
 
     /// Counts what a member was sent of the own states of others.
     pub(super) fn charge_states(&mut self, to: MemberId, bytes: usize, now: Instant) {
         let account = self.states.entry(to).or_insert_with(|| Account::new(now));
-        account.pass_time(self.states_rate, now);
+        account.pass_time(self.states_rates.get(&to).copied().unwrap_or(self.states_rate), now);
         account.charge(bytes as u64);
     }
 
@@ -207,8 +220,20 @@ impl Budgets {
         self.reliable.remove(&member);
         self.own_states.remove(&member);
         self.states.remove(&member);
+        self.states_rates.remove(&member);
         self.told.remove(&member);
     }
+}
+
+fn rate_of_states(per_second: u64) -> Rate {
+    Rate { per_second, burst: per_second / 8 }
+}
+
+/// Bytes per second of state for which there is room on a path that carries so many: packets have headers, of the session, of
+/// QUIC, and acknowledgements go too. What else is said takes its part beyond that; then the connection takes nothing for a
+/// moment, and no state is made meanwhile.
+pub(super) const fn room_for_state(carries: u32) -> u32 {
+    carries - carries / 16
 }
 
 /// What a message of so many bytes counts, here as in the queues of those who receive it.

@@ -21,7 +21,7 @@ use parlor_proto::{
 use thiserror::Error;
 
 const MAGIC: &[u8] = b"PARLORLOG";
-const VERSION: u8 = 4;
+const VERSION: u8 = 5;
 /// An input is one message and little more.
 const ENTRY_BYTES_MAX: usize = limits::STREAM_PACKET_BYTES_MAX + 1024;
 
@@ -220,6 +220,11 @@ fn write_input(input: &Input, out: &mut Vec<u8>) {
             out.put_varint(member.0.into());
             out.put_bool(*writable);
         }
+        Input::Path { member, bytes_per_second } => {
+            out.put_u8(17);
+            out.put_varint(member.0.into());
+            out.put_varint((*bytes_per_second).into());
+        }
         Input::Away { member } => {
             out.put_u8(8);
             out.put_varint(member.0.into());
@@ -268,6 +273,10 @@ fn read_input(body: &mut Reader) -> Result<Input, ReadError> {
         }
         5 => Input::Flush,
         7 => Input::Writable { member: member(body)?, writable: body.bool("writable")? },
+        17 => Input::Path {
+            member: member(body)?,
+            bytes_per_second: body.varint_u32("bytes per second of a path")?,
+        },
         8 => Input::Away { member: member(body)? },
         9 => Input::Back { member: member(body)?, link: LinkKind::from_wire(body.u8()?)? },
         10 => Input::Restarted { member: member(body)?, link: LinkKind::from_wire(body.u8()?)? },

@@ -84,6 +84,13 @@ pub enum Input {
         /// Whether it takes packets.
         writable: bool,
     },
+    /// A member's path carries so much: it is made no more state than that.
+    Path {
+        /// Whose.
+        member: MemberId,
+        /// All that goes over it included.
+        bytes_per_second: u32,
+    },
     /// A member's connection is lost; its seat is kept.
     Away {
         /// Whose.
@@ -354,6 +361,10 @@ impl Room {
             Input::Writable { member, writable } => {
                 self.state.writable(member, writable);
                 self.replicas.writable(member, writable);
+            }
+            Input::Path { member, bytes_per_second } => {
+                self.state.path(member, Some(bytes_per_second));
+                self.budgets.set_path(member, Some(bytes_per_second));
             }
             Input::Away { member } => self.away(member),
             Input::Back { member, link } => self.back(member, link),

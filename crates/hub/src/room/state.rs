@@ -1,5 +1,6 @@
 //! The room's state: the authority sends it up once, every member is sent its own view of it.
 
+use super::budget::room_for_state;
 use super::{Output, Room};
 use bytes::Bytes;
 use parlor_proto::session::{Outgoing, Tag};
@@ -32,6 +33,8 @@ pub(super) struct State {
     config: PublisherConfig,
     /// Members whose connections take nothing for now, and how many bytes may be under way to each.
     blocked: BTreeMap<MemberId, usize>,
+    /// Bytes per second of state that the paths of members have room for, where that is known.
+    paths: BTreeMap<MemberId, u32>,
     /// Something changed, or was lost, since the last flush.
     due: bool,
     /// When it is tried again to send what a member may not be sent at the moment, if there is something.
@@ -60,6 +63,7 @@ impl State {
             replica: Replica::of_everything(schema, rate),
             config: PublisherConfig::new(bytes_per_second),
             blocked: BTreeMap::new(),
+            paths: BTreeMap::new(),
             due: false,
             waits_until: None,
         }
@@ -85,6 +89,7 @@ impl State {
     pub(super) fn remove(&mut self, member: MemberId) {
         self.views.remove(member);
         self.blocked.remove(&member);
+        self.paths.remove(&member);
         self.heir.take_if(|heir| heir.member == member);
     }
 
@@ -99,6 +104,16 @@ impl State {
         self.configure(member);
     }
 
+    /// What a member's path carries, all included, or that it is not known: no more packets are made than there is room for,
+    /// so that they need not wait, and the newest state takes the place of what was not made.
+    pub(super) fn path(&mut self, member: MemberId, bytes_per_second: Option<u32>) {
+        match bytes_per_second.filter(|_| self.has(member)) {
+            Some(carries) => self.paths.insert(member, room_for_state(carries)),
+            None => self.paths.remove(&member),
+        };
+        self.configure(member);
+    }
+
     fn configure(&mut self, member: MemberId) {
         let config = self.config_of(member);
         if let Some(publisher) = self.views.publisher_mut(member) {
@@ -107,9 +122,11 @@ impl State {
     }
 
     fn config_of(&self, member: MemberId) -> PublisherConfig {
-        let most = self.blocked.get(&member).copied();
-        let in_flight_bytes_max = most.unwrap_or(self.config.in_flight_bytes_max);
-        PublisherConfig { in_flight_bytes_max, ..self.config }
+        let most = self.config.bytes_per_second;
+        let path = self.paths.get(&member).filter(|path| **path < most);
+        let config = path.map_or(self.config, |path| PublisherConfig::new(*path));
+        let blocked = self.blocked.get(&member).copied();
+        PublisherConfig { in_flight_bytes_max: blocked.unwrap_or(config.in_flight_bytes_max), ..config }
     }
 
     /// A member that has no connection is made no packets.

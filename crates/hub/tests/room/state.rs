@@ -2,9 +2,9 @@
 
 use crate::harness::{HOST, House, Label, Pos, RATE, schema, settings, setup};
 use bytes::Bytes;
-use parlor_hub::room::Setup;
+use parlor_hub::room::{Input, Setup};
 use parlor_proto::wire::handshake::RoomKind;
-use parlor_proto::{EntityId, MemberId, PeerMisbehaved, channel};
+use parlor_proto::{EntityId, LinkKind, MemberId, PeerMisbehaved, channel};
 use parlor_sync::audience::Audience;
 use parlor_sync::limits::BASELINE_AGE_MAX;
 use parlor_sync::schema::Schema;
@@ -250,4 +250,38 @@ fn a_member_is_sent_no_more_than_its_budget_and_whole_packets() {
     house.settle();
     house.settle();
     house.assert_all_equal();
+}
+
+#[test]
+fn a_member_is_made_no_more_state_than_its_path_carries() {
+    let mut house = House::new(13, RoomKind::Dedicated, &schema(), 2);
+    let world = &mut house.host.world;
+    let entities: Vec<EntityId> = (0..400).map(|_| world.spawn(None).expect("there is room")).collect();
+    let mut sent_in = |house: &mut House, seconds: u64| -> [usize; 2] {
+        let sum = |house: &mut House| [1, 2].map(|id| house.end(MemberId(id)).packets.iter().sum::<usize>());
+        let before = sum(house);
+        house.run(Duration::from_secs(seconds), |house| {
+            for entity in &entities {
+                let at = [0; 3].map(|_| (house.rng.next_u32() % 1_000) as f32 - 500.0);
+                house.host.world.insert(*entity, &Pos { at }).expect("it fits");
+            }
+        });
+        let after = sum(house);
+        [after[0] - before[0], after[1] - before[1]]
+    };
+    sent_in(&mut house, 1);
+    house.tell(Input::Path { member: MemberId(1), bytes_per_second: 16_000 });
+    sent_in(&mut house, 1);
+    let [narrow, wide] = sent_in(&mut house, 4);
+    assert!((45_000..=62_000).contains(&narrow), "{narrow} bytes in 4 s at 15,000 a second");
+    assert!(wide > 2 * narrow, "the path of another changes nothing: {wide} bytes");
+    let member = MemberId(1);
+    house.tell(Input::Away { member });
+    house.tell(Input::Back { member, link: LinkKind::Memory });
+    sent_in(&mut house, 1);
+    let [narrow, wide] = sent_in(&mut house, 4);
+    assert!(narrow * 10 > wide * 9, "another link has another path: {narrow} bytes beside {wide}");
+    house.settle();
+    house.assert_all_equal();
+    house.assert_replays();
 }

@@ -246,7 +246,11 @@ impl Driver {
                 Output::Packet { connection, packet } => {
                     let Some(peer) = self.peers.get_mut(&connection) else { continue };
                     let sent = peer.send(packet, &mut self.quic);
+                    let carries = peer.news_of_path(self.quic.as_ref());
                     self.sent(connection, sent);
+                    if let Some(carries) = carries {
+                        self.hub.handle_path(connection, carries, self.clock.now());
+                    }
                 }
                 Output::Close { connection, reason } => {
                     let fault = self.peers.get_mut(&connection).and_then(|peer| peer.fault.take());

@@ -8,6 +8,9 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use tokio::time::timeout;
 
+/// The hub is told when a path carries this part more or less than it knows.
+const PATH_NEWS_PART: u32 = 16;
+
 /// A link as the shard sees it.
 #[derive(Debug)]
 pub(super) struct Peer {
@@ -19,6 +22,8 @@ pub(super) struct Peer {
     pub(super) fault: Option<String>,
     /// Whether anything ever came from it.
     pub(super) has_spoken: bool,
+    /// Bytes per second that its path carries, as the hub was told.
+    told: Option<u32>,
 }
 
 /// How a link is reached.
@@ -74,7 +79,7 @@ impl Wire {
 
 impl Peer {
     pub(super) fn new(wire: Wire) -> Self {
-        Peer { wire, backlog: VecDeque::new(), fault: None, has_spoken: false }
+        Peer { wire, backlog: VecDeque::new(), fault: None, has_spoken: false, told: None }
     }
 
     /// Sends a packet, after those that wait.
@@ -87,6 +92,18 @@ impl Peer {
             Ok(()) => Sent::All,
             Err(packet) => self.wait(packet),
         }
+    }
+
+    /// Bytes per second that the path carries, if that is so much more or less than before that the hub should know.
+    pub(super) fn news_of_path(&mut self, quic: Option<&Quic>) -> Option<u32> {
+        let carries = match (&self.wire, quic) {
+            (Wire::Link(sender), _) => sender.bytes_per_second(),
+            (Wire::Quic(id), Some(quic)) => quic.bytes_per_second(*id),
+            (Wire::Quic(_), None) => None,
+        };
+        let carries = u32::try_from(carries?).unwrap_or(u32::MAX);
+        let is_news = self.told.is_none_or(|told| carries.abs_diff(told) > told / PATH_NEWS_PART);
+        is_news.then(|| *self.told.insert(carries))
     }
 
     /// Sends what waits, as far as the link takes it.

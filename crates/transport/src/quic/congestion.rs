@@ -3,7 +3,7 @@
 use crate::rate::RateControl;
 use core::any::Any;
 use parlor_proto::time::Instant;
-use quinn::congestion::{Controller, ControllerFactory};
+use quinn::congestion::{Controller, ControllerFactory, ControllerMetrics};
 use quinn_proto::RttEstimator;
 use std::sync::Arc;
 use std::time::Instant as SystemInstant;
@@ -20,6 +20,11 @@ impl ControllerFactory for ForGames {
     fn build(self: Arc<Self>, now: SystemInstant, current_mtu: u16) -> Box<dyn Controller> {
         Box::new(GameController { epoch: now, control: RateControl::new(Instant::ZERO, current_mtu.into()) })
     }
+}
+
+/// Bytes per second that a connection's path lets through, as its controller has it: `None` before the first round trip.
+pub(crate) fn bytes_per_second(controller: &dyn Controller) -> Option<u64> {
+    controller.metrics().pacing_rate.map(|bits_per_second| bits_per_second / 8)
 }
 
 #[derive(Clone, Debug)]
@@ -85,6 +90,14 @@ impl Controller for GameController {
     fn window(&self) -> u64 {
         // The library gives no time here. This is the clock that it reads itself.
         self.control.window_bytes(self.at(tokio::time::Instant::now().into_std()))
+    }
+
+    fn metrics(&self) -> ControllerMetrics {
+        let mut metrics = ControllerMetrics::default();
+        // As it is while the floor is not due, which would take the clock.
+        metrics.congestion_window = self.control.window_bytes(Instant::ZERO);
+        metrics.pacing_rate = self.control.bytes_per_second().map(|rate| rate.saturating_mul(8));
+        metrics
     }
 
     fn clone_box(&self) -> Box<dyn Controller> {

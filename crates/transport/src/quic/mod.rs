@@ -4,7 +4,7 @@
 //! the stream of records, of which each end opens at most one: each record is a length (variable-length integer in the
 //! shortest form) and the packet. 1 makes it an isolated packet, which fills the rest of the stream.
 
-mod congestion;
+pub(crate) mod congestion;
 mod dialer;
 pub mod engine;
 mod framing;

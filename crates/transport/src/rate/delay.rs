@@ -15,15 +15,25 @@ pub(super) struct DelayFilter {
     base_since: Instant,
     /// Shortest of this round.
     standing: Option<Duration>,
+    /// The sum of all of this round, and how many they are.
+    sum: Duration,
+    count: u32,
 }
 
 impl DelayFilter {
     pub(super) fn new(now: Instant) -> Self {
-        DelayFilter { base: None, base_before: None, base_since: now, standing: None }
+        DelayFilter {
+            base: None,
+            base_before: None,
+            base_since: now,
+            standing: None,
+            sum: Duration::ZERO,
+            count: 0,
+        }
     }
 
     pub(super) fn start_round(&mut self) {
-        self.standing = None;
+        (self.standing, self.sum, self.count) = (None, Duration::ZERO, 0);
     }
 
     pub(super) fn handle_round_trip(&mut self, now: Instant, round_trip: Duration) {
@@ -33,6 +43,13 @@ impl DelayFilter {
         let shorter = |known: Option<Duration>| Some(known.map_or(round_trip, |known| known.min(round_trip)));
         self.base = shorter(self.base);
         self.standing = shorter(self.standing);
+        self.sum += round_trip;
+        self.count += 1;
+    }
+
+    /// The mean of this round, with all that delays single packets; `None` before the first of it.
+    pub(super) fn mean(&self) -> Option<Duration> {
+        (self.count > 0).then(|| self.sum / self.count)
     }
 
     /// The path's own round trip; zero before the first.

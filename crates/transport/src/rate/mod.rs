@@ -10,11 +10,17 @@
 //!   standing round trip as in Copa, Arun and Balakrishnan 2018). Beyond [`QUEUE_MAX`] the window becomes what the path
 //!   holds without a queue and a little less, so that the queue drains and everybody who shares it sees its bottom, which
 //!   is LEDBAT's cure for the latecomer who takes the others' queue for distance (LEDBAT++,
-//!   draft-irtf-iccrg-ledbat-plus-plus).
+//!   draft-irtf-iccrg-ledbat-plus-plus). The first time the window becomes its least for a round trip, because the queue of the
+//!   others, and what doubling made of it, hides the path's own round trip from who comes later (LEDBAT++'s initial slowdown).
+//! - *Shares.* The smaller a window, the longer the queue that it tolerates, so of several flows through one bottleneck the
+//!   largest yields first, and all grow alike. No flow knows of the others: those of one endpoint share a bottleneck or do
+//!   not, and nothing there could tell.
 //! - *Growth.* Doubling per round trip until the first queue; then one packet per round trip, and faster the longer no
 //!   queue is seen (Copa's velocity). Only a window that was used grows (RFC 9002 §7.8).
 //! - *A delay that yields to nothing.* When the window has stayed at its least and the queue stands all the same, it is
 //!   not this flow's: the path became longer, or others fill it. It counts as the path's own from then on.
+//! - *The budget.* What whoever makes packets may make in a second is the window by the time that it takes to go round
+//!   ([`RateControl::bytes_per_second`]), so that packets that could not go are not made.
 //! - *Loss* ([`loss`]) matters beyond [`loss::HEAVY_PERCENT`], twice in a row, as a shallow queue has it: then the window
 //!   shrinks by half the lost share, as in Google's congestion control (draft-ietf-rmcat-gcc §6). When everything of a
 //!   long time is lost (RFC 9002 §7.6, persistent congestion), it starts again at the least and doubles back to what it was.
@@ -34,9 +40,9 @@ use parlor_proto::time::Instant;
 /// The standing queue that is congestion to a large window. A receiver may hold an acknowledgement back for as long, and a
 /// round trip that contains such a wait looks no different.
 const QUEUE_MAX: Duration = Duration::from_millis(25);
-/// What a small window tolerates beyond that: this by the square root of its packets. Whoever has more than its share
-/// then yields first.
-const QUEUE_SCALE: Duration = Duration::from_millis(34);
+/// What a small window tolerates beyond that: this, by its packets. Whoever has more than its share then yields first, even if
+/// its packets are the first of each tick, so that those of others always wait for them and its own for none.
+const QUEUE_SHARE: Duration = Duration::from_millis(240);
 /// A round is at least so long: a tick and a half, so that the burst of a tick is no standing queue.
 const ROUND_MIN: Duration = Duration::from_millis(50);
 /// How often a packet goes whatever the window says: about a tick.
@@ -72,14 +78,28 @@ pub(crate) struct RateControl {
     in_flight: u64,
     last_sent: Instant,
     delay: DelayFilter,
+    /// How long the window takes to go round, as of late.
+    round_trip: Option<Duration>,
     loss: LossMeter,
     round: Round,
+    bottom: Bottom,
     /// The window before it began to yield.
     calm_window: u64,
     /// Round trips in which the window was used and no queue was seen.
     calm_rounds: u32,
     /// Round trips with a queue while the window was at its least.
     rounds_at_least: u32,
+}
+
+/// Whether the path was seen with nothing of this flow in its queue, since this flow first filled it.
+#[derive(Clone, Copy, Debug)]
+enum Bottom {
+    Unseen,
+    /// The window is at its least until a round trip shows the path as it is; then it becomes this.
+    Draining {
+        window: u64,
+    },
+    Seen,
 }
 
 /// A round trip: until a packet is acknowledged that was sent in it, and at least [`ROUND_MIN`].
@@ -105,8 +125,10 @@ impl RateControl {
             in_flight: 0,
             last_sent: now,
             delay: DelayFilter::new(now),
+            round_trip: None,
             loss: LossMeter::default(),
             round: Round::new(now, INITIAL_WINDOW_PACKETS * packet_bytes, 0, false),
+            bottom: Bottom::Unseen,
             calm_window: INITIAL_WINDOW_PACKETS * packet_bytes,
             calm_rounds: 0,
             rounds_at_least: 0,
@@ -121,6 +143,13 @@ impl RateControl {
         } else {
             self.window
         }
+    }
+
+    /// Bytes per second that the window lets through: what whoever makes packets should not exceed, so that they need not wait
+    /// for it. It is more than the path was seen to carry as long as the window was not used. `None` before the first round
+    /// trip.
+    pub(crate) fn bytes_per_second(&self) -> Option<u64> {
+        self.round_trip.map(|round_trip| self.window.saturating_mul(1_000_000) / micros(round_trip).max(1))
     }
 
     /// The window at the start.
@@ -171,6 +200,7 @@ impl RateControl {
                 self.slow_start_until = self.window;
             }
             self.window = self.window_min();
+            self.bottom = Bottom::Seen;
             self.loss = LossMeter::default();
             self.start_round(now, false);
         } else {
@@ -186,6 +216,9 @@ impl RateControl {
     }
 
     fn end_round(&mut self, now: Instant) {
+        if let Some(mean) = self.delay.mean() {
+            self.round_trip = Some(self.round_trip.map_or(mean, |before| (before + mean) / 2));
+        }
         if let Some(lost_percent) = self.loss.poll_heavy(self.packet_bytes) {
             self.shrink_to(now, self.window * (200 - lost_percent) / 200);
             return;
@@ -194,6 +227,11 @@ impl RateControl {
         if self.round.shrank {
             // What is known is from before: one more round trip.
             self.start_round(now, false);
+        } else if let Bottom::Draining { window } = self.bottom {
+            self.bottom = Bottom::Seen;
+            self.window = window.max(self.window_min());
+            self.slow_start_until = self.window;
+            self.start_round(now, true);
         } else if queue > self.queue_max() {
             self.yield_to(now, queue);
         } else {
@@ -219,7 +257,13 @@ impl RateControl {
         // What was under way per round trip is what the path delivers; a part of it was in the queue.
         let (base, queue) = (micros(self.delay.base()), micros(queue));
         let held = self.window.min(self.round.in_flight_max) * base / (base + queue).max(1);
-        self.shrink_to(now, (held * DRAIN_PERCENT / 100).max(self.window / 3));
+        let remaining = (held * DRAIN_PERCENT / 100).max(self.window / 3);
+        if matches!(self.bottom, Bottom::Unseen) {
+            self.bottom = Bottom::Draining { window: remaining };
+            self.shrink_to(now, self.window_min());
+        } else {
+            self.shrink_to(now, remaining);
+        }
     }
 
     fn grow(&mut self, queue: Duration) {
@@ -256,7 +300,8 @@ impl RateControl {
     /// The standing queue that is congestion for a window of this size.
     fn queue_max(&self) -> Duration {
         let packets = (self.window / self.packet_bytes).max(WINDOW_PACKETS_MIN);
-        QUEUE_MAX + QUEUE_SCALE * 100 / u32::try_from((packets * 10_000).isqrt()).unwrap_or(u32::MAX)
+        let packets = u32::try_from(packets).unwrap_or(u32::MAX);
+        QUEUE_MAX + QUEUE_SHARE / packets
     }
 
     fn window_min(&self) -> u64 {

@@ -3,12 +3,13 @@
 mod bottleneck;
 
 use super::*;
-use bottleneck::{Bottleneck, Game, PACKET_BYTES, Path};
+use bottleneck::{Bottleneck, Game, HoldsBack, PACKET_BYTES, Path};
+use parlor_impair::Rng;
 
 const ROUND_TRIPS_MS: [u64; 3] = [10, 50, 100];
 
 fn game(rate_bps: u64) -> Game {
-    Game { rate_bps, tick_hz: 30, starts: Instant::ZERO }
+    Game { rate_bps, tick_hz: 30, starts: Instant::ZERO, holds_back: HoldsBack::ByReplacing }
 }
 
 fn path(round_trip_ms: u64) -> Path {
@@ -67,24 +68,103 @@ fn a_bottleneck_is_used_and_its_queue_does_not_stand() {
     }
 }
 
+/// Runs games that come one after another, the last of them `later`, and gives what each got in the second 20 s, in bits per
+/// second, and the queue that stood then for 95% of the time.
+fn shares(path: Path, seed: u64, count: u64, later: Duration, game: Game) -> (Vec<u64>, Duration) {
+    let starts = |number: u64| {
+        Instant::ZERO + later * u32::try_from(number).unwrap() / u32::try_from(count - 1).unwrap()
+    };
+    let games: Vec<Game> = (0..count).map(|number| Game { starts: starts(number), ..game }).collect();
+    let mut net = Bottleneck::new(path, seed, &games);
+    net.run_until(seconds(40));
+    let rates = net.flows.iter().map(|flow| flow.rate_bps(seconds(20), seconds(40))).collect();
+    (rates, percentile(standing(&net.waits[20_000..]), 95))
+}
+
+fn assert_shared(rates: &[u64], path_bps: u64, context: &str) {
+    let (least, most) = (rates.iter().min().unwrap(), rates.iter().max().unwrap());
+    assert!(*most <= 2 * *least, "{rates:?}: {context}");
+    let sum = rates.iter().sum::<u64>();
+    assert!(sum * 100 >= path_bps * 88, "{sum} of {path_bps}: {context}");
+}
+
 #[test]
 fn two_games_share_a_bottleneck_whoever_came_first() {
-    for round_trip_ms in ROUND_TRIPS_MS {
-        for later_ms in [17, 1_013, 10_009] {
-            let path = Path { rate_bps: 4_000_000, ..path(round_trip_ms) };
-            let late = Game { starts: Instant::from_millis(later_ms), ..game(4_000_000) };
-            let mut net = Bottleneck::new(path, 1, &[game(4_000_000), late]);
-            net.run_until(seconds(40));
-            let rates: Vec<u64> =
-                net.flows.iter().map(|flow| flow.rate_bps(seconds(20), seconds(40))).collect();
-            let (sum, squares) =
-                (rates.iter().sum::<u64>(), rates.iter().map(|rate| rate * rate).sum::<u64>());
-            // Jain's index is 1 if all have the same.
-            let jain_percent = sum * sum * 100 / (2 * squares);
-            assert!(jain_percent >= 80, "{rates:?}: {round_trip_ms} ms, {later_ms} ms later");
-            assert!(sum >= 3_400_000, "{rates:?}: {round_trip_ms} ms, {later_ms} ms later");
+    for holds_back in [HoldsBack::ByReplacing, HoldsBack::ByRate] {
+        for round_trip_ms in ROUND_TRIPS_MS {
+            for later_ms in [17, 1_013, 10_009] {
+                let context = format!("{holds_back:?}, {round_trip_ms} ms, {later_ms} ms later");
+                let path = Path { rate_bps: 2_000_000, ..path(round_trip_ms) };
+                let game = Game { holds_back, ..game(3_000_000) };
+                let (rates, standing) = shares(path, 1, 2, Duration::from_millis(later_ms), game);
+                assert_shared(&rates, path.rate_bps, &context);
+                assert!(standing <= Duration::from_millis(65), "{standing:?} stand: {context}");
+            }
         }
     }
+}
+
+#[test]
+fn games_of_any_kind_share_a_bottleneck() {
+    for seed in 0..12 {
+        let mut random = Rng::new(seed);
+        let count = 2 + random.below(3);
+        let path = Path {
+            rate_bps: count * (750_000 + random.below(500_000)),
+            loss_percent: random.below(2),
+            ..path(10 + random.below(90))
+        };
+        let later = Duration::from_millis(random.below(12_000));
+        let tick_hz = [20, 30, 60][usize::try_from(random.below(3)).unwrap()];
+        let holds_back = if random.below(2) == 0 { HoldsBack::ByReplacing } else { HoldsBack::ByRate };
+        let game = Game { tick_hz, holds_back, ..game(3_000_000) };
+        let (rates, _) = shares(path, seed, count, later, game);
+        assert_shared(
+            &rates,
+            path.rate_bps,
+            &format!("seed {seed}: {count} of {game:?} on {path:?}, {later:?}"),
+        );
+    }
+}
+
+/// The first fills the queue for the second, and so on: who comes last must not take that for the length of the way.
+#[test]
+fn who_comes_into_a_full_queue_finds_out_what_is_beneath_it() {
+    let path = Path { rate_bps: 4_000_000, ..path(100) };
+    let (rates, standing) = shares(path, 1, 4, Duration::from_millis(1_013), game(4_000_000));
+    assert_shared(&rates, path.rate_bps, "four within a second");
+    assert!(standing <= Duration::from_millis(50), "{standing:?} stand");
+}
+
+#[test]
+fn a_game_that_makes_what_it_is_told_is_staler_and_not_later() {
+    for round_trip_ms in ROUND_TRIPS_MS {
+        let flow = |holds_back| {
+            let path = Path { rate_bps: 2_000_000, ..path(round_trip_ms) };
+            let mut net = Bottleneck::new(path, 1, &[Game { holds_back, ..game(3_000_000) }]);
+            net.run_until(seconds(25));
+            let flow = net.flows.remove(0);
+            let settled = flow.arrived.iter().filter(|(at, _)| *at >= seconds(5));
+            let late = percentile(settled.map(|(_, age)| age.saturating_sub(path.delay)).collect(), 50);
+            (late, flow.rate_bps(seconds(5), seconds(25)))
+        };
+        let ((told, rate_bps), (full, _)) = (flow(HoldsBack::ByRate), flow(HoldsBack::ByFullBuffer));
+        assert!(told + Duration::from_millis(15) <= full, "{told:?} beside {full:?}: {round_trip_ms} ms");
+        assert!(rate_bps >= 1_650_000, "{rate_bps} of 2,000,000: {round_trip_ms} ms");
+    }
+}
+
+#[test]
+fn what_the_path_carries_is_not_known_before_a_round_trip() {
+    let mut control = RateControl::new(Instant::ZERO, PACKET_BYTES);
+    assert_eq!(control.bytes_per_second(), None);
+    let sent = Instant::ZERO;
+    let at = sent + Duration::from_millis(100);
+    control.handle_sent(sent, PACKET_BYTES);
+    control.handle_ack(at, sent, PACKET_BYTES);
+    control.handle_acks_end(at, 0);
+    let per_round_trip = control.window_bytes(sent);
+    assert_eq!(control.bytes_per_second(), Some(10 * per_round_trip));
 }
 
 #[test]

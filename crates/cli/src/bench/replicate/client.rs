@@ -61,13 +61,28 @@ impl Clients {
         let frames = quantized(&recording)?;
         let mut all = Vec::new();
         for (way, impairment) in ways {
-            let builder = Room::guest(APP, code).server(&format!("{way}#{fingerprint}")).via(Via::Quic);
-            let builder = if impairment.is_none() { builder } else { builder.impairment(*impairment) };
-            let builder = builder.schema(host::schema()?);
-            builder.check()?;
-            all.push(Client { room: builder.open(), newest: 0, known: vec![None; recording.len()] });
+            all.push(Client::join(*way, impairment, fingerprint, code, recording.len())?);
         }
         Ok(Clients { all, recording, frames, latest: 0, updates: 0 })
+    }
+
+    /// Begins to join by one more way, on a good link.
+    ///
+    /// # Errors
+    /// What is wrong with the way.
+    pub(super) fn add(
+        &mut self,
+        way: SocketAddr,
+        fingerprint: Fingerprint,
+        code: &str,
+    ) -> anyhow::Result<()> {
+        self.all.push(Client::join(way, &Impairment::none(), fingerprint, code, self.recording.len())?);
+        Ok(())
+    }
+
+    /// The newest tick of which each client has a change.
+    pub(super) fn newest(&self) -> Vec<u32> {
+        self.all.iter().map(|client| client.newest).collect()
     }
 
     /// Polls until all clients have all walkers.
@@ -128,16 +143,33 @@ impl Clients {
     /// For each walker that moves, and each client but the first: how many ticks of its motion the client lacks that the
     /// first one has. A walker that has just begun to move lacks no more than that.
     pub(super) fn staleness_ticks(&self) -> impl Iterator<Item = u32> {
-        let (first, others) = self.all.split_first().expect("there is one who sees it all at once");
-        others.iter().flat_map(|client| {
-            let pairs = first.known.iter().flatten().zip(client.known.iter().flatten());
-            let moving = pairs.filter(|(now, _)| now.tick == first.newest);
-            moving.map(|(now, had)| now.tick.saturating_sub(had.tick.max(now.since.saturating_sub(1))))
-        })
+        (1..self.all.len()).flat_map(|client| self.staleness_ticks_of(client))
+    }
+
+    /// The same of one client, from 1 on.
+    pub(super) fn staleness_ticks_of(&self, client: usize) -> impl Iterator<Item = u32> {
+        let (first, client) = (&self.all[0], &self.all[client]);
+        let pairs = first.known.iter().zip(&client.known).filter_map(|(now, had)| now.zip(*had));
+        let moving = pairs.filter(|(now, _)| now.tick == first.newest);
+        moving.map(|(now, had)| now.tick.saturating_sub(had.tick.max(now.since.saturating_sub(1))))
     }
 }
 
 impl Client {
+    fn join(
+        way: SocketAddr,
+        impairment: &Impairment,
+        fingerprint: Fingerprint,
+        code: &str,
+        walkers: usize,
+    ) -> anyhow::Result<Self> {
+        let builder = Room::guest(APP, code).server(&format!("{way}#{fingerprint}")).via(Via::Quic);
+        let builder = if impairment.is_none() { builder } else { builder.impairment(*impairment) };
+        let builder = builder.schema(host::schema()?);
+        builder.check()?;
+        Ok(Client { room: builder.open(), newest: 0, known: vec![None; walkers] })
+    }
+
     fn take_events(&mut self) -> anyhow::Result<()> {
         while let Some(event) = self.room.poll() {
             if let Event::Closed(why) = event {

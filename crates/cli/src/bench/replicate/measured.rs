@@ -19,10 +19,10 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 /// How long the world goes on before it is measured: connections settle.
-const SETTLE: Duration = Duration::from_secs(3);
+pub(super) const SETTLE: Duration = Duration::from_secs(3);
 
 /// How often it is looked how far behind clients are: at all phases of a tick in turn.
-const SAMPLE_EVERY: Duration = Duration::from_millis(37);
+pub(super) const SAMPLE_EVERY: Duration = Duration::from_millis(37);
 
 /// A walk that is shared.
 #[derive(Clone, Debug)]

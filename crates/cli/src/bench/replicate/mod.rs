@@ -5,9 +5,11 @@
 mod client;
 mod host;
 mod measured;
+mod narrow;
 
 pub(crate) use host::serve;
 pub(crate) use measured::{Load, Walk, staleness_ticks};
+pub(crate) use narrow::{Shares, cut, shared};
 
 use super::args::{Library, ReplicateArgs};
 use super::machine::Cores;

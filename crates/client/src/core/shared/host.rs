@@ -104,8 +104,8 @@ impl Host {
     }
 
     /// Sends the hub what it does not have yet.
-    pub(in crate::core) fn publish(&mut self, session: &mut Session, now: Instant) {
-        self.upstream.publish(&self.world, session, now, |packet, sent| Outgoing {
+    pub(in crate::core) fn publish(&mut self, session: &mut Session, path: Option<u32>, now: Instant) {
+        self.upstream.publish(&self.world, session, path, now, |packet, sent| Outgoing {
             tag: Some(Tag::of_state(sent.0)),
             ..Outgoing::new(channel::STATE, packet)
         });

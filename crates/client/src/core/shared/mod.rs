@@ -123,9 +123,9 @@ impl Shared {
     }
 
     /// Sends the hub what it does not have yet.
-    pub(super) fn publish(&mut self, session: &mut Session, now: Instant) {
+    pub(super) fn publish(&mut self, session: &mut Session, path: Option<u32>, now: Instant) {
         if let Shared::Host(host) = self {
-            host.publish(session, now);
+            host.publish(session, path, now);
         }
     }
 

@@ -24,6 +24,7 @@ mod socket;
 mod tests;
 mod timers;
 
+use super::congestion::bytes_per_second;
 use super::listener::{HandshakeError, HandshakeLimits, ListenError, ListenerStats, server_config};
 use crate::closed::{CloseCode, LinkClosed};
 use crate::impaired::Conditions;
@@ -346,6 +347,13 @@ impl Engine {
     #[must_use]
     pub fn remote(&self, id: Id) -> Option<SocketAddr> {
         self.peek(id).map(|connection| connection.library.remote_address())
+    }
+
+    /// Bytes per second, with QUIC's own, that the path to the peer lets through at the moment; `None` before that is known, and
+    /// once the link is forgotten. What is handed over beyond it waits. As long as less is handed over it is an upper bound.
+    #[must_use]
+    pub fn bytes_per_second(&self, id: Id) -> Option<u64> {
+        self.peek(id).and_then(|connection| bytes_per_second(connection.library.congestion_state()))
     }
 
     /// What went over the link, both ways. `None` once it is forgotten.

@@ -49,13 +49,33 @@ pub(super) struct Game {
     pub(super) rate_bps: u64,
     pub(super) tick_hz: u64,
     pub(super) starts: Instant,
+    /// How it learns that it sends too much.
+    pub(super) holds_back: HoldsBack,
 }
+
+/// How a game learns that it sends too much.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum HoldsBack {
+    /// What did not leave gives way to the next tick.
+    ByReplacing,
+    /// Packets go through the library's buffer, and none are made while it is full.
+    ByFullBuffer,
+    /// As above, and no more are made than the control says.
+    ByRate,
+}
+
+/// Packets that the library's buffer holds, beside the rest of the tick that filled it.
+const BUFFER_PACKETS: usize = 7;
+/// How much a game that makes no more than it is told may save up, in time.
+const SAVED_MAX: Duration = Duration::from_millis(125);
 
 /// One sender and its receiver.
 pub(super) struct Flow {
     game: Game,
     pub(super) control: RateControl,
     next_tick: Instant,
+    /// Bytes that the game may make.
+    allowance: f64,
     waiting: VecDeque<Instant>,
     in_flight: VecDeque<Sent>,
     next_number: u64,
@@ -103,6 +123,7 @@ impl Flow {
             game,
             control: RateControl::new(game.starts, PACKET_BYTES),
             next_tick: game.starts,
+            allowance: 0.0,
             waiting: VecDeque::new(),
             in_flight: VecDeque::new(),
             next_number: 0,
@@ -125,12 +146,38 @@ impl Flow {
     fn tick(&mut self, now: Instant) {
         while self.next_tick <= now {
             let packets = self.game.rate_bps.div_ceil(8 * PACKET_BYTES * self.game.tick_hz);
-            self.next_tick += Duration::from_micros(packets * PACKET_BYTES * 8_000_000 / self.game.rate_bps);
-            // A tick that did not leave yet is worth nothing beside a newer one.
-            self.waiting.clear();
-            self.waiting.extend((0..packets).map(|_| now));
+            let interval = Duration::from_micros(packets * PACKET_BYTES * 8_000_000 / self.game.rate_bps);
+            self.next_tick += interval;
             self.offered += packets;
+            match self.game.holds_back {
+                // A tick that did not leave yet is worth nothing beside a newer one.
+                HoldsBack::ByReplacing => {
+                    self.waiting.clear();
+                    self.waiting.extend((0..packets).map(|_| now));
+                }
+                HoldsBack::ByFullBuffer => self.fill(packets, now),
+                HoldsBack::ByRate => {
+                    let allowed = self.allow(interval).min(packets);
+                    self.allowance -= (allowed * PACKET_BYTES) as f64;
+                    self.fill(allowed, now);
+                }
+            }
         }
+    }
+
+    fn fill(&mut self, packets: u64, now: Instant) {
+        if self.waiting.len() < BUFFER_PACKETS {
+            self.waiting.extend((0..packets).map(|_| now));
+        }
+    }
+
+    /// How many packets the control lets the game make after so long.
+    fn allow(&mut self, interval: Duration) -> u64 {
+        let rate = self.control.bytes_per_second().map_or(f64::MAX, |rate| rate as f64 * 15.0 / 16.0);
+        let rate = rate.min(self.game.rate_bps as f64 / 8.0);
+        let saved_max = (rate * SAVED_MAX.as_secs_f64()).max(2.0 * PACKET_BYTES as f64);
+        self.allowance = (self.allowance + rate * interval.as_secs_f64()).min(saved_max);
+        (self.allowance / PACKET_BYTES as f64) as u64
     }
 
     /// The packets that go now.

@@ -1,14 +1,18 @@
 //! What a bad network leaves of a game's stream: 3 Mbit/s to each of a few members whose links lose some of it. Each message
 //! arrives once or not at all; what is measured is how many do, and when. Then, on the same links, how far behind the state of
-//! a thousand walkers is.
+//! a thousand walkers is. Then links that carry less than is wanted ([`narrow`]), and links that are cut ([`cut`]).
 
-use super::args::LossArgs;
+mod cut;
+mod narrow;
+
+use super::args::{LossArgs, LossPart};
 use super::machine::Cores;
 use super::replicate::{Walk, staleness_ticks};
 use super::server::{Server, Settings};
 use super::table::{Table, figure};
 use super::tally::{Delivery, Tally, percentile};
 use super::{note_of_cores, print, tell};
+use crate::commands::say;
 use anyhow::{Context, bail, ensure};
 use bytes::Bytes;
 use parlor::{Event, Impairment, Lane, MemberId, Room, RoomBuilder, To, Via};
@@ -57,6 +61,37 @@ struct Row {
 /// What kept it from measuring.
 pub(crate) fn run(args: &LossArgs) -> anyhow::Result<()> {
     let cores = Cores::take()?;
+    let (mut all, mut tables) = (Vec::new(), Vec::new());
+    for part in &args.parts {
+        let (rows, table) = match part {
+            LossPart::Lossy => {
+                let rows = lossy(cores, args)?;
+                (serde_json::to_value(&rows)?, table(&rows))
+            }
+            LossPart::Narrow => {
+                let rows = narrow::run(cores, args)?;
+                (serde_json::to_value(&rows)?, narrow::table(&rows))
+            }
+            LossPart::Cut => {
+                let rows = cut::run(cores, args)?;
+                (serde_json::to_value(&rows)?, cut::table(&rows))
+            }
+        };
+        all.push(json!({ "part": part.as_str(), "rows": rows }));
+        tables.push(table);
+    }
+    let setting = json!({
+        "cores": cores, "seed": args.common.seed, "seconds": args.seconds, "latency_ms": args.latency,
+        "receivers": RECEIVERS, "bits_per_second_per_receiver": bits_per_second(), "tick_hz": TICK_HZ,
+    });
+    let Some(last) = tables.pop() else { return Ok(()) };
+    if !args.common.json {
+        tables.iter().for_each(|table| say(&format!("{}\n", table.render())));
+    }
+    print("loss", args.common.json, &setting, &all, &[note_of_cores(cores)], &last)
+}
+
+fn lossy(cores: Cores, args: &LossArgs) -> anyhow::Result<Vec<Row>> {
     let mut rows = Vec::new();
     for loss_ppm in args.loss.iter().map(|percent| percent * 10_000) {
         tell(&format!("{}% loss", f64::from(loss_ppm) / 10_000.0));
@@ -66,6 +101,10 @@ pub(crate) fn run(args: &LossArgs) -> anyhow::Result<()> {
             .seed(args.common.seed);
         rows.push(row(cores, impairment, loss_ppm, args)?);
     }
+    Ok(rows)
+}
+
+fn table(rows: &[Row]) -> Table {
     let mut table = Table::new(&[
         "loss %",
         "delivered %",
@@ -75,7 +114,7 @@ pub(crate) fn run(args: &LossArgs) -> anyhow::Result<()> {
         "staleness p50 ms",
         "staleness p99 ms",
     ]);
-    for row in &rows {
+    for row in rows {
         let ms = |us: Option<u32>| figure(us.map(|us| f64::from(us) / 1_000.0), 1);
         let Delivery { delivered_percent, latency_us_p50, latency_us_p99, .. } = row.delivery;
         table.row(vec![
@@ -88,11 +127,7 @@ pub(crate) fn run(args: &LossArgs) -> anyhow::Result<()> {
             figure(row.staleness_ms_p99, 0),
         ]);
     }
-    let setting = json!({
-        "cores": cores, "seed": args.common.seed, "seconds": args.seconds, "latency_ms": args.latency,
-        "receivers": RECEIVERS, "bits_per_second_per_receiver": bits_per_second(), "tick_hz": TICK_HZ,
-    });
-    print("loss", args.common.json, &setting, &rows, &[note_of_cores(cores)], &table)
+    table
 }
 
 /// What is sent to each receiver.
