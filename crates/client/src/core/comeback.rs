@@ -5,10 +5,10 @@ use super::inbox::Came;
 use super::info::ReasonCode;
 use super::reconnect::{LinkState, Tier};
 use super::room::{Joined, RoomCore};
-use parlor_proto::session::{Session, TurnedAway};
+use parlor_proto::session::{Outgoing, SendError, Session, TurnedAway};
 use parlor_proto::wire::control::LeaveReason;
 use parlor_proto::wire::handshake::{Refusal, Resume, ResumeToken, Welcome};
-use parlor_proto::{CloseReason, Instant, LinkKind};
+use parlor_proto::{ApiMisuse, CloseReason, Instant, LinkKind};
 use std::time::Duration;
 
 /// What became of the connection.
@@ -27,6 +27,16 @@ pub(super) enum LinkNews {
     GivenUp {
         detail: String,
     },
+}
+
+/// Says something to the hub on the session of a room that is not over. What is said while this process comes back as a
+/// newcomer, and [is away](super::reconnect::Reconnect::is_away), is dropped like all that its old session had not got through:
+/// the new one is another player's.
+pub(super) fn say(session: &mut Session, is_away: bool, message: Outgoing) -> Result<(), SendError> {
+    match session.send(message) {
+        Err(SendError::Misuse(ApiMisuse::Closed(_) | ApiMisuse::NotOpen { .. })) if is_away => Ok(()),
+        said => said,
+    }
 }
 
 const SILENT: &str = "nothing was heard from the server";
