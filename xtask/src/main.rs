@@ -6,6 +6,7 @@
 #![allow(clippy::print_stdout, reason = "it reports to a person at a terminal")]
 
 mod guards;
+mod nat;
 mod options;
 mod runner;
 mod steps;

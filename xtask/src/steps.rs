@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use crate::wasm;
+use crate::{nat, wasm};
 
 /// Whole worlds of the simulator in the long run; the tests have a short default of their own. Scenarios of one topic
 /// run with a share of them, which `crates/sim/src/seeds.rs` says.
@@ -66,6 +66,11 @@ pub(crate) fn steps(root: &Path) -> Vec<Step> {
     steps.push(long("guards", "each guard against a threat, taken out, is missed by its test", |_| {
         Ok(Work::Guards)
     }));
+    steps.push(long(
+        "nat",
+        "members behind real NATs, cut cables and forged packets, in network namespaces",
+        nat::plan,
+    ));
     if root.join("fuzz/Cargo.toml").exists() {
         steps.push(long("fuzz", "the fuzz targets compile on stable", plan_fuzz));
     }
@@ -144,7 +149,7 @@ fn or_from_environment(name: &str, default: &str) -> String {
 }
 
 /// Whether `probe`, a program with its arguments, runs and succeeds.
-fn need(probe: &str, why: &str, hint: &str) -> Result<(), Missing> {
+pub(crate) fn need(probe: &str, why: &str, hint: &str) -> Result<(), Missing> {
     if Invocation::parse(probe).succeeds_quietly() {
         return Ok(());
     }

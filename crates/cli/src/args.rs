@@ -145,6 +145,12 @@ pub(crate) struct HeadlessArgs {
     /// Print one JSON object at the end
     #[arg(long)]
     pub json: bool,
+    /// Print what happens in the room as it does, and twice a second how each member stands: one JSON object a line
+    #[arg(long, requires = "headless")]
+    pub events: bool,
+    /// Say a number to all others so many times a second, reliably and in order, and report which numbers of theirs came
+    #[arg(long, value_name = "HZ", default_value_t = 0, value_parser = clap::value_parser!(u16).range(0..=60))]
+    pub talk: u16,
     /// Put the hash of the state at this sequence into the report
     #[arg(long, value_name = "SEQUENCE", value_parser = clap::value_parser!(u64).range(1..))]
     pub hash_at: Option<u64>,

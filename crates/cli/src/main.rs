@@ -7,6 +7,7 @@ mod bench;
 mod commands;
 mod costs;
 mod dump;
+mod events;
 mod game;
 mod headless;
 mod lan;
@@ -17,6 +18,7 @@ mod playback;
 mod reach;
 mod report;
 mod seat;
+mod talk;
 mod view;
 mod walkers;
 

@@ -1,6 +1,7 @@
 //! What `--json` prints of a member.
 
 use crate::seat::Seat;
+use crate::talk::Heard;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -12,22 +13,36 @@ pub(crate) struct Report {
     role: &'static str,
     code: Option<String>,
     members_seen: BTreeMap<u32, String>,
-    link: Option<&'static str>,
-    transport_path: &'static str,
     join_path: Option<&'static str>,
-    steps: u64,
-    updates_decoded: u64,
+    #[serde(flatten)]
+    standing: Standing,
     updates_published: u64,
     messages_sent: u64,
     messages_received: u64,
     packets_lost: u64,
-    rtt_ms: Option<f64>,
     jitter_ms: f64,
     /// The hash of the state at the sequence that `--hash-at` named, if this member decoded exactly that.
     state_hash: Option<Mark>,
     /// The hashes at every sequence that is a multiple of `--hash-at`, or of 100, that this member decoded.
     state_hashes: BTreeMap<u64, String>,
     closed: Option<Closed>,
+}
+
+/// How a member stands at a moment.
+#[derive(Debug, Serialize)]
+pub(crate) struct Standing {
+    link: Option<&'static str>,
+    link_state: &'static str,
+    transport_path: &'static str,
+    transport_status: Option<&'static str>,
+    last_reason_code: Option<&'static str>,
+    steps: u64,
+    updates_decoded: u64,
+    rtt_ms: Option<f64>,
+    /// Numbers that this member said, with `--talk`.
+    said: u64,
+    /// What it heard of the numbers of others, by their ids.
+    heard: BTreeMap<u32, Heard>,
 }
 
 #[derive(Debug, Serialize)]
@@ -58,22 +73,37 @@ impl Report {
             role: info.role.as_str(),
             code: info.code.map(|code| code.to_string()),
             members_seen: seat.seen().members.clone(),
-            link: info.connectivity.link.map(parlor::LinkKind::as_str),
-            transport_path: info.transport_path.as_str(),
             join_path: info.join_path.map(parlor::JoinPath::as_str),
-            steps: seat.seen().steps,
-            updates_decoded: diagnostics.updates_decoded,
+            standing: Standing::of(seat),
             updates_published: diagnostics.updates_published,
             messages_sent: diagnostics.session.messages_sent,
             messages_received: diagnostics.session.messages_received,
             packets_lost: diagnostics.session.packets_lost,
-            rtt_ms: diagnostics.rtt.map(|rtt| rtt.as_secs_f64() * 1_000.0),
             jitter_ms: diagnostics.jitter_ms,
             state_hash: hash_at.map(|sequence| Mark { sequence, hash: marks.get(&sequence).cloned() }),
             state_hashes: marks,
             closed: seat
                 .closed()
                 .map(|reason| Closed { reason: reason.as_str(), detail: reason.to_string() }),
+        }
+    }
+}
+
+impl Standing {
+    /// How a seat stands now.
+    pub(crate) fn of(seat: &Seat) -> Standing {
+        let (room, info, diagnostics) = (seat.room(), seat.room().info(), seat.room().diagnostics());
+        Standing {
+            link: info.connectivity.link.map(parlor::LinkKind::as_str),
+            link_state: room.link_state().as_str(),
+            transport_path: info.transport_path.as_str(),
+            transport_status: info.transport_status.map(parlor::TransportStatus::as_str),
+            last_reason_code: info.last_reason_code.map(parlor::ReasonCode::as_str),
+            steps: seat.seen().steps,
+            updates_decoded: diagnostics.updates_decoded,
+            rtt_ms: diagnostics.rtt.map(|rtt| rtt.as_secs_f64() * 1_000.0),
+            said: seat.talk().said(),
+            heard: seat.talk().heard().clone(),
         }
     }
 }

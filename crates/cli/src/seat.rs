@@ -1,6 +1,9 @@
 //! A member of a room of Magpies: on the host the world runs, everybody else sees what it publishes.
 
+use crate::args::HeadlessArgs;
+use crate::events::Teller;
 use crate::game::{Badge, Bot, GemState, Input, PlayerState, RoundState, Scene, Script, Source, World};
+use crate::talk::Talk;
 use crate::view::{Command, Controls};
 use parlor::{ClosedReason, Event, Hints, LeaveReason, LinkState, MemberId, Room, RoomCode};
 use ratatui::crossterm::event::KeyEvent;
@@ -59,12 +62,58 @@ pub(crate) struct Seat {
     closed: Option<ClosedReason>,
     /// The file into which the room is to be recorded once it is open.
     record: Option<PathBuf>,
+    talk: Talk,
+    teller: Option<Teller>,
+    gaps: Gaps,
+}
+
+/// How long it took from one update of the state to the next.
+#[derive(Debug, Default)]
+struct Gaps {
+    updates: u64,
+    /// When the last came.
+    last: Option<Instant>,
+    /// The longest since it was asked for.
+    longest: Duration,
+}
+
+impl Gaps {
+    fn note(&mut self, updates: u64) {
+        let now = Instant::now();
+        if updates != self.updates {
+            let since = self.last.replace(now).map_or(Duration::ZERO, |last| now - last);
+            (self.updates, self.longest) = (updates, self.longest.max(since));
+        }
+    }
+
+    /// The longest since the last call, one that goes on included.
+    fn take(&mut self) -> Duration {
+        let since = self.last.map_or(Duration::ZERO, |last| last.elapsed());
+        core::mem::take(&mut self.longest).max(since)
+    }
 }
 
 impl Seat {
     /// Takes a seat.
     pub(crate) fn new(room: Room, pilot: Pilot) -> Self {
-        Seat { room, pilot, world: None, seen: Seen::default(), closed: None, record: None }
+        let (talk, gaps) = (Talk::new(0), Gaps::default());
+        Seat {
+            room,
+            pilot,
+            world: None,
+            seen: Seen::default(),
+            closed: None,
+            record: None,
+            talk,
+            teller: None,
+            gaps,
+        }
+    }
+
+    /// Talks and tells as the command line says, under this name.
+    pub(crate) fn speak_as(&mut self, name: &str, args: &HeadlessArgs) {
+        self.talk = Talk::new(args.talk);
+        self.teller = args.events.then(|| Teller::new(name));
     }
 
     /// Records the room into a file from its opening on.
@@ -80,6 +129,11 @@ impl Seat {
     /// What was seen.
     pub(crate) fn seen(&self) -> &Seen {
         &self.seen
+    }
+
+    /// What it said and heard with `--talk`.
+    pub(crate) fn talk(&self) -> &Talk {
+        &self.talk
     }
 
     /// Why it is over, if it is.
@@ -108,7 +162,9 @@ impl Seat {
 
     /// One round of a loop: takes what came and runs the steps that are due.
     pub(crate) fn turn(&mut self) -> anyhow::Result<()> {
-        self.listen();
+        self.listen()?;
+        self.talk.speak(&mut self.room)?;
+        self.tell()?;
         if let Some(path) = self.record.take_if(|_| self.room.is_connected()) {
             self.room.record(path)?;
         }
@@ -123,8 +179,19 @@ impl Seat {
         self.room.leave();
     }
 
-    fn listen(&mut self) {
+    /// Says how it stands, if that is wanted and due.
+    fn tell(&mut self) -> anyhow::Result<()> {
+        self.gaps.note(self.updates());
+        if self.teller.as_mut().is_some_and(Teller::is_due) {
+            let gap = self.gaps.take();
+            self.teller.iter().try_for_each(|teller| teller.stands(self, gap))?;
+        }
+        Ok(())
+    }
+
+    fn listen(&mut self) -> anyhow::Result<()> {
         while let Some(event) = self.room.poll() {
+            self.teller.iter().try_for_each(|teller| teller.happened(&event))?;
             match event {
                 Event::PlayerJoined(player) => {
                     if !player.is_me {
@@ -145,12 +212,15 @@ impl Seat {
                 Event::Reconnecting { attempt } => self.seen.attempts = attempt,
                 Event::Reconnected { state_resynced: false } => self.note("connected again".into()),
                 Event::Reconnected { state_resynced: true } => {
+                    self.talk.begin_anew();
                     self.note("connected again, as a newcomer".into());
                 }
+                Event::Message(message) => self.talk.hear(&message),
                 Event::Closed(reason) => self.closed = Some(reason),
                 _ => {}
             }
         }
+        Ok(())
     }
 
     /// What is done about a connection that is lost, if it is.

@@ -200,6 +200,16 @@ fn who_comes_too_late_is_a_newcomer_and_is_told_everything_anew() {
     let id = room.id(room.guest);
     room.sim.unplug(room.guest, true);
     room.sim.cut(room.guest);
+    // Its game does in every step what games do, whatever becomes of the connection.
+    let mut step = 0u32;
+    room.sim.play(room.guest, move |room, _| {
+        step += 1;
+        room.send_input(&step).expect("the room is not over");
+        if step.is_multiple_of(20) {
+            let said = room.send(Lane::ReliableOrdered, To::Others, "step", &step, false);
+            said.expect("few messages wait, and later they are dropped");
+        }
+    });
     // It gives up later than the hub does.
     room.sim.run_for(32_000);
     let witness = room.sim.take_events(room.witness);

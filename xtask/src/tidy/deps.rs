@@ -38,6 +38,7 @@ const HOUSE: &[Place] = &[
         may: &["parlor-proto", "parlor-sync", "parlor-hub", "parlor-impair", "parlor"],
         tests_may: &[],
     },
+    Place { name: "parlor-nat", may: &[], tests_may: &[] },
     Place { name: "xtask", may: &[], tests_may: &[] },
 ];
 

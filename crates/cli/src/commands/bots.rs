@@ -31,7 +31,9 @@ pub(crate) fn run(args: &BotsArgs) -> anyhow::Result<()> {
         let reach = ReachArgs { impair, ..args.reach.clone() };
         let room = reach::apply(builder, &reach, &args.headless)?.open();
         let pilot = headless::pilot(&args.headless, number.into(), args.skill)?;
-        seats.push(seat::Seat::new(room, pilot));
+        let mut seat = seat::Seat::new(room, pilot);
+        seat.speak_as(&name, &args.headless);
+        seats.push(seat);
         names.push(name);
     }
     headless::play(&mut seats, &args.headless, &stop)?;

@@ -40,7 +40,10 @@ pub(crate) fn run(args: &PlayArgs) -> anyhow::Result<()> {
     if args.headless.headless {
         let pilot = headless::pilot(&args.headless, 0, 0.6)?;
         let mut seats = vec![Seat::new(builder.open(), pilot)];
-        seats.iter_mut().for_each(|seat| seat.record(args.record.clone()));
+        for seat in &mut seats {
+            seat.record(args.record.clone());
+            seat.speak_as(&name, &args.headless);
+        }
         headless::play(&mut seats, &args.headless, &stop)?;
         let reports = headless::finish(seats, &[name], &args.headless)?;
         return report(&reports, args.headless.json);

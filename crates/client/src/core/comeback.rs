@@ -7,10 +7,10 @@ use super::options::Wish;
 use super::reconnect::{LinkState, Tier};
 use super::room::{Joined, RoomCore};
 use super::vigil::Vigil;
-use parlor_proto::session::{Session, TurnedAway};
+use parlor_proto::session::{Outgoing, SendError, Session, TurnedAway};
 use parlor_proto::wire::control::LeaveReason;
 use parlor_proto::wire::handshake::{Refusal, Resume, ResumeToken, Welcome};
-use parlor_proto::{CloseReason, Instant, LinkKind};
+use parlor_proto::{ApiMisuse, CloseReason, Instant, LinkKind};
 use std::time::Duration;
 
 /// What became of the connection.
@@ -35,6 +35,17 @@ pub(super) enum LinkNews {
 
 /// A hub is given this long whatever it says of itself.
 const GONE_MIN: Duration = Duration::from_secs(1);
+
+/// Says something to the hub on the session of a room that is not over. What is said while this process comes back as a
+/// newcomer, and [is away](super::reconnect::Reconnect::is_away), is dropped like all that its old session had not got through:
+/// the new one is another player's.
+pub(super) fn say(session: &mut Session, is_away: bool, message: Outgoing) -> Result<(), SendError> {
+    match session.send(message) {
+        Err(SendError::Misuse(ApiMisuse::Closed(_) | ApiMisuse::NotOpen { .. })) if is_away => Ok(()),
+        said => said,
+    }
+}
+
 const SILENT: &str = "nothing was heard from the server";
 
 /// For a driver: when to dial again, and what came of it.

@@ -1,5 +1,6 @@
 //! What a game does in its room: messages, inputs, state, players.
 
+use super::comeback::say;
 use super::error::RoomError;
 use super::event::ClosedReason;
 use super::info::{Connectivity, Diagnostics, Role, RoomInfo, Scope, TransportPath, TransportStatus};
@@ -83,6 +84,7 @@ impl RoomCore {
         bytes: usize,
         stamp: bool,
     ) -> Result<(), RoomError> {
+        let is_away = self.reconnect.is_away();
         let (session, joined) = self.open("send a message")?;
         let hub_max = usize::try_from(joined.welcome.limits.message_bytes).unwrap_or(usize::MAX);
         let max = limits::MESSAGE_BYTES_MAX.min(hub_max);
@@ -101,7 +103,7 @@ impl RoomCore {
         if let Some(unknown) = joined.unknown_addressee(&to) {
             return Err(ApiMisuse::NoSuchPlayer(unknown).into());
         }
-        session.send(Outgoing::new(channel, Upward { to, stamp, payload }.encode()))?;
+        say(session, is_away, Outgoing::new(channel, Upward { to, stamp, payload }.encode()))?;
         self.wants_driver = true;
         Ok(())
     }
@@ -199,6 +201,7 @@ impl RoomCore {
         let encoded = value.map(|value| value.encode(limits::PLAYER_DATA_VALUE_BYTES_MAX)).transpose()?;
         let data = PlayerData { member: player, key: key.to_owned(), value: encoded };
         data.check().map_err(ApiMisuse::Bounds)?;
+        let is_away = self.reconnect.is_away();
         let (session, joined) = self.open("set player data")?;
         let held = joined.players.get(player).ok_or(ApiMisuse::NoSuchPlayer(player))?;
         if player != joined.welcome.member && !joined.is_host() {
@@ -221,7 +224,7 @@ impl RoomCore {
                 format!("the player data of a player may have {max} bytes in all, this would make {bytes}");
             return Err(ApiMisuse::Bounds(text).into());
         }
-        session.send(Outgoing::new(channel::CONTROL, ToHub::SetData(data).encode()))?;
+        say(session, is_away, Outgoing::new(channel::CONTROL, ToHub::SetData(data).encode()))?;
         self.wants_driver = true;
         Ok(())
     }

@@ -134,6 +134,11 @@ impl Reconnect {
         }
     }
 
+    /// Whether the connection is lost and is being had again.
+    pub(super) fn is_away(&self) -> bool {
+        matches!(self.state, State::Waiting { .. } | State::Trying { .. })
+    }
+
     /// It is connected.
     pub(super) fn connected(&mut self) {
         self.state = State::Connected;

@@ -1,5 +1,6 @@
 //! The rollback lane: a state that players make together from their inputs, without waiting for each other.
 
+use super::comeback::say;
 use super::error::RoomError;
 use super::room::{Joined, RoomCore};
 use bytes::Bytes;
@@ -182,6 +183,7 @@ impl RoomCore {
         now: Instant,
     ) -> Result<bool, RoomError> {
         let encoded = to_value(input)?.encode(ROLLBACK_INPUT_BYTES_MAX)?;
+        let is_away = self.reconnect.is_away();
         let (session, joined) = self.open("run a step of the rollback lane")?;
         let target = joined.welcome.tick_rate.tick_at(joined.room_time(now));
         let Some(lane) = &mut joined.rollback else { return Ok(false) };
@@ -200,8 +202,8 @@ impl RoomCore {
         while let Some(to) = lane.session.poll_message(&mut lane.message) {
             if let Some(to) = addressees(to, &lane.players, authority, is_there) {
                 let payload = Bytes::copy_from_slice(&lane.message);
-                session
-                    .send(Outgoing::new(channel::ROLLBACK, Upward { to, stamp: false, payload }.encode()))?;
+                let message = Upward { to, stamp: false, payload }.encode();
+                say(session, is_away, Outgoing::new(channel::ROLLBACK, message))?;
                 sent = true;
             }
         }

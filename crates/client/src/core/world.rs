@@ -1,5 +1,6 @@
 //! What a game does with the entities of its room.
 
+use super::comeback::say;
 use super::error::RoomError;
 use super::event::{ClosedReason, Event};
 use super::room::{Joined, RoomCore};
@@ -62,6 +63,7 @@ impl RoomCore {
         }
         let value = to_value(payload)?;
         let encoded = value.encode(limits::MESSAGE_BYTES_MAX)?;
+        let is_away = self.reconnect.is_away();
         let (session, joined) = self.open("act")?;
         let me = joined.welcome.member;
         if let Some(why) = joined.shared.refusal(me, entity) {
@@ -73,7 +75,7 @@ impl RoomCore {
             return told.map_err(|_| RoomError::Full);
         }
         let action = Action { entity, name: name.to_owned(), value: encoded };
-        session.send(Outgoing::new(channel::ACTIONS, action.encode()))?;
+        say(session, is_away, Outgoing::new(channel::ACTIONS, action.encode()))?;
         self.wants_driver = true;
         Ok(())
     }

@@ -1,0 +1,109 @@
+//! What a program printed with `--events`: what happened to a member, and how it stood twice a second.
+
+use serde_json::Value;
+
+/// The lines so far.
+#[derive(Debug, Default)]
+pub(crate) struct Log {
+    lines: Vec<Value>,
+}
+
+impl Log {
+    /// Adds a line; what is no JSON object is not one of those.
+    pub(crate) fn push(&mut self, line: &str) {
+        self.lines.extend(serde_json::from_str(line).ok().filter(Value::is_object));
+    }
+
+    /// How many lines there are: what comes later stands [from](Log::since) there on.
+    pub(crate) fn len(&self) -> usize {
+        self.lines.len()
+    }
+
+    /// All events with this name.
+    pub(crate) fn all<'a>(&'a self, event: &'a str) -> impl Iterator<Item = &'a Value> {
+        self.since(0, event)
+    }
+
+    /// Those that came at or after a line.
+    pub(crate) fn since<'a>(&'a self, line: usize, event: &'a str) -> impl Iterator<Item = &'a Value> {
+        self.lines.iter().skip(line).filter(move |line| line["event"] == event)
+    }
+
+    /// How the member stood last.
+    pub(crate) fn status(&self) -> Option<&Value> {
+        self.lines.iter().rfind(|line| line["event"] == "status")
+    }
+
+    /// A count in how the member stood last, such as `/updates_decoded`; 0 before it stood anywhere.
+    pub(crate) fn count(&self, pointer: &str) -> u64 {
+        self.status().and_then(|status| status.pointer(pointer)?.as_u64()).unwrap_or(0)
+    }
+
+    /// The longest time without an update since a line, in milliseconds.
+    pub(crate) fn gap_ms(&self, since: usize) -> f64 {
+        self.since(since, "status").filter_map(|status| status["gap_ms_max"].as_f64()).fold(0.0, f64::max)
+    }
+
+    /// Which member it is now.
+    pub(crate) fn member(&self) -> Option<u64> {
+        self.lines.iter().rfind(|line| line["is_me"] == true)?["player"].as_u64()
+    }
+
+    /// Numbers that were lost or came twice, of all who were heard.
+    pub(crate) fn unheard(&self) -> u64 {
+        let heard = self.status().and_then(|status| status["heard"].as_object());
+        let count = |one: &Value| {
+            ["missing", "out_of_order"].iter().filter_map(|key| one[*key].as_u64()).sum::<u64>()
+        };
+        heard.map_or(0, |heard| heard.values().map(count).sum())
+    }
+
+    /// What happened to the connection.
+    pub(crate) fn troubles(&self, since: usize) -> Vec<&Value> {
+        const TROUBLES: [&str; 7] = [
+            "connection_lost",
+            "reconnecting",
+            "reconnected",
+            "player_lost",
+            "player_back",
+            "player_left",
+            "closed",
+        ];
+        let is_trouble =
+            |line: &&Value| line["event"].as_str().is_some_and(|event| TROUBLES.contains(&event));
+        self.lines.iter().skip(since).filter(is_trouble).collect()
+    }
+
+    /// The last lines, for whoever has to find out what went wrong.
+    pub(crate) fn tail(&self) -> String {
+        let from = self.lines.len().saturating_sub(6);
+        self.lines[from..].iter().map(|line| format!("\n      {line}")).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_read() {
+        let mut log = Log::default();
+        for line in [
+            "room K7QM",
+            r#"{"event":"player_joined","player":3,"is_me":true}"#,
+            r#"{"event":"status","updates_decoded":7,"gap_ms_max":90.5,"heard":{"0":{"missing":2,"out_of_order":1}}}"#,
+            r#"{"event":"connection_lost"}"#,
+            r#"{"event":"status","updates_decoded":9,"gap_ms_max":40.0,"heard":{"0":{"last":5}}}"#,
+        ] {
+            log.push(line);
+        }
+        assert_eq!((log.len(), log.member(), log.count("/updates_decoded")), (4, Some(3), 9));
+        assert_eq!(
+            (log.gap_ms(0), log.gap_ms(2), log.troubles(0).len(), log.troubles(3).len()),
+            (90.5, 40.0, 1, 0)
+        );
+        assert_eq!((log.count("/heard/0/last"), log.count("/heard/1/last"), log.unheard()), (5, 0, 0));
+        log.push(r#"{"event":"status","heard":{"0":{"missing":2,"out_of_order":1},"4":{"missing":1}}}"#);
+        assert_eq!(log.unheard(), 4);
+    }
+}
