@@ -96,7 +96,7 @@ fn few_with_fresher_rows_are_sent_what_is_coded_for_many() {
 
 #[test]
 fn where_many_have_fresher_rows_each_age_has_its_own() {
-    let delays: Vec<u32> = (0..16).map(|member| 1 + member / 8).collect();
+    let delays: Vec<u32> = (0..16).map(|member| 1 + 3 * (member / 8)).collect();
     let figures = run(&delays, |_| false, |_, _| false);
     assert_eq!(figures.coded * 8, figures.packets, "a body for each half of them");
     let ages: Vec<f64> = delays.iter().map(|delay| f64::from(*delay)).collect();

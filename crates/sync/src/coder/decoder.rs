@@ -34,6 +34,13 @@ pub struct Decoder<'a> {
     at: usize,
 }
 
+/// A [`Decoder`] at work.
+#[derive(Debug)]
+pub struct Reading<'home, 'bytes> {
+    decoder: Decoder<'bytes>,
+    home: &'home mut Decoder<'bytes>,
+}
+
 impl<'a> Decoder<'a> {
     /// A decoder at the beginning of this body.
     #[must_use]
@@ -94,7 +101,7 @@ impl<'a> Decoder<'a> {
     }
 
     /// No encoder comes to a number between the last value and the end of the interval.
-    #[cold]
+    #[inline(always)]
     fn between(&mut self) -> u32 {
         self.at = usize::MAX;
         self.code = 0;
@@ -127,12 +134,17 @@ fn four_at(bytes: &[u8], at: usize) -> u32 {
     u32::from_be_bytes(four)
 }
 
-impl Code for Decoder<'_> {
+impl<'bytes> Code for Decoder<'bytes> {
     const DECODES: bool = true;
 
+    type Live<'a>
+        = Reading<'a, 'bytes>
+    where
+        Self: 'a;
+
     #[inline(always)]
-    fn take(&mut self) -> Self {
-        self.clone()
+    fn live(&mut self) -> Reading<'_, 'bytes> {
+        Reading { decoder: self.clone(), home: self }
     }
 
     #[inline(always)]
@@ -175,5 +187,39 @@ impl Code for Decoder<'_> {
                 high << 16 | self.some_plain(16)
             }
         }
+    }
+}
+
+impl<'home, 'bytes> Code for Reading<'home, 'bytes> {
+    const DECODES: bool = true;
+
+    type Live<'a>
+        = &'a mut Reading<'home, 'bytes>
+    where
+        Self: 'a;
+
+    #[inline(always)]
+    fn live(&mut self) -> &mut Self {
+        self
+    }
+
+    #[inline(always)]
+    fn end(self) {
+        *self.home = self.decoder;
+    }
+
+    #[inline(always)]
+    fn bit(&mut self, model: &mut Bit, bit: bool) -> bool {
+        self.decoder.bit(model, bit)
+    }
+
+    #[inline(always)]
+    fn symbol(&mut self, model: &mut Symbols, symbol: usize) -> usize {
+        self.decoder.symbol(model, symbol)
+    }
+
+    #[inline(always)]
+    fn plain(&mut self, count: u32, value: u32) -> u32 {
+        self.decoder.plain(count, value)
     }
 }

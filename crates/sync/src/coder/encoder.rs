@@ -10,6 +10,14 @@ pub struct Encoder {
     out: Vec<u8>,
 }
 
+/// An [`Encoder`] at work. Its interval is not beside the bytes that were written: functions are given their address.
+#[derive(Debug)]
+pub struct Writing<'a> {
+    low: u64,
+    range: u64,
+    home: &'a mut Encoder,
+}
+
 /// Where an [`Encoder`] stood.
 #[derive(Clone, Copy, Debug)]
 pub struct Mark {
@@ -77,20 +85,22 @@ impl Encoder {
             rest.fill(u8::MAX);
         }
     }
+}
 
+impl Writing<'_> {
     #[inline(always)]
     fn add(&mut self, amount: u64) {
         let (low, carry) = self.low.overflowing_add(amount);
         self.low = low;
         if carry {
-            carry_into(&mut self.out);
+            carry_into(&mut self.home.out);
         }
     }
 
     #[inline(always)]
     fn settle(&mut self) {
         if self.range < 1 << 32 {
-            write_high(&mut self.out, self.low);
+            write_high(&mut self.home.out, self.low);
             self.low <<= 32;
             self.range <<= 32;
         }
@@ -138,9 +148,54 @@ pub(super) fn ending(low: u64, range: u64) -> (usize, u64) {
 impl Code for Encoder {
     const DECODES: bool = false;
 
+    type Live<'a> = Writing<'a>;
+
     #[inline(always)]
-    fn take(&mut self) -> Self {
-        Encoder { low: self.low, range: self.range, out: core::mem::take(&mut self.out) }
+    fn live(&mut self) -> Writing<'_> {
+        Writing { low: self.low, range: self.range, home: self }
+    }
+
+    #[inline(always)]
+    fn bit(&mut self, model: &mut Bit, bit: bool) -> bool {
+        let mut live = self.live();
+        live.bit(model, bit);
+        live.end();
+        bit
+    }
+
+    #[inline(always)]
+    fn symbol(&mut self, model: &mut Symbols, symbol: usize) -> usize {
+        let mut live = self.live();
+        live.symbol(model, symbol);
+        live.end();
+        symbol
+    }
+
+    #[inline(always)]
+    fn plain(&mut self, count: u32, value: u32) -> u32 {
+        let mut live = self.live();
+        live.plain(count, value);
+        live.end();
+        value
+    }
+}
+
+impl<'home> Code for Writing<'home> {
+    const DECODES: bool = false;
+
+    type Live<'a>
+        = &'a mut Writing<'home>
+    where
+        Self: 'a;
+
+    #[inline(always)]
+    fn live(&mut self) -> &mut Self {
+        self
+    }
+
+    #[inline(always)]
+    fn end(self) {
+        (self.home.low, self.home.range) = (self.low, self.range);
     }
 
     #[inline(always)]

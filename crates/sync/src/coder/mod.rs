@@ -135,9 +135,17 @@ pub trait Code: Sized {
     /// Whether values are found out here. If not, those that are passed in come back.
     const DECODES: bool;
 
-    /// Takes this out, to be put back soon: what is moved to a place of its own can live in registers meanwhile.
-    #[must_use]
-    fn take(&mut self) -> Self;
+    /// What codes in its place for a while.
+    type Live<'a>: Code
+    where
+        Self: 'a;
+
+    /// Codes on in a value of its own, whose state can live in registers as long as nothing holds its address. What it did
+    /// counts once it is [ended](Self::end).
+    fn live(&mut self) -> Self::Live<'_>;
+
+    /// Gives back what it took over, if it is one that took over.
+    fn end(self) {}
 
     /// One decision.
     fn bit(&mut self, model: &mut Bit, bit: bool) -> bool;
@@ -147,4 +155,33 @@ pub trait Code: Sized {
 
     /// `count` plain bits, 0 ..= 32, highest first.
     fn plain(&mut self, count: u32, value: u32) -> u32;
+}
+
+impl<C: Code> Code for &mut C {
+    const DECODES: bool = C::DECODES;
+
+    type Live<'a>
+        = &'a mut C
+    where
+        Self: 'a;
+
+    #[inline(always)]
+    fn live(&mut self) -> &mut C {
+        self
+    }
+
+    #[inline(always)]
+    fn bit(&mut self, model: &mut Bit, bit: bool) -> bool {
+        C::bit(self, model, bit)
+    }
+
+    #[inline(always)]
+    fn symbol(&mut self, model: &mut Symbols, symbol: usize) -> usize {
+        C::symbol(self, model, symbol)
+    }
+
+    #[inline(always)]
+    fn plain(&mut self, count: u32, value: u32) -> u32 {
+        C::plain(self, count, value)
+    }
 }

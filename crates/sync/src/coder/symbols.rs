@@ -21,19 +21,16 @@ const FLOORS: [i16; SYMBOLS] = {
     floors
 };
 
-/// For each symbol, what the cumulative weights move to when it was coded.
-const TARGETS: [[i16; SYMBOLS]; SYMBOLS] = {
-    let mut targets = [[0; SYMBOLS]; SYMBOLS];
-    let mut symbol = 0;
-    while symbol < SYMBOLS {
-        let mut at = symbol + 1;
-        while at < SYMBOLS {
-            targets[symbol][at] = TOTAL;
-            at += 1;
-        }
-        symbol += 1;
+/// What the cumulative weights move to when a symbol was coded are sixteen of these, so that the last ones, as many as are behind
+/// the symbol, are `TOTAL`.
+const STEP: [i16; 2 * SYMBOLS - 1] = {
+    let mut step = [0; 2 * SYMBOLS - 1];
+    let mut at = SYMBOLS;
+    while at < step.len() {
+        step[at] = TOTAL;
+        at += 1;
     }
-    targets
+    step
 };
 
 /// The model of a choice of sixteen: how likely each is, and on how many choices that rests.
@@ -107,11 +104,9 @@ impl Symbols {
     #[inline(always)]
     pub(crate) fn learn(&mut self, symbol: usize) {
         let shift = SHIFTS[usize::from(self.n) & 127];
-        let targets = &TARGETS[symbol & (SYMBOLS - 1)];
-        if let Some(below) = self.below.first_chunk_mut::<SYMBOLS>() {
-            for at in 0..SYMBOLS {
-                below[at] += (targets[at] - below[at]) >> shift;
-            }
+        let targets = &STEP[SYMBOLS - 1 - (symbol & (SYMBOLS - 1))..];
+        for (below, target) in self.below.iter_mut().take(SYMBOLS).zip(targets) {
+            *below += (target - *below) >> shift;
         }
         self.n += u16::from(self.n < COUNT_MAX);
     }

@@ -122,7 +122,7 @@ impl Learned {
 }
 
 /// Sizes beyond this say no more about a prediction.
-const ERROR_MAX: i64 = 1 << 12;
+const ERROR_MAX: u64 = 1 << 12;
 
 /// Codes the numbers of a group. They come and go as far as possible from the baseline's: of cyclic ones the shorter way,
 /// so that what comes back may be one turn off. Returns whether all distances were such as an encoder writes.
@@ -135,7 +135,7 @@ pub(super) fn numbers<C: Code, const D: usize>(
     group: &Numbers,
     values: &mut [i32; D],
 ) -> bool {
-    let mut code = shared.take();
+    let mut code = shared.live();
     let limits = if group.steps > 0 { (-TURNS, TURNS) } else { (0, group.span) };
     let ways = rows.ways(weights);
     let mut held = [0; D];
@@ -169,7 +169,9 @@ pub(super) fn numbers<C: Code, const D: usize>(
         }
         // Seen in the direction of the motion: 0 or -1.
         let turn = (base[j] - held[j]) >> 31;
-        let away = (distance(&mut code, family, expected, (away ^ turn) - turn) ^ turn).wrapping_sub(turn);
+        let onwards;
+        (code, onwards) = distance(code, family, expected, (away ^ turn).wrapping_sub(turn));
+        let away = (onwards ^ turn).wrapping_sub(turn);
         is_good &= !C::DECODES || group.steps == 0 || wrap(away, group.steps) == away;
         values[j] = base[j].wrapping_add(away);
         let size = away.unsigned_abs().min(1 << 26) << 4;
@@ -177,7 +179,7 @@ pub(super) fn numbers<C: Code, const D: usize>(
         let lean_at = (half_octaves(size + 8).cast_signed() - octaves + 16).clamp(0, 31);
         lean = LEANS[lean_at.cast_unsigned() as usize];
     }
-    *shared = code;
+    code.end();
     if learned.compares() && ways != 0 {
         learned.compare((rows, weights), ways, limits, values);
     }
@@ -211,7 +213,7 @@ const LEANS: [i32; 32] = {
 
 /// Which model says whether the moving prediction is taken, by how far it goes.
 #[inline(always)]
-fn reach_context(reach: i64) -> usize {
+fn reach_context(reach: u64) -> usize {
     match reach {
         ..2 => 0,
         2..4 => 1,
@@ -229,10 +231,10 @@ pub(super) fn wrap(away: i32, steps: i32) -> i32 {
 
 /// The sum of the distances, in steps.
 #[inline(always)]
-fn far<const D: usize>(values: &[i32; D], at: &[i32; D]) -> i64 {
+fn far<const D: usize>(values: &[i32; D], at: &[i32; D]) -> u64 {
     let mut sum = 0;
     for j in 0..D {
-        sum += (i64::from(values[j]) - i64::from(at[j])).abs();
+        sum += u64::from(values[j].abs_diff(at[j]));
     }
     sum
 }

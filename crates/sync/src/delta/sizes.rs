@@ -30,17 +30,19 @@ pub(super) fn half_octaves(x: u32) -> u32 {
     2 * log + ((x << 1) >> log & 1)
 }
 
-/// Codes `distance`, whose size is below 2^31.
+/// Codes `distance`, whose size is below 2^31. The coder goes there and comes back by value: if anything held its address, its
+/// state would be in memory and not in registers wherever numbers are coded.
 #[inline(always)]
 pub(super) fn distance<C: Code>(
-    code: &mut C,
+    mut code: C,
     family: &mut [Symbols; FAMILY_SYMBOLS],
     expected: Expected,
     distance: i32,
-) -> i32 {
+) -> (C, i32) {
     let (noise, bucket) = SCALES[expected.half_octaves as usize & (SCALES.len() - 1)];
-    let (noise, bucket) = (u32::from(noise), usize::from(bucket));
-    let model = &mut family[(usize::from(expected.moved) * BUCKETS + bucket).min(FAMILY_SYMBOLS - 1)];
+    let noise = u32::from(noise);
+    let at = usize::from(expected.moved) * BUCKETS + usize::from(bucket);
+    let model = &mut family[at & (FAMILY_SYMBOLS - 1)];
     let (half, mask) = (1i32 << noise >> 1, (1u32 << noise) - 1);
     if C::DECODES {
         let symbol = code.symbol(model, 0) & 15;
@@ -50,20 +52,21 @@ pub(super) fn distance<C: Code>(
         let low = code.plain(EXTRA[symbol] + noise, 0);
         let size = (FROM[symbol] + (low >> noise)).cast_signed();
         let coarse = if symbol & 1 == 1 { -size } else { size };
-        (coarse << noise) + (low & mask).cast_signed() - half
+        let read = (coarse << noise) + (low & mask).cast_signed() - half;
+        (code, read)
     } else {
-        let shifted = distance.saturating_add(half);
+        // What wraps is far, whatever its sign.
+        let shifted = distance.wrapping_add(half);
         let coarse = shifted >> noise;
-        let size = coarse.unsigned_abs();
-        let symbol =
-            usize::from(SYMBOL_OF[(size.min(FAR_FROM) << 1 | coarse.cast_unsigned() >> 31) as usize]);
-        code.symbol(model, symbol);
-        if symbol == FAR {
+        let size = coarse.unsigned_abs().min(FAR_FROM);
+        let [symbol, extra, from] = SIZES[(size << 1 | coarse.cast_unsigned() >> 31) as usize];
+        code.symbol(model, usize::from(symbol));
+        if size == FAR_FROM {
             return far(code, noise, distance);
         }
-        let low = size - FROM[symbol];
-        code.plain(EXTRA[symbol] + noise, low << noise | shifted.cast_unsigned() & mask);
-        distance
+        let low = size - u32::from(from);
+        code.plain(u32::from(extra) + noise, low << noise | shifted.cast_unsigned() & mask);
+        (code, distance)
     }
 }
 
@@ -83,19 +86,19 @@ const SCALES: [(u8, u8); 128] = {
     scales
 };
 
-/// The symbol of each size: twice it, and 1 more if it goes down.
-const SYMBOL_OF: [u8; 2 * FAR_FROM as usize + 2] = {
-    let mut symbols = [FAR as u8; 2 * FAR_FROM as usize + 2];
+/// For each size, twice it and 1 more if it goes down: its symbol, how many bits of the size follow, and the least size.
+const SIZES: [[u8; 3]; 2 * FAR_FROM as usize + 2] = {
+    let mut sizes = [[FAR as u8, 0, 0]; 2 * FAR_FROM as usize + 2];
     let mut symbol = 0;
     while symbol < FAR {
         let mut size = FROM[symbol];
         while size < FROM[symbol] + (1 << EXTRA[symbol]) {
-            symbols[2 * size as usize + symbol % 2] = symbol as u8;
+            sizes[2 * size as usize + symbol % 2] = [symbol as u8, EXTRA[symbol] as u8, FROM[symbol] as u8];
             size += 1;
         }
         symbol += 1;
     }
-    symbols
+    sizes
 };
 
 /// For each symbol, how many bits of the size follow, and the least size.
@@ -106,7 +109,7 @@ const FROM: [u32; 16] = [0, 1, 1, 2, 2, 3, 3, 5, 5, 9, 9, 17, 17, 33, 33, 0];
 /// say how many follow its highest; then the noise. What is too large for any number comes back as the least.
 #[cold]
 #[inline(never)]
-fn far<C: Code>(code: &mut C, noise: u32, distance: i32) -> i32 {
+fn far<C: Code>(mut code: C, noise: u32, distance: i32) -> (C, i32) {
     let half = 1i64 << noise >> 1;
     let shifted = i64::from(distance) + half;
     let coarse = shifted >> noise;
@@ -117,7 +120,7 @@ fn far<C: Code>(code: &mut C, noise: u32, distance: i32) -> i32 {
     let size = (1i64 << length | i64::from(below)) + i64::from(FAR_FROM - 1);
     let low = code.plain(noise, (shifted & ((1 << noise) - 1)) as u32);
     let read = ((if is_down { -size } else { size }) << noise) + i64::from(low) - half;
-    i32::try_from(read).unwrap_or(i32::MIN)
+    (code, i32::try_from(read).unwrap_or(i32::MIN))
 }
 
 /// Bits that a distance takes at most: a symbol, what is beyond, and noise.

@@ -42,8 +42,10 @@ struct Recorder {
 impl Code for Recorder {
     const DECODES: bool = false;
 
-    fn take(&mut self) -> Self {
-        core::mem::take(self)
+    type Live<'a> = &'a mut Recorder;
+
+    fn live(&mut self) -> &mut Recorder {
+        self
     }
 
     fn bit(&mut self, model: &mut Bit, bit: bool) -> bool {

@@ -138,12 +138,18 @@ impl Blocks {
     }
 
     /// What a row was at `tick`; `None` if that is not known.
+    #[inline]
     pub(super) fn at(&self, row: usize, tick: u32) -> Option<&[i32]> {
+        let (newest, found) = (self.newest?, self.rows.get(row)?);
+        let (number, at) = (tick / BLOCK_TICKS, tick % BLOCK_TICKS);
         // Nearly always there is a version of just this tick.
-        if self.has(row, tick) {
-            return self.lanes_at(row, tick);
+        if newest.wrapping_sub(number) < BLOCKS {
+            let block = (number % BLOCKS) as usize;
+            if found.bits[block] >> at & 1 == 1 {
+                return self.lanes_in(block * BLOCK_TICKS as usize + at as usize, row);
+            }
         }
-        let label = self.rows[row].label_at(tick, self.newest?)?;
+        let label = found.label_at(tick, newest)?;
         self.version(row, label)
     }
 
@@ -236,8 +242,13 @@ impl Blocks {
     }
 
     fn lanes_at(&self, row: usize, label: u32) -> Option<&[i32]> {
+        self.lanes_in(frame_of(label), row)
+    }
+
+    #[inline]
+    fn lanes_in(&self, frame: usize, row: usize) -> Option<&[i32]> {
         let (chunk, place) = self.place(row);
-        let chunk = self.frames.get(frame_of(label))?.chunks.get(chunk)?.as_ref()?;
+        let chunk = self.frames.get(frame)?.chunks.get(chunk)?.as_ref()?;
         chunk.get(place..place + self.lanes)
     }
 

@@ -88,15 +88,16 @@ pub(super) struct Figures {
 }
 
 impl Figures {
-    pub(super) fn note(&mut self, entry: &Shape) {
-        self.entries += 1;
-        match entry.kind {
-            EntryKind::Spawn => self.spawns += 1,
-            EntryKind::Despawn => self.despawns += 1,
+    /// So many entries of this shape are sent.
+    pub(super) fn note(&mut self, shape: &Shape, count: u64) {
+        self.entries += count;
+        match shape.kind {
+            EntryKind::Spawn => self.spawns += count,
+            EntryKind::Despawn => self.despawns += count,
             EntryKind::Update => {
-                let age = entry.label.saturating_sub(entry.history[0]);
-                self.ages += u64::from(age);
-                self.updates += 1;
+                let age = shape.label.saturating_sub(shape.history[0]);
+                self.ages += count * u64::from(age);
+                self.updates += count;
                 self.age_max = self.age_max.max(age);
             }
         }

@@ -10,12 +10,19 @@ use super::publisher::Publisher;
 /// Ages, in ticks, of members who may meet. Whoever is farther behind stays alone: 15 is the highest.
 const AGES: usize = 16;
 
-/// So many ticks by which one member's baselines get older are worth one age less: four, and in a small room a quarter for each
-/// member, so that no more than some 5% of bytes go into one age less.
-const WORTH_TICKS_MAX: u32 = 4;
+/// In a room of so many members or more, one age less is worth one tick by which the baselines of each of so many get older. In a
+/// smaller one fewer have to pay for it, so each pays that much less: no member of a room of four gives more than a quarter of a
+/// tick, on average.
+const WORTH_MEMBERS_MAX: u32 = 16;
 
 /// How many members with one view have each age: ticks from the newest row that they have to the tick that is sent.
 type Counts = [u32; AGES];
+
+/// What one age less is worth in a room of so many members: by how many quarters of a tick the baseline of one gets older.
+fn worth(members: u32) -> u32 {
+    let counted = members.min(WORTH_MEMBERS_MAX);
+    4 * counted * counted / WORTH_MEMBERS_MAX
+}
 
 /// For each age the one that members with it take on: itself or a higher one that others have.
 ///
@@ -23,8 +30,7 @@ type Counts = [u32; AGES];
 /// upper end; by dynamic programming over where an interval ends.
 fn meet(counts: &Counts) -> [usize; AGES] {
     let members: u32 = counts.iter().sum();
-    // In quarters of a tick of one member.
-    let worth = (4 * WORTH_TICKS_MAX).min(members);
+    let worth = worth(members);
     // For each number of ages from the lowest on: what they cost together, and where the last interval begins.
     let mut best = [(0u32, 0usize); AGES + 1];
     for end in 1..=AGES {
@@ -103,7 +109,7 @@ mod tests {
         let mut targets: Vec<usize> = (0..AGES).filter(|age| counts[*age] > 0).map(|age| met[age]).collect();
         targets.dedup();
         let moved = (0..AGES).map(|age| counts[age] * u32::try_from(met[age] - age).unwrap());
-        u32::try_from(targets.len()).unwrap() * members.min(16) + 4 * moved.sum::<u32>()
+        u32::try_from(targets.len()).unwrap() * worth(members) + 4 * moved.sum::<u32>()
     }
 
     /// The least that any way to meet costs: each age that somebody has is the end of an interval or not.
@@ -142,8 +148,10 @@ mod tests {
             let met = meet(&counts);
             ages.iter().map(|(age, _)| met[*age]).collect::<Vec<_>>()
         };
-        assert_eq!(with(&[(1, 4), (2, 3), (3, 3), (4, 4), (5, 2)]), [1, 3, 3, 4, 5]);
-        assert_eq!(with(&[(1, 8), (2, 8)]), [1, 2]);
+        assert_eq!(with(&[(1, 4), (2, 3), (3, 3), (4, 4), (5, 2)]), [2, 2, 5, 5, 5]);
+        assert_eq!(with(&[(1, 8), (2, 8)]), [2, 2]);
+        assert_eq!(with(&[(1, 8), (4, 8)]), [1, 4]);
+        assert_eq!(with(&[(1, 20), (2, 20)]), [1, 2]);
         assert_eq!(with(&[(1, 1), (3, 15)]), [3, 3]);
         assert_eq!(with(&[(1, 1), (2, 1)]), [1, 2], "in a small room bytes count more");
     }

@@ -145,23 +145,26 @@ impl Plan {
         meta_label: u32,
         settle: impl FnOnce(Cause) -> (Cause, Shape),
     ) -> bool {
-        let found = match self.last {
-            Some(last) if last.cause == cause => Some(last),
-            _ => self.find(cause, meta_label, settle),
+        let last = self.last.as_ref().filter(|last| last.cause == cause && meta_label <= last.oldest);
+        let shape = match last {
+            Some(last) => last.shape,
+            None => match self.find(cause, meta_label, settle) {
+                Some(shape) => shape,
+                None => return false,
+            },
         };
-        let found = found.filter(|found| meta_label <= found.oldest);
-        if let Some(found) = found {
-            self.push_shape(slot, found.shape, cause.mask);
-        }
-        found.is_some()
+        self.push_shape(slot, shape, cause.mask);
+        true
     }
 
+    /// The shape that follows from `cause`, unless `meta_label` is after one of the rows.
+    #[inline(never)]
     fn find(
         &mut self,
         cause: Cause,
         meta_label: u32,
         settle: impl FnOnce(Cause) -> (Cause, Shape),
-    ) -> Option<Found> {
+    ) -> Option<u16> {
         let mixed = (cause.older ^ u64::from(cause.acked) << 32 ^ u64::from(cause.label) ^ cause.mask << 16)
             .wrapping_mul(MIX);
         let place = usize::from((mixed >> (u64::BITS - u8::BITS)) as u8) % FOUND;
@@ -179,7 +182,7 @@ impl Plan {
             }
         };
         self.last = Some(found);
-        Some(found)
+        (meta_label <= found.oldest).then_some(found.shape)
     }
 
     #[inline]

@@ -532,15 +532,19 @@ impl Publisher {
         let body = encodings.next_body(world, everything, room, &self.plan, &mut self.place);
         let number = self.next;
         let mut entries = self.flights.room();
-        entries.extend(self.plan.entries[from..body.until].iter().map(|entry| {
-            let shape = self.plan.shape(*entry);
-            let known = &mut self.known[usize::from(entry.slot)];
-            known.handle_sent(shape.label, number);
-            self.pending.remove(entry.slot);
-            self.figures.note(shape);
+        // Most entries of a packet have one shape, and stand side by side.
+        for alike in self.plan.entries[from..body.until].chunk_by(|a, b| a.shape == b.shape) {
+            let shape = self.plan.shape(alike[0]);
             let is_farewell = shape.kind == EntryKind::Despawn;
-            FlightEntry { slot: entry.slot, generation: known.generation, label: shape.label, is_farewell }
-        }));
+            self.figures.note(shape, alike.len() as u64);
+            entries.extend(alike.iter().map(|entry| {
+                let known = &mut self.known[usize::from(entry.slot)];
+                known.handle_sent(shape.label, number);
+                self.pending.remove(entry.slot);
+                let generation = known.generation;
+                FlightEntry { slot: entry.slot, generation, label: shape.label, is_farewell }
+            }));
+        }
         self.done = body.until;
         let floor = self.floor().unwrap_or(number);
         let is_last = self.pending.is_empty() && world.complete;
