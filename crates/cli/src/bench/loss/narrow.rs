@@ -15,9 +15,9 @@ use std::time::{Duration, Instant};
 const RATE_BITS: u64 = 2_000_000;
 /// Bytes that wait before it at most: half a second, as home routers have it.
 const QUEUE_BYTES: u64 = 128_000;
-/// Walkers, and ticks each second, that want 3 Mbit/s.
-const WALKERS: u32 = 2_000;
-const HZ: u16 = 60;
+/// Walkers that want 3 Mbit/s.
+const WALKERS: u32 = 4_000;
+const HZ: u16 = super::TICK_HZ;
 /// How much later the second flow comes.
 const APART: Duration = Duration::from_secs(10);
 /// The queue stands for as much as is left of it at its lowest in so long.
