@@ -50,7 +50,10 @@ const SCENARIOS: [Scenario; 7] = [
 /// Runs those named, or all, at the same time. Says whether all showed what they should.
 pub(crate) fn run(binary: &Path, names: &[String]) -> Outcome<bool> {
     if !binary.exists() {
-        return Err(Fault::new(format!("there is no {}: `cargo build --bin parlor` makes it", binary.display())));
+        return Err(Fault::new(format!(
+            "there is no {}: `cargo build --bin parlor` makes it",
+            binary.display()
+        )));
     }
     if let Some(unknown) = names.iter().find(|name| SCENARIOS.iter().all(|known| known.name != name.as_str()))
     {
