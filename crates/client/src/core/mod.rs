@@ -28,6 +28,7 @@ mod rollback;
 mod room;
 mod shared;
 mod ticker;
+mod unhandled;
 mod upstream;
 mod world;
 

@@ -314,6 +314,9 @@ impl RoomCore {
 
     /// Something came that the game is told of when it polls, or now if too much waits.
     pub(super) fn arrive(&mut self, now: Instant, came: Came) {
+        if let Came::Session(session::Event::Message(message)) = &came {
+            self.note_unhandled(message);
+        }
         if self.inbox.arrive(now, came) {
             self.read_arrived(now);
         }
@@ -378,6 +381,14 @@ impl RoomCore {
     /// Reads what came, as of when it came. What ends the session ends it `now`: what came may have waited for longer than a
     /// goodbye lingers.
     fn read_arrived(&mut self, now: Instant) {
+        if self.closed.is_none() && let Err(reason) = self.give_held(now) {
+            self.break_off(reason, now);
+        }
+        self.read_all(now);
+        self.has_read();
+    }
+
+    fn read_all(&mut self, now: Instant) {
         while let Some(Arrived { at, came }) = self.inbox.next_arrived() {
             if self.closed.is_some() {
                 // Nothing comes after `Event::Closed`, though more may have arrived before the game left.
@@ -498,7 +509,7 @@ impl RoomCore {
         if message.channel == channel::CONTROL {
             return self.read_control(message, at);
         }
-        let Some(message) = self.hold(message, at) else { return Ok(()) };
+        let Some(message) = self.hold(message, at)? else { return Ok(()) };
         let Some(joined) = &mut self.joined else { return Ok(()) };
         match message.channel {
             channel::STATE => {
@@ -551,7 +562,10 @@ impl RoomCore {
     ) -> Result<(), CloseReason> {
         let bytes = message.payload.len();
         let downward = Downward::decode(message.payload).map_err(|error| misbehaved("a message", &error))?;
-        let Downward { from, order, payload } = downward;
+        let Downward { from, order, authority_of, payload } = downward;
+        if !self.is_meant(authority_of) {
+            return Ok(());
+        }
         let event = match codec {
             Codec::Typed => match decode_typed(payload) {
                 Some((kind, value)) => Event::Message(Message { from, kind, order, value }),
@@ -582,7 +596,9 @@ impl RoomCore {
             joined.marks.note(&joined.shared);
             self.wants_driver = true;
         }
+        let is_committed = !joined.shared.world().is_dirty();
         self.record(now);
+        self.has_handled(is_committed);
     }
 }
 
