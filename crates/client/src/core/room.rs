@@ -381,7 +381,9 @@ impl RoomCore {
     /// Reads what came, as of when it came. What ends the session ends it `now`: what came may have waited for longer than a
     /// goodbye lingers.
     fn read_arrived(&mut self, now: Instant) {
-        if self.closed.is_none() && let Err(reason) = self.give_held(now) {
+        if self.closed.is_none()
+            && let Err(reason) = self.give_held(now)
+        {
             self.break_off(reason, now);
         }
         self.read_all(now);

@@ -6,8 +6,8 @@
 
 use super::migration::is_of_game;
 use super::room::RoomCore;
-use parlor_proto::session::{Message, Session};
 use parlor_proto::Epoch;
+use parlor_proto::session::{Message, Session};
 
 /// Bytes that may be unacknowledged because of it. Beyond that a host whose game stands still keeps its connection rather than
 /// its promise.

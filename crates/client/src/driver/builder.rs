@@ -219,14 +219,12 @@ impl RoomBuilder {
     /// When this host is silent for a quarter of a second, gone, or leaves, another player takes its part and the game goes on; this
     /// one is a player like any other if it comes back. A game keeps nothing for its steps outside of the room, so that they run the same
     /// at whoever is the host. For a host; off if not said otherwise.
-    #[must_use]
     pub fn host_migration(mut self) -> Self {
         self.options.host_silence = Some(HOST_SILENCE);
         self
     }
 
     /// [Host migration](Self::host_migration) after another silence than usual, 100 ms to 10 s.
-    #[must_use]
     pub fn host_silence(mut self, silence: Duration) -> Self {
         self.options.host_silence = Some(silence);
         self
