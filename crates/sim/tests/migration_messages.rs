@@ -158,7 +158,10 @@ impl Room {
             assert!(sent > 30, "seed {seed}: {sent} of player {number}, {closed:?}");
             // What is for a member is its own, wherever it was.
             let told = seat.told.borrow();
-            assert!(told.windows(2).all(|pair| pair[0] < pair[1]), "seed {seed}: player {number} was told {told:?}");
+            assert!(
+                told.windows(2).all(|pair| pair[0] < pair[1]),
+                "seed {seed}: player {number} was told {told:?}"
+            );
         }
     }
 }
@@ -167,7 +170,8 @@ impl Room {
 fn what_a_dead_host_did_not_acknowledge_comes_to_something_once_at_the_next() {
     for_seeds(15, |seed| {
         let mut rng = Rng::new(seed);
-        let link = Link::quic().latency_ms(rng.below(80)).jitter_ms(rng.below(8)).loss(rng.pick(&[0, 20, 50]));
+        let link =
+            Link::quic().latency_ms(rng.below(80)).jitter_ms(rng.below(8)).loss(rng.pick(&[0, 20, 50]));
         let mut room = room(seed, 5, link);
         for _ in 0..2 {
             room.sim.run_for(100 + rng.below(900));

@@ -34,8 +34,9 @@ pub(super) struct Rhythm {
 }
 
 /// How far back pauses count: one to two of these.
-const RHYTHM_SPAN: Duration = Duration::from_secs(30);
-/// How long a session must have been heard before its rhythm counts.
+const RHYTHM_SPAN: Duration = Duration::from_secs(15);
+/// How long a session's rhythm is that of a handshake, and how long it must have been heard after that.
+const RHYTHM_BEGINS: Duration = Duration::from_secs(1);
 const RHYTHM_KNOWN: Duration = Duration::from_secs(2);
 
 impl Rhythm {
@@ -45,6 +46,9 @@ impl Rhythm {
 
     /// It was heard again after a pause.
     pub(super) fn heard(&mut self, pause: Duration, now: Instant) {
+        if now.saturating_since(self.since) < RHYTHM_BEGINS {
+            return;
+        }
         if now.saturating_since(self.span_since) >= RHYTHM_SPAN {
             (self.span_since, self.longest) = (now, [Duration::ZERO, self.longest[0]]);
         }
@@ -54,7 +58,7 @@ impl Rhythm {
     /// How long a pause may be: two and a half times the longest of late, at most the whole silence and at least three quarters of
     /// it, so that a single pause beyond all others is forgiven still.
     fn patience(&self, silence: Duration, now: Instant) -> Duration {
-        if now.saturating_since(self.since) < RHYTHM_KNOWN {
+        if now.saturating_since(self.since) < RHYTHM_BEGINS + RHYTHM_KNOWN {
             return silence;
         }
         let longest = self.longest[0].max(self.longest[1]);
@@ -170,21 +174,23 @@ mod tests {
     #[test]
     fn who_was_heard_regularly_is_missed_sooner() {
         let mut rhythm = Rhythm::new(Instant::ZERO);
-        assert_eq!(patience_ms(&rhythm, 1_999), 400, "nothing is known yet");
         let hear = |rhythm: &mut Rhythm, ms: u64, at_ms: u64| {
             rhythm.heard(Duration::from_millis(ms), Instant::from_millis(at_ms));
         };
+        // A handshake waits for answers.
+        hear(&mut rhythm, 300, 999);
         hear(&mut rhythm, 33, 2_000);
-        assert_eq!(patience_ms(&rhythm, 2_000), 300);
+        assert_eq!(patience_ms(&rhythm, 2_999), 400, "nothing is known yet");
+        assert_eq!(patience_ms(&rhythm, 3_000), 300);
         hear(&mut rhythm, 140, 3_000);
         assert_eq!(patience_ms(&rhythm, 3_000), 350);
         hear(&mut rhythm, 300, 4_000);
         assert_eq!(patience_ms(&rhythm, 4_000), 400);
         // A long pause counts in its span and in the next one.
-        hear(&mut rhythm, 50, 35_000);
-        hear(&mut rhythm, 50, 64_000);
-        assert_eq!(patience_ms(&rhythm, 64_000), 400);
-        hear(&mut rhythm, 50, 65_000);
-        assert_eq!(patience_ms(&rhythm, 65_000), 300);
+        hear(&mut rhythm, 50, 15_000);
+        hear(&mut rhythm, 50, 29_999);
+        assert_eq!(patience_ms(&rhythm, 29_999), 400);
+        hear(&mut rhythm, 50, 30_000);
+        assert_eq!(patience_ms(&rhythm, 30_000), 300);
     }
 }

@@ -14,6 +14,7 @@ use crate::directory::Directory;
 use crate::door::{Doorkeeper, GuessLimits, Guesses, OpenDoor, Origin};
 use crate::room::{self, Room};
 use crate::shards::Shards;
+use lease::Rhythm;
 use parlor_proto::session::{Event, Outgoing, Session};
 use parlor_proto::wire::control::{LeaveReason, Presence};
 use parlor_proto::{
@@ -21,7 +22,6 @@ use parlor_proto::{
 };
 use rand_chacha::ChaCha12Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
-use lease::Rhythm;
 use resume::{Away, Ended};
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;

@@ -217,7 +217,8 @@ impl Room {
         let message = Outgoing {
             channel,
             key: relayed_key(from, key),
-            payload: Downward { from: From::Member(from), order, authority_of, payload: upward.payload }.encode(),
+            payload: Downward { from: From::Member(from), order, authority_of, payload: upward.payload }
+                .encode(),
             tag: None,
         };
         self.counters.relayed += to.len() as u64;

@@ -143,7 +143,8 @@ impl State {
         self.due |= !delivered || self.blocked.contains_key(&member);
         if !self.due && !self.is_waiting() {
             let world = self.replica.world();
-            let heir = self.heir.as_mut().filter(|heir| heir.member == member).map(|heir| &mut heir.publisher);
+            let heir =
+                self.heir.as_mut().filter(|heir| heir.member == member).map(|heir| &mut heir.publisher);
             let publisher = heir.or_else(|| self.views.publisher_mut(member));
             self.due = publisher.is_some_and(|publisher| publisher.is_due(world));
         }

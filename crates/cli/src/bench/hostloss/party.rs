@@ -106,22 +106,29 @@ impl Party {
         let intent = Wish::Host { code: None, max_players, tick_rate, dedicated: false };
         let host_silence = Some(Duration::from_millis(silence_ms));
         let host = sim.host(Options { intent, host_silence, ..Options::host(APP) }, link);
-        let code = sim.code(host);
-        let mut peers = vec![host];
-        peers.extend((1..players).map(|_| sim.join(code, link)));
-        let log = Rc::new(RefCell::new(Log::default()));
-        for (player, peer) in peers.iter().enumerate() {
-            let own = Rc::clone(&log);
-            sim.play(*peer, move |room, now| play(player, room, now, &own));
-            let own = Rc::clone(&log);
-            sim.hear(*peer, move |room, now, event| {
-                if let Event::State(_) = event {
-                    own.borrow_mut().note(player, room, now);
-                }
-            });
+        let mut party = Party { sim, peers: Vec::new(), log: Rc::default() };
+        party.seat(host);
+        let code = party.sim.code(host);
+        for _ in 1..players {
+            let peer = party.sim.join(code, link);
+            party.seat(peer);
         }
-        sim.run_for(3_000);
-        Ok(Party { sim, peers, log })
+        party.sim.run_for(3_000);
+        Ok(party)
+    }
+
+    /// Lets somebody play who is in the room.
+    fn seat(&mut self, peer: PeerId) {
+        let player = self.peers.len();
+        self.peers.push(peer);
+        let own = Rc::clone(&self.log);
+        self.sim.play(peer, move |room, now| play(player, room, now, &own));
+        let own = Rc::clone(&self.log);
+        self.sim.hear(peer, move |room, now, event| {
+            if let Event::State(_) = event {
+                own.borrow_mut().note(player, room, now);
+            }
+        });
     }
 
     /// Who is the host, as it thinks itself.
