@@ -6,7 +6,8 @@ use parlor::{EntityId, MemberId};
 use std::collections::BTreeMap;
 
 /// On the authority: this entity shall be in the room, with all components that are replicated. It is spawned there after
-/// the next step, and despawned when this component goes, alone or with the whole entity. Elsewhere it means nothing.
+/// the next step, and despawned when this component goes, alone or with the whole entity. Elsewhere it means nothing, as long as
+/// the app is not the authority: one that becomes it by host migration finds it on all entities that came from the room.
 ///
 /// ```
 /// use bevy_ecs::prelude::*;
@@ -59,6 +60,10 @@ impl EntityMap {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.entities.is_empty()
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (EntityId, Entity)> + '_ {
+        self.entities.iter().map(|(id, entity)| (*id, *entity))
     }
 
     pub(crate) fn insert(&mut self, id: EntityId, entity: Entity) {

@@ -1,6 +1,6 @@
 //! From the room into the app: what the authority decided.
 
-use crate::entities::{EntityMap, Networked, Owned, Owner, is_own};
+use crate::entities::{EntityMap, Networked, Owned, Owner, Replicate, is_own};
 use crate::messages::{ActionReceived, ActionRefused};
 use crate::registry::{Registry, Shared};
 use crate::room::RoomResource;
@@ -19,6 +19,7 @@ pub(crate) fn take(world: &mut World, event: &Event) {
                 world.try_despawn(gone).unwrap_or_default();
             }
         }
+        Event::HostChanged { .. } if is_host(world) => inherit(world),
         Event::Action { from, entity, name, value } => {
             if let Some(here) = world.resource::<EntityMap>().get(*entity) {
                 let (name, value) = (name.clone(), value.clone());
@@ -36,13 +37,26 @@ pub(crate) fn take(world: &mut World, event: &Event) {
 
 /// An entity that another process put into the room. [`Networked`] comes last, so that whoever waits for it finds the rest.
 fn spawned(world: &mut World, id: EntityId) {
-    if is_host(world) || world.resource::<EntityMap>().get(id).is_some() {
+    if world.resource::<EntityMap>().get(id).is_some() {
         return;
     }
     let entity = world.spawn_empty().id();
     world.resource_mut::<EntityMap>().insert(id, entity);
     update(world, &[(id, u64::MAX)]);
     world.entity_mut(entity).insert(Networked { id });
+}
+
+/// This app is the authority of a room that another one opened: what came from it is written by this one from here on, as the room
+/// has it and not as the game may have changed it here.
+fn inherit(world: &mut World) {
+    let inherited: Vec<(EntityId, Entity)> = world.resource::<EntityMap>().iter().collect();
+    let all: Vec<(EntityId, u64)> = inherited.iter().map(|(id, _)| (*id, u64::MAX)).collect();
+    update(world, &all);
+    for (_, here) in inherited {
+        if let Ok(mut entity) = world.get_entity_mut(here) {
+            entity.insert(Replicate);
+        }
+    }
 }
 
 /// Brings all that changed since the last call into the app.

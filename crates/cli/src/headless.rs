@@ -23,11 +23,17 @@ pub(crate) fn pilot(args: &HeadlessArgs, seed: u64, skill: f32) -> anyhow::Resul
     Ok(Pilot::Script { script, began: None })
 }
 
-/// Plays until the time is over, every member's room has ended, or Ctrl-C is pressed. Says what they saw.
+/// Plays until the time is over, every member's room has ended, or Ctrl-C is pressed. Says on standard error which room it is, and
+/// who of the seats becomes its host.
 ///
 /// # Errors
 /// If a member cannot go on.
-pub(crate) fn play(seats: &mut [Seat], args: &HeadlessArgs, stop: &AtomicBool) -> anyhow::Result<()> {
+pub(crate) fn play(
+    seats: &mut [Seat],
+    names: &[String],
+    args: &HeadlessArgs,
+    stop: &AtomicBool,
+) -> anyhow::Result<()> {
     let end = End::after(args.seconds, stop);
     let mut announced = false;
     loop {
@@ -38,6 +44,11 @@ pub(crate) fn play(seats: &mut [Seat], args: &HeadlessArgs, stop: &AtomicBool) -
             announced = true;
             // Standard output is for the report; whoever starts a host wants the code before it ends.
             let _ = writeln!(std::io::stderr(), "room {code}");
+        }
+        for (seat, name) in seats.iter_mut().zip(names) {
+            if seat.take_promotion() {
+                let _ = writeln!(std::io::stderr(), "host {name}");
+            }
         }
         let has_enough =
             |seat: &Seat| seat.closed().is_some() || args.updates.is_some_and(|n| seat.updates() >= n);

@@ -60,6 +60,8 @@ pub(crate) struct Seat {
     world: Option<World>,
     seen: Seen,
     closed: Option<ClosedReason>,
+    /// It became the host, and nobody asked since.
+    is_promoted: bool,
     /// The file into which the room is to be recorded once it is open.
     record: Option<PathBuf>,
     talk: Talk,
@@ -103,6 +105,7 @@ impl Seat {
             world: None,
             seen: Seen::default(),
             closed: None,
+            is_promoted: false,
             record: None,
             talk,
             teller: None,
@@ -144,6 +147,11 @@ impl Seat {
     /// The room's code, while the room is open.
     pub(crate) fn open_code(&self) -> Option<RoomCode> {
         self.room.code().filter(|_| self.room.is_connected())
+    }
+
+    /// Whether it became the host of a room that another one opened, since this was last asked.
+    pub(crate) fn take_promotion(&mut self) -> bool {
+        std::mem::take(&mut self.is_promoted)
     }
 
     /// Updates of the state that were decoded, or on the host published.
@@ -216,6 +224,14 @@ impl Seat {
                     self.note("connected again, as a newcomer".into());
                 }
                 Event::Message(message) => self.talk.hear(&message),
+                Event::HostChanged { host } => {
+                    self.is_promoted = self.room.local_id() == Some(host);
+                    let name = self.room.player(host).map(|player| player.name).unwrap_or_default();
+                    self.note(match self.is_promoted {
+                        true => "you are the host now".to_owned(),
+                        false => format!("{} is the host now", shown(&name, host)),
+                    });
+                }
                 Event::Closed(reason) => self.closed = Some(reason),
                 _ => {}
             }
@@ -255,7 +271,12 @@ impl Seat {
         };
         let input = self.pilot.input(&scene, me.0, tick.0);
         self.room.send_input(&input)?;
-        if self.room.is_host() { self.simulate(tick.0) } else { Ok(()) }
+        if self.room.is_host() {
+            return self.simulate(tick.0);
+        }
+        // Whoever was the host goes on with another's world if it is the host again.
+        self.world = None;
+        Ok(())
     }
 
     /// The host's part: one step of the world, and its publication.
@@ -263,8 +284,10 @@ impl Seat {
         if self.world.is_none() {
             let seed = self.room.info().session.map_or(0, |session| session.0);
             #[allow(clippy::cast_possible_truncation)] // any 64 of its bits are as good
-            let world = World::new(seed as u64);
-            self.world = Some(world);
+            let seed = seed as u64;
+            let is_first = self.room.info().epoch.0 == 0;
+            let scene = || Scene::read(&Latest(&self.room), tick);
+            self.world = Some(if is_first { World::new(seed) } else { World::resume(seed, &scene()) });
             // A magpie that is knocked away or comes in anew must not be smeared across the field.
             self.room.declare("p/", Hints::none().snap("score")?)?;
         }

@@ -39,6 +39,6 @@ pub use author::Author;
 pub use disk::LogFile;
 pub use link::Link;
 pub use parlor_impair::Rng;
-pub use peer::{PeerId, Play, Tamper, Traffic};
+pub use peer::{Hear, PeerId, Play, Tamper, Traffic};
 pub use seeds::{SEEDS, WORLDS_PER_SEED, for_seeds, for_shard_of_seeds};
 pub use sim::{APP, Sim, hello};

@@ -31,6 +31,9 @@ pub(crate) struct Line {
 /// What a game does in each of its steps.
 pub type Play = Box<dyn FnMut(&mut RoomCore, Instant)>;
 
+/// What a game does with each event, when it is told of it.
+pub type Hear = Box<dyn FnMut(&mut RoomCore, Instant, &Event)>;
+
 /// What becomes of each packet that a client sends: nothing, something else, more.
 pub type Tamper = Box<dyn FnMut(&mut Rng, Packet) -> Vec<Packet>>;
 
@@ -83,6 +86,7 @@ pub(crate) struct Peer {
     /// What its entry among the timers is.
     pub(crate) timer: Option<Instant>,
     pub(crate) play: Option<Play>,
+    pub(crate) hear: Option<Hear>,
     pub(crate) tamper: Option<Tamper>,
     pub(crate) events: Vec<Event>,
     /// Packets of streams that wait for the end of a silence: a stream loses nothing.
@@ -108,6 +112,7 @@ impl Peer {
             lines: 0,
             timer: None,
             play: None,
+            hear: None,
             tamper: None,
             events: Vec::new(),
             held_up: Vec::new(),
@@ -139,7 +144,13 @@ impl Peer {
     pub(crate) fn frame(&mut self, now: Instant) -> Vec<Event> {
         let clock = self.clock(now);
         let End::Game(room) = &mut self.end else { return Vec::new() };
-        let events: Vec<Event> = std::iter::from_fn(|| room.poll(clock)).collect();
+        let mut events = Vec::new();
+        while let Some(event) = room.poll(clock) {
+            if let Some(hear) = &mut self.hear {
+                hear(room, clock, &event);
+            }
+            events.push(event);
+        }
         while room.tick(clock) {
             if let Some(play) = &mut self.play {
                 play(room, clock);

@@ -2,7 +2,7 @@
 
 use crate::disk::{Disk, LogFile};
 use crate::link::{Link, Way};
-use crate::peer::{End, Line, Peer, PeerId, Play, Tamper, Traffic, Wire};
+use crate::peer::{End, Hear, Line, Peer, PeerId, Play, Tamper, Traffic, Wire};
 use crate::transcript::Transcript;
 use parlor::core::{ClosedReason, Options, RoomCore};
 use parlor::{Event, RoomCode};
@@ -185,6 +185,12 @@ impl Sim {
     pub fn play(&mut self, peer: PeerId, play: impl FnMut(&mut RoomCore, Instant) + 'static) {
         let play: Play = Box::new(play);
         self.peers[peer.0].play = Some(play);
+    }
+
+    /// What a game does with each event from here on.
+    pub fn hear(&mut self, peer: PeerId, hear: impl FnMut(&mut RoomCore, Instant, &Event) + 'static) {
+        let hear: Hear = Box::new(hear);
+        self.peers[peer.0].hear = Some(hear);
     }
 
     /// Lets a game do something now, between two frames.

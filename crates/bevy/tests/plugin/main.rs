@@ -369,3 +369,55 @@ fn conditions_and_commands_know_where_the_app_is() {
     let text = panicked.unwrap_err().downcast::<String>().unwrap();
     assert!(text.contains(&RoomCommandError::InRoom.to_string()), "{text}");
 }
+
+#[test]
+fn a_member_writes_what_came_once_it_is_the_authority() {
+    fn drive(mut tanks: Query<&mut Armour>) {
+        for mut tank in &mut tanks {
+            tank.plates = (tank.plates + 1) % 100;
+        }
+    }
+    let hall = Hall::new();
+    let mut host = short_sighted();
+    host.replicate::<Armour>();
+    let here = hall.registry.clone();
+    ask(&mut host, |commands| {
+        commands.host_room(move |room| room.registry(here).tick_hz(60).host_migration())
+    });
+    until(&mut [&mut host], |apps| me(apps[0]).is_some());
+    let [mut heir, mut other] = [(); 2].map(|()| {
+        let mut app = short_sighted();
+        app.replicate::<Armour>();
+        app.add_systems(NetTick, drive.run_if(is_authority));
+        hall.join(&mut host, &mut app);
+        app
+    });
+    let (heirs, others) = (me(&heir), me(&other));
+    // Nobody but its owner sees the second one: it is too far away.
+    let near = (Replicate, Owner(heirs), Position { at: [1.0, 2.0] }, Armour { plates: 7 });
+    let near = host.world_mut().spawn(near).id();
+    let far = (Replicate, Owner(others), Position { at: [200.0, 2.0] }, Armour { plates: 9 });
+    let far = host.world_mut().spawn(far).id();
+    until(&mut [&mut host, &mut heir, &mut other], |apps| {
+        same(apps[0], near, apps[1]).is_some() && same(apps[0], far, apps[2]).is_some()
+    });
+    assert_eq!(same(&host, far, &heir), None);
+    let ids = [near, far].map(|entity| host.world().get::<Networked>(entity).unwrap().id);
+    // What a member changes is its own, and no more once it decides for all.
+    let mine = same(&host, near, &heir).unwrap();
+    heir.world_mut().get_mut::<Position>(mine).unwrap().at = [3.0, 3.0];
+    ask(&mut host, |commands| commands.leave_room());
+    until(&mut [&mut host, &mut heir, &mut other], |apps| {
+        apps[1].world().resource::<RoomResource>().is_host()
+    });
+    let here = |app: &App, id| app.world().resource::<EntityMap>().get(id);
+    // It has all of the world, and writes it: the owner of the far one sees that it goes on.
+    until(&mut [&mut heir, &mut other], |apps| {
+        let tank = get::<Armour>(apps[1], here(apps[1], ids[1]));
+        here(apps[0], ids[1]).is_some() && tank.is_some_and(|tank| tank.plates > 12)
+    });
+    assert_eq!(get(&heir, here(&heir, ids[0])), Some(Position { at: [1.0, 2.0] }), "as the room has it");
+    let gone = here(&heir, ids[1]).unwrap();
+    heir.world_mut().despawn(gone);
+    until(&mut [&mut heir, &mut other], |apps| here(apps[1], ids[1]).is_none());
+}

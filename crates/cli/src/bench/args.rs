@@ -33,6 +33,8 @@ pub(crate) enum Bench {
     Loss(LossArgs),
     /// How a game feels on links from good to poor, in virtual time: prediction, hits, smoothness
     Feel(FeelArgs),
+    /// How long a game stands still when its host is gone, in virtual time
+    Hostloss(HostlossArgs),
     /// What it costs to go back eight steps with every step, beside ggrs: see bench/peers/README.md
     Rollback(RollbackArgs),
     /// Serves a room of walkers, for `replicate` to measure
@@ -288,6 +290,27 @@ pub(crate) struct FeelArgs {
     /// How long each row is played, in seconds of the game
     #[arg(long, value_name = "N", default_value_t = 60, value_parser = clap::value_parser!(u32).range(1..=3_600))]
     pub seconds: u32,
+    #[command(flatten)]
+    pub common: CommonArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct HostlossArgs {
+    /// Round trips between players and hub, in ms; one row each
+    #[arg(long, value_delimiter = ',', default_values_t = [0, 50, 150], value_parser = clap::value_parser!(u64).range(..=1_000))]
+    pub rtt: Vec<u64>,
+    /// Hosts that die, each in a room of its own, for each row
+    #[arg(long, default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub deaths: u32,
+    /// For how long the host may be silent at most, in ms; everything but the rows takes what a game has that sets nothing
+    #[arg(long, default_value_t = 250, value_parser = clap::value_parser!(u64).range(100..=10_000))]
+    pub silence: u64,
+    /// How long a host that is there is looked at on a bad link, in minutes of the game
+    #[arg(long, default_value_t = 60, value_parser = clap::value_parser!(u32).range(1..=600))]
+    pub minutes: u32,
+    /// Rooms whose hosts die, are cut off and come back
+    #[arg(long, default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub partitions: u32,
     #[command(flatten)]
     pub common: CommonArgs,
 }

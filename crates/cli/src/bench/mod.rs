@@ -10,6 +10,7 @@ mod crowd;
 mod cubes;
 mod feel;
 mod generator;
+mod hostloss;
 mod idle;
 mod join;
 mod latency;
@@ -58,6 +59,7 @@ pub(crate) fn run(args: &BenchArgs) -> anyhow::Result<()> {
         Bench::Cubes(args) => cubes::run(args),
         Bench::Loss(args) => loss::run(args),
         Bench::Feel(args) => feel::run(args),
+        Bench::Hostloss(args) => hostloss::run(args),
         Bench::Rollback(args) => rollback::run(args),
         Bench::DriveHub(args) => rooms::drive(args),
     }

@@ -36,7 +36,7 @@ pub(crate) fn run(args: &BotsArgs) -> anyhow::Result<()> {
         seats.push(seat);
         names.push(name);
     }
-    headless::play(&mut seats, &args.headless, &stop)?;
+    headless::play(&mut seats, &names, &args.headless, &stop)?;
     if !args.headless.json {
         for (seat, name) in seats.iter().zip(&names) {
             match seat.closed() {

@@ -29,7 +29,7 @@ pub(crate) fn run(args: &PlayArgs) -> anyhow::Result<()> {
         // Each input counts in the step that it was made in: no dash is lost because two came between two steps of the host.
         Some(invite) => Room::guest(seat::APP, &lan::invite(seat::APP, invite, &args.reach)?).lead(),
         None => {
-            let builder = Room::host(seat::APP).max_players(args.max_players);
+            let builder = Room::host(seat::APP).max_players(args.max_players).host_migration();
             let builder = args.code.iter().fold(builder, |builder, code| builder.code(code));
             own.iter().fold(builder, |builder, own| builder.server(&own.address))
         }
@@ -44,8 +44,9 @@ pub(crate) fn run(args: &PlayArgs) -> anyhow::Result<()> {
             seat.record(args.record.clone());
             seat.speak_as(&name, &args.headless);
         }
-        headless::play(&mut seats, &args.headless, &stop)?;
-        let reports = headless::finish(seats, &[name], &args.headless)?;
+        let names = [name];
+        headless::play(&mut seats, &names, &args.headless, &stop)?;
+        let reports = headless::finish(seats, &names, &args.headless)?;
         return report(&reports, args.headless.json);
     }
     let pilot = match &args.headless.script {

@@ -198,6 +198,9 @@ impl Dump {
                 Output::Epoch { epoch } => {
                     put(Way::Down, None, What::Became(format!("epoch {epoch} begins")))
                 }
+                Output::Succession { to, .. } => {
+                    put(Way::Down, Some(to), What::Became("the authority".to_owned()));
+                }
                 Output::Ended { reason } => put(Way::Down, None, What::Ended(reason)),
             }
         }

@@ -104,9 +104,10 @@ impl World {
         }
     }
 
-    /// A world in the middle of a game, for tests that begin there.
-    #[cfg(test)]
-    pub(super) fn resume(seed: u64, scene: &Scene) -> World {
+    /// A world in the middle of a game, from what everybody sees of it: a new host goes on so with another's. Who flew begins
+    /// anew to fly, and who was dashing, dizzy or safe is so for the whole time again.
+    #[must_use]
+    pub(crate) fn resume(seed: u64, scene: &Scene) -> World {
         let mut world = World::new(seed);
         let tick = scene.tick;
         (world.tick, world.spawn_at, world.round) = (tick, tick, scene.round.clone());
@@ -116,7 +117,10 @@ impl World {
                 badge: badge.clone(),
                 velocity: (0.0, 0.0),
                 wish: state.heading,
-                motion_until: tick.wrapping_add(DIZZY_TICKS),
+                motion_until: tick.wrapping_add(match state.motion {
+                    Motion::Dashing => DASH_TICKS,
+                    Motion::Gliding | Motion::Dizzy => DIZZY_TICKS,
+                }),
                 safe_until: tick.wrapping_add(SAFE_TICKS),
             };
             world.bodies.insert(*id, body);

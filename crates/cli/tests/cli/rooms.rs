@@ -105,15 +105,33 @@ fn a_script_moves_a_member() {
 
 #[test]
 #[cfg(unix)]
-fn a_killed_host_ends_the_room_for_its_guests() {
+fn a_room_survives_its_hosts() {
     let machine = Machine::new();
-    let (_server, address) = machine.serve(&["--grace", "1"]);
-    let mut host = machine.start(&["play", "--headless", "--server", &address]);
+    let (_server, address) = machine.serve(&[]);
+    let on = |args: &[&str]| machine.start(&[args, &["--headless", "--json", "--server", &address]].concat());
+    let mut host = on(&["play", "--name", "host"]);
     let code = host.complains("room ");
-    let guest = machine.start(&["play", "--join", &code, "--headless", "--json", "--server", &address]);
+    let bots = on(&["bots", "--join", &code, "--count", "3"]);
+    bots.complains("room ");
+    // It was in the room with the first host, and stays.
+    let guest = on(&["play", "--join", &code, "--name", "guest"]);
     guest.complains("room ");
     host.kill();
-    assert_eq!(guest.report()["closed"]["reason"], "host_gone");
+    let next = bots.complains("host ");
+    assert!(next.starts_with("bot "), "{next} came later than the first of the bots");
+    // The next one plays as well as the first, for those who were there and for those who come.
+    let late = on(&["play", "--join", &code, "--updates", "60"]).report();
+    assert_eq!((late["role"].as_str(), &late["closed"]), (Some("client"), &Value::Null), "{late}");
+    assert!(late["updates_decoded"].as_u64() >= Some(60), "{late}");
+    bots.terminate();
+    let bots = bots.report();
+    let roles = bots["bots"].as_array().expect("a list").iter().map(|bot| bot["role"].as_str());
+    assert_eq!(roles.filter(|role| *role == Some("host")).count(), 1, "{bots}");
+    // Nobody ends the room who is not the last.
+    assert_eq!(guest.complains("host "), "guest");
+    guest.terminate();
+    let guest = guest.report();
+    assert_eq!((guest["role"].as_str(), &guest["closed"]), (Some("host"), &Value::Null), "{guest}");
 }
 
 #[test]

@@ -62,6 +62,11 @@ impl Inbox {
         self.arrived_bytes > ARRIVED_BYTES_MAX
     }
 
+    /// Whether the game was given all that was read.
+    pub(super) fn is_given(&self) -> bool {
+        self.events.is_empty()
+    }
+
     /// The next of what came.
     pub(super) fn next_arrived(&mut self) -> Option<Arrived> {
         let next = self.arrived.pop_front();

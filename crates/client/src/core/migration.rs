@@ -14,20 +14,23 @@ use super::resimulation::Resimulation;
 use super::rewind::Rewinds;
 use super::room::{Joined, RoomCore};
 use super::shared::{Host, Shared};
+use super::unhandled::Unhandled;
 use bytes::Bytes;
 use parlor_proto::session::{self, Outgoing};
 use parlor_proto::wire::control::{Handover, ToHub};
 use parlor_proto::wire::handshake::Authority;
 use parlor_proto::wire::replica::Checkpoint;
-use parlor_proto::{CloseReason, EntityId, Epoch, Instant, MemberId, Tick, channel};
+use parlor_proto::{CloseReason, EntityId, Epoch, Instant, Lane, MemberId, Tick, channel};
 use parlor_sync::limits::RESIMULATE_TICKS_MAX;
 use parlor_sync::schema::Schema;
 use parlor_sync::world::{IdsUsed, Replica};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// What waits for an heir to become the host, at most; more is given to the game at once.
-const HELD_MESSAGES_MAX: usize = 1_024;
+/// Bytes of messages that wait for an heir to become the host, at most. A hub sends it less in that time.
+const HELD_BYTES_MAX: usize = 1024 * 1024;
+/// What each of them counts beside its own.
+const HELD_MESSAGE_BYTES: usize = 64;
 
 /// How the host's part passes on.
 #[derive(Debug, Default)]
@@ -38,6 +41,9 @@ pub(super) struct Migration {
     heir: Option<Handover>,
     /// Messages that are for the host's game.
     held: Vec<(session::Message, Instant)>,
+    held_bytes: usize,
+    /// What the host was told and has not acknowledged.
+    pub(super) unhandled: Unhandled,
     /// Whether the new authority was not heard yet.
     is_under_way: bool,
     has_completed: bool,
@@ -118,6 +124,8 @@ impl RoomCore {
         if is_me {
             return self.inherit(at);
         }
+        joined.migration.unhandled = Unhandled::default();
+        session.hold_acks_from(None);
         self.give_held(at)
     }
 
@@ -182,25 +190,42 @@ impl RoomCore {
         self.give_held(at)
     }
 
-    /// Keeps what is for the host's game until this process is the host; gives it back if there is nothing to wait for.
-    pub(super) fn hold(&mut self, message: session::Message, at: Instant) -> Option<session::Message> {
-        let Some(joined) = self.joined.as_mut().filter(|joined| joined.migration.is_heir()) else {
-            return Some(message);
-        };
-        let waits = matches!(message.channel, channel::ACTIONS) || message.channel.0 > channel::CHECKPOINT.0;
-        let waits =
-            waits || (channel::MESSAGE_ORDERED.0..=channel::MESSAGE_SEQUENCED.0).contains(&message.channel.0);
-        let held = &mut joined.migration.held;
-        if !waits || held.len() >= HELD_MESSAGES_MAX {
-            return Some(message);
+    /// Whether this process is who a message is for: `authority_of` says under which epoch it is for the authority, if not for the
+    /// member itself. What was for an authority that is no more went to the next one, too.
+    pub(super) fn is_meant(&self, authority_of: Option<Epoch>) -> bool {
+        let epoch = self.joined.as_ref().map(|joined| joined.welcome.epoch);
+        authority_of.is_none_or(|of| Some(of) == epoch)
+    }
+
+    /// Keeps what is for the host's game until this process is the host, or knows that it is not; gives it back if there is
+    /// nothing to wait for.
+    pub(super) fn hold(
+        &mut self,
+        message: session::Message,
+        at: Instant,
+    ) -> Result<Option<session::Message>, CloseReason> {
+        let is_early = self.is_early(&message);
+        let joined = self.joined.as_mut().filter(|joined| is_early || joined.awaits_host(&message));
+        let Some(joined) = joined else { return Ok(Some(message)) };
+        let lane = self.options.channels.get(message.channel).map(|row| row.lane);
+        let bytes = joined.migration.held_bytes + message.payload.len() + HELD_MESSAGE_BYTES;
+        if bytes <= HELD_BYTES_MAX {
+            joined.migration.held_bytes = bytes;
+            joined.migration.held.push((message, at));
+        } else if lane.is_some_and(Lane::is_reliable) {
+            return Err(CloseReason::NotPolled);
+        } else {
+            self.inbox.dropped += 1;
         }
-        held.push((message, at));
-        None
+        Ok(None)
     }
 
     /// Gives the game what waited.
-    fn give_held(&mut self, now: Instant) -> Result<(), CloseReason> {
-        let Some(joined) = &mut self.joined else { return Ok(()) };
+    pub(super) fn give_held(&mut self, now: Instant) -> Result<(), CloseReason> {
+        let Some(joined) = self.joined.as_mut().filter(|joined| !joined.migration.held.is_empty()) else {
+            return Ok(());
+        };
+        joined.migration.held_bytes = 0;
         for (message, at) in std::mem::take(&mut joined.migration.held) {
             self.read_message(message, at.min(now))?;
         }
@@ -226,7 +251,21 @@ impl Migration {
     }
 }
 
+/// Whether a message becomes an event for the game.
+pub(super) fn is_of_game(message: &session::Message) -> bool {
+    let channel = message.channel;
+    channel == channel::ACTIONS
+        || channel.0 > channel::CHECKPOINT.0
+        || (channel::MESSAGE_ORDERED.0..=channel::MESSAGE_SEQUENCED.0).contains(&channel.0)
+}
+
 impl Joined {
+    /// Whether a message has to wait: for this process to be the host, or to know who is.
+    fn awaits_host(&self, message: &session::Message) -> bool {
+        let is_open = self.migration.is_heir() || message.epoch > self.welcome.epoch;
+        is_open && is_of_game(message)
+    }
+
     /// Whoever decided, and what was drawn and run ahead of it, is over: what is state of ticks beyond `tick` is another's.
     fn begin_anew(&mut self, tick: Option<Tick>) {
         self.replay = Replay::default();

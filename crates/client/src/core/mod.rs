@@ -30,6 +30,7 @@ mod rollback;
 mod room;
 mod shared;
 mod ticker;
+mod unhandled;
 mod upstream;
 mod vigil;
 mod world;

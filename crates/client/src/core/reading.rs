@@ -17,7 +17,7 @@ impl RoomCore {
         if message.channel == channel::CONTROL {
             return self.read_control(message, at);
         }
-        let Some(message) = self.hold(message, at) else { return Ok(()) };
+        let Some(message) = self.hold(message, at)? else { return Ok(()) };
         let Some(joined) = &mut self.joined else { return Ok(()) };
         match message.channel {
             channel::STATE => {
@@ -70,7 +70,10 @@ impl RoomCore {
     ) -> Result<(), CloseReason> {
         let bytes = message.payload.len();
         let downward = Downward::decode(message.payload).map_err(|error| misbehaved("a message", &error))?;
-        let Downward { from, order, payload } = downward;
+        let Downward { from, order, authority_of, payload } = downward;
+        if !self.is_meant(authority_of) {
+            return Ok(());
+        }
         let event = match codec {
             Codec::Typed => match decode_typed(payload) {
                 Some((kind, value)) => Event::Message(Message { from, kind, order, value }),

@@ -264,6 +264,9 @@ impl RoomCore {
 
     /// Something came that the game is told of when it polls, or now if too much waits.
     pub(super) fn arrive(&mut self, now: Instant, came: Came) {
+        if let Came::Session(session::Event::Message(message)) = &came {
+            self.note_unhandled(message);
+        }
         if self.inbox.arrive(now, came) {
             self.read_arrived(now);
         }
@@ -328,6 +331,16 @@ impl RoomCore {
     /// Reads what came, as of when it came. What ends the session ends it `now`: what came may have waited for longer than a
     /// goodbye lingers.
     fn read_arrived(&mut self, now: Instant) {
+        if self.closed.is_none()
+            && let Err(reason) = self.give_held(now)
+        {
+            self.break_off(reason, now);
+        }
+        self.read_all(now);
+        self.has_read();
+    }
+
+    fn read_all(&mut self, now: Instant) {
         while let Some(Arrived { at, came }) = self.inbox.next_arrived() {
             if self.closed.is_some() {
                 // Nothing comes after `Event::Closed`, though more may have arrived before the game left.
@@ -461,7 +474,9 @@ impl RoomCore {
             joined.marks.note(&joined.shared);
             self.wants_driver = true;
         }
+        let is_committed = !joined.shared.world().is_dirty();
         self.record(now);
+        self.has_handled(is_committed);
     }
 }
 

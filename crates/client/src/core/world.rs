@@ -82,7 +82,10 @@ impl RoomCore {
 
     /// At the host: gives an action to the game, or tells whoever asked for it why not.
     pub(super) fn read_action(&mut self, asked: AskedBy) -> Result<(), CloseReason> {
-        let AskedBy { from, action: Action { entity, name, value } } = asked;
+        let AskedBy { from, epoch, action: Action { entity, name, value } } = asked;
+        if !self.is_meant(Some(epoch)) {
+            return Ok(());
+        }
         let Some((session, joined)) = self.session.as_mut().zip(self.joined.as_mut()) else { return Ok(()) };
         // The entity may have been given away while the action was under way, so the hub's word is not enough.
         if let Some(why) = joined.shared.refusal(from, entity) {

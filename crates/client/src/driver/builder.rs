@@ -216,7 +216,7 @@ impl RoomBuilder {
         self
     }
 
-    /// When this host is silent for a quarter of a second, gone, or leaves, another player takes its part and the game goes on; this
+    /// When this host is silent for a quarter of a second (three quarters of that, if its connection is steady), gone, or leaves, another player takes its part and the game goes on; this
     /// one is a player like any other if it comes back. A game keeps nothing for its steps outside of the room, so that they run the same
     /// at whoever is the host. For a host; off if not said otherwise.
     pub fn host_migration(mut self) -> Self {

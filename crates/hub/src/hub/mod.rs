@@ -14,7 +14,8 @@ use crate::directory::Directory;
 use crate::door::{Doorkeeper, GuessLimits, Guesses, OpenDoor, Origin};
 use crate::room::{self, Room};
 use crate::shards::Shards;
-use parlor_proto::session::{Event, Session};
+use lease::Rhythm;
+use parlor_proto::session::{Event, Outgoing, Session};
 use parlor_proto::wire::control::{LeaveReason, Presence};
 use parlor_proto::{
     CloseReason, ConnectionId, Instant, LinkKind, MemberId, Packet, RoomCode, RoomId, SessionId,
@@ -82,6 +83,8 @@ struct Connection {
     link: LinkKind,
     origin: Origin,
     seat: Option<(RoomId, MemberId)>,
+    /// How regularly it is heard.
+    rhythm: Rhythm,
     /// What its session can be resumed with, as long as it can.
     family: Option<Family>,
     /// It has no link: its session waits for another one, and its id is but a name for that.
@@ -122,6 +125,8 @@ impl Connection {
 struct Seated {
     room: Room,
     connections: BTreeMap<MemberId, ConnectionId>,
+    /// What was for the authority and is of its session, which is over.
+    undelivered: Vec<Outgoing>,
     /// Its members' connections that may have packets to send; they are packed with the room's next flush.
     touched: Vec<ConnectionId>,
     /// When it flushes next, once there is something to flush.
@@ -138,6 +143,7 @@ impl Seated {
         Seated {
             room,
             connections: BTreeMap::new(),
+            undelivered: Vec::new(),
             touched: Vec::new(),
             flush_at: None,
             is_told: false,
@@ -242,6 +248,7 @@ impl Hub {
             link,
             origin,
             seat: None,
+            rhythm: Rhythm::new(now),
             family: None,
             away: None,
             writable: true,
@@ -261,6 +268,8 @@ impl Hub {
     /// A packet came.
     pub fn handle_packet(&mut self, connection: ConnectionId, packet: Packet, now: Instant) {
         let Some(state) = self.linked(connection) else { return };
+        let pause = now.saturating_since(state.session.last_heard());
+        state.rhythm.heard(pause, now);
         if let Err(how) = state.session.handle_packet(packet, now) {
             self.outputs.push_back(Output::Happened(Happening::Misbehaved { connection, how }));
         }
@@ -364,6 +373,7 @@ impl Hub {
             self.drop_names(family);
         }
         if let Some((room, member)) = state.seat {
+            self.save_undelivered(room, member, &state.session);
             self.vacate(room, member, reason, now);
         }
     }
@@ -382,6 +392,7 @@ impl Hub {
                     (state.seat, state.over) = (None, reason.as_str());
                     self.close_family(connection, &reason, now);
                     if let Some((room, member)) = seat {
+                        self.save_undelivered_of(room, member, connection);
                         if self.ends_room(room, member, &reason) {
                             self.tell(room, room::Input::End { reason: reason.clone() }, now);
                         }

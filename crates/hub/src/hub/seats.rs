@@ -73,6 +73,7 @@ impl Hub {
                         }
                     }
                 }
+                room::Output::Succession { from, to, epoch } => self.pass_on(id, from, to, epoch, now),
                 room::Output::Remove { member, reason } => {
                     if let Some(connection) = seated.connections.remove(&member) {
                         self.remove(connection, reason, now);
@@ -97,6 +98,7 @@ impl Hub {
             self.touch(connection, now);
         }
         self.outputs.push_back(Output::Happened(Happening::Misbehaved { connection, how }));
+        self.save_undelivered_of(room, member, connection);
         self.vacate(room, member, LeaveReason::Misbehaved, now);
     }
 

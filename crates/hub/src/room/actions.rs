@@ -32,7 +32,7 @@ impl Room {
     pub(super) fn pass_on_action(&mut self, from: MemberId, action: Action) {
         let Some(authority) = self.authority.member() else { return };
         self.counters.actions += 1;
-        let message = Outgoing::new(channel::ACTIONS, AskedBy { from, action }.encode());
+        let message = Outgoing::new(channel::ACTIONS, AskedBy { from, epoch: self.epoch, action }.encode());
         self.outputs.push_back(Output::Send { to: vec![authority], message });
     }
 

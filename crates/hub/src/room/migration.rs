@@ -5,10 +5,32 @@
 //! ([`State::hand_over`](super::state::State::hand_over)), and what an authority of an older epoch says is ignored.
 
 use super::{Output, Room};
+use parlor_proto::session::Outgoing;
+use parlor_proto::wire::action::AskedBy;
 use parlor_proto::wire::control::{Handover, ToMember};
+use parlor_proto::wire::envelope::Downward;
 use parlor_proto::wire::handshake::Authority;
-use parlor_proto::{Epoch, MemberId, PeerMisbehaved};
+use parlor_proto::{Epoch, MemberId, PeerMisbehaved, channel};
 use std::time::Duration;
+
+/// A message that waits for the authority of `epoch`, as it goes to that of `next`; `None` if it is for the member itself, or for
+/// the authority of another epoch.
+#[must_use]
+pub fn for_authority(message: &Outgoing, epoch: Epoch, next: Epoch) -> Option<Outgoing> {
+    let payload = match message.channel {
+        channel::CONTROL => None,
+        channel::ACTIONS => {
+            let asked = AskedBy::decode(message.payload.clone()).ok()?;
+            (asked.epoch == epoch).then(|| AskedBy { epoch: next, ..asked }.encode())
+        }
+        _ => {
+            let downward = Downward::decode(message.payload.clone()).ok()?;
+            let is_for_it = downward.authority_of == Some(epoch);
+            is_for_it.then(|| Downward { authority_of: Some(next), ..downward }.encode())
+        }
+    };
+    payload.map(|payload| Outgoing { payload, ..message.clone() })
+}
 
 impl Room {
     /// Whose silence matters, and how long it may be; `None` if no other member takes the host's part.
@@ -40,7 +62,8 @@ impl Room {
             |member: &MemberId| Some(*member) != old && is_connected(*member) && is_fit(*member);
         let found = self.members.ids().find(is_candidate);
         let Some(heir) = found else { return false };
-        self.epoch = Epoch(self.epoch.0 + 1);
+        let epoch = self.epoch;
+        self.epoch = Epoch(epoch.0 + 1);
         self.authority = Authority::Member(heir);
         self.former.extend(old.map(|old| (old, self.epoch)));
         let used = self.state.hand_over(heir, self.epoch);
@@ -56,6 +79,7 @@ impl Room {
         };
         let all = self.members.ids().collect();
         self.control(all, &ToMember::Authority(handover));
+        self.outputs.push_back(Output::Succession { from: old, to: heir, epoch });
         true
     }
 

@@ -17,6 +17,7 @@ mod setup;
 mod state;
 mod view;
 
+pub use migration::for_authority;
 pub use setup::{Setup, SetupError};
 
 use budget::Budgets;
@@ -139,6 +140,16 @@ pub enum Output {
     /// What is sent to members from here on is of this epoch.
     Epoch {
         /// Which.
+        epoch: Epoch,
+    },
+    /// What the old authority has not acknowledged of what is [for the authority](for_authority) goes to the new
+    /// one.
+    Succession {
+        /// Whose part it was; its session may be over.
+        from: Option<MemberId>,
+        /// Whose it is.
+        to: MemberId,
+        /// Under which epoch it was the old one's.
         epoch: Epoch,
     },
     /// End a member's session. The room has forgotten the member already.

@@ -213,10 +213,12 @@ impl Room {
             self.stamped += 1;
             self.stamped - 1
         });
+        let authority_of = (upward.to == To::Authority).then_some(self.epoch);
         let message = Outgoing {
             channel,
             key: relayed_key(from, key),
-            payload: Downward { from: From::Member(from), order, payload: upward.payload }.encode(),
+            payload: Downward { from: From::Member(from), order, authority_of, payload: upward.payload }
+                .encode(),
             tag: None,
         };
         self.counters.relayed += to.len() as u64;
@@ -287,8 +289,8 @@ const _: () = assert!(
 
 /// Largest payload that is relayed: with any envelope around it a message frame still takes it.
 const RELAYED_BYTES_MAX: usize = limits::PAYLOAD_BYTES_MAX - ENVELOPE_BYTES_MAX;
-/// Largest envelope of a message on its way down: who sent it, and its place among the stamped ones.
-const ENVELOPE_BYTES_MAX_DOWN: usize = 1 + 8 + 8;
+/// Largest envelope of a message on its way down: who sent it, its place among the stamped ones, and the epoch.
+const ENVELOPE_BYTES_MAX_DOWN: usize = 1 + 8 + 8 + 8;
 
 /// Sequenced messages of different senders must not replace each other, so the sender is part of the relayed key.
 fn relayed_key(from: MemberId, key: u32) -> u32 {

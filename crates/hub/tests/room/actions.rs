@@ -5,7 +5,7 @@ use bytes::Bytes;
 use parlor_proto::wire::action::{Action, ActionRefusal, AskedBy};
 use parlor_proto::wire::control::{RefusedAction, ToHub, ToMember};
 use parlor_proto::wire::handshake::RoomKind;
-use parlor_proto::{EntityId, MemberId, PeerMisbehaved};
+use parlor_proto::{EntityId, Epoch, MemberId, PeerMisbehaved};
 use parlor_sync::audience::Audience;
 use std::time::Duration;
 
@@ -50,7 +50,7 @@ fn what_a_member_asks_of_its_own_reaches_the_authority_with_its_name() {
     }
     house.act(HOST, &open(nobodys));
     house.settle();
-    let asked = |from, entity| AskedBy { from, action: open(entity) };
+    let asked = |from, entity| AskedBy { from, epoch: Epoch(0), action: open(entity) };
     assert_eq!(house.end(HOST).asked, [asked(ADA, adas), asked(ADA, hidden), asked(HOST, nobodys)]);
     assert_eq!((house.room.counters().actions, house.room.counters().actions_refused), (3, 0));
     assert_eq!(refusals(&mut house, ADA), []);
@@ -65,7 +65,7 @@ fn what_a_member_asks_of_anothers_is_refused_and_counted() {
         house.act(BOB, &open(entity));
     }
     house.settle();
-    assert_eq!(house.end(HOST).asked, [AskedBy { from: BOB, action: open(bobs) }]);
+    assert_eq!(house.end(HOST).asked, [AskedBy { from: BOB, epoch: Epoch(0), action: open(bobs) }]);
     let expected = [
         (adas, ActionRefusal::NotOwner),
         (nobodys, ActionRefusal::NotOwner),
@@ -89,7 +89,7 @@ fn the_gate_follows_a_transfer() {
     house.act(ADA, &open(adas));
     house.act(BOB, &open(adas));
     house.settle();
-    assert_eq!(house.end(HOST).asked, [AskedBy { from: BOB, action: open(adas) }]);
+    assert_eq!(house.end(HOST).asked, [AskedBy { from: BOB, epoch: Epoch(0), action: open(adas) }]);
     assert_eq!(refusals(&mut house, ADA), [(adas, ActionRefusal::NotOwner)]);
 }
 

@@ -46,6 +46,8 @@ pub struct Message {
     pub key: u32,
     /// The message.
     pub payload: Bytes,
+    /// Its number among all that the sender sent reliably, if its lane is reliable; it may come before one with a lower number.
+    pub number: Option<u64>,
     /// The sender's tick when it sent the packet, if it carried one and
     /// [`Session::set_tick`](super::Session::set_tick) was called here: packets have only the low half of it, which means
     /// nothing without a tick nearby.

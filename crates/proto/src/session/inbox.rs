@@ -23,7 +23,8 @@ pub(super) struct Reliable {
 #[derive(Debug, Default)]
 struct Ordered {
     next: u64,
-    held: BTreeMap<u64, Bytes>,
+    /// By order, with their numbers.
+    held: BTreeMap<u64, (u64, Bytes)>,
 }
 
 impl Reliable {
@@ -46,13 +47,13 @@ impl Reliable {
         Ok(true)
     }
 
-    /// Takes an ordered message in and gives those whose turn it is, through `deliver`.
+    /// Takes an ordered message in and gives those whose turn it is, through `deliver`, each with its number.
     pub(super) fn order(
         &mut self,
         channel: ChannelId,
-        order: u64,
+        (order, number): (u64, u64),
         payload: Bytes,
-        mut deliver: impl FnMut(Bytes),
+        mut deliver: impl FnMut(u64, Bytes),
     ) -> Result<(), PeerMisbehaved> {
         let ordered = self.channels.entry(channel).or_default();
         let ahead = order.checked_sub(ordered.next).ok_or(PeerMisbehaved::BeyondWindow)?;
@@ -65,14 +66,14 @@ impl Reliable {
                 return Err(PeerMisbehaved::BeyondWindow);
             }
             // A copy, so that a small message does not keep the whole packet that it came in.
-            ordered.held.insert(order, Bytes::copy_from_slice(&payload));
+            ordered.held.insert(order, (number, Bytes::copy_from_slice(&payload)));
             return Ok(());
         }
-        deliver(payload);
+        deliver(number, payload);
         ordered.next += 1;
-        while let Some(payload) = ordered.held.remove(&ordered.next) {
+        while let Some((number, payload)) = ordered.held.remove(&ordered.next) {
             self.held_bytes -= payload.len();
-            deliver(payload);
+            deliver(number, payload);
             ordered.next += 1;
         }
         Ok(())
@@ -290,11 +291,13 @@ mod tests {
             for number in order {
                 for _ in 0..2 {
                     if reliable.note(number).unwrap() {
-                        reliable.order(ChannelId(3), number, Bytes::from(vec![u8::try_from(number).unwrap()]), |b| got.push(b[0])).unwrap();
+                        let payload = Bytes::from(vec![u8::try_from(number).unwrap()]);
+                        let places = (number, number);
+                        reliable.order(ChannelId(3), places, payload, |number, _| got.push(number)).unwrap();
                     }
                 }
             }
-            prop_assert_eq!(got, (0u8..40).collect::<Vec<_>>());
+            prop_assert_eq!(got, (0u64..40).collect::<Vec<_>>());
             prop_assert_eq!((reliable.next(), reliable.held_bytes, reliable.beyond.len()), (40, 0, 0));
         }
     }
@@ -323,7 +326,7 @@ mod tests {
     fn a_held_message_does_not_keep_its_packet() {
         let mut reliable = Reliable::default();
         let packet = Bytes::from(vec![0; 60_000]);
-        reliable.order(ChannelId(3), 1, packet.slice(0..1), |_| ()).unwrap();
+        reliable.order(ChannelId(3), (1, 1), packet.slice(0..1), |_, _| ()).unwrap();
         assert!(packet.is_unique());
     }
 }

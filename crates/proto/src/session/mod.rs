@@ -124,8 +124,8 @@ pub struct Session {
     unacked_bytes: usize,
     /// The lowest number of a reliable message that the peer was not told has arrived.
     told_reliable: u64,
-    /// It is told nothing more of them for now.
-    holds_acks: bool,
+    /// Those from this number on it is not told of for now.
+    acks_held_from: Option<u64>,
     /// It must be acknowledged now.
     ack_due: bool,
     /// When a client asks for the time next, or looks whether it was answered.
@@ -186,7 +186,7 @@ impl Session {
             ack_by: None,
             unacked_bytes: 0,
             told_reliable: 0,
-            holds_acks: false,
+            acks_held_from: None,
             ack_due: false,
             time_at: None,
             asked: None,
@@ -294,8 +294,27 @@ impl Session {
     /// Stops acknowledging reliable messages, or goes on. A peer has a bounded amount of them under way, so it sends no more than
     /// that and its caller learns that its messages are not taken: for a caller that cannot pass on what it is given.
     pub fn hold_acks(&mut self, hold: bool) {
-        self.ack_due |= self.holds_acks && !hold;
-        self.holds_acks = hold;
+        let from = hold.then(|| self.acks_held_from.unwrap_or(self.told_reliable));
+        self.hold_acks_from(from);
+    }
+
+    /// The same for those reliable messages whose numbers are not below `number`, as
+    /// [`received_reliable`](Self::received_reliable) counts them; `None` goes on with all. For a caller that wants another one to
+    /// have them if it does not get round to making something of them. The others are acknowledged with the next packet that has
+    /// unreliable messages, so that what the caller has made of them, and sent before, is not overtaken.
+    pub fn hold_acks_from(&mut self, number: Option<u64>) {
+        let was_held = std::mem::replace(&mut self.acks_held_from, number).is_some();
+        self.ack_due |= was_held && self.may_tell_reliable() > self.told_reliable;
+    }
+
+    /// Every reliable message below this number was received and given to the caller.
+    #[must_use]
+    pub fn received_reliable(&self) -> u64 {
+        self.reliable.next()
+    }
+
+    fn may_tell_reliable(&self) -> u64 {
+        self.reliable.next().min(self.acks_held_from.unwrap_or(u64::MAX))
     }
 
     /// The connection broke. Until the next one is attached nothing is sent; nothing reliable is lost. A session that

@@ -238,16 +238,21 @@ impl Outbox {
 
     /// Gives away what was not acknowledged.
     pub(super) fn take_retained(&mut self) -> Vec<Outgoing> {
-        let retained = std::mem::take(&mut self.retained);
-        self.retained_from += retained.len() as u64;
+        let messages = self.retained().collect();
+        self.retained_from += self.retained.len() as u64;
+        self.retained.clear();
         (self.retained_bytes, self.give_next) = (0, self.retained_from);
-        let message = |frame| match frame {
+        messages
+    }
+
+    /// What was not acknowledged, in the order of the numbers.
+    pub(super) fn retained(&self) -> impl Iterator<Item = Outgoing> + '_ {
+        self.retained.iter().filter_map(|retained| match &retained.frame {
             Frame::Reliable { channel, payload, .. } | Frame::Ordered { channel, payload, .. } => {
-                Some(Outgoing::new(channel, payload))
+                Some(Outgoing::new(*channel, payload.clone()))
             }
             _ => None,
-        };
-        retained.into_iter().filter_map(|retained| message(retained.frame)).collect()
+        })
     }
 
     /// The goodbye goes on the stream and would overtake messages on streams of their own, if the link has such. Those that

@@ -28,7 +28,12 @@ struct Context {
 
 impl Context {
     fn message(&self, channel: ChannelId, key: u32, payload: Bytes) -> Event {
-        Event::Message(Message { channel, key, payload, tick: self.tick, epoch: self.epoch })
+        Event::Message(Message { channel, key, payload, number: None, tick: self.tick, epoch: self.epoch })
+    }
+
+    fn numbered(&self, channel: ChannelId, number: u64, payload: Bytes) -> Event {
+        let (number, tick, epoch) = (Some(number), self.tick, self.epoch);
+        Event::Message(Message { channel, key: 0, payload, number, tick, epoch })
     }
 
     /// What arrives reliably must come by a carrier that is; what may be lost, or come twice, in a packet with a number.
@@ -263,7 +268,7 @@ impl Session {
                 self.expect_lane(channel, Lane::ReliableUnordered)?;
                 self.ack_reliable(&payload, context.now);
                 if self.reliable.note(number)? {
-                    self.give(context.message(channel, 0, payload));
+                    self.give(context.numbered(channel, number, payload));
                 }
             }
             Frame::Ordered { channel, number, order, payload } => {
@@ -271,9 +276,9 @@ impl Session {
                 self.ack_reliable(&payload, context.now);
                 if self.reliable.note(number)? {
                     let (events, stats) = (&mut self.events, &mut self.stats);
-                    self.reliable.order(channel, order, payload, |payload| {
+                    self.reliable.order(channel, (order, number), payload, |number, payload| {
                         stats.messages_received += 1;
-                        events.push_back(context.message(channel, 0, payload));
+                        events.push_back(context.numbered(channel, number, payload));
                     })?;
                 }
             }

@@ -71,6 +71,11 @@ impl Session {
         self.outbox.take_retained()
     }
 
+    /// The same messages, which stay this session's.
+    pub fn unacknowledged(&self) -> impl Iterator<Item = Outgoing> + '_ {
+        self.outbox.retained()
+    }
+
     pub(super) fn let_go(&mut self) {
         self.detach();
         self.events.push_back(Event::Silent);

@@ -112,8 +112,8 @@ impl Session {
     }
 
     fn begin_with(&mut self, carrier: Carrier, sequence: Option<u16>) -> Packing {
-        if !self.holds_acks {
-            self.told_reliable = self.reliable.next();
+        if self.acks_held_from.is_none() || sequence.is_some() {
+            self.told_reliable = self.told_reliable.max(self.may_tell_reliable());
         }
         let packing = Packing::new(carrier, &self.header(sequence));
         self.received.acked();

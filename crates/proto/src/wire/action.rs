@@ -4,11 +4,11 @@
 //!
 //! ```text
 //!  up     entity: 4 bytes · name: text · value: bytes to the end
-//!  down   from: varint · entity: 4 bytes · name: text · value: bytes to the end
+//!  down   from: varint · epoch: varint · entity: 4 bytes · name: text · value: bytes to the end
 //! ```
 
 use super::cursor::{ReadError, Reader, Write};
-use crate::ids::{EntityId, MemberId};
+use crate::ids::{EntityId, Epoch, MemberId};
 use crate::limits;
 use bytes::Bytes;
 use core::fmt;
@@ -29,6 +29,8 @@ pub struct Action {
 pub struct AskedBy {
     /// Who asks. The hub writes this, so it is true.
     pub from: MemberId,
+    /// Under which epoch its receiver is the authority that is asked.
+    pub epoch: Epoch,
     /// What is asked for.
     pub action: Action,
 }
@@ -87,6 +89,7 @@ impl AskedBy {
     pub fn encode(&self) -> Bytes {
         let mut out = Vec::with_capacity(self.action.value.len() + self.action.name.len() + 16);
         out.put_varint(self.from.0.into());
+        out.put_varint(self.epoch.0.into());
         self.action.write(&mut out);
         out.into()
     }
@@ -97,7 +100,9 @@ impl AskedBy {
     /// [`ReadError`] if it is not as laid out, or larger than a message.
     pub fn decode(bytes: Bytes) -> Result<Self, ReadError> {
         let mut reader = Reader::new(bytes);
-        Ok(AskedBy { from: MemberId(reader.varint_u32("member")?), action: Action::read(&mut reader)? })
+        let from = MemberId(reader.varint_u32("member")?);
+        let epoch = Epoch(reader.varint_u32("epoch")?);
+        Ok(AskedBy { from, epoch, action: Action::read(&mut reader)? })
     }
 }
 

@@ -7,11 +7,12 @@
 //!         ascending | 4 everyone, the sender too | 5 primary · + 0x80 if the hub shall stamp an order
 //!         payload
 //!  down   from: 0 hub | 1 member, varint · + 0x80 if an order follows: varint
+//!         · + 0x40 if it is for the authority, of an epoch that follows: varint
 //!         payload
 //! ```
 
 use super::cursor::{ReadError, Reader, Write};
-use crate::ids::MemberId;
+use crate::ids::{Epoch, MemberId};
 use crate::limits;
 use bytes::Bytes;
 
@@ -60,6 +61,9 @@ pub struct Downward {
     pub from: From,
     /// Its place among the stamped messages of the room, from 0.
     pub order: Option<u64>,
+    /// Under which epoch its receiver is meant as the authority; `None` if it is meant as itself. The same message can go to
+    /// another one under a later epoch.
+    pub authority_of: Option<Epoch>,
     /// What the sender said.
     pub payload: Bytes,
 }
@@ -68,6 +72,7 @@ pub struct Downward {
 pub const ENVELOPE_BYTES_MAX: usize = 1 + 2 + 4 * limits::ADDRESSEES_MAX;
 
 const STAMPED: u8 = 0x80;
+const FOR_AUTHORITY: u8 = 0x40;
 
 impl Upward {
     /// The message as it goes on the wire.
@@ -134,16 +139,20 @@ impl Downward {
     #[must_use]
     pub fn encode(&self) -> Bytes {
         let mut out = Vec::with_capacity(self.payload.len() + 12);
-        let stamped = if self.order.is_some() { STAMPED } else { 0 };
+        let flag = |is_set: bool, bit: u8| if is_set { bit } else { 0 };
+        let flags = flag(self.order.is_some(), STAMPED) | flag(self.authority_of.is_some(), FOR_AUTHORITY);
         match self.from {
-            From::Hub => out.put_u8(stamped),
+            From::Hub => out.put_u8(flags),
             From::Member(member) => {
-                out.put_u8(1 | stamped);
+                out.put_u8(1 | flags);
                 out.put_varint(member.0.into());
             }
         }
         if let Some(order) = self.order {
             out.put_varint(order);
+        }
+        if let Some(epoch) = self.authority_of {
+            out.put_varint(epoch.0.into());
         }
         out.put(&self.payload);
         out.into()
@@ -156,12 +165,14 @@ impl Downward {
     pub fn decode(bytes: Bytes) -> Result<Self, ReadError> {
         let mut reader = Reader::new(bytes);
         let tag = reader.u8()?;
-        let from = match tag & !STAMPED {
+        let from = match tag & !(STAMPED | FOR_AUTHORITY) {
             0 => From::Hub,
             1 => From::Member(MemberId(reader.varint_u32("member")?)),
             value => return Err(ReadError::Unknown { field: "from", value: value.into() }),
         };
         let order = (tag & STAMPED != 0).then(|| reader.varint()).transpose()?;
-        Ok(Downward { from, order, payload: reader.rest() })
+        let is_for_authority = tag & FOR_AUTHORITY != 0;
+        let authority_of = is_for_authority.then(|| reader.varint_u32("epoch").map(Epoch)).transpose()?;
+        Ok(Downward { from, order, authority_of, payload: reader.rest() })
     }
 }

@@ -346,7 +346,8 @@ pub(crate) fn own_state() -> impl Strategy<Value = OwnState> {
 }
 
 pub(crate) fn asked_by() -> impl Strategy<Value = AskedBy> {
-    (member(), action()).prop_map(|(from, action)| AskedBy { from, action })
+    let epoch = any::<u32>().prop_map(Epoch);
+    (member(), epoch, action()).prop_map(|(from, epoch, action)| AskedBy { from, epoch, action })
 }
 
 pub(crate) fn to_hub() -> impl Strategy<Value = ToHub> {
@@ -373,9 +374,7 @@ pub(crate) fn upward() -> impl Strategy<Value = Upward> {
 
 pub(crate) fn downward() -> impl Strategy<Value = Downward> {
     let from = prop_oneof![Just(From::Hub), member().prop_map(From::Member)];
-    (from, option::of(varint()), bytes(50)).prop_map(|(from, order, payload)| Downward {
-        from,
-        order,
-        payload,
-    })
+    let epoch = option::of(any::<u32>().prop_map(Epoch));
+    let parts = (from, option::of(varint()), epoch, bytes(50));
+    parts.prop_map(|(from, order, authority_of, payload)| Downward { from, order, authority_of, payload })
 }

@@ -272,7 +272,10 @@ fn closes() -> Vec<(&'static str, Value)> {
 fn envelopes() -> Vec<(&'static str, Value)> {
     let payload = Bytes::from_static(b"hi");
     let up = |to, stamp| Value::Upward(Upward { to, stamp, payload: payload.clone() });
-    let down = |from, order| Value::Downward(Downward { from, order, payload: payload.clone() });
+    let down = |from, order, epoch: Option<u32>| {
+        let authority_of = epoch.map(Epoch);
+        Value::Downward(Downward { from, order, authority_of, payload: payload.clone() })
+    };
     vec![
         ("up.authority", up(To::Authority, false)),
         ("up.others", up(To::Others, false)),
@@ -280,9 +283,11 @@ fn envelopes() -> Vec<(&'static str, Value)> {
         ("up.members", up(To::Members([1, 2, 300].map(MemberId).into()), false)),
         ("up.everyone_stamped", up(To::Everyone, true)),
         ("up.primary", up(To::Primary, false)),
-        ("down.hub", down(From::Hub, None)),
-        ("down.member", down(From::Member(MemberId(2)), None)),
-        ("down.member_stamped", down(From::Member(MemberId(2)), Some(70))),
+        ("down.hub", down(From::Hub, None, None)),
+        ("down.member", down(From::Member(MemberId(2)), None, None)),
+        ("down.member_stamped", down(From::Member(MemberId(2)), Some(70), None)),
+        ("down.for_authority", down(From::Member(MemberId(2)), None, Some(0))),
+        ("down.for_authority_stamped", down(From::Member(MemberId(2)), Some(70), Some(300))),
     ]
 }
 
@@ -353,7 +358,7 @@ fn controls() -> Vec<(&'static str, Value)> {
 fn actions() -> Vec<(&'static str, Value)> {
     let entity = EntityId { slot: 12, generation: 3 };
     let action = Action { entity, name: "open".into(), value: Bytes::from_static(b"hi") };
-    let asked = AskedBy { from: MemberId(300), action: action.clone() };
+    let asked = AskedBy { from: MemberId(300), epoch: Epoch(70), action: action.clone() };
     let packet = Bytes::from_static(b"packet");
     let with_schema = OwnState { schema: Some(Bytes::from_static(b"schema")), packet: packet.clone() };
     vec![

@@ -1,0 +1,230 @@
+//! What players say to whoever is the host comes to something once, in the order in which each of them said it, whoever is
+//! the host by then.
+//!
+//! The model stands in the room's state: for each player the number that is expected next. Whatever is missing, doubled or out of
+//! order in the state that the last host has is a fault, wherever it happened.
+
+use parlor::core::{Options, RoomCore};
+use parlor::{Event, MemberId};
+use parlor_hub::Config;
+use parlor_impair::Rng;
+use parlor_proto::Lane;
+use parlor_proto::wire::envelope::To;
+use parlor_sim::{APP, Link, PeerId, Sim, for_seeds};
+use parlor_sync::keyed::Audience;
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::time::Duration;
+
+/// A player, and how many messages of each lane it has sent.
+struct Seat {
+    peer: PeerId,
+    sent: Rc<Cell<u64>>,
+    /// What it was told as itself.
+    told: Rc<RefCell<Vec<u64>>>,
+}
+
+struct Room {
+    sim: Sim,
+    seats: Vec<Seat>,
+    talks: Rc<Cell<bool>>,
+}
+
+fn ordered(from: MemberId) -> String {
+    format!("ordered/{}", from.0)
+}
+
+fn unordered(from: MemberId) -> String {
+    format!("unordered/{}", from.0)
+}
+
+/// A room in which everybody sends the host two messages in each step, one on each reliable lane, and the next player one.
+fn room(seed: u64, players: u32, link: Link) -> Room {
+    let mut drawn = [9; 32];
+    drawn[..8].copy_from_slice(&seed.to_le_bytes());
+    let mut sim = Sim::with_hub(seed, Config { record: true, ..Config::new(drawn) });
+    let mut options = Options::host(APP);
+    options.host_silence = Some(Duration::from_millis(250));
+    if let parlor::core::Wish::Host { max_players, .. } = &mut options.intent {
+        *max_players = 8;
+    }
+    let host = sim.host(options, link);
+    let code = sim.code(host);
+    let mut peers = vec![host];
+    peers.extend((1..players).map(|_| sim.join(code, link)));
+    let talks = Rc::new(Cell::new(true));
+    let seats = peers.into_iter().map(|peer| {
+        let (sent, told) = (Rc::new(Cell::new(0)), Rc::new(RefCell::new(Vec::new())));
+        let (count, talks) = (Rc::clone(&sent), Rc::clone(&talks));
+        sim.play(peer, move |room, _| {
+            if talks.get() {
+                talk(room, players, &count);
+            }
+        });
+        let own = Rc::clone(&told);
+        sim.hear(peer, move |room, _, event| hear(room, event, &own));
+        Seat { peer, sent, told }
+    });
+    let seats = seats.collect();
+    let mut room = Room { sim, seats, talks };
+    room.sim.run_for(1_000);
+    room
+}
+
+fn talk(room: &mut RoomCore, players: u32, count: &Cell<u64>) {
+    let number = count.get();
+    // A player whose connection is gone for long is told that no more is taken; it says the same in the next step.
+    if room.send(Lane::ReliableOrdered, To::Authority, "ordered", &number, false).is_err() {
+        return;
+    }
+    let sent = room.send(Lane::ReliableUnordered, To::Authority, "unordered", &number, false);
+    sent.expect("there is room where there was for one");
+    count.set(number + 1);
+    let me = room.local_id().expect("the room is open");
+    let next = MemberId((me.0 + 1) % players);
+    if room.player(next).is_some() {
+        let sent = room.send(Lane::ReliableOrdered, To::Member(next), "to you", &number, false);
+        sent.expect("there is room where there was for one");
+    }
+}
+
+/// Writes down what a message comes to, if it is for the host; a message that comes again, or too soon, is a fault for good.
+fn hear(room: &mut RoomCore, event: &Event, told: &RefCell<Vec<u64>>) {
+    let Event::Message(message) = event else { return };
+    let number: u64 = message.read().expect("it is a number");
+    let parlor_proto::wire::envelope::From::Member(from) = message.from else { return };
+    if message.kind == "to you" {
+        return told.borrow_mut().push(number);
+    }
+    if !room.is_host() {
+        // Whoever is not the host would pass it over: then it must go to who is.
+        return;
+    }
+    let get = |room: &RoomCore, key: &str| room.get::<u64>(key).expect("it is a number").unwrap_or(0);
+    let set = |room: &mut RoomCore, key: &str, value: u64| {
+        room.set(key, &value, Audience::All).expect("the host writes");
+    };
+    if message.kind == "ordered" {
+        let expected = get(room, &ordered(from));
+        if number != expected {
+            let (host, tick) = (room.local_id(), room.tick_number());
+            let fault = format!("{from:?} said {number} instead of {expected} to {host:?} in {tick:?}");
+            let mut faults: Vec<String> = room.get("faults").expect("texts").unwrap_or_default();
+            faults.push(fault);
+            faults.truncate(5);
+            room.set("faults", &faults, Audience::All).expect("the host writes");
+        }
+        set(room, &ordered(from), number + 1);
+    } else {
+        // What comes once each, in whatever order, adds up.
+        let key = unordered(from);
+        let (sum, squares) = room.get::<(u64, u64)>(&key).expect("two numbers").unwrap_or((0, 0));
+        let sums = (sum + number, squares + number * number);
+        room.set(&key, &sums, Audience::All).expect("the host writes");
+    }
+}
+
+impl Room {
+    fn is_host(&self, peer: PeerId) -> bool {
+        !self.sim.is_crashed(peer) && self.sim.room(peer).is_connected() && self.sim.room(peer).is_host()
+    }
+
+    fn host(&self) -> PeerId {
+        let hosts = self.seats.iter().map(|seat| seat.peer).filter(|peer| self.is_host(*peer));
+        hosts.last().expect("there is a host")
+    }
+
+    /// Lets what is under way arrive, and compares what came of it with what was said.
+    fn expect_each_once(&mut self, seed: u64) {
+        self.talks.set(false);
+        self.sim.run_for(8_000);
+        let host = self.host();
+        let of = self.sim.room(host);
+        let get = |key: &str| of.get::<u64>(key).expect("it is a number").unwrap_or(0);
+        let faults: Vec<String> = of.get("faults").expect("texts").unwrap_or_default();
+        assert!(faults.is_empty(), "seed {seed}: {faults:?}");
+        for (number, seat) in self.seats.iter().enumerate() {
+            let from = MemberId(u32::try_from(number).expect("few players"));
+            let (heard, sent) = (get(&ordered(from)), seat.sent.get());
+            if self.sim.is_crashed(seat.peer) {
+                assert!(heard <= sent, "seed {seed}: {heard} of {sent} of one that died");
+                continue;
+            }
+            assert_eq!(heard, sent, "seed {seed}: of what player {number} said");
+            let sums = of.get::<(u64, u64)>(&unordered(from)).expect("two numbers").unwrap_or((0, 0));
+            let expected = ((0..sent).sum::<u64>(), (0..sent).map(|number| number * number).sum());
+            assert_eq!(sums, expected, "seed {seed}: of what player {number} said in any order");
+            let closed = self.sim.closed(seat.peer);
+            assert!(sent > 30, "seed {seed}: {sent} of player {number}, {closed:?}");
+            // What is for a member is its own, wherever it was.
+            let told = seat.told.borrow();
+            assert!(
+                told.windows(2).all(|pair| pair[0] < pair[1]),
+                "seed {seed}: player {number} was told {told:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn what_a_dead_host_did_not_acknowledge_comes_to_something_once_at_the_next() {
+    for_seeds(15, |seed| {
+        let mut rng = Rng::new(seed);
+        let link =
+            Link::quic().latency_ms(rng.below(80)).jitter_ms(rng.below(8)).loss(rng.pick(&[0, 20, 50]));
+        let mut room = room(seed, 5, link);
+        for _ in 0..2 {
+            room.sim.run_for(100 + rng.below(900));
+            let host = room.host();
+            room.sim.crash(host);
+            room.sim.run_for(1_500);
+        }
+        room.expect_each_once(seed);
+    });
+}
+
+#[test]
+fn a_host_that_comes_back_does_not_do_it_again() {
+    for_seeds(15, |seed| {
+        let mut rng = Rng::new(seed);
+        let link = Link::quic().latency_ms(rng.below(60)).loss(rng.pick(&[0, 20]));
+        let mut room = room(seed, 4, link);
+        // So often that each of them is the host more than once.
+        for _ in 0..6 {
+            let host = room.host();
+            room.sim.silence(host, true);
+            room.sim.run_for(250 + rng.below(800));
+            room.sim.silence(host, false);
+            room.sim.run_for(rng.below(900));
+        }
+        room.expect_each_once(seed);
+    });
+}
+
+#[test]
+fn it_waits_for_the_third_if_the_second_dies_with_it() {
+    for_seeds(10, |seed| {
+        let mut rng = Rng::new(seed);
+        let mut room = room(seed, 5, Link::quic().latency_ms(30).loss(20));
+        let [first, second] = [0, 1].map(|number| room.seats[number].peer);
+        room.sim.crash(first);
+        // It is named, has been sent what waited, and may have begun to use it.
+        room.sim.run_for(180 + rng.below(250));
+        room.sim.crash(second);
+        room.sim.run_for(1_500);
+        room.expect_each_once(seed);
+    });
+}
+
+#[test]
+fn what_the_game_was_not_given_is_not_acknowledged() {
+    let mut room = room(3, 3, Link::quic().latency_ms(20));
+    let host = room.seats[0].peer;
+    // The transport of a game that stands still takes what comes, and answers.
+    room.sim.stall(host, true);
+    room.sim.run_for(700);
+    assert!(room.is_host(host), "a game that stands still is no dead host");
+    room.sim.crash(host);
+    room.sim.run_for(1_500);
+    room.expect_each_once(3);
+}
