@@ -257,7 +257,7 @@ fn a_member_is_made_no_more_state_than_its_path_carries() {
     let mut house = House::new(13, RoomKind::Dedicated, &schema(), 2);
     let world = &mut house.host.world;
     let entities: Vec<EntityId> = (0..400).map(|_| world.spawn(None).expect("there is room")).collect();
-    let mut sent_in = |house: &mut House, seconds: u64| -> [usize; 2] {
+    let sent_in = |house: &mut House, seconds: u64| -> [usize; 2] {
         let sum = |house: &mut House| [1, 2].map(|id| house.end(MemberId(id)).packets.iter().sum::<usize>());
         let before = sum(house);
         house.run(Duration::from_secs(seconds), |house| {
