@@ -112,6 +112,7 @@ fn what_arrives_is_read_before_it_is_too_much() {
         Came::Session(session::Event::Message(session::Message {
             channel,
             key: 0,
+            number: None,
             payload: vec![0; len].into(),
             tick,
             epoch,
