@@ -130,8 +130,8 @@ impl Room {
     }
 
     fn host(&self) -> PeerId {
-        let hosts = self.seats.iter().map(|seat| seat.peer).filter(|peer| self.is_host(*peer));
-        hosts.last().expect("there is a host")
+        let mut peers = self.seats.iter().map(|seat| seat.peer);
+        peers.rfind(|peer| self.is_host(*peer)).expect("there is a host")
     }
 
     /// Lets what is under way arrive, and compares what came of it with what was said.

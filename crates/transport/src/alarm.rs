@@ -180,8 +180,8 @@ mod tests {
             let first = Instant::now() + Duration::from_millis(1);
             // On a machine that stood still meanwhile it has gone off already.
             let _ = timeout(Duration::ZERO, alarm.until(Some(first))).await;
-            // The runtime hears of it, as of this one's timer.
-            tokio::time::sleep_until((first + Duration::from_millis(5)).into()).await;
+            // The runtime hears of it, as of this one.
+            Alarm::new().until(Some(first + Duration::from_millis(5))).await;
             let later = Instant::now() + Duration::from_millis(100);
             alarm.until(Some(later)).await;
             assert!(Instant::now() >= later);

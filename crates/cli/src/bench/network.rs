@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Headers of IPv4 and UDP.
-const HEADERS_BYTES: u64 = 20 + 8;
+const HEADERS_BYTES: usize = 20 + 8;
 /// How long the relay rests after it looked, so that what comes close together is taken at one go.
 const REST: Duration = Duration::from_micros(300);
 /// More than a datagram of any of these libraries has.
@@ -171,7 +171,8 @@ impl Relay {
 
     fn take_from_server(&mut self, index: usize, buffer: &mut [u8], now: Instant, is_cut: bool) {
         while let Ok(length) = self.ways[index].far.recv(buffer) {
-            let bytes = length as u64 + HEADERS_BYTES;
+            let size = length + HEADERS_BYTES;
+            let bytes = size as u64;
             self.counted.bytes.fetch_add(bytes, Ordering::Relaxed);
             self.counted.packets.fetch_add(1, Ordering::Relaxed);
             if is_cut {
@@ -182,8 +183,7 @@ impl Relay {
                 continue;
             };
             let (since, latency) = (narrow.since, narrow.latency);
-            let arrivals =
-                narrow.path.offer(now.saturating_duration_since(since), length + HEADERS_BYTES as usize);
+            let arrivals = narrow.path.offer(now.saturating_duration_since(since), size);
             let until = arrivals.into_iter().next().map(|after| since + after);
             let passed = Passed { at: now, until, way: index, bytes };
             self.counted.passed.lock().unwrap_or_else(PoisonError::into_inner).push(passed);
