@@ -42,13 +42,13 @@ impl Counts {
     }
 
     /// How much one sent to another.
-    pub(crate) fn from_to(&self, from: Public, to: Public) -> Count {
+    pub(crate) fn sent(&self, from: Public, to: Public) -> Count {
         self.0.get(&(from.address(), to.address())).copied().unwrap_or_default()
     }
 
     /// How much went between two, both ways.
     pub(crate) fn between(&self, one: Public, other: Public) -> u64 {
-        self.from_to(one, other).packets + self.from_to(other, one).packets
+        self.sent(one, other).packets + self.sent(other, one).packets
     }
 
     /// What did not go from or to one of them: who spoke with whom beside it.
@@ -75,11 +75,8 @@ mod tests {
         let text = r#"{"nftables": [{"metainfo": {}}, {"set": {"name": "pairs", "elem": [{"elem": {"val": {"concat":
             ["203.0.113.2", "203.0.113.3"]}, "counter": {"packets": 2, "bytes": 62}}}]}}]}"#;
         let counts = Counts::parse(text).expect("it is as nft prints it");
-        assert_eq!(counts.from_to(Public(2), Public(3)), Count { packets: 2, bytes: 62 });
-        assert_eq!(
-            (counts.between(Public(3), Public(2)), counts.from_to(Public(3), Public(2)).packets),
-            (2, 0)
-        );
+        assert_eq!(counts.sent(Public(2), Public(3)), Count { packets: 2, bytes: 62 });
+        assert_eq!((counts.between(Public(3), Public(2)), counts.sent(Public(3), Public(2)).packets), (2, 0));
         assert!(counts.beside(Public(3)).is_empty() && counts.beside(Public(4)).len() == 1);
         let none = r#"{"nftables": [{"metainfo": {}}, {"set": {"name": "pairs"}}]}"#;
         assert_eq!(Counts::parse(none), Some(Counts::default()));

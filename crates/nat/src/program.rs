@@ -6,12 +6,14 @@ use crate::space::Space;
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::process::{Child, Stdio};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
 /// Only a hang takes this long.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(90);
+/// Lines of a program that may wait until somebody looks: far more than it prints in its time.
+const LINES_MAX: usize = 100_000;
 /// What a program finds in its environment that is none of its business here.
 const SETTINGS: [&str; 8] = [
     "PARLOR_SERVER",
@@ -119,7 +121,7 @@ impl Drop for Program {
 }
 
 fn lines(from: impl Read + Send + 'static) -> Receiver<String> {
-    let (sender, receiver) = channel();
+    let (sender, receiver) = sync_channel(LINES_MAX);
     thread::spawn(move || {
         for line in BufReader::new(from).lines().map_while(Result::ok) {
             if sender.send(line).is_err() {

@@ -57,9 +57,9 @@ impl Ways<'_> {
         let (before, relayed) = (Counts::of(self.internet)?, self.hub.count("messages_relayed")?);
         updates(guest, UPDATES)?;
         let (after, relayed) = (Counts::of(self.internet)?, self.hub.count("messages_relayed")? - relayed);
-        let by_relay = after.from_to(HUB, self.guest.public()) - before.from_to(HUB, self.guest.public());
-        let direct = after.from_to(self.host.public(), self.guest.public())
-            - before.from_to(self.host.public(), self.guest.public());
+        let by_relay = after.sent(HUB, self.guest.public()) - before.sent(HUB, self.guest.public());
+        let direct = after.sent(self.host.public(), self.guest.public())
+            - before.sent(self.host.public(), self.guest.public());
         ensure(relayed == 0, || format!("{relayed} messages went by the relay beside the direct path"))?;
         ensure(direct.packets >= UPDATES / 2, || format!("{} packets went direct", direct.packets))?;
         ensure(by_relay.packets * 4 <= UPDATES, || {
@@ -77,7 +77,7 @@ impl Ways<'_> {
         let before = Counts::of(self.internet)?;
         updates(guest, UPDATES)?;
         let after = Counts::of(self.internet)?;
-        let by_relay = after.from_to(HUB, self.guest.public()) - before.from_to(HUB, self.guest.public());
+        let by_relay = after.sent(HUB, self.guest.public()) - before.sent(HUB, self.guest.public());
         let status = guest.until("how it stands", |log| log.status().cloned())?;
         ensure(status["transport_path"] == "relay_room", || format!("it stands {status}"))?;
         ensure(by_relay.packets >= UPDATES / 2, || {

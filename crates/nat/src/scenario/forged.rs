@@ -79,7 +79,7 @@ pub(super) fn threat_05_forged_rebinds_lead_no_session_elsewhere(workshop: &Work
         let since = marks(&mut all);
         let mut phase = |phase: Phase, enough: u64| -> Outcome<(Count, Count)> {
             let before = Counts::of(&internet)?;
-            let way = |counts: &Counts| (counts.from_to(VICTIM, HUB), counts.from_to(HUB, VICTIM));
+            let way = |counts: &Counts| (counts.sent(VICTIM, HUB), counts.sent(HUB, VICTIM));
             let (sent_before, answered_before) = way(&before);
             forger.phase.store(phase as u8, Ordering::Relaxed);
             loop {
