@@ -57,11 +57,11 @@ pub(super) struct Game {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum HoldsBack {
     /// What did not leave gives way to the next tick.
-    ByReplacing,
+    Replacing,
     /// Packets go through the library's buffer, and none are made while it is full.
-    ByFullBuffer,
+    FullBuffer,
     /// As above, and no more are made than the control says.
-    ByRate,
+    Rate,
 }
 
 /// Packets that the library's buffer holds, beside the rest of the tick that filled it.
@@ -151,12 +151,12 @@ impl Flow {
             self.offered += packets;
             match self.game.holds_back {
                 // A tick that did not leave yet is worth nothing beside a newer one.
-                HoldsBack::ByReplacing => {
+                HoldsBack::Replacing => {
                     self.waiting.clear();
                     self.waiting.extend((0..packets).map(|_| now));
                 }
-                HoldsBack::ByFullBuffer => self.fill(packets, now),
-                HoldsBack::ByRate => {
+                HoldsBack::FullBuffer => self.fill(packets, now),
+                HoldsBack::Rate => {
                     let allowed = self.allow(interval).min(packets);
                     self.allowance -= (allowed * PACKET_BYTES) as f64;
                     self.fill(allowed, now);
@@ -177,7 +177,7 @@ impl Flow {
         let rate = rate.min(self.game.rate_bps as f64 / 8.0);
         let saved_max = (rate * SAVED_MAX.as_secs_f64()).max(2.0 * PACKET_BYTES as f64);
         self.allowance = (self.allowance + rate * interval.as_secs_f64()).min(saved_max);
-        (self.allowance / PACKET_BYTES as f64) as u64
+        (1..).take_while(|packets| (packets * PACKET_BYTES) as f64 <= self.allowance).count() as u64
     }
 
     /// The packets that go now.
