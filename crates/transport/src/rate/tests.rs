@@ -9,7 +9,7 @@ use parlor_impair::Rng;
 const ROUND_TRIPS_MS: [u64; 3] = [10, 50, 100];
 
 fn game(rate_bps: u64) -> Game {
-    Game { rate_bps, tick_hz: 30, starts: Instant::ZERO, holds_back: HoldsBack::ByReplacing }
+    Game { rate_bps, tick_hz: 30, starts: Instant::ZERO, holds_back: HoldsBack::Replacing }
 }
 
 fn path(round_trip_ms: u64) -> Path {
@@ -90,7 +90,7 @@ fn assert_shared(rates: &[u64], path_bps: u64, context: &str) {
 
 #[test]
 fn two_games_share_a_bottleneck_whoever_came_first() {
-    for holds_back in [HoldsBack::ByReplacing, HoldsBack::ByRate] {
+    for holds_back in [HoldsBack::Replacing, HoldsBack::Rate] {
         for round_trip_ms in ROUND_TRIPS_MS {
             for later_ms in [17, 1_013, 10_009] {
                 let context = format!("{holds_back:?}, {round_trip_ms} ms, {later_ms} ms later");
@@ -116,7 +116,7 @@ fn games_of_any_kind_share_a_bottleneck() {
         };
         let later = Duration::from_millis(random.below(12_000));
         let tick_hz = [20, 30, 60][usize::try_from(random.below(3)).unwrap()];
-        let holds_back = if random.below(2) == 0 { HoldsBack::ByReplacing } else { HoldsBack::ByRate };
+        let holds_back = if random.below(2) == 0 { HoldsBack::Replacing } else { HoldsBack::Rate };
         let game = Game { tick_hz, holds_back, ..game(3_000_000) };
         let (rates, _) = shares(path, seed, count, later, game);
         assert_shared(
@@ -148,7 +148,7 @@ fn a_game_that_makes_what_it_is_told_is_staler_and_not_later() {
             let late = percentile(settled.map(|(_, age)| age.saturating_sub(path.delay)).collect(), 50);
             (late, flow.rate_bps(seconds(5), seconds(25)))
         };
-        let ((told, rate_bps), (full, _)) = (flow(HoldsBack::ByRate), flow(HoldsBack::ByFullBuffer));
+        let ((told, rate_bps), (full, _)) = (flow(HoldsBack::Rate), flow(HoldsBack::FullBuffer));
         assert!(told + Duration::from_millis(15) <= full, "{told:?} beside {full:?}: {round_trip_ms} ms");
         assert!(rate_bps >= 1_650_000, "{rate_bps} of 2,000,000: {round_trip_ms} ms");
     }
