@@ -55,10 +55,10 @@ pub(crate) fn steps(root: &Path) -> Vec<Step> {
     let mut steps = vec![
         step("tidy", "rules of the house: dependencies, purity, sizes, documents", plan_tidy),
         step("fmt", "the code is formatted", plan_fmt),
-        step("clippy", "no warnings, lints included, in any target", plan_clippy),
         step("test", "unit, integration and doc tests, the kept fuzz corpus, few seeds", plan_test),
         step("python", "a decoder written from PROTOCOL.md alone reads the golden vectors", plan_python),
-        step("doc", "the documentation builds without warnings", plan_doc),
+        long("clippy", "no warnings, lints included, in any target", plan_clippy),
+        long("doc", "the documentation builds without warnings", plan_doc),
         long("deny", "licences, sources and duplicates of the dependencies", plan_deny),
         long("wasm", "proto, sync and the client's core compile to wasm32", wasm::plan),
         long("seeds", "what chance decides again: 10,000 seeded worlds, the full count of cases", plan_seeds),
@@ -129,9 +129,8 @@ fn plan_deny(_: &Path) -> Result<Work, Missing> {
 /// Optimized, because ten thousand seeds take long without it, but with the debug profile's assertions
 /// and overflow checks. The crates that are left out have next to nothing that chance decides, and take long to build.
 fn plan_seeds(_: &Path) -> Result<Work, Missing> {
-    let tests =
-        Invocation::cargo("test --workspace --all-features --no-fail-fast --config profile.dev.opt-level=2")
-            .args("--exclude parlor-cli --exclude parlor-bevy --exclude xtask");
+    let tests = Invocation::cargo("test --workspace --all-features --tests --no-fail-fast")
+        .args("--config profile.dev.opt-level=2 --exclude parlor-cli --exclude parlor-bevy --exclude xtask");
     let seeds = or_from_environment("PARLOR_SEEDS", LONG_SEEDS);
     let cases = or_from_environment("PROPTEST_CASES", LONG_PROPTEST_CASES);
     Ok(Work::one(tests.env("PARLOR_SEEDS", &seeds).env("PROPTEST_CASES", &cases)))
