@@ -27,10 +27,9 @@ pub(crate) async fn serve(link: Link, origin: Origin, shard: &Shard) {
         }
     };
     // What a peer gives as a reason is its own words.
-    let end = end.to_string();
-    tracing::debug!(connection = connection.0, ?end, "disconnected");
+    tracing::debug!(connection = connection.0, end = ?end.to_string(), "disconnected");
     // A shard that has stopped has forgotten the connection already.
-    let _ = shard.disconnected(connection).await;
+    let _ = shard.disconnected(connection, &end).await;
 }
 
 /// Waits for a packet and takes along what is there already.

@@ -9,7 +9,7 @@ use parlor_hub::Origin;
 use parlor_proto::{ConnectionId, Packet};
 use parlor_transport::quic::Engine;
 use parlor_transport::quic::engine::{Event, Id, Incoming};
-use parlor_transport::{CloseCode, SendError};
+use parlor_transport::{CloseCode, LinkClosed, SendError};
 use rustc_hash::FxHashMap;
 use std::io;
 use std::time::Instant;
@@ -51,7 +51,7 @@ pub(crate) enum Came {
     /// A link that was full takes packets again.
     Room { connection: ConnectionId },
     /// A link is over.
-    End { connection: ConnectionId },
+    End { connection: ConnectionId, is_violation: bool },
 }
 
 impl Quic {
@@ -109,9 +109,9 @@ impl Quic {
                     if let Some(connection) = self.seats.remove(&id).and_then(|seat| seat.connection) {
                         self.links -= 1;
                         // What a peer gives as a reason is its own words.
-                        let end = why.to_string();
-                        tracing::debug!(connection = connection.0, ?end, "disconnected");
-                        return Some(Came::End { connection });
+                        tracing::debug!(connection = connection.0, end = ?why.to_string(), "disconnected");
+                        let is_violation = matches!(why, LinkClosed::NotParlor(_));
+                        return Some(Came::End { connection, is_violation });
                     }
                 }
             }

@@ -11,7 +11,7 @@ pub const SEEDS: u64 = 50;
 
 /// Of so many seeds of the whole world a test that usually runs with [`SEEDS`] gets one; one that usually runs with fewer
 /// gets as many fewer.
-pub const WORLDS_PER_SEED: u64 = 10;
+pub const WORLDS_PER_SEED: u64 = 25;
 
 /// Runs a scenario of one topic with each seed: `usual` many; or, if `PARLOR_SEEDS` says how many the whole world gets, its
 /// share of them, which is `PARLOR_SEEDS` / [`WORLDS_PER_SEED`] × `usual` / [`SEEDS`] and not less than `usual`; or the one

@@ -277,6 +277,13 @@ impl Hub {
         self.touch(connection, now);
     }
 
+    /// A connection was closed because its other end sent what no member sends: its seat is not kept.
+    pub fn handle_violation(&mut self, connection: ConnectionId, now: Instant) {
+        if self.linked(connection).is_some() {
+            self.forget(connection, LeaveReason::ConnectionLost, now);
+        }
+    }
+
     /// A connection broke or was closed by its other end.
     pub fn handle_disconnected(&mut self, connection: ConnectionId, now: Instant) {
         if self.linked(connection).is_some() && !self.keep(connection, LeaveReason::ConnectionLost, now) {

@@ -3,7 +3,7 @@
 use core::fmt;
 use parlor_hub::{Origin, RoomSummary, Stats};
 use parlor_proto::{ConnectionId, Packet, RoomCode};
-use parlor_transport::LinkSender;
+use parlor_transport::{LinkClosed, LinkSender};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::sync::{mpsc, oneshot};
@@ -17,8 +17,8 @@ pub(super) enum Input {
     Connected { connection: ConnectionId, origin: Origin, sender: LinkSender },
     /// Packets came.
     Packets { connection: ConnectionId, packets: Vec<Packet> },
-    /// The link is over.
-    Disconnected { connection: ConnectionId },
+    /// The link is over; perhaps because the peer broke its rules.
+    Disconnected { connection: ConnectionId, is_violation: bool },
     /// Somebody asks about a room.
     Room { code: RoomCode, answer: oneshot::Sender<Option<RoomSummary>> },
     /// Somebody asks how much there is.
@@ -84,8 +84,13 @@ impl Shard {
         self.tell(Input::Packets { connection, packets }).await
     }
 
-    pub(crate) async fn disconnected(&self, connection: ConnectionId) -> Result<(), Stopped> {
-        self.tell(Input::Disconnected { connection }).await
+    pub(crate) async fn disconnected(
+        &self,
+        connection: ConnectionId,
+        end: &LinkClosed,
+    ) -> Result<(), Stopped> {
+        let is_violation = matches!(end, LinkClosed::NotParlor(_));
+        self.tell(Input::Disconnected { connection, is_violation }).await
     }
 
     pub(crate) async fn room(&self, code: RoomCode) -> Result<Option<RoomSummary>, Stopped> {

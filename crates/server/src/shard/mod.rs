@@ -164,7 +164,7 @@ impl Driver {
                 }
                 Came::Packet { connection, packet } => self.packets(connection, [packet], now),
                 Came::Room { connection } => self.room(connection),
-                Came::End { connection } => self.disconnected(connection, now),
+                Came::End { connection, is_violation } => self.disconnected(connection, is_violation, now),
             }
         }
         Ok(())
@@ -176,7 +176,9 @@ impl Driver {
                 self.connected(connection, Wire::Link(Arc::new(sender)), origin, now);
             }
             Input::Packets { connection, packets } => self.packets(connection, packets, now),
-            Input::Disconnected { connection } => self.disconnected(connection, now),
+            Input::Disconnected { connection, is_violation } => {
+                self.disconnected(connection, is_violation, now);
+            }
             // Whoever asked may be gone by now, and then nobody misses the answer.
             Input::Room { code, answer } => {
                 let _ = answer.send(self.hub.room(code));
@@ -200,9 +202,13 @@ impl Driver {
         packets.into_iter().for_each(|packet| self.hub.handle_packet(connection, packet, now));
     }
 
-    fn disconnected(&mut self, connection: ConnectionId, now: Instant) {
+    fn disconnected(&mut self, connection: ConnectionId, is_violation: bool, now: Instant) {
         self.peers.remove(&connection);
-        self.hub.handle_disconnected(connection, now);
+        if is_violation {
+            self.hub.handle_violation(connection, now);
+        } else {
+            self.hub.handle_disconnected(connection, now);
+        }
     }
 
     /// A link that was full takes packets again.

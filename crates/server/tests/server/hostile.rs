@@ -14,6 +14,7 @@ use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use std::net::UdpSocket;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
@@ -156,13 +157,18 @@ async fn a_websocket_that_is_not_parlors_is_closed_with_a_reason() {
         assert_left(&mut host, &mut guest, member, LeaveReason::ConnectionLost).await;
         server.assert_goes_on(&mut host, &mut guest, code).await;
     }
-    // Cut in the middle of a message, without any goodbye.
+}
+
+#[tokio::test]
+async fn a_websocket_that_is_cut_in_the_middle_of_a_message_leaves() {
+    let server = TestServer::start_with(|config, _| config.grace = Duration::ZERO).await;
+    let (mut host, mut guest, code) = server.room().await;
     let mut socket = raw_member(&server, code).await;
     host.joined(1).await;
     guest.joined(1).await;
     within(socket.get_mut().write_all(&[0x82, 0xfe, 0x10])).await.unwrap();
     drop(socket);
-    assert_left(&mut host, &mut guest, 4, LeaveReason::ConnectionLost).await;
+    assert_left(&mut host, &mut guest, 2, LeaveReason::ConnectionLost).await;
     server.assert_goes_on(&mut host, &mut guest, code).await;
 }
 
