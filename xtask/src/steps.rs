@@ -127,10 +127,10 @@ fn plan_deny(_: &Path) -> Result<Work, Missing> {
 }
 
 /// Optimized, because ten thousand seeds take long without it, but with the debug profile's assertions
-/// and overflow checks. The crates that are left out have next to nothing that chance decides, and take long to build.
+/// and overflow checks. Other crates have next to nothing that chance decides, and take long to build.
 fn plan_seeds(_: &Path) -> Result<Work, Missing> {
-    let tests = Invocation::cargo("test --workspace --all-features --tests --no-fail-fast")
-        .args("--config profile.dev.opt-level=2 --exclude parlor-cli --exclude parlor-bevy --exclude xtask");
+    let tests = Invocation::cargo("test --tests --no-fail-fast --config profile.dev.opt-level=2")
+        .args("-p parlor-proto -p parlor-sync -p parlor-hub -p parlor-impair -p parlor-sim");
     let seeds = or_from_environment("PARLOR_SEEDS", LONG_SEEDS);
     let cases = or_from_environment("PROPTEST_CASES", LONG_PROPTEST_CASES);
     Ok(Work::one(tests.env("PARLOR_SEEDS", &seeds).env("PROPTEST_CASES", &cases)))
