@@ -127,7 +127,7 @@ async fn a_member_whose_packets_cannot_be_read_loses_its_seat_only() {
 
 #[tokio::test]
 async fn a_member_that_vanishes_frees_its_seat() {
-    let server = TestServer::start().await;
+    let server = TestServer::start_with(|config, _| config.grace = Duration::ZERO).await;
     let (mut host, mut guest, code) = server.room().await;
     for (member, over_quic) in [(2, true), (3, false)] {
         let hello = joining(code, None);
