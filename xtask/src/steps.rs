@@ -66,11 +66,7 @@ pub(crate) fn steps(root: &Path) -> Vec<Step> {
     steps.push(long("guards", "each guard against a threat, taken out, is missed by its test", |_| {
         Ok(Work::Guards)
     }));
-    steps.push(long(
-        "nat",
-        "members behind real NATs, cut cables and forged packets, in network namespaces",
-        nat::plan,
-    ));
+    steps.push(long("nat", "members behind real NATs, and forged packets, in network namespaces", nat::plan));
     if root.join("fuzz/Cargo.toml").exists() {
         steps.push(long("fuzz", "the fuzz targets compile on stable", plan_fuzz));
     }
