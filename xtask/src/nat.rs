@@ -16,7 +16,5 @@ pub(crate) fn plan(_: &Path) -> Result<Work, Missing> {
         "sudo cargo xtask test --only nat",
     )?;
     let build = Invocation::cargo("build --workspace --all-features --bin parlor");
-    // `rebind` and `cut` were made for rooms that wait for their host; those of Magpies now go on with another one, and both
-    // have to be told so before they can be asked here again.
-    Ok(Work::Run(vec![build, Invocation::cargo("run --quiet --package parlor-nat -- nats lan forged relay")]))
+    Ok(Work::Run(vec![build, Invocation::cargo("run --quiet --package parlor-nat")]))
 }

@@ -109,12 +109,27 @@ pub(crate) struct ReachArgs {
     /// What may connect to the server
     #[arg(long, value_enum, default_value_t = ViaArg::Auto)]
     pub via: ViaArg,
+    /// Which paths to and from the host are tried beside the server. Whoever wants them tells the other end its addresses
+    #[arg(long, value_enum, default_value_t = PathArg::Relay)]
+    pub path: PathArg,
     /// File with certificates (PEM) that may vouch for the server
     #[arg(long, env = "PARLOR_CA", value_name = "FILE")]
     pub ca: Option<PathBuf>,
     /// Put this end on a bad network, such as latency=80ms,jitter=20ms,loss=3%; see docs/impair.md
     #[arg(long, env = "PARLOR_IMPAIR", value_name = "SPEC")]
     pub impair: Option<Impairment>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum PathArg {
+    /// A direct one, and the server where none comes about
+    Auto,
+    /// The same, asked for by name
+    P2p,
+    /// A direct one within the local network alone
+    Local,
+    /// None: everything goes by the server, and nobody is told where this player is
+    Relay,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

@@ -1,9 +1,9 @@
 //! From the command line to a room's builder.
 
-use crate::args::{HeadlessArgs, ReachArgs, ViaArg};
+use crate::args::{HeadlessArgs, PathArg, ReachArgs, ViaArg};
 use crate::report::HASH_EVERY;
 use anyhow::Context;
-use parlor::{RoomBuilder, Via};
+use parlor::{PathMode, RoomBuilder, Via};
 
 /// What may call a player who has said nothing: the name of the user.
 pub(crate) fn name(given: Option<&str>) -> String {
@@ -40,6 +40,12 @@ pub(crate) fn connect(mut builder: RoomBuilder, reach: &ReachArgs) -> anyhow::Re
         ViaArg::Auto => Via::Auto,
         ViaArg::Quic => Via::Quic,
         ViaArg::Websocket => Via::WebSocket,
+    });
+    builder = builder.paths(match reach.path {
+        PathArg::Auto => PathMode::Auto,
+        PathArg::P2p => PathMode::P2p,
+        PathArg::Local => PathMode::Local,
+        PathArg::Relay => PathMode::Relay,
     });
     builder.check()?;
     Ok(builder)

@@ -54,9 +54,9 @@ pub use driver::{Recording, Room, RoomBuilder, Ticket, TicketError, Via};
 
 pub use crate::core::{
     ClosedReason, ConnectFailure, ConnectFailureKind, Connectivity, Diagnostics, Event, JoinPath, LinkState,
-    Message, Mode, OverlayDiagnostics, Past, Player, ReasonCode, Role, RollbackConfig, RollbackRequest,
-    RoomError, RoomInfo, Scope, StateSource, StateUpdate, Transport, TransportPath, TransportStatus,
-    WorldAccess,
+    Message, Mode, OverlayDiagnostics, Past, PathMode, Player, ReasonCode, Role, RollbackConfig,
+    RollbackRequest, RoomError, RoomInfo, Scope, StateSource, StateUpdate, Transport, TransportPath,
+    TransportStatus, WorldAccess,
 };
 pub use crate::modules::{Module, ModuleDisabled};
 pub use parlor_proto::wire::action::ActionRefusal;

@@ -1,14 +1,16 @@
 //! Connections over real sockets that break: through a proxy that can cut them.
 
+mod support;
+#[path = "support/until.rs"]
+mod until;
+
 use parlor::{CloseReason, ClosedReason, Event, Impairment, LinkState, Registry, Room, RoomBuilder, Via};
 use parlor_server::{Config, Server};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use tokio::runtime::Runtime;
-
-/// Only a hang takes this long.
-const PATIENCE: Duration = Duration::from_secs(60);
+use until::until;
 
 struct Hall {
     runtime: Runtime,
@@ -97,22 +99,6 @@ impl Proxy {
         let mut lines = self.lines.lock().expect("nobody panics with it");
         lines.is_cut = is_cut;
         lines.open.drain(..).for_each(|line| drop(line.shutdown(std::net::Shutdown::Both)));
-    }
-}
-
-/// Polls until an event is the one that is waited for.
-#[track_caller]
-fn until<T>(room: &mut Room, wanted: impl Fn(Event) -> Option<T>) -> T {
-    let began = Instant::now();
-    loop {
-        while let Some(event) = room.poll() {
-            if let Some(found) = wanted(event) {
-                return found;
-            }
-        }
-        room.tick();
-        assert!(began.elapsed() < PATIENCE, "it does not come; the room stands like this: {:?}", room.info());
-        std::thread::yield_now();
     }
 }
 

@@ -1,5 +1,9 @@
 //! Rooms over real sockets: what a game sees of the driver.
 
+mod support;
+#[path = "support/until.rs"]
+mod until;
+
 use parlor::recording::{Ended, Playback};
 use parlor::{
     CloseReason, ClosedReason, ConnectFailureKind, Event, Impairment, LeaveReason, MemberId, Registry,
@@ -8,12 +12,11 @@ use parlor::{
 use parlor_server::{Config, Server};
 use std::collections::BTreeMap;
 use std::num::NonZeroU16;
-use std::time::{Duration, Instant};
+use std::time::Duration;
+use support::Patience;
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
-
-/// Only a hang takes this long.
-const PATIENCE: Duration = Duration::from_secs(60);
+use until::until;
 
 struct Hall {
     _folder: TempDir,
@@ -58,22 +61,6 @@ impl Drop for Hall {
         if let Some(server) = self.server.take() {
             self.runtime.block_on(server.shutdown());
         }
-    }
-}
-
-/// Polls until an event is the one that is waited for.
-#[track_caller]
-fn until<T>(room: &mut Room, wanted: impl Fn(Event) -> Option<T>) -> T {
-    let began = Instant::now();
-    loop {
-        while let Some(event) = room.poll() {
-            if let Some(found) = wanted(event) {
-                return found;
-            }
-        }
-        room.tick();
-        assert!(began.elapsed() < PATIENCE, "it does not come; the room stands like this: {:?}", room.info());
-        std::thread::yield_now();
     }
 }
 
@@ -279,12 +266,11 @@ fn rooms_are_spread_over_shards_and_found_by_the_first_port() {
 /// Polls until the round trip is as it should be.
 #[track_caller]
 fn round_trip(room: &mut Room, enough: impl Fn(Duration) -> bool) {
-    let began = Instant::now();
+    let patience = Patience::new();
     while !room.diagnostics().rtt.is_some_and(&enough) {
         while room.poll().is_some() {}
         room.tick();
-        assert!(began.elapsed() < PATIENCE, "the round trip stays at {:?}", room.diagnostics().rtt);
-        std::thread::yield_now();
+        patience.look_again(|| format!("the round trip stays at {:?}", room.diagnostics().rtt));
     }
 }
 
@@ -323,12 +309,12 @@ fn a_recorded_room_is_in_its_file() {
     assert!(host.recording().is_none());
     host.record(&path).expect("the host may");
     assert!(matches!(host.record(&path), Err(RoomError::Misuse(_))), "it is being recorded");
-    let began = Instant::now();
+    let patience = Patience::new();
     for round in 1..=5 {
         host.set("round", &round).expect("the host may");
         while !host.tick() {
             host.poll();
-            assert!(began.elapsed() < PATIENCE, "no step is due");
+            patience.look_again(|| "no step is due".to_owned());
         }
     }
     host.poll();
@@ -397,7 +383,7 @@ fn players_and_one_who_watches_come_to_the_same_states_of_a_rollback_lane() {
     let config = RollbackConfig::new(players.clone(), parlor::Tick(newest + 15));
     rooms.iter_mut().for_each(|room| room.rollback(&config).expect("all is within bounds"));
     let mut after = [BTreeMap::new(), BTreeMap::new(), BTreeMap::new()];
-    let began = Instant::now();
+    let patience = Patience::new();
     // Some more, so that whatever was guessed of those before is known and was run again.
     let end = config.begin.offset(i32::try_from(STEPS + 30).expect("it is a few seconds"));
     let is_over = |room: &Room| {
@@ -407,8 +393,7 @@ fn players_and_one_who_watches_come_to_the_same_states_of_a_rollback_lane() {
     while !rooms.iter().all(is_over) {
         rooms.iter_mut().zip(&mut after).for_each(|(room, after)| lane_frame(room, &players, after));
         let lanes: Vec<_> = rooms.iter().map(Room::rollback_diagnostics).collect();
-        assert!(began.elapsed() < PATIENCE, "the lane stands like this: {lanes:?}");
-        std::thread::yield_now();
+        patience.look_again(|| format!("the lane stands like this: {lanes:?}"));
     }
     for (room, ran) in rooms.iter_mut().zip(&after) {
         assert_eq!(room.rollback_event(), None);

@@ -1,31 +1,20 @@
 //! A room that is found on the local network and joined, with a server that nobody was told of. Over the loopback interface, on a
 //! port of its own.
 
+mod support;
+#[path = "support/wait.rs"]
+mod wait;
+
 use parlor::lan::{Discovery, LanEvent, LanRoom, Network};
 use parlor::{Event, Registry, Room};
 use parlor_server::{Config, Server};
-use std::time::{Duration, Instant};
 use tokio::runtime::Runtime;
-
-/// Only a hang takes this long.
-const PATIENCE: Duration = Duration::from_secs(60);
+use wait::wait;
 
 /// A world of its own for a test; `None`, and why it tells nothing, on a machine without multicast.
 fn network() -> Option<Network> {
     let world = Network::within_this_machine();
     world.inspect_err(|error| eprintln!("skipped: the loopback interface passes no multicast: {error}")).ok()
-}
-
-#[track_caller]
-fn wait<T>(mut poll: impl FnMut() -> Option<T>) -> T {
-    let began = Instant::now();
-    loop {
-        if let Some(found) = poll() {
-            return found;
-        }
-        assert!(began.elapsed() < PATIENCE, "it does not come");
-        std::thread::yield_now();
-    }
 }
 
 /// Waits until a room is open, and gives its code.

@@ -31,6 +31,11 @@ impl Bottleneck {
         (waiting == 0 || waiting + bytes as u128 <= self.queue_bytes).then(|| self.pass(now, bytes))
     }
 
+    /// Whether the queue is not full.
+    pub(crate) fn has_room(&self, now: Duration) -> bool {
+        self.waiting_bytes(now) < self.queue_bytes
+    }
+
     /// When bytes that come now are sent, whatever waits before them.
     pub(crate) fn pass(&mut self, now: Duration, bytes: usize) -> Duration {
         let Some(rate) = self.rate_bits_per_s else { return now };

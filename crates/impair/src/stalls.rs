@@ -40,7 +40,7 @@ impl Stalls {
     }
 
     /// When `bytes` arrive that are written at `now`, which is since the stream's start and never earlier than before.
-    /// The queue before the bottleneck has no end here: whoever writes must stop when much is under way.
+    /// The queue before the bottleneck has no end here: whoever writes waits until it [has room](Self::has_room).
     pub fn offer(&mut self, now: Duration, bytes: usize) -> Duration {
         self.counts.offered += 1;
         let outage = self.impairment.outage.and_then(|outage| outage.end(now));
@@ -52,6 +52,13 @@ impl Stalls {
         let arrives = sent.saturating_add(self.impairment.delay(&mut self.rng)).saturating_add(late);
         self.until = self.until.max(arrives);
         self.until
+    }
+
+    /// Whether the queue before the bottleneck has room for more at `now`. A path would lose what comes on top of it; a sender
+    /// that goes by that, as TCP does, has no more under way than the path and its queue hold.
+    #[must_use]
+    pub fn has_room(&self, now: Duration) -> bool {
+        self.bottleneck.has_room(now)
     }
 
     /// What became of writes so far.

@@ -46,7 +46,7 @@ impl Log {
 
     /// Which member it is now.
     pub(crate) fn member(&self) -> Option<u64> {
-        self.lines.iter().rfind(|line| line["is_me"] == true)?["player"].as_u64()
+        self.all("player_joined").filter(|line| line["is_me"] == true).last()?["player"].as_u64()
     }
 
     /// Numbers that were lost or came twice, of all who were heard.
@@ -92,14 +92,15 @@ mod tests {
             "room K7QM",
             r#"{"event":"player_joined","player":3,"is_me":true}"#,
             r#"{"event":"status","updates_decoded":7,"gap_ms_max":90.5,"heard":{"0":{"missing":2,"out_of_order":1}}}"#,
+            r#"{"event":"host_migration","new":3,"is_me":true}"#,
             r#"{"event":"connection_lost"}"#,
             r#"{"event":"status","updates_decoded":9,"gap_ms_max":40.0,"heard":{"0":{"last":5}}}"#,
         ] {
             log.push(line);
         }
-        assert_eq!((log.len(), log.member(), log.count("/updates_decoded")), (4, Some(3), 9));
+        assert_eq!((log.len(), log.member(), log.count("/updates_decoded")), (5, Some(3), 9));
         assert_eq!(
-            (log.gap_ms(0), log.gap_ms(2), log.troubles(0).len(), log.troubles(3).len()),
+            (log.gap_ms(0), log.gap_ms(2), log.troubles(0).len(), log.troubles(4).len()),
             (90.5, 40.0, 1, 0)
         );
         assert_eq!((log.count("/heard/0/last"), log.count("/heard/1/last"), log.unheard()), (5, 0, 0));

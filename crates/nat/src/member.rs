@@ -21,7 +21,7 @@ const IMPAIRMENT: &str = "latency=50ms";
 /// After so many seconds a member ends by itself, should nobody be there any more to end it.
 const SECONDS: &str = "170";
 /// Numbers that each member says to the others in a second.
-const TALK_HZ: &str = "10";
+pub(crate) const TALK_HZ: u64 = 10;
 
 /// What a scenario runs programs with: the binary, and a folder that goes with it.
 #[derive(Debug)]

@@ -120,7 +120,10 @@ pub const ROLLBACK: ChannelId = ChannelId(9);
 /// The room's state with all that no member alone sees, from the hub to the member that becomes the authority.
 pub const CHECKPOINT: ChannelId = ChannelId(10);
 
-const BUILT_IN: [Channel; 11] = [
+/// What two members say of a path between them, through the hub.
+pub const PATH: ChannelId = ChannelId(11);
+
+const BUILT_IN: [Channel; 12] = [
     built_in(CONTROL, Lane::ReliableOrdered, Codec::Parlor),
     built_in(STATE, Lane::Unreliable, Codec::Parlor),
     built_in(INPUT, Lane::UnreliableSequenced, Codec::Parlor),
@@ -132,6 +135,7 @@ const BUILT_IN: [Channel; 11] = [
     built_in(REPLICAS, Lane::Unreliable, Codec::Parlor),
     built_in(ROLLBACK, Lane::Unreliable, Codec::Parlor),
     built_in(CHECKPOINT, Lane::Unreliable, Codec::Parlor),
+    built_in(PATH, Lane::ReliableOrdered, Codec::Parlor),
 ];
 
 const fn built_in(id: ChannelId, lane: Lane, codec: Codec) -> Channel {

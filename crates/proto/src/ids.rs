@@ -36,6 +36,10 @@ id! {
     MemberId(u32), ""
 }
 id! {
+    /// A path between two members beside the hub, or the attempt to have one: drawn by the hub, so that nobody knows the next.
+    PathId(u64), "path "
+}
+id! {
     /// The number of a channel in the table that both ends agreed on.
     ChannelId(u8), "channel "
 }

@@ -127,6 +127,17 @@ pub const STATE_BYTES_MAX: usize = 60 * 1024;
 /// How deep a value may nest.
 pub const VALUE_DEPTH_MAX: usize = 32;
 
+/// Addresses that a member names at which it may be reached, and that are named to another one.
+pub const PATH_CANDIDATES_MAX: usize = 8;
+/// A member that names its addresses again sooner than this is not heard.
+pub const PATH_CANDIDATES_INTERVAL: Duration = Duration::from_secs(10);
+/// Silence after which the other end of a path between members counts as lost.
+pub const PATH_SILENCE: Duration = Duration::from_secs(1);
+/// Silence on such a path after which an end asks the other for a sign of life.
+pub const PATH_KEEP_ALIVE: Duration = Duration::from_millis(200);
+/// How long an attempt to have a path may take.
+pub const PATH_TRY_TIMEOUT: Duration = Duration::from_secs(3);
+
 /// Largest schema of a room, in encoded bytes: a hello carries it.
 pub const SCHEMA_BYTES_MAX: usize = 8 * 1024;
 /// Silence of a host, in ms, after which another member may take its part, at least: less would be taken for it too often.
@@ -236,4 +247,10 @@ const _: () = {
         "several chances to show life"
     );
     assert!(REPLAY_WINDOW >= 256);
+    assert!(PATH_KEEP_ALIVE.as_millis() * 3 <= PATH_SILENCE.as_millis(), "several chances here, too");
+    assert!(
+        MESSAGE_BYTES_MAX + LABEL_BYTES_MAX + 8 + crate::wire::path::REST_BYTES_MAX
+            <= PAYLOAD_BYTES_MAX - crate::wire::envelope::ENVELOPE_BYTES_MAX,
+        "what went over a path can go through the hub"
+    );
 };

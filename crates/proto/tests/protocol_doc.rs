@@ -11,9 +11,10 @@ use parlor_proto::wire::handshake::{
     Authority, Hello, Intent, Limits, Redirect, Refusal, Resume, ResumeToken, Resumed, RetryAfter, RoomKind,
     Welcome,
 };
+use parlor_proto::wire::path::{Candidates, PathOffer, PathRole};
 use parlor_proto::{
-    ChannelId, ChannelTable, CloseReason, EntityId, Epoch, Instant, LinkKind, MemberId, RoomId, SessionId,
-    TickRate, code, limits,
+    ChannelId, ChannelTable, CloseReason, EntityId, Epoch, Instant, LinkKind, MemberId, PathId, RoomId,
+    SessionId, TickRate, code, limits,
 };
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -82,7 +83,8 @@ fn limits_are_those_of_the_code() {
         REASON_BYTES_MAX TOKEN_BYTES_MAX ADDRESS_BYTES_MAX PLAYER_DATA_KEYS_MAX PLAYER_DATA_VALUE_BYTES_MAX PLAYER_DATA_BYTES_MAX
         PLAYER_DATA_BYTES_LARGE_ROOM
         ADDRESSEES_MAX APP_CHANNEL_FIRST CHANNELS_MAX STATE_KEYS_MAX STATE_KEY_BYTES_MAX STATE_VALUE_BYTES_MAX
-        STATE_BYTES_MAX VALUE_DEPTH_MAX SCHEMA_BYTES_MAX HOST_SILENCE_MS_MIN HOST_SILENCE_MS_MAX OWN_STATE_BYTES_PER_SECOND INPUT_BYTES_MAX INPUT_MESSAGE_BYTES_MAX
+        STATE_BYTES_MAX VALUE_DEPTH_MAX PATH_CANDIDATES_MAX PATH_CANDIDATES_INTERVAL PATH_SILENCE PATH_KEEP_ALIVE
+        PATH_TRY_TIMEOUT SCHEMA_BYTES_MAX HOST_SILENCE_MS_MIN HOST_SILENCE_MS_MAX OWN_STATE_BYTES_PER_SECOND INPUT_BYTES_MAX INPUT_MESSAGE_BYTES_MAX
         HANDSHAKE_TIMEOUT KEEP_ALIVE_INTERVAL SILENCE_TIMEOUT HOST_GONE_TIMEOUT KEEP_ALIVE_INTERVAL_OF_HOST
         ACK_DELAY_MAX ACK_AT_ONCE_BYTES CLOSE_LINGER
     };
@@ -238,6 +240,15 @@ fn control_kinds_are_those_of_the_code() {
         name: "open".into(),
         why: ActionRefusal::NoSuchEntity,
     };
+    let id = PathId(1);
+    let offer = PathOffer {
+        id,
+        peer: member,
+        fingerprint: [0; 32],
+        role: PathRole::Dial,
+        passes_on: true,
+        candidates: Vec::new(),
+    };
     let down = [
         ("joined", ToMember::Joined(info)),
         ("left", ToMember::Left { member, reason: LeaveReason::Left }),
@@ -248,12 +259,17 @@ fn control_kinds_are_those_of_the_code() {
         ("action refused", ToMember::ActionRefused(refused())),
         ("authority", ToMember::Authority(handover)),
         ("goes on", ToMember::GoesOn { epoch: Epoch(1) }),
+        ("path", ToMember::Path(offer)),
+        ("direct", ToMember::Direct { member, direct: true }),
     ];
     let up = [
         ("set data", ToHub::SetData(data())),
         ("kick", ToHub::Kick { member, reason: String::new() }),
         ("refuse action", ToHub::RefuseAction { member, refused: refused() }),
         ("follow", ToHub::Follow { epoch: Epoch(1) }),
+        ("candidates", ToHub::Candidates(Candidates::default())),
+        ("path up", ToHub::PathUp { id }),
+        ("path down", ToHub::PathDown { id, was_up: true }),
     ];
     let down =
         down.map(|(name, message)| ["to a member".into(), message.encode()[0].to_string(), name.into()]);

@@ -4,6 +4,7 @@ use crate::door::Door;
 use crate::gate::{Gate, Pass};
 use crate::handshakes::Verdict;
 use crate::shard::Numbers;
+use core::net::SocketAddr;
 use core::time::Duration;
 use parlor_hub::Origin;
 use parlor_proto::{ConnectionId, Packet};
@@ -48,6 +49,8 @@ pub(crate) enum Came {
     Link { connection: ConnectionId, id: Id, origin: Origin },
     /// A packet.
     Packet { connection: ConnectionId, packet: Packet },
+    /// The peer of a link is somewhere else.
+    Moved { connection: ConnectionId, remote: SocketAddr },
     /// A link that was full takes packets again.
     Room { connection: ConnectionId },
     /// A link is over.
@@ -100,6 +103,11 @@ impl Quic {
                         return Some(Came::Packet { connection, packet });
                     }
                 }
+                Event::Moved { id, remote } => {
+                    if let Some(connection) = self.connection(id) {
+                        return Some(Came::Moved { connection, remote: canonical(remote) });
+                    }
+                }
                 Event::Writable { id, .. } => {
                     if let Some(connection) = self.connection(id) {
                         return Some(Came::Room { connection });
@@ -121,6 +129,11 @@ impl Quic {
         (self.refused..refused).for_each(|_| self.gate.turn_away());
         self.refused = refused;
         None
+    }
+
+    /// The address of a client.
+    pub(crate) fn remote(&self, id: Id) -> Option<SocketAddr> {
+        self.engine.remote(id).map(canonical)
     }
 
     /// See [`Engine::send`].
@@ -207,4 +220,9 @@ impl Drop for Quic {
 
 fn now() -> Instant {
     tokio::time::Instant::now().into_std()
+}
+
+/// An address in the form that everybody writes it in.
+fn canonical(address: SocketAddr) -> SocketAddr {
+    SocketAddr::new(address.ip().to_canonical(), address.port())
 }

@@ -137,7 +137,16 @@ impl Peer {
             End::Bare { session, .. } => session.as_ref().and_then(|session| session.poll_timeout()),
         };
         let dial = self.end.next_attempt();
-        due.into_iter().chain(dial).min().map(|due| due - self.ahead)
+        let hub = due.into_iter().chain(dial).min().map(|due| due - self.ahead);
+        hub.into_iter().chain(self.path_timeout()).min()
+    }
+
+    /// When it wants to be woken for its paths, on the hub's clock.
+    pub(crate) fn path_timeout(&self) -> Option<Instant> {
+        match &self.end {
+            End::Game(room) if !self.is_crashed => room.poll_path_timeout().map(|due| due - self.ahead),
+            End::Game(_) | End::Bare { .. } => None,
+        }
     }
 
     /// One frame of its game: takes all events, runs the steps that are due.

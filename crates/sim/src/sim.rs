@@ -4,16 +4,18 @@ use crate::disk::{Disk, LogFile};
 use crate::link::{Link, Way};
 use crate::peer::{End, Hear, Line, Peer, PeerId, Play, Tamper, Traffic, Wire};
 use crate::transcript::Transcript;
-use parlor::core::{ClosedReason, Options, RoomCore};
+use parlor::core::{ClosedReason, Options, PathId, RoomCore};
 use parlor::{Event, RoomCode};
 use parlor_hub::{Config, Happening, Hub};
 use parlor_impair::{Direction, Rng};
 use parlor_proto::session::{self, Session};
 use parlor_proto::wire::handshake::{Hello, Intent};
 use parlor_proto::{ConnectionId, Instant, LinkKind, Packet, RoomId};
+use paths::Between;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+mod paths;
 mod run;
 
 /// The game that [`Sim::join`] joins.
@@ -45,6 +47,10 @@ enum Due {
     /// The network does not let the client reach the hub.
     Unreached(Line),
     Frame(PeerId),
+    PathConnected(PeerId, PathId),
+    PathFailed(PeerId, PathId),
+    PathHung(PeerId, PathId),
+    PathPacket(PeerId, PathId, Packet),
 }
 
 /// A simulation. See the [crate](crate).
@@ -63,6 +69,7 @@ pub struct Sim {
     queued: u64,
     transcript: Transcript,
     happenings: Vec<Happening>,
+    between: Between,
 }
 
 /// Making it, and letting time pass.
@@ -97,6 +104,7 @@ impl Sim {
             queued: 0,
             transcript: Transcript::new(),
             happenings: Vec::new(),
+            between: Between::default(),
         }
     }
 

@@ -52,6 +52,8 @@ fn worlds_have_everything_in_them() {
         ("connections that were made again", all.resumed, 1),
         ("clients turned away", all.turned_away, 10),
         ("letters", all.letters, 1_000),
+        ("letters past the hub", all.letters_apart, 10),
+        ("looks at members with paths", all.apart, 100),
         ("states", all.states, 600),
         ("inputs", all.inputs, 200),
         ("changes of player data", all.data, 30),

@@ -40,6 +40,9 @@ pub const DRAWN_BEYOND_MAX: Duration = Duration::from_millis(250);
 pub const REWIND_MAX: Duration = Duration::from_millis(250);
 /// Steps that an authority may run again for inputs that came late, before each step that it runs for the first time.
 pub const RESIMULATE_TICKS_MAX: u32 = 32;
+/// Ticks by which a world goes back at most to when it was whole, if its authority dies while packets are missing: a second and
+/// a little, in which a lost packet has long been sent again.
+pub const RETREAT_TICKS_MAX: u32 = 32;
 /// Ticks that an authority may run its steps behind the room's time.
 pub const SIMULATION_DELAY_TICKS_MAX: u32 = 32;
 /// A playout that is further off than this jumps; below it, it only runs faster or slower.
@@ -209,6 +212,7 @@ const _: () = {
         "what can be run again and what came early have places of their own"
     );
     assert!(ROLLBACK_PLAYERS_MAX <= 8 && ROLLBACK_INPUT_BYTES_MAX < 0xff, "masks and lengths are one byte");
+    assert!(RETREAT_TICKS_MAX < BASELINE_AGE_MAX, "what a world goes back to is remembered");
     assert!(RESIMULATE_TICKS_MAX < INPUT_BEHIND_TICKS, "an input that steps are run again for is taken");
     assert!(
         REWIND_MAX.as_micros() * TICK_HZ_MAX as u128 / 1_000_000 + (RESIMULATE_TICKS_MAX as u128)

@@ -65,12 +65,23 @@ impl Identity {
     /// # Errors
     /// [`IdentityError::BadName`].
     pub fn generate(names: &[&str]) -> Result<Self, IdentityError> {
+        Self::self_signed(names, "parlor development server")
+    }
+
+    /// Makes a certificate for a player's direct paths, of one room: it says nothing about the player, and nobody else
+    /// ever has it.
+    #[must_use]
+    pub fn of_player() -> Self {
+        Self::self_signed(&["player"], "parlor player").expect("the name is fine, and P-256 keys can be made")
+    }
+
+    fn self_signed(names: &[&str], common_name: &str) -> Result<Self, IdentityError> {
         let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
         let bad_name =
             |error: rcgen::Error| IdentityError::BadName { names: names.clone(), detail: error.to_string() };
         let mut params = CertificateParams::new(names.clone()).map_err(bad_name)?;
         params.distinguished_name = DistinguishedName::new();
-        params.distinguished_name.push(DnType::CommonName, "parlor development server");
+        params.distinguished_name.push(DnType::CommonName, common_name);
         // A year before now, so that a client whose clock is behind takes it.
         params.not_before = rcgen::date_time_ymd(this_year() - 1, 1, 1);
         params.not_after = rcgen::date_time_ymd(this_year() + VALID_YEARS, 12, 31);

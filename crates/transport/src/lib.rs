@@ -5,6 +5,7 @@
 //!
 //! - [`link`]: what a link is · [`closed`]: how one ends, with the codes both ends see
 //! - [`quic`]: a listener and a dialer · [`websocket`]: for networks that block UDP · [`memory`]: two ends in one process
+//! - [`direct`]: a link between two players without a server in between
 //! - [`identity`]: a server's certificate and its fingerprint · [`trust`]: whom a client believes · [`tls`]: TLS on TCP
 //! - [`alarm`]: a timer that wakes for nothing else · [`connect`]: why no link came to be · [`discovery`]: how a server is found · [`impaired`]: a bad network, on demand
 //! - `lan`, a feature: rooms on the local network
@@ -15,6 +16,7 @@
 pub mod alarm;
 pub mod closed;
 pub mod connect;
+pub mod direct;
 pub mod discovery;
 pub mod identity;
 pub mod impaired;

@@ -225,12 +225,14 @@ impl LinkSender {
     }
 
     /// Bytes per second, with the connection's own, that the path to the peer lets through at the moment; `None` where that is
-    /// not known. What is handed over beyond it waits. As long as less is handed over it is an upper bound.
+    /// not known, as of a WebSocket before a queue was seen. What is handed over beyond it waits. As long as less is handed over it is
+    /// an upper bound.
     #[must_use]
     pub fn bytes_per_second(&self) -> Option<u64> {
         match &self.wire {
             Wire::Quic(connection) => bytes_per_second(&*connection.congestion_state()),
-            Wire::WebSocket | Wire::Memory { .. } => None,
+            Wire::WebSocket => self.outbox.carries(),
+            Wire::Memory { .. } => None,
         }
     }
 

@@ -43,6 +43,8 @@ pub(crate) struct Outbox {
     bytes_sent: AtomicU64,
     packets_received: AtomicU64,
     bytes_received: AtomicU64,
+    /// Bytes per second that the path carries, as far as the task that writes can tell; 0 if it cannot.
+    carries: AtomicU64,
 }
 
 #[derive(Debug)]
@@ -83,7 +85,18 @@ impl Outbox {
             bytes_sent: AtomicU64::new(0),
             packets_received: AtomicU64::new(0),
             bytes_received: AtomicU64::new(0),
+            carries: AtomicU64::new(0),
         }
+    }
+
+    /// The path carries so many bytes per second.
+    pub(crate) fn set_carries(&self, bytes_per_second: Option<u64>) {
+        self.carries.store(bytes_per_second.unwrap_or(0), Ordering::Relaxed);
+    }
+
+    /// Bytes per second that the path carries, if that is known here.
+    pub(crate) fn carries(&self) -> Option<u64> {
+        Some(self.carries.load(Ordering::Relaxed)).filter(|carries| *carries > 0)
     }
 
     /// Queues a packet, or says why not.

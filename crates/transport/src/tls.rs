@@ -89,6 +89,19 @@ pub enum SniffError {
     },
 }
 
+/// What the system may hold of a stream that it cannot send yet.
+#[cfg(any(target_os = "android", target_os = "linux"))]
+const UNSENT_BYTES_MAX: u32 = 8 * 1024;
+
+/// Has small packets sent at once, and, where the system can, little kept there that waits for the path: it grows old, and nothing
+/// newer takes its place.
+pub(crate) fn prepare(stream: &TcpStream) -> io::Result<()> {
+    stream.set_nodelay(true)?;
+    #[cfg(any(target_os = "android", target_os = "linux"))]
+    socket2::SockRef::from(stream).set_tcp_notsent_lowat(UNSENT_BYTES_MAX)?;
+    Ok(())
+}
+
 /// Waits for the client's first byte, and for its TLS handshake if it is one: [`HANDSHAKE_TIMEOUT`] for both
 /// together. Small packets are sent at once from then on (`TCP_NODELAY`). Spawn it; do not await it where
 /// connections are accepted.
@@ -113,7 +126,7 @@ pub async fn sniff_impaired(
     let deadline = Instant::now() + time;
     let timed_out = |_| SniffError::TimedOut { remote, waited: time };
     let failed = |error| SniffError::Failed { remote, error };
-    stream.set_nodelay(true).map_err(failed)?;
+    prepare(&stream).map_err(failed)?;
     let mut first = [0];
     let read = timeout_at(deadline, stream.peek(&mut first)).await.map_err(timed_out)?.map_err(failed)?;
     if read == 0 {

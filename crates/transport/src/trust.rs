@@ -58,7 +58,7 @@ impl Trust {
     fn verifier(&self, provider: Arc<CryptoProvider>) -> Result<Arc<dyn ServerCertVerifier>, ConnectError> {
         let unreadable = |error: &dyn fmt::Display| ConnectError::TrustUnreadable(error.to_string());
         match self {
-            Trust::Fingerprint(expected) => Ok(Arc::new(Pinned { expected: *expected, provider })),
+            Trust::Fingerprint(expected) => Ok(Arc::new(Pinned::new(*expected))),
             Trust::System => match rustls_platform_verifier::Verifier::new(provider) {
                 Ok(verifier) => Ok(Arc::new(verifier)),
                 Err(error) => Err(unreadable(&error)),
@@ -160,7 +160,7 @@ impl ServerCertVerifier for Recording {
 
 /// Takes one certificate. That the server has its key too is what the signatures of the handshake prove.
 #[derive(Debug)]
-struct Pinned {
+pub(crate) struct Pinned {
     expected: Fingerprint,
     provider: Arc<CryptoProvider>,
 }
@@ -179,6 +179,22 @@ impl fmt::Display for Mismatch {
 
 impl std::error::Error for Mismatch {}
 
+impl Pinned {
+    pub(crate) fn new(expected: Fingerprint) -> Self {
+        Pinned { expected, provider: Arc::new(ring::default_provider()) }
+    }
+
+    /// Whether this is the certificate.
+    pub(crate) fn check(&self, certificate: &CertificateDer<'_>) -> Result<(), rustls::Error> {
+        let found = Fingerprint::of(certificate);
+        if found == self.expected {
+            return Ok(());
+        }
+        let mismatch = Arc::new(Mismatch { expected: self.expected, found });
+        Err(rustls::Error::InvalidCertificate(CertificateError::Other(OtherError(mismatch))))
+    }
+}
+
 impl ServerCertVerifier for Pinned {
     fn verify_server_cert(
         &self,
@@ -188,12 +204,7 @@ impl ServerCertVerifier for Pinned {
         _ocsp_response: &[u8],
         _now: UnixTime,
     ) -> Result<ServerCertVerified, rustls::Error> {
-        let found = Fingerprint::of(end_entity);
-        if found == self.expected {
-            return Ok(ServerCertVerified::assertion());
-        }
-        let mismatch = Arc::new(Mismatch { expected: self.expected, found });
-        Err(rustls::Error::InvalidCertificate(CertificateError::Other(OtherError(mismatch))))
+        self.check(end_entity).map(|()| ServerCertVerified::assertion())
     }
 
     fn verify_tls12_signature(

@@ -22,6 +22,7 @@ macro_rules! contract {
         contract!(@tests quic Quic $($name)*);
         contract!(@tests ws Ws $($name)*);
         contract!(@tests wss Wss $($name)*);
+        contract!(@tests direct Direct $($name)*);
     };
     (@tests $module:ident $made:ident $($name:ident)*) => {
         mod $module {

@@ -4,6 +4,7 @@
 mod common;
 
 use common::host::Host;
+use common::nat::Nat;
 use common::raw;
 use common::{HANG, LOCALHOST, packet, within};
 use core::time::Duration;
@@ -41,6 +42,33 @@ async fn packets_of_every_size_go_both_ways_on_every_carrier() {
         let stats = host.engine.link_stats(id).unwrap();
         assert_eq!((stats.packets_sent, stats.packets_received), (22, 22));
         assert_eq!(stats.bytes_sent, stats.bytes_received);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn the_owner_is_told_where_a_client_is_that_moves() {
+    within(async {
+        let (mut host, dialer) = (Host::start(), Dialer::new());
+        let nat = Nat::before(host.addr).await;
+        let trust = host.trust.clone();
+        let client = host.serve_while(dialer.connect(nat.addr, "localhost", &trust, HANG)).await.unwrap();
+        let id = host.accept().await;
+        for _ in 0..2 {
+            let before = nat.outside();
+            assert_eq!(host.engine.remote(id), Some(before));
+            nat.rebind().await;
+            let after = nat.outside();
+            assert_ne!(before, after);
+            send(&mut host, &client, packet(Carrier::Stream, vec![7])).await;
+            let mut told = Vec::new();
+            while told.len() < 2 {
+                told.push(host.told().await);
+            }
+            let has_moved = |event: &Event| matches!(event, Event::Moved { id: of, remote } if (*of, *remote) == (id, after));
+            assert!(told.iter().any(has_moved), "{told:?}");
+            assert!(told.iter().any(|event| matches!(event, Event::Packet { .. })), "{told:?}");
+        }
     })
     .await;
 }
@@ -296,8 +324,12 @@ async fn a_client_that_moves_is_still_the_same() {
         let before = host.engine.remote(id).unwrap();
         endpoint.rebind(UdpSocket::bind(LOCALHOST).unwrap()).unwrap();
         client.send_datagram("here".into()).unwrap();
+        let moved = host.told().await;
+        assert!(
+            matches!(moved, Event::Moved { id: of, remote } if of == id && remote != before),
+            "{moved:?}"
+        );
         assert_eq!(host.packet().await, (id, packet(Carrier::Datagram, "here")));
-        assert_ne!(host.engine.remote(id), Some(before));
         assert_eq!(host.engine.remote(id), Some(endpoint.local_addr().unwrap()));
         host.send(id, packet(Carrier::Datagram, "there")).await;
         assert_eq!(host.serve_while(client.read_datagram()).await.unwrap(), "there");

@@ -7,6 +7,7 @@ mod common;
 use common::{Ends, HANG, LOCALHOST, Made, QuicServer, packet, within};
 use core::time::Duration;
 use parlor_proto::Carrier;
+use parlor_transport::CloseCode;
 use parlor_transport::impaired::{Conditions, FLOW_IDLE, FLOWS_MAX, Proxy, ProxyCounts};
 use parlor_transport::quic::Dialer;
 use std::time::Instant;
@@ -235,5 +236,61 @@ async fn a_proxy_forgets_clients_that_are_silent() {
                 () = tokio::task::yield_now() => {}
             }
         }
+    }
+}
+
+const TICK: Duration = Duration::from_millis(33);
+const TICKS: u32 = 900;
+/// Bytes per second of the narrow path, and of what is wanted of it.
+const CARRIES: u64 = 1_000_000 / 8;
+const WANTS: u64 = 3 * CARRIES;
+
+/// Sends what a room would make each tick, as much as the link says that its path carries if the room `heeds` that. Of the last two
+/// thirds of the time: how long the slowest twentieth of the packets took at least, and which part of the path was used, in percent.
+async fn stream_of_state(ends: Ends, heeds: bool) -> (Duration, u64) {
+    const BYTES: usize = 500;
+    let Ends { client, mut server, .. } = ends;
+    let (client, _receiver) = client.split();
+    let began = tokio::time::Instant::now();
+    let sending = async {
+        let (mut every, mut budget) = (tokio::time::interval(TICK), 0);
+        for _ in 0..TICKS {
+            every.tick().await;
+            let carries = client.bytes_per_second().filter(|_| heeds).unwrap_or(WANTS);
+            budget += carries.min(WANTS) * 33 / 1_000;
+            while budget >= BYTES as u64 {
+                budget -= BYTES as u64;
+                let sent = u64::try_from(began.elapsed().as_micros()).unwrap().to_be_bytes();
+                // What finds no room is old by the time at which there is some.
+                let _ = client.send(packet(Carrier::Stream, [&sent[..], &[0; BYTES - 8]].concat()));
+            }
+        }
+        client.close(CloseCode::DONE, "");
+        client.closed().await;
+    };
+    let receiving = async {
+        let mut took = Vec::new();
+        while let Ok(packet) = server.recv().await {
+            let sent = Duration::from_micros(u64::from_be_bytes(packet.bytes[..8].try_into().unwrap()));
+            if sent >= TICK * (TICKS / 3) {
+                took.push(began.elapsed().saturating_sub(sent));
+            }
+        }
+        took
+    };
+    let ((), mut took) = tokio::join!(sending, receiving);
+    took.sort_unstable();
+    let used = (took.len() * BYTES) as u64 * 100;
+    (took[took.len() * 95 / 100], used / (CARRIES * 33 / 1_000 * u64::from(TICKS * 2 / 3)))
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_websocket_on_a_narrow_path_says_what_it_carries_and_no_long_queue_stands() {
+    let narrow = conditions("latency=20ms,rate=1mbit,queue=8kB");
+    for made in [Made::Ws, Made::Wss] {
+        let (took, used) = stream_of_state(made.ends_on(&narrow).await, true).await;
+        assert!(took < Duration::from_millis(350) && used > 75, "{made:?}: {took:?}, {used}% used");
+        let (took, _) = stream_of_state(made.ends_on(&narrow).await, false).await;
+        assert!(took > Duration::from_millis(500), "{made:?}: {took:?} without a word of it");
     }
 }

@@ -143,6 +143,7 @@ fn describe(hud: &mut HudModel, seat: &Seat, own: Option<&OwnServer>) {
             let transport = match player.transport {
                 Transport::Local if player.is_host => "host",
                 Transport::Local => "you",
+                Transport::Direct => "direct",
                 Transport::Relay(LinkKind::WebSocket) => "ws",
                 Transport::Relay(_) => "quic",
             };

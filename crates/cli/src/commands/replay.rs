@@ -125,7 +125,9 @@ fn transcript(step: &Step, opened: Instant) -> Option<String> {
         | Input::Fate { .. }
         | Input::Writable { .. }
         | Input::Path { .. }
+        | Input::Reachable { .. }
         | Input::Measured(_)
+        | Input::Untaken { .. }
         | Input::Flush => step.refused.as_ref().map(|refused| format!("refused: member {refused}"))?,
     };
     let ended = step.outputs.iter().find_map(|output| match output {

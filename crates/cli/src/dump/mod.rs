@@ -167,6 +167,10 @@ impl Dump {
             Input::Path { member, bytes_per_second } => {
                 put(Way::Up, Some(member), What::Became(format!("has a path of {bytes_per_second} B/s")));
             }
+            Input::Reachable { member, observed, .. } => {
+                let place = observed.map_or_else(|| "an unknown address".to_owned(), |at| at.to_string());
+                put(Way::Up, Some(member), What::Became(format!("wants direct paths, from {place}")));
+            }
             Input::Away { member } => {
                 put(Way::Up, Some(member), What::Became("its connection is lost".to_owned()))
             }
@@ -181,7 +185,7 @@ impl Dump {
                 put(Way::Up, None, What::Became("nothing is heard of the host".to_owned()))
             }
             Input::End { reason } => put(Way::Down, None, What::Ended(reason)),
-            Input::Measured(_) | Input::Flush => {}
+            Input::Measured(_) | Input::Untaken { .. } | Input::Flush => {}
         }
         if let Some(refused) = step.refused {
             put(Way::Down, None, What::Refused(refused));
@@ -198,8 +202,8 @@ impl Dump {
                 Output::Epoch { epoch } => {
                     put(Way::Down, None, What::Became(format!("epoch {epoch} begins")))
                 }
-                Output::Succession { to, .. } => {
-                    put(Way::Down, Some(to), What::Became("the authority".to_owned()));
+                Output::Succession(succession) => {
+                    put(Way::Down, Some(succession.to), What::Became("the authority".to_owned()));
                 }
                 Output::Ended { reason } => put(Way::Down, None, What::Ended(reason)),
             }

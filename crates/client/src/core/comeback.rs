@@ -9,7 +9,7 @@ use super::room::{Joined, RoomCore};
 use super::vigil::Vigil;
 use parlor_proto::session::{Outgoing, SendError, Session, TurnedAway};
 use parlor_proto::wire::control::LeaveReason;
-use parlor_proto::wire::handshake::{Refusal, Resume, ResumeToken, Welcome};
+use parlor_proto::wire::handshake::{Hello, Refusal, Resume, ResumeToken, Welcome};
 use parlor_proto::{ApiMisuse, CloseReason, Instant, LinkKind};
 use std::time::Duration;
 
@@ -80,14 +80,16 @@ impl RoomCore {
     /// A connection stands: what is said on it depends on what is to be reached.
     pub(super) fn greet(&mut self, link: LinkKind, now: Instant) {
         self.link = Some(link);
-        match (self.reconnect.trying(), &mut self.session, self.resume) {
-            (Some(Tier::Resume), Some(session), Some(resume)) => session.resume(resume, link, now),
+        let hello = match (self.reconnect.trying(), &mut self.session, self.resume) {
+            (Some(Tier::Resume), Some(session), Some(resume)) => return session.resume(resume, link, now),
             (Some(_), _, _) => {
                 let code = self.joined.as_ref().map(|joined| joined.welcome.code);
-                self.session = Some(Session::client(self.options.hello_again(code), link, now));
+                self.options.hello_again(code)
             }
-            (None, _, _) => self.session = Some(Session::client(self.options.hello(), link, now)),
-        }
+            (None, _, _) => self.options.hello(),
+        };
+        let hello = Hello { key: self.paths.key(), ..hello };
+        self.session = Some(Session::client(hello, link, now));
     }
 
     /// The connection is gone. Says whether the session, or an attempt to have one again, lives on without it.
@@ -144,6 +146,7 @@ impl RoomCore {
             resume.token = token;
         }
         self.reconnect.connected();
+        self.addresses_changed(now);
         self.arrive(now, Came::Link(LinkNews::Resumed));
     }
 
@@ -268,6 +271,7 @@ impl RoomCore {
     /// This process is in the room as a newcomer again: what it knew is nobody's any more, and is told as gone.
     pub(super) fn forget_room(&mut self) -> Result<(), CloseReason> {
         let Some(joined) = self.joined.take() else { return Ok(()) };
+        self.forget_paths();
         for entity in joined.shared.world().entities().filter(|entity| joined.shared.is_of_game(*entity)) {
             self.inbox.tell_bounded(Event::Despawned { entity }, 0)?;
         }

@@ -20,7 +20,15 @@ impl RoomCore {
         match (decoded, &mut self.joined) {
             (Some(ToMember::Authority(handover)), Some(_)) => self.read_handover(handover, at),
             (Some(ToMember::GoesOn { epoch }), Some(_)) => self.read_goes_on(epoch),
-            (Some(control), Some(joined)) => read(joined, control, &mut self.inbox),
+            (Some(control), Some(joined)) => {
+                let left = match &control {
+                    ToMember::Left { member, .. } => Some(*member),
+                    _ => None,
+                };
+                read(joined, control, &mut self.inbox)?;
+                left.into_iter().for_each(|member| self.left_path(member));
+                Ok(())
+            }
             _ => Ok(()),
         }
     }
@@ -34,6 +42,7 @@ fn read(joined: &mut Joined, control: ToMember, inbox: &mut Inbox) -> Result<(),
             let player = joined.players.joined(info, joined.welcome.member, host);
             inbox.tell_bounded(Event::PlayerJoined(player), bytes)?;
         }
+        ToMember::Direct { member, direct } => joined.players.set_direct(member, direct),
         ToMember::Left { member, reason } => {
             joined.inputs.left(member);
             joined.left_rollback(member);
@@ -71,7 +80,7 @@ fn read(joined: &mut Joined, control: ToMember, inbox: &mut Inbox) -> Result<(),
             inbox.tell_bounded(Event::ActionRefused { entity, name, why }, bytes)?;
         }
         // These change more than what is known of players: see `read_control`.
-        ToMember::Authority(_) | ToMember::GoesOn { .. } => {}
+        ToMember::Authority(_) | ToMember::GoesOn { .. } | ToMember::Path(_) => {}
     }
     Ok(())
 }

@@ -7,14 +7,15 @@ use super::info::{Connectivity, Diagnostics, Role, RoomInfo, Scope, TransportPat
 use super::message::encode_typed;
 use super::migration::Migration;
 use super::options::Wish;
-use super::players::Player;
+use super::paths::Letter;
+use super::players::{Player, Transport};
 use super::reconnect::LinkState;
 use super::room::{Joined, RoomCore};
 use bytes::Bytes;
 use parlor_proto::channel::{self, Codec};
 use parlor_proto::session::{Outgoing, Session};
 use parlor_proto::wire::control::{PlayerData, ToHub};
-use parlor_proto::wire::envelope::{To, Upward};
+use parlor_proto::wire::envelope::To;
 use parlor_proto::{ApiMisuse, ChannelId, CloseReason, Epoch, Instant, Lane, MemberId, Tick, limits};
 use parlor_sync::keyed::{Audience, Hints};
 use parlor_sync::value::{Value, ValueError, from_value, to_value};
@@ -79,31 +80,27 @@ impl RoomCore {
     fn send_enveloped(
         &mut self,
         channel: ChannelId,
-        to: To,
+        mut to: To,
         payload: Bytes,
         bytes: usize,
         stamp: bool,
     ) -> Result<(), RoomError> {
-        let is_away = self.reconnect.is_away();
-        let (session, joined) = self.open("send a message")?;
+        let (_, joined) = self.open("send a message")?;
         let hub_max = usize::try_from(joined.welcome.limits.message_bytes).unwrap_or(usize::MAX);
         let max = limits::MESSAGE_BYTES_MAX.min(hub_max);
         if bytes > max {
             return Err(ApiMisuse::MessageTooLarge { bytes, max }.into());
         }
-        let to = match to {
-            To::Members(mut members) => {
-                members.sort_unstable();
-                members.dedup();
-                To::Members(members)
-            }
-            to => to,
-        };
+        if let To::Members(members) | To::Except(members) = &mut to {
+            members.sort_unstable();
+            members.dedup();
+        }
         // It also keeps the list shorter than the hub believes.
         if let Some(unknown) = joined.unknown_addressee(&to) {
             return Err(ApiMisuse::NoSuchPlayer(unknown).into());
         }
-        say(session, is_away, Outgoing::new(channel, Upward { to, stamp, payload }.encode()))?;
+        let lane = self.options.channels.get(channel).ok_or(ApiMisuse::NoSuchChannel(channel))?.lane;
+        self.post(Letter { channel, lane, to, stamp, payload })?;
         self.wants_driver = true;
         Ok(())
     }
@@ -297,13 +294,24 @@ impl RoomCore {
     /// Everybody in the room, by id.
     #[must_use]
     pub fn players(&self) -> Vec<Player> {
-        self.joined.as_ref().map(|joined| joined.players.iter().cloned().collect()).unwrap_or_default()
+        let players = self.joined.iter().flat_map(|joined| joined.players.iter());
+        players.map(|player| self.as_reached(player)).collect()
     }
 
     /// One player.
     #[must_use]
     pub fn player(&self, id: MemberId) -> Option<Player> {
-        self.joined.as_ref().and_then(|joined| joined.players.get(id).cloned())
+        let player = self.joined.as_ref().and_then(|joined| joined.players.get(id));
+        player.map(|player| self.as_reached(player))
+    }
+
+    /// A player as this process reaches it.
+    fn as_reached(&self, player: &Player) -> Player {
+        let mut player = player.clone();
+        if self.paths.is_open_to(player.id) {
+            player.transport = Transport::Direct;
+        }
+        player
     }
 
     /// How many are in the room, the host included.
@@ -351,7 +359,11 @@ impl RoomCore {
             Wish::Join { code } => Some(code),
             Wish::Resume { .. } => None,
         };
-        let scope = self.found.as_ref().map_or(Scope::Internet, |found| found.scope);
+        let (path, path_status) = self.path_info();
+        let scope = match path {
+            Some(TransportPath::DirectUdp) => Scope::Direct,
+            _ => self.found.as_ref().map_or(Scope::Internet, |found| found.scope),
+        };
         RoomInfo {
             role,
             code: welcome.map(|welcome| welcome.code).or(chosen),
@@ -366,17 +378,18 @@ impl RoomCore {
             new_host: migration.and_then(|migration| migration.hosts().1),
             max_players: welcome.map(|welcome| welcome.max_players),
             scope,
-            transport_path: match (scope, self.joined.is_some()) {
+            transport_path: path.unwrap_or(match (scope, self.joined.is_some()) {
                 (Scope::Local, _) => TransportPath::LocalRoom,
-                (Scope::Internet, true) => TransportPath::RelayRoom,
-                (Scope::Internet, false) => TransportPath::RelayPending,
-            },
+                (Scope::Internet | Scope::Direct, true) => TransportPath::RelayRoom,
+                (Scope::Internet | Scope::Direct, false) => TransportPath::RelayPending,
+            }),
             transport_status: match (&self.closed, self.is_connected()) {
                 (Some(ClosedReason::Session(CloseReason::Left)), _) | (None, false) => None,
                 (Some(_), _) => Some(TransportStatus::Error),
                 (None, true) if self.link_state != LinkState::Connected => {
                     Some(TransportStatus::ResumePending)
                 }
+                (None, true) if path_status.is_some() => path_status,
                 (None, true) if self.has_resumed => Some(TransportStatus::Resumed),
                 (None, true) if self.is_host() && self.player_count() < 2 => {
                     Some(TransportStatus::Registered)
@@ -385,6 +398,8 @@ impl RoomCore {
             },
             last_reason_code: self.last_reason,
             requested_mode: self.mode,
+            requested_paths: self.options.paths,
+            peer_candidate: self.peer_candidate(),
             join_path: self.found.as_ref().and_then(|found| found.join_path),
             connectivity: Connectivity {
                 server: self.found.as_ref().map(|found| found.server.clone()),

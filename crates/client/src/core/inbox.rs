@@ -3,7 +3,7 @@
 use super::comeback::LinkNews;
 use super::event::{Event, StateUpdate};
 use parlor_proto::session;
-use parlor_proto::{CloseReason, Instant};
+use parlor_proto::{CloseReason, Instant, MemberId, PathId};
 use std::collections::{BTreeSet, VecDeque};
 
 /// Bytes of messages that wait unread before they are turned into state and events although the game has not asked.
@@ -27,6 +27,8 @@ pub(super) struct Arrived {
 pub(super) enum Came {
     /// A session says so.
     Session(session::Event),
+    /// It came over a path, from the member at its other end.
+    Path(MemberId, PathId, session::Message),
     /// Something became of the connection.
     Link(LinkNews),
 }
@@ -55,7 +57,7 @@ struct Waiting {
 impl Inbox {
     /// Takes in what came. Says whether so much waits that it must be read now.
     pub(super) fn arrive(&mut self, at: Instant, came: Came) -> bool {
-        if let Came::Session(session::Event::Message(message)) = &came {
+        if let Came::Session(session::Event::Message(message)) | Came::Path(_, _, message) = &came {
             self.arrived_bytes += message.payload.len() + 64;
         }
         self.arrived.push_back(Arrived { at, came });

@@ -1,5 +1,7 @@
 //! What a game can ask about its room and its connection.
 
+use super::paths::PathMode;
+use core::net::SocketAddr;
 use parlor_proto::{Epoch, MemberId, RoomCode, RoomId, SessionId, Tick};
 use parlor_sync::prediction::PredictionCounters;
 use parlor_sync::replicator::Latency;
@@ -42,6 +44,10 @@ pub struct RoomInfo {
     pub last_reason_code: Option<ReasonCode>,
     /// What was asked for.
     pub requested_mode: Mode,
+    /// Which paths beside the server were asked for.
+    pub requested_paths: PathMode,
+    /// Where the host is reached beside the server; `None` if it is not, and at the host.
+    pub peer_candidate: Option<SocketAddr>,
     /// How the room was found; for whoever joined it.
     pub join_path: Option<JoinPath>,
     /// What the room is reached by.
@@ -76,6 +82,8 @@ pub enum Scope {
     Local,
     /// Its server is elsewhere.
     Internet,
+    /// Its host is reached without a server, or hosts all others so.
+    Direct,
 }
 
 /// Which way packets go.
@@ -87,6 +95,10 @@ pub enum TransportPath {
     RelayPending,
     /// Through a hub elsewhere.
     RelayRoom,
+    /// A path between this player and the host is tried; until it stands the hub relays.
+    DirectUdpPending,
+    /// State, inputs and messages between this player and the host go over a path of their own; at a host, to all others.
+    DirectUdp,
 }
 
 /// What the connection is doing.
@@ -100,6 +112,14 @@ pub enum TransportStatus {
     ResumePending,
     /// The hub relays, over another connection than at first.
     Resumed,
+    /// A path to the host is tried.
+    DirectUdpPending,
+    /// One stands.
+    DirectUdpReady,
+    /// None came about; the hub relays.
+    DirectUdpTimeout,
+    /// One stood and is lost; the hub relays.
+    RelayFallback,
     /// It failed; [`RoomInfo::last_reason_code`] says why.
     Error,
 }
@@ -115,6 +135,12 @@ pub enum ReasonCode {
     ControlHeartbeatTimeout,
     /// The host left or is gone.
     PeerLeft,
+    /// No path to the host came about in time.
+    DirectUdpTimeout,
+    /// Something was reached that was not the host, or did not take this player.
+    DirectRuntimeAttachFailed,
+    /// Another player was named host.
+    HostMigrating,
 }
 
 /// How a room was found.
@@ -151,13 +177,23 @@ macro_rules! words {
 
 words!(Role { Host => "host", Client => "client" });
 words!(Mode { Auto => "auto", Local => "local", Relay => "relay" });
-words!(Scope { Local => "local", Internet => "internet" });
-words!(TransportPath { LocalRoom => "local_room", RelayPending => "relay_pending", RelayRoom => "relay_room" });
+words!(Scope { Local => "local", Internet => "internet", Direct => "direct" });
+words!(TransportPath {
+    LocalRoom => "local_room",
+    RelayPending => "relay_pending",
+    RelayRoom => "relay_room",
+    DirectUdpPending => "direct_udp_pending",
+    DirectUdp => "direct_udp",
+});
 words!(TransportStatus {
     Registered => "registered",
     RelayReady => "relay_ready",
     ResumePending => "resume_pending",
     Resumed => "resumed",
+    DirectUdpPending => "direct_udp_pending",
+    DirectUdpReady => "direct_udp_ready",
+    DirectUdpTimeout => "direct_udp_timeout",
+    RelayFallback => "relay_fallback",
     Error => "error",
 });
 words!(ReasonCode {
@@ -165,6 +201,9 @@ words!(ReasonCode {
     RelayAttachFailed => "relay_attach_failed",
     ControlHeartbeatTimeout => "control_heartbeat_timeout",
     PeerLeft => "peer_left",
+    DirectUdpTimeout => "direct_udp_timeout",
+    DirectRuntimeAttachFailed => "direct_runtime_attach_failed",
+    HostMigrating => "host_migrating",
 });
 words!(JoinPath {
     Local => "local",

@@ -1,6 +1,5 @@
 //! Inputs: what this process sends, and at the host what the players want in each step.
 
-use super::comeback::say;
 use super::error::RoomError;
 use super::room::{Joined, RoomCore};
 use bytes::Bytes;
@@ -145,8 +144,7 @@ impl RoomCore {
     /// [`RoomError`] if the room is not open, or the input is larger than [`limits::INPUT_BYTES_MAX`].
     pub fn send_input<T: Serialize + ?Sized>(&mut self, input: &T) -> Result<(), RoomError> {
         let has_lead = self.options.has_lead();
-        let is_away = self.reconnect.is_away();
-        let (session, joined) = self.open("send an input")?;
+        let (_, joined) = self.open("send an input")?;
         if joined.step().is_replay {
             return Ok(());
         }
@@ -160,8 +158,7 @@ impl RoomCore {
         let repeated = if has_lead { INPUTS_SENT_MAX } else { 0 };
         if let Some(message) = joined.inputs.own.message(repeated) {
             let key = joined.welcome.member.0;
-            say(session, is_away, Outgoing { key, ..Outgoing::new(channel::INPUT, message) })?;
-            self.wants_driver = true;
+            self.post_input(Outgoing { key, ..Outgoing::new(channel::INPUT, message) })?;
         }
         Ok(())
     }

@@ -6,6 +6,7 @@
 
 use super::event::Event;
 use super::inbox::Inbox;
+use super::info::ReasonCode;
 use super::overlay::Overlay;
 use super::pace::Pace;
 use super::reading::misbehaved;
@@ -20,7 +21,7 @@ use parlor_proto::session::{self, Outgoing};
 use parlor_proto::wire::control::{Handover, ToHub};
 use parlor_proto::wire::handshake::Authority;
 use parlor_proto::wire::replica::Checkpoint;
-use parlor_proto::{CloseReason, EntityId, Epoch, Instant, Lane, MemberId, Tick, channel};
+use parlor_proto::{CloseReason, EntityId, Epoch, Instant, MemberId, PathId, Tick, channel, limits};
 use parlor_sync::limits::RESIMULATE_TICKS_MAX;
 use parlor_sync::schema::Schema;
 use parlor_sync::world::{IdsUsed, Replica};
@@ -40,7 +41,7 @@ pub(super) struct Migration {
     /// Under what this process becomes the host.
     heir: Option<Handover>,
     /// Messages that are for the host's game.
-    held: Vec<(session::Message, Instant)>,
+    held: Vec<(Held, Instant)>,
     held_bytes: usize,
     /// What the host was told and has not acknowledged.
     pub(super) unhandled: Unhandled,
@@ -51,6 +52,13 @@ pub(super) struct Migration {
     new: Option<MemberId>,
     /// What came under an older epoch was another stream's.
     follows_from: Option<Epoch>,
+}
+
+/// A message that waits, and which way it came.
+#[derive(Debug)]
+enum Held {
+    Hub(session::Message),
+    Path(MemberId, PathId, session::Message),
 }
 
 impl Migration {
@@ -95,13 +103,16 @@ impl RoomCore {
 
     /// The hub names another authority.
     pub(super) fn read_handover(&mut self, handover: Handover, at: Instant) -> Result<(), CloseReason> {
-        let Some((session, joined)) = self.session.as_mut().zip(self.joined.as_mut()) else { return Ok(()) };
+        let Some(joined) = &self.joined else { return Ok(()) };
         let Handover { epoch, member, .. } = handover;
         if epoch <= joined.welcome.epoch {
             return Ok(());
         }
         let me = joined.welcome.member;
         let previous = joined.welcome.authority.member();
+        self.last_reason = Some(ReasonCode::HostMigrating);
+        self.end_paths("another player is named host", at);
+        let Some((session, joined)) = self.session.as_mut().zip(self.joined.as_mut()) else { return Ok(()) };
         (joined.welcome.epoch, joined.welcome.authority) = (epoch, Authority::Member(member));
         session.set_epoch(epoch);
         joined.players.set_host(member);
@@ -205,19 +216,36 @@ impl RoomCore {
         at: Instant,
     ) -> Result<Option<session::Message>, CloseReason> {
         let is_early = self.is_early(&message);
-        let joined = self.joined.as_mut().filter(|joined| is_early || joined.awaits_host(&message));
+        let is_reliable =
+            self.options.channels.get(message.channel).is_some_and(|row| row.lane.is_reliable());
+        let joined = self.joined.as_mut().filter(|joined| {
+            let is_behind = || is_reliable && is_of_game(&message) && joined.migration.holds_of_path();
+            is_early || joined.awaits_host(&message) || is_behind()
+        });
         let Some(joined) = joined else { return Ok(Some(message)) };
-        let lane = self.options.channels.get(message.channel).map(|row| row.lane);
-        let bytes = joined.migration.held_bytes + message.payload.len() + HELD_MESSAGE_BYTES;
-        if bytes <= HELD_BYTES_MAX {
-            joined.migration.held_bytes = bytes;
-            joined.migration.held.push((message, at));
-        } else if lane.is_some_and(Lane::is_reliable) {
-            return Err(CloseReason::NotPolled);
-        } else {
-            self.inbox.dropped += 1;
+        if joined.migration.keep(message.payload.len(), || Held::Hub(message), at) {
+            return Ok(None);
         }
+        if is_reliable {
+            return Err(CloseReason::NotPolled);
+        }
+        self.inbox.dropped += 1;
         Ok(None)
+    }
+
+    /// The same for a reliable message that came over a path, or instead of one: where anything waits it waits behind it, since its
+    /// sender may have sent that before, and what comes later waits behind it.
+    pub(super) fn hold_of_path(
+        &mut self,
+        from: MemberId,
+        id: PathId,
+        message: session::Message,
+        at: Instant,
+    ) -> Result<Option<session::Message>, CloseReason> {
+        let joined = self.joined.as_mut().filter(|joined| !joined.migration.held.is_empty());
+        let Some(joined) = joined else { return Ok(Some(message)) };
+        let is_kept = joined.migration.keep(message.payload.len(), || Held::Path(from, id, message), at);
+        if is_kept { Ok(None) } else { Err(CloseReason::NotPolled) }
     }
 
     /// Gives the game what waited.
@@ -226,14 +254,32 @@ impl RoomCore {
             return Ok(());
         };
         joined.migration.held_bytes = 0;
-        for (message, at) in std::mem::take(&mut joined.migration.held) {
-            self.read_message(message, at.min(now))?;
+        for (held, at) in std::mem::take(&mut joined.migration.held) {
+            match held {
+                Held::Hub(message) => self.read_message(message, at.min(now))?,
+                Held::Path(from, id, message) => self.read_path(from, id, message, at.min(now))?,
+            }
         }
         Ok(())
     }
 }
 
 impl Migration {
+    fn holds_of_path(&self) -> bool {
+        self.held.iter().any(|(held, _)| matches!(held, Held::Path(..)))
+    }
+
+    /// Keeps a message of so many bytes, if there is room.
+    fn keep(&mut self, bytes: usize, held: impl FnOnce() -> Held, at: Instant) -> bool {
+        let bytes = self.held_bytes + bytes + HELD_MESSAGE_BYTES;
+        let has_room = bytes <= HELD_BYTES_MAX;
+        if has_room {
+            self.held_bytes = bytes;
+            self.held.push((held(), at));
+        }
+        has_room
+    }
+
     /// The checkpoint, if all of it is there.
     fn take_checkpoint(
         &mut self,
@@ -255,7 +301,7 @@ impl Migration {
 pub(super) fn is_of_game(message: &session::Message) -> bool {
     let channel = message.channel;
     channel == channel::ACTIONS
-        || channel.0 > channel::CHECKPOINT.0
+        || channel.0 >= limits::APP_CHANNEL_FIRST
         || (channel::MESSAGE_ORDERED.0..=channel::MESSAGE_SEQUENCED.0).contains(&channel.0)
 }
 

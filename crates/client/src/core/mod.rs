@@ -4,6 +4,7 @@
 //! asks for steps, reads and writes. What a driver does is not seen by the game until the game polls.
 
 mod comeback;
+mod confirmed;
 mod control;
 mod error;
 mod event;
@@ -17,6 +18,7 @@ mod migration;
 mod options;
 mod overlay;
 mod pace;
+mod paths;
 mod players;
 mod prediction;
 mod reading;
@@ -44,6 +46,9 @@ pub use info::{
 pub use message::decode_typed;
 pub use options::{Options, Wish};
 pub use overlay::OverlayDiagnostics;
+pub use parlor_proto::PathId;
+pub use parlor_proto::wire::path::PathRole;
+pub use paths::{PathCommand, PathMode};
 pub use players::{Player, Transport};
 pub use reconnect::LinkState;
 pub use rewind::Past;

@@ -1,10 +1,11 @@
 //! What a game says about its room before there is one.
 
+use super::paths::PathMode;
 use parlor_proto::channel::{Channel, ChannelTable, Codec, TableError};
 use parlor_proto::wire::handshake::{
     Auth, Hello, Intent, Resume, ResumeToken, RoomKind, RoomSettings, Welcome,
 };
-use parlor_proto::{ChannelId, Lane, RoomCode, SessionId, TickRate};
+use parlor_proto::{ChannelId, Lane, PathId, RoomCode, SessionId, TickRate};
 use parlor_sync::limits::REWIND_MAX;
 use parlor_sync::prediction::Smoothing;
 use parlor_sync::replicator::Template;
@@ -58,6 +59,9 @@ pub struct Options {
     /// For a host: after so long without a word from it another player takes its part, 100 ms to 10 s. `None` if none does, and
     /// the room ends with its host.
     pub host_silence: Option<Duration>,
+    /// Which paths this player wants to others beside the server. None, if not said otherwise: addresses of players are told to
+    /// nobody then.
+    pub paths: PathMode,
     /// To host or to join.
     pub intent: Wish,
 }
@@ -126,6 +130,7 @@ impl Options {
             hash_every: None,
             reconnect: true,
             host_silence: None,
+            paths: PathMode::default(),
             intent,
         }
     }
@@ -167,6 +172,13 @@ impl Options {
                 },
             )
         }
+    }
+
+    /// The hello on a path to the host.
+    #[must_use]
+    pub(super) fn hello_of_path(&self, path: PathId) -> Hello {
+        let intent = Intent::Path(path);
+        Hello { channels: self.channels.clone(), ..Hello::new(&self.app, intent) }
     }
 
     /// The hello of a newcomer to the room that this process was in.

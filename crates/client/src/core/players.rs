@@ -25,6 +25,8 @@ pub struct Player {
     pub is_me: bool,
     /// How this process reaches it.
     pub transport: Transport,
+    /// Whether it and the host reach each other without the hub.
+    pub direct: bool,
     data: BTreeMap<String, Value>,
 }
 
@@ -35,6 +37,8 @@ pub enum Transport {
     Local,
     /// Through the hub, to which the player is connected like this.
     Relay(LinkKind),
+    /// Over a path of its own.
+    Direct,
 }
 
 impl Transport {
@@ -43,6 +47,7 @@ impl Transport {
     pub const fn as_str(self) -> &'static str {
         match self {
             Transport::Local => "local",
+            Transport::Direct => "direct_udp",
             Transport::Relay(LinkKind::Quic) => "relay_quic",
             Transport::Relay(LinkKind::WebSocket) => "relay_websocket",
             Transport::Relay(LinkKind::Memory) => "relay_memory",
@@ -110,6 +115,7 @@ impl Players {
             is_host: host == Some(id),
             is_me,
             transport: if is_me { Transport::Local } else { Transport::Relay(link) },
+            direct: false,
             data: data
                 .into_iter()
                 .filter_map(|(key, value)| Some((key, Value::decode(value).ok()?)))
@@ -117,6 +123,12 @@ impl Players {
         };
         self.by_id.insert(id, player.clone());
         player
+    }
+
+    pub(super) fn set_direct(&mut self, id: MemberId, direct: bool) {
+        if let Some(player) = self.by_id.get_mut(&id) {
+            player.direct = direct;
+        }
     }
 
     pub(super) fn left(&mut self, id: MemberId) -> Option<Player> {

@@ -10,7 +10,7 @@ use parlor_proto::session;
 use parlor_proto::wire::action::AskedBy;
 use parlor_proto::wire::envelope::Downward;
 use parlor_proto::wire::replica::StateOf;
-use parlor_proto::{CloseReason, Instant, Lane, MemberId};
+use parlor_proto::{ChannelId, CloseReason, Instant, Lane, MemberId};
 
 impl RoomCore {
     pub(super) fn read_message(&mut self, message: session::Message, at: Instant) -> Result<(), CloseReason> {
@@ -26,16 +26,9 @@ impl RoomCore {
                     return Ok(());
                 }
                 if let Shared::Member(member) = &mut joined.shared {
-                    let news = member.take_packet(message.payload, at);
+                    let news = member.take_packet(None, message.payload, at);
                     let news = news.map_err(|error| misbehaved("state", &error))?;
-                    joined.heard_state(before, at);
-                    joined.settle_overlay();
-                    if let Some(news) = news {
-                        if news.is_of_successor {
-                            joined.host_heard(&mut self.inbox)?;
-                        }
-                        return tell_news(joined, news, &mut self.inbox);
-                    }
+                    return self.took_state(before, news, at);
                 }
             }
             channel::REPLICAS => {
@@ -70,6 +63,16 @@ impl RoomCore {
     ) -> Result<(), CloseReason> {
         let bytes = message.payload.len();
         let downward = Downward::decode(message.payload).map_err(|error| misbehaved("a message", &error))?;
+        self.read_letter((codec, lane, message.channel), downward, bytes)
+    }
+
+    /// Takes in a message of a game, which is of so many bytes.
+    pub(super) fn read_letter(
+        &mut self,
+        (codec, lane, channel): (Codec, Lane, ChannelId),
+        downward: Downward,
+        bytes: usize,
+    ) -> Result<(), CloseReason> {
         let Downward { from, order, authority_of, payload } = downward;
         if !self.is_meant(authority_of) {
             return Ok(());
@@ -82,7 +85,7 @@ impl RoomCore {
                     return Ok(());
                 }
             },
-            Codec::Raw | Codec::Parlor => Event::Raw { from, channel: message.channel, order, payload },
+            Codec::Raw | Codec::Parlor => Event::Raw { from, channel, order, payload },
         };
         self.inbox.tell_message(event, bytes, !lane.is_reliable())
     }
@@ -93,7 +96,7 @@ pub(super) fn misbehaved(what: &str, error: &dyn std::error::Error) -> CloseReas
 }
 
 /// Tells the game what a packet of the world brought.
-fn tell_news(joined: &mut Joined, news: News, inbox: &mut Inbox) -> Result<(), CloseReason> {
+pub(super) fn tell_news(joined: &mut Joined, news: News, inbox: &mut Inbox) -> Result<(), CloseReason> {
     joined.marks.note(&joined.shared);
     for entity in news.despawned {
         inbox.tell_bounded(Event::Despawned { entity }, 0)?;

@@ -9,6 +9,7 @@ use super::migration::Migration;
 use super::options::Options;
 use super::overlay::Overlay;
 use super::pace::Pace;
+use super::paths::Paths;
 use super::players::Players;
 use super::reading::misbehaved;
 use super::reconnect::{LinkState, Reconnect};
@@ -67,6 +68,7 @@ pub struct RoomCore {
     pub(super) wants_driver: bool,
     pub(super) messages_unreadable: u64,
     pub(super) recording: Option<Box<Recorder>>,
+    pub(super) paths: Paths,
 }
 
 /// What is known once the room is open.
@@ -121,6 +123,7 @@ impl RoomCore {
             wants_driver: false,
             messages_unreadable: 0,
             recording: None,
+            paths: Paths::default(),
         }
     }
 }
@@ -209,6 +212,7 @@ impl RoomCore {
 
     /// The next packet for the connection. Call it only while the connection takes packets, until it gives `None`.
     pub fn poll_packet(&mut self, now: Instant) -> Option<Packet> {
+        self.drain_queues();
         let session = self.session.as_mut()?;
         if let Some(joined) = &mut self.joined
             && session.is_attached()
@@ -252,6 +256,11 @@ impl RoomCore {
                 session::Event::Closed(reason) if self.is_end_of_attempt(&reason) => {
                     self.end_of_attempt(&reason, now);
                 }
+                session::Event::Message(message) => {
+                    if let Some(message) = self.hear_of_paths(message, now) {
+                        self.arrive(now, Came::Session(session::Event::Message(message)));
+                    }
+                }
                 event => {
                     if let session::Event::Welcome(welcome) = &event {
                         self.let_in(welcome, now);
@@ -280,6 +289,7 @@ impl RoomCore {
                 (Some(_), number) => joined.replicas.fate(number, delivered),
             }
         }
+        self.acknowledge_handled();
     }
 }
 
@@ -348,6 +358,12 @@ impl RoomCore {
             }
             let event = match came {
                 Came::Session(event) => event,
+                Came::Path(from, id, message) => {
+                    if let Err(reason) = self.read_path(from, id, message, at) {
+                        self.break_off(reason, now);
+                    }
+                    continue;
+                }
                 Came::Link(news) => {
                     self.read_link(news);
                     continue;
@@ -409,6 +425,8 @@ impl RoomCore {
             label: welcome.tick_rate.tick_at(room_time),
             welcome,
         });
+        self.addresses_changed(at);
+        self.tell_addresses(at);
         Ok(())
     }
 
@@ -425,6 +443,7 @@ impl RoomCore {
         if self.closed.is_some() {
             return;
         }
+        self.forget_paths();
         self.last_reason = match &reason {
             ClosedReason::Session(CloseReason::TimedOut) if self.joined.is_some() => {
                 Some(ReasonCode::ControlHeartbeatTimeout)
@@ -450,6 +469,7 @@ impl RoomCore {
 
     /// Ends the session from this side, for something that the other end or the game did.
     pub(super) fn break_off(&mut self, reason: CloseReason, now: Instant) {
+        self.end_paths("the room is over for this player", now);
         if let Some(session) = &mut self.session {
             session.close(reason.clone(), now);
         }
@@ -459,6 +479,7 @@ impl RoomCore {
 
     /// Commits what was written since the last commit, under the step that was run.
     pub(super) fn commit(&mut self, now: Instant) {
+        let taken = self.handled();
         let Some(joined) = &mut self.joined else { return };
         joined.leave_step();
         let label = joined.ticker.label(joined.simulation_time(now));
@@ -470,13 +491,12 @@ impl RoomCore {
         }
         let room_time = joined.room_time(now);
         let Some(host) = joined.shared.host_mut() else { return };
-        if host.commit(label, || joined.inputs.reports(room_time)) {
+        if host.commit(label, taken, || joined.inputs.reports(room_time)) {
             joined.marks.note(&joined.shared);
             self.wants_driver = true;
         }
-        let is_committed = !joined.shared.world().is_dirty();
         self.record(now);
-        self.has_handled(is_committed);
+        self.note_recorded();
     }
 }
 
@@ -491,7 +511,7 @@ impl Joined {
         match to {
             To::Member(member) => Some(*member).filter(is_unknown),
             To::Members(members) => members.iter().copied().find(is_unknown),
-            To::Authority | To::Others | To::Everyone | To::Primary => None,
+            To::Authority | To::Others | To::Everyone | To::Primary | To::Except(_) => None,
         }
     }
 

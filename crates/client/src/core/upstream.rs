@@ -1,8 +1,9 @@
 //! A stream of packets of a world, on its way up to the hub.
 
+use super::confirmed::Confirmed;
 use bytes::Bytes;
 use parlor_proto::session::{Outgoing, Session};
-use parlor_proto::{Epoch, Instant};
+use parlor_proto::{Epoch, Instant, Tick};
 use parlor_sync::audience::Viewer;
 use parlor_sync::world::{Diagnostics, Encodings, Publisher, PublisherConfig, Sent, World};
 use std::time::Duration;
@@ -16,6 +17,11 @@ const HEADERS_PART: u32 = 16;
 /// Packets of one stream that may be sent under one epoch, as a power of two; a tag has room for 16 bits of epochs beside.
 const NUMBERS_OF_EPOCH_BITS: u32 = 24;
 
+/// What there is room for of a state on a path that carries so many bytes per second.
+pub(super) fn state_part(carries: u32) -> u32 {
+    carries - carries / HEADERS_PART
+}
+
 /// Publishes a world that this process writes. The hub sees everything, so that it can give every member its view.
 #[derive(Debug)]
 pub(super) struct Upstream {
@@ -27,6 +33,7 @@ pub(super) struct Upstream {
     retry: Duration,
     /// When more may be sent that was held back.
     due: Option<Instant>,
+    confirmed: Confirmed,
     sent: u64,
 }
 
@@ -38,6 +45,7 @@ impl Upstream {
             encodings: Encodings::default(),
             retry,
             due: None,
+            confirmed: Confirmed::default(),
             sent: 0,
         }
     }
@@ -61,7 +69,7 @@ impl Upstream {
         now: Instant,
         mut wrap: impl FnMut(Bytes, Sent) -> Outgoing,
     ) {
-        let rate = path.map_or(self.most, |carries| (carries - carries / HEADERS_PART).min(self.most));
+        let rate = path.map_or(self.most, |carries| state_part(carries).min(self.most));
         if self.publisher.config().bytes_per_second != rate {
             self.publisher.set_config(PublisherConfig::new(rate));
         }
@@ -70,6 +78,9 @@ impl Upstream {
             // It fails only when the session is over, and then nothing is owed to anybody.
             if session.send(wrap(packet, sent)).is_err() {
                 return;
+            }
+            if let Some(tick) = world.tick() {
+                self.confirmed.sent(sent.0, tick, self.publisher.told_floor());
             }
             self.sent += 1;
         }
@@ -86,8 +97,14 @@ impl Upstream {
         self.due.take_if(|due| *due <= now);
     }
 
+    /// The newest tick of which the hub is known to have everything.
+    pub(super) fn confirmed(&self) -> Option<Tick> {
+        self.confirmed.tick()
+    }
+
     /// What became of a packet.
     pub(super) fn fate(&mut self, sent: Sent, delivered: bool) {
+        self.confirmed.fate(sent.0, delivered);
         if delivered {
             self.publisher.delivered(sent);
         } else {

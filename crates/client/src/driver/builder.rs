@@ -3,7 +3,7 @@
 use super::reach::{Reach, Via};
 use super::room::Room;
 use super::ticket::Ticket;
-use crate::core::{Mode, Options, RoomError, Wish};
+use crate::core::{Mode, Options, PathMode, RoomError, Wish};
 use parlor_proto::wire::handshake::Resume;
 use parlor_proto::{ApiMisuse, Lane, RoomCode, TickRate, limits};
 use parlor_sync::prediction::Smoothing;
@@ -244,6 +244,18 @@ impl RoomBuilder {
             Ok(server) => self.reach.server = Some(server),
             Err(error) => self.note(Err(format!("server: {error}"))),
         }
+        self
+    }
+
+    /// Whether this player and the host may talk without the server in between, where their networks let them: see
+    /// [`PathMode`]. If not said, all goes through the server, and nobody is told any address. Both must want it, the host too.
+    ///
+    /// ```no_run
+    /// # use parlor::{PathMode, Room};
+    /// let room = Room::guest("tanks", "K7QM").paths(PathMode::Auto).open();
+    /// ```
+    pub fn paths(mut self, paths: PathMode) -> Self {
+        self.options.paths = paths;
         self
     }
 

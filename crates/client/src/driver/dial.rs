@@ -1,14 +1,16 @@
-//! Reaching a server, and carrying packets between it and a room's core.
+//! Reaching a server, and staying with it.
 
+use super::carry::{GOODBYE_PATIENCE, Party, carry};
+use super::paths::{Paths, Running};
 use super::places::{self, Place};
 use super::reach::{Reach, Via};
 use super::shared::Shared;
-use crate::core::{ClosedReason, ConnectFailure, ConnectFailureKind, JoinPath, Wish};
-use parlor_proto::{Carrier, Packet};
+use crate::core::{ClosedReason, ConnectFailure, ConnectFailureKind, JoinPath, RoomCore, Wish};
+use parlor_proto::{Instant, Packet};
 use parlor_transport::discovery::{AddressError, ServerAddress};
 use parlor_transport::quic::Dialer;
 use parlor_transport::websocket::{self, Target};
-use parlor_transport::{CloseCode, ConnectError, Link, LinkSender, SendError, Trust, connect};
+use parlor_transport::{ConnectError, Link, LinkSender, Trust, connect};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,16 +20,25 @@ const QUIC_PATIENCE: Duration = Duration::from_secs(3);
 const WEBSOCKET_PATIENCE: Duration = Duration::from_secs(5);
 /// How often a server may say that a room is elsewhere.
 const REDIRECTS_MAX: usize = 3;
-/// How long the last packets may take to leave.
-const GOODBYE_PATIENCE: Duration = Duration::from_millis(500);
-/// How often it is looked what the path carries.
-const PATH_LOOK_EVERY: Duration = Duration::from_millis(50);
-/// Packets taken at once before what they caused is sent.
-const BATCH: usize = 64;
+
+/// What a room reaches others by.
+struct Ways<'a> {
+    dialer: &'a Dialer,
+    paths: Option<&'a Paths>,
+}
+
+impl Ways<'_> {
+    fn to_hub(&self) -> ToHub<'_> {
+        ToHub { paths: self.paths }
+    }
+}
 
 /// Drives a room from its first connection to its end.
 pub(super) async fn drive(shared: Arc<Shared>, wish: Wish, reach: Reach) {
-    let dialer = reach.conditions.clone().map_or_else(Dialer::new, Dialer::impaired);
+    let dialer = Arc::new(reach.conditions.clone().map_or_else(Dialer::new, Dialer::impaired));
+    let wants_paths = shared.lock().wants_paths() && reach.via != Via::WebSocket;
+    let paths = wants_paths.then(|| Running::begin(Paths::new(&shared, &dialer)));
+    let ways = Ways { dialer: &dialer, paths: paths.as_ref().map(|running| &*running.paths) };
     let places = match (wish, &reach.server) {
         (Wish::Resume { .. }, Some(server)) => {
             Ok(vec![Place::new(server.clone(), Some(JoinPath::InternetExplicit))])
@@ -36,30 +47,33 @@ pub(super) async fn drive(shared: Arc<Shared>, wish: Wish, reach: Reach) {
         (Wish::Host { .. } | Wish::Resume { .. }, _) => places::for_host(&reach, &reach.registry),
     };
     match places {
-        Ok(places) => visit(&shared, &dialer, places, &reach).await,
+        Ok(places) => visit(&shared, &ways, places, &reach).await,
         Err(failure) => fail(&shared, failure),
+    }
+    if let Some(paths) = paths {
+        paths.end().await;
     }
     let _ = tokio::time::timeout(GOODBYE_PATIENCE, dialer.wait_idle()).await;
     shared.finished();
 }
 
 /// Tries one place after the other, follows redirects, and stays where it is let in.
-async fn visit(shared: &Arc<Shared>, dialer: &Dialer, places: Vec<Place>, reach: &Reach) {
+async fn visit(shared: &Shared, ways: &Ways<'_>, places: Vec<Place>, reach: &Reach) {
     let mut places: std::collections::VecDeque<Place> = places.into();
     let mut redirects = 0;
     let mut last = None;
     while let Some(place) = places.pop_front() {
         shared.lock().found(place.found.clone());
         let dialled = tokio::select! {
-            dialled = dial(dialer, &place.address, reach) => dialled,
+            dialled = dial(ways.dialer, &place.address, reach) => dialled,
             () = shared.closed() => return,
         };
         match dialled {
             Ok(link) => {
                 shared.reached(&place.address);
-                carry(shared, link).await;
+                carry(shared, link, &ways.to_hub()).await;
                 let Some(address) = shared.lock().take_redirect() else {
-                    return come_back(shared, dialer, place.address, reach).await;
+                    return come_back(shared, ways, place.address, reach).await;
                 };
                 redirects += 1;
                 match elsewhere(&address, &place.address) {
@@ -83,7 +97,7 @@ async fn visit(shared: &Arc<Shared>, dialer: &Dialer, places: Vec<Place>, reach:
 }
 
 /// Reaches the server again each time that the connection to it is lost, as often as the room wants it.
-async fn come_back(shared: &Arc<Shared>, dialer: &Dialer, mut address: ServerAddress, reach: &Reach) {
+async fn come_back(shared: &Shared, ways: &Ways<'_>, mut address: ServerAddress, reach: &Reach) {
     loop {
         let Some(at) = shared.lock().next_attempt() else { return };
         tokio::select! {
@@ -92,11 +106,11 @@ async fn come_back(shared: &Arc<Shared>, dialer: &Dialer, mut address: ServerAdd
         }
         shared.lock().attempt_begins(shared.now());
         let dialled = tokio::select! {
-            dialled = dial(dialer, &address, reach) => dialled,
+            dialled = dial(ways.dialer, &address, reach) => dialled,
             () = given_up(shared) => return,
         };
         match dialled {
-            Ok(link) => carry(shared, link).await,
+            Ok(link) => carry(shared, link, &ways.to_hub()).await,
             Err(failure) => {
                 tracing::debug!(kind = failure.kind.as_str(), detail = %failure.detail, "the server is not reached");
                 shared.lock().attempt_failed(&failure.detail, shared.now());
@@ -112,6 +126,7 @@ async fn come_back(shared: &Arc<Shared>, dialer: &Dialer, mut address: ServerAdd
 
 /// Lets time pass in a room without a connection, until it wants none any more.
 async fn given_up(shared: &Shared) {
+    let mut bell = shared.listen();
     loop {
         let due = {
             let core = shared.lock();
@@ -121,8 +136,11 @@ async fn given_up(shared: &Shared) {
             core.poll_timeout()
         };
         tokio::select! {
-            () = shared.woken() => {}
-            () = shared.sleep_until(due), if due.is_some() => shared.lock().handle_timeout(shared.now()),
+            () = bell.rung() => {}
+            () = shared.sleep_until(due), if due.is_some() => {
+                shared.lock().handle_timeout(shared.now());
+                shared.wake_others(&mut bell);
+            }
         }
     }
 }
@@ -213,62 +231,44 @@ fn failure(address: &ServerAddress, error: &ConnectError) -> ConnectFailure {
     ConnectFailure { kind, detail: format!("{error}{hint}") }
 }
 
-/// Carries packets until the session or the link is over.
-async fn carry(shared: &Arc<Shared>, link: Link) {
-    let (sender, mut receiver) = link.split();
-    shared.lock().connected(sender.kind(), shared.now());
-    let mut held = None;
-    let mut packets = Vec::with_capacity(BATCH);
-    let mut looks_at = shared.now();
-    loop {
-        let due = {
-            let mut core = shared.lock();
-            let now = shared.now();
-            if now >= looks_at {
-                looks_at = now + PATH_LOOK_EVERY;
-                if let Some(carries) = sender.bytes_per_second() {
-                    core.path_carries(u32::try_from(carries).unwrap_or(u32::MAX));
-                }
-            }
-            held = held.and_then(|packet| offer(&sender, packet));
-            while held.is_none()
-                && let Some(packet) = core.poll_packet(shared.now())
-            {
-                held = offer(&sender, packet);
-            }
-            if core.is_finished() && held.is_none() {
-                break;
-            }
-            core.poll_timeout()
-        };
-        let carrier = held.as_ref().map(|packet: &Packet| packet.carrier);
-        tokio::select! {
-            received = receiver.recv_many(&mut packets, BATCH) => {
-                let mut core = shared.lock();
-                let now = shared.now();
-                packets.drain(..).for_each(|packet| core.handle_packet(packet, now));
-                if let Err(closed) = received {
-                    core.disconnected(&closed.to_string(), now);
-                    return;
-                }
-            }
-            () = shared.woken() => {}
-            () = shared.sleep_until(due), if due.is_some() => shared.lock().handle_timeout(shared.now()),
-            () = sender.writable(carrier.unwrap_or(Carrier::Stream)), if carrier.is_some() => {}
-        }
-    }
-    sender.close(CloseCode::DONE, "session over, or goes on elsewhere");
-    let _ = tokio::time::timeout(GOODBYE_PATIENCE, sender.closed()).await;
+/// The room's session with its hub.
+struct ToHub<'a> {
+    paths: Option<&'a Paths>,
 }
 
-/// Hands a packet over; gives it back if the link takes none now. One for a link that is over goes nowhere: the
-/// receiving half tells of the end.
-fn offer(sender: &LinkSender, packet: Packet) -> Option<Packet> {
-    match sender.send(packet) {
-        Ok(()) | Err(SendError::Closed(_)) => None,
-        Err(SendError::NotWritable(packet)) => Some(packet),
-        Err(error @ (SendError::TooLarge { .. } | SendError::NoDatagrams(_))) => {
-            unreachable!("a session packs for its link: {error}")
+impl Party for ToHub<'_> {
+    fn connected(&self, core: &mut RoomCore, link: &LinkSender, now: Instant) {
+        if let Some(paths) = self.paths {
+            paths.offer(core, link);
         }
+        core.connected(link.kind(), now);
+    }
+
+    fn carries(&self, core: &mut RoomCore, bytes_per_second: u32) {
+        core.path_carries(bytes_per_second);
+    }
+
+    fn poll_packet(&self, core: &mut RoomCore, now: Instant) -> Option<Packet> {
+        core.poll_packet(now)
+    }
+
+    fn handle_packet(&self, core: &mut RoomCore, packet: Packet, now: Instant) {
+        core.handle_packet(packet, now);
+    }
+
+    fn lost(&self, core: &mut RoomCore, detail: &str, now: Instant) {
+        core.disconnected(detail, now);
+    }
+
+    fn is_finished(&self, core: &RoomCore) -> bool {
+        core.is_finished()
+    }
+
+    fn poll_timeout(&self, core: &RoomCore) -> Option<Instant> {
+        core.poll_timeout()
+    }
+
+    fn handle_timeout(&self, core: &mut RoomCore, now: Instant) {
+        core.handle_timeout(now);
     }
 }

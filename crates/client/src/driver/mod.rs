@@ -1,10 +1,12 @@
 //! The driver: sockets and a background thread behind a room, so that a game needs neither a runtime nor patience.
 
 mod builder;
+mod carry;
 mod comeback;
 mod dial;
 mod inputs;
 mod past;
+mod paths;
 mod places;
 mod prediction;
 mod reach;

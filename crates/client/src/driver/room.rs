@@ -8,14 +8,14 @@ use super::runtime;
 use super::shared::Shared;
 use crate::core::{
     ClosedReason, ConnectFailure, ConnectFailureKind, Diagnostics, Event, Options, Player, RoomCore,
-    RoomError, RoomInfo, Scope,
+    RoomError, RoomInfo,
 };
 use bytes::Bytes;
 use parlor_proto::wire::envelope::To;
 use parlor_proto::{ApiMisuse, ChannelId, Instant, Lane, MemberId, RoomCode, Tick};
 use parlor_sync::keyed::{Audience, Hints};
 use parlor_sync::value::to_value;
-use parlor_transport::discovery::Invite;
+use parlor_transport::discovery::{Invite, ServerAddress};
 use parlor_transport::impaired::{Conditions, Impairment};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -515,13 +515,11 @@ impl Room {
     pub fn invite_link(&self) -> Option<String> {
         let info = self.info();
         let code = info.code.filter(|_| info.room.is_some())?;
-        let server = match info.scope {
-            Scope::Local => None,
-            Scope::Internet => info.connectivity.server?.parse().ok(),
-        };
-        let server = server.map(|server: parlor_transport::discovery::ServerAddress| {
+        // Whatever way the packets go, a friend needs the server.
+        let server = info.connectivity.server?.parse::<ServerAddress>().ok();
+        let server = server.filter(|server| !server.is_loopback()).map(|server| {
             let fingerprint = self.reach.server.as_ref().and_then(|server| server.fingerprint);
-            parlor_transport::discovery::ServerAddress { fingerprint, ..server }
+            ServerAddress { fingerprint, ..server }
         });
         Some(Invite { code, server, secret: self.secret.clone() }.link(&self.reach.scheme))
     }

@@ -1,11 +1,12 @@
 //! What a room and its driver share.
 
-use crate::core::RoomCore;
+use crate::core::{PathId, RoomCore};
 use parlor_proto::Instant;
 use parlor_transport::discovery::ServerAddress;
+use std::collections::BTreeMap;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use tokio::sync::Notify;
+use tokio::sync::watch;
 
 /// The core, the bell between game and driver, and this process's clock.
 #[derive(Debug)]
@@ -13,7 +14,9 @@ pub(super) struct Shared {
     core: Mutex<RoomCore>,
     /// The server that was reached last.
     server: Mutex<Option<ServerAddress>>,
-    wake: Notify,
+    bell: watch::Sender<()>,
+    /// The direct paths that are tried or stand. One that is taken out is given up.
+    paths: Mutex<BTreeMap<PathId, watch::Sender<()>>>,
     began: std::time::Instant,
     is_finished: Mutex<bool>,
     finish: Condvar,
@@ -24,7 +27,8 @@ impl Shared {
         Shared {
             core: Mutex::new(core),
             server: Mutex::new(None),
-            wake: Notify::new(),
+            bell: watch::Sender::new(()),
+            paths: Mutex::default(),
             began: std::time::Instant::now(),
             is_finished: Mutex::new(false),
             finish: Condvar::new(),
@@ -34,6 +38,11 @@ impl Shared {
     /// The core. It is left whole even by a panic of the game's own code: what that does under the lock is done call by call.
     pub(super) fn lock(&self) -> MutexGuard<'_, RoomCore> {
         self.core.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The direct paths, each with what tells its task of its end when it is dropped.
+    pub(super) fn paths(&self) -> MutexGuard<'_, BTreeMap<PathId, watch::Sender<()>>> {
+        self.paths.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Notes which server was reached.
@@ -59,18 +68,27 @@ impl Shared {
 
     /// Tells the driver that the core has something for it.
     pub(super) fn wake(&self) {
-        self.wake.notify_one();
+        self.bell.send_replace(());
     }
 
-    /// Waits for the game to have something for the driver.
-    pub(super) async fn woken(&self) {
-        self.wake.notified().await;
+    /// Tells the driver's other tasks so, from the task that hears this bell. It must look at the core again before it waits.
+    pub(super) fn wake_others(&self, own: &mut Bell) {
+        if self.bell.receiver_count() > 1 {
+            self.bell.send_replace(());
+            own.0.mark_unchanged();
+        }
+    }
+
+    /// Hears from here on when the core has something for the driver.
+    pub(super) fn listen(&self) -> Bell {
+        Bell(self.bell.subscribe())
     }
 
     /// Waits until the game has left.
     pub(super) async fn closed(&self) {
+        let mut bell = self.listen();
         while self.lock().closed().is_none() {
-            self.woken().await;
+            bell.rung().await;
         }
     }
 
@@ -85,5 +103,17 @@ impl Shared {
         let guard = self.is_finished.lock().unwrap_or_else(PoisonError::into_inner);
         // After the patience it ends in the background, or the hub notices the silence.
         let _ = self.finish.wait_timeout_while(guard, patience, |is_finished| !*is_finished);
+    }
+}
+
+/// What one task of the driver hears: that the core may have something for it.
+#[derive(Debug)]
+pub(super) struct Bell(watch::Receiver<()>);
+
+impl Bell {
+    /// Waits until it rings; not if it rang since this was waited for last.
+    pub(super) async fn rung(&mut self) {
+        // It rings as long as the room is there, which owns it.
+        let _ = self.0.changed().await;
     }
 }

@@ -2,6 +2,10 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, and its helpers are part of it")]
 
 mod http;
+#[path = "../support/mod.rs"]
+mod support;
+#[path = "../support/wait.rs"]
+mod wait;
 
 use futures_util::{SinkExt, StreamExt};
 use parlor::net::{self, Closed, Connection, Event, Options, SendError, Trust};
@@ -10,15 +14,13 @@ use parlor_transport::{Identity, ServerTls};
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, LazyLock};
-use std::time::{Duration, Instant};
+use support::PATIENCE;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::Runtime;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::protocol::CloseFrame;
-
-/// Only a hang takes this long.
-const PATIENCE: Duration = Duration::from_secs(60);
+use wait::wait;
 
 /// The other ends of all tests.
 static SERVERS: LazyLock<Runtime> = LazyLock::new(|| Runtime::new().unwrap());
@@ -37,19 +39,6 @@ where
         }
     });
     addr
-}
-
-/// Polls until something comes.
-#[track_caller]
-fn wait<T>(mut poll: impl FnMut() -> Option<T>) -> T {
-    let began = Instant::now();
-    loop {
-        if let Some(found) = poll() {
-            return found;
-        }
-        assert!(began.elapsed() < PATIENCE, "it does not come");
-        std::thread::yield_now();
-    }
 }
 
 #[track_caller]

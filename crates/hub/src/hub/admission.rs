@@ -48,6 +48,7 @@ impl Hub {
         };
         let state = self.connections.get_mut(&connection).expect("a connection that says hello is known");
         state.session.answer(answer, now);
+        state.key = hello.key;
         let Some((room, code, member)) = room else { return };
         if !state.session.is_open() {
             // It said goodbye, or broke the protocol, together with its hello: nobody need hear of it.
@@ -57,6 +58,7 @@ impl Hub {
         // Only now: what the room tells the newcomer must come after the welcome.
         self.tell(room, room::Input::Join { name: hello.name.clone(), link }, now);
         self.tell_of_link(room, member, connection, now);
+        self.tell_reachable(connection, now);
         let joined = Happening::Joined { code, member, name: hello.name, connection, user };
         self.outputs.push_back(Output::Happened(joined));
     }
@@ -72,7 +74,7 @@ impl Hub {
         let id = match &hello.intent {
             Intent::Create(settings) => self.open(hello, settings, now),
             Intent::Join { code, secret } => self.find(hello, *code, secret.as_deref()),
-            Intent::Resume(_) => unreachable!("it was answered before"),
+            Intent::Resume(_) | Intent::Path(_) => unreachable!("it was answered before"),
         }
         .map_err(TurnedAway::Refused)?;
         let session = self.draw_session();
@@ -99,7 +101,7 @@ impl Hub {
             Intent::Create(RoomSettings { code: Some(code), .. }) | Intent::Join { code, .. } => {
                 shards.elsewhere(*code)
             }
-            Intent::Resume(_) => None,
+            Intent::Resume(_) | Intent::Path(_) => None,
         };
         address.map(str::to_owned)
     }
@@ -141,6 +143,10 @@ impl Hub {
             return Err(Refusal::Version { min: limits::VERSION_MIN, max: limits::VERSION_MAX });
         }
         hello.check().map_err(|detail| Refusal::BadRequest { detail })?;
+        if let Intent::Path(path) = &hello.intent {
+            let detail = format!("{path} leads to a member of a room, and this is a hub");
+            return Err(Refusal::BadRequest { detail });
+        }
         match &self.config.apps {
             Some(apps) if !apps.contains(&hello.app) => Err(Refusal::App { expected: apps.join(", ") }),
             _ => Ok(version),

@@ -5,8 +5,8 @@
 
 use super::turn::Timer;
 use super::{Hub, Seated};
-use crate::room::{self, Room, for_authority};
-use parlor_proto::session::Session;
+use crate::room::{self, Room, Succession, for_authority};
+use parlor_proto::session::Outgoing;
 use parlor_proto::{CloseReason, ConnectionId, Epoch, Instant, MemberId, RoomId};
 use std::cmp::Reverse;
 use std::time::Duration;
@@ -66,6 +66,21 @@ impl Rhythm {
     }
 }
 
+impl Seated {
+    /// Keeps what a member whose session is over has not acknowledged as the authority, if that is what it is.
+    pub(super) fn save_undelivered(
+        &mut self,
+        member: MemberId,
+        missed: impl Iterator<Item = (u64, Outgoing)>,
+    ) {
+        if self.room.lease().is_some_and(|(host, _)| host == member) {
+            let epoch = self.room.epoch();
+            let is_for_it = |(_, message): &(u64, Outgoing)| for_authority(message, epoch, epoch).is_some();
+            self.undelivered.extend(missed.filter(is_for_it));
+        }
+    }
+}
+
 impl Hub {
     /// A room opened: its host is looked at from then on.
     pub(super) fn begin_lease(&mut self, room: RoomId, seated: &Seated, now: Instant) {
@@ -88,6 +103,7 @@ impl Hub {
             let heard: Vec<MemberId> =
                 heard.into_iter().filter(|(_, at)| !is_due(*at)).map(|(id, _)| id).collect();
             if !heard.is_empty() {
+                self.tell_untaken(room, host, now);
                 self.tell(room, room::Input::HostSilent { heard }, now);
             }
         }
@@ -115,42 +131,44 @@ impl Hub {
         linked.collect()
     }
 
-    /// The session of a room's member is over: what waited for it as the authority is for the next one.
-    pub(super) fn save_undelivered(&mut self, room: RoomId, member: MemberId, session: &Session) {
-        if let Some(seated) = self.rooms.get_mut(&room)
-            && seated.room.lease().is_some_and(|(host, _)| host == member)
-        {
-            let epoch = seated.room.epoch();
-            let missed = session.unacknowledged().filter_map(|message| for_authority(&message, epoch, epoch));
-            seated.undelivered.extend(missed);
+    /// The session that a connection has is over: what waited for its member as the authority is for the next one.
+    pub(super) fn save_undelivered(&mut self, room: RoomId, member: MemberId, connection: ConnectionId) {
+        if let Some((seated, state)) = self.rooms.get_mut(&room).zip(self.connections.get(&connection)) {
+            seated.save_undelivered(member, state.session.unacknowledged());
         }
     }
 
-    /// The same for the session that a connection has still.
-    pub(super) fn save_undelivered_of(&mut self, room: RoomId, member: MemberId, connection: ConnectionId) {
-        if let Some(state) = self.connections.remove(&connection) {
-            self.save_undelivered(room, member, &state.session);
-            self.connections.insert(connection, state);
+    /// Before another member may take a member's part as the authority: tells its room which messages may have been taken, for
+    /// they are not acknowledged.
+    pub(super) fn tell_untaken(&mut self, room: RoomId, member: MemberId, now: Instant) {
+        let Some(seated) = self.rooms.get(&room) else { return };
+        if seated.room.lease().is_none_or(|(host, _)| host != member) {
+            return;
+        }
+        let epoch = seated.room.epoch();
+        let state = seated.connections.get(&member).and_then(|connection| self.connections.get(connection));
+        let waiting = state.iter().flat_map(|state| state.session.unacknowledged());
+        let waiting = waiting.filter(|(_, message)| for_authority(message, epoch, epoch).is_some());
+        let waiting = waiting.map(|(number, _)| number);
+        let saved = seated.undelivered.iter().map(|(number, _)| *number);
+        if let Some(number) = waiting.chain(saved).max() {
+            self.tell(room, room::Input::Untaken { number }, now);
         }
     }
 
-    /// Another member is the authority: it is sent what the one of `epoch` has not acknowledged.
-    pub(super) fn pass_on(
-        &mut self,
-        room: RoomId,
-        from: Option<MemberId>,
-        to: MemberId,
-        epoch: Epoch,
-        now: Instant,
-    ) {
+    /// Another member is the authority: it is sent what the one before has not acknowledged, and what is not in the state.
+    pub(super) fn pass_on(&mut self, room: RoomId, succession: &Succession, now: Instant) {
+        let Succession { from, to, epoch, taken } = *succession;
         let Some(seated) = self.rooms.get_mut(&room) else { return };
         let Some(connection) = seated.connections.get(&to).copied() else { return };
         let mut missed = std::mem::take(&mut seated.undelivered);
         let older = from.and_then(|from| seated.connections.get(&from));
         let older = older.and_then(|older| self.connections.get(older));
         missed.extend(older.iter().flat_map(|state| state.session.unacknowledged()));
-        for message in missed.iter().filter_map(|message| for_authority(message, epoch, Epoch(epoch.0 + 1))) {
-            self.send(connection, message, now);
+        for (_, message) in missed.iter().filter(|(number, _)| *number >= taken) {
+            if let Some(message) = for_authority(message, epoch, Epoch(epoch.0 + 1)) {
+                self.send(connection, message, now);
+            }
         }
     }
 

@@ -14,6 +14,7 @@ use crate::directory::Directory;
 use crate::door::{Doorkeeper, GuessLimits, Guesses, OpenDoor, Origin};
 use crate::room::{self, Room};
 use crate::shards::Shards;
+use core::net::SocketAddr;
 use lease::Rhythm;
 use parlor_proto::session::{Event, Outgoing, Session};
 use parlor_proto::wire::control::{LeaveReason, Presence};
@@ -82,6 +83,10 @@ struct Connection {
     session: Session,
     link: LinkKind,
     origin: Origin,
+    /// The SHA-256 of the certificate that its peer shows to other members, if it wants to reach them itself.
+    key: Option<[u8; 32]>,
+    /// Where its peer is seen, if others may reach it there.
+    observed: Option<SocketAddr>,
     seat: Option<(RoomId, MemberId)>,
     /// How regularly it is heard.
     rhythm: Rhythm,
@@ -125,8 +130,8 @@ impl Connection {
 struct Seated {
     room: Room,
     connections: BTreeMap<MemberId, ConnectionId>,
-    /// What was for the authority and is of its session, which is over.
-    undelivered: Vec<Outgoing>,
+    /// What was for the authority and is of its session, which is over, by the numbers that it had there.
+    undelivered: Vec<(u64, Outgoing)>,
     /// Its members' connections that may have packets to send; they are packed with the room's next flush.
     touched: Vec<ConnectionId>,
     /// When it flushes next, once there is something to flush.
@@ -247,6 +252,8 @@ impl Hub {
             session,
             link,
             origin,
+            key: None,
+            observed: None,
             seat: None,
             rhythm: Rhythm::new(now),
             family: None,
@@ -263,6 +270,24 @@ impl Hub {
         let older = self.connections.insert(connection, state);
         debug_assert!(older.is_none(), "{connection} is in use");
         self.touch(connection, now);
+    }
+
+    /// From which address a connection comes, as far as others may reach its peer there: that of a QUIC connection, each time that
+    /// it is another one. It is told to nobody unless both ends of a path want one.
+    pub fn handle_address(&mut self, connection: ConnectionId, address: SocketAddr, now: Instant) {
+        let Some(state) = self.linked(connection) else { return };
+        if state.observed.replace(address) != Some(address) {
+            self.tell_reachable(connection, now);
+        }
+    }
+
+    /// Tells a room how one of its members may be reached beside the hub, if it wants to be.
+    fn tell_reachable(&mut self, connection: ConnectionId, now: Instant) {
+        let Some(state) = self.connections.get(&connection) else { return };
+        if let Some(((room, member), key)) = state.seat.zip(state.key) {
+            let (observed, seed) = (state.observed, self.random.next_u64());
+            self.tell(room, room::Input::Reachable { member, key, observed, seed }, now);
+        }
     }
 
     /// A packet came.
@@ -380,7 +405,9 @@ impl Hub {
             self.drop_names(family);
         }
         if let Some((room, member)) = state.seat {
-            self.save_undelivered(room, member, &state.session);
+            if let Some(seated) = self.rooms.get_mut(&room) {
+                seated.save_undelivered(member, state.session.unacknowledged());
+            }
             self.vacate(room, member, reason, now);
         }
     }
@@ -399,7 +426,7 @@ impl Hub {
                     (state.seat, state.over) = (None, reason.as_str());
                     self.close_family(connection, &reason, now);
                     if let Some((room, member)) = seat {
-                        self.save_undelivered_of(room, member, connection);
+                        self.save_undelivered(room, member, connection);
                         if self.ends_room(room, member, &reason) {
                             self.tell(room, room::Input::End { reason: reason.clone() }, now);
                         }

@@ -86,6 +86,7 @@ impl Hub {
             self.outputs.push_back(Output::Happened(Happening::Away { code, member, reason }));
         }
         self.drain_events(connection, now);
+        self.tell_untaken(room, member, now);
         self.tell(room, room::Input::Away { member }, now);
         true
     }
@@ -223,6 +224,7 @@ impl Hub {
         self.drain_events(connection, now);
         self.tell(room, room::Input::Back { member, link }, now);
         self.tell_of_link(room, member, connection, now);
+        self.tell_reachable(connection, now);
         self.touch(connection, now);
         self.told_back(room, member, connection, false);
     }
@@ -260,12 +262,16 @@ impl Hub {
             seated.connections.insert(member, connection);
         }
         let newer = self.connections.get_mut(&connection)?;
+        newer.key = newer.key.or(state.key);
         (newer.seat, newer.family, newer.lagged) = (Some((room, member)), Some(family), state.lagged);
         Some((room, member, state.session))
     }
 
     /// Answers a hello of a process that has lost its session and wants its seat.
     pub(super) fn restart(&mut self, connection: ConnectionId, hello: &Hello, resume: &Resume, now: Instant) {
+        if let Some(state) = self.connections.get_mut(&connection) {
+            state.key = hello.key;
+        }
         match self.reseat(connection, hello, resume, now) {
             Ok(None) => {}
             Ok(Some((welcome, older, next))) => {
@@ -330,7 +336,8 @@ impl Hub {
         self.stats.resumed += 1;
         self.tell(room, room::Input::Restarted { member, link }, now);
         self.tell_of_link(room, member, connection, now);
-        for message in missed.into_iter().filter(is_news_still) {
+        self.tell_reachable(connection, now);
+        for (_, message) in missed.into_iter().filter(|(_, message)| is_news_still(message)) {
             self.send(connection, message, now);
         }
         self.told_back(room, member, connection, true);

@@ -33,6 +33,7 @@ impl Hub {
                 self.outputs.push_back(Output::Happened(left));
             }
         }
+        self.tell_untaken(room, member, now);
         self.tell(room, room::Input::Leave { member, reason }, now);
     }
 
@@ -73,7 +74,7 @@ impl Hub {
                         }
                     }
                 }
-                room::Output::Succession { from, to, epoch } => self.pass_on(id, from, to, epoch, now),
+                room::Output::Succession(succession) => self.pass_on(id, &succession, now),
                 room::Output::Remove { member, reason } => {
                     if let Some(connection) = seated.connections.remove(&member) {
                         self.remove(connection, reason, now);
@@ -98,7 +99,7 @@ impl Hub {
             self.touch(connection, now);
         }
         self.outputs.push_back(Output::Happened(Happening::Misbehaved { connection, how }));
-        self.save_undelivered_of(room, member, connection);
+        self.save_undelivered(room, member, connection);
         self.vacate(room, member, LeaveReason::Misbehaved, now);
     }
 

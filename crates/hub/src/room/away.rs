@@ -35,6 +35,7 @@ impl Room {
         self.connected(member, true);
         self.state.remove(member);
         self.state.add(member);
+        self.paths.remove(member);
         self.budgets.set_path(member, None);
         self.replicas.restarted(member);
         self.greet(member, now);
@@ -66,5 +67,6 @@ impl Room {
             let bytes = self.control(vec![newcomer], message);
             self.budgets.charge_reliable(newcomer, bytes, now);
         }
+        self.greet_with_paths(newcomer);
     }
 }

@@ -187,8 +187,8 @@ impl Budgets {
 
     /// Whether a member may be sent some more of the own states of others.
     pub(super) fn has_room_for_states(&mut self, to: MemberId, now: Instant) -> bool {
+        let rate = self.states_rate_of(to);
         let account = self.states.entry(to).or_insert_with(|| Account::new(now));
-        let rate = self.states_rates.get(&to).copied().unwrap_or(self.states_rate);
         account.pass_time(rate, now);
         account.has_room(rate, 0)
     }
@@ -202,10 +202,16 @@ impl Budgets {
         };
     }
 
+    /// At which rate a member is sent the own states of others.
+    fn states_rate_of(&self, to: MemberId) -> Rate {
+        self.states_rates.get(&to).copied().unwrap_or(self.states_rate)
+    }
+
     /// Counts what a member was sent of the own states of others.
     pub(super) fn charge_states(&mut self, to: MemberId, bytes: usize, now: Instant) {
+        let rate = self.states_rate_of(to);
         let account = self.states.entry(to).or_insert_with(|| Account::new(now));
-        account.pass_time(self.states_rates.get(&to).copied().unwrap_or(self.states_rate), now);
+        account.pass_time(rate, now);
         account.charge(bytes as u64);
     }
 

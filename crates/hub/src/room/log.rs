@@ -15,13 +15,14 @@ use bytes::Bytes;
 use parlor_proto::wire::control::{LeaveReason, Presence};
 use parlor_proto::wire::cursor::{ReadError, Reader, Write};
 use parlor_proto::wire::handshake::{RoomKind, RoomSettings};
+use parlor_proto::wire::path::{read_address, write_address};
 use parlor_proto::{
     ChannelId, ChannelTable, CloseReason, Epoch, Instant, LinkKind, MemberId, RoomId, TickRate, limits,
 };
 use thiserror::Error;
 
 const MAGIC: &[u8] = b"PARLORLOG";
-const VERSION: u8 = 5;
+const VERSION: u8 = 6;
 /// An input is one message and little more.
 const ENTRY_BYTES_MAX: usize = limits::STREAM_PACKET_BYTES_MAX + 1024;
 
@@ -183,20 +184,39 @@ fn read_entry(reader: &mut Reader) -> Result<(Instant, Input), ReadError> {
     Ok((at, input))
 }
 
+/// The number that stands for what it is.
+fn kind(input: &Input) -> u8 {
+    match input {
+        Input::Join { .. } => 0,
+        Input::Leave { .. } => 1,
+        Input::Message { .. } => 2,
+        Input::Fate { .. } => 3,
+        Input::Measured(_) => 4,
+        Input::Flush => 5,
+        Input::End { .. } => 6,
+        Input::Writable { .. } => 7,
+        Input::Away { .. } => 8,
+        Input::Back { .. } => 9,
+        Input::Restarted { .. } => 10,
+        Input::HostSilent { .. } => 16,
+        Input::Path { .. } => 17,
+        Input::Reachable { .. } => 18,
+        Input::Untaken { .. } => 19,
+    }
+}
+
 fn write_input(input: &Input, out: &mut Vec<u8>) {
+    out.put_u8(kind(input));
     match input {
         Input::Join { name, link } => {
-            out.put_u8(0);
             out.put_str(name);
             out.put_u8(link.to_wire());
         }
         Input::Leave { member, reason } => {
-            out.put_u8(1);
             out.put_varint(member.0.into());
             reason.write(out);
         }
         Input::Message { from, channel, key, payload, epoch } => {
-            out.put_u8(2);
             out.put_varint(from.0.into());
             out.put_u8(channel.0);
             out.put_varint((*key).into());
@@ -204,50 +224,40 @@ fn write_input(input: &Input, out: &mut Vec<u8>) {
             out.put(payload);
         }
         Input::Fate { member, tag, delivered } => {
-            out.put_u8(3);
             out.put_varint(member.0.into());
             out.put_varint(*tag);
             out.put_bool(*delivered);
         }
         Input::Measured(presence) => {
-            out.put_u8(4);
             out.put_varint(presence.member.0.into());
             presence.write(out);
         }
-        Input::Flush => out.put_u8(5),
+        Input::Flush => {}
         Input::Writable { member, writable } => {
-            out.put_u8(7);
             out.put_varint(member.0.into());
             out.put_bool(*writable);
         }
         Input::Path { member, bytes_per_second } => {
-            out.put_u8(17);
             out.put_varint(member.0.into());
             out.put_varint((*bytes_per_second).into());
         }
-        Input::Away { member } => {
-            out.put_u8(8);
-            out.put_varint(member.0.into());
-        }
-        Input::Back { member, link } => {
-            out.put_u8(9);
+        Input::Away { member } => out.put_varint(member.0.into()),
+        Input::Back { member, link } | Input::Restarted { member, link } => {
             out.put_varint(member.0.into());
             out.put_u8(link.to_wire());
         }
-        Input::Restarted { member, link } => {
-            out.put_u8(10);
+        Input::Reachable { member, key, observed, seed } => {
             out.put_varint(member.0.into());
-            out.put_u8(link.to_wire());
+            out.put(key);
+            out.put_option(*observed, |out, address| write_address(address, out));
+            out.put_u64(*seed);
         }
+        Input::Untaken { number } => out.put_varint(*number),
         Input::HostSilent { heard } => {
-            out.put_u8(16);
             out.put_varint(heard.len() as u64);
             heard.iter().for_each(|member| out.put_varint(member.0.into()));
         }
-        Input::End { reason } => {
-            out.put_u8(6);
-            reason.write(out);
-        }
+        Input::End { reason } => reason.write(out),
     }
 }
 
@@ -281,6 +291,13 @@ fn read_input(body: &mut Reader) -> Result<Input, ReadError> {
         9 => Input::Back { member: member(body)?, link: LinkKind::from_wire(body.u8()?)? },
         10 => Input::Restarted { member: member(body)?, link: LinkKind::from_wire(body.u8()?)? },
         6 => Input::End { reason: CloseReason::read(body)? },
+        18 => {
+            let member = member(body)?;
+            let key = body.array()?;
+            let observed = body.option("observed address", read_address)?;
+            Input::Reachable { member, key, observed, seed: body.u64()? }
+        }
+        19 => Input::Untaken { number: body.varint()? },
         16 => {
             let count = body.varint_max("members that were heard", limits::MEMBERS_MAX_SERVER_RUN.into())?;
             Input::HostSilent { heard: (0..count).map(|_| member(body)).collect::<Result<_, _>>()? }

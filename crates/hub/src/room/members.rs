@@ -149,6 +149,18 @@ impl Room {
                 self.reliable_from(from, Held::Refusal { member, refused }, now)
             }
             Some(ToHub::Follow { epoch }) => self.follow(from, epoch),
+            Some(ToHub::Candidates(candidates)) => {
+                self.candidates_from(from, candidates, now);
+                Ok(())
+            }
+            Some(ToHub::PathUp { id }) => {
+                self.path_up(from, id);
+                Ok(())
+            }
+            Some(ToHub::PathDown { id, was_up }) => {
+                self.path_down(from, id, was_up);
+                Ok(())
+            }
             // A newer member asks for what this hub does not know.
             None => Ok(()),
         }

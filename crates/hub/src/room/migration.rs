@@ -4,7 +4,7 @@
 //! lowest id is named in its place: once for each epoch, so there are never two. It is given all of the state
 //! ([`State::hand_over`](super::state::State::hand_over)), and what an authority of an older epoch says is ignored.
 
-use super::{Output, Room};
+use super::{Output, Room, Succession};
 use parlor_proto::session::Outgoing;
 use parlor_proto::wire::action::AskedBy;
 use parlor_proto::wire::control::{Handover, ToMember};
@@ -66,20 +66,23 @@ impl Room {
         self.epoch = Epoch(epoch.0 + 1);
         self.authority = Authority::Member(heir);
         self.former.extend(old.map(|old| (old, self.epoch)));
-        let used = self.state.hand_over(heir, self.epoch);
+        self.end_paths();
+        let legacy = self.state.hand_over(heir, self.epoch, self.untaken.take());
         self.counters.migrations += 1;
+        self.counters.retreats += u64::from(legacy.went_back);
         // First of all: what is sent from here on is of the new epoch.
         self.outputs.push_back(Output::Epoch { epoch: self.epoch });
         let handover = Handover {
             epoch: self.epoch,
             member: heir,
             tick: self.state.world().tick(),
-            slots: used.slots,
-            generation: used.generation,
+            slots: legacy.used.slots,
+            generation: legacy.used.generation,
         };
         let all = self.members.ids().collect();
         self.control(all, &ToMember::Authority(handover));
-        self.outputs.push_back(Output::Succession { from: old, to: heir, epoch });
+        let succession = Succession { from: old, to: heir, epoch, taken: legacy.taken };
+        self.outputs.push_back(Output::Succession(succession));
         true
     }
 
@@ -87,6 +90,7 @@ impl Room {
     pub(super) fn goes_on(&mut self) {
         let all = self.members.ids().collect();
         self.control(all, &ToMember::GoesOn { epoch: self.epoch });
+        self.offer_paths();
     }
 
     /// A member that was the authority, or was to be, knows that it is not and has nothing of the state: it is sent its view. One that

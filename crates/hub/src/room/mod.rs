@@ -10,6 +10,7 @@ mod budget;
 pub mod log;
 mod members;
 mod migration;
+mod paths;
 mod primary;
 mod relay;
 mod replicas;
@@ -21,6 +22,7 @@ pub use migration::for_authority;
 pub use setup::{Setup, SetupError};
 
 use budget::Budgets;
+use core::net::SocketAddr;
 use members::Members;
 use parlor_proto::session::{Outgoing, Tag};
 use parlor_proto::wire::control::{LeaveReason, Presence, ToMember};
@@ -29,6 +31,7 @@ use parlor_proto::{
     ChannelId, CloseReason, Epoch, Instant, LinkKind, MemberId, PeerMisbehaved, Tick, channel,
 };
 use parlor_sync::world::World;
+use paths::Paths;
 use primary::Primary;
 use relay::Queues;
 use replicas::Replicas;
@@ -113,6 +116,23 @@ pub enum Input {
     },
     /// What the hub measured of a member.
     Measured(Presence),
+    /// A member wants paths to other members beside the hub, or the hub sees it elsewhere than before.
+    Reachable {
+        /// Which.
+        member: MemberId,
+        /// The SHA-256 of the certificate that it shows on them.
+        key: [u8; 32],
+        /// Where the hub sees it, if that is where others may reach it.
+        observed: Option<SocketAddr>,
+        /// What the ids of its paths are made of: drawn by the hub. Only the first counts.
+        seed: u64,
+    },
+    /// The authority has not acknowledged reliable messages for it up to the one that has this number in its session: it may have
+    /// taken them all the same.
+    Untaken {
+        /// The highest of them.
+        number: u64,
+    },
     /// Nothing was heard of the authority for as long as a host may be silent.
     HostSilent {
         /// Those of whom something was heard meanwhile.
@@ -142,16 +162,8 @@ pub enum Output {
         /// Which.
         epoch: Epoch,
     },
-    /// What the old authority has not acknowledged of what is [for the authority](for_authority) goes to the new
-    /// one.
-    Succession {
-        /// Whose part it was; its session may be over.
-        from: Option<MemberId>,
-        /// Whose it is.
-        to: MemberId,
-        /// Under which epoch it was the old one's.
-        epoch: Epoch,
-    },
+    /// What the old authority has not taken of what is [for the authority](for_authority) goes to the new one.
+    Succession(Succession),
     /// End a member's session. The room has forgotten the member already.
     Remove {
         /// Whose.
@@ -166,6 +178,19 @@ pub enum Output {
     },
 }
 
+/// The part of the authority passed from one member to another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Succession {
+    /// Whose part it was; its session may be over.
+    pub from: Option<MemberId>,
+    /// Whose it is.
+    pub to: MemberId,
+    /// Under which epoch it was the old one's.
+    pub epoch: Epoch,
+    /// Reliable messages whose numbers in the old one's session are below this are in the state that the new one goes on with.
+    pub taken: u64,
+}
+
 /// A room. See the [module](self).
 #[derive(Debug)]
 pub struct Room {
@@ -175,11 +200,14 @@ pub struct Room {
     epoch: Epoch,
     /// Who was the authority, and from which epoch on it was not any more.
     former: BTreeMap<MemberId, Epoch>,
+    /// The highest number of a message that the authority may have taken, if there is one.
+    untaken: Option<u64>,
     members: Members,
     /// Whom messages to the primary reach.
     primary: Primary,
     state: State,
     replicas: Replicas,
+    paths: Paths,
     budgets: Budgets,
     /// Reliable messages that their senders' budgets do not allow yet.
     queues: Queues,
@@ -217,6 +245,14 @@ pub struct Counters {
     pub actions_refused: u64,
     /// How often another member became the authority.
     pub migrations: u64,
+    /// Paths that a member and the authority were offered to try.
+    pub paths_offered: u64,
+    /// Paths over which the state came to a member.
+    pub paths_up: u64,
+    /// Addresses that members named and that could not be theirs, and lists of them that came too soon.
+    pub candidates_refused: u64,
+    /// How often the state went back for that to when nothing was missing.
+    pub retreats: u64,
 }
 
 impl Room {
@@ -234,8 +270,10 @@ impl Room {
             authority: Authority::Member(MemberId(0)),
             epoch: Epoch(0),
             former: BTreeMap::new(),
+            untaken: None,
             members: Members::default(),
             primary: Primary::new(),
+            paths: Paths::default(),
             budgets: Budgets::new(rate, bytes_per_second, setup.opened),
             queues: Queues::default(),
             setup,
@@ -380,6 +418,8 @@ impl Room {
             Input::Away { member } => self.away(member),
             Input::Back { member, link } => self.back(member, link),
             Input::Restarted { member, link } => self.restarted(member, link, now),
+            Input::Reachable { member, key, observed, seed } => self.reachable(member, key, observed, seed),
+            Input::Untaken { number } => self.untaken = Some(number),
             Input::HostSilent { heard } => self.host_silent(&heard),
             Input::Measured(presence) => self.measured(presence),
             Input::Flush => return self.flush(now),
@@ -438,6 +478,7 @@ impl Room {
         }
         self.state.remove(member);
         self.replicas.remove(member);
+        self.paths.remove(member);
         self.budgets.remove(member);
         self.queues.remove(member);
         let is_host_still = !self.without(member);

@@ -234,12 +234,14 @@ impl Room {
 
     /// The members that a message reaches, and how many that it names are gone.
     fn receivers(&self, from: MemberId, to: &To) -> (Vec<MemberId>, u64) {
+        let sees = |member: &MemberId| self.view(*member).sees_member(from);
         let mut named = match to {
             To::Authority => self.authority.member().into_iter().collect(),
             To::Others => return (self.seers_of(from), 0),
-            To::Everyone => {
-                let sees = |member: &MemberId| self.view(*member).sees_member(from);
-                return (self.members.ids().filter(sees).collect(), 0);
+            To::Everyone => return (self.members.ids().filter(sees).collect(), 0),
+            To::Except(members) => {
+                let is_named = |member: &MemberId| members.binary_search(member).is_err();
+                return (self.members.ids().filter(is_named).filter(sees).collect(), 0);
             }
             To::Primary => self.primary.primary().into_iter().collect(),
             To::Member(member) => vec![*member],

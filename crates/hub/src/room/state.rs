@@ -7,13 +7,14 @@ use parlor_proto::session::{Outgoing, Tag};
 use parlor_proto::wire::action::ActionRefusal;
 use parlor_proto::wire::cursor::ReadError;
 use parlor_proto::wire::replica::Checkpoint;
-use parlor_proto::{ChannelId, EntityId, Epoch, Instant, MemberId, PeerMisbehaved, TickRate, channel};
+use parlor_proto::{ChannelId, EntityId, Epoch, Instant, MemberId, PeerMisbehaved, Tick, TickRate, channel};
 use parlor_sync::audience::Viewer;
+use parlor_sync::keyed::Taken;
 use parlor_sync::schema::Schema;
 use parlor_sync::world::{
     Encodings, IdsUsed, Outcome, Publisher, PublisherConfig, Replica, Sent, StreamError, Views, World,
 };
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -33,6 +34,8 @@ pub(super) struct State {
     config: PublisherConfig,
     /// Members whose connections take nothing for now, and how many bytes may be under way to each.
     blocked: BTreeMap<MemberId, usize>,
+    /// Members that the authority sends the state itself.
+    direct: BTreeSet<MemberId>,
     /// Bytes per second of state that the paths of members have room for, where that is known.
     paths: BTreeMap<MemberId, u32>,
     /// Something changed, or was lost, since the last flush.
@@ -49,6 +52,17 @@ struct Heir {
     publisher: Publisher,
 }
 
+/// What a new authority is left.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Legacy {
+    /// Which ids it must not give again.
+    pub(super) used: IdsUsed,
+    /// Messages to the one before whose numbers are below this are in the state.
+    pub(super) taken: u64,
+    /// Whether the state went back to when nothing was missing.
+    pub(super) went_back: bool,
+}
+
 /// Bytes per second that an heir is sent. Everybody waits for it.
 const HEIR_BYTES_PER_SECOND: u32 = 512 * 1024;
 /// Packets of one stream that may be sent under one epoch, as a power of two.
@@ -63,6 +77,7 @@ impl State {
             replica: Replica::of_everything(schema, rate),
             config: PublisherConfig::new(bytes_per_second),
             blocked: BTreeMap::new(),
+            direct: BTreeSet::new(),
             paths: BTreeMap::new(),
             due: false,
             waits_until: None,
@@ -81,6 +96,11 @@ impl State {
         self.due = true;
     }
 
+    /// Whether a member is to go on with the state, and has not said a word of it yet.
+    pub(super) fn is_handed_over(&self) -> bool {
+        self.heir.is_some()
+    }
+
     /// Whether a member is sent its view.
     pub(super) fn has(&self, member: MemberId) -> bool {
         self.views.publisher(member).is_some()
@@ -89,6 +109,7 @@ impl State {
     pub(super) fn remove(&mut self, member: MemberId) {
         self.views.remove(member);
         self.blocked.remove(&member);
+        self.direct.remove(&member);
         self.paths.remove(&member);
         self.heir.take_if(|heir| heir.member == member);
     }
@@ -125,8 +146,24 @@ impl State {
         let most = self.config.bytes_per_second;
         let path = self.paths.get(&member).filter(|path| **path < most);
         let config = path.map_or(self.config, |path| PublisherConfig::new(*path));
-        let blocked = self.blocked.get(&member).copied();
+        let is_direct = self.direct.contains(&member);
+        let blocked = if is_direct { Some(0) } else { self.blocked.get(&member).copied() };
         PublisherConfig { in_flight_bytes_max: blocked.unwrap_or(config.in_flight_bytes_max), ..config }
+    }
+
+    /// A member is sent the state by the authority, and no packets are made for it here; or it is not any more, and has nothing of
+    /// what was sent to it from here.
+    pub(super) fn direct(&mut self, member: MemberId, direct: bool) {
+        if direct {
+            self.direct.insert(member);
+        } else {
+            self.direct.remove(&member);
+            if let Some(publisher) = self.views.publisher_mut(member) {
+                publisher.restart();
+            }
+            self.due = true;
+        }
+        self.configure(member);
     }
 
     /// A member that has no connection is made no packets.
@@ -135,8 +172,11 @@ impl State {
         self.configure(member);
     }
 
-    /// What is held is the truth from here on, and `heir` is given all of it. Says which ids it must not give again.
-    pub(super) fn hand_over(&mut self, heir: MemberId, epoch: Epoch) -> IdsUsed {
+    /// What is held is the truth from here on, and `heir` is given all of it, under `epoch`. Messages up to the number `untaken` in
+    /// the session of the authority before may be in it in part: then what is held is first what it was when nothing was missing.
+    pub(super) fn hand_over(&mut self, heir: MemberId, epoch: Epoch, untaken: Option<u64>) -> Legacy {
+        let (taken, back) = untaken.map_or((0, None), |last| self.look_back(Epoch(epoch.0 - 1), last));
+        back.into_iter().for_each(|tick| self.replica.go_back(tick));
         let used = self.replica.hand_over();
         self.views.remove(heir);
         // A tag has room for 40 bits of a number: 2^16 epochs, after which the oldest streams are long forgotten.
@@ -145,7 +185,16 @@ impl State {
         publisher.number_from(self.numbers_from);
         self.heir = Some(Heir { member: heir, epoch, publisher });
         self.due = true;
-        used
+        Legacy { used, taken, went_back: back.is_some() }
+    }
+
+    /// Below which number the messages to the authority of `epoch` are taken in the newest state of which nothing is missing, and
+    /// the tick of that state if it is an older one and messages up to `last` may have been taken since.
+    fn look_back(&self, epoch: Epoch, last: u64) -> (u64, Option<Tick>) {
+        let Some(newest) = self.world().tick() else { return (0, None) };
+        let whole = self.replica.whole();
+        let taken = Taken::told(&self.replica, whole.unwrap_or(newest), epoch, last);
+        (taken, whole.filter(|whole| *whole != newest && taken <= last))
     }
 
     /// What arrived may have something sent, too: it came so late that it counts as lost, or it is the last that was missing, so
@@ -199,10 +248,14 @@ impl State {
             is_heir_due = publisher.is_due(world);
         }
         self.views.flush(world, now, |member, packet, sent| send(member, channel::STATE, packet, sent));
-        let members: Vec<MemberId> =
-            self.views.members().filter(|member| !self.blocked.contains_key(member)).collect();
+        let members: Vec<MemberId> = self.views.members().filter(|member| !self.is_held(*member)).collect();
         let mut is_due = |member| self.views.publisher_mut(member).is_some_and(|it| it.is_due(world));
         self.waits_until = (is_heir_due || members.into_iter().any(&mut is_due)).then(|| now + RETRY_AFTER);
+    }
+
+    /// Whether no packets are made for a member at the moment.
+    fn is_held(&self, member: MemberId) -> bool {
+        self.blocked.contains_key(&member) || self.direct.contains(&member)
     }
 
     /// Whether a member may not act on an entity, and why. What it does not see is not there for it.

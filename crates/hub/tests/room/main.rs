@@ -4,6 +4,7 @@ mod actions;
 mod dedicated;
 mod harness;
 mod migration;
+mod paths;
 mod primary;
 mod replicas;
 mod state;

@@ -4,6 +4,7 @@
 use super::Seen;
 use super::rebind::gaps;
 use crate::fault::{Outcome, ensure};
+use crate::log::Log;
 use crate::member::{Hub, Member, RTT_MS, Workshop, heard_all, marks, undisturbed, updates};
 use crate::net::{Cable, Home, Machine, Nat, Public, Switch};
 use serde_json::Value;
@@ -26,22 +27,22 @@ pub(super) fn run(workshop: &Workshop) -> Seen {
     let hub = workshop.hub(&internet)?;
     let mut of_guest = Cut::of_guest(workshop, &hub, &internet)?;
     let mut of_host = Cut::of_host(workshop, &hub, &internet)?;
-    let away = of_guest.guest.until("its place", |log| log.member())?;
+    let away = of_guest.guest.until("its place", Log::member)?;
     of_guest.home.cable.cut()?;
     of_host.home.cable.cut()?;
     let began = Instant::now();
     let mut seen = short(workshop, &hub, &internet)?;
     of_guest.is_told(away)?;
-    of_host.is_over()?;
+    of_host.goes_on()?;
     thread::sleep(LONG.saturating_sub(began.elapsed()));
     of_guest.home.cable.mend()?;
     of_host.home.cable.mend()?;
     seen.push(of_guest.comes_back(away)?);
-    seen.push(of_host.stays_over()?);
+    seen.push(of_host.host_comes_back()?);
     Ok(seen)
 }
 
-/// The cable of a guest's home, then that of the host's machine.
+/// The cable of a guest's home, then that of the host's machine, whose room goes on with the guest.
 fn short(workshop: &Workshop, hub: &Hub, internet: &Switch) -> Seen {
     let (here, there) =
         (internet.home("a", Nat::Cone, Public(10))?, internet.home("b", Nat::Symmetric, Public(20))?);
@@ -65,14 +66,26 @@ fn short(workshop: &Workshop, hub: &Hub, internet: &Switch) -> Seen {
     ensure(steps >= 60, || format!("a guest that was cut off ran {steps} steps"))?;
     let first = format!("guest cut off for {cut_ms:.0} ms: {:.0} ms without an update", gap[1]);
 
+    let heir = all[1].until("its place", Log::member)?;
+    let before = marks(&mut all);
     let cut_ms = cut_for_short(&of_host.cable)?;
-    updates(all[1], 60)?;
-    updates(all[2], 60)?;
+    for member in [0, 2] {
+        happens(all[member], "host_changed", |line| line["host"] == heir)?;
+        updates(all[member], 60)?;
+    }
+    let waited = gaps(&mut all, &before)[2];
+    ensure(waited < cut_ms / 2.0, || {
+        format!("the room waited for its host: {waited:.0} ms without an update")
+    })?;
     let numbers = heard_all(&mut all)?;
     undisturbed(&mut all, &since)?;
-    Ok(vec![format!(
-        "{first}; then the host for {cut_ms:.0} ms: nobody was told of a loss, and all {numbers} numbers came"
-    )])
+    Ok(vec![
+        first,
+        format!(
+            "then the host for {cut_ms:.0} ms: player {heir} went on, {waited:.0} ms without an update at most; nobody was told \
+             of a loss, and all {numbers} numbers came"
+        ),
+    ])
 }
 
 fn cut_for_short(cable: &Cable) -> Outcome<f64> {
@@ -113,12 +126,14 @@ impl Cut {
         ensure(left["reason"] == "timed_out", || format!("the host is told {left}"))
     }
 
-    /// A host is cut off: its guest is told that it is lost, and then why the room is over.
-    fn is_over(&mut self) -> Outcome<()> {
+    /// A host is cut off: its guest goes on in its place, and is told that it is lost and then that its seat is given up.
+    fn goes_on(&mut self) -> Outcome<()> {
+        let heir = self.guest.until("its place", Log::member)?;
         happens(&mut self.host, "connection_lost", |_| true)?;
+        happens(&mut self.guest, "host_changed", |line| line["host"] == heir)?;
         happens(&mut self.guest, "player_lost", |line| line["player"] == 0)?;
-        let closed = happens(&mut self.guest, "closed", |_| true)?;
-        ensure(closed["reason"] == "host_gone", || format!("the guest is told {closed}"))
+        let left = happens(&mut self.guest, "player_left", |line| line["player"] == 0)?;
+        ensure(left["reason"] == "timed_out", || format!("the next host is told {left}"))
     }
 
     /// The guest is in the room again, as another player.
@@ -134,12 +149,15 @@ impl Cut {
         ))
     }
 
-    /// The host finds its room gone.
-    fn stays_over(&mut self) -> Outcome<String> {
-        let closed = happens(&mut self.host, "closed", |_| true)?;
-        ensure(closed["reason"] == "connection_lost", || format!("the host is told {closed}"))?;
-        let detail = closed["detail"].as_str().unwrap_or_default();
-        Ok(format!("host cut off for 40 s: its guest was told host_gone, it itself: {detail}"))
+    /// The host finds its room with another host, and is another player in it.
+    fn host_comes_back(&mut self) -> Outcome<String> {
+        let back = happens(&mut self.host, "reconnected", |_| true)?;
+        ensure(back["state_resynced"] == true, || format!("it is told {back}"))?;
+        let me = self.host.until("its new place", |log| log.member().filter(|member| *member != 0))?;
+        happens(&mut self.guest, "player_joined", |line| line["player"] == me)?;
+        updates(&mut self.host, 60)?;
+        let numbers = heard_all(&mut [&mut self.host, &mut self.guest])?;
+        Ok(format!("host cut off for 40 s: its guest went on, it is back as player {me}, {numbers} numbers"))
     }
 }
 

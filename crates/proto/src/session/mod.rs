@@ -124,20 +124,29 @@ pub struct Session {
     unacked_bytes: usize,
     /// The lowest number of a reliable message that the peer was not told has arrived.
     told_reliable: u64,
+    /// It takes no reliable messages from its connection any more.
+    is_deaf: bool,
     /// Those from this number on it is not told of for now.
     acks_held_from: Option<u64>,
     /// It must be acknowledged now.
     ack_due: bool,
     /// When a client asks for the time next, or looks whether it was answered.
     time_at: Option<Instant>,
-    /// When it asked last, if it is to look.
-    asked: Option<Instant>,
+    /// When it asked, if it is to look.
+    asked: Option<Asked>,
     /// A Time frame is due with the next packet.
     time_due: bool,
     /// Messages that had gone, both ways, when the time was asked for last.
     messages_before: u64,
     events: VecDeque<Event>,
     stats: Stats,
+}
+
+/// Questions for the time of which none is known to be answered.
+#[derive(Clone, Copy, Debug)]
+struct Asked {
+    first: Instant,
+    last: Instant,
 }
 
 /// A client asks for the time this often until its filter has enough samples.
@@ -186,6 +195,7 @@ impl Session {
             ack_by: None,
             unacked_bytes: 0,
             told_reliable: 0,
+            is_deaf: false,
             acks_held_from: None,
             ack_due: false,
             time_at: None,
@@ -431,10 +441,10 @@ impl Session {
     /// Asks for the time. While no message goes either way, and the last time was answered, it rests for once.
     fn ask_or_rest(&mut self, now: Instant) {
         let asked = self.asked.take();
-        if let Some(asked) = asked.filter(|asked| *asked <= self.heard) {
+        if let Some(Asked { last, .. }) = asked.filter(|asked| asked.last <= self.heard) {
             // More than half of the silence that ends a session is left, to ask again and again on a link that loses much.
             let rest = (self.keep_alive * 3).min(self.silence * 3 / 8).max(self.keep_alive);
-            self.time_at = Some(asked + rest);
+            self.time_at = Some(last + rest);
             return;
         }
         self.time_due = true;
@@ -445,16 +455,23 @@ impl Session {
         let interval = if self.timesync.samples() < TIME_SAMPLES_AT_FIRST {
             TIME_INTERVAL_AT_FIRST
         } else if is_silent {
-            // A link that loses a third of its packets must not look dead for the want of a few more.
-            self.asked = asked.map(|_| now);
-            self.keep_alive / 4
+            self.asked = asked.map(|asked| Asked { last: now, ..asked });
+            // A link that loses a third of its packets must not look dead for the want of a few more. On a long one an answer
+            // cannot be there yet: then a second question is for the case that the first is lost, and a crowd of them for nothing.
+            let is_early = asked.is_some_and(|asked| now < asked.first + self.answer_time());
+            if is_early { self.keep_alive } else { self.keep_alive / 4 }
         } else if is_idle {
-            self.asked = Some(now);
+            self.asked = Some(Asked { first: now, last: now });
             self.keep_alive / 2
         } else {
             self.keep_alive
         };
         self.time_at = Some(now + interval);
+    }
+
+    /// How long an answer takes, at most, if nothing is lost.
+    fn answer_time(&self) -> Duration {
+        self.timesync.rtt().unwrap_or_default() + self.timesync.jitter() * 4
     }
 
     /// How long a packet may go unacknowledged before it counts as lost; never on a link that loses none.

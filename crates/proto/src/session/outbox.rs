@@ -236,8 +236,8 @@ impl Outbox {
         self.drop_unreliable(fates);
     }
 
-    /// Gives away what was not acknowledged.
-    pub(super) fn take_retained(&mut self) -> Vec<Outgoing> {
+    /// Gives away what was not acknowledged, with the numbers that it had.
+    pub(super) fn take_retained(&mut self) -> Vec<(u64, Outgoing)> {
         let messages = self.retained().collect();
         self.retained_from += self.retained.len() as u64;
         self.retained.clear();
@@ -246,10 +246,10 @@ impl Outbox {
     }
 
     /// What was not acknowledged, in the order of the numbers.
-    pub(super) fn retained(&self) -> impl Iterator<Item = Outgoing> + '_ {
-        self.retained.iter().filter_map(|retained| match &retained.frame {
+    pub(super) fn retained(&self) -> impl Iterator<Item = (u64, Outgoing)> + '_ {
+        (self.retained_from..).zip(&self.retained).filter_map(|(number, retained)| match &retained.frame {
             Frame::Reliable { channel, payload, .. } | Frame::Ordered { channel, payload, .. } => {
-                Some(Outgoing::new(*channel, payload.clone()))
+                Some((number, Outgoing::new(*channel, payload.clone())))
             }
             _ => None,
         })

@@ -264,6 +264,7 @@ impl Session {
                 }
                 self.give(context.message(channel, key, payload));
             }
+            Frame::Reliable { .. } | Frame::Ordered { .. } if self.is_deaf => {}
             Frame::Reliable { channel, number, payload } => {
                 self.expect_lane(channel, Lane::ReliableUnordered)?;
                 self.ack_reliable(&payload, context.now);

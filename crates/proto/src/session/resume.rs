@@ -65,15 +65,26 @@ impl Session {
         self.peer_is_open
     }
 
-    /// The reliable messages that the other end has not acknowledged, in order, for another session to send. This one has them
-    /// no more.
-    pub fn take_unacknowledged(&mut self) -> Vec<Outgoing> {
+    /// The reliable messages that the other end has not acknowledged, in order, for another session to send; each with its number
+    /// in this one, as the other end [counts](Self::received_reliable) them. This session has them no more.
+    pub fn take_unacknowledged(&mut self) -> Vec<(u64, Outgoing)> {
         self.outbox.take_retained()
     }
 
     /// The same messages, which stay this session's.
-    pub fn unacknowledged(&self) -> impl Iterator<Item = Outgoing> + '_ {
+    pub fn unacknowledged(&self) -> impl Iterator<Item = (u64, Outgoing)> + '_ {
         self.outbox.retained()
+    }
+
+    /// Takes no reliable message from its connection any more: its peer says those again by another way.
+    pub fn stop_reliable(&mut self) {
+        self.is_deaf = true;
+    }
+
+    /// Whether the reliable message with this number came on any connection. If not it counts as having come from here on: its peer
+    /// says it again by another way.
+    pub fn takes_elsewhere(&mut self, number: u64) -> bool {
+        self.reliable.note(number).unwrap_or(false)
     }
 
     pub(super) fn let_go(&mut self) {

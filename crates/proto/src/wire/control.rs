@@ -12,22 +12,30 @@
 //!  6 action refused   entity: 4 bytes · name: text · why: 1 byte
 //!  7 authority epoch: varint · member: varint · tick: 0 none | 1, 4 bytes · slots: 2 bytes · generation: 2 bytes
 //!  8 goes on   epoch: varint
+//!  9 path      offer
+//!  10 direct   member: varint · 0 through the hub | 1 over a path
 //!
 //!  to the hub
 //!  0 set data  member: varint · key: text · 0 remove | 1 value: bytes
 //!  1 kick      member: varint · reason: text
 //!  2 refuse action    member: varint · entity: 4 bytes · name: text · why: 1 byte
 //!  3 follow    epoch: varint
+//!  4 candidates   candidates
+//!  5 path up   id: 8 bytes
+//!  6 path down id: 8 bytes · 0 | 1 the state came over it
 //!
 //!  member      id: varint · name: text · link: 1 byte · flags: 1 byte · rtt: 0 | 1, varint ms
 //!              count: varint · for each: key: text, value: bytes
 //!  flags       1 connected · 2 slow
 //! ```
+//!
+//! What is said of paths stands in [`path`](super::path).
 
 use super::action::{ActionRefusal, read_name};
 use super::cursor::{ReadError, Reader, Write};
+use super::path::{Candidates, PathOffer, read_id, write_id};
 use crate::error::clip;
-use crate::ids::{EntityId, Epoch, MemberId};
+use crate::ids::{EntityId, Epoch, MemberId, PathId};
 use crate::limits;
 use crate::link::LinkKind;
 use crate::time::Tick;
@@ -64,6 +72,15 @@ pub enum ToMember {
         /// Which epoch.
         epoch: Epoch,
     },
+    /// This member may try to reach the authority, or a member it, beside the hub.
+    Path(PathOffer),
+    /// A member reaches the authority beside the hub, or does so no more.
+    Direct {
+        /// Which member.
+        member: MemberId,
+        /// Whether it does.
+        direct: bool,
+    },
 }
 
 /// What a member asks of the hub.
@@ -90,6 +107,20 @@ pub enum ToHub {
     Follow {
         /// The epoch that it knows of.
         epoch: Epoch,
+    },
+    /// Where this member may be reached beside the hub.
+    Candidates(Candidates),
+    /// The state comes over this path: the hub need send none.
+    PathUp {
+        /// Which.
+        id: PathId,
+    },
+    /// It is over, or does not come about.
+    PathDown {
+        /// Which.
+        id: PathId,
+        /// Whether the state came over it, so that this member has nothing of what the hub would send it.
+        was_up: bool,
     },
 }
 
@@ -328,6 +359,15 @@ impl ToMember {
                 out.put_u8(8);
                 out.put_varint(epoch.0.into());
             }
+            ToMember::Path(offer) => {
+                out.put_u8(9);
+                offer.write(&mut out);
+            }
+            ToMember::Direct { member, direct } => {
+                out.put_u8(10);
+                out.put_varint(member.0.into());
+                out.put_bool(*direct);
+            }
         }
         out.into()
     }
@@ -356,6 +396,8 @@ impl ToMember {
             6 => ToMember::ActionRefused(RefusedAction::read(&mut reader)?),
             7 => ToMember::Authority(Handover::read(&mut reader)?),
             8 => ToMember::GoesOn { epoch: Epoch(reader.varint_u32("epoch")?) },
+            9 => ToMember::Path(PathOffer::read(&mut reader)?),
+            10 => ToMember::Direct { member: member(&mut reader)?, direct: reader.bool("direct")? },
             _ => return Ok(None),
         };
         reader.finish()?;
@@ -387,6 +429,19 @@ impl ToHub {
                 out.put_u8(3);
                 out.put_varint(epoch.0.into());
             }
+            ToHub::Candidates(candidates) => {
+                out.put_u8(4);
+                candidates.write(&mut out);
+            }
+            ToHub::PathUp { id } => {
+                out.put_u8(5);
+                write_id(*id, &mut out);
+            }
+            ToHub::PathDown { id, was_up } => {
+                out.put_u8(6);
+                write_id(*id, &mut out);
+                out.put_bool(*was_up);
+            }
         }
         out.into()
     }
@@ -408,6 +463,9 @@ impl ToHub {
                 refused: RefusedAction::read(&mut reader)?,
             },
             3 => ToHub::Follow { epoch: Epoch(reader.varint_u32("epoch")?) },
+            4 => ToHub::Candidates(Candidates::read(&mut reader)?),
+            5 => ToHub::PathUp { id: read_id(&mut reader)? },
+            6 => ToHub::PathDown { id: read_id(&mut reader)?, was_up: reader.bool("was up")? },
             _ => return Ok(None),
         };
         reader.finish()?;

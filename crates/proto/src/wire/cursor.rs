@@ -91,7 +91,11 @@ impl Reader {
         self.bytes.split_off(0)
     }
 
-    fn array<const N: usize>(&mut self) -> Result<[u8; N], ReadError> {
+    /// Bytes of which there are always as many.
+    ///
+    /// # Errors
+    /// [`ReadError::Truncated`] if there are fewer.
+    pub fn array<const N: usize>(&mut self) -> Result<[u8; N], ReadError> {
         // Copied out without `take`: sharing the buffer for a few bytes would cost more than reading them.
         let Some(array) = self.bytes.first_chunk::<N>().copied() else {
             return Err(ReadError::Truncated { wanted: N, available: self.bytes.len() });

@@ -4,7 +4,8 @@
 //!
 //! ```text
 //!  up     to: 0 authority | 1 all but the sender | 2 member, varint | 3 count: varint, members: varint each,
-//!         ascending | 4 everyone, the sender too | 5 primary · + 0x80 if the hub shall stamp an order
+//!         ascending | 4 everyone, the sender too | 5 primary | 6 everyone but, as 3 · + 0x80 if the hub shall stamp an
+//!         order
 //!         payload
 //!  down   from: 0 hub | 1 member, varint · + 0x80 if an order follows: varint
 //!         · + 0x40 if it is for the authority, of an epoch that follows: varint
@@ -31,6 +32,8 @@ pub enum To {
     Everyone,
     /// The member that the hub has named primary, if there is one.
     Primary,
+    /// All members but these, in ascending order and each once; the sender too, if it is not among them.
+    Except(Vec<MemberId>),
 }
 
 /// From whom a message comes.
@@ -78,7 +81,7 @@ impl Upward {
     /// The message as it goes on the wire.
     ///
     /// # Panics
-    /// If [`To::Members`] is not ascending: a receiver would refuse it.
+    /// If [`To::Members`] or [`To::Except`] is not ascending: a receiver would refuse it.
     #[must_use]
     pub fn encode(&self) -> Bytes {
         let mut out = Vec::with_capacity(self.payload.len() + 8);
@@ -90,9 +93,9 @@ impl Upward {
                 out.put_u8(tag(2));
                 out.put_varint(member.0.into());
             }
-            To::Members(members) => {
+            To::Members(members) | To::Except(members) => {
                 assert!(members.is_sorted_by(|a, b| a < b), "addressees are ascending and each once");
-                out.put_u8(tag(3));
+                out.put_u8(tag(if matches!(self.to, To::Members(_)) { 3 } else { 6 }));
                 out.put_varint(members.len() as u64);
                 members.iter().for_each(|member| out.put_varint(member.0.into()));
             }
@@ -114,7 +117,7 @@ impl Upward {
             0 => To::Authority,
             1 => To::Others,
             2 => To::Member(MemberId(reader.varint_u32("member")?)),
-            3 => {
+            listed @ (3 | 6) => {
                 let count = reader.varint_max("addressee count", limits::ADDRESSEES_MAX as u64)?;
                 let mut members: Vec<MemberId> = Vec::new();
                 for _ in 0..count {
@@ -124,7 +127,7 @@ impl Upward {
                     }
                     members.push(member);
                 }
-                To::Members(members)
+                if listed == 3 { To::Members(members) } else { To::Except(members) }
             }
             4 => To::Everyone,
             5 => To::Primary,

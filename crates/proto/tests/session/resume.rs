@@ -153,7 +153,7 @@ fn without_a_connection_reliable_messages_wait_up_to_their_bound_and_others_are_
 fn what_was_not_acknowledged_can_be_given_to_another_session() {
     let (_, mut server, _, _) = broken();
     server.send(Outgoing::new(channel::MESSAGE_UNORDERED, Bytes::from_static(b"more"))).expect("it is open");
-    let given = server.take_unacknowledged();
+    let given: Vec<Outgoing> = server.take_unacknowledged().into_iter().map(|(_, message)| message).collect();
     assert_eq!(
         given,
         [message("down"), Outgoing::new(channel::MESSAGE_UNORDERED, Bytes::from_static(b"more"))]

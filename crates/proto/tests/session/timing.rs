@@ -18,6 +18,29 @@ fn an_idle_session_stays_open_with_few_packets() {
     }
 }
 
+/// Where little silence is allowed and the way is long, what is asked is under way for longer than it is waited for.
+#[test]
+fn an_idle_session_on_a_long_link_does_not_ask_for_what_cannot_be_there_yet() {
+    for latency_ms in [2, 20, 50, 120] {
+        let link = Conditions { latency_us: (latency_ms * 1_000, latency_ms * 1_000), lost: 0, doubled: 0 };
+        let mut world = World::new(9, LinkKind::Quic, link);
+        (world.terms.keep_alive_ms, world.terms.silence_ms) = (50, 1_000);
+        world.run_ms(3_000);
+        let before = world.ends[CLIENT].left_at.len();
+        world.run_ms(60_000);
+        let left = &world.ends[CLIENT].left_at[before..];
+        // Three keep-alives of rest, or as many questions as keep-alives fit into a round trip after the first two.
+        let most = 60_000 / 150 * (2 + 2 * latency_ms / 50);
+        assert!(
+            left.len() as u64 <= most,
+            "{latency_ms} ms: {} packets in a minute, {most} at most",
+            left.len()
+        );
+        let longest = left.windows(2).map(|pair| pair[1] - pair[0]).max();
+        assert!(longest <= Some(151_000), "{latency_ms} ms: nothing for {longest:?} µs");
+    }
+}
+
 /// Who plays has its clock measured once a second.
 #[test]
 fn a_session_that_is_not_idle_asks_for_the_time_more_often() {

@@ -14,14 +14,16 @@ use parlor_proto::wire::handshake::{
     RetryAfter, RoomKind, RoomSettings, Welcome,
 };
 use parlor_proto::wire::header::{Ack, Header};
+use parlor_proto::wire::path::{Candidates, PathOffer, PathRole};
 use parlor_proto::wire::replica::{OwnState, StateOf};
 use parlor_proto::{
-    ChannelId, CloseReason, EntityId, Epoch, Instant, LinkKind, MemberId, RoomCode, RoomId, SessionId, Tick,
-    TickRate, limits,
+    ChannelId, CloseReason, EntityId, Epoch, Instant, LinkKind, MemberId, PathId, RoomCode, RoomId,
+    SessionId, Tick, TickRate, limits,
 };
 use proptest::collection::{btree_set, vec};
 use proptest::option;
 use proptest::prelude::*;
+use std::net::{IpAddr, SocketAddr};
 use std::num::NonZeroU64;
 use std::time::Duration;
 
@@ -301,7 +303,23 @@ pub(crate) fn to_member() -> impl Strategy<Value = ToMember> {
         handover().prop_map(ToMember::Authority),
         any::<u32>().prop_map(|epoch| ToMember::GoesOn { epoch: Epoch(epoch) }),
         refused().prop_map(ToMember::ActionRefused),
+        path_offer().prop_map(ToMember::Path),
+        (member(), any::<bool>()).prop_map(|(member, direct)| ToMember::Direct { member, direct }),
     ]
+}
+
+fn addresses() -> impl Strategy<Value = Vec<SocketAddr>> {
+    let address = (any::<IpAddr>(), any::<u16>()).prop_map(|(ip, port)| SocketAddr::new(ip, port));
+    vec(address, 0..=limits::PATH_CANDIDATES_MAX)
+}
+
+fn path_offer() -> impl Strategy<Value = PathOffer> {
+    let flags = any::<(bool, bool)>();
+    let fields = (any::<u64>(), member(), any::<[u8; 32]>(), flags, addresses());
+    fields.prop_map(|(id, peer, fingerprint, (accepts, passes_on), candidates)| {
+        let role = if accepts { PathRole::Accept } else { PathRole::Dial };
+        PathOffer { id: PathId(id), peer, fingerprint, role, passes_on, candidates }
+    })
 }
 
 fn handover() -> impl Strategy<Value = Handover> {
@@ -357,6 +375,11 @@ pub(crate) fn to_hub() -> impl Strategy<Value = ToHub> {
             .prop_map(|(member, reason)| ToHub::Kick { member, reason }),
         (member(), refused()).prop_map(|(member, refused)| ToHub::RefuseAction { member, refused }),
         any::<u32>().prop_map(|epoch| ToHub::Follow { epoch: Epoch(epoch) }),
+        (addresses(), any::<bool>()).prop_map(|(addresses, may_tell_observed)| {
+            ToHub::Candidates(Candidates { addresses, may_tell_observed })
+        }),
+        any::<u64>().prop_map(|id| ToHub::PathUp { id: PathId(id) }),
+        (any::<u64>(), any::<bool>()).prop_map(|(id, was_up)| ToHub::PathDown { id: PathId(id), was_up }),
     ]
 }
 
@@ -368,6 +391,7 @@ pub(crate) fn upward() -> impl Strategy<Value = Upward> {
         btree_set(member(), 0..20).prop_map(|members| To::Members(members.into_iter().collect())),
         Just(To::Everyone),
         Just(To::Primary),
+        btree_set(member(), 0..20).prop_map(|members| To::Except(members.into_iter().collect())),
     ];
     (to, any::<bool>(), bytes(50)).prop_map(|(to, stamp, payload)| Upward { to, stamp, payload })
 }

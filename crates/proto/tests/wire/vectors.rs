@@ -15,16 +15,18 @@ use parlor_proto::wire::handshake::{
     RetryAfter, RoomKind, RoomSettings, Welcome,
 };
 use parlor_proto::wire::header::{Ack, Header};
+use parlor_proto::wire::path::{Candidates, PathOffer, PathRole, PathWord};
 use parlor_proto::wire::replica::{OwnState, StateOf};
 use parlor_proto::{
-    ChannelId, CloseReason, EntityId, Epoch, Instant, LinkKind, MemberId, RoomId, SessionId, Tick, TickRate,
-    channel, limits,
+    ChannelId, CloseReason, EntityId, Epoch, Instant, LinkKind, MemberId, PathId, RoomId, SessionId, Tick,
+    TickRate, channel, limits,
 };
+use std::net::SocketAddr;
 use std::num::NonZeroU64;
 use std::time::Duration;
 
 /// A value of any wire type.
-#[derive(Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Value {
     Header(Header),
     Frame(Frame),
@@ -37,6 +39,7 @@ pub(crate) enum Value {
     AskedBy(AskedBy),
     OwnState(OwnState),
     StateOf(StateOf),
+    PathWord(PathWord),
 }
 
 impl Value {
@@ -58,6 +61,7 @@ impl Value {
             Value::AskedBy(message) => message.encode(),
             Value::OwnState(message) => message.encode(),
             Value::StateOf(message) => message.encode(),
+            Value::PathWord(message) => message.encode(),
         }
     }
 
@@ -83,13 +87,15 @@ impl Value {
             Value::AskedBy(_) => AskedBy::decode(bytes).ok().map(Value::AskedBy),
             Value::OwnState(_) => OwnState::decode(bytes).ok().map(Value::OwnState),
             Value::StateOf(_) => StateOf::decode(bytes).ok().map(Value::StateOf),
+            Value::PathWord(_) => PathWord::decode(bytes).ok().flatten().map(Value::PathWord),
         }
     }
 }
 
 /// All of them, by name.
 pub(crate) fn vectors() -> Vec<(&'static str, Value)> {
-    [headers(), handshakes(), answers(), frames(), closes(), envelopes(), controls(), actions(), packets()]
+    let controls = [controls(), paths()].concat();
+    [headers(), handshakes(), answers(), frames(), closes(), envelopes(), controls, actions(), packets()]
         .into_iter()
         .flatten()
         .collect()
@@ -164,6 +170,7 @@ fn handshakes() -> Vec<(&'static str, Value)> {
         ("hello.join", frame(hello(join(None)))),
         ("hello.join_full", frame(full)),
         ("hello.resume", frame(hello(Intent::Resume(resume())))),
+        ("hello.path", frame(hello(Intent::Path(PathId(0x0102_0304_0506_0708))))),
         ("hello.foreign", Value::Frame(Frame::ForeignHello { version_min: 7, version_max: 9 })),
     ]
 }
@@ -283,6 +290,7 @@ fn envelopes() -> Vec<(&'static str, Value)> {
         ("up.members", up(To::Members([1, 2, 300].map(MemberId).into()), false)),
         ("up.everyone_stamped", up(To::Everyone, true)),
         ("up.primary", up(To::Primary, false)),
+        ("up.except", up(To::Except([1, 300].map(MemberId).into()), false)),
         ("down.hub", down(From::Hub, None, None)),
         ("down.member", down(From::Member(MemberId(2)), None, None)),
         ("down.member_stamped", down(From::Member(MemberId(2)), Some(70), None)),
@@ -352,6 +360,41 @@ fn controls() -> Vec<(&'static str, Value)> {
             Value::ToHub(ToHub::RefuseAction { member: id, refused: refused(ActionRefusal::NotOwner) }),
         ),
         ("to_hub.follow", Value::ToHub(ToHub::Follow { epoch: Epoch(70) })),
+    ]
+}
+
+fn paths() -> Vec<(&'static str, Value)> {
+    let id = PathId(0x0102_0304_0506_0708);
+    let addresses = vec![
+        SocketAddr::from(([10, 0, 0, 7], 4_000)),
+        SocketAddr::from(([0x2001, 0xdb8, 0, 0, 0, 0, 0, 1], 443)),
+    ];
+    let offer = PathOffer {
+        id,
+        peer: MemberId(300),
+        fingerprint: [0xaa; 32],
+        role: PathRole::Accept,
+        passes_on: true,
+        candidates: addresses.clone(),
+    };
+    let rest = PathWord::Rest {
+        id,
+        number: 70,
+        channel: channel::MESSAGE_ORDERED,
+        payload: Bytes::from_static(b"hi"),
+    };
+    vec![
+        ("to_member.path", Value::ToMember(ToMember::Path(offer))),
+        ("to_member.direct", Value::ToMember(ToMember::Direct { member: MemberId(2), direct: true })),
+        (
+            "to_hub.candidates",
+            Value::ToHub(ToHub::Candidates(Candidates { addresses, may_tell_observed: true })),
+        ),
+        ("to_hub.path_up", Value::ToHub(ToHub::PathUp { id })),
+        ("to_hub.path_down", Value::ToHub(ToHub::PathDown { id, was_up: true })),
+        ("path.over", Value::PathWord(PathWord::Over { id })),
+        ("path.back", Value::PathWord(PathWord::Back { id, ends: true, rests: 70 })),
+        ("path.rest", Value::PathWord(rest)),
     ]
 }
 

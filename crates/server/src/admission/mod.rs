@@ -185,8 +185,8 @@ impl Claims {
         let is_for_this = match &hello.intent {
             Intent::Join { code, .. } => !self.create && room == Some(*code),
             Intent::Create(RoomSettings { code, .. }) => self.create && (room.is_none() || room == *code),
-            // What proves a seat is its own token, and no doorkeeper is asked.
-            Intent::Resume(_) => false,
+            // What proves a seat is its own token, and no doorkeeper is asked; nor is one for a path, which leads to a member.
+            Intent::Resume(_) | Intent::Path(_) => false,
         };
         if is_for_this { Ok(()) } else { Err(Rejected::Room) }
     }

@@ -161,8 +161,12 @@ impl Driver {
             match came {
                 Came::Link { connection, id, origin } => {
                     self.connected(connection, Wire::Quic(id), origin, now);
+                    if let Some(remote) = self.quic.as_ref().and_then(|quic| quic.remote(id)) {
+                        self.hub.handle_address(connection, remote, now);
+                    }
                 }
                 Came::Packet { connection, packet } => self.packets(connection, [packet], now),
+                Came::Moved { connection, remote } => self.hub.handle_address(connection, remote, now),
                 Came::Room { connection } => self.room(connection),
                 Came::End { connection, is_violation } => self.disconnected(connection, is_violation, now),
             }

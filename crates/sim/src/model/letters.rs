@@ -99,6 +99,7 @@ impl Sent {
             To::Member(one) => *one == member,
             To::Members(many) => many.contains(&member),
             To::Everyone => true,
+            To::Except(many) => !many.contains(&member),
             // The model does not know who is primary, and worlds send nothing there.
             To::Primary => false,
         }
@@ -197,9 +198,27 @@ impl Model {
         Ok(())
     }
 
-    /// Letters that came to a game on the ordered lane, as the log of its room must have them.
-    pub(super) fn letters_in_order(&self, who: PeerId) -> &[u64] {
-        self.letters.in_order.get(&who).map(Vec::as_slice).unwrap_or_default()
+    /// Letters that came to a game on the ordered lane, as the log of its room must have them that has `logged`. One that may have
+    /// come over a path need not stand there; if it does, it has its place.
+    pub(super) fn letters_in_order(&self, who: PeerId, logged: &[u64]) -> Vec<u64> {
+        let logged: BTreeSet<u64> = logged.iter().copied().collect();
+        let came = self.letters.in_order.get(&who).into_iter().flatten().copied();
+        came.filter(|serial| logged.contains(serial) || !self.may_go_apart(*serial, who)).collect()
+    }
+
+    /// How many of them are not in the whole log of their room.
+    pub(super) fn letters_apart(&self, who: PeerId, logged: &[u64]) -> u64 {
+        let logged: BTreeSet<u64> = logged.iter().copied().collect();
+        let came = self.letters.in_order.get(&who).into_iter().flatten();
+        came.filter(|serial| !logged.contains(serial)).count() as u64
+    }
+
+    /// Whether a letter may go over a path: one of its ends is the host, both want paths, and the hub need not number it.
+    fn may_go_apart(&self, serial: u64, to: PeerId) -> bool {
+        let sent = &self.letters.sent[index(serial)];
+        let of_host =
+            [sent.by, to].iter().any(|who| self.seat(*who).is_some_and(|(_, it)| it == MemberId(0)));
+        of_host && !sent.letter.stamp && self.wants_paths(sent.by) && self.wants_paths(to)
     }
 }
 

@@ -4,7 +4,7 @@ use super::shared::{Inputs, PlayerDatas, State};
 use super::{Divergence, Model, RoomIndex, Verdict, ensure};
 use crate::peer::PeerId;
 use crate::sim::peer_of;
-use parlor::core::{ClosedReason, Options, Wish};
+use parlor::core::{ClosedReason, Options, PathMode, Wish};
 use parlor::{CloseReason, Event, LeaveReason, MemberId, RoomCode};
 use parlor_hub::{Happening, RoomSummary};
 use parlor_proto::RoomId;
@@ -391,6 +391,25 @@ impl Model {
     pub(super) fn untold(&self) -> impl Iterator<Item = PeerId> + '_ {
         let is_over = |peer: &Peer| peer.left.is_some() || peer.answer.is_some();
         self.peers.iter().filter(move |(_, peer)| is_over(peer) && peer.closed.is_none()).map(|(who, _)| *who)
+    }
+
+    /// A member says that what it reads comes from its host over a path.
+    ///
+    /// # Errors
+    /// [`Divergence`] if it has no host that would do that, or one of both insists on the hub.
+    pub fn reads_apart(&mut self, who: PeerId) -> Verdict {
+        let host = self.seat(who).and_then(|(index, _)| self.room(index).seated.first().copied());
+        ensure(
+            host.is_some_and(|host| host != who && self.wants_paths(host) && self.wants_paths(who)),
+            || format!("{who} has a path to {host:?}, and not both want one"),
+        )?;
+        self.counts.apart += 1;
+        Ok(())
+    }
+
+    /// Whether a client wants paths to the host beside the hub, or to those whose host it is.
+    pub(super) fn wants_paths(&self, who: PeerId) -> bool {
+        self.peers[&who].options.paths != PathMode::Relay
     }
 
     pub(super) fn owes(&self, who: PeerId) -> Option<&News> {

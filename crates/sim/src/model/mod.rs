@@ -94,8 +94,12 @@ pub struct Counts {
     pub turned_away: u64,
     /// Messages that reached a game.
     pub letters: u64,
+    /// Of these, those that no log of their room has, because they went over a path between their two ends.
+    pub letters_apart: u64,
     /// States that members decoded and whose hash was compared.
     pub states: u64,
+    /// How often a member was seen to read what comes from its host over a path.
+    pub apart: u64,
     /// Inputs that a host read.
     pub inputs: u64,
     /// Changes of player data that a game was told.
@@ -121,7 +125,9 @@ impl Counts {
             resumed: self.resumed + other.resumed,
             turned_away: self.turned_away + other.turned_away,
             letters: self.letters + other.letters,
+            letters_apart: self.letters_apart + other.letters_apart,
             states: self.states + other.states,
+            apart: self.apart + other.apart,
             inputs: self.inputs + other.inputs,
             data: self.data + other.data,
             settled: self.settled + other.settled,

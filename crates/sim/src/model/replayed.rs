@@ -71,6 +71,8 @@ impl Model {
         ensure(is_same, || format!("the log of {index} ends with {members:?} in it"))?;
         for (member, who) in (0..).map(MemberId).zip(room.seated.clone()) {
             self.was_told(member, who, &said, is_all)?;
+            let logged = said.letters.get(&member).map(Vec::as_slice).unwrap_or_default();
+            self.counts.letters_apart += if is_all { self.letters_apart(who, logged) } else { 0 };
         }
         self.counts.logs += 1;
         Ok(())
@@ -81,12 +83,12 @@ impl Model {
         let (news, letters) = (said.news.get(&member), said.letters.get(&member));
         let (news, letters) =
             (news.map(Vec::as_slice).unwrap_or_default(), letters.map(Vec::as_slice).unwrap_or_default());
-        let (told, came) = (&self.peers[&who].told[..], self.letters_in_order(who));
+        let (told, came) = (&self.peers[&who].told[..], self.letters_in_order(who, letters));
         let stays = self.stays(who);
         ensure(agree(told, news, is_all, stays), || {
             format!("the log tells {who} {news:?}; it heard {told:?}")
         })?;
-        ensure(agree(came, letters, is_all, stays), || {
+        ensure(agree(&came, letters, is_all, stays), || {
             format!("the log has the letters {letters:?} for {who}, to whom {came:?} came")
         })
     }

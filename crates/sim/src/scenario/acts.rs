@@ -7,7 +7,7 @@ use crate::model::letters::{KIND, LETTER_BYTES_MIN, content};
 use crate::model::{Channel, Letter, Trouble, Verdict};
 use crate::peer::PeerId;
 use crate::sim::APP;
-use parlor::core::{Options, RoomCore, Wish};
+use parlor::core::{Options, PathMode, RoomCore, Wish};
 use parlor::{Lane, MemberId, RoomCode, To, Value};
 use parlor_proto::{ChannelId, TickRate, limits};
 use std::num::NonZeroU64;
@@ -50,6 +50,7 @@ impl World {
             908..948 => self.relink(),
             948..950 => self.shut_down(),
             950..954 => self.crash_hub(),
+            954..974 => self.spoil_paths(),
             _ => Ok(()),
         }
     }
@@ -58,7 +59,10 @@ impl World {
         let name = self.rng.pick(&["ada", "grace", "edsger", "barbara", ""]);
         // What members decoded is held against what the host wrote, so the host's own hashes are not needed.
         let hash_every = NonZeroU64::new(1).filter(|_| matches!(options.intent, Wish::Join { .. }));
-        let mut options = Options { name: name.to_owned(), hash_every, ..options };
+        let wanted =
+            [PathMode::Auto, PathMode::Auto, PathMode::Auto, PathMode::P2p, PathMode::Local, PathMode::Relay];
+        let paths = self.paths.as_mut().map_or(PathMode::Relay, |rng| rng.pick(&wanted));
+        let mut options = Options { name: name.to_owned(), hash_every, paths, ..options };
         for (number, lane) in (RAW_FIRST..).zip(LANES) {
             options.channel(number, lane).expect("the number is the game's own and free");
         }
@@ -171,7 +175,9 @@ impl World {
             let channel = self.rng.pick(&[Channel::Typed(LANES[lane]), raw]);
             let most = self.letter_bytes_max();
             let bytes = LETTER_BYTES_MIN + self.rng.index(most);
-            let letter = Letter { channel, to: self.to(), stamp: self.rng.per_mille(200), bytes };
+            // What the hub is to number takes all that follows with it to the hub.
+            let stamps = if self.paths.is_some() { 20 } else { 200 };
+            let letter = Letter { channel, to: self.to(), stamp: self.rng.per_mille(stamps), bytes };
             self.act(peer, |room, model| {
                 let content = content(model.next_serial(), letter.bytes);
                 let known: Vec<MemberId> = room.players().iter().map(|player| player.id).collect();
@@ -298,6 +304,18 @@ impl World {
         let kind = self.sim.link(peer).kind;
         let link = Link::worse(&mut self.rng).as_kind(kind);
         self.sim.relink(peer, link);
+        Ok(())
+    }
+
+    /// All paths between clients break, or nothing gets through, or everything again.
+    fn spoil_paths(&mut self) -> Verdict {
+        let Some(rng) = &mut self.paths else { return Ok(()) };
+        if rng.per_mille(300) {
+            self.sim.break_paths();
+        } else {
+            self.are_paths_silent = !self.are_paths_silent;
+            self.sim.silence_paths(self.are_paths_silent);
+        }
         Ok(())
     }
 

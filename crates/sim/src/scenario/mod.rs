@@ -14,10 +14,10 @@ use crate::model::{Counts, Divergence, Model, Verdict};
 use crate::peer::PeerId;
 use crate::sim::Sim;
 use acts::Client;
-use parlor::core::RoomError;
+use parlor::core::{RoomError, TransportPath};
 use parlor::{MemberId, RoomCode};
 use parlor_impair::Rng;
-use parlor_proto::{ApiMisuse, Instant, limits};
+use parlor_proto::{ApiMisuse, Instant, LinkKind, limits};
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::Duration;
@@ -64,6 +64,9 @@ const GRACE: Duration = Duration::from_secs(3);
 struct World {
     sim: Sim,
     grace: Duration,
+    /// What chance decides of paths beside the hub, in a world where they are wanted.
+    paths: Option<Rng>,
+    are_paths_silent: bool,
     rng: Rng,
     model: SharedModel,
     objection: Objection,
@@ -94,9 +97,13 @@ impl World {
         let members_max = rng.pick(&[2, 3, 3, 4, 4, 5, 6, MEMBERS_MAX]);
         // In some worlds the hub keeps the seats of those whose connection is lost.
         let grace = rng.pick(&[Duration::ZERO, GRACE]);
+        let mut sim = Sim::keeping_seats(seed, grace);
+        let paths = World::paths(seed, &mut sim);
         World {
-            sim: Sim::keeping_seats(seed, grace),
+            sim,
             grace,
+            paths,
+            are_paths_silent: false,
             rng,
             model: SharedModel::default(),
             objection: Rc::new(RefCell::new(Ok(()))),
@@ -128,6 +135,18 @@ impl World {
         self.hold_against()
     }
 
+    /// What a world has of paths between clients: who wants them, and whether they reach each other.
+    fn paths(seed: u64, sim: &mut Sim) -> Option<Rng> {
+        let mut rng = Rng::new(seed ^ 0x7061_7468);
+        let has_paths = rng.per_mille(600);
+        if has_paths {
+            // The short way. A world lasts a few seconds, and most of them shall have something of it.
+            let link = Link::worse(&mut rng).as_kind(LinkKind::Quic).latency_ms(1 + rng.below(30));
+            sim.direct(Some(link).filter(|_| rng.per_mille(900)));
+        }
+        has_paths.then_some(rng)
+    }
+
     fn hold_against(&mut self) -> Verdict {
         self.objection.borrow().clone()?;
         let mut model = self.model.borrow_mut();
@@ -145,8 +164,14 @@ impl World {
             let has_state = events.iter().any(|event| matches!(event, parlor::Event::State(_)));
             events.iter().try_for_each(|event| model.told(client.peer, event))?;
             let room = self.sim.room(client.peer);
-            if has_state && room.local_id() != Some(MemberId(0)) {
+            if room.local_id() == Some(MemberId(0)) {
+                continue;
+            }
+            if has_state {
                 model.decoded(client.peer, &room.state_marks())?;
+            }
+            if room.is_connected() && room.info().transport_path == TransportPath::DirectUdp {
+                model.reads_apart(client.peer)?;
             }
         }
         Ok(())
@@ -155,6 +180,10 @@ impl World {
     /// Lets everything come to rest, and looks at it.
     fn settle(&mut self) -> Verdict {
         *self.is_busy.borrow_mut() = false;
+        // If they are silent for good, the hub has what they had.
+        if self.are_paths_silent && self.rng.per_mille(500) {
+            self.sim.silence_paths(false);
+        }
         for index in 0..self.clients.len() {
             self.recover(index);
         }

@@ -41,7 +41,9 @@ impl Sim {
             let due = self.timers.iter().take_while(|(at, _)| *at <= now);
             self.touched.extend(due.map(|(_, peer)| *peer));
             while let Some(peer) = self.touched.pop_first() {
+                self.wake_paths(peer);
                 self.wake(peer);
+                self.wake_paths(peer);
                 self.set_timer(peer);
             }
             let is_due = |at: Instant| at <= self.now;
@@ -69,6 +71,10 @@ impl Sim {
                     // The lower bits tell neighbours apart, and nobody here is another's.
                     let origin = Origin((1 + line.peer.0 as u64) << 16);
                     self.hub.handle_connected(connection(line), kind, origin, self.now);
+                    if kind.has_datagrams() {
+                        let [_, seen] = Self::addresses(line.peer);
+                        self.hub.handle_address(connection(line), seen, self.now);
+                    }
                 }
                 Due::Connected(line) if self.is_present(line) => self.connected(line.peer),
                 Due::Unreached(line) if self.is_present(line) => self.unreached(line.peer),
@@ -79,6 +85,12 @@ impl Sim {
                 // Of a connection that its client has let go of.
                 Due::Connected(_) | Due::Unreached(_) | Due::ToPeer(..) | Due::PeerHung(..) => {}
                 Due::Frame(peer) => self.frame(peer),
+                due @ (Due::PathConnected(..)
+                | Due::PathFailed(..)
+                | Due::PathHung(..)
+                | Due::PathPacket(..)) => {
+                    self.hear_between(due);
+                }
             }
         }
     }
@@ -123,6 +135,13 @@ impl Sim {
         let it = &mut self.peers[peer.0];
         if it.wire == Wire::Pending {
             it.wire = Wire::Up;
+            if let End::Game(room) = &mut it.end
+                && room.wants_paths()
+            {
+                let [own, _] = Self::addresses(peer);
+                let key = [u8::try_from(peer.0).expect("a world has few clients"); 32];
+                room.offer_paths(key, vec![own]);
+            }
             it.end.connected(it.link.kind, it.clock(self.now));
         }
     }

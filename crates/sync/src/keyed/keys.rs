@@ -1,6 +1,6 @@
 //! Keyed state as its authority writes it.
 
-use super::{Hints, lanes_report, report_lanes, state_hash};
+use super::{Hints, Taken, lanes_report, report_lanes, state_hash};
 use crate::audience::{Audience, Viewer};
 use crate::inputs::Report;
 use crate::limits::{AUDIENCE_MEMBERS_MAX, DECLARATIONS_MAX, KEY_OVERHEAD_BYTES};
@@ -29,6 +29,8 @@ pub struct Keys {
     /// Size with what is not committed yet, which the limits hold for.
     size: Size,
     acks: BTreeMap<MemberId, Ack>,
+    /// The entity that tells which messages were taken.
+    taken: Option<(EntityId, Taken)>,
 }
 
 /// A key as [`Keys::iter`] gives it.
@@ -126,8 +128,8 @@ impl Keys {
     }
 
     /// The keys that are in a world, for who goes on with it ([`Replica::into_successor`](crate::world::Replica::into_successor)),
-    /// and what members were told last of their inputs. What cannot be read leaves the world, and so does what was told of inputs:
-    /// the first [`acknowledge`](Self::acknowledge) tells it anew.
+    /// and what members were told last of their inputs. What cannot be read leaves the world, and so does what was told of inputs and
+    /// of messages: the first [`acknowledge`](Self::acknowledge) tells it anew.
     ///
     /// # Errors
     /// [`StateError`] if the keys are beyond the bounds of a room: whoever wrote them kept to none.
@@ -305,6 +307,34 @@ impl Keys {
             world.write_row(entity, INPUT_ACK, &report_lanes(*report), &[])?;
         }
         Ok(())
+    }
+
+    /// Tells the hub which reliable messages were taken, with what came of them: their effects are in the same batch or were
+    /// in one before.
+    ///
+    /// # Errors
+    /// [`WorldError`] if the world has no room for it.
+    pub fn note_taken(&mut self, world: &mut World, taken: Taken) -> Result<(), WorldError> {
+        if self.taken.is_some_and(|(_, known)| known == taken) {
+            return Ok(());
+        }
+        let entity = match self.taken {
+            Some((entity, _)) => entity,
+            None => {
+                let entity = world.spawn(None)?;
+                world.set_audience(entity, Audience::members([]))?;
+                entity
+            }
+        };
+        world.write_row(entity, INPUT_ACK, &taken.lanes(), &[])?;
+        self.taken = Some((entity, taken));
+        Ok(())
+    }
+
+    /// What [`note_taken`](Self::note_taken) was told last.
+    #[must_use]
+    pub fn taken(&self) -> Option<Taken> {
+        self.taken.map(|(_, taken)| taken)
     }
 
     /// Ends a batch: what was removed leaves the world. To be called right before the commit of the world.

@@ -11,18 +11,21 @@
 //! [`state_hash`] as the authority, as far as it may see the keys.
 //!
 //! What a member is told of its inputs is told in the same way: by an entity with the component
-//! [`INPUT_ACK`](crate::schema::INPUT_ACK) that only this member sees.
+//! [`INPUT_ACK`](crate::schema::INPUT_ACK) that only this member sees. One that nobody sees tells the hub which reliable messages
+//! were [`Taken`].
 
 mod hash;
 mod hints;
 mod keys;
 mod reader;
+mod taken;
 
 pub use crate::audience::{Audience, Viewer};
 pub use hash::state_hash;
 pub use hints::{Hint, HintError, Hints, Interp};
 pub use keys::{Item, Keys, StateError};
 pub use reader::{Change, Changes, KeyReader, Shown};
+pub use taken::Taken;
 
 use crate::inputs::Report;
 use crate::limits::{FIELD_SPAN_MAX, INPUT_MARGIN_MS_MAX};

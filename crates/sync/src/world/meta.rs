@@ -46,6 +46,12 @@ impl Metas {
         Some((since, true))
     }
 
+    /// The versions that are older than all of `other`.
+    pub(super) fn before<'a>(&'a self, other: &Metas) -> impl Iterator<Item = &'a Meta> + use<'a> {
+        let until = other.0.first().map_or(0, |meta| meta.label);
+        self.0.iter().take_while(move |meta| meta.label < until)
+    }
+
     /// What the entity was at `tick`; `None` if that is not known.
     pub(super) fn at(&self, tick: u32) -> Option<&Meta> {
         self.0.iter().rev().find(|meta| meta.label <= tick)

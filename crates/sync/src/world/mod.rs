@@ -46,9 +46,11 @@ mod plan;
 mod publisher;
 mod replica;
 mod resting;
+mod retreat;
 mod ring;
 mod store;
 mod succession;
+mod switch;
 mod views;
 mod window;
 

@@ -238,6 +238,13 @@ impl Publisher {
         self.is_transfer = true;
     }
 
+    /// The number of the first packet that the receiver must have, of those up to the newest, to have all of this world as it was when
+    /// that one was made; `None` if something was still to be sent.
+    #[must_use]
+    pub const fn told_floor(&self) -> Option<u64> {
+        self.last_floor
+    }
+
     /// The next packet, if there is anything to say and the receiver may be sent so much; and its number.
     pub fn poll(&mut self, world: &World, encodings: &mut Encodings, now: Instant) -> Option<(Bytes, Sent)> {
         self.poll_near(world, encodings, now, |_| NEARNESS_MAX)

@@ -3,10 +3,11 @@
 use super::labels::Labels;
 use super::meta::Meta;
 use super::packet::PacketHead;
+use super::retreat::Wholes;
 use super::ring::Form;
 use super::store::World;
 use super::window::Window;
-use super::{EntityId, IdsUsed, StreamError};
+use super::{EntityId, StreamError};
 use crate::delta::{EntryHead, EntryKind, HISTORY_MAX, Past, Reader};
 use crate::limits::{BASELINE_AGE_MAX, HISTORY_TICKS, REPLICA_WORLDS_MAX, WORLD_HISTORY_BYTES_MAX};
 use crate::schema::{ComponentId, Schema};
@@ -72,6 +73,20 @@ pub struct ReplicaCounters {
 }
 
 impl ReplicaCounters {
+    /// What another replica counted, too.
+    pub(super) fn add(&mut self, other: &ReplicaCounters) {
+        self.taken += other.taken;
+        self.bytes += other.bytes;
+        self.old += other.old;
+        self.waiting += other.waiting;
+        self.refused += other.refused;
+        self.entries += other.entries;
+        self.late_entries += other.late_entries;
+        self.updates += other.updates;
+        self.baseline_ages_ticks += other.baseline_ages_ticks;
+        self.baseline_age_ticks_max = self.baseline_age_ticks_max.max(other.baseline_age_ticks_max);
+    }
+
     fn note_update(&mut self, baseline_age: u32) {
         self.updates += 1;
         self.baseline_ages_ticks += u64::from(baseline_age);
@@ -82,24 +97,26 @@ impl ReplicaCounters {
 /// A world that is made of packets of a [`Publisher`](super::Publisher).
 #[derive(Clone, Debug)]
 pub struct Replica {
-    world: World,
+    pub(super) world: World,
     /// Whether the sender says owners, rooms and audiences: whether its viewer is everything.
     everything: bool,
     /// Whether only the first packet of an epoch will do.
-    is_waiting: bool,
+    pub(super) is_waiting: bool,
     /// Whether the next epoch goes on with what is held.
-    continues: bool,
+    pub(super) continues: bool,
     /// The first number of this epoch.
     epoch: u64,
-    window: Window,
-    places: Vec<Place>,
+    pub(super) window: Window,
+    pub(super) places: Vec<Place>,
     /// The newest packet that said that it brings this up to date: its number, its floor and its tick.
-    last: Option<(u64, u64, u32)>,
-    settled: Option<u32>,
+    pub(super) last: Option<(u64, u64, u32)>,
+    pub(super) settled: Option<u32>,
     /// The tick of the last time that nothing was missing.
-    was_settled: Option<u32>,
+    pub(super) was_settled: Option<u32>,
+    /// Ticks to which it can go back, if it is of everything.
+    pub(super) wholes: Wholes,
     /// Entities that are gone, with the number of the packet that said so and its tick.
-    graves: VecDeque<(u16, u64, u32)>,
+    pub(super) graves: VecDeque<(u16, u64, u32)>,
     stale: usize,
     counters: ReplicaCounters,
     lanes: Vec<i32>,
@@ -108,13 +125,13 @@ pub struct Replica {
 
 /// What is known of a slot beside what its entity is.
 #[derive(Clone, Debug, Default)]
-struct Place {
+pub(super) struct Place {
     /// The newest packet by which an entity came here or went. What older ones say is not read.
-    life: Option<u64>,
+    pub(super) life: Option<u64>,
     /// Whether the entity is of an earlier epoch and was not heard of since.
     is_stale: bool,
     /// The rows that came.
-    rows: Labels,
+    pub(super) rows: Labels,
 }
 
 /// A row that is being taken in.
@@ -150,6 +167,7 @@ impl Replica {
             last: None,
             settled: None,
             was_settled: None,
+            wholes: Wholes::default(),
             graves: VecDeque::new(),
             stale: 0,
             counters: ReplicaCounters::default(),
@@ -182,6 +200,14 @@ impl Replica {
         self.counters
     }
 
+    pub(super) fn world_to_switch(&mut self) -> &mut World {
+        &mut self.world
+    }
+
+    pub(super) fn counters_mut(&mut self) -> &mut ReplicaCounters {
+        &mut self.counters
+    }
+
     /// The newest tick as of which nothing was missing, however long ago that was and whatever is missing since.
     #[must_use]
     pub fn was_settled(&self) -> Option<Tick> {
@@ -193,36 +219,8 @@ impl Replica {
     pub fn restart(&mut self) {
         (self.is_waiting, self.continues) = (true, false);
         (self.settled, self.last) = (None, None);
+        self.wholes.begin(None);
         self.world.complete = false;
-    }
-
-    /// The sender is gone for good, and what is held is all that is left: it is the truth from here on, as of
-    /// [`World::tick`]. Nothing is taken in until the first packet of a successor comes, who has all of this and goes on from it
-    /// ([`into_successor`](Self::into_successor)): rows stay what its packets build on, whatever their numbers. Says which ids
-    /// the successor must not give again. For a replica of everything.
-    pub fn hand_over(&mut self) -> IdsUsed {
-        self.bury_stale();
-        while let Some((slot, ..)) = self.graves.pop_front() {
-            if !self.world.slot(slot).live {
-                self.places[usize::from(slot)].rows.clear();
-                self.world.clear_slot(slot);
-            }
-        }
-        (self.is_waiting, self.continues, self.last) = (true, true, None);
-        self.settled = self.world.tick;
-        self.was_settled = self.settled.or(self.was_settled);
-        self.world.complete = true;
-        self.world.ids_used()
-    }
-
-    /// The world, to go on with as its authority: its next commit must be newer than its tick. `used` is what the replica that was
-    /// [handed over](Self::hand_over) said. For a replica of everything that is settled with that one; who publishes it is
-    /// [`Publisher::of_successor`](super::Publisher::of_successor).
-    #[must_use]
-    pub fn into_successor(self, used: IdsUsed) -> World {
-        let mut world = self.world;
-        world.succeed(used);
-        world
     }
 
     /// Takes in a packet.
@@ -270,6 +268,10 @@ impl Replica {
         if head.last && self.last.is_none_or(|(last, ..)| number > last) {
             self.last = Some((number, number.saturating_sub(u64::from(head.floor_gap)), head.tick));
         }
+        if head.last && self.everything {
+            let floor = number.saturating_sub(u64::from(head.floor_gap));
+            self.wholes.note(number, floor, head.tick, self.world.newest_tick());
+        }
         self.settle(&mut applied);
         Ok(Outcome::Taken(applied))
     }
@@ -284,6 +286,7 @@ impl Replica {
             return;
         }
         self.world.begin_epoch(head.tick);
+        self.wholes.begin(None);
         (self.last, self.settled) = (None, None);
         self.graves.clear();
         self.stale = 0;
@@ -296,7 +299,7 @@ impl Replica {
     }
 
     /// The newest tick is `tick` if it is newer; what nobody can build on any more goes.
-    fn advance(&mut self, tick: u32) {
+    pub(super) fn advance(&mut self, tick: u32) {
         if self.world.tick.is_none_or(|newest| tick > newest) {
             self.world.tick = Some(tick);
         }
@@ -305,12 +308,17 @@ impl Replica {
             && newest.saturating_sub(since) > HISTORY_TICKS
         {
             self.graves.pop_front();
-            let place = &mut self.places[usize::from(slot)];
+            let place = &self.places[usize::from(slot)];
             if place.life == Some(number) && !self.world.slot(slot).live {
-                place.rows.clear();
-                self.world.clear_slot(slot);
+                self.clear_place(slot);
             }
         }
+    }
+
+    /// Nothing is known any more of what was in a slot.
+    pub(super) fn clear_place(&mut self, slot: u16) {
+        self.places[usize::from(slot)].rows.clear();
+        self.world.clear_slot(slot);
     }
 
     fn take_body(
@@ -560,7 +568,7 @@ impl Replica {
     }
 
     /// What is of an earlier epoch and was not told of since is gone; says what that was.
-    fn bury_stale(&mut self) -> Vec<EntityId> {
+    pub(super) fn bury_stale(&mut self) -> Vec<EntityId> {
         if core::mem::take(&mut self.stale) == 0 {
             return Vec::new();
         }

@@ -6,7 +6,7 @@
 //! ([`Replica::into_successor`](super::Replica::into_successor)). What the successor publishes builds on the rows that the hub has
 //! ([`Publisher::of_successor`](super::Publisher::of_successor)), so nothing is sent again and the hub's views go on as they were.
 
-use super::World;
+use super::{Replica, World};
 
 /// Which ids of entities an authority may have given, for its successor, who must not give one of them again: a receiver would take
 /// the new entity for the old one.
@@ -16,6 +16,37 @@ pub struct IdsUsed {
     pub slots: u16,
     /// The highest generation in a slot whose entity is gone.
     pub generation: u16,
+}
+
+impl Replica {
+    /// The sender is gone for good, and what is held is all that is left: it is the truth from here on, as of
+    /// [`World::tick`]. Nothing is taken in until the first packet of a successor comes, who has all of this and goes on from it
+    /// ([`into_successor`](Self::into_successor)): rows stay what its packets build on, whatever their numbers. Says which ids
+    /// the successor must not give again. For a replica of everything.
+    pub fn hand_over(&mut self) -> IdsUsed {
+        self.bury_stale();
+        while let Some((slot, ..)) = self.graves.pop_front() {
+            if !self.world.slot(slot).live {
+                self.clear_place(slot);
+            }
+        }
+        (self.is_waiting, self.continues, self.last) = (true, true, None);
+        self.wholes.begin(self.world.tick);
+        self.settled = self.world.tick;
+        self.was_settled = self.settled.or(self.was_settled);
+        self.world.complete = true;
+        self.world.ids_used()
+    }
+
+    /// The world, to go on with as its authority: its next commit must be newer than its tick. `used` is what the replica that was
+    /// [handed over](Self::hand_over) said. For a replica of everything that is settled with that one; who publishes it is
+    /// [`Publisher::of_successor`](super::Publisher::of_successor).
+    #[must_use]
+    pub fn into_successor(self, used: IdsUsed) -> World {
+        let mut world = self.world;
+        world.succeed(used);
+        world
+    }
 }
 
 impl World {

@@ -58,9 +58,11 @@ impl Window {
         self.came[word] & bit != 0
     }
 
-    /// Whether all from `from` to `to` came, which are among the last.
+    /// Whether all from `from` to `to` came, as far as they are among the last.
     pub(super) fn has_all(&self, from: u64, to: u64) -> bool {
-        to.saturating_sub(from) < NUMBER_WINDOW && (from..=to).all(|number| self.has(number))
+        self.newest.saturating_sub(from) < NUMBER_WINDOW
+            && to <= self.newest
+            && (from..=to).all(|number| self.has(number))
     }
 }
 

@@ -18,18 +18,16 @@ pub use proxy::{FLOW_IDLE, FLOWS_MAX, Proxy, ProxyCounts, ProxyError};
 pub use tcp::Wire;
 pub(crate) use udp::impair;
 
-use quinn::{Endpoint, EndpointConfig, Runtime, ServerConfig, TokioRuntime};
+use quinn::{AsyncUdpSocket, Endpoint, EndpointConfig, ServerConfig, TokioRuntime};
 use std::io;
-use std::net::UdpSocket;
 use std::sync::Arc;
 
 /// A QUIC endpoint on `socket`, on a bad network if there are conditions. Must be called in a tokio runtime.
 pub(crate) fn endpoint(
-    socket: UdpSocket,
+    socket: Arc<dyn AsyncUdpSocket>,
     server: Option<ServerConfig>,
     conditions: Option<&Conditions>,
 ) -> io::Result<Endpoint> {
-    let socket = TokioRuntime.wrap_udp_socket(socket)?;
     let socket = match conditions {
         Some(conditions) => impair(socket, conditions),
         None => socket,

@@ -12,11 +12,11 @@ use tokio::net::TcpStream;
 use tokio::time::{Instant, sleep_until, timeout};
 
 /// What is read at once.
-const CHUNK_BYTES: usize = 16 * 1024;
+const CHUNK_BYTES: usize = 4 * 1024;
 /// What is under way at once in one direction; whoever writes more waits.
 const UNDER_WAY_BYTES_MAX: usize = 1024 * 1024;
 /// What this process may write before it is taken over.
-const BUFFER_BYTES: usize = 16 * 1024;
+const BUFFER_BYTES: usize = 8 * 1024;
 /// How long the peer may go on after this end has said its last.
 const LAST_WORDS: Duration = Duration::from_secs(10);
 
@@ -79,6 +79,11 @@ impl Late {
         Late { watch, flow, direction, stalls, start: now, until: now }
     }
 
+    /// Whether the queue of the path has room for more.
+    fn has_room(&self) -> bool {
+        self.stalls.has_room(self.start.elapsed())
+    }
+
     fn offer(&mut self, bytes: usize) -> Instant {
         let now = Instant::now();
         if let Some(impairment) = self.watch.news() {
@@ -100,7 +105,8 @@ async fn carry(mut from: impl AsyncRead + Unpin, mut to: impl AsyncWrite + Unpin
     let mut chunk = vec![0; CHUNK_BYTES];
     loop {
         let next_at = under_way.front().map(|(at, _)| *at);
-        let takes_more = !has_ended && bytes_under_way < UNDER_WAY_BYTES_MAX;
+        let has_room = next_at.is_none() || bytes_under_way < UNDER_WAY_BYTES_MAX && late.has_room();
+        let takes_more = !has_ended && has_room;
         tokio::select! {
             // What is due goes first, so that a peer that reads nothing stops the other from writing.
             biased;

@@ -26,9 +26,12 @@ fn conditions(text: &str) -> Conditions {
     Conditions::new(text.parse().unwrap())
 }
 
+fn udp() -> Arc<dyn AsyncUdpSocket> {
+    TokioRuntime.wrap_udp_socket(UdpSocket::bind(LOCALHOST).unwrap()).unwrap()
+}
+
 fn impaired(text: &str) -> Arc<dyn AsyncUdpSocket> {
-    let socket = UdpSocket::bind(LOCALHOST).unwrap();
-    super::udp::impair(TokioRuntime.wrap_udp_socket(socket).unwrap(), &conditions(text))
+    super::udp::impair(udp(), &conditions(text))
 }
 
 fn send(socket: &dyn AsyncUdpSocket, to: SocketAddr, contents: &[u8], segment_size: Option<usize>) {
@@ -80,7 +83,7 @@ async fn datagrams_that_are_sent_together_leave_as_single_ones() {
 #[tokio::test]
 async fn datagrams_that_come_together_are_received_as_single_ones() {
     // With segmentation offload the system hands all of them over at once, where it can.
-    let sender = TokioRuntime.wrap_udp_socket(UdpSocket::bind(LOCALHOST).unwrap()).unwrap();
+    let sender = udp();
     let socket = impaired("latency=1ms");
     let segments = sender.max_transmit_segments().min(8);
     let contents: Vec<u8> = (0..segments).flat_map(|number| [u8::try_from(number).unwrap(); 100]).collect();
@@ -147,8 +150,8 @@ async fn an_outage_longer_than_the_idle_timeout_breaks_the_link() {
     client.transport_config(transport);
 
     let conditions = conditions("none");
-    let server = endpoint(UdpSocket::bind(LOCALHOST).unwrap(), Some(server), Some(&conditions)).unwrap();
-    let dialer = endpoint(UdpSocket::bind(LOCALHOST).unwrap(), None, None).unwrap();
+    let server = endpoint(udp(), Some(server), Some(&conditions)).unwrap();
+    let dialer = endpoint(udp(), None, None).unwrap();
     let connecting = dialer.connect_with(client, server.local_addr().unwrap(), "localhost").unwrap();
     let accepting = async { server.accept().await.unwrap().await };
     let (client, served) = timeout(HANG, async { tokio::join!(connecting, accepting) }).await.unwrap();

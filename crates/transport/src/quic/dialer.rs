@@ -4,15 +4,16 @@ use super::link::establish;
 use super::{ALPN_PARLOR, bind_udp, transport_config};
 use crate::closed::{CloseCode, peer_reason};
 use crate::connect::ConnectError;
+use crate::direct::probe::{Probes, guard};
 use crate::impaired::{self, Conditions};
 use crate::link::Link;
 use crate::trust::{Refusal, Trust};
 use core::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use core::time::Duration;
 use quinn::crypto::rustls::QuicClientConfig;
-use quinn::{ClientConfig, ConnectionError, Endpoint, TransportErrorCode};
+use quinn::{ClientConfig, ConnectionError, Endpoint, Runtime, TokioRuntime, TransportErrorCode};
 use std::io;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::time::timeout;
 
 /// How long a client tries an address before it takes it for dead, unless it has a reason for another value. A dead
@@ -26,8 +27,15 @@ const NO_APPLICATION_PROTOCOL: u8 = 120;
 #[derive(Debug, Default)]
 pub struct Dialer {
     /// One for IPv4, one for IPv6, opened when first needed.
-    endpoints: Mutex<[Option<Endpoint>; 2]>,
+    sockets: Mutex<[Option<Socket>; 2]>,
     conditions: Option<Conditions>,
+}
+
+/// One of a dialer's sockets.
+#[derive(Clone, Debug)]
+pub(crate) struct Socket {
+    pub(crate) endpoint: Endpoint,
+    pub(crate) probes: Arc<Probes>,
 }
 
 impl Dialer {
@@ -60,11 +68,12 @@ impl Dialer {
         let crypto = QuicClientConfig::try_from(tls).expect("TLS 1.3 with ring has what QUIC needs");
         let mut config = ClientConfig::new(Arc::new(crypto));
         config.transport_config(transport_config());
-        let endpoint = self.endpoint(addr).map_err(|error| ConnectError::from_io(addr, &error))?;
-        let connecting = endpoint.connect_with(config, addr, server_name).map_err(|error| match error {
-            quinn::ConnectError::InvalidServerName(name) => ConnectError::InvalidName(name),
-            error => ConnectError::Unreachable { addr, detail: error.to_string() },
-        })?;
+        let socket = self.socket(addr.is_ipv6()).map_err(|error| ConnectError::from_io(addr, &error))?;
+        let connecting =
+            socket.endpoint.connect_with(config, addr, server_name).map_err(|error| match error {
+                quinn::ConnectError::InvalidServerName(name) => ConnectError::InvalidName(name),
+                error => ConnectError::Unreachable { addr, detail: error.to_string() },
+            })?;
         let connection = timeout(deadline, connecting)
             .await
             .map_err(|_| ConnectError::TimedOut { addr, waited: deadline })?
@@ -75,25 +84,34 @@ impl Dialer {
 
     /// Waits until all links are over and their goodbyes are sent: what a process does last.
     pub async fn wait_idle(&self) {
-        let endpoints = self.endpoints.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        for endpoint in endpoints.into_iter().flatten() {
-            endpoint.wait_idle().await;
+        let sockets = self.lock().clone();
+        for socket in sockets.into_iter().flatten() {
+            socket.endpoint.wait_idle().await;
         }
     }
 
-    fn endpoint(&self, addr: SocketAddr) -> io::Result<Endpoint> {
-        let mut endpoints = self.endpoints.lock().unwrap_or_else(PoisonError::into_inner);
-        let slot = &mut endpoints[usize::from(addr.is_ipv6())];
-        if let Some(endpoint) = slot {
-            return Ok(endpoint.clone());
+    /// The socket of an address family.
+    pub(crate) fn socket(&self, is_ipv6: bool) -> io::Result<Socket> {
+        let mut sockets = self.lock();
+        let slot = &mut sockets[usize::from(is_ipv6)];
+        if let Some(socket) = slot {
+            return Ok(socket.clone());
         }
-        let any: SocketAddr = if addr.is_ipv6() {
-            (Ipv6Addr::UNSPECIFIED, 0).into()
-        } else {
-            (Ipv4Addr::UNSPECIFIED, 0).into()
-        };
-        let endpoint = impaired::endpoint(bind_udp(any)?, None, self.conditions.as_ref())?;
-        Ok(slot.insert(endpoint).clone())
+        let any: SocketAddr =
+            if is_ipv6 { (Ipv6Addr::UNSPECIFIED, 0).into() } else { (Ipv4Addr::UNSPECIFIED, 0).into() };
+        let probes = Arc::new(Probes::default());
+        let guarded = guard(TokioRuntime.wrap_udp_socket(bind_udp(any)?)?, Arc::clone(&probes));
+        let endpoint = impaired::endpoint(guarded, None, self.conditions.as_ref())?;
+        Ok(slot.insert(Socket { endpoint, probes }).clone())
+    }
+
+    /// Whether the socket of an address family was needed already.
+    pub(crate) fn has_socket(&self, is_ipv6: bool) -> bool {
+        self.lock()[usize::from(is_ipv6)].is_some()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, [Option<Socket>; 2]> {
+        self.sockets.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -10,7 +10,7 @@ use core::net::SocketAddr;
 use core::time::Duration;
 use parlor_proto::limits::HANDSHAKE_TIMEOUT;
 use quinn::crypto::rustls::{HandshakeData, QuicServerConfig};
-use quinn::{Connection, Endpoint, ServerConfig};
+use quinn::{Connection, Endpoint, Runtime, ServerConfig, TokioRuntime};
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -91,7 +91,8 @@ impl Listener {
         limits: HandshakeLimits,
     ) -> Result<Self, ListenError> {
         let failed = |error| ListenError { addr, error };
-        let socket = bind_udp(addr).map_err(failed)?;
+        let socket =
+            bind_udp(addr).and_then(|socket| TokioRuntime.wrap_udp_socket(socket)).map_err(failed)?;
         let endpoint = impaired::endpoint(socket, Some(server_config(tls)), None).map_err(failed)?;
         Ok(Listener {
             endpoint,

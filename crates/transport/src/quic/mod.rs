@@ -2,7 +2,8 @@
 //!
 //! How packets lie on a connection: a datagram is a packet. A unidirectional stream begins with one byte. 0 makes it
 //! the stream of records, of which each end opens at most one: each record is a length (variable-length integer in the
-//! shortest form) and the packet. 1 makes it an isolated packet, which fills the rest of the stream.
+//! shortest form) and the packet. 1 makes it an isolated packet, which fills the rest of the stream. 2 is for direct paths
+//! and comes before a connection is a link: [`crate::direct`].
 
 pub(crate) mod congestion;
 mod dialer;
@@ -30,11 +31,15 @@ use std::sync::Arc;
 
 /// What a connection that carries Parlor's packets negotiates (ALPN).
 pub const ALPN_PARLOR: &[u8] = b"parlor";
+/// What a connection between two players negotiates.
+pub const ALPN_DIRECT: &[u8] = b"parlor-direct";
 
 /// First byte of the stream of records.
 pub const STREAM_TYPE_RECORDS: u8 = 0;
 /// First byte of a stream that is one isolated packet.
 pub const STREAM_TYPE_ISOLATED: u8 = 1;
+/// First byte of the first stream of each end of a direct path, by which both agree on it.
+pub const STREAM_TYPE_PATH: u8 = 2;
 
 /// Unidirectional streams that a peer may have open at once: the stream of records and isolated packets. The library
 /// keeps a place for each, idle or not. Bidirectional ones are not used.
@@ -75,7 +80,7 @@ const _: () = {
 };
 
 /// How every connection is set, at both ends.
-fn transport_config() -> Arc<TransportConfig> {
+pub(crate) fn transport_config() -> Arc<TransportConfig> {
     let idle = u32::try_from(IDLE_TIMEOUT.as_millis()).expect("the idle timeout is seconds");
     let mut config = TransportConfig::default();
     config

@@ -29,6 +29,7 @@
 
 mod delay;
 mod loss;
+pub(crate) mod stream;
 #[cfg(test)]
 mod tests;
 

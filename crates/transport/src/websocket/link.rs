@@ -5,6 +5,7 @@ use super::Io;
 use crate::closed::{CloseCode, LinkClosed, Violation, peer_reason};
 use crate::link::{Link, Source, Wire};
 use crate::outbox::{Capacity, Farewell, Outbox};
+use crate::rate::stream::StreamRate;
 use bytes::Bytes;
 use core::future::poll_fn;
 use core::net::SocketAddr;
@@ -28,6 +29,8 @@ pub(crate) type BoxIo = Box<dyn Io>;
 /// One queue for all: a WebSocket keeps the order of everything.
 const CAPACITY: Capacity = Capacity { datagram_bytes: 0, stream_bytes: 64 * 1024, isolated_bytes: 0 };
 
+/// What is written before it is looked how long that took.
+const TURN_BYTES: usize = 4 * 1024;
 /// What the library reads at once. It holds so much for each link from the start; its default is 128 times as much.
 const READ_BYTES: usize = 1024;
 /// What the library collects before it writes.
@@ -106,13 +109,18 @@ async fn run(socket: Arc<Socket>, outbox: Arc<Outbox>) {
 
 /// Writes packets until this end closes and all are written. What is there goes together.
 async fn write_packets(socket: &Socket, outbox: &Outbox) -> Result<(), Error> {
+    let (epoch, mut rate) = (tokio::time::Instant::now(), StreamRate::default());
+    let now = || parlor_proto::time::Instant::ZERO + epoch.elapsed();
     while let Some(packet) = outbox.pop(Carrier::Stream).await {
-        let mut next = Some(packet);
+        let (began, mut bytes, mut next) = (now(), 0, Some(packet));
         while let Some(packet) = next {
+            bytes += packet.len();
             feed_packet(socket, packet).await?;
-            next = outbox.try_pop(Carrier::Stream);
+            next = if bytes < TURN_BYTES { outbox.try_pop(Carrier::Stream) } else { None };
         }
         socket.flush().await?;
+        rate.handle_written(began, now(), bytes as u64, !outbox.is_empty(Carrier::Stream));
+        outbox.set_carries(rate.bytes_per_second());
     }
     Ok(())
 }

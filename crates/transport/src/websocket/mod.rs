@@ -87,7 +87,7 @@ async fn open(target: &Target, trust: &Trust, conditions: Option<&Conditions>) -
     let request = request(target)?;
     let failed = |error: io::Error| ConnectError::from_io(addr, &error);
     let stream = TcpStream::connect(addr).await.map_err(failed)?;
-    stream.set_nodelay(true).map_err(failed)?;
+    tls::prepare(&stream).map_err(failed)?;
     let stream = Wire::new(stream, conditions);
     let io: link::BoxIo = if target.secure {
         Box::new(tls::connect(stream, addr, &target.host, trust).await?)

@@ -2,12 +2,15 @@
 #![allow(dead_code, reason = "each test file uses its part")]
 
 pub(crate) mod host;
+pub(crate) mod hub;
+pub(crate) mod nat;
 pub(crate) mod raw;
 
 use bytes::Bytes;
 use core::future::Future;
 use core::net::{Ipv4Addr, SocketAddr};
 use core::time::Duration;
+use hub::Hub;
 use parlor_proto::{Carrier, LinkKind, Packet};
 use parlor_transport::impaired::Conditions;
 use parlor_transport::quic::{Accepted, Dialer, HandshakeLimits, Listener};
@@ -47,6 +50,8 @@ pub(crate) enum Made {
     Quic,
     Ws,
     Wss,
+    /// QUIC between two players; the client is the one that dials.
+    Direct,
 }
 
 impl Made {
@@ -55,7 +60,7 @@ impl Made {
     pub(crate) fn kind(self) -> LinkKind {
         match self {
             Made::Memory => LinkKind::Memory,
-            Made::Quic => LinkKind::Quic,
+            Made::Quic | Made::Direct => LinkKind::Quic,
             Made::Ws | Made::Wss => LinkKind::WebSocket,
         }
     }
@@ -81,6 +86,13 @@ impl Made {
                 let dialing = dialer.connect(listener.addr, "localhost", &listener.trust, HANG);
                 let (client, server) = tokio::join!(dialing, listener.accept());
                 (client.expect("it connects"), server, Some((dialer, listener.listener)))
+            }
+            Made::Direct => {
+                let hub = Hub::start();
+                let dialer = conditions.cloned().map_or_else(Dialer::new, Dialer::impaired);
+                let (member, host) = (hub.player_with(dialer).await, hub.player().await);
+                let (client, server) = hub.introduce((&member, &[host.at]), (&host, &[member.at])).await;
+                (client, server, None)
             }
             Made::Ws | Made::Wss => {
                 let server = TcpServer::start().await;

@@ -1,12 +1,13 @@
 //! The authority's share: the world that it writes.
 
 use super::check_of_game;
+use crate::core::paths::DirectViews;
 use crate::core::upstream::Upstream;
 use parlor_proto::session::{Outgoing, Session, Tag};
 use parlor_proto::{EntityId, Epoch, Instant, MemberId, Tick, TickRate, channel};
 use parlor_sync::audience::{Audience, Viewer};
 use parlor_sync::inputs::Report;
-use parlor_sync::keyed::{Hints, Keys, StateError};
+use parlor_sync::keyed::{Hints, Keys, StateError, Taken};
 use parlor_sync::schema::Schema;
 use parlor_sync::value::Value;
 use parlor_sync::world::{Diagnostics, IdsUsed, Replica, Sent, World, WorldError};
@@ -22,6 +23,8 @@ pub(in crate::core) struct Host {
     world: World,
     keys: Keys,
     upstream: Upstream,
+    /// Once a member has a path to this process.
+    direct: Option<Box<DirectViews>>,
 }
 
 impl Host {
@@ -30,6 +33,7 @@ impl Host {
             world: World::new(schema, rate),
             keys: Keys::new(),
             upstream: Upstream::new(BYTES_PER_SECOND, rate.interval()),
+            direct: None,
         }
     }
 
@@ -44,7 +48,7 @@ impl Host {
         let upstream = Upstream::of_successor(&world, BYTES_PER_SECOND, rate.interval(), epoch);
         // What members were told of their inputs is told anew once one is used.
         let (keys, _) = Keys::of_world(&mut world)?;
-        Ok(Host { world, keys, upstream })
+        Ok(Host { world, keys, upstream, direct: None })
     }
 
     pub(in crate::core) fn world(&self) -> &World {
@@ -87,11 +91,12 @@ impl Host {
         Ok(&mut self.world)
     }
 
-    /// Closes what was written since the last commit, under `label`; it waits if that is not newer than the last one. Says
-    /// whether there is something to publish.
+    /// Closes what was written since the last commit, under `label`; it waits if that is not newer than the last one. With it goes
+    /// which messages were taken, if that matters, what came of them being written. Says whether there is something to publish.
     pub(in crate::core) fn commit(
         &mut self,
         label: Tick,
+        taken: Option<Taken>,
         reports: impl FnOnce() -> BTreeMap<MemberId, Report>,
     ) -> bool {
         if self.world.tick().is_some_and(|newest| label.0 <= newest.0) {
@@ -99,8 +104,39 @@ impl Host {
         }
         // If there is no room for an acknowledgement, its member waits until there is.
         let _: Result<(), WorldError> = self.keys.acknowledge(&mut self.world, &reports());
+        if let Some(taken) = taken {
+            // It is the same with messages: they are not acknowledged.
+            let _: Result<(), WorldError> = self.keys.note_taken(&mut self.world, taken);
+        }
         self.keys.close(&mut self.world).expect("nobody else removes the entities of keys");
-        self.world.is_dirty() && self.world.commit(label).expect("the label is newer")
+        let is_news = self.world.is_dirty() && self.world.commit(label).expect("the label is newer");
+        if let Some(direct) = self.direct.as_mut().filter(|_| is_news) {
+            direct.written();
+        }
+        is_news
+    }
+
+    /// A member has a path to this process, and nothing of the world came over it.
+    pub(in crate::core) fn serve(&mut self, member: MemberId) {
+        let world = &self.world;
+        self.direct.get_or_insert_with(|| Box::new(DirectViews::new(world))).add(member);
+    }
+
+    pub(in crate::core) fn direct_parts(&mut self) -> (&World, Option<&mut DirectViews>) {
+        (&self.world, self.direct.as_deref_mut())
+    }
+
+    pub(in crate::core) fn direct_mut(&mut self) -> Option<&mut DirectViews> {
+        self.direct.as_deref_mut()
+    }
+
+    pub(in crate::core) fn direct(&self) -> Option<&DirectViews> {
+        self.direct.as_deref()
+    }
+
+    /// Which messages were taken, as it was committed last.
+    pub(in crate::core) fn taken(&self) -> Option<Taken> {
+        self.keys.taken().filter(|_| !self.world.is_dirty())
     }
 
     /// Sends the hub what it does not have yet.

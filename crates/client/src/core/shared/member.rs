@@ -4,7 +4,7 @@ use super::{HIDDEN, check_of_game, is_of_game};
 use crate::core::event::{StateSource, StateUpdate};
 use crate::core::info::Diagnostics;
 use bytes::Bytes;
-use parlor_proto::{EntityId, Instant, MemberId, Tick, TickRate};
+use parlor_proto::{EntityId, Instant, MemberId, PathId, Tick, TickRate};
 use parlor_sync::interpolation::{Playout, PlayoutMetrics, Sample};
 use parlor_sync::keyed::{Changes, KeyReader};
 use parlor_sync::limits::DRAWN_BEYOND_MAX;
@@ -23,6 +23,10 @@ pub(in crate::core) struct Member {
     me: MemberId,
     rate: TickRate,
     pub(in crate::core) replica: Replica,
+    /// The path over which what is read comes; `None` if that is the hub's stream.
+    source: Option<PathId>,
+    /// Streams that may take its place.
+    beside: Vec<(Option<PathId>, Replica)>,
     keys: KeyReader,
     playout: Playout,
     sample: Sample,
@@ -55,6 +59,8 @@ pub(in crate::core) struct News {
     pub(in crate::core) update: Option<StateUpdate>,
     /// Whether this is the first word of another authority.
     pub(in crate::core) is_of_successor: bool,
+    /// Whether what is read comes over another way than before.
+    pub(in crate::core) is_switch: bool,
 }
 
 impl Member {
@@ -63,6 +69,8 @@ impl Member {
             me,
             rate,
             replica: Replica::new(schema, rate),
+            source: None,
+            beside: Vec::new(),
             keys: KeyReader::new(),
             playout: Playout::new(rate),
             sample: Sample::default(),
@@ -95,15 +103,63 @@ impl Member {
         self.replica.diagnostics(now)
     }
 
-    /// Takes a packet of the world in; `None` if it brings nothing new.
+    pub(in crate::core) fn source(&self) -> Option<PathId> {
+        self.source
+    }
+
+    /// A stream begins, from nothing.
+    pub(in crate::core) fn await_stream(&mut self, source: Option<PathId>) {
+        self.beside.retain(|(other, _)| *other != source);
+        let replica = Replica::new(Arc::clone(self.replica.world().schema()), self.rate);
+        self.beside.push((source, replica));
+    }
+
+    /// A path is over. Says whether what is read came over it; the hub's stream begins anew then.
+    pub(in crate::core) fn lose_stream(&mut self, path: PathId) -> bool {
+        self.beside.retain(|(other, _)| *other != Some(path));
+        let was_read = self.source == Some(path);
+        if was_read {
+            self.await_stream(None);
+        }
+        was_read
+    }
+
+    /// Takes a packet of the world in that came over a path, or from the hub; `None` if it brings nothing new to what is read.
     pub(in crate::core) fn take_packet(
         &mut self,
+        source: Option<PathId>,
         payload: Bytes,
         at: Instant,
     ) -> Result<Option<News>, StreamError> {
-        let Outcome::Taken(mut applied) = self.replica.apply(payload)? else {
+        if source == self.source && !self.beside.iter().any(|(other, _)| *other == source) {
+            let Outcome::Taken(applied) = self.replica.apply(payload)? else { return Ok(None) };
+            return Ok(Some(self.take_in(applied, at)));
+        }
+        let Some(index) = self.beside.iter().position(|(other, _)| *other == source) else { return Ok(None) };
+        let (_, beside) = &mut self.beside[index];
+        if !matches!(beside.apply(payload)?, Outcome::Taken(_)) {
             return Ok(None);
-        };
+        }
+        let shown = self.replica.world().tick();
+        let is_ahead = |tick: Tick| shown.is_none_or(|shown| !shown.is_newer_than(tick));
+        if !beside.settled().is_some_and(|tick| is_ahead(tick) || self.succeeds(tick)) {
+            return Ok(None);
+        }
+        let (_, mut replica) = self.beside.swap_remove(index);
+        let is_other_authority = replica.settled().is_some_and(|tick| self.succeeds(tick));
+        let applied = replica.take_place_of(&self.replica, !is_other_authority);
+        (self.replica, self.source) = (replica, source);
+        // A path's stream ends the hub's, which then says nothing of this member's until the path is over.
+        self.beside.retain(|(other, _)| other.is_some());
+        Ok(Some(News { is_switch: true, ..self.take_in(applied, at) }))
+    }
+
+    /// Whether what is of this tick is of another authority than what is read.
+    fn succeeds(&self, tick: Tick) -> bool {
+        self.successor_after.is_some_and(|after| after.is_none_or(|after| tick.is_newer_than(after)))
+    }
+
+    fn take_in(&mut self, mut applied: Applied, at: Instant) -> News {
         let is_newer = |after: &mut Option<Tick>| after.is_none_or(|after| applied.tick.is_newer_than(after));
         let is_of_successor = self.successor_after.take_if(is_newer).is_some();
         applied.transfer |= is_of_successor;
@@ -129,7 +185,7 @@ impl Member {
         let update = is_news.then(|| self.update(&applied, changes));
         self.is_begun = true;
         self.is_complete |= self.replica.settled().is_some();
-        Ok(Some(News { spawned, despawned, update, is_of_successor }))
+        News { spawned, despawned, update, is_of_successor, is_switch: false }
     }
 
     fn update(&self, applied: &Applied, changes: Changes) -> StateUpdate {

@@ -8,6 +8,7 @@ pub(super) use host::Host;
 pub(super) use member::{Member, News};
 
 use super::info::Diagnostics;
+use super::paths::DirectViews;
 use parlor_proto::session::Session;
 use parlor_proto::wire::action::ActionRefusal;
 use parlor_proto::{EntityId, Instant, MemberId, Tick, TickRate};
@@ -38,10 +39,36 @@ impl Shared {
         }
     }
 
+    pub(super) fn host(&self) -> Option<&Host> {
+        match self {
+            Shared::Host(host) => Some(host),
+            Shared::Member(_) => None,
+        }
+    }
+
     pub(super) fn host_mut(&mut self) -> Option<&mut Host> {
         match self {
             Shared::Host(host) => Some(host),
             Shared::Member(_) => None,
+        }
+    }
+
+    /// At a host with paths, what is sent over them.
+    pub(super) fn direct_mut(&mut self) -> Option<&mut DirectViews> {
+        self.host_mut().and_then(Host::direct_mut)
+    }
+
+    /// When there may be more to send over paths.
+    pub(super) fn direct_due(&self) -> Option<Instant> {
+        match self {
+            Shared::Host(host) => host.direct().and_then(DirectViews::due),
+            Shared::Member(_) => None,
+        }
+    }
+
+    pub(super) fn direct_timeout(&mut self, now: Instant) {
+        if let Some(direct) = self.direct_mut() {
+            direct.handle_timeout(now);
         }
     }
 

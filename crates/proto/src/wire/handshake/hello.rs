@@ -3,6 +3,7 @@
 use super::{Resume, read_code, read_tick_rate};
 use crate::channel::ChannelTable;
 use crate::code::RoomCode;
+use crate::ids::PathId;
 use crate::limits;
 use crate::time::TickRate;
 use crate::wire::cursor::{ReadError, Reader, Write};
@@ -24,7 +25,8 @@ pub struct Hello {
     pub capabilities: u64,
     /// How it proves who it is.
     pub auth: Auth,
-    /// SHA-256 of the public key that it would use on direct paths to other members, for the hub to vouch for.
+    /// SHA-256 of the certificate that it would show on direct paths to other members, for the hub to vouch for; `None` if it
+    /// wants no such paths.
     pub key: Option<[u8; 32]>,
     /// What others may call it.
     pub name: String,
@@ -59,6 +61,8 @@ pub enum Intent {
     },
     /// The seat of a session that its process has lost, with what came for it meanwhile.
     Resume(Resume),
+    /// The other end of a path between two members, for its authority: no hub is asked for it.
+    Path(PathId),
 }
 
 /// What a room shall be.
@@ -150,7 +154,7 @@ impl Hello {
         }
         match &self.intent {
             Intent::Join { secret, .. } => check_secret(secret.as_deref()),
-            Intent::Resume(_) => Ok(()),
+            Intent::Resume(_) | Intent::Path(_) => Ok(()),
             Intent::Create(settings) => {
                 let most = settings.kind.players_max();
                 if !(limits::MEMBERS_MIN..=most).contains(&settings.max_players) {
@@ -201,6 +205,10 @@ impl Hello {
                 out.put_u8(2);
                 resume.write(out);
             }
+            Intent::Path(path) => {
+                out.put_u8(3);
+                out.put_u64(path.0);
+            }
         }
     }
 
@@ -221,11 +229,7 @@ impl Hello {
                 1 => Auth::Token(body.bytes_max("token", limits::TOKEN_BYTES_MAX)?),
                 value => return Err(ReadError::Unknown { field: "auth", value: value.into() }),
             },
-            key: body.option("key fingerprint", |body| {
-                let mut key = [0; 32];
-                key.copy_from_slice(&body.take(32)?);
-                Ok(key)
-            })?,
+            key: body.option("key fingerprint", Reader::array)?,
             name: body.str_max("name", limits::NAME_BYTES_MAX)?,
             channels: ChannelTable::read(body)?,
             schema: NonZeroU64::new(body.u64()?),
@@ -233,6 +237,7 @@ impl Hello {
                 0 => Intent::Create(RoomSettings::read(body)?),
                 1 => Intent::Join { code: read_code(body)?, secret: body.option("secret", read_secret)? },
                 2 => Intent::Resume(Resume::read(body)?),
+                3 => Intent::Path(PathId(body.u64()?)),
                 value => return Err(ReadError::Unknown { field: "intent", value: value.into() }),
             },
         })

@@ -5,6 +5,7 @@
 //!              auth: 0 anonymous | 1 token: bytes · key fingerprint: 0 | 1, 32 bytes · name: text
 //!              channels: table · schema: 8 bytes
 //!              intent: 0 create, settings | 1 join, code: text, secret: 0 | 1, text | 2 resume: session, token
+//!              | 3 path: 8 bytes
 //!  settings    kind: 1 byte · code: 0 | 1, text · secret: 0 | 1, text · max players: 2 bytes · tick rate: 2 bytes
 //!              host silence: 0 | 1, varint ms · schema: bytes
 //!  Welcome     version: 2 bytes · session: 16 bytes · capabilities: 8 bytes · room: varint · code: text

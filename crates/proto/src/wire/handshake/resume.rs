@@ -23,9 +23,7 @@ impl ResumeToken {
     }
 
     pub(in crate::wire) fn read(body: &mut Reader) -> Result<Self, ReadError> {
-        let mut token = [0; 32];
-        token.copy_from_slice(&body.take(32)?);
-        Ok(ResumeToken(token))
+        body.array().map(ResumeToken)
     }
 }
 

@@ -9,13 +9,16 @@ use super::{Event, Id};
 use crate::closed::{CloseCode, LinkClosed, Violation, clip_reason};
 use crate::link::{LinkStats, SendError};
 use crate::rate::FLOOR_INTERVAL;
+use core::net::SocketAddr;
 use core::time::Duration;
 use parlor_proto::{Packet, limits};
 use quinn::crypto::rustls::HandshakeData;
-use quinn_proto::{Event as Happened, StreamEvent};
+use quinn_proto::{ConnectionEvent, Event as Happened, StreamEvent};
 use std::collections::VecDeque;
 use std::time::Instant;
 
+/// A path is starved if datagrams find no room and nothing comes back for so long: no queue of a path that works is as long.
+const STARVED_AFTER: Duration = Duration::from_millis(200);
 /// Room in a packet in which any frame that can be cut has a piece.
 const ROOM_BYTES: usize = 128;
 
@@ -24,12 +27,17 @@ pub(super) type Events = VecDeque<Event>;
 pub(super) struct Connection {
     pub(super) id: Id,
     pub(super) library: quinn_proto::Connection,
+    /// Where the owner knows the peer to be.
+    remote: SocketAddr,
     phase: Phase,
     inbound: Inbound,
     outbound: Outbound,
     stats: LinkStats,
     /// The room in the library's buffer for datagrams when nothing is in it.
     empty_space_bytes: usize,
+    /// When a packet came last, and since when datagrams find no room.
+    heard: Instant,
+    full_since: Option<Instant>,
     /// When the peer stopped a stream. Either it is closing, which it will say soon, or it is no Parlor peer.
     stopped_at: Option<Instant>,
     /// The entry among the engine's timers. Never later than what is due.
@@ -70,12 +78,15 @@ impl Connection {
     pub(super) fn new(id: Id, library: quinn_proto::Connection, now: Instant, time: Duration) -> Self {
         Connection {
             id,
+            remote: library.remote_address(),
             library,
             phase: Phase::Handshaking { until: now + time, time },
             inbound: Inbound::default(),
             outbound: Outbound::default(),
             stats: LinkStats::default(),
             empty_space_bytes: 0,
+            heard: now,
+            full_since: None,
             stopped_at: None,
             timer: None,
             is_touched: false,
@@ -89,6 +100,12 @@ impl Connection {
 
     pub(super) fn stats(&self) -> LinkStats {
         self.stats
+    }
+
+    /// A packet came, whatever is in it.
+    pub(super) fn came(&mut self, event: ConnectionEvent, now: Instant) {
+        self.heard = now;
+        self.library.handle_event(event);
     }
 
     /// Takes a packet, or says why not.
@@ -105,6 +122,16 @@ impl Connection {
         self.stats.packets_sent += 1;
         self.stats.bytes_sent += bytes as u64;
         Ok(())
+    }
+
+    /// Where the peer is, if the owner knows it elsewhere.
+    pub(super) fn moved(&mut self) -> Option<SocketAddr> {
+        let remote = self.library.remote_address();
+        if remote == self.remote || !matches!(self.phase, Phase::Open) {
+            return None;
+        }
+        self.remote = remote;
+        Some(remote)
     }
 
     /// Takes a packet whether or not there is room.
@@ -206,7 +233,8 @@ impl Connection {
     /// Gives the library what it takes, and tells the owner which carriers take packets again.
     pub(super) fn pump(&mut self, now: Instant, events: &mut Events) {
         if matches!(self.phase, Phase::Open | Phase::Parting(_)) {
-            if let Err(violation) = self.outbound.pump(&mut self.library) {
+            let (is_starved, has_none) = (self.is_starved(now), self.has_no_datagram());
+            if let Err(violation) = self.outbound.pump(&mut self.library, is_starved, has_none) {
                 self.violate(&violation, now, events);
             }
             if matches!(self.phase, Phase::Parting(_)) {
@@ -220,14 +248,27 @@ impl Connection {
         }
     }
 
+    fn is_starved(&mut self, now: Instant) -> bool {
+        if self.outbound.lacks_room() {
+            self.full_since.get_or_insert(now);
+        }
+        let since = self.full_since.map(|since| since.max(self.heard));
+        since.is_some_and(|since| now.saturating_duration_since(since) >= STARVED_AFTER)
+    }
+
     /// Whether the library surely has nothing more to send after a packet, so that it need not be asked: there was room left in
     /// it for whatever can be cut into pieces, and no datagram waits, which cannot.
     pub(super) fn has_said_all(&mut self, transmit: &quinn_proto::Transmit) -> bool {
         matches!(self.phase, Phase::Open)
             && transmit.segment_size.is_none()
             && transmit.size + ROOM_BYTES <= self.library.current_mtu().into()
-            && !self.outbound.holds_datagram()
-            && self.library.datagrams().send_buffer_space() == self.empty_space_bytes
+            && !self.outbound.lacks_room()
+            && self.has_no_datagram()
+    }
+
+    /// Whether the library has sent all datagrams that it took.
+    fn has_no_datagram(&mut self) -> bool {
+        self.library.datagrams().send_buffer_space() == self.empty_space_bytes
     }
 
     /// Closes what is to be closed, now that the library sent what it may. Whether there is a goodbye to send.
@@ -253,15 +294,18 @@ impl Connection {
 
     /// When it must be looked at, whatever comes.
     pub(super) fn due(&mut self, now: Instant) -> Option<Instant> {
+        if self.has_no_datagram() && !self.outbound.lacks_room() {
+            self.full_since = None;
+        }
         // The library asks how much may go only when something happens. On a path that answers nothing this is what lets the
         // floor of the rate control go.
-        let floor = self.outbound.holds_datagram().then(|| now + FLOOR_INTERVAL);
+        let floor = self.outbound.lacks_room().then(|| now + FLOOR_INTERVAL);
         self.due_by_itself().into_iter().chain(floor).min()
     }
 
     /// When it is due instead, if that is later than `at`: never, perhaps. `None` if it is not, or may not be put off.
     pub(super) fn put_off(&mut self, at: Instant) -> Option<Option<Instant>> {
-        if self.is_touched || self.outbound.holds_datagram() {
+        if self.is_touched || self.outbound.lacks_room() {
             return None;
         }
         let due = self.due_by_itself();

@@ -37,9 +37,12 @@ impl Engine {
         match self.endpoint.handle(now, meta.addr, meta.dst_ip, ecn, datagram, &mut response) {
             Some(DatagramEvent::ConnectionEvent(ConnectionHandle(slot), event)) => {
                 if let Some(connection) = self.connections.get_mut(slot).and_then(Option::as_mut) {
-                    connection.library.handle_event(event);
-                    let slot = connection.id.slot;
-                    self.touch(slot);
+                    connection.came(event, now);
+                    let id = connection.id;
+                    if let Some(remote) = connection.moved() {
+                        self.events.push_back(Event::Moved { id, remote });
+                    }
+                    self.touch(id.slot);
                 }
             }
             Some(DatagramEvent::NewConnection(incoming)) => self.arrived(incoming),

@@ -83,6 +83,14 @@ pub enum Event {
         /// What came.
         packet: Packet,
     },
+    /// The peer is heard from another address. That the address is its own is shown when it is heard from there again; until then
+    /// little is sent there.
+    Moved {
+        /// On which connection.
+        id: Id,
+        /// Where it is now.
+        remote: SocketAddr,
+    },
     /// A carrier that was [`NotWritable`](SendError::NotWritable) takes packets again.
     Writable {
         /// On which connection.

@@ -16,8 +16,10 @@ const CHUNK_OVERHEAD_BYTES: usize = 32;
 
 #[derive(Debug, Default)]
 pub(super) struct Outbound {
-    /// The one for which the library's buffer had no room.
+    /// The one for which the library's buffer had no room; on a path that is starved the newest of all.
     datagram: Option<Bytes>,
+    /// The path takes next to nothing.
+    is_starved: bool,
     /// Carriers of which the owner was told that they take nothing: it will be told when they do.
     full: [bool; 3],
     /// What a connection needs on whose streams something is sent.
@@ -72,6 +74,7 @@ impl Outbound {
             return Err(SendError::NotWritable(packet));
         }
         match packet.carrier {
+            Carrier::Datagram if self.is_starved => self.datagram = Some(packet.bytes),
             Carrier::Datagram => match connection.datagrams().send(packet.bytes, false) {
                 Ok(()) => {}
                 Err(SendDatagramError::Blocked(bytes)) => self.datagram = Some(bytes),
@@ -106,7 +109,7 @@ impl Outbound {
     /// Whether the next packet on this carrier would be taken.
     pub(super) fn is_writable(&self, carrier: Carrier) -> bool {
         match carrier {
-            Carrier::Datagram => self.datagram.is_none(),
+            Carrier::Datagram => self.is_starved || self.datagram.is_none(),
             Carrier::Stream => {
                 self.streams.as_ref().is_none_or(|streams| streams.records.bytes < CAPACITY.stream_bytes)
             }
@@ -116,9 +119,17 @@ impl Outbound {
         }
     }
 
-    /// Gives the library what it takes.
-    pub(super) fn pump(&mut self, connection: &mut Connection) -> Result<(), Violation> {
-        if let Some(bytes) = self.datagram.take() {
+    /// Gives the library what it takes. While the path `is_starved` that is one datagram at a time, the newest, and older ones are
+    /// dropped: what goes first when the path is back is then not what was news when it broke. `has_none` says whether the library
+    /// has no datagram.
+    pub(super) fn pump(
+        &mut self,
+        connection: &mut Connection,
+        is_starved: bool,
+        has_none: bool,
+    ) -> Result<(), Violation> {
+        self.is_starved = is_starved;
+        if let Some(bytes) = self.datagram.take_if(|_| has_none || !is_starved) {
             match connection.datagrams().send(bytes, false) {
                 Ok(()) => {}
                 Err(SendDatagramError::Blocked(bytes)) => self.datagram = Some(bytes),
@@ -143,9 +154,9 @@ impl Outbound {
         Some(carrier)
     }
 
-    /// Whether a datagram waits for room in the library's buffer.
-    pub(super) fn holds_datagram(&self) -> bool {
-        self.datagram.is_some()
+    /// Whether a datagram waits for room in the library's buffer, or would.
+    pub(super) fn lacks_room(&self) -> bool {
+        self.is_starved || self.datagram.is_some()
     }
 
     /// The library may take more.

@@ -1,11 +1,11 @@
-//! The engine on a socket that often takes nothing, which the system's own does too rarely for a test.
+//! The engine on a socket that often takes nothing, or loses all that it takes, which the system's own does too rarely for a test.
 
 use super::port::Port;
 use super::{Engine, Event, HandshakeLimits};
 use crate::quic::{Dialer, bind_udp};
 use crate::{Identity, ServerTls, Trust};
 use core::net::{Ipv4Addr, SocketAddr};
-use core::pin::Pin;
+use core::pin::{Pin, pin};
 use core::task::{Context, Poll};
 use core::time::Duration;
 use parlor_proto::{Carrier, Packet};
@@ -13,17 +13,32 @@ use quinn::udp::{RecvMeta, Transmit};
 use quinn::{AsyncUdpSocket, Runtime, TokioRuntime, UdpPoller};
 use std::io::{self, IoSliceMut};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Instant;
 use tokio::time::{timeout, timeout_at};
 
 const LOCALHOST: SocketAddr = SocketAddr::new(core::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
 
-/// Takes a packet only at every third try.
+/// A socket of this machine with a will of its own.
 #[derive(Debug)]
 struct Stubborn {
     inner: Arc<dyn AsyncUdpSocket>,
-    tries: AtomicUsize,
+    will: Will,
+}
+
+#[derive(Debug)]
+enum Will {
+    /// It takes a packet only at every third try.
+    Third { tries: AtomicUsize },
+    /// It loses what it takes while this says so.
+    Cut(Arc<AtomicBool>),
+}
+
+impl Stubborn {
+    fn port(will: Will) -> Port {
+        let inner = TokioRuntime.wrap_udp_socket(bind_udp(LOCALHOST).unwrap()).unwrap();
+        Port::new(Arc::new(Stubborn { inner, will }), None).unwrap()
+    }
 }
 
 impl AsyncUdpSocket for Stubborn {
@@ -32,10 +47,13 @@ impl AsyncUdpSocket for Stubborn {
     }
 
     fn try_send(&self, transmit: &Transmit<'_>) -> io::Result<()> {
-        if self.tries.fetch_add(1, Ordering::Relaxed) % 3 < 2 {
-            return Err(io::ErrorKind::WouldBlock.into());
+        match &self.will {
+            Will::Third { tries } if tries.fetch_add(1, Ordering::Relaxed) % 3 < 2 => {
+                Err(io::ErrorKind::WouldBlock.into())
+            }
+            Will::Cut(is_cut) if is_cut.load(Ordering::Relaxed) => Ok(()),
+            _ => self.inner.try_send(transmit),
         }
-        self.inner.try_send(transmit)
     }
 
     fn poll_recv(
@@ -96,9 +114,7 @@ async fn echo(mut engine: Engine, count: usize) {
 #[tokio::test]
 async fn what_the_system_does_not_take_at_once_is_sent_later_and_whole() {
     let identity = Identity::generate(&["localhost"]).unwrap();
-    let inner = TokioRuntime.wrap_udp_socket(bind_udp(LOCALHOST).unwrap()).unwrap();
-    let socket = Arc::new(Stubborn { inner, tries: AtomicUsize::new(0) });
-    let port = Port::new(socket, None).unwrap();
+    let port = Stubborn::port(Will::Third { tries: AtomicUsize::new(0) });
     let addr = port.local_addr().unwrap();
     let engine = Engine::on(port, &ServerTls::new(&identity), HandshakeLimits::default());
     let talk = async {
@@ -113,5 +129,74 @@ async fn what_the_system_does_not_take_at_once_is_sent_later_and_whole() {
         }
     };
     let all = async { tokio::join!(echo(engine, 60), talk) };
+    timeout(Duration::from_secs(60), all).await.expect("this takes milliseconds; it hangs");
+}
+
+/// A tick and a little.
+const TICK: Duration = Duration::from_millis(34);
+
+/// What the clock shows that all timers go by.
+fn now() -> Instant {
+    tokio::time::Instant::now().into_std()
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_goes_first_when_a_path_is_back_is_not_what_waited_when_it_broke() {
+    let identity = Identity::generate(&["localhost"]).unwrap();
+    let is_cut = Arc::new(AtomicBool::new(false));
+    let port = Stubborn::port(Will::Cut(Arc::clone(&is_cut)));
+    let addr = port.local_addr().unwrap();
+    let mut engine = Engine::on(port, &ServerTls::new(&identity), HandshakeLimits::default());
+    let (dialer, trust) = (Dialer::new(), Trust::Fingerprint(identity.fingerprint()));
+    let all = async {
+        let mut dialing = pin!(dialer.connect(addr, "localhost", &trust, Duration::from_secs(60)));
+        let (mut link, mut client) = (None, None);
+        while link.is_none() || client.is_none() {
+            tokio::select! {
+                dialed = &mut dialing, if link.is_none() => link = Some(dialed.unwrap()),
+                ready = engine.ready() => ready.unwrap(),
+            }
+            let now = now();
+            engine.turn(now).unwrap();
+            while let Some(event) = engine.poll_event() {
+                match event {
+                    Event::Incoming(incoming) => {
+                        engine.accept(incoming, Duration::from_secs(60), now).unwrap();
+                    }
+                    Event::Connected { id } => client = Some(id),
+                    event => panic!("{event:?}"),
+                }
+            }
+            engine.flush(now);
+        }
+        let (mut link, client) = (link.unwrap(), client.unwrap());
+        // Each tick has two packets, and the path answers none.
+        is_cut.store(true, Ordering::Relaxed);
+        let packet = |number: u8| Packet { carrier: Carrier::Datagram, bytes: vec![number; 1_000].into() };
+        let tick = async |engine: &mut Engine, number: u8| {
+            tokio::time::advance(TICK).await;
+            engine.turn(now()).unwrap();
+            let are_taken = (0..2).all(|_| engine.send(client, packet(number)).is_ok());
+            engine.flush(now());
+            while engine.poll_event().is_some() {}
+            are_taken
+        };
+        let mut refused = 0;
+        for number in 0..100 {
+            refused = if tick(&mut engine, number).await { refused } else { number };
+        }
+        assert!(refused < 70, "a starved path takes everything, and {refused} was refused");
+        is_cut.store(false, Ordering::Relaxed);
+        let mut number = 100;
+        let first = loop {
+            if let Ok(came) = timeout(Duration::ZERO, link.recv()).await {
+                break came.unwrap().bytes[0];
+            }
+            tick(&mut engine, number).await;
+            number += 1;
+        };
+        let age = number - first;
+        assert!(age < 5, "the first that comes was {age} ticks old, of {number}");
+    };
     timeout(Duration::from_secs(60), all).await.expect("this takes milliseconds; it hangs");
 }

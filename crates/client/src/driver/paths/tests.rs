@@ -1,0 +1,253 @@
+//! A direct path over real sockets: it comes up in play, the relay falls still, the path is cut, and the relay goes on.
+
+use crate::{Event, LinkKind, MemberId, PathMode, Registry, Room, RoomBuilder, TransportPath, Via};
+use parlor_proto::wire::envelope::From;
+use parlor_server::{Config, Server};
+use std::collections::BTreeMap;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+use tokio::runtime::Runtime;
+
+/// Only a hang takes this long.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+struct Hall {
+    registry: Registry,
+    runtime: Runtime,
+    server: Option<Server>,
+    _folder: TempDir,
+}
+
+impl Hall {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let registry = Registry::at(folder.path().join("registry"));
+        let runtime = Runtime::new().expect("a runtime");
+        let config = Config { port: 0, registry: Some(registry.clone()), ..Config::default() };
+        let server = runtime.block_on(Server::start(config)).expect("a port is free");
+        Hall { registry, runtime, server: Some(server), _folder: folder }
+    }
+
+    fn open(&self, builder: RoomBuilder) -> Room {
+        let mut room = builder.registry(self.registry.clone()).open();
+        let began = Instant::now();
+        while room.code().is_none() || !room.is_connected() {
+            let _ = room.poll();
+            assert!(began.elapsed() < PATIENCE, "{:?}", room.info());
+            std::thread::yield_now();
+        }
+        room
+    }
+
+    /// Messages that the server has relayed, to each that it relayed them to.
+    fn relayed(&self) -> u64 {
+        let port = self.server.as_ref().expect("it runs").local_port();
+        let mut stream = TcpStream::connect(("127.0.0.1", port)).expect("it listens");
+        let ask = "GET /stats HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+        stream.write_all(ask.as_bytes()).expect("it reads");
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).expect("it answers in text");
+        let (_, number) = answer.split_once("\"messages_relayed\":").expect("it counts them");
+        let digits: String = number.chars().take_while(char::is_ascii_digit).collect();
+        digits.parse().expect("it is a number")
+    }
+}
+
+impl Drop for Hall {
+    fn drop(&mut self) {
+        if let Some(server) = self.server.take() {
+            self.runtime.block_on(server.shutdown());
+        }
+    }
+}
+
+/// Two games that count at each other, reliably and in order.
+struct Play {
+    hall: Hall,
+    host: Room,
+    guest: Room,
+    /// Numbers that the host and the guest have sent, and heard.
+    sent: [u64; 2],
+    heard: [u64; 2],
+    /// Inputs of the guest that the host has seen.
+    inputs: u64,
+}
+
+impl Play {
+    fn new(host: PathMode, guest: PathMode) -> Self {
+        let hall = Hall::new();
+        let host = hall.open(Room::host("tanks").paths(host));
+        let code = host.code().expect("it is open").to_string();
+        let guest = hall.open(Room::guest("tanks", &code).paths(guest));
+        Play { hall, host, guest, sent: [0; 2], heard: [0; 2], inputs: 0 }
+    }
+
+    /// One frame of both.
+    fn frame(&mut self) {
+        let rooms = [&mut self.host, &mut self.guest];
+        for ((room, sent), heard) in rooms.into_iter().zip(&mut self.sent).zip(&mut self.heard) {
+            while let Some(event) = room.poll() {
+                match event {
+                    Event::Message(message) => {
+                        let number: u64 = message.read().expect("a number was sent");
+                        assert_eq!(number, *heard, "each once, and in order");
+                        *heard += 1;
+                    }
+                    Event::Closed(why) => panic!("{why}"),
+                    _ => {}
+                }
+            }
+            while room.tick() {
+                room.send_input(&*sent).expect("it is open");
+                let me = room.local_id();
+                if let Some(other) = room.players().iter().find(|player| Some(player.id) != me) {
+                    room.send(other.id, "count", sent).expect("it is open");
+                    *sent += 1;
+                }
+            }
+        }
+        if let Some(number) = self
+            .host
+            .players()
+            .iter()
+            .find(|player| !player.is_host)
+            .and_then(|guest| self.host.input::<u64>(guest.id).expect("a number was sent"))
+        {
+            self.inputs = number;
+        }
+        std::thread::yield_now();
+    }
+
+    /// Plays until something is so.
+    #[track_caller]
+    fn until(&mut self, what: impl Fn(&Play) -> bool) {
+        let began = Instant::now();
+        while !what(self) {
+            self.frame();
+            assert!(
+                began.elapsed() < PATIENCE,
+                "it does not come: {:?} {:?} {:?} {:?}",
+                (self.sent, self.heard, self.inputs),
+                self.host.info(),
+                self.guest.info(),
+                self.guest.players()
+            );
+        }
+    }
+
+    fn is_direct(&self) -> bool {
+        self.guest.info().transport_path == TransportPath::DirectUdp
+    }
+
+    /// Plays on until thirty more of everything have passed.
+    fn go_on(&mut self) {
+        let (heard, inputs) = (self.heard, self.inputs);
+        self.until(|play| {
+            play.heard[0] > heard[0] + 30 && play.heard[1] > heard[1] + 30 && play.inputs > inputs + 30
+        });
+    }
+}
+
+impl Play {
+    /// Plays until what passes goes directly, all of it; how much the server had relayed by then.
+    #[track_caller]
+    fn until_the_relay_is_still(&mut self) -> u64 {
+        // A machine that stands still for a second loses the path, as it may; then there is another one.
+        const CHANCES: usize = 4;
+        for _ in 0..CHANCES {
+            self.until(Play::is_direct);
+            // What went by the relay before the change of way is through once more has come by the other.
+            self.go_on();
+            let relayed = self.hall.relayed();
+            self.go_on();
+            if self.hall.relayed() == relayed {
+                return relayed;
+            }
+        }
+        panic!("messages go through the relay: {:?}", self.guest.info());
+    }
+}
+
+#[test]
+fn a_direct_path_carries_what_the_relay_did_and_gives_it_back_when_it_breaks() {
+    let mut play = Play::new(PathMode::Auto, PathMode::Auto);
+    let relayed = play.until_the_relay_is_still();
+    // The guest's link closes, and its core is told nothing: it hears nothing any more.
+    play.guest.shared.paths().clear();
+    play.until(|play| !play.is_direct());
+    play.go_on();
+    assert!(play.hall.relayed() > relayed, "the relay carries the room");
+}
+
+#[test]
+fn who_wants_the_relay_has_it() {
+    for (host, guest) in [(PathMode::Auto, PathMode::Relay), (PathMode::Relay, PathMode::Auto)] {
+        let mut play = Play::new(host, guest);
+        play.go_on();
+        assert!(!play.is_direct());
+        assert!(play.host.shared.paths().is_empty() && play.guest.shared.paths().is_empty());
+    }
+}
+
+/// What each of several has heard last of each other.
+type Heard = BTreeMap<(usize, MemberId), u64>;
+
+/// One frame of rooms of which each counts at all others.
+fn count_at_all(rooms: &mut [Room], sent: &mut [u64], heard: &mut Heard) {
+    for (place, room) in rooms.iter_mut().enumerate() {
+        while let Some(event) = room.poll() {
+            match event {
+                Event::Message(message) => {
+                    let From::Member(from) = message.from else { panic!("members alone talk here") };
+                    let number: u64 = message.read().expect("a number was sent");
+                    let before = heard.insert((place, from), number);
+                    assert!(
+                        before.is_none_or(|before| number == before + 1),
+                        "{place} of {from:?}: {number} after {before:?}"
+                    );
+                }
+                Event::Closed(why) => panic!("{why}"),
+                _ => {}
+            }
+        }
+        while room.tick() {
+            if room.is_host() {
+                room.set("count", &sent[place]).expect("it is open");
+            }
+            room.broadcast("count", &sent[place]).expect("it is open");
+            sent[place] += 1;
+        }
+    }
+    std::thread::yield_now();
+}
+
+#[test]
+fn one_room_has_members_by_quic_by_websocket_and_with_a_path_to_the_host() {
+    let hall = Hall::new();
+    let host = hall.open(Room::host("tanks").paths(PathMode::Auto));
+    let code = host.code().expect("it is open").to_string();
+    let guest = || Room::guest("tanks", &code);
+    let guests = [guest().paths(PathMode::Auto), guest(), guest().via(Via::WebSocket)];
+    let mut rooms = vec![host];
+    rooms.extend(guests.map(|guest| hall.open(guest)));
+    let (mut sent, mut heard) = (vec![0; rooms.len()], Heard::new());
+    let began = Instant::now();
+    let mut aim: Option<Heard> = None;
+    // From the moment at which the path stands, thirty more of everybody to everybody.
+    loop {
+        count_at_all(&mut rooms, &mut sent, &mut heard);
+        let all = rooms.len() * (rooms.len() - 1);
+        if aim.is_none() && heard.len() == all && rooms[1].info().transport_path == TransportPath::DirectUdp {
+            aim = Some(heard.iter().map(|(who, number)| (*who, number + 30)).collect());
+        }
+        if aim.as_ref().is_some_and(|aim| aim.iter().all(|(who, number)| heard[who] >= *number)) {
+            break;
+        }
+        assert!(began.elapsed() < PATIENCE, "it does not come: {heard:?} {:?}", rooms[1].info());
+    }
+    let link = |room: &Room| room.info().connectivity.link;
+    assert_eq!((link(&rooms[2]), link(&rooms[3])), (Some(LinkKind::Quic), Some(LinkKind::WebSocket)));
+    assert!(rooms[2..].iter().all(|room| room.info().transport_path != TransportPath::DirectUdp));
+}

@@ -1,0 +1,534 @@
+//! Paths between members and their host beside the hub: they come up under traffic, go down under traffic, and nobody misses
+//! anything, hears anything twice or sees more than before.
+
+use parlor::core::{Options, PathMode, ReasonCode, RoomCore, Scope, TransportPath, TransportStatus};
+use parlor::{Event, MemberId, Transport};
+use parlor_hub::Config;
+use parlor_impair::Rng;
+use parlor_proto::Lane;
+use parlor_proto::wire::envelope::To;
+use parlor_sim::{APP, Link, PeerId, Sim, for_seeds};
+use parlor_sync::keyed::Audience;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+const LANES: [Lane; 4] =
+    [Lane::ReliableOrdered, Lane::ReliableUnordered, Lane::Unreliable, Lane::UnreliableSequenced];
+
+/// By lane, from whom and to whom.
+type Ledger = BTreeMap<(usize, usize, usize), Vec<u64>>;
+
+/// A room of players who talk on all lanes.
+struct Room {
+    sim: Sim,
+    peers: Vec<PeerId>,
+    /// Numbers of messages that were sent, and that came.
+    sent: Ledger,
+    came: Ledger,
+    number: u64,
+    rng: Rng,
+}
+
+fn options(mode: PathMode) -> Options {
+    let mut options = Options::host(APP);
+    options.paths = mode;
+    if let parlor::core::Wish::Host { max_players, .. } = &mut options.intent {
+        *max_players = 8;
+    }
+    options
+}
+
+fn room_with(seed: u64, modes: &[PathMode], host: Options, relay: Link, direct: Option<Link>) -> Room {
+    let mut drawn = [9; 32];
+    drawn[..8].copy_from_slice(&seed.to_le_bytes());
+    let grace = Duration::from_secs(20);
+    let mut sim = Sim::with_hub(seed, Config { record: true, grace, ..Config::new(drawn) });
+    sim.direct(direct);
+    let first = sim.host(host, relay);
+    let code = sim.code(first);
+    let mut peers = vec![first];
+    for mode in modes {
+        let mut options = Options::join(APP, code);
+        options.paths = *mode;
+        let peer = sim.enter(options, relay);
+        sim.run_until(10_000, "it is in", |sim| sim.room(peer).player_count() > 0);
+        peers.push(peer);
+    }
+    for peer in &peers {
+        sim.play(*peer, play);
+    }
+    Room { sim, peers, sent: Ledger::new(), came: Ledger::new(), number: 0, rng: Rng::new(seed ^ 0x5eed) }
+}
+
+fn room(seed: u64, modes: &[PathMode], relay: Link, direct: Option<Link>) -> Room {
+    room_with(seed, modes, options(PathMode::Auto), relay, direct)
+}
+
+fn play(room: &mut RoomCore, _: parlor_proto::Instant) {
+    let tick = room.tick_number().expect("the room is open");
+    // It is refused once the room is over.
+    let _: Result<(), _> = room.send_input(&tick.0);
+    if !room.is_host() {
+        return;
+    }
+    room.set("tick", &tick.0, Audience::All).expect("the host writes");
+    room.set("still", &7, Audience::All).expect("the host writes");
+    let secret = Audience::members([MemberId(2)]);
+    room.set("secret", &tick.0, secret).expect("the host writes");
+    for (member, wanted) in room.inputs::<u32>().expect("the host reads inputs") {
+        room.set(&format!("of/{}", member.0), &wanted, Audience::All).expect("the host writes");
+    }
+}
+
+impl Room {
+    fn member(&self, index: usize) -> MemberId {
+        self.sim.room(self.peers[index]).local_id().expect("it is in")
+    }
+
+    /// Somebody says something to somebody, or to all.
+    fn say(&mut self) {
+        let count = self.peers.len();
+        let from = self.rng.index(count);
+        let lane = self.rng.index(LANES.len());
+        let to_all = self.rng.per_mille(300);
+        let to = (from + 1 + self.rng.index(count - 1)) % count;
+        let receivers: Vec<usize> =
+            if to_all { (0..count).filter(|it| *it != from).collect() } else { vec![to] };
+        let address = match (to_all, to) {
+            (true, _) => To::Others,
+            (false, 0) if self.rng.per_mille(500) => To::Authority,
+            (false, to) => To::Member(self.member(to)),
+        };
+        self.number += 1;
+        let number = self.number;
+        let text = "x".repeat(if self.rng.per_mille(50) { 3_000 } else { 10 });
+        let peer = self.peers[from];
+        let said = self.sim.act(peer, |room, _| {
+            room.send(LANES[lane], address, "say", &(lane, number, text.as_str()), false)
+        });
+        if said.is_ok() {
+            receivers.into_iter().for_each(|to| self.sent.entry((lane, from, to)).or_default().push(number));
+        }
+    }
+
+    /// Takes in what games were told.
+    fn listen(&mut self) {
+        for to in 0..self.peers.len() {
+            for event in self.sim.take_events(self.peers[to]) {
+                let Event::Message(message) = event else { continue };
+                let parlor_proto::wire::envelope::From::Member(from) = message.from else { continue };
+                let (lane, number, _): (usize, u64, String) = message.read().expect("it is what was said");
+                let from = usize::try_from(from.0).expect("few members");
+                self.came.entry((lane, from, to)).or_default().push(number);
+            }
+        }
+    }
+
+    /// Lets time pass, in which everybody talks.
+    fn talk(&mut self, ms: u64) {
+        for _ in 0..ms / 5 {
+            if self.rng.per_mille(600) {
+                self.say();
+            }
+            self.sim.run_for(5);
+        }
+        self.listen();
+    }
+
+    /// Waits for what is under way, and compares.
+    fn settle(&mut self) {
+        self.sim.run_for(3_000);
+        self.listen();
+        for (key, sent) in &self.sent {
+            let came = self.came.remove(key).unwrap_or_default();
+            let mut once = came.clone();
+            once.sort_unstable();
+            once.dedup();
+            assert_eq!(once.len(), came.len(), "{key:?}: something came twice\n{}", self.sim.excerpt(60));
+            match LANES[key.0] {
+                Lane::ReliableOrdered => assert_eq!(&came, sent, "{key:?}\n{}", self.sim.excerpt(60)),
+                Lane::ReliableUnordered => assert_eq!(&once, sent, "{key:?}\n{}", self.sim.excerpt(60)),
+                Lane::Unreliable => assert!(once.iter().all(|number| sent.contains(number)), "{key:?}"),
+                Lane::UnreliableSequenced => assert_eq!(came, once, "{key:?}: an older one came later"),
+            }
+        }
+        assert!(self.came.is_empty(), "nobody hears what was not said to it: {:?}", self.came);
+        self.sent.clear();
+    }
+
+    /// The same, as often as it takes: a path that was lost is tried again after a while.
+    fn connect_again(&mut self) {
+        let wanted: Vec<PeerId> = self.peers[1..].to_vec();
+        self.sim.run_until(40_000, "paths are up again", |sim| {
+            wanted.iter().all(|peer| sim.room(*peer).info().transport_path == TransportPath::DirectUdp)
+        });
+    }
+
+    fn path(&self, index: usize) -> TransportPath {
+        self.sim.room(self.peers[index]).info().transport_path
+    }
+
+    fn tick(&self, index: usize) -> u32 {
+        self.sim.room(self.peers[index]).get("tick").expect("it is a number").unwrap_or(0)
+    }
+
+    /// Waits until members read what comes over their paths.
+    fn connect(&mut self, members: &[usize]) {
+        let wanted: Vec<PeerId> = members.iter().map(|index| self.peers[*index]).collect();
+        self.sim.run_until(10_000, "paths are up", |sim| {
+            wanted.iter().all(|peer| sim.room(*peer).info().transport_path == TransportPath::DirectUdp)
+        });
+    }
+}
+
+#[test]
+fn a_path_comes_up_and_state_inputs_and_messages_move_over() {
+    let mut room = room(1, &[PathMode::Auto, PathMode::Auto], Link::quic(), Some(Link::quic().latency_ms(5)));
+    room.connect(&[1, 2]);
+    assert_eq!(room.sim.paths_made(), 2);
+    for index in [1, 2] {
+        let info = room.sim.room(room.peers[index]).info();
+        assert_eq!(
+            (info.scope, info.transport_status),
+            (Scope::Direct, Some(TransportStatus::DirectUdpReady))
+        );
+        assert_eq!((info.requested_paths, info.last_reason_code), (PathMode::Auto, None));
+        assert!(info.peer_candidate.is_some());
+    }
+    assert_eq!(room.path(0), TransportPath::DirectUdp);
+    room.sim.run_for(200);
+    let host = room.sim.room(room.peers[0]).players();
+    assert!(host.iter().filter(|player| !player.is_me).all(|player| player.transport == Transport::Direct));
+    let seen = room.sim.room(room.peers[1]).players();
+    let told = |id: u32| seen.iter().find(|player| player.id == MemberId(id)).unwrap();
+    assert_eq!((told(0).transport, told(2).transport.as_str()), (Transport::Direct, "relay_quic"));
+    assert!(told(1).direct && told(2).direct && !told(0).direct);
+    // The hub sends no state any more, and passes no inputs on.
+    let before = room.sim.traffic(room.peers[1]);
+    room.sim.run_for(2_000);
+    let after = room.sim.traffic(room.peers[1]);
+    let figures = (after.down_bytes - before.down_bytes, after.up - before.up);
+    assert!(figures.0 < 1_000 && figures.1 < 20, "signs of life, and no more: {figures:?}");
+    // It is the host's state, at once, and what the host knows of its inputs.
+    let late = |room: &Room, index| room.tick(0) - room.tick(index);
+    assert!(late(&room, 1) <= 2 && late(&room, 2) <= 2, "{} {}", late(&room, 1), late(&room, 2));
+    room.talk(2_000);
+    room.settle();
+}
+
+#[test]
+fn what_may_be_lost_troubles_the_hub_only_for_those_without_a_path() {
+    let (alone, beside) = (&[PathMode::Auto][..], &[PathMode::Auto, PathMode::Relay][..]);
+    for (modes, lane, is_spared) in [(alone, 2, true), (beside, 2, false), (alone, 0, false)] {
+        let mut room = room(10, modes, Link::quic(), Some(Link::quic().latency_ms(5)));
+        room.connect(&[1]);
+        room.sim.run_for(1_000);
+        let (guest, before) = (room.peers[1], room.sim.traffic(room.peers[1]));
+        for number in 0..100u64 {
+            room.sim.act(guest, |room, _| {
+                room.send(LANES[lane], To::Others, "say", &(lane, number, ""), false).unwrap();
+            });
+            room.sim.run_for(20);
+        }
+        let up = room.sim.traffic(guest).up - before.up;
+        assert_eq!(up < 20, is_spared, "{up} packets in two seconds");
+        room.sim.run_for(500);
+        room.listen();
+        let all: Vec<u64> = (0..100).collect();
+        assert!(
+            (0..room.peers.len()).filter(|it| *it != 1).all(|to| room.came.get(&(lane, 1, to)) == Some(&all))
+        );
+    }
+}
+
+#[test]
+fn everything_comes_once_and_in_order_while_paths_come_up() {
+    for_seeds(3, |seed| {
+        let lossy = Link::quic().loss(20).jitter_ms(15);
+        let mut room =
+            room(seed, &[PathMode::Auto, PathMode::P2p, PathMode::Relay], lossy, Some(lossy.latency_ms(8)));
+        room.talk(4_000);
+        room.connect(&[1, 2]);
+        room.talk(2_000);
+        room.settle();
+        assert_eq!(room.path(3), TransportPath::RelayRoom);
+    });
+}
+
+#[test]
+fn a_path_that_dies_in_play_is_left_in_time_and_nothing_is_lost() {
+    for_seeds(3, |seed| {
+        let lossy = Link::quic().loss(20).jitter_ms(15);
+        let mut room = room(seed, &[PathMode::Auto, PathMode::Auto], lossy, Some(lossy.latency_ms(8)));
+        room.connect(&[1, 2]);
+        room.talk(1_000);
+        // Nobody is told.
+        room.sim.silence_paths(true);
+        room.talk(1_500);
+        for index in [1, 2] {
+            assert_eq!(room.path(index), TransportPath::RelayRoom, "{}", room.sim.excerpt(40));
+            let info = room.sim.room(room.peers[index]).info();
+            assert_eq!(info.transport_status, Some(TransportStatus::RelayFallback));
+            assert!(room.tick(0) - room.tick(index) < 20, "its state goes on");
+        }
+        room.talk(1_000);
+        room.settle();
+        // And once more, told.
+        room.sim.silence_paths(false);
+        room.connect_again();
+        room.talk(500);
+        room.sim.break_paths();
+        room.talk(1_000);
+        room.settle();
+    });
+}
+
+#[test]
+fn paths_come_and_go_and_nothing_is_lost() {
+    for_seeds(2, |seed| {
+        let lossy = Link::quic().loss(20).jitter_ms(15);
+        let mut room = room(seed, &[PathMode::Auto, PathMode::Auto], lossy, Some(lossy.latency_ms(8)));
+        room.connect(&[1, 2]);
+        for turn in 0..2 {
+            room.talk(400);
+            room.sim.silence_paths(turn != 1);
+            if turn == 1 {
+                room.sim.break_paths();
+            }
+            room.talk(1_500);
+            room.sim.silence_paths(false);
+            room.connect_again();
+        }
+        room.talk(400);
+        room.settle();
+        assert!(room.sim.paths_made() >= 6, "{}", room.sim.paths_made());
+    });
+}
+
+#[test]
+fn who_insists_on_the_hub_is_told_to_nobody() {
+    let host = room(3, &[PathMode::Relay, PathMode::Auto], Link::quic(), Some(Link::quic()));
+    let mut both =
+        [host, room_with(4, &[PathMode::Auto], options(PathMode::Relay), Link::quic(), Some(Link::quic()))];
+    for room in &mut both {
+        room.talk(3_000);
+        room.settle();
+    }
+    assert_eq!(both[0].sim.paths_made(), 1, "of the member that wants one");
+    assert_eq!(both[1].sim.paths_made(), 0);
+    // An address goes over the wire as it is, so it can be looked for.
+    let names = |room: &Room, to: usize, whose: usize| {
+        let number = u8::try_from(whose + 1).unwrap();
+        let addresses = [vec![10, 0, 0, number], vec![203, 0, 113, number]];
+        let packets = room.sim.received(room.peers[to]);
+        packets
+            .iter()
+            .any(|packet| addresses.iter().any(|it| packet.bytes.windows(4).any(|bytes| bytes == &it[..])))
+    };
+    for room in &both {
+        for to in 0..room.peers.len() {
+            let insists =
+                |whose: usize| std::ptr::eq(room, &both[0]) && whose == 1 || std::ptr::eq(room, &both[1]);
+            let told = (0..room.peers.len()).filter(|whose| *whose != to && insists(*whose));
+            for whose in told {
+                assert!(!names(room, to, whose), "{to} was told where {whose} is");
+            }
+        }
+    }
+    assert!(names(&both[0], 0, 2) && names(&both[0], 2, 0), "the test would see it");
+    assert!(!names(&both[0], 1, 0) && !names(&both[0], 1, 2), "who is no end of a path is told nothing");
+}
+
+#[test]
+fn where_nobody_is_reached_the_hub_relays_and_it_is_said() {
+    for mode in [PathMode::Auto, PathMode::P2p] {
+        let mut room = room(5, &[mode], Link::quic(), None);
+        room.sim.run_for(1_000);
+        assert_eq!(room.path(1), TransportPath::DirectUdpPending);
+        room.talk(4_000);
+        let info = room.sim.room(room.peers[1]).info();
+        assert_eq!(info.transport_path, TransportPath::RelayRoom);
+        assert_eq!(info.transport_status, Some(TransportStatus::DirectUdpTimeout));
+        assert_eq!(info.last_reason_code, Some(ReasonCode::DirectUdpTimeout));
+        assert_eq!(info.requested_paths, mode);
+        room.settle();
+    }
+}
+
+#[test]
+fn threat_13_what_one_member_may_see_goes_to_no_other() {
+    let mut room = room(6, &[PathMode::Auto, PathMode::Auto], Link::quic(), Some(Link::quic().latency_ms(5)));
+    room.connect(&[1, 2]);
+    let mut noise = Rng::new(6);
+    room.sim.play(room.peers[0], move |room, _| {
+        // Nothing of it can be foretold, so whoever is sent it is sent its bytes.
+        let secret: Vec<u64> = (0..25).map(|_| noise.draw() >> 1).collect();
+        room.set("secret", &secret, Audience::members([MemberId(2)])).expect("the host writes");
+    });
+    room.sim.run_for(200);
+    let bytes = |room: &Room, to: usize| -> usize {
+        let of_host = room.sim.path_received().iter().filter(|(from, ..)| *from == room.peers[0]);
+        of_host.filter(|(_, it, _)| *it == room.peers[to]).map(|(.., packet)| packet.bytes.len()).sum()
+    };
+    let before = [bytes(&room, 1), bytes(&room, 2)];
+    room.sim.run_for(1_000);
+    let figures = [bytes(&room, 1) - before[0], bytes(&room, 2) - before[1]];
+    assert!(figures[1] > 25 * 200 && figures[0] < 2_000, "{figures:?} bytes in a second");
+    let has_secret = |index: usize| room.sim.room(room.peers[index]).keys().contains(&"secret".to_owned());
+    assert!(has_secret(2) && !has_secret(1));
+}
+
+#[test]
+fn entities_and_keys_stand_while_the_way_changes() {
+    let mut room = room(7, &[PathMode::Auto], Link::quic().jitter_ms(10), Some(Link::quic().latency_ms(5)));
+    let mut ticks = Vec::new();
+    let mut turn = |room: &mut Room, ms: u64| {
+        for _ in 0..ms / 5 {
+            room.sim.run_for(5);
+            let core = room.sim.room(room.peers[1]);
+            if core.keys().len() >= 3 {
+                ticks.push(room.tick(1));
+                assert_eq!(core.get::<i32>("still").unwrap(), Some(7), "{}", room.sim.excerpt(30));
+            }
+        }
+    };
+    turn(&mut room, 4_000);
+    assert_eq!(room.path(1), TransportPath::DirectUdp);
+    room.sim.silence_paths(true);
+    turn(&mut room, 3_000);
+    assert_eq!(room.path(1), TransportPath::RelayRoom);
+    assert!(ticks.len() > 1_000 && ticks.is_sorted(), "what is shown never goes back");
+    let resets = room.sim.events(room.peers[1]).iter().filter(|event| match event {
+        Event::State(update) => update.source != parlor::core::StateSource::Delta,
+        _ => false,
+    });
+    assert!(resets.count() <= 3, "only what came when it joined was told as a whole");
+}
+
+#[test]
+fn a_message_that_the_hub_numbers_keeps_its_place() {
+    for_seeds(3, |seed| {
+        let lossy = Link::quic().loss(20).jitter_ms(15);
+        let mut room = room(seed, &[PathMode::Auto, PathMode::Auto], lossy, Some(lossy.latency_ms(60)));
+        room.connect(&[1, 2]);
+        let mut said = Vec::new();
+        for number in 0..60u64 {
+            // Some go to all by way of the hub, some straight to the host.
+            let stamp = number >= 20 && number % 7 == 3;
+            let to = if stamp { To::Others } else { To::Authority };
+            room.sim.act(room.peers[1], |room, _| {
+                room.send(Lane::ReliableOrdered, to, "say", &(0usize, number, ""), stamp).unwrap();
+            });
+            said.push(number);
+            room.sim.run_for(7);
+        }
+        room.sim.run_for(3_000);
+        room.listen();
+        assert_eq!(room.came.get(&(0, 1, 0)), Some(&said), "{}", room.sim.excerpt(60));
+        assert_eq!(room.path(1), TransportPath::DirectUdp, "the state stays where it is");
+    });
+}
+
+#[test]
+fn of_sequenced_messages_no_older_one_comes_later_whoever_numbers_some() {
+    for_seeds(5, |seed| {
+        let lossy = Link::quic().loss(20).jitter_ms(15);
+        // Either way may be the shorter one.
+        let direct = lossy.latency_ms(5 + seed % 2 * 60);
+        let mut room = room(seed, &[PathMode::Auto, PathMode::Auto], lossy, Some(direct));
+        room.connect(&[1, 2]);
+        for number in 0..600u64 {
+            let stamp = number >= 200 && number % 50 == 7;
+            let to = if stamp { To::Everyone } else { To::Others };
+            let from = room.peers[usize::try_from(number % 2).unwrap()];
+            room.sim.act(from, |room, _| {
+                room.send(LANES[3], to, "say", &(3usize, number, ""), stamp).unwrap();
+            });
+            room.sim.run_for(7);
+        }
+        room.sim.run_for(1_000);
+        room.listen();
+        for ((_, from, to), came) in room.came.iter().filter(|((_, from, to), _)| from != to) {
+            assert!(came.is_sorted(), "{from} to {to}: {came:?}");
+            assert!(came.len() > 100 && came.last() > Some(&590), "{from} to {to}: {came:?}");
+        }
+        assert!(room.came.len() >= 4);
+    });
+}
+
+#[test]
+fn a_host_that_dies_is_followed_by_another_whoever_had_a_path() {
+    for_seeds(2, |seed| {
+        let mut host = options(PathMode::Auto);
+        host.host_silence = Some(Duration::from_millis(250));
+        let direct = Some(Link::quic().latency_ms(5));
+        let mut room =
+            room_with(seed, &[PathMode::Auto, PathMode::Auto, PathMode::Relay], host, Link::quic(), direct);
+        room.connect(&[1, 2]);
+        room.talk(500);
+        room.sim.crash(room.peers[0]);
+        let heir = room.peers[1];
+        room.sim.run_until(2_000, "another is host", |sim| sim.room(heir).is_host());
+        let before = room.tick(1);
+        room.sim.run_for(1_000);
+        for index in 1..4 {
+            assert!(room.tick(index) > before, "member {index} goes on: {}", room.sim.excerpt(40));
+        }
+        // The new host is reached by paths of its own.
+        room.connect(&[2]);
+        room.sim.run_for(500);
+        assert!(room.tick(1) - room.tick(2) <= 2);
+        let of = |index: usize| room.sim.room(room.peers[index]).get::<u32>("of/2").unwrap();
+        assert!(of(3).is_some_and(|wanted| room.tick(1) - wanted < 10), "inputs reach the new host");
+    });
+}
+
+#[test]
+fn threat_25_a_host_that_is_cut_off_from_the_hub_serves_nobody() {
+    let mut host = options(PathMode::Auto);
+    host.host_silence = Some(Duration::from_millis(500));
+    let direct = Some(Link::quic().latency_ms(5));
+    let mut room = room_with(8, &[PathMode::Auto, PathMode::Auto], host, Link::quic(), direct);
+    room.connect(&[1, 2]);
+    room.sim.run_for(1_000);
+    // The other one of its members does not hear of another host either, and would read on.
+    room.sim.silence(room.peers[0], true);
+    room.sim.silence(room.peers[2], true);
+    room.sim.run_for(600);
+    let served = |room: &Room| {
+        let of_host = room.sim.path_received().iter().filter(|(from, ..)| *from == room.peers[0]);
+        of_host.count()
+    };
+    let before = served(&room);
+    assert!(before > 100, "it served them");
+    room.sim.run_for(1_000);
+    assert_eq!(served(&room), before);
+    assert!(room.sim.room(room.peers[1]).is_host());
+    room.sim.silence(room.peers[0], false);
+    room.sim.silence(room.peers[2], false);
+    room.sim.run_for(3_000);
+    assert!(!room.sim.room(room.peers[0]).is_host(), "there is one host");
+}
+
+#[test]
+fn threat_12_who_sends_more_than_a_path_may_carry_has_none() {
+    let mut room = room(9, &[PathMode::Auto], Link::quic(), Some(Link::quic().latency_ms(5)));
+    room.connect(&[1]);
+    let (guest, text) = (room.peers[1], "x".repeat(900));
+    let mut refused = 0;
+    for _ in 0..3_000 {
+        room.sim.act(guest, |room, _| {
+            for lane in LANES {
+                refused += u32::from(room.send(lane, To::Authority, "flood", &text, false).is_err());
+            }
+        });
+        room.sim.run_for(1);
+    }
+    assert_eq!(room.sim.room(guest).path_ended(), None, "it is held up, and keeps to that");
+    // What its sender is told to keep waits there; of the rest the host takes what a path may carry.
+    let came =
+        room.sim.events(room.peers[0]).iter().filter(|event| matches!(event, Event::Message(_))).count();
+    assert!(refused > 1_000, "it is told: {refused}");
+    assert!(came * 1_092 < 5 * 512 * 1_024, "{came} messages");
+    assert!(room.sim.closed(room.peers[0]).is_none());
+}

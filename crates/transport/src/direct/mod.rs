@@ -1,0 +1,336 @@
+//! Direct paths: a link between two players, without a server in between.
+//!
+//! The hub introduces two players: it tells each the other's candidates (addresses where it may be), the fingerprint of
+//! its certificate, and the path's id. Then both dial all candidates of the other at once, from the same sockets that
+//! they reach the hub by: a packet that leaves opens the way through one's own NAT for those that come. Of the connections
+//! that come to be one is kept.
+//!
+//! - Both ends prove who they are (`tls`); who knocks and is not expected gets no answer (`door`).
+//! - A candidate may be anybody's address. One that does not answer gets [`PROBES_MAX`] datagrams, and nothing ever again
+//!   from the same [`Direct`] (`probe`).
+//! - Nothing is tried unless [`Direct::open`] is called, and nobody is let in.
+
+mod agree;
+mod door;
+mod name;
+pub(crate) mod probe;
+mod race;
+mod tls;
+
+pub use probe::PROBES_MAX;
+
+use crate::identity::{Fingerprint, Identity};
+use crate::link::Link;
+use crate::quic::Dialer;
+use crate::quic::link::establish;
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use core::time::Duration;
+use door::{Expected, Guests};
+use quinn::ConnectionId;
+use rustls::sign::CertifiedKey;
+use std::collections::BTreeSet;
+use std::io;
+use std::net::UdpSocket;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use thiserror::Error;
+use tokio::task::JoinSet;
+
+/// Candidates of one player that are tried; those beyond are not.
+pub const CANDIDATES_MAX: usize = 8;
+/// Attempts of one [`Direct`] that may be under way at once.
+pub const ATTEMPTS_MAX: usize = 64;
+/// Addresses that are remembered because they did not answer. Once there are so many, no new ones are dialled.
+const UNANSWERED_MAX: usize = 1024;
+
+/// Addresses that stand for the internet when the system is asked by which of its own addresses it would go there. They
+/// are for documentation (RFC 5737, RFC 3849), and nothing is sent.
+const FAR_AWAY: [SocketAddr; 2] = [
+    SocketAddr::new(IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1)), 9),
+    SocketAddr::new(IpAddr::V6(Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1)), 9),
+];
+
+/// Which end of a path this process is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// It decides which connection is kept, and prefers those that it made: their other end follows it to another address.
+    Dial,
+    /// It keeps what the other end decides.
+    Accept,
+}
+
+/// A path that shall be opened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Attempt {
+    /// What both ends call it, from the hub: a number that nobody else can know.
+    pub id: u64,
+    /// Which end this is.
+    pub role: Role,
+    /// Whose certificate the other end has.
+    pub peer: Fingerprint,
+    /// Where the other end may be.
+    pub candidates: Vec<SocketAddr>,
+    /// Where the hub is. Candidates on loopback are tried only if it is there too.
+    pub hub: SocketAddr,
+    /// How long it may take.
+    pub deadline: Duration,
+}
+
+/// Why a direct path did not come to be.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum PathError {
+    /// Nobody who is the peer answered in time.
+    #[error(
+        "no direct way to the other player was found within {} ms, at {dialled} of its addresses: their networks do not let \
+         them through, or it did not try{}",
+        waited.as_millis(),
+        last.as_ref().map(|last| format!(" (the last that went wrong: {last})")).unwrap_or_default()
+    )]
+    TimedOut {
+        /// How long.
+        waited: Duration,
+        /// To how many addresses anything was sent.
+        dialled: usize,
+        /// What went wrong last, if anything did.
+        last: Option<String>,
+    },
+    /// A connection stood and is over before it was agreed on.
+    #[error("a direct connection broke before it could be used: {detail}")]
+    Broke {
+        /// What the library says.
+        detail: String,
+    },
+    /// Too many attempts are under way.
+    #[error("{ATTEMPTS_MAX} direct paths are being opened already: wait until one of them is done")]
+    TooMany,
+    /// There is no socket to try it with.
+    #[error("no socket for direct paths: {detail}")]
+    NoSocket {
+        /// What the system says.
+        detail: String,
+    },
+}
+
+/// The direct paths of one dialer, under one identity. Dropping it closes the door; links that exist live on.
+#[derive(Debug)]
+pub struct Direct {
+    dialer: Arc<Dialer>,
+    own: Arc<CertifiedKey>,
+    fingerprint: Fingerprint,
+    guests: Guests,
+    doors: Mutex<Doors>,
+    /// Addresses to which something was sent and that were never seen to be a peer's.
+    unanswered: Mutex<BTreeSet<SocketAddr>>,
+    under_way: AtomicUsize,
+}
+
+/// The tasks that receive guests, by address family.
+#[derive(Debug, Default)]
+struct Doors {
+    is_open: [bool; 2],
+    tasks: JoinSet<()>,
+}
+
+impl Direct {
+    /// Direct paths from the sockets of this dialer, with this certificate.
+    #[must_use]
+    pub fn new(dialer: Arc<Dialer>, identity: &Identity) -> Self {
+        Direct {
+            dialer,
+            own: identity.certified(),
+            fingerprint: identity.fingerprint(),
+            guests: Guests::default(),
+            doors: Mutex::default(),
+            unanswered: Mutex::default(),
+            under_way: AtomicUsize::new(0),
+        }
+    }
+
+    /// By what the other ends know this one.
+    #[must_use]
+    pub fn fingerprint(&self) -> Fingerprint {
+        self.fingerprint
+    }
+
+    /// Where this process may be found, beside the address that the hub sees: the addresses by which this machine goes to
+    /// the hub and to the internet, with the ports of the dialer's sockets. At most four; none on loopback. Not
+    /// all addresses of the machine: those of other networks say more about a player than they help. Must be called in a tokio
+    /// runtime.
+    #[must_use]
+    pub fn candidates(&self, hub: SocketAddr) -> Vec<SocketAddr> {
+        let mut candidates: Vec<SocketAddr> = Vec::new();
+        for towards in [[hub].as_slice(), &FAR_AWAY].concat() {
+            let Some(ip) = own_address(towards).filter(|ip| is_worth_telling(*ip)) else { continue };
+            // A machine without this family has no socket for it either.
+            let Ok(port) = self.port(ip.is_ipv6()) else { continue };
+            let candidate = SocketAddr::new(ip, port);
+            if !candidates.contains(&candidate) {
+                candidates.push(candidate);
+            }
+        }
+        candidates
+    }
+
+    /// Opens a path: tries all candidates, and lets the peer in that tries this end's, until one connection is agreed
+    /// on. Must be called in the dialer's tokio runtime. May be cancelled.
+    ///
+    /// # Errors
+    /// [`PathError`]; the relay goes on meanwhile, so nothing is lost by it.
+    pub async fn open(&self, attempt: &Attempt) -> Result<Link, PathError> {
+        let _slot = Slot::take(&self.under_way)?;
+        let expected = self.open_doors(attempt)?;
+        let dials = self.choose_dials(attempt);
+        let race = race::Race::new(self, attempt, dials, expected);
+        let connection = race.run().await?;
+        establish(connection).map_err(|violation| PathError::Broke { detail: violation.to_string() })
+    }
+
+    /// Lets the peer in, whichever of this end's candidates it dials.
+    fn open_doors(&self, attempt: &Attempt) -> Result<Expected, PathError> {
+        for is_ipv6 in [false, true] {
+            let is_wanted = attempt.candidates.iter().any(|addr| canonical(*addr).is_ipv6() == is_ipv6);
+            if is_wanted || self.dialer.has_socket(is_ipv6) {
+                // A machine may lack a family; the other one is tried then.
+                if let Err(error) = self.open_door(is_ipv6) {
+                    tracing::debug!(is_ipv6, %error, "no socket for direct paths");
+                }
+            }
+        }
+        if self.lock_doors().is_open == [false, false] {
+            return Err(PathError::NoSocket { detail: "neither IPv4 nor IPv6 has one".to_owned() });
+        }
+        let names = indices().map(|index| name::of(attempt.id, attempt.peer, self.fingerprint, index));
+        Ok(self.guests.expect(names.collect()))
+    }
+
+    fn open_door(&self, is_ipv6: bool) -> io::Result<()> {
+        let mut doors = self.lock_doors();
+        if !doors.is_open[usize::from(is_ipv6)] {
+            let endpoint = self.dialer.socket(is_ipv6)?.endpoint;
+            // Whoever comes is accepted with the configuration of its attempt, and nobody with this one.
+            endpoint.set_server_config(Some(tls::accepting(&self.own, self.fingerprint)));
+            doors.tasks.spawn(self.guests.clone().receive(endpoint));
+            doors.is_open[usize::from(is_ipv6)] = true;
+        }
+        Ok(())
+    }
+
+    /// The candidates that may be dialled, each with the id that it begins with. From here on they count as unanswered.
+    fn choose_dials(&self, attempt: &Attempt) -> Vec<(SocketAddr, ConnectionId)> {
+        let mut unanswered = self.unanswered.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut dials = Vec::new();
+        for (index, candidate) in indices().zip(&attempt.candidates) {
+            let candidate = canonical(*candidate);
+            let is_new = !unanswered.contains(&candidate) && unanswered.len() < UNANSWERED_MAX;
+            if is_new && is_worth_a_try(candidate, attempt.hub) {
+                unanswered.insert(candidate);
+                dials.push((candidate, name::of(attempt.id, self.fingerprint, attempt.peer, index)));
+            }
+        }
+        dials
+    }
+
+    /// A peer is at this address.
+    fn answered(&self, addr: SocketAddr) {
+        self.unanswered.lock().unwrap_or_else(PoisonError::into_inner).remove(&addr);
+    }
+
+    fn port(&self, is_ipv6: bool) -> io::Result<u16> {
+        Ok(self.dialer.socket(is_ipv6)?.endpoint.local_addr()?.port())
+    }
+
+    fn lock_doors(&self) -> MutexGuard<'_, Doors> {
+        self.doors.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The places in a list of candidates.
+fn indices() -> impl Iterator<Item = u8> {
+    0..u8::try_from(CANDIDATES_MAX).expect("candidates are few")
+}
+
+/// By which of its addresses this machine goes there. It is asked of the routing table; nothing is sent.
+fn own_address(towards: SocketAddr) -> Option<IpAddr> {
+    let any: SocketAddr =
+        if towards.is_ipv6() { (Ipv6Addr::UNSPECIFIED, 0).into() } else { (Ipv4Addr::UNSPECIFIED, 0).into() };
+    let socket = UdpSocket::bind(any).ok()?;
+    socket.connect(towards).ok()?;
+    Some(socket.local_addr().ok()?.ip())
+}
+
+/// Whether others may reach this machine by an address of its own. One that is good on a single cable only needs the name
+/// of an interface, which means nothing elsewhere.
+fn is_worth_telling(ip: IpAddr) -> bool {
+    let is_link_local = match ip {
+        IpAddr::V4(ip) => ip.is_link_local(),
+        IpAddr::V6(ip) => ip.is_unicast_link_local(),
+    };
+    !ip.is_loopback() && !ip.is_unspecified() && !is_link_local
+}
+
+/// An IPv4 address as such: a hub that listens on both families at once sees it as one of IPv6.
+fn canonical(addr: SocketAddr) -> SocketAddr {
+    SocketAddr::new(addr.ip().to_canonical(), addr.port())
+}
+
+/// Whether a candidate may be dialled at all. The hub has looked already, and is not to be relied upon.
+fn is_worth_a_try(candidate: SocketAddr, hub: SocketAddr) -> bool {
+    let ip = canonical(candidate).ip();
+    let is_one_host = match ip {
+        IpAddr::V4(ip) => !ip.is_broadcast(),
+        IpAddr::V6(_) => true,
+    };
+    let is_here = ip.is_loopback();
+    candidate.port() != 0
+        && is_one_host
+        && !ip.is_multicast()
+        && !ip.is_unspecified()
+        && (!is_here || hub.ip().to_canonical().is_loopback())
+}
+
+/// One attempt among those under way.
+struct Slot<'a>(&'a AtomicUsize);
+
+impl<'a> Slot<'a> {
+    fn take(under_way: &'a AtomicUsize) -> Result<Self, PathError> {
+        let before = under_way.fetch_add(1, Ordering::Relaxed);
+        let slot = Slot(under_way);
+        if before < ATTEMPTS_MAX { Ok(slot) } else { Err(PathError::TooMany) }
+    }
+}
+
+impl Drop for Slot<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_one_machine_elsewhere_is_worth_a_try() {
+        let hub: SocketAddr = "203.0.113.9:7777".parse().unwrap();
+        let here: SocketAddr = "127.0.0.1:7777".parse().unwrap();
+        for fine in ["192.168.1.7:5000", "203.0.113.9:7777", "[2001:db8::7]:5000", "[fd00::1]:1"] {
+            assert!(is_worth_a_try(fine.parse().unwrap(), hub), "{fine}");
+        }
+        for forged in [
+            "192.168.1.7:0",
+            "0.0.0.0:5000",
+            "255.255.255.255:5000",
+            "224.0.0.251:5353",
+            "[ff02::fb]:5353",
+            "[::]:5000",
+            "[::ffff:224.0.0.251]:5353",
+        ] {
+            assert!(!is_worth_a_try(forged.parse().unwrap(), hub), "{forged}");
+            assert!(!is_worth_a_try(forged.parse().unwrap(), here), "{forged}");
+        }
+        for own in ["127.0.0.1:5000", "[::1]:5000", "[::ffff:127.0.0.1]:5000"] {
+            assert!(!is_worth_a_try(own.parse().unwrap(), hub), "{own}");
+            assert!(is_worth_a_try(own.parse().unwrap(), here), "{own}");
+        }
+    }
+}

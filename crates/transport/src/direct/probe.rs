@@ -1,0 +1,148 @@
+//! What a candidate may cost whoever lives there. A candidate is an address that another player named, and nothing says
+//! that it is that player's. So what goes to it before it answered is counted beneath QUIC, whose own retransmissions
+//! and farewells know of no such limit.
+//!
+//! An answer changes the connection id that packets are sent to, so a datagram to the id that a dial began with
+//! ([`super::name`]) is one to somebody who has not answered.
+
+use core::fmt;
+use core::net::SocketAddr;
+use core::pin::Pin;
+use core::task::{Context, Poll};
+use core::time::Duration;
+use quinn::udp::{RecvMeta, Transmit};
+use quinn::{AsyncUdpSocket, ConnectionId, UdpPoller};
+use std::collections::VecDeque;
+use std::io::{self, IoSliceMut};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio::time::Instant;
+
+/// Datagrams that go to a candidate which does not answer. Each has 1,200 bytes, the least that begins a connection.
+pub const PROBES_MAX: u8 = 3;
+/// Least time between two of them. The library sends some in pairs, of which the second would be wasted.
+const PROBE_INTERVAL: Duration = Duration::from_millis(150);
+/// Dials that are remembered, the newest: more than can be under way, because one that is given up still says goodbye.
+const WATCHED_MAX: usize = 2 * super::ATTEMPTS_MAX * super::CANDIDATES_MAX;
+
+/// The dials of one socket.
+#[derive(Debug, Default)]
+pub(crate) struct Probes {
+    is_watching: AtomicBool,
+    watched: Mutex<VecDeque<Watched>>,
+}
+
+#[derive(Debug)]
+struct Watched {
+    name: ConnectionId,
+    left: u8,
+    sent_at: Option<Instant>,
+}
+
+impl Probes {
+    /// Counts from here on what goes to this connection id.
+    pub(super) fn watch(&self, name: ConnectionId) {
+        let mut watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
+        if watched.len() == WATCHED_MAX {
+            watched.pop_front();
+        }
+        watched.push_back(Watched { name, left: PROBES_MAX, sent_at: None });
+        self.is_watching.store(true, Ordering::Release);
+    }
+
+    /// Whether a datagram may leave. That it does is counted.
+    fn let_go(&self, datagram: &[u8], now: Instant) -> bool {
+        if !self.is_watching.load(Ordering::Acquire) {
+            return true;
+        }
+        let Some(name) = long_header_destination(datagram) else { return true };
+        let mut watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(dial) = watched.iter_mut().rfind(|dial| *dial.name == *name) else { return true };
+        let is_early = dial.sent_at.is_some_and(|sent_at| now < sent_at + PROBE_INTERVAL);
+        if dial.left == 0 || is_early {
+            return false;
+        }
+        dial.left = dial.left.saturating_sub(1);
+        dial.sent_at = Some(now);
+        true
+    }
+}
+
+/// The destination connection id of a packet with a long header (RFC 9000, 17.2): all that is sent before the handshake
+/// is done has one.
+fn long_header_destination(datagram: &[u8]) -> Option<&[u8]> {
+    const FORM_LONG: u8 = 0x80;
+    const LENGTH_AT: usize = 5;
+    datagram.first().filter(|first| *first & FORM_LONG != 0)?;
+    let length = usize::from(*datagram.get(LENGTH_AT)?);
+    datagram.get(LENGTH_AT + 1..LENGTH_AT + 1 + length)
+}
+
+/// Puts the limit on a socket.
+pub(crate) fn guard(inner: Arc<dyn AsyncUdpSocket>, probes: Arc<Probes>) -> Arc<dyn AsyncUdpSocket> {
+    Arc::new(Guarded { inner, probes })
+}
+
+struct Guarded {
+    inner: Arc<dyn AsyncUdpSocket>,
+    probes: Arc<Probes>,
+}
+
+impl AsyncUdpSocket for Guarded {
+    fn create_io_poller(self: Arc<Self>) -> Pin<Box<dyn UdpPoller>> {
+        Arc::clone(&self.inner).create_io_poller()
+    }
+
+    fn try_send(&self, transmit: &Transmit<'_>) -> io::Result<()> {
+        if !self.probes.is_watching.load(Ordering::Acquire) {
+            return self.inner.try_send(transmit);
+        }
+        // Datagrams of one batch are of one connection, so what is let go is a beginning of it.
+        let size = transmit.segment_size.unwrap_or(transmit.contents.len()).max(1);
+        let now = Instant::now();
+        let datagrams = transmit.contents.chunks(size);
+        let bytes = datagrams.take_while(|datagram| self.probes.let_go(datagram, now)).map(<[u8]>::len).sum();
+        if bytes == 0 {
+            // To the library it is a datagram that the network lost.
+            return Ok(());
+        }
+        self.inner.try_send(&Transmit {
+            destination: transmit.destination,
+            ecn: transmit.ecn,
+            contents: &transmit.contents[..bytes],
+            segment_size: transmit.segment_size,
+            src_ip: transmit.src_ip,
+        })
+    }
+
+    fn poll_recv(
+        &self,
+        cx: &mut Context<'_>,
+        bufs: &mut [IoSliceMut<'_>],
+        meta: &mut [RecvMeta],
+    ) -> Poll<io::Result<usize>> {
+        self.inner.poll_recv(cx, bufs, meta)
+    }
+
+    fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.inner.local_addr()
+    }
+
+    fn max_transmit_segments(&self) -> usize {
+        self.inner.max_transmit_segments()
+    }
+
+    fn max_receive_segments(&self) -> usize {
+        self.inner.max_receive_segments()
+    }
+
+    fn may_fragment(&self) -> bool {
+        self.inner.may_fragment()
+    }
+}
+
+impl fmt::Debug for Guarded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Guarded").field("inner", &self.inner).finish_non_exhaustive()
+    }
+}

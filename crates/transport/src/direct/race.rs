@@ -1,0 +1,164 @@
+//! The attempts of one path: all dials and all that comes, until both ends agree on one connection.
+
+use super::agree::{be_chosen, choose};
+use super::door::Expected;
+use super::{Attempt, Direct, PathError, Role, tls};
+use core::net::SocketAddr;
+use core::time::Duration;
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use futures_util::stream::{FuturesUnordered, StreamExt};
+use quinn::{Connection, ConnectionId, ServerConfig};
+use std::collections::VecDeque;
+use std::sync::Arc;
+use tokio::time::{Instant, sleep_until, timeout};
+
+/// How long the end that decides waits for a connection that it made once it has one that the other end made.
+const OWN_PATIENCE: Duration = Duration::from_millis(300);
+
+/// Who made a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Made {
+    Here,
+    There,
+}
+
+type Handshake<'a> = BoxFuture<'a, Result<(Made, Connection), String>>;
+
+/// One attempt while it lasts.
+pub(super) struct Race<'a> {
+    direct: &'a Direct,
+    attempt: &'a Attempt,
+    dialled: usize,
+    expected: Expected,
+    accepting: Arc<ServerConfig>,
+    handshakes: FuturesUnordered<Handshake<'a>>,
+    /// What went wrong last.
+    last: Option<String>,
+}
+
+impl<'a> Race<'a> {
+    pub(super) fn new(
+        direct: &'a Direct,
+        attempt: &'a Attempt,
+        dials: Vec<(SocketAddr, ConnectionId)>,
+        expected: Expected,
+    ) -> Self {
+        let dialled = dials.len();
+        let handshakes = dials.into_iter().map(|(to, name)| dial(direct, attempt, to, name).boxed());
+        Race {
+            direct,
+            attempt,
+            dialled,
+            expected,
+            accepting: Arc::new(tls::accepting(&direct.own, attempt.peer)),
+            handshakes: handshakes.collect(),
+            last: None,
+        }
+    }
+
+    /// The connection that both ends keep. The others are closed.
+    pub(super) async fn run(mut self) -> Result<Connection, PathError> {
+        let waited = self.attempt.deadline;
+        let agreed = match self.attempt.role {
+            Role::Dial => timeout(waited, self.decide()).await,
+            Role::Accept => timeout(waited, self.follow()).await,
+        };
+        agreed.map_err(|_| PathError::TimedOut { waited, dialled: self.dialled, last: self.last.take() })
+    }
+
+    /// Takes the first connection that this end made, or one that the other made if none of its own follows soon.
+    async fn decide(&mut self) -> Connection {
+        let mut spare = VecDeque::new();
+        let mut spare_at: Option<Instant> = None;
+        loop {
+            let patience_ends = spare_at.map(|since| since + OWN_PATIENCE);
+            let best = tokio::select! {
+                (made, connection) = self.next_established() => match made {
+                    Made::Here => Some(connection),
+                    Made::There => {
+                        spare.push_back(connection);
+                        spare_at.get_or_insert_with(Instant::now);
+                        None
+                    }
+                },
+                () = sleep_until(patience_ends.unwrap_or_else(Instant::now)), if patience_ends.is_some() => {
+                    let next = spare.pop_front();
+                    spare_at = spare_at.filter(|_| !spare.is_empty());
+                    next
+                }
+            };
+            let Some(connection) = best else { continue };
+            match choose(&connection, self.attempt.id).await {
+                Ok(()) => return connection,
+                Err(error) => self.last = Some(error.to_string()),
+            }
+        }
+    }
+
+    /// Takes the connection that the other end names.
+    async fn follow(&mut self) -> Connection {
+        let path = self.attempt.id;
+        let mut waiting = FuturesUnordered::new();
+        loop {
+            let over = tokio::select! {
+                (_, connection) = self.next_established() => {
+                    waiting.push(async move { be_chosen(&connection, path).await.map(|()| connection) });
+                    continue;
+                }
+                Some(over) = waiting.next(), if !waiting.is_empty() => over,
+            };
+            match over {
+                Ok(connection) => return connection,
+                Err(error) => self.last = Some(error.to_string()),
+            }
+        }
+    }
+
+    /// The next connection with the peer. May be cancelled.
+    async fn next_established(&mut self) -> (Made, Connection) {
+        loop {
+            let outcome = tokio::select! {
+                Some(incoming) = self.expected.next() => {
+                    // The peer dialled this end, so the way back is open for what this end dials.
+                    let accepting = Arc::clone(&self.accepting);
+                    self.handshakes.push(accept(incoming, accepting).boxed());
+                    continue;
+                }
+                Some(outcome) = self.handshakes.next(), if !self.handshakes.is_empty() => outcome,
+                else => core::future::pending().await,
+            };
+            match outcome {
+                Ok((made, connection)) => {
+                    self.direct.answered(connection.remote_address());
+                    return (made, connection);
+                }
+                Err(detail) => self.last = Some(detail),
+            }
+        }
+    }
+}
+
+async fn dial(
+    direct: &Direct,
+    attempt: &Attempt,
+    to: SocketAddr,
+    name: ConnectionId,
+) -> Result<(Made, Connection), String> {
+    let failed = |detail: String| format!("to {to}: {detail}");
+    let socket = direct.dialer.socket(to.is_ipv6()).map_err(|error| failed(error.to_string()))?;
+    socket.probes.watch(name);
+    let config = tls::dialing(&direct.own, attempt.peer, name);
+    // The name is not looked at and not sent: see `tls`.
+    let connecting =
+        socket.endpoint.connect_with(config, to, "peer").map_err(|error| failed(error.to_string()))?;
+    let connection = connecting.await.map_err(|error| failed(error.to_string()))?;
+    Ok((Made::Here, connection))
+}
+
+async fn accept(incoming: quinn::Incoming, config: Arc<ServerConfig>) -> Result<(Made, Connection), String> {
+    let from = incoming.remote_address();
+    let failed = |error: quinn::ConnectionError| format!("from {from}: {error}");
+    let connection = incoming.accept_with(config).map_err(failed)?.await.map_err(failed)?;
+    Ok((Made::There, connection))
+}
