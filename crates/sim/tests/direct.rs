@@ -1,13 +1,17 @@
 //! Paths between members and their host beside the hub: they come up under traffic, go down under traffic, and nobody misses
 //! anything, hears anything twice or sees more than before.
 
+use bytes::Bytes;
 use parlor::core::{Options, PathMode, ReasonCode, RoomCore, Scope, TransportPath, TransportStatus};
 use parlor::{Event, MemberId, Transport};
 use parlor_hub::Config;
 use parlor_impair::Rng;
-use parlor_proto::Lane;
-use parlor_proto::wire::envelope::To;
-use parlor_sim::{APP, Link, PeerId, Sim, for_seeds};
+use parlor_proto::session::Outgoing;
+use parlor_proto::wire::envelope::{To, Upward};
+use parlor_proto::wire::handshake::Intent;
+use parlor_proto::wire::path::PathWord;
+use parlor_proto::{Lane, channel};
+use parlor_sim::{APP, Link, PeerId, Sim, for_seeds, hello};
 use parlor_sync::keyed::Audience;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -214,6 +218,24 @@ fn a_path_comes_up_and_state_inputs_and_messages_move_over() {
     assert!(late(&room, 1) <= 2 && late(&room, 2) <= 2, "{} {}", late(&room, 1), late(&room, 2));
     room.talk(2_000);
     room.settle();
+}
+
+#[test]
+fn in_a_room_without_state_a_path_is_reported_for_its_messages() {
+    let mut sim = Sim::new(11);
+    sim.direct(Some(Link::quic().latency_ms(5)));
+    let host = sim.host(options(PathMode::Auto), Link::quic());
+    let mut guest = Options::join(APP, sim.code(host));
+    guest.paths = PathMode::Auto;
+    let guest = sim.enter(guest, Link::quic());
+    let is_direct =
+        |sim: &Sim| sim.room(guest).info().transport_status == Some(TransportStatus::DirectUdpReady);
+    sim.run_until(10_000, "the path is up", is_direct);
+    // What the host writes then comes over the path soon, and that is what is reported.
+    sim.act(host, |room, _| room.set("tick", &1, Audience::All).expect("the host writes"));
+    sim.run_for(500);
+    assert!(is_direct(&sim));
+    assert_eq!(sim.room(guest).get::<u32>("tick").expect("it is a number"), Some(1));
 }
 
 #[test]
@@ -457,6 +479,40 @@ fn of_sequenced_messages_no_older_one_comes_later_whoever_numbers_some() {
 }
 
 #[test]
+fn what_a_path_overtook_does_not_come_after_it_though_the_path_is_over() {
+    let slow = Link::quic().latency_ms(30);
+    let mut room = room(13, &[PathMode::Auto], Link::quic(), Some(slow));
+    let [host, guest] = [room.peers[0], room.peers[1]];
+    room.sim.run_until(10_000, "both try", |sim| sim.paths().count() == 1);
+    let say = |sim: &mut Sim, number: u64| {
+        sim.act(guest, |room, _| {
+            room.send(Lane::UnreliableSequenced, To::Authority, "say", &number, false).expect("it is taken");
+        });
+    };
+    let heard = |sim: &Sim| -> Vec<u64> {
+        let messages = sim.events(host).iter().filter_map(|event| match event {
+            Event::Message(message) => Some(message.read().expect("it is what was said")),
+            _ => None,
+        });
+        messages.collect()
+    };
+    // What goes through the hub now waits there for the host to take packets.
+    room.sim.block(host, true);
+    say(&mut room.sim, 1);
+    room.connect(&[1]);
+    say(&mut room.sim, 2);
+    room.sim.run_for(300);
+    assert_eq!(heard(&room.sim), [2], "over the path");
+    room.sim.break_paths();
+    room.sim.run_for(100);
+    room.sim.block(host, false);
+    room.sim.run_for(3_000);
+    say(&mut room.sim, 3);
+    room.sim.run_for(500);
+    assert_eq!(heard(&room.sim), [2, 3]);
+}
+
+#[test]
 fn a_host_that_dies_is_followed_by_another_whoever_had_a_path() {
     for_seeds(2, |seed| {
         let mut host = options(PathMode::Auto);
@@ -508,6 +564,33 @@ fn threat_25_a_host_that_is_cut_off_from_the_hub_serves_nobody() {
     room.sim.silence(room.peers[2], false);
     room.sim.run_for(3_000);
     assert!(!room.sim.room(room.peers[0]).is_host(), "there is one host");
+}
+
+#[test]
+fn threat_13_words_of_a_third_member_change_no_path() {
+    let mut room = room(12, &[PathMode::Auto], Link::quic(), Some(Link::quic().latency_ms(5)));
+    room.connect(&[1]);
+    let code = room.sim.code(room.peers[0]);
+    let mallory = room.sim.intrude(hello(Intent::Join { code, secret: None }), Link::quic());
+    room.sim.run_for(1_000);
+    // Worse than it can: nobody told it what the path is called.
+    let id = room.sim.paths().next().expect("it stands");
+    let words = [
+        PathWord::Back { id, ends: false, rests: 3 },
+        PathWord::Rest { id, number: 0, channel: channel::MESSAGE_ORDERED, payload: Bytes::new() },
+        PathWord::Back { id, ends: true, rests: 1 },
+    ];
+    for (word, to) in
+        words.iter().flat_map(|word| [0, 1].map(|to| (word, room.member(to)))).collect::<Vec<_>>()
+    {
+        let upward = Upward { to: To::Member(to), stamp: false, payload: word.encode() };
+        let said = Outgoing::new(channel::PATH, upward.encode());
+        room.sim.say(mallory, |session, _| session.send(said).expect("it is taken"));
+    }
+    room.talk(2_000);
+    assert_eq!((room.path(1), room.sim.paths_made()), (TransportPath::DirectUdp, 1));
+    assert_eq!(room.sim.room(room.peers[1]).path_ended(), None);
+    room.settle();
 }
 
 #[test]

@@ -66,6 +66,11 @@ impl Sim {
         self.between.made
     }
 
+    /// Paths that stand.
+    pub fn paths(&self) -> impl Iterator<Item = PathId> {
+        self.between.lines.keys().copied()
+    }
+
     /// Every packet that reached a client from another one: from whom, and whom.
     #[must_use]
     pub fn path_received(&self) -> &[(PeerId, PeerId, Packet)] {

@@ -3,7 +3,7 @@
 use super::super::inbox::Came;
 use bytes::Bytes;
 use core::net::SocketAddr;
-use parlor_proto::limits::{PATH_SILENCE, RELIABLE_QUEUE_BYTES_MAX, WAITING_MESSAGE_BYTES};
+use parlor_proto::limits::{PATH_SILENCE, RELIABLE_QUEUE_BYTES_MAX, SILENCE_TIMEOUT, WAITING_MESSAGE_BYTES};
 use parlor_proto::session::{Message, Outgoing, Session};
 use parlor_proto::wire::envelope::{To, Upward};
 use parlor_proto::wire::handshake::Hello;
@@ -69,6 +69,8 @@ pub(super) struct Path {
     held_bytes: usize,
     /// When that word came.
     over_at: Option<Instant>,
+    /// When the path ended here.
+    ended_at: Option<Instant>,
     /// Whether a sequenced message came over the path.
     has_sequenced: bool,
     /// When one went over it, by channel.
@@ -102,6 +104,7 @@ impl Path {
             held: Vec::new(),
             held_bytes: 0,
             over_at: None,
+            ended_at: None,
             has_sequenced: false,
             carried: BTreeMap::new(),
             hold_until: None,
@@ -156,9 +159,9 @@ impl Path {
         self.is_over() && self.queue.is_empty()
     }
 
-    /// Whether nothing more of it is to come, either.
-    pub(super) fn is_done(&self) -> bool {
-        self.is_idle() && matches!(self.phase, Phase::Over { rests: Some(0), .. })
+    /// Whether nothing more of it is to come, either, and nothing may come through the hub that it has overtaken.
+    pub(super) fn is_done(&self, now: Instant) -> bool {
+        self.is_idle() && matches!(self.phase, Phase::Over { rests: Some(0), .. }) && !self.may_be_older(now)
     }
 
     /// Whether the other end has not been reached or greeted in time.
@@ -189,6 +192,7 @@ impl Path {
     /// The path ends here, and nothing more is taken from its connection. Says whether the other end may know of it as open.
     pub(super) fn end(&mut self, now: Instant) -> bool {
         let was_open = self.is_open();
+        self.ended_at = Some(now);
         self.phase = Phase::Over { unread_from: Some(now + PATH_SILENCE), rests: None };
         if let Some(session) = &mut self.session {
             session.detach();
@@ -280,8 +284,13 @@ impl Path {
 
     /// A sequenced message came through the hub: whether it may be older than one that came over the path.
     pub(super) fn may_be_older(&self, now: Instant) -> bool {
-        let is_late = self.over_at.is_none_or(|at| now < at + LATE);
-        self.has_sequenced && is_late && self.is_open()
+        let until = match (self.over_at, self.ended_at) {
+            (Some(over), _) => Some(over + LATE),
+            // That word may never come, if the other end's process is another one by now.
+            (None, Some(ended)) => Some(ended + SILENCE_TIMEOUT),
+            (None, None) => None,
+        };
+        self.has_sequenced && until.is_none_or(|until| now < until)
     }
 
     /// What the other end sent through the hub before it went over has come. Gives what waited for that.

@@ -17,7 +17,7 @@ use link::Path;
 pub(super) use route::Letter;
 
 use super::info::{ReasonCode, TransportPath, TransportStatus};
-use super::room::RoomCore;
+use super::room::{Joined, RoomCore};
 use core::net::SocketAddr;
 use parlor_proto::limits::{PATH_CANDIDATES_INTERVAL, PATH_TRY_TIMEOUT};
 use parlor_proto::session::Outgoing;
@@ -360,7 +360,11 @@ impl RoomCore {
             });
             return (self.host_path(), status);
         };
-        if self.joined.as_ref().and_then(|joined| joined.shared.source()) == Some(path.id) {
+        // What there is of state tells which way it comes; where there is none, messages alone go directly.
+        let is_read = self.joined.as_ref().is_some_and(|Joined { shared, .. }| {
+            shared.source() == Some(path.id) || path.is_open() && shared.world().tick().is_none()
+        });
+        if is_read {
             (Some(TransportPath::DirectUdp), Some(TransportStatus::DirectUdpReady))
         } else {
             (Some(TransportPath::DirectUdpPending), Some(TransportStatus::DirectUdpPending))

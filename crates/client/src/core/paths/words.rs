@@ -49,7 +49,7 @@ impl RoomCore {
     fn is_overtaken(&self, message: &Message, now: Instant) -> bool {
         let from = Downward::decode(message.payload.clone());
         let Ok(Downward { from: From::Member(from), order: None, .. }) = from else { return false };
-        self.paths.to(from).is_some_and(|path| path.may_be_older(now))
+        self.paths.by_id.values().any(|path| path.peer == from && path.may_be_older(now))
     }
 
     /// Another member says something of a path.
@@ -81,7 +81,7 @@ impl RoomCore {
             }
             PathWord::Over { .. } | PathWord::Back { .. } => {}
         }
-        self.paths.by_id.retain(|_, path| !path.is_done());
+        self.paths.by_id.retain(|_, path| !path.is_done(now));
     }
 
     /// Whether a channel carries messages of games.
@@ -233,7 +233,8 @@ impl RoomCore {
                 self.wants_driver = true;
             }
         }
-        self.paths.by_id.retain(|_, path| !path.is_done());
+        let now = self.paths.now;
+        self.paths.by_id.retain(|_, path| !path.is_done(now));
     }
 
     /// A member is gone: what was to go to it is nobody's. What it sent before it went still comes.
