@@ -2,6 +2,8 @@
 
 use crate::rate::RateControl;
 use core::any::Any;
+use core::sync::atomic::{AtomicU64, Ordering};
+use core::time::Duration;
 use parlor_proto::time::Instant;
 use quinn::congestion::{Controller, ControllerFactory, ControllerMetrics};
 use quinn_proto::RttEstimator;
@@ -18,7 +20,8 @@ pub(super) struct ForGames;
 
 impl ControllerFactory for ForGames {
     fn build(self: Arc<Self>, now: SystemInstant, current_mtu: u16) -> Box<dyn Controller> {
-        Box::new(GameController { epoch: now, control: RateControl::new(Instant::ZERO, current_mtu.into()) })
+        let control = RateControl::new(Instant::ZERO, current_mtu.into());
+        Box::new(GameController { epoch: now, control, asked: AtomicU64::new(NEVER) })
     }
 }
 
@@ -27,23 +30,45 @@ pub(crate) fn bytes_per_second(controller: &dyn Controller) -> Option<u64> {
     controller.metrics().pacing_rate.map(|bits_per_second| bits_per_second / 8)
 }
 
-#[derive(Clone, Debug)]
+/// No time at all.
+const NEVER: u64 = u64::MAX;
+
+#[derive(Debug)]
 struct GameController {
     /// When the machine's time began.
     epoch: SystemInstant,
     control: RateControl,
+    /// When the library first asked for room while the floor was due, in microseconds of the machine's time. If it asks again later, it
+    /// was refused. It asks without a right to change anything here.
+    asked: AtomicU64,
+}
+
+impl Clone for GameController {
+    fn clone(&self) -> Self {
+        let asked = AtomicU64::new(self.asked.load(Ordering::Relaxed));
+        GameController { epoch: self.epoch, control: self.control.clone(), asked }
+    }
 }
 
 impl GameController {
     fn at(&self, instant: SystemInstant) -> Instant {
         Instant::ZERO + instant.saturating_duration_since(self.epoch)
     }
+
+    /// Since when the floor is due and its packet does not go.
+    fn refused(&self, now: Instant, asked: u64) -> Duration {
+        let is_due = asked != NEVER && self.control.is_floor_due(now);
+        Duration::from_micros(if is_due { now.as_micros().saturating_sub(asked) } else { 0 })
+    }
 }
 
 impl Controller for GameController {
     fn on_sent(&mut self, now: SystemInstant, bytes: u64, _last_packet_number: u64) {
         if bytes > ACK_ALONE_BYTES_MAX {
-            self.control.handle_sent(self.at(now), bytes);
+            let now = self.at(now);
+            let asked = self.asked.swap(NEVER, Ordering::Relaxed);
+            self.control.handle_refused(self.refused(now, asked));
+            self.control.handle_sent(now, bytes);
         }
     }
 
@@ -89,13 +114,18 @@ impl Controller for GameController {
 
     fn window(&self) -> u64 {
         // The library gives no time here. This is the clock that it reads itself.
-        self.control.window_bytes(self.at(tokio::time::Instant::now().into_std()))
+        let now = self.at(tokio::time::Instant::now().into_std());
+        let mut asked = NEVER;
+        if self.control.is_floor_due(now) {
+            asked = self.asked.fetch_min(now.as_micros(), Ordering::Relaxed);
+        }
+        self.control.window_bytes(now, self.refused(now, asked))
     }
 
     fn metrics(&self) -> ControllerMetrics {
         let mut metrics = ControllerMetrics::default();
         // As it is while the floor is not due, which would take the clock.
-        metrics.congestion_window = self.control.window_bytes(Instant::ZERO);
+        metrics.congestion_window = self.control.window_bytes(Instant::ZERO, Duration::ZERO);
         metrics.pacing_rate = self.control.bytes_per_second().map(|rate| rate.saturating_mul(8));
         metrics
     }
@@ -110,5 +140,58 @@ impl Controller for GameController {
 
     fn into_any(self: Box<Self>) -> Box<dyn Any> {
         self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rate::FLOOR_INTERVAL;
+
+    const PACKET_BYTES: u64 = 968;
+    const MTU: u16 = 1_452;
+
+    /// What the library does with a controller, as far as it matters here.
+    struct Library {
+        controller: Box<dyn Controller>,
+        under_way: u64,
+    }
+
+    impl Library {
+        fn now(&self) -> SystemInstant {
+            tokio::time::Instant::now().into_std()
+        }
+
+        /// Sends a packet if there is room.
+        fn send(&mut self, is_told: bool) -> bool {
+            let is_blocked = self.under_way + u64::from(MTU) >= self.controller.window();
+            if !is_blocked {
+                self.under_way += PACKET_BYTES;
+                if is_told {
+                    self.controller.on_sent(self.now(), PACKET_BYTES, 0);
+                }
+            }
+            !is_blocked
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_path_that_is_cut_has_its_floor_though_not_all_was_told() {
+        let controller = Arc::new(ForGames).build(tokio::time::Instant::now().into_std(), MTU);
+        let mut library = Library { controller, under_way: 0 };
+        let untold = (0_u32..).take_while(|number| library.send(number % 4 != 0)).count() / 4;
+        assert!(untold > 5, "{untold}");
+        let mut went = Vec::new();
+        for _ in 0..500 {
+            tokio::time::advance(Duration::from_millis(4)).await;
+            if library.send(true) {
+                went.push(library.now());
+            }
+        }
+        let first = went[0] - (library.now() - Duration::from_secs(2));
+        assert!(first < 4 * FLOOR_INTERVAL, "it rises soon: {first:?}");
+        let between: Vec<Duration> = went.windows(2).map(|pair| pair[1] - pair[0]).collect();
+        assert!(between.iter().all(|it| *it >= FLOOR_INTERVAL), "one packet at a time: {between:?}");
+        assert!(between.iter().all(|it| *it < 2 * FLOOR_INTERVAL), "and then each time: {between:?}");
     }
 }

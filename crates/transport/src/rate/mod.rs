@@ -26,6 +26,9 @@
 //!   long time is lost (RFC 9002 §7.6, persistent congestion), it starts again at the least and doubles back to what it was.
 //! - *Floor.* Even with a full window one packet goes each [`FLOOR_INTERVAL`]: a game that hears nothing is over, and
 //!   the probes of a path that was interrupted are these packets, instead of ones that double their distance.
+//! - *What is not told.* The library leaves out some of what it sends when it tells the machine (`quinn-proto` 0.11: a first
+//!   datagram that is smaller than the next), until an acknowledgement sets that right. On a path that is cut none comes, and the
+//!   floor would be below what is under way. A floor that is refused rises until it is not ([`RateControl::window_bytes`]).
 
 mod delay;
 mod loss;
@@ -51,6 +54,10 @@ pub(crate) const FLOOR_INTERVAL: Duration = Duration::from_millis(33);
 /// Room for the packet of the floor: itself, what a caller wants left beyond it, and a probe for larger packets, which no
 /// caller tells of.
 const FLOOR_ROOM_PACKETS: u64 = 3;
+/// For each time so long that the packet of the floor is refused, one more packet is under way than was told.
+const REFUSED_STEP: Duration = Duration::from_millis(4);
+/// That many at most: what a second's ticks leave out.
+const UNTOLD_PACKETS_MAX: u64 = 32;
 /// Packets of full size that the window holds at the start: a tenth of a second of 3 Mbit/s and a tick's burst.
 pub(crate) const INITIAL_WINDOW_PACKETS: u64 = 40;
 /// Packets of full size that the window always holds.
@@ -136,14 +143,29 @@ impl RateControl {
         }
     }
 
-    /// Bytes that may be under way at `now`: the window, or what is under way and a little more if the floor is due.
-    pub(crate) fn window_bytes(&self, now: Instant) -> u64 {
-        let is_floor_due = now.saturating_since(self.last_sent) >= FLOOR_INTERVAL;
-        if is_floor_due {
-            self.window.max(self.in_flight + FLOOR_ROOM_PACKETS * self.packet_bytes)
+    /// Whether nothing went for so long that a packet may go whatever the window says.
+    pub(crate) fn is_floor_due(&self, now: Instant) -> bool {
+        now.saturating_since(self.last_sent) >= FLOOR_INTERVAL
+    }
+
+    /// Bytes that may be under way at `now`: the window, or what is under way and a little more if the floor is due, and more
+    /// than that if its packet was `refused` for a while.
+    pub(crate) fn window_bytes(&self, now: Instant, refused: Duration) -> u64 {
+        if self.is_floor_due(now) {
+            let room = FLOOR_ROOM_PACKETS * self.packet_bytes;
+            self.window.max(self.in_flight + self.untold_bytes(refused) + room)
         } else {
             self.window
         }
+    }
+
+    /// A packet of the floor goes that was refused for a while: so much was under way that was not told.
+    pub(crate) fn handle_refused(&mut self, refused: Duration) {
+        self.in_flight += self.untold_bytes(refused);
+    }
+
+    fn untold_bytes(&self, refused: Duration) -> u64 {
+        (micros(refused) / micros(REFUSED_STEP)).min(UNTOLD_PACKETS_MAX) * self.packet_bytes
     }
 
     /// Bytes per second that the window lets through: what whoever makes packets should not exceed, so that they need not wait

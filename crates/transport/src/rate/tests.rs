@@ -163,7 +163,7 @@ fn what_the_path_carries_is_not_known_before_a_round_trip() {
     control.handle_sent(sent, PACKET_BYTES);
     control.handle_ack(at, sent, PACKET_BYTES);
     control.handle_acks_end(at, 0);
-    let per_round_trip = control.window_bytes(sent);
+    let per_round_trip = control.window_bytes(sent, Duration::ZERO);
     assert_eq!(control.bytes_per_second(), Some(10 * per_round_trip));
 }
 
@@ -214,12 +214,12 @@ fn a_longer_route_is_no_queue_for_long() {
 #[test]
 fn a_mark_shrinks_once_a_round_and_never_below_the_least() {
     let mut control = RateControl::new(Instant::ZERO, PACKET_BYTES);
-    let before = control.window_bytes(Instant::ZERO);
+    let before = control.window_bytes(Instant::ZERO, Duration::ZERO);
     control.handle_marked(Instant::ZERO);
-    let after = control.window_bytes(Instant::ZERO);
+    let after = control.window_bytes(Instant::ZERO, Duration::ZERO);
     assert!(after < before && after > before / 2);
     control.handle_marked(Instant::ZERO);
-    assert_eq!(control.window_bytes(Instant::ZERO), after);
+    assert_eq!(control.window_bytes(Instant::ZERO, Duration::ZERO), after);
     let mut now = Instant::ZERO;
     for _ in 0..50 {
         // Two answered rounds: one that still hears of the larger window, one that may shrink.
@@ -232,16 +232,16 @@ fn a_mark_shrinks_once_a_round_and_never_below_the_least() {
         }
         control.handle_marked(now);
     }
-    let least = control.window_bytes(now);
+    let least = control.window_bytes(now, Duration::ZERO);
     assert_eq!(least, WINDOW_PACKETS_MIN * PACKET_BYTES);
     control.set_packet_bytes(PACKET_BYTES + 200);
-    assert_eq!(control.window_bytes(now), WINDOW_PACKETS_MIN * (PACKET_BYTES + 200));
+    assert_eq!(control.window_bytes(now, Duration::ZERO), WINDOW_PACKETS_MIN * (PACKET_BYTES + 200));
 }
 
 #[test]
 fn a_window_that_is_not_used_does_not_grow() {
     let mut net = Bottleneck::new(path(50), 1, &[game(300_000)]);
     net.run_until(seconds(10));
-    let window = net.flows[0].control.window_bytes(net.now);
+    let window = net.flows[0].control.window_bytes(net.now, Duration::ZERO);
     assert_eq!(window, net.flows[0].control.initial_window_bytes());
 }

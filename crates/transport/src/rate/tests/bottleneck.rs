@@ -182,12 +182,12 @@ impl Flow {
 
     /// The packets that go now.
     fn send(&mut self, now: Instant) -> Vec<(u64, Instant)> {
-        let window = self.control.window_bytes(now);
+        let window = self.control.window_bytes(now, Duration::ZERO);
         self.tokens += window as f64 * 1.25 * STEP_US as f64 / self.srtt_us as f64;
         self.tokens = self.tokens.min((10 * PACKET_BYTES) as f64);
         let mut gone = Vec::new();
         while !self.waiting.is_empty() {
-            let window = self.control.window_bytes(now);
+            let window = self.control.window_bytes(now, Duration::ZERO);
             if self.bytes_in_flight() + PACKET_BYTES >= window || self.tokens < PACKET_BYTES as f64 {
                 break;
             }
