@@ -55,25 +55,138 @@ fn check(root: &Path) -> Result<(), String> {
     let mut guards = list(root)?;
     // Together what is built together: putting a guard back costs as much as taking it out.
     guards.sort_by(|a, b| (&a.file, &a.test).cmp(&(&b.file, &b.test)));
-    let tree = root.join("target/guards/tree");
-    copy_tree(root, &tree)?;
-    let mut faults = Vec::new();
-    let tests: BTreeSet<&Test> = guards.iter().map(|guard| &guard.test).collect();
-    for test in tests {
-        let ended = run_test(root, &tree, test);
-        println!("    {ended:?} with all guards: {}", test.name);
-        if ended != Ended::Passed {
-            faults.push(format!("{} does not pass with all guards in place", test.name));
-        }
-    }
-    for guard in &guards {
-        let ended = without(root, &tree, guard)?;
-        println!("    {ended:?} without a guard of threat {}: {}", guard.threat, guard.test.name);
-        if ended != Ended::Failed {
-            faults.push(format!("{} {ended:?} without `{}` in {}", guard.test.name, guard.find, guard.file));
-        }
-    }
+    let benches = Bench::pair(root)?;
+    benches[0].warm(&guards[0].test);
+    benches[0].lend_target(&benches[1])?;
+    // One crate is built after the other here, which keeps one core busy; two rows of them keep two.
+    let (ours, theirs) = guards.split_at(guards.len() / 2);
+    let faults = std::thread::scope(|scope| {
+        let other = scope.spawn(|| benches[1].faults(theirs));
+        let mut faults = benches[0].faults(ours)?;
+        faults.extend(other.join().map_err(|_| "a thread panicked".to_owned())??);
+        Ok::<_, String>(faults)
+    })?;
     if faults.is_empty() { Ok(()) } else { Err(faults.join("\n")) }
+}
+
+/// A copy of the tree, and where it is built.
+struct Bench {
+    tree: PathBuf,
+    target: PathBuf,
+}
+
+impl Bench {
+    fn pair(root: &Path) -> Result<[Bench; 2], String> {
+        let benches = ["0", "1"].map(|name| {
+            let folder = root.join("target/guards").join(name);
+            Bench { tree: folder.join("tree"), target: folder.join("target") }
+        });
+        for bench in &benches {
+            copy_tree(root, &bench.tree)?;
+        }
+        Ok(benches)
+    }
+
+    /// Builds a test, and with it most of what others need.
+    fn warm(&self, test: &Test) {
+        if self.build(test).is_none() {
+            println!("    {} does not build; what comes says so again", test.name);
+        }
+    }
+
+    /// Gives another one what is built here, if it has nothing yet: the libraries of others are the same there.
+    fn lend_target(&self, other: &Bench) -> Result<(), String> {
+        if other.target.exists() {
+            return Ok(());
+        }
+        let copied = Command::new("cp").arg("-a").args([&self.target, &other.target]).status();
+        let is_copied = copied.is_ok_and(|status| status.success());
+        if is_copied { Ok(()) } else { Err(format!("{} could not be copied", self.target.display())) }
+    }
+
+    /// What is wrong with guards and their tests, a line for each fault.
+    fn faults(&self, guards: &[Guard]) -> Result<Vec<String>, String> {
+        let mut faults = Vec::new();
+        let tests: BTreeSet<&Test> = guards.iter().map(|guard| &guard.test).collect();
+        for test in tests {
+            let ended = self.run_test(test);
+            println!("    {ended:?} with all guards: {}", test.name);
+            if ended != Ended::Passed {
+                faults.push(format!("{} does not pass with all guards in place", test.name));
+            }
+        }
+        for guard in guards {
+            let ended = self.without(guard)?;
+            println!("    {ended:?} without a guard of threat {}: {}", guard.threat, guard.test.name);
+            if ended != Ended::Failed {
+                let Guard { test, find, file, .. } = guard;
+                faults.push(format!("{} {ended:?} without `{find}` in {file}", test.name));
+            }
+        }
+        Ok(faults)
+    }
+
+    fn without(&self, guard: &Guard) -> Result<Ended, String> {
+        let file = self.tree.join(&guard.file);
+        let fault = |error: std::io::Error| format!("{}: {error}", file.display());
+        let source = fs::read_to_string(&file).map_err(fault)?;
+        write(&file, mutated(guard, &source)?.as_bytes()).map_err(fault)?;
+        let ended = self.run_test(&guard.test);
+        write(&file, source.as_bytes()).map_err(fault)?;
+        Ok(ended)
+    }
+
+    /// Builds the program that a test is in; `None` if nothing compiles.
+    fn build(&self, test: &Test) -> Option<PathBuf> {
+        let target =
+            if test.target == "lib" { "--lib".to_owned() } else { format!("--test {}", test.target) };
+        let invocation = Invocation::cargo(&format!("test --no-run -p {} {target}", test.package));
+        let invocation = invocation.env("CARGO_TARGET_DIR", &self.target.to_string_lossy());
+        // Nobody reads its output or its backtraces.
+        let invocation = invocation.env("RUSTFLAGS", "-A warnings").env("CARGO_PROFILE_DEV_DEBUG", "0");
+        let mut command = invocation.command(&self.tree);
+        let output = command.stdin(Stdio::null()).stdout(Stdio::null()).output().ok()?;
+        let said = String::from_utf8_lossy(&output.stderr);
+        if output.status.success() { executable(&said) } else { None }
+    }
+
+    fn run_test(&self, test: &Test) -> Ended {
+        let Some(program) = self.build(test) else { return Ended::NotRun };
+        let folder = test.package.strip_prefix("parlor-").unwrap_or("client");
+        let folder = self.tree.join("crates").join(folder);
+        let program = |more: &[&str]| {
+            let mut command = Command::new(&program);
+            command.current_dir(&folder).arg("--exact").args(more).arg(&test.name);
+            command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+            command
+        };
+        let listed = program(&["--list"]).stdout(Stdio::piped()).output();
+        let is_there = format!("{}: test", test.name);
+        if !listed
+            .is_ok_and(|listed| String::from_utf8_lossy(&listed.stdout).lines().any(|line| line == is_there))
+        {
+            return Ended::NotRun;
+        }
+        let Ok(mut running) = program(&[]).spawn() else { return Ended::NotRun };
+        let began = Instant::now();
+        while began.elapsed() < TEST_TIME_MAX {
+            match running.try_wait() {
+                Ok(Some(status)) if status.success() => return Ended::Passed,
+                Ok(Some(_)) => return Ended::Failed,
+                Ok(None) => std::thread::sleep(Duration::from_millis(20)),
+                Err(_) => return Ended::NotRun,
+            }
+        }
+        let _ = running.kill();
+        Ended::TimedOut
+    }
+}
+
+/// The program that cargo says it built: `Executable tests/a.rs (/target/debug/deps/a-12)`.
+fn executable(said: &str) -> Option<PathBuf> {
+    let line = said.lines().rfind(|line| line.trim_start().starts_with("Executable "))?;
+    let (_, path) = line.rsplit_once('(')?;
+    Some(path.trim_end().strip_suffix(')')?.into())
 }
 
 fn list(root: &Path) -> Result<Vec<Guard>, String> {
@@ -174,53 +287,6 @@ fn remove_others(folder: &Path, is_kept: &dyn Fn(&Path) -> bool) -> std::io::Res
     Ok(())
 }
 
-fn without(root: &Path, tree: &Path, guard: &Guard) -> Result<Ended, String> {
-    let file = tree.join(&guard.file);
-    let fault = |error: std::io::Error| format!("{}: {error}", file.display());
-    let source = fs::read_to_string(&file).map_err(fault)?;
-    write(&file, mutated(guard, &source)?.as_bytes()).map_err(fault)?;
-    let ended = run_test(root, tree, &guard.test);
-    write(&file, source.as_bytes()).map_err(fault)?;
-    Ok(ended)
-}
-
-fn run_test(root: &Path, tree: &Path, test: &Test) -> Ended {
-    let target = if test.target == "lib" { "--lib".to_owned() } else { format!("--test {}", test.target) };
-    let folder = root.join("target/guards/target");
-    let cargo = |more: &str| {
-        let line = format!("test --quiet -p {} {target} {more}", test.package);
-        let invocation = Invocation::cargo(&line).env("CARGO_TARGET_DIR", &folder.to_string_lossy());
-        // Nobody reads its output or its backtraces.
-        let invocation = invocation.env("RUSTFLAGS", "-A warnings").env("CARGO_PROFILE_DEV_DEBUG", "0");
-        let mut command = invocation.command(tree);
-        command.stdout(Stdio::null()).stderr(Stdio::null());
-        command
-    };
-    if !cargo("--no-run").status().is_ok_and(|status| status.success()) {
-        return Ended::NotRun;
-    }
-    let listed = cargo(&format!("-- --exact --list {}", test.name)).stdout(Stdio::piped()).output();
-    let is_there = format!("{}: test", test.name);
-    if !listed
-        .is_ok_and(|listed| String::from_utf8_lossy(&listed.stdout).lines().any(|line| line == is_there))
-    {
-        return Ended::NotRun;
-    }
-    let Ok(mut running) = cargo(&format!("-- --exact {}", test.name)).spawn() else { return Ended::NotRun };
-    let began = Instant::now();
-    while began.elapsed() < TEST_TIME_MAX {
-        match running.try_wait() {
-            Ok(Some(status)) if status.success() => return Ended::Passed,
-            Ok(Some(_)) => return Ended::Failed,
-            Ok(None) => std::thread::sleep(Duration::from_millis(50)),
-            Err(_) => return Ended::NotRun,
-        }
-    }
-    // Cargo's child has no other way to hear of it; what it leaves behind ends with this program's terminal.
-    let _ = running.kill();
-    Ended::TimedOut
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -253,6 +319,13 @@ mod tests {
         }
         assert!(parse("").is_err() && parse("guard =").is_err());
         assert!(parse(&ONE.replace("if false {", "if it {")).unwrap_err().contains("the same"));
+    }
+
+    #[test]
+    fn the_program_is_named_by_cargo() {
+        let said = "   Compiling a\n  Executable unittests src/lib.rs (/t/deps/a-1)\n";
+        assert_eq!(executable(said), Some("/t/deps/a-1".into()));
+        assert_eq!(executable("error: no"), None);
     }
 
     #[test]
