@@ -8,6 +8,7 @@
 mod guards;
 mod nat;
 mod options;
+mod postgres;
 mod runner;
 mod steps;
 mod tidy;
