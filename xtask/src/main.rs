@@ -8,7 +8,6 @@
 mod guards;
 mod nat;
 mod options;
-mod postgres;
 mod runner;
 mod steps;
 mod tidy;

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use crate::options::TestOptions;
 use crate::steps::{self, Invocation, Missing, NOT_COVERED, Step, Work};
-use crate::{guards, postgres, tidy};
+use crate::{guards, tidy};
 
 /// How a step ended; the text of the last two is for a person.
 #[derive(Debug, PartialEq, Eq)]
@@ -88,7 +88,6 @@ fn perform(root: &Path, work: Work) -> Result<(), String> {
     match work {
         Work::Tidy => run_tidy(root),
         Work::Guards => guards::run(root),
-        Work::WithPostgres(tests) => postgres::run(root, tests),
         Work::Run(invocations) => {
             let run = |invocation| spawn(root, invocation).err();
             let failed: Vec<String> = invocations.iter().filter_map(run).collect();
@@ -107,7 +106,7 @@ fn run_tidy(root: &Path) -> Result<(), String> {
     Err("cargo xtask tidy".to_owned())
 }
 
-pub(crate) fn spawn(root: &Path, invocation: &Invocation) -> Result<(), String> {
+fn spawn(root: &Path, invocation: &Invocation) -> Result<(), String> {
     println!("    $ {invocation}");
     match invocation.command(root).status() {
         Ok(status) if status.success() => Ok(()),

@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use crate::{nat, postgres, wasm};
+use crate::{nat, wasm};
 
 /// Whole worlds of the simulator in the long run; the tests have a short default of their own. Scenarios of one topic
 /// run with a share of them, which `crates/sim/src/seeds.rs` says.
@@ -31,8 +31,6 @@ pub(crate) enum Work {
     Tidy,
     /// The guards of [`crate::guards`], in this process.
     Guards,
-    /// A program beside a PostgreSQL server of [`crate::postgres`].
-    WithPostgres(Invocation),
     /// Programs, one after another. A failed one does not stop those after it.
     Run(Vec<Invocation>),
 }
@@ -68,11 +66,6 @@ pub(crate) fn steps(root: &Path) -> Vec<Step> {
     steps.push(long("guards", "each guard against a threat, taken out, is missed by its test", |_| {
         Ok(Work::Guards)
     }));
-    steps.push(long(
-        "store",
-        "the store, killed often, on SQLite and on a PostgreSQL of its own",
-        postgres::plan,
-    ));
     steps.push(long("nat", "members behind real NATs, and forged packets, in network namespaces", nat::plan));
     if root.join("fuzz/Cargo.toml").exists() {
         steps.push(long("fuzz", "the fuzz targets compile on stable", plan_fuzz));
@@ -146,7 +139,7 @@ fn plan_fuzz(_: &Path) -> Result<Work, Missing> {
     Ok(Work::one(Invocation::cargo("check --manifest-path fuzz/Cargo.toml")))
 }
 
-pub(crate) fn or_from_environment(name: &str, default: &str) -> String {
+fn or_from_environment(name: &str, default: &str) -> String {
     std::env::var(name).unwrap_or_else(|_| default.to_owned())
 }
 
