@@ -1,6 +1,6 @@
 //! Packets for one receiver.
 
-use super::encode::{Encodings, Place};
+use super::encode::{BodyForm, Encodings, Place};
 use super::flight::{Flight, FlightEntry, Flights};
 use super::known::{Known, Pending};
 use super::packet::{HEAD_BYTES_MAX, PacketHead};
@@ -12,6 +12,7 @@ use crate::interest::NEARNESS_MAX;
 use crate::limits::{BASELINE_AGE_MAX, FLIGHTS_MAX, NUMBER_WINDOW};
 use bytes::Bytes;
 use parlor_proto::Instant;
+use parlor_proto::limits::STREAM_PACKET_BYTES_TARGET;
 
 /// How much a [`Publisher`] may send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,6 +24,8 @@ pub struct PublisherConfig {
     /// Bytes whose fate is not known, at most: beyond it nothing is sent, so that a slow receiver gets the newest state later
     /// instead of a queue. With 0 nothing is sent at all.
     pub in_flight_bytes_max: usize,
+    /// Whether bodies are written out and not coded, if the receiver sees everything: for one to whom bytes cost nothing.
+    pub is_plain: bool,
 }
 
 impl PublisherConfig {
@@ -33,6 +36,20 @@ impl PublisherConfig {
             bytes_per_second,
             packet_bytes: PACKET_BYTES,
             in_flight_bytes_max: bytes_per_second as usize * 7 / 20,
+            is_plain: false,
+        }
+    }
+
+    /// For a receiver in the same process, to whom bytes cost nothing and coding does: as much as there is, written out, in packets
+    /// as large as fit a record of a link's stream well.
+    #[must_use]
+    pub const fn within_process() -> Self {
+        let packet_bytes = STREAM_PACKET_BYTES_TARGET - RECORD_HEAD_BYTES;
+        PublisherConfig {
+            bytes_per_second: u32::MAX,
+            packet_bytes,
+            in_flight_bytes_max: usize::MAX,
+            is_plain: true,
         }
     }
 }
@@ -47,6 +64,8 @@ impl Default for PublisherConfig {
 const BYTES_PER_SECOND: u32 = 192 * 1024;
 /// A datagram, less what the session needs around a message.
 const PACKET_BYTES: usize = 940;
+/// What the session needs around a message in a record.
+const RECORD_HEAD_BYTES: usize = 64;
 /// What may be saved up for a burst: what comes in so many microseconds, and at least two packets.
 const BURST_US: i64 = 125_000;
 
@@ -185,6 +204,10 @@ impl Publisher {
 
     /// Sets how much it may send from now on.
     pub fn set_config(&mut self, config: PublisherConfig) {
+        if config.is_plain != self.config.is_plain {
+            // Bodies of a plan that was begun are of the other form.
+            self.planned = None;
+        }
         self.config = config;
     }
 
@@ -533,10 +556,14 @@ impl Publisher {
     }
 
     fn next_packet(&mut self, world: &World, encodings: &mut Encodings, tick: u32) -> (Bytes, Sent) {
-        let room = self.config.packet_bytes.saturating_sub(HEAD_BYTES_MAX);
         let everything = self.viewer == Viewer::Everything;
+        let form = BodyForm {
+            everything,
+            is_plain: everything && self.config.is_plain,
+            bytes_max: self.config.packet_bytes.saturating_sub(HEAD_BYTES_MAX),
+        };
         let from = self.done;
-        let body = encodings.next_body(world, everything, room, &self.plan, &mut self.place);
+        let body = encodings.next_body(world, form, &self.plan, &mut self.place);
         let number = self.next;
         let mut entries = self.flights.room();
         // Most entries of a packet have one shape, and stand side by side.
@@ -559,6 +586,7 @@ impl Publisher {
         let head = PacketHead {
             last: is_last,
             transfer: self.is_transfer,
+            plain: form.is_plain,
             epoch_gap: self.is_new.then(|| gap(self.epoch)),
             number: (number & 0xffff) as u16,
             floor_gap: gap(floor),
