@@ -2,8 +2,8 @@
 
 use crate::args::ReachArgs;
 use anyhow::Context;
-use parlor::{Room, RoomBuilder};
 use parlor::lan::Network;
+use parlor::{Room, RoomBuilder};
 use parlor_server::{Config, Server};
 use parlor_transport::discovery::Registry;
 

@@ -521,7 +521,7 @@ fn config(rng: &mut Rng) -> PublisherConfig {
         packet_bytes: rng.pick(&[50, 80, 940]),
         in_flight_bytes_max: rng.pick(&[300, 1_000, 100_000]),
         // It counts for what goes up alone.
-        is_plain: rng.chance(0.3),
+        is_plain: rng.below(3) == 0,
     }
 }
 

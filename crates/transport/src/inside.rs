@@ -89,7 +89,9 @@ impl Inside {
 
 impl fmt::Debug for Inside {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Inside").field("address", &self.address().map(|it| it.to_string())).finish_non_exhaustive()
+        f.debug_struct("Inside")
+            .field("address", &self.address().map(|it| it.to_string()))
+            .finish_non_exhaustive()
     }
 }
 

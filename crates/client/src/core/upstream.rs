@@ -78,11 +78,8 @@ impl Upstream {
         mut wrap: impl FnMut(Bytes, Sent) -> Outgoing,
     ) {
         let rate = || way.carries.map_or(self.most, |carries| state_part(carries).min(self.most));
-        let config = if way.is_inside {
-            PublisherConfig::within_process()
-        } else {
-            PublisherConfig::new(rate())
-        };
+        let config =
+            if way.is_inside { PublisherConfig::within_process() } else { PublisherConfig::new(rate()) };
         if self.publisher.config() != config {
             self.publisher.set_config(config);
         }

@@ -45,15 +45,7 @@ impl<'a> Reader<'a> {
     fn of(tables: &'a Tables, source: Source<'a>, everything: bool) -> Self {
         let mut learner = Learner::default();
         learner.begin(tables);
-        Reader {
-            tables,
-            source,
-            learner,
-            last: LastHead::new(),
-            everything,
-            entries: 0,
-            output_bytes: 0,
-        }
+        Reader { tables, source, learner, last: LastHead::new(), everything, entries: 0, output_bytes: 0 }
     }
 
     /// The head of the next entry, or `None` at the end of the body. All changed components of an entry are

@@ -56,7 +56,9 @@ impl PacketHead {
     pub(super) fn write(&self, out: &mut Vec<u8>) {
         let flag = |is: bool, flag: u8| if is { flag } else { 0 };
         let complete = flag(self.epoch_gap.is_some(), COMPLETE);
-        out.put_u8(flag(self.last, LAST) | flag(self.transfer, TRANSFER) | complete | flag(self.plain, PLAIN));
+        out.put_u8(
+            flag(self.last, LAST) | flag(self.transfer, TRANSFER) | complete | flag(self.plain, PLAIN),
+        );
         out.put_u16(self.number);
         out.put_varint(u64::from(self.floor_gap).min(GAP_MAX));
         if let Some(gap) = self.epoch_gap {

@@ -1,8 +1,10 @@
 //! Packets for one receiver.
 
+use super::config::PublisherConfig;
 use super::encode::{BodyForm, Encodings, Place};
 use super::flight::{Flight, FlightEntry, Flights};
-use super::known::{Known, Pending};
+use super::known::{Known, SlotSet};
+use super::log::Change;
 use super::packet::{HEAD_BYTES_MAX, PacketHead};
 use super::plan::{Plan, Shape};
 use super::store::World;
@@ -12,60 +14,7 @@ use crate::interest::NEARNESS_MAX;
 use crate::limits::{BASELINE_AGE_MAX, FLIGHTS_MAX, NUMBER_WINDOW};
 use bytes::Bytes;
 use parlor_proto::Instant;
-use parlor_proto::limits::STREAM_PACKET_BYTES_TARGET;
 
-/// How much a [`Publisher`] may send.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PublisherConfig {
-    /// Bytes per second, in the long run.
-    pub bytes_per_second: u32,
-    /// Bytes of a packet, at most, unless one entity alone takes more.
-    pub packet_bytes: usize,
-    /// Bytes whose fate is not known, at most: beyond it nothing is sent, so that a slow receiver gets the newest state later
-    /// instead of a queue. With 0 nothing is sent at all.
-    pub in_flight_bytes_max: usize,
-    /// Whether bodies are written out and not coded, if the receiver sees everything: for one to whom bytes cost nothing.
-    pub is_plain: bool,
-}
-
-impl PublisherConfig {
-    /// So many bytes per second, in packets of a datagram, with what 350 ms take under way.
-    #[must_use]
-    pub const fn new(bytes_per_second: u32) -> Self {
-        PublisherConfig {
-            bytes_per_second,
-            packet_bytes: PACKET_BYTES,
-            in_flight_bytes_max: bytes_per_second as usize * 7 / 20,
-            is_plain: false,
-        }
-    }
-
-    /// For a receiver in the same process, to whom bytes cost nothing and coding does: as much as there is, written out, in packets
-    /// as large as fit a record of a link's stream well.
-    #[must_use]
-    pub const fn within_process() -> Self {
-        let packet_bytes = STREAM_PACKET_BYTES_TARGET - RECORD_HEAD_BYTES;
-        PublisherConfig {
-            bytes_per_second: u32::MAX,
-            packet_bytes,
-            in_flight_bytes_max: usize::MAX,
-            is_plain: true,
-        }
-    }
-}
-
-impl Default for PublisherConfig {
-    fn default() -> Self {
-        Self::new(BYTES_PER_SECOND)
-    }
-}
-
-/// What a member gets unless its room says otherwise.
-const BYTES_PER_SECOND: u32 = 192 * 1024;
-/// A datagram, less what the session needs around a message.
-const PACKET_BYTES: usize = 940;
-/// What the session needs around a message in a record.
-const RECORD_HEAD_BYTES: usize = 64;
 /// What may be saved up for a burst: what comes in so many microseconds, and at least two packets.
 const BURST_US: i64 = 125_000;
 
@@ -89,7 +38,9 @@ pub struct Publisher {
     /// Whether everything is seen that the audiences admit, or only what was [entered](Self::enter).
     sees_all: bool,
     pub(super) known: Vec<Known>,
-    pub(super) pending: Pending,
+    /// Slots whose entities the receiver sees, as [`known`](Self::known) has them.
+    present: SlotSet,
+    pub(super) pending: SlotSet,
     flights: Flights,
     /// The number of the next packet, and of the first one of this epoch.
     next: u64,
@@ -134,7 +85,8 @@ impl Publisher {
             config,
             sees_all: true,
             known: Vec::new(),
-            pending: Pending::default(),
+            present: SlotSet::default(),
+            pending: SlotSet::default(),
             flights: Flights::default(),
             next: 0,
             epoch: 0,
@@ -173,6 +125,8 @@ impl Publisher {
         let mut publisher = Publisher::new(Viewer::Everything, config);
         publisher.lineage = world.lineage;
         publisher.known = world.slots.iter().map(Known::given).collect();
+        let present = (0..).zip(&publisher.known).filter(|(_, known)| known.is_present);
+        present.for_each(|(slot, _)| publisher.present.insert(slot));
         publisher
     }
 
@@ -247,6 +201,7 @@ impl Publisher {
         for known in &mut self.known {
             known.forget();
         }
+        self.present.clear();
         self.pending.clear();
         self.flights.clear();
         (self.epoch, self.newest, self.is_new, self.is_transfer) = (self.next, 0, true, false);
@@ -390,12 +345,25 @@ impl Publisher {
         }
         let few = self.cursor.filter(|cursor| end.saturating_sub(*cursor) <= world.slots.len() as u64);
         if let Some(changes) = few.and_then(|cursor| world.log.since(cursor)) {
-            changes.for_each(|slot| self.look(world, slot));
+            changes.for_each(|change| self.look_at(world, change));
         } else {
             let slots = world.slots.len().max(self.known.len());
             (0..u16::try_from(slots).unwrap_or(u16::MAX)).for_each(|slot| self.look(world, slot));
         }
         self.cursor = Some(end);
+    }
+
+    /// Looks at what changed of one slot.
+    #[inline]
+    fn look_at(&mut self, world: &World, change: Change) {
+        if !change.is_of_values {
+            return self.look(world, change.slot);
+        }
+        // Whoever sees the entity is to be told; should it have that already, the plan finds out.
+        if self.present.contains(change.slot) {
+            self.pending.insert(change.slot);
+            self.planned = None;
+        }
     }
 
     /// Looks at one slot: whether something of it is to be sent.
@@ -432,13 +400,19 @@ impl Publisher {
         let known = self.known_mut(slot);
         let visible = place
             .filter(|_| (sees_all || known.entered) && meta.is_some_and(|meta| meta.audience.admits(viewer)));
-        match visible {
+        let (is_present, is_due) = match visible {
             Some(place) => {
                 known.appear(place.generation, next);
-                world.row_seen(slot, viewer).is_some_and(|(label, _)| known.needs(label))
+                (true, world.row_seen(slot, viewer).is_some_and(|(label, _)| known.needs(label)))
             }
-            None => known.vanish(),
+            None => (false, known.vanish()),
+        };
+        if is_present {
+            self.present.insert(slot)
+        } else {
+            self.present.remove(slot)
         }
+        is_due
     }
 
     fn refill(&mut self, now: Instant) {

@@ -511,6 +511,8 @@ impl Replica {
         if !is_news {
             self.counters.late_entries += 1;
         }
+        // Of an earlier epoch there may be an entity to read, and none to publish.
+        let was_published = self.world.slot(slot).published;
         let differs = match meta {
             Some(meta) => {
                 self.world.adopt_meta(slot, meta.clone());
@@ -522,13 +524,13 @@ impl Replica {
             }
         };
         if is_news {
+            self.world.note_change(slot, was_published && !differs && !is_new);
             self.show(slot, changed, differs, is_new, applied);
         }
     }
 
     /// A row is what is read from here on.
     fn show(&mut self, slot: u16, changed: u64, differs: bool, is_new: bool, applied: &mut Applied) {
-        self.world.log.push(slot);
         let place = &mut self.places[usize::from(slot)];
         self.stale -= usize::from(core::mem::take(&mut place.is_stale));
         let entity = EntityId { slot, generation: self.world.slot(slot).generation };
