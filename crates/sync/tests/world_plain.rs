@@ -1,4 +1,5 @@
 //! Packets that are written out and not coded, for a receiver in the same process.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking, and its helpers are part of it")]
 
 use bytes::Bytes;
 use parlor_proto::{EntityId, Instant, MemberId, Tick, TickRate};
@@ -46,14 +47,14 @@ impl Room {
     fn step(&mut self) {
         self.tick += 1;
         let tick = self.tick;
-        if tick % 3 == 1 {
+        if (tick + 2).is_multiple_of(3) {
             self.entities.push(self.world.spawn(None).unwrap());
         }
-        if tick % 11 == 0 {
+        if tick.is_multiple_of(11) {
             self.world.despawn(self.entities.remove(0)).unwrap();
         }
         for (number, entity) in (0u32..).zip(&self.entities) {
-            if (tick + number) % 4 != 0 {
+            if !(tick + number).is_multiple_of(4) {
                 let name = format!("{number} at {}", tick / 5);
                 let x = i32::try_from(tick * 7 % 900).unwrap();
                 self.world.write_row(*entity, self.thing, &[x], &[name.into()]).unwrap();
@@ -62,7 +63,7 @@ impl Room {
         if let Some(entity) = self.entities.first() {
             self.world.set_owner(*entity, Some(MemberId(tick % 5))).unwrap();
             let audience =
-                if tick % 7 == 0 { Audience::All } else { Audience::members([MemberId(tick % 3)]) };
+                if tick.is_multiple_of(7) { Audience::All } else { Audience::members([MemberId(tick % 3)]) };
             self.world.set_audience(*entity, audience).unwrap();
         }
         self.world.commit(Tick(tick)).unwrap();

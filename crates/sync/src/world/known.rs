@@ -282,6 +282,11 @@ impl SlotSet {
     }
 
     #[inline]
+    pub(super) fn set(&mut self, slot: u16, is_in: bool) {
+        if is_in { self.insert(slot) } else { self.remove(slot) }
+    }
+
+    #[inline]
     pub(super) fn contains(&self, slot: u16) -> bool {
         self.words.get(usize::from(slot) / 64).is_some_and(|word| word >> (slot % 64) & 1 == 1)
     }

@@ -125,8 +125,8 @@ impl Publisher {
         let mut publisher = Publisher::new(Viewer::Everything, config);
         publisher.lineage = world.lineage;
         publisher.known = world.slots.iter().map(Known::given).collect();
-        let present = (0..).zip(&publisher.known).filter(|(_, known)| known.is_present);
-        present.for_each(|(slot, _)| publisher.present.insert(slot));
+        let slots = (0..).zip(&publisher.known);
+        slots.filter(|(_, known)| known.is_present).for_each(|(slot, _)| publisher.present.insert(slot));
         publisher
     }
 
@@ -359,7 +359,7 @@ impl Publisher {
         if !change.is_of_values {
             return self.look(world, change.slot);
         }
-        // Whoever sees the entity is to be told; should it have that already, the plan finds out.
+        // Should the receiver have that already, the plan finds out.
         if self.present.contains(change.slot) {
             self.pending.insert(change.slot);
             self.planned = None;
@@ -373,11 +373,7 @@ impl Publisher {
             Some(is_due) => is_due,
             None => self.look_closely(world, slot),
         };
-        if is_due {
-            self.pending.insert(slot);
-        } else {
-            self.pending.remove(slot);
-        }
+        self.pending.set(slot, is_due);
         self.planned = None;
     }
 
@@ -400,18 +396,15 @@ impl Publisher {
         let known = self.known_mut(slot);
         let visible = place
             .filter(|_| (sees_all || known.entered) && meta.is_some_and(|meta| meta.audience.admits(viewer)));
-        let (is_present, is_due) = match visible {
+        let is_due = match visible {
             Some(place) => {
                 known.appear(place.generation, next);
-                (true, world.row_seen(slot, viewer).is_some_and(|(label, _)| known.needs(label)))
+                world.row_seen(slot, viewer).is_some_and(|(label, _)| known.needs(label))
             }
-            None => (false, known.vanish()),
+            None => known.vanish(),
         };
-        if is_present {
-            self.present.insert(slot)
-        } else {
-            self.present.remove(slot)
-        }
+        let is_present = known.is_present;
+        self.present.set(slot, is_present);
         is_due
     }
 
