@@ -2,15 +2,13 @@
 
 use crate::args::ReachArgs;
 use anyhow::Context;
-use parlor::Room;
 use parlor::lan::Network;
+use parlor::{Room, RoomBuilder};
 use parlor_server::{Config, Server};
 use parlor_transport::discovery::Registry;
 
 /// A server inside this process, for this machine and those near it.
 pub(crate) struct OwnServer {
-    /// Where this process reaches it.
-    pub(crate) address: String,
     /// What a friend must know beside the code.
     secret: Option<String>,
     /// Always there but in `drop`.
@@ -44,9 +42,12 @@ impl OwnServer {
         let config = Config { port, lan, registry, is_of_host: true, ..Config::default() };
         let server =
             runtime.block_on(Server::start(config)).context("no room can be hosted on this machine")?;
-        let fingerprint = server.fingerprint().expect("a development server has a fingerprint");
-        let address = format!("127.0.0.1:{}#{fingerprint}", server.local_port());
-        Ok(OwnServer { address, secret: reach.secret.clone(), server: Some(server), runtime })
+        Ok(OwnServer { secret: reach.secret.clone(), server: Some(server), runtime })
+    }
+
+    /// Says that a room is to be opened or found here.
+    pub(crate) fn place(&self, builder: RoomBuilder) -> RoomBuilder {
+        self.server.iter().fold(builder, |builder, server| builder.inside(server.inside()))
     }
 
     /// The link for a friend on another machine of the same network.

@@ -77,7 +77,7 @@ impl<H: Member, M: Member> Party<H, M> {
     /// # Errors
     /// What is wrong with the arguments.
     pub(crate) fn place(&self, builder: RoomBuilder, reach: &ReachArgs) -> anyhow::Result<RoomBuilder> {
-        let builder = self.server.iter().fold(builder, |builder, own| builder.server(&own.address));
+        let builder = self.server.iter().fold(builder, |builder, own| own.place(builder));
         reach::connect(builder, reach)
     }
 

@@ -75,6 +75,8 @@ pub use parlor_sync::{recording, replicator, rollback, schema};
 pub use parlor_transport::discovery::{Invite, Registry, ServerAddress};
 #[cfg(feature = "driver")]
 pub use parlor_transport::impaired::{Impairment, ImpairmentError, Outage};
+#[cfg(feature = "driver")]
+pub use parlor_transport::inside::Inside;
 
 /// The programs in the README and the guide compile as they stand there.
 #[cfg(all(doctest, feature = "driver"))]

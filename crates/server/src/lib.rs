@@ -34,6 +34,7 @@ mod gate;
 mod handshakes;
 mod http;
 mod identity;
+mod inside;
 mod origin;
 mod quic;
 mod recorder;

@@ -23,6 +23,7 @@ use parlor_proto::{RoomCode, limits};
 use parlor_transport::discovery::registry::EntryGuard;
 use parlor_transport::discovery::{Invite, Registry, ServerAddress};
 use parlor_transport::impaired::Conditions;
+use parlor_transport::inside::{self, Inside};
 use parlor_transport::lan::{Advertiser, Network};
 use parlor_transport::{Fingerprint, ServerTls};
 use rand_chacha::ChaCha12Rng;
@@ -39,6 +40,7 @@ pub struct Server {
     quic_gate: Gate,
     entry: Option<EntryGuard>,
     lan: Option<Advertiser>,
+    inside: Inside,
 }
 
 /// How much a server has to do.
@@ -87,9 +89,11 @@ impl Server {
         let addresses: Vec<String> =
             workers.iter().map(|worker| format!(":{}", worker.addr.port())).collect();
         let (handles, inputs): (Vec<_>, Vec<_>) = workers.iter().map(|_| shard::channel()).unzip();
+        let (doors, entrances): (Vec<_>, Vec<_>) =
+            workers.iter().map(|worker| inside::door(worker.addr.port())).unzip();
         let of = |own| parlor_hub::Shards::new(own, addresses.clone());
         let shards = Shards::new(handles, of(0));
-        for (own, (worker, inputs)) in workers.iter_mut().zip(inputs).enumerate() {
+        for (own, ((worker, inputs), entrance)) in workers.iter_mut().zip(inputs).zip(entrances).enumerate() {
             worker.begin(Task {
                 hub: Hub::with_door(hub_config(&config, of(own))?, Box::new(door.clone())),
                 clock,
@@ -105,10 +109,14 @@ impl Server {
                 facts: Arc::clone(&facts),
                 tcp_gate: tcp_gate.clone(),
                 quic_gate: quic_gate.clone(),
+                entrance,
             });
         }
+        // On a bad network everybody has one.
+        let doors = if config.impairment.is_some() { Vec::new() } else { doors };
+        let inside = Inside::new(doors, fingerprint);
         tracing::info!(%addr, shards = workers.len(), ?fingerprint, apps = ?config.apps, "listening");
-        Ok(Server { facts, shards, workers, tcp_gate, quic_gate, entry, lan })
+        Ok(Server { facts, shards, workers, tcp_gate, quic_gate, entry, lan, inside })
     }
 
     /// The port, UDP and TCP.
@@ -121,6 +129,12 @@ impl Server {
     #[must_use]
     pub fn fingerprint(&self) -> Option<Fingerprint> {
         self.facts.fingerprint
+    }
+
+    /// The way in for rooms of this very process: they need no socket, no encryption and no coding to reach it.
+    #[must_use]
+    pub fn inside(&self) -> &Inside {
+        &self.inside
     }
 
     /// Under which addresses the server is found, the one that reaches furthest first: the public host if there is one,

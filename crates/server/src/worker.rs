@@ -7,6 +7,7 @@ use crate::door::Door;
 use crate::error::{ServerFailed, StartError};
 use crate::gate::Gate;
 use crate::http::{Facts, Site};
+use crate::inside;
 use crate::quic::Quic;
 use crate::recorder::Recorder;
 use crate::shard::{self, DRAIN_TIME, Directory, Shard, Shards};
@@ -16,6 +17,7 @@ use core::time::Duration;
 use parlor_hub::Hub;
 use parlor_transport::ServerTls;
 use parlor_transport::impaired::Conditions;
+use parlor_transport::inside::Entrance;
 use std::path::PathBuf;
 use std::sync::Arc;
 use tokio::runtime;
@@ -28,6 +30,7 @@ const SHARD_END_TIME: Duration = Duration::from_secs(6);
 
 const SHARD: &str = "shard";
 const TCP: &str = "TCP port";
+const INSIDE: &str = "entrance from inside";
 
 /// What a worker needs before it can say whether it will work.
 #[derive(Clone, Debug)]
@@ -53,6 +56,8 @@ pub(crate) struct Task {
     pub(crate) facts: Arc<Facts>,
     pub(crate) tcp_gate: Gate,
     pub(crate) quic_gate: Gate,
+    /// Where rooms of this process come in.
+    pub(crate) entrance: Entrance,
 }
 
 /// A worker as the server sees it. Dropping it stops it at once.
@@ -134,14 +139,15 @@ async fn work(
     }
     // Another worker may not have started, and then none begins.
     let Ok(task) = task.await else { return Ok(()) };
-    let Task { hub, clock, door, handshake_time, inputs, shards, directory, facts, tcp_gate, quic_gate } =
-        *task;
+    let Task { hub, clock, door, handshake_time, inputs, shards, directory, facts, .. } = *task;
+    let (tcp_gate, quic_gate, entrance) = (task.tcp_gate, task.quic_gate, task.entrance);
     let shard = shards.own().clone();
     let quic = Quic::new(engine, quic_gate, door.clone(), shard.numbers(), handshake_time);
     let running = shard::run(hub, clock, inputs, Some(quic), directory, recorder);
     let site = Site::new(shards, facts, door.clone(), handshake_time);
     let mut tasks = JoinSet::new();
     tasks.spawn(named(SHARD, running));
+    tasks.spawn(named(INSIDE, inside::accept(entrance, door.clone(), shard.clone())));
     tasks.spawn(named(TCP, tcp::accept(tcp, tcp_gate, door, wants.tls, wants.conditions, site)));
     tokio::select! {
         ended = tasks.join_next() => Err(match ended {
@@ -172,7 +178,7 @@ async fn say_goodbye(shard: &Shard, tasks: &mut JoinSet<&'static str>) {
     if shard.shut_down().await.is_ok() {
         let end = timeout(DRAIN_TIME + SHARD_END_TIME, async {
             while let Some(ended) = tasks.join_next().await {
-                if !matches!(ended, Ok(TCP)) {
+                if !matches!(ended, Ok(TCP | INSIDE)) {
                     break;
                 }
             }

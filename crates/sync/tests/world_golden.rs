@@ -279,7 +279,8 @@ fn stream(out: &mut String, viewer: Viewer, seed: u64) {
     let mut world = World::new(schema(), TickRate::DEFAULT);
     let key = world.spawn(None).unwrap();
     let mut room = Stream { rng: Rng::new(seed), world, entities: Vec::new(), key };
-    let config = PublisherConfig { bytes_per_second: 4_000, packet_bytes: 100, in_flight_bytes_max: 4_000 };
+    let config =
+        PublisherConfig { packet_bytes: 100, in_flight_bytes_max: 4_000, ..PublisherConfig::new(4_000) };
     let (mut publisher, mut encodings) = (Publisher::new(viewer, config), Encodings::new());
     let mut flying: Vec<(Bytes, Sent)> = Vec::new();
     for tick in 1..26 {

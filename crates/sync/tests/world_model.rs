@@ -529,6 +529,8 @@ fn config(rng: &mut Rng) -> PublisherConfig {
         bytes_per_second: u32::try_from(rng.pick(&[1_000, 10_000, 1_000_000])).unwrap(),
         packet_bytes: rng.pick(&[50, 80, 940]),
         in_flight_bytes_max: rng.pick(&[300, 1_000, 100_000]),
+        // It counts for what goes up alone.
+        is_plain: rng.below(3) == 0,
     }
 }
 

@@ -179,8 +179,7 @@ fn one_large_entity_at_a_time_and_others_pass_it() {
     let small = world.spawn(None).unwrap();
     put(&mut world, small, 1);
     world.commit(Tick(1)).unwrap();
-    let config =
-        PublisherConfig { bytes_per_second: 1_000_000, packet_bytes: 940, in_flight_bytes_max: 1_000_000 };
+    let config = PublisherConfig { in_flight_bytes_max: 1_000_000, ..PublisherConfig::new(1_000_000) };
     let mut publisher = Publisher::new(MEMBER, config);
     let mut replica = replica();
     for round in 0..3 {
@@ -274,8 +273,7 @@ fn rows_of_entities_that_went_count_as_long_as_readers_remember_them() {
 fn keys_that_come_and_go_do_not_fill_a_reader() {
     // Six times what a world holds at once, within the ticks that a reader remembers.
     let mut world = world();
-    let config =
-        PublisherConfig { bytes_per_second: 10_000_000, packet_bytes: 940, in_flight_bytes_max: 10_000_000 };
+    let config = PublisherConfig { in_flight_bytes_max: 10_000_000, ..PublisherConfig::new(10_000_000) };
     let (mut publisher, mut replica) = (Publisher::new(MEMBER, config), replica());
     let mut before: Option<EntityId> = None;
     for tick in 1..100 {

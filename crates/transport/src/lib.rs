@@ -1,10 +1,11 @@
 //! The sockets of Parlor, and the only place that has any.
 //!
-//! A [`Link`] carries packets between two processes. It is made of QUIC, of a WebSocket or, for tests, of memory; all
+//! A [`Link`] carries packets between two ends. It is made of QUIC, of a WebSocket or, within one process, of memory; all
 //! three have the same face and keep the same promises, which one contract test checks.
 //!
 //! - [`link`]: what a link is · [`closed`]: how one ends, with the codes both ends see
 //! - [`quic`]: a listener and a dialer · [`websocket`]: for networks that block UDP · [`memory`]: two ends in one process
+//! - [`inside`]: the way into a server of the same process
 //! - [`direct`]: a link between two players without a server in between
 //! - [`identity`]: a server's certificate and its fingerprint · [`trust`]: whom a client believes · [`tls`]: TLS on TCP
 //! - [`alarm`]: a timer that wakes for nothing else · [`connect`]: why no link came to be · [`discovery`]: how a server is found · [`impaired`]: a bad network, on demand
@@ -20,6 +21,7 @@ pub mod direct;
 pub mod discovery;
 pub mod identity;
 pub mod impaired;
+pub mod inside;
 #[cfg(feature = "lan")]
 pub mod lan;
 pub mod link;

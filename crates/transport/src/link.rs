@@ -94,7 +94,7 @@ pub enum SendError {
         /// The limit in bytes.
         max: usize,
     },
-    /// A WebSocket has no datagrams: ask [`LinkKind::has_datagrams`] before.
+    /// Only QUIC has datagrams: ask [`LinkKind::has_datagrams`] before.
     #[error("a {} link has no datagrams: send it on the stream", .0.as_str())]
     NoDatagrams(LinkKind),
 }
@@ -149,8 +149,10 @@ impl LinkSender {
             (Wire::Quic(connection), Carrier::Datagram) => {
                 crate::quic::link::send_datagram(connection, &self.outbox, packet)?;
             }
-            (Wire::WebSocket, Carrier::Datagram) => return Err(SendError::NoDatagrams(LinkKind::WebSocket)),
-            (Wire::WebSocket, Carrier::Isolated) => {
+            (Wire::WebSocket | Wire::Memory { .. }, Carrier::Datagram) => {
+                return Err(SendError::NoDatagrams(self.kind()));
+            }
+            (Wire::WebSocket | Wire::Memory { .. }, Carrier::Isolated) => {
                 self.outbox.push(Packet { carrier: Carrier::Stream, ..packet })?;
             }
             _ => self.outbox.push(packet)?,
@@ -242,9 +244,9 @@ impl LinkSender {
         self.outbox.stats()
     }
 
-    /// The queue that a carrier uses: a WebSocket has one for all.
+    /// The queue that a carrier uses: only QUIC has more than one.
     fn lane(&self, carrier: Carrier) -> Carrier {
-        if matches!(self.wire, Wire::WebSocket) { Carrier::Stream } else { carrier }
+        if matches!(self.wire, Wire::Quic(_)) { carrier } else { Carrier::Stream }
     }
 }
 

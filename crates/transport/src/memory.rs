@@ -1,21 +1,22 @@
-//! Two ends in one process, for tests: no socket, no task, no time. The queue that one end fills is the one that the
-//! other takes from, so the same bounds hold as on a real link.
+//! A link whose two ends are in one process: no socket, no task, no time. The queue that one end fills is the one that the other
+//! takes from, so the same bounds hold as on a real link. It has one stream, as a WebSocket has: nothing is lost here, so there is
+//! no need for packets that may be.
 
 use crate::closed::LinkClosed;
 use crate::link::{Link, Source, Wire};
 use crate::outbox::{Capacity, Outbox};
+use bytes::Bytes;
 use core::net::{Ipv4Addr, SocketAddr};
 use core::task::{Context, Poll};
 use futures_util::stream::{BoxStream, StreamExt, unfold};
-use parlor_proto::Packet;
+use parlor_proto::{Carrier, Packet};
 use std::sync::Arc;
 
-/// As much as a QUIC link lets wait in its queues and in the library below.
-const CAPACITY: Capacity =
-    Capacity { datagram_bytes: 8 * 1024, stream_bytes: 64 * 1024, isolated_bytes: 64 * 1024 };
+/// As much as a QUIC link lets wait in its queues and in the library below. Only its stream is used.
+const CAPACITY: Capacity = Capacity { datagram_bytes: 1, stream_bytes: 64 * 1024, isolated_bytes: 1 };
 
-/// Two links, each the other's peer. Datagrams are not lost here. What is handed over is with the peer at once, so
-/// that [`closed`](crate::LinkSender::closed) does not wait.
+/// Two links, each the other's peer. What is handed over is with the peer at once, so that
+/// [`closed`](crate::LinkSender::closed) does not wait.
 #[must_use]
 pub fn pair() -> (Link, Link) {
     let left = Arc::new(Outbox::new(CAPACITY));
@@ -32,13 +33,17 @@ pub(crate) fn announce_close(own: &Outbox, peer: &Outbox) {
 
 pub(crate) struct MemorySource {
     peer: Arc<Outbox>,
-    packets: BoxStream<'static, Option<Packet>>,
+    packets: BoxStream<'static, Option<Bytes>>,
 }
 
 impl MemorySource {
     pub(crate) fn poll_packet(&mut self, cx: &mut Context<'_>) -> Poll<Result<Packet, LinkClosed>> {
+        // Nearly always what is taken is one of several that are there.
+        if let Some(bytes) = self.peer.try_pop(Carrier::Stream) {
+            return Poll::Ready(Ok(Packet { carrier: Carrier::Stream, bytes }));
+        }
         match self.packets.poll_next_unpin(cx) {
-            Poll::Ready(Some(Some(packet))) => Poll::Ready(Ok(packet)),
+            Poll::Ready(Some(Some(bytes))) => Poll::Ready(Ok(Packet { carrier: Carrier::Stream, bytes })),
             Poll::Ready(_) => Poll::Ready(Err(match self.peer.farewell() {
                 Some(farewell) => LinkClosed::ByPeer { code: farewell.code, reason: farewell.reason },
                 None => LinkClosed::Reset,
@@ -53,9 +58,9 @@ impl MemorySource {
 }
 
 fn end_of(own: &Arc<Outbox>, peer: &Arc<Outbox>) -> Link {
-    let packets = unfold((Arc::clone(peer), 0), |(outbox, turn)| async move {
-        let packet = outbox.pop_any(turn).await;
-        Some((packet, (outbox, turn + 1)))
+    let packets = unfold(Arc::clone(peer), |outbox| async move {
+        let packet = outbox.pop(Carrier::Stream).await;
+        Some((packet, outbox))
     });
     let source = MemorySource { peer: Arc::clone(peer), packets: packets.boxed() };
     let remote = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));

@@ -140,24 +140,6 @@ impl Outbox {
         next
     }
 
-    /// The next packet of any carrier, or `None` once the link is closing or over and all was taken. Carriers take
-    /// turns.
-    pub(crate) async fn pop_any(&self, turn: usize) -> Option<Packet> {
-        let mut order = [Carrier::Datagram, Carrier::Stream, Carrier::Isolated];
-        order.rotate_left(turn % 3);
-        let next = self.until(&self.work, |state| {
-            for carrier in order {
-                if let Some(bytes) = state.queue(carrier).pop() {
-                    return Some(Some(Packet { carrier, bytes }));
-                }
-            }
-            state.end.is_some().then_some(None)
-        });
-        let next = next.await;
-        self.room.notify_waiters();
-        next
-    }
-
     /// The next packet if there is one now.
     pub(crate) fn try_pop(&self, carrier: Carrier) -> Option<Bytes> {
         let bytes = self.lock().queue(carrier).pop();

@@ -31,7 +31,7 @@ pub(crate) fn run(args: &PlayArgs) -> anyhow::Result<()> {
         None => {
             let builder = Room::host(seat::APP).max_players(args.max_players).host_migration();
             let builder = args.code.iter().fold(builder, |builder, code| builder.code(code));
-            own.iter().fold(builder, |builder, own| builder.server(&own.address))
+            own.iter().fold(builder, |builder, own| own.place(builder))
         }
     };
     let builder = args.token.iter().fold(builder, |builder, token| builder.token(token));
@@ -145,7 +145,8 @@ fn describe(hud: &mut HudModel, seat: &Seat, own: Option<&OwnServer>) {
                 Transport::Local => "you",
                 Transport::Direct => "direct",
                 Transport::Relay(LinkKind::WebSocket) => "ws",
-                Transport::Relay(_) => "quic",
+                Transport::Relay(LinkKind::Memory) => "with the server",
+                Transport::Relay(LinkKind::Quic) => "quic",
             };
             let line = MemberLine {
                 name: shown(&player.name, player.id),

@@ -144,9 +144,12 @@ fn packet_summary(packet: &Packet) -> String {
     let head = &packet.head;
     let floor = packet.number.saturating_sub(head.floor_gap.into());
     let mut text = format!("packet {}, tick {}, floor {floor}", packet.number, head.tick);
-    for (is, word) in
-        [(head.epoch_gap.is_some(), "complete"), (head.transfer, "transfer"), (head.last, "last")]
-    {
+    for (is, word) in [
+        (head.epoch_gap.is_some(), "complete"),
+        (head.transfer, "transfer"),
+        (head.last, "last"),
+        (head.plain, "plain"),
+    ] {
         if is {
             text.push_str(", ");
             text.push_str(word);
@@ -164,6 +167,7 @@ fn packet_json(packet: &Packet) -> Value {
         "complete": head.epoch_gap.is_some(),
         "transfer": head.transfer,
         "last": head.last,
+        "plain": head.plain,
         "entries": packet.entries.iter().map(|entry| entry_json(entry, &packet.schema)).collect::<Vec<_>>(),
     })
 }

@@ -123,7 +123,10 @@ impl Stream {
             }
         }
         let tables = Arc::clone(&self.tables);
-        let mut reader = Reader::new(&tables, &body, self.everything);
+        let mut reader = match head.plain {
+            true => Reader::plain(&tables, &body),
+            false => Reader::new(&tables, &body, self.everything),
+        };
         let mut entries = Vec::new();
         let mut before = reader.bits_read();
         while let Some(head_of_entry) = reader.head()? {
@@ -206,5 +209,6 @@ fn part(
         field_bits: vec![0.0; component.fields().len()],
     };
     reader.component_costs(id, &known, &mut part.lanes, &mut part.blobs, &mut part.field_bits)?;
+    component.check_row(&part.lanes, &part.blobs).map_err(StreamError::from)?;
     Ok(part)
 }

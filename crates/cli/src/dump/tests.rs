@@ -72,6 +72,11 @@ impl Logged {
 
 /// Three balls fly; one goes, and one changes hands.
 fn game() -> (Bytes, Vec<EntityId>) {
+    game_sent(PublisherConfig::new(1 << 20))
+}
+
+/// The same, as its host sends it.
+fn game_sent(config: PublisherConfig) -> (Bytes, Vec<EntityId>) {
     let schema = Arc::new(Schema::builder().replicate::<Ball>().build().unwrap());
     let setup = setup(&schema);
     let log = log::head(&setup);
@@ -80,7 +85,7 @@ fn game() -> (Bytes, Vec<EntityId>) {
         logged.tell(Input::Join { name: name.into(), link: LinkKind::Quic });
     }
     let mut world = World::new(schema, TickRate::DEFAULT);
-    let mut publisher = Publisher::new(Viewer::Everything, PublisherConfig::new(1 << 20));
+    let mut publisher = Publisher::new(Viewer::Everything, config);
     let mut encodings = Encodings::new();
     let balls: Vec<EntityId> = (0..3).map(|_| world.spawn(None).unwrap()).collect();
     for tick in 1..=TICKS {
@@ -207,4 +212,35 @@ fn a_log_that_is_cut_short_is_told_up_to_the_cut() {
         Ok(())
     });
     assert!(matches!(torn.unwrap(), Some(LogError::Malformed { .. })) && count > 100, "{count}");
+}
+
+#[test]
+fn what_a_host_beside_its_server_wrote_out_is_the_same() {
+    let filter = || Filter { ..Filter::default() };
+    let [coded, plain] = [PublisherConfig::new(1 << 20), PublisherConfig::within_process()].map(|config| {
+        let (records, _) = dump(&game_sent(config).0, filter());
+        let up = packets(&records, "up").into_iter();
+        up.map(|(record, entries)| {
+            let says = |entry: &Json| {
+                ["entity", "kind", "tick", "built_on", "components"].map(|key| values(&entry[key]))
+            };
+            (record["state"]["plain"].clone(), entries.iter().map(says).collect::<Vec<_>>())
+        })
+        .collect::<Vec<_>>()
+    });
+    assert!(coded.len() >= TICKS as usize && coded.iter().all(|(plain, _)| *plain == false));
+    assert!(plain.iter().all(|(plain, _)| *plain == true));
+    assert!(coded.iter().map(|(_, says)| says).eq(plain.iter().map(|(_, says)| says)), "they say the same");
+}
+
+/// All that is said without what it took.
+fn values(json: &Json) -> Json {
+    match json {
+        Json::Object(fields) => fields
+            .iter()
+            .filter(|(key, _)| *key != "bytes")
+            .map(|(key, value)| (key.clone(), values(value)))
+            .collect(),
+        other => other.clone(),
+    }
 }

@@ -2,7 +2,7 @@
 
 use super::error::RoomError;
 use super::room::{Joined, RoomCore};
-use super::upstream::Upstream;
+use super::upstream::{Upstream, Way};
 use parlor_proto::session::{Outgoing, Session, Tag};
 use parlor_proto::wire::envelope::To;
 use parlor_proto::wire::replica::StateOf;
@@ -63,11 +63,11 @@ impl Replicas {
     }
 
     /// Sends the hub what it does not have yet.
-    pub(super) fn publish(&mut self, session: &mut Session, path: Option<u32>, now: Instant) {
+    pub(super) fn publish(&mut self, session: &mut Session, way: Way, now: Instant) {
         let me = self.me;
         let Some(stream) = &mut self.own else { return };
         let OwnStream { own, introduction, upstream, .. } = &mut **stream;
-        upstream.publish(own.world(), session, path, now, |packet, sent| {
+        upstream.publish(own.world(), session, way, now, |packet, sent| {
             let payload = introduction.wrap(packet, sent).encode();
             Outgoing { tag: Some(Tag::of_replica(me, sent.0)), ..Outgoing::new(channel::REPLICAS, payload) }
         });

@@ -20,6 +20,7 @@ use super::rewind::Rewinds;
 use super::rollback::RollbackLane;
 use super::shared::Shared;
 use super::ticker::Ticker;
+use super::upstream::Way;
 use super::vigil::Vigil;
 use parlor_proto::session::{self, Session, TurnedAway};
 use parlor_proto::wire::envelope::To;
@@ -218,8 +219,10 @@ impl RoomCore {
             && session.is_attached()
             && self.carries == Some(joined.welcome.session)
         {
-            joined.shared.publish(session, self.path, now);
-            joined.replicas.publish(session, self.path, now);
+            let way = Way { carries: self.path, is_inside: self.link == Some(LinkKind::Memory) };
+            joined.shared.publish(session, way, now);
+            // Hubs take own states as they come over any link.
+            joined.replicas.publish(session, Way { is_inside: false, ..way }, now);
         }
         let packet = session.poll_packet(now);
         if packet.is_none() {

@@ -17,6 +17,15 @@ const HEADERS_PART: u32 = 16;
 /// Packets of one stream that may be sent under one epoch, as a power of two; a tag has room for 16 bits of epochs beside.
 const NUMBERS_OF_EPOCH_BITS: u32 = 24;
 
+/// The way to the hub.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Way {
+    /// Bytes per second that it carries, if that is known.
+    pub(super) carries: Option<u32>,
+    /// Whether the hub is in the same process, so that bytes cost nothing.
+    pub(super) is_inside: bool,
+}
+
 /// What there is room for of a state on a path that carries so many bytes per second.
 pub(super) fn state_part(carries: u32) -> u32 {
     carries - carries / HEADERS_PART
@@ -59,19 +68,20 @@ impl Upstream {
         Upstream { publisher, ..Upstream::new(bytes_per_second, retry) }
     }
 
-    /// Sends the hub what it does not have yet, as messages that `wrap` makes of packets: as much as there is room for on a path
-    /// that carries so many bytes per second, if that is known.
+    /// Sends the hub what it does not have yet, as messages that `wrap` makes of packets: as much as there is room for on its way.
     pub(super) fn publish(
         &mut self,
         world: &World,
         session: &mut Session,
-        path: Option<u32>,
+        way: Way,
         now: Instant,
         mut wrap: impl FnMut(Bytes, Sent) -> Outgoing,
     ) {
-        let rate = path.map_or(self.most, |carries| state_part(carries).min(self.most));
-        if self.publisher.config().bytes_per_second != rate {
-            self.publisher.set_config(PublisherConfig::new(rate));
+        let rate = || way.carries.map_or(self.most, |carries| state_part(carries).min(self.most));
+        let config =
+            if way.is_inside { PublisherConfig::within_process() } else { PublisherConfig::new(rate()) };
+        if self.publisher.config() != config {
+            self.publisher.set_config(config);
         }
         while session.unreliable_waiting_bytes() < WAITING_BYTES_MAX {
             let Some((packet, sent)) = self.publisher.poll(world, &mut self.encodings, now) else { break };

@@ -11,6 +11,7 @@ use parlor_sync::replicator::Template;
 use parlor_sync::schema::{Replicated, Schema};
 use parlor_transport::discovery::{Invite, Registry};
 use parlor_transport::impaired::{Conditions, Impairment};
+use parlor_transport::inside::Inside;
 use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::time::Duration;
@@ -243,6 +244,20 @@ impl RoomBuilder {
         match address.parse() {
             Ok(server) => self.reach.server = Some(server),
             Err(error) => self.note(Err(format!("server: {error}"))),
+        }
+        self
+    }
+
+    /// The server is one that this process runs, as whoever hosts for friends does: `server.inside()` of the crate `parlor-server`
+    /// gives the way in. The room talks to it in memory, unless it is put on a bad network, told [by what](Self::via) to connect, or
+    /// wants [paths](Self::paths) of its own. It takes the place of [`server`](Self::server).
+    pub fn inside(mut self, server: &Inside) -> Self {
+        match server.address() {
+            Some(address) => {
+                self.reach.server = Some(address);
+                self.reach.inside = Some(server.clone());
+            }
+            None => self.note(Err("inside: the server is on a bad network; name it by its address".into())),
         }
         self
     }

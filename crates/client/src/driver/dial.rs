@@ -65,7 +65,7 @@ async fn visit(shared: &Shared, ways: &Ways<'_>, places: Vec<Place>, reach: &Rea
     while let Some(place) = places.pop_front() {
         shared.lock().found(place.found.clone());
         let dialled = tokio::select! {
-            dialled = dial(ways.dialer, &place.address, reach) => dialled,
+            dialled = dial(ways, &place.address, reach) => dialled,
             () = shared.closed() => return,
         };
         match dialled {
@@ -106,7 +106,7 @@ async fn come_back(shared: &Shared, ways: &Ways<'_>, mut address: ServerAddress,
         }
         shared.lock().attempt_begins(shared.now());
         let dialled = tokio::select! {
-            dialled = dial(ways.dialer, &address, reach) => dialled,
+            dialled = dial(ways, &address, reach) => dialled,
             () = given_up(shared) => return,
         };
         match dialled {
@@ -162,8 +162,12 @@ fn unreachable(detail: &str) -> ConnectFailure {
     ConnectFailure { kind: ConnectFailureKind::Unreachable, detail: detail.to_owned() }
 }
 
-/// Connects to a server by QUIC, or by WebSocket where QUIC gets no answer.
-async fn dial(dialer: &Dialer, address: &ServerAddress, reach: &Reach) -> Result<Link, ConnectFailure> {
+/// Connects to a server by QUIC, or by WebSocket where QUIC gets no answer; to one in this process in memory.
+async fn dial(ways: &Ways<'_>, address: &ServerAddress, reach: &Reach) -> Result<Link, ConnectFailure> {
+    // Paths begin at the socket by which the hub is reached, so a room that wants them has one.
+    if let Some(inside) = reach.inside(address).filter(|_| ways.paths.is_none()) {
+        return inside.connect(address).await.map_err(|error| failure(address, &error));
+    }
     let trust = match (address.fingerprint, &reach.roots) {
         (Some(fingerprint), _) => Trust::Fingerprint(fingerprint),
         (None, Some(roots)) => Trust::Roots(roots.clone()),
@@ -174,7 +178,7 @@ async fn dial(dialer: &Dialer, address: &ServerAddress, reach: &Reach) -> Result
     let mut last = None;
     for addr in resolved {
         if reach.via != Via::WebSocket {
-            match dialer.connect(addr, &address.host, &trust, QUIC_PATIENCE).await {
+            match ways.dialer.connect(addr, &address.host, &trust, QUIC_PATIENCE).await {
                 Ok(link) => return Ok(link),
                 Err(error) => {
                     let udp_may_be_blocked = got_no_answer(&error);

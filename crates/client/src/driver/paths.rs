@@ -3,7 +3,7 @@
 use super::carry::{GOODBYE_PATIENCE, Party, carry};
 use super::shared::Shared;
 use crate::core::{PathCommand, PathId, PathRole, RoomCore};
-use parlor_proto::{Instant, Packet};
+use parlor_proto::{Instant, LinkKind, Packet};
 use parlor_transport::direct::{Attempt, Direct, Role};
 use parlor_transport::quic::Dialer;
 use parlor_transport::{Fingerprint, Identity, LinkSender};
@@ -35,8 +35,8 @@ impl Paths {
     /// Tells the core where this process may be found: right before a connection to the hub is told of.
     pub(super) fn offer(&self, core: &mut RoomCore, to_hub: &LinkSender) {
         *self.hub.lock().unwrap_or_else(PoisonError::into_inner) = to_hub.remote();
-        // Where the hub is not reached by UDP, other players are not either.
-        let is_udp = to_hub.kind().has_datagrams();
+        // Where the hub is not reached by UDP, other players are not either; where it is in this process, they have reached it.
+        let is_udp = to_hub.kind() == LinkKind::Quic;
         let candidates = if is_udp { self.direct.candidates(to_hub.remote()) } else { Vec::new() };
         core.offer_paths(self.direct.fingerprint().0, candidates);
     }

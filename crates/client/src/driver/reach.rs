@@ -3,6 +3,7 @@
 use crate::core::Mode;
 use parlor_transport::discovery::{Registry, ServerAddress};
 use parlor_transport::impaired::Conditions;
+use parlor_transport::inside::Inside;
 
 /// What may connect to the server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -26,8 +27,18 @@ pub(super) struct Reach {
     pub(super) registry: Registry,
     pub(super) scheme: String,
     pub(super) join_page: Option<String>,
+    /// The way into a server of this process, if the game runs one.
+    pub(super) inside: Option<Inside>,
     /// The bad network that the room is on, for development.
     pub(super) conditions: Option<Conditions>,
+}
+
+impl Reach {
+    /// The way into the server of this process, if an address is its and no network shall lie between.
+    pub(super) fn inside(&self, address: &ServerAddress) -> Option<&Inside> {
+        let is_free = self.via == Via::Auto && self.conditions.is_none();
+        self.inside.as_ref().filter(|inside| is_free && inside.leads_to(address))
+    }
 }
 
 impl Default for Reach {
@@ -40,6 +51,7 @@ impl Default for Reach {
             registry: Registry::of_this_user(),
             scheme: "parlor".into(),
             join_page: None,
+            inside: None,
             conditions: None,
         }
     }

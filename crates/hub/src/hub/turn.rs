@@ -9,6 +9,8 @@ use std::time::Duration;
 
 /// How often a room hears what was measured of its members.
 pub(super) const MEASURE_INTERVAL: Duration = Duration::from_secs(1);
+/// Timers of connections that are farther off are looked at every so often.
+const SHARED_MOMENTS: Duration = Duration::from_secs(4);
 /// How long what waits for its senders' budgets, and the repair of a lost update, may go unlooked at.
 const RELEASE_INTERVAL: Duration = Duration::from_millis(20);
 
@@ -190,17 +192,21 @@ impl Hub {
             }
             return;
         }
-        self.schedule(connection);
+        self.schedule(connection, now);
     }
 
-    /// Enters the connection's next timeout, unless it is to be looked at before that anyway.
-    fn schedule(&mut self, connection: ConnectionId) {
+    /// Enters the connection's next timeout, unless it is to be looked at before that anyway. One that is far off will most likely
+    /// have moved when its time comes: it is looked at before, at a moment that it shares with all others, so that the
+    /// connections of a hub at rest wake it together.
+    fn schedule(&mut self, connection: ConnectionId, now: Instant) {
         let Some(state) = self.connections.get_mut(&connection) else { return };
-        if let Some(due) = state.session.poll_timeout()
-            && state.timer.is_none_or(|timer| due < timer)
-        {
-            state.timer = Some(due);
-            self.timers.push(Reverse((due, Timer::Connection(connection))));
+        let Some(due) = state.session.poll_timeout() else { return };
+        let period_us = u64::try_from(SHARED_MOMENTS.as_micros()).unwrap_or(u64::MAX);
+        let shared = Instant::from_micros(due.as_micros() / period_us * period_us);
+        let at = if shared > now { shared } else { due };
+        if state.timer.is_none_or(|timer| at < timer) {
+            state.timer = Some(at);
+            self.timers.push(Reverse((at, Timer::Connection(connection))));
         }
     }
 
@@ -215,7 +221,7 @@ impl Hub {
             self.drain_events(connection, now);
             self.touch(connection, now);
         }
-        self.schedule(connection);
+        self.schedule(connection, now);
     }
 
     fn measure(&mut self, room: RoomId, now: Instant) {

@@ -105,6 +105,7 @@ mod layout;
 mod motion;
 mod numbers;
 mod pick;
+mod plain;
 mod priors;
 #[cfg(test)]
 mod published;

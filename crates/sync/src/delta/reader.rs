@@ -2,6 +2,7 @@
 
 use super::fields::Learner;
 use super::head::{LastHead, head};
+use super::plain;
 use super::tables::Tables;
 use super::{DeltaError, EntryHead, Past};
 use crate::coder::Decoder;
@@ -13,7 +14,7 @@ use bytes::Bytes;
 #[derive(Debug)]
 pub struct Reader<'a> {
     tables: &'a Tables,
-    decoder: Decoder<'a>,
+    source: Source<'a>,
     learner: Learner,
     last: LastHead,
     everything: bool,
@@ -21,21 +22,30 @@ pub struct Reader<'a> {
     output_bytes: usize,
 }
 
+/// What a body is read from.
+#[derive(Debug)]
+enum Source<'a> {
+    Coded(Decoder<'a>),
+    Plain(plain::In<'a>),
+}
+
 impl<'a> Reader<'a> {
     /// A reader of this body; `everything` says whether it has rooms and audiences.
     #[must_use]
     pub fn new(tables: &'a Tables, body: &'a [u8], everything: bool) -> Self {
+        Self::of(tables, Source::Coded(Decoder::new(body)), everything)
+    }
+
+    /// A reader of a body that is written out and not coded, for a receiver of everything.
+    #[must_use]
+    pub fn plain(tables: &'a Tables, body: &'a [u8]) -> Self {
+        Self::of(tables, Source::Plain(plain::In::new(body)), true)
+    }
+
+    fn of(tables: &'a Tables, source: Source<'a>, everything: bool) -> Self {
         let mut learner = Learner::default();
         learner.begin(tables);
-        Reader {
-            tables,
-            decoder: Decoder::new(body),
-            learner,
-            last: LastHead::new(),
-            everything,
-            entries: 0,
-            output_bytes: 0,
-        }
+        Reader { tables, source, learner, last: LastHead::new(), everything, entries: 0, output_bytes: 0 }
     }
 
     /// The head of the next entry, or `None` at the end of the body. All changed components of an entry are
@@ -46,12 +56,25 @@ impl<'a> Reader<'a> {
     /// [`DeltaError`] if the body is not one that a writer wrote. Then nothing more can be read.
     pub fn head(&mut self) -> Result<Option<EntryHead>, DeltaError> {
         let models = (&mut self.learner.models[..], self.tables);
-        let read = head(&mut self.decoder, models, self.everything, &mut self.last, None)?;
-        self.decoder.check()?;
+        let read = match &mut self.source {
+            Source::Coded(decoder) => {
+                let read = head(decoder, models, self.everything, &mut self.last, None)?;
+                decoder.check()?;
+                read
+            }
+            Source::Plain(plain) => {
+                let read = head(plain, models, self.everything, &mut self.last, None)?;
+                plain.check()?;
+                read
+            }
+        };
         self.entries += 1;
         match read {
             None => {
-                self.decoder.finish()?;
+                match &self.source {
+                    Source::Coded(decoder) => decoder.finish()?,
+                    Source::Plain(plain) => plain.finish()?,
+                }
                 Ok(None)
             }
             Some(_) if self.entries > PACKET_ENTRIES_MAX => {
@@ -61,7 +84,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Reads a component into `lanes` and `blobs`, which are as many as it has, against the past that the writer had.
+    /// Reads a component into `lanes` and `blobs`, which are as many as it has, against the past that the writer had. In a body
+    /// that [is written out](Self::plain) it has no past, and its numbers and blobs may be any.
     ///
     /// # Errors
     ///
@@ -91,6 +115,12 @@ impl<'a> Reader<'a> {
         costs: &mut [f64],
     ) -> Result<(), DeltaError> {
         let mut before = self.bits_read();
+        if let Source::Plain(_) = &self.source {
+            self.component(id, past, lanes, blobs)?;
+            // A field has no bits of its own to tell.
+            costs.iter_mut().take(1).for_each(|cost| *cost += self.bits_read() - before);
+            return Ok(());
+        }
         self.component_told(id, past, lanes, blobs, |field, decoder| {
             let after = decoder.bits_read();
             if let Some(cost) = costs.get_mut(field) {
@@ -102,8 +132,12 @@ impl<'a> Reader<'a> {
 
     /// How many bits of the body what was read so far took, fractions included. For diagnostics.
     #[must_use]
+    #[expect(clippy::cast_precision_loss, reason = "a body is shorter than 2^50 bits")]
     pub fn bits_read(&self) -> f64 {
-        self.decoder.bits_read()
+        match &self.source {
+            Source::Coded(decoder) => decoder.bits_read(),
+            Source::Plain(plain) => 8.0 * plain.read_bytes() as f64,
+        }
     }
 
     fn component_told(
@@ -114,8 +148,16 @@ impl<'a> Reader<'a> {
         blobs: &mut [Bytes],
         told: impl FnMut(usize, &Decoder<'a>),
     ) -> Result<(), DeltaError> {
-        self.learner.component(&mut self.decoder, self.tables, id, past, (lanes, blobs), told)?;
-        self.decoder.check()?;
+        match &mut self.source {
+            Source::Coded(decoder) => {
+                self.learner.component(decoder, self.tables, id, past, (lanes, blobs), told)?;
+                decoder.check()?;
+            }
+            Source::Plain(plain) => {
+                plain.component(lanes, blobs);
+                plain.check()?;
+            }
+        }
         let parts = PACKET_PART_BYTES * (1 + blobs.len());
         self.output_bytes += parts + 4 * lanes.len() + blobs.iter().map(Bytes::len).sum::<usize>();
         if self.output_bytes > PACKET_OUTPUT_BYTES_MAX {

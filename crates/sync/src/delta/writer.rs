@@ -4,6 +4,7 @@ use super::fields::Learner;
 use super::head::{self, LastHead, head};
 use super::layout;
 use super::layout::head as head_models;
+use super::plain;
 use super::tables::Tables;
 use super::{EntryHead, Past};
 use crate::coder::{self, Bit, Encoder, NUMBER_MODELS};
@@ -15,6 +16,9 @@ use bytes::Bytes;
 #[derive(Clone, Debug)]
 pub struct Writer {
     encoder: Encoder,
+    /// The body, if it is written out.
+    plain: Vec<u8>,
+    is_plain: bool,
     learner: Learner,
     last: LastHead,
     everything: bool,
@@ -26,6 +30,7 @@ pub struct Writer {
 #[derive(Clone, Debug)]
 pub struct Mark {
     encoder: coder::Mark,
+    plain_bytes: usize,
     last: LastHead,
     next: [Bit; 2],
     gap: [Bit; NUMBER_MODELS],
@@ -43,6 +48,8 @@ impl Writer {
     pub fn new() -> Self {
         Writer {
             encoder: Encoder::new(),
+            plain: Vec::new(),
+            is_plain: false,
             learner: Learner::default(),
             last: LastHead::new(),
             everything: false,
@@ -56,13 +63,25 @@ impl Writer {
         self.encoder.restart();
         self.learner.begin(tables);
         self.last = LastHead::new();
-        self.everything = everything;
+        (self.everything, self.is_plain) = (everything, false);
+    }
+
+    /// Begins a body that is written out and not coded, for a receiver of everything.
+    pub fn begin_plain(&mut self, tables: &Tables) {
+        self.begin(tables, true);
+        self.plain.clear();
+        self.is_plain = true;
     }
 
     /// Writes the head of an entry, whose slot is above that of the entry before.
     pub fn head(&mut self, tables: &Tables, given: &EntryHead) {
         let models = (&mut self.learner.models[..], tables);
-        let written = head::write(&mut self.encoder, models, self.everything, &mut self.last, given);
+        let (last, everything) = (&mut self.last, self.everything);
+        let written = if self.is_plain {
+            head::write(&mut plain::Out(&mut self.plain), models, everything, last, given)
+        } else {
+            head::write(&mut self.encoder, models, everything, last, given)
+        };
         debug_assert!(written.is_ok(), "{given:?}: {written:?}");
     }
 
@@ -75,6 +94,9 @@ impl Writer {
         lanes: &[i32],
         blobs: &[Bytes],
     ) {
+        if self.is_plain {
+            return plain::Out(&mut self.plain).component(lanes, blobs);
+        }
         self.lanes.clear();
         self.lanes.extend_from_slice(lanes);
         if !(blobs.is_empty() && self.blobs.is_empty()) {
@@ -89,7 +111,7 @@ impl Writer {
     /// An upper bound of the bytes of the body if it ended here.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        self.encoder.bytes() + END_BYTES_MAX
+        END_BYTES_MAX + if self.is_plain { self.plain.len() } else { self.encoder.bytes() }
     }
 
     /// Where this stands, to come back by [`undo`](Self::undo).
@@ -100,6 +122,7 @@ impl Writer {
         gap.copy_from_slice(&models[head_models::GAP..head_models::GAP + NUMBER_MODELS]);
         Mark {
             encoder: self.encoder.mark(),
+            plain_bytes: self.plain.len(),
             last: self.last.clone(),
             next: [models[head_models::NEXT], models[head_models::NEXT + 1]],
             gap,
@@ -110,6 +133,7 @@ impl Writer {
     /// what was learned from them is not all taken back.
     pub fn undo(&mut self, mark: &Mark) {
         self.encoder.undo(mark.encoder);
+        self.plain.truncate(mark.plain_bytes);
         self.last = mark.last.clone();
         let models = &mut self.learner.models[..layout::HEAD];
         models[head_models::NEXT..head_models::NEXT + 2].copy_from_slice(&mark.next);
@@ -119,9 +143,14 @@ impl Writer {
     /// Ends the body and appends it to `out`.
     pub fn finish(&mut self, tables: &Tables, out: &mut Vec<u8>) {
         let models = (&mut self.learner.models[..], tables);
-        let ended = head(&mut self.encoder, models, self.everything, &mut self.last, None);
+        let (last, everything) = (&mut self.last, self.everything);
+        let ended = if self.is_plain {
+            head(&mut plain::Out(&mut self.plain), models, everything, last, None)
+        } else {
+            head(&mut self.encoder, models, everything, last, None)
+        };
         debug_assert_eq!(ended, Ok(None));
-        self.encoder.finish(out);
+        if self.is_plain { out.extend_from_slice(&self.plain) } else { self.encoder.finish(out) }
     }
 }
 

@@ -34,6 +34,7 @@ const CONFIG: PublisherConfig = PublisherConfig {
     bytes_per_second: u32::MAX,
     packet_bytes: RECORDING_PACKET_BYTES,
     in_flight_bytes_max: u32::MAX as usize,
+    is_plain: false,
 };
 
 impl Recorder {

@@ -1,5 +1,6 @@
 //! What publishers look at first: little of each slot, side by side.
 
+use super::log::Change;
 use super::plan::{ENTRY_BYTES_BAD, LANE_BYTES_BAD};
 use super::store::{World, blob_len};
 use crate::audience::Audience;
@@ -38,6 +39,12 @@ impl World {
             let bytes_bad = self.bytes_bad(slot, self.briefs[usize::from(slot)].mask);
             self.briefs[usize::from(slot)].bytes_bad = bytes_bad;
         }
+    }
+
+    /// Something of a slot changed, perhaps values of its entity's components alone; its brief says it already.
+    pub(super) fn note_change(&mut self, slot: u16, is_of_values: bool) {
+        let is_of_values = is_of_values && self.brief(slot, false).is_some();
+        self.log.push_change(Change { slot, is_of_values });
     }
 
     /// Whatever is in a slot may have changed.

@@ -34,10 +34,20 @@ struct State {
     tick: Option<u32>,
 }
 
+/// What a receiver's bodies are like, whatever they say.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct BodyForm {
+    /// Whether it gets owners, rooms and audiences.
+    pub(super) everything: bool,
+    /// Whether they are written out and not coded.
+    pub(super) is_plain: bool,
+    /// Bytes of one, unless one entity alone takes more.
+    pub(super) bytes_max: usize,
+}
+
 #[derive(Clone, Debug, Default)]
 struct Shared {
-    everything: bool,
-    packet_bytes: usize,
+    form: BodyForm,
     plan: Plan,
     bodies: Vec<Body>,
     bodies_used: usize,
@@ -78,8 +88,7 @@ impl Encodings {
     pub(super) fn next_body(
         &mut self,
         world: &World,
-        everything: bool,
-        packet_bytes: usize,
+        form: BodyForm,
         plan: &Plan,
         place: &mut Option<Place>,
     ) -> &Body {
@@ -93,7 +102,7 @@ impl Encodings {
             {
                 index
             }
-            _ => self.find(everything, packet_bytes, plan),
+            _ => self.find(form, plan),
         };
         let body =
             place.filter(|place| place.state == state && place.index == index).map_or(0, |it| it.body + 1);
@@ -106,11 +115,8 @@ impl Encodings {
         &self.shared[index].bodies[body]
     }
 
-    fn find(&mut self, everything: bool, packet_bytes: usize, plan: &Plan) -> usize {
-        let is_equal = |shared: &Shared| {
-            (shared.everything, shared.packet_bytes) == (everything, packet_bytes)
-                && shared.plan.is_same(plan)
-        };
+    fn find(&mut self, form: BodyForm, plan: &Plan) -> usize {
+        let is_equal = |shared: &Shared| shared.form == form && shared.plan.is_same(plan);
         if let Some(found) = self.shared[..self.used].iter().position(is_equal) {
             return found;
         }
@@ -118,7 +124,7 @@ impl Encodings {
             self.shared.push(Shared::default());
         }
         let shared = &mut self.shared[self.used];
-        (shared.everything, shared.packet_bytes, shared.bodies_used) = (everything, packet_bytes, 0);
+        (shared.form, shared.bodies_used) = (form, 0);
         shared.plan.copy_from(plan);
         self.used += 1;
         self.used - 1
@@ -134,10 +140,14 @@ impl Encodings {
         let body = &mut shared.bodies[shared.bodies_used];
         body.components.clear();
         body.components.resize(world.columns.len(), (0, 0));
-        self.writer.begin(&world.tables, shared.everything);
+        if shared.form.is_plain {
+            self.writer.begin_plain(&world.tables);
+        } else {
+            self.writer.begin(&world.tables, shared.form.everything);
+        }
         let mut coding = Coding {
             world,
-            everything: shared.everything,
+            form: shared.form,
             plan: &shared.plan,
             writer: &mut self.writer,
             components: &mut body.components,
@@ -146,7 +156,7 @@ impl Encodings {
             head: EntryHead::update(0),
             head_of: None,
         };
-        body.until = coding.body_from(from, shared.packet_bytes);
+        body.until = coding.body_from(from, shared.form.bytes_max);
         self.out.clear();
         self.writer.finish(&world.tables, &mut self.out);
         body.bytes = Bytes::copy_from_slice(&self.out);
@@ -158,7 +168,7 @@ impl Encodings {
 /// Codes the entries of one body.
 struct Coding<'a> {
     world: &'a World,
-    everything: bool,
+    form: BodyForm,
     plan: &'a Plan,
     writer: &'a mut Writer,
     components: &'a mut Vec<(u32, u32)>,
@@ -304,7 +314,9 @@ impl Coding<'_> {
         let Some(now) = versions.at(shape.label) else { return };
         let mut pasts = [EMPTY; HISTORY_MAX];
         let mut count = 0;
-        for label in &shape.history[..usize::from(shape.rows)] {
+        // What is written out builds on nothing.
+        let rows = if self.form.is_plain { 0 } else { shape.rows };
+        for label in &shape.history[..usize::from(rows)] {
             if self.mask_at(slot, shape, *label) & id.bit() != 0
                 && let Some(Form { lanes, blobs }) = versions.at(*label)
             {
@@ -321,7 +333,7 @@ impl Coding<'_> {
 
     fn meta(&self, meta: &Meta) -> delta::Meta {
         let owner = meta.owner;
-        if !self.everything {
+        if !self.form.everything {
             return delta::Meta { owner, ..delta::Meta::default() };
         }
         delta::Meta { owner, room: meta.room, audience: (*meta.audience).clone() }

@@ -239,12 +239,12 @@ impl Cause {
 
 /// A set of slots.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Pending {
+pub(super) struct SlotSet {
     words: Vec<u64>,
     len: usize,
 }
 
-impl Pending {
+impl SlotSet {
     pub(super) fn len(&self) -> usize {
         self.len
     }
@@ -279,6 +279,16 @@ impl Pending {
             *word &= !bit;
             self.len -= 1;
         }
+    }
+
+    #[inline]
+    pub(super) fn set(&mut self, slot: u16, is_in: bool) {
+        if is_in { self.insert(slot) } else { self.remove(slot) }
+    }
+
+    #[inline]
+    pub(super) fn contains(&self, slot: u16) -> bool {
+        self.words.get(usize::from(slot) / 64).is_some_and(|word| word >> (slot % 64) & 1 == 1)
     }
 
     /// How many words of 64 slots it has.

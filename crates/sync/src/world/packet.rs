@@ -7,7 +7,7 @@
 //!  +-------+----------+-----------+---------------------+----------+------------------+
 //! ```
 //!
-//! - flags: [`LAST`] 1, [`TRANSFER`] 2, [`COMPLETE`] 4; the other bits are 0.
+//! - flags: [`LAST`] 1, [`TRANSFER`] 2, [`COMPLETE`] 4, [`PLAIN`] 8; the other bits are 0.
 //! - number: lower half of the packet's number among all of its stream, little-endian.
 //! - floor gap: how far before it the lowest number is whose fate the sender does not know; a variable-length integer.
 //! - epoch gap: how far before it the first packet of this epoch is. What came before that packet does not count. It is
@@ -24,6 +24,8 @@ pub(super) const LAST: u8 = 1;
 pub(super) const TRANSFER: u8 = 2;
 /// Nothing counts that came before this epoch.
 pub(super) const COMPLETE: u8 = 4;
+/// The body is written out and not coded. In streams of everything only.
+pub(super) const PLAIN: u8 = 8;
 
 /// Largest head of a packet, in bytes.
 pub(super) const HEAD_BYTES_MAX: usize = 1 + 2 + 4 + 4 + 4;
@@ -38,6 +40,8 @@ pub struct PacketHead {
     pub last: bool,
     /// Whether the state passes to another authority, or comes from one.
     pub transfer: bool,
+    /// Whether the body is written out and not coded.
+    pub plain: bool,
     /// How far back the epoch began, in packets, if the sender does not know that the receiver knows.
     pub epoch_gap: Option<u32>,
     /// The lower half of its number among all of its stream.
@@ -51,8 +55,9 @@ pub struct PacketHead {
 impl PacketHead {
     pub(super) fn write(&self, out: &mut Vec<u8>) {
         let flag = |is: bool, flag: u8| if is { flag } else { 0 };
+        let complete = flag(self.epoch_gap.is_some(), COMPLETE);
         out.put_u8(
-            flag(self.last, LAST) | flag(self.transfer, TRANSFER) | flag(self.epoch_gap.is_some(), COMPLETE),
+            flag(self.last, LAST) | flag(self.transfer, TRANSFER) | complete | flag(self.plain, PLAIN),
         );
         out.put_u16(self.number);
         out.put_varint(u64::from(self.floor_gap).min(GAP_MAX));
@@ -69,7 +74,7 @@ impl PacketHead {
     pub fn read(bytes: Bytes) -> Result<(PacketHead, Bytes), StreamError> {
         let mut reader = Reader::new(bytes);
         let flags = reader.u8()?;
-        if flags & !(LAST | TRANSFER | COMPLETE) != 0 {
+        if flags & !(LAST | TRANSFER | COMPLETE | PLAIN) != 0 {
             return Err(StreamError::Head("it has flags that there are not"));
         }
         let number = reader.u16()?;
@@ -82,8 +87,8 @@ impl PacketHead {
             return Err(StreamError::Head("its floor is before its epoch"));
         }
         let tick = reader.u32()?;
-        let (last, transfer) = (flags & LAST != 0, flags & TRANSFER != 0);
-        Ok((PacketHead { last, transfer, epoch_gap, number, floor_gap, tick }, reader.rest()))
+        let [last, transfer, plain] = [LAST, TRANSFER, PLAIN].map(|flag| flags & flag != 0);
+        Ok((PacketHead { last, transfer, plain, epoch_gap, number, floor_gap, tick }, reader.rest()))
     }
 }
 
@@ -95,10 +100,10 @@ mod tests {
     proptest! {
         #[test]
         fn heads_come_back(
-            flags in any::<(bool, bool, bool)>(), number: u16, floor_gap in 0u32..1 << 30, more in 0u32..1 << 10, tick: u32
+            flags in any::<(bool, bool, bool, bool)>(), number: u16, floor_gap in 0u32..1 << 30, more in 0u32..1 << 10, tick: u32
         ) {
             let epoch_gap = flags.2.then(|| (floor_gap + more).min((1 << 30) - 1));
-            let head = PacketHead { last: flags.0, transfer: flags.1, epoch_gap, number, floor_gap, tick };
+            let head = PacketHead { last: flags.0, transfer: flags.1, plain: flags.3, epoch_gap, number, floor_gap, tick };
             let mut out = Vec::new();
             head.write(&mut out);
             prop_assert!(out.len() <= HEAD_BYTES_MAX);

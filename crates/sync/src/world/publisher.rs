@@ -1,8 +1,10 @@
 //! Packets for one receiver.
 
-use super::encode::{Encodings, Place};
+use super::config::PublisherConfig;
+use super::encode::{BodyForm, Encodings, Place};
 use super::flight::{Flight, FlightEntry, Flights};
-use super::known::{Known, Pending};
+use super::known::{Known, SlotSet};
+use super::log::Change;
 use super::packet::{HEAD_BYTES_MAX, PacketHead};
 use super::plan::{Plan, Shape};
 use super::store::World;
@@ -13,40 +15,6 @@ use crate::limits::{BASELINE_AGE_MAX, FLIGHTS_MAX, NUMBER_WINDOW};
 use bytes::Bytes;
 use parlor_proto::Instant;
 
-/// How much a [`Publisher`] may send.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PublisherConfig {
-    /// Bytes per second, in the long run.
-    pub bytes_per_second: u32,
-    /// Bytes of a packet, at most, unless one entity alone takes more.
-    pub packet_bytes: usize,
-    /// Bytes whose fate is not known, at most: beyond it nothing is sent, so that a slow receiver gets the newest state later
-    /// instead of a queue. With 0 nothing is sent at all.
-    pub in_flight_bytes_max: usize,
-}
-
-impl PublisherConfig {
-    /// So many bytes per second, in packets of a datagram, with what 350 ms take under way.
-    #[must_use]
-    pub const fn new(bytes_per_second: u32) -> Self {
-        PublisherConfig {
-            bytes_per_second,
-            packet_bytes: PACKET_BYTES,
-            in_flight_bytes_max: bytes_per_second as usize * 7 / 20,
-        }
-    }
-}
-
-impl Default for PublisherConfig {
-    fn default() -> Self {
-        Self::new(BYTES_PER_SECOND)
-    }
-}
-
-/// What a member gets unless its room says otherwise.
-const BYTES_PER_SECOND: u32 = 192 * 1024;
-/// A datagram, less what the session needs around a message.
-const PACKET_BYTES: usize = 940;
 /// What may be saved up for a burst: what comes in so many microseconds, and at least two packets.
 const BURST_US: i64 = 125_000;
 
@@ -70,7 +38,9 @@ pub struct Publisher {
     /// Whether everything is seen that the audiences admit, or only what was [entered](Self::enter).
     sees_all: bool,
     pub(super) known: Vec<Known>,
-    pub(super) pending: Pending,
+    /// Slots whose entities the receiver sees, as [`known`](Self::known) has them.
+    present: SlotSet,
+    pub(super) pending: SlotSet,
     flights: Flights,
     /// The number of the next packet, and of the first one of this epoch.
     next: u64,
@@ -115,7 +85,8 @@ impl Publisher {
             config,
             sees_all: true,
             known: Vec::new(),
-            pending: Pending::default(),
+            present: SlotSet::default(),
+            pending: SlotSet::default(),
             flights: Flights::default(),
             next: 0,
             epoch: 0,
@@ -154,6 +125,8 @@ impl Publisher {
         let mut publisher = Publisher::new(Viewer::Everything, config);
         publisher.lineage = world.lineage;
         publisher.known = world.slots.iter().map(Known::given).collect();
+        let slots = (0..).zip(&publisher.known);
+        slots.filter(|(_, known)| known.is_present).for_each(|(slot, _)| publisher.present.insert(slot));
         publisher
     }
 
@@ -185,6 +158,10 @@ impl Publisher {
 
     /// Sets how much it may send from now on.
     pub fn set_config(&mut self, config: PublisherConfig) {
+        if config.is_plain != self.config.is_plain {
+            // Bodies of a plan that was begun are of the other form.
+            self.planned = None;
+        }
         self.config = config;
     }
 
@@ -224,6 +201,7 @@ impl Publisher {
         for known in &mut self.known {
             known.forget();
         }
+        self.present.clear();
         self.pending.clear();
         self.flights.clear();
         (self.epoch, self.newest, self.is_new, self.is_transfer) = (self.next, 0, true, false);
@@ -367,12 +345,25 @@ impl Publisher {
         }
         let few = self.cursor.filter(|cursor| end.saturating_sub(*cursor) <= world.slots.len() as u64);
         if let Some(changes) = few.and_then(|cursor| world.log.since(cursor)) {
-            changes.for_each(|slot| self.look(world, slot));
+            changes.for_each(|change| self.look_at(world, change));
         } else {
             let slots = world.slots.len().max(self.known.len());
             (0..u16::try_from(slots).unwrap_or(u16::MAX)).for_each(|slot| self.look(world, slot));
         }
         self.cursor = Some(end);
+    }
+
+    /// Looks at what changed of one slot.
+    #[inline]
+    fn look_at(&mut self, world: &World, change: Change) {
+        if !change.is_of_values {
+            return self.look(world, change.slot);
+        }
+        // Should the receiver have that already, the plan finds out.
+        if self.present.contains(change.slot) {
+            self.pending.insert(change.slot);
+            self.planned = None;
+        }
     }
 
     /// Looks at one slot: whether something of it is to be sent.
@@ -382,11 +373,7 @@ impl Publisher {
             Some(is_due) => is_due,
             None => self.look_closely(world, slot),
         };
-        if is_due {
-            self.pending.insert(slot);
-        } else {
-            self.pending.remove(slot);
-        }
+        self.pending.set(slot, is_due);
         self.planned = None;
     }
 
@@ -409,13 +396,16 @@ impl Publisher {
         let known = self.known_mut(slot);
         let visible = place
             .filter(|_| (sees_all || known.entered) && meta.is_some_and(|meta| meta.audience.admits(viewer)));
-        match visible {
+        let is_due = match visible {
             Some(place) => {
                 known.appear(place.generation, next);
                 world.row_seen(slot, viewer).is_some_and(|(label, _)| known.needs(label))
             }
             None => known.vanish(),
-        }
+        };
+        let is_present = known.is_present;
+        self.present.set(slot, is_present);
+        is_due
     }
 
     fn refill(&mut self, now: Instant) {
@@ -533,10 +523,14 @@ impl Publisher {
     }
 
     fn next_packet(&mut self, world: &World, encodings: &mut Encodings, tick: u32) -> (Bytes, Sent) {
-        let room = self.config.packet_bytes.saturating_sub(HEAD_BYTES_MAX);
         let everything = self.viewer == Viewer::Everything;
+        let form = BodyForm {
+            everything,
+            is_plain: everything && self.config.is_plain,
+            bytes_max: self.config.packet_bytes.saturating_sub(HEAD_BYTES_MAX),
+        };
         let from = self.done;
-        let body = encodings.next_body(world, everything, room, &self.plan, &mut self.place);
+        let body = encodings.next_body(world, form, &self.plan, &mut self.place);
         let number = self.next;
         let mut entries = self.flights.room();
         // Most entries of a packet have one shape, and stand side by side.
@@ -559,6 +553,7 @@ impl Publisher {
         let head = PacketHead {
             last: is_last,
             transfer: self.is_transfer,
+            plain: form.is_plain,
             epoch_gap: self.is_new.then(|| gap(self.epoch)),
             number: (number & 0xffff) as u16,
             floor_gap: gap(floor),

@@ -245,6 +245,9 @@ impl Replica {
     }
 
     fn take(&mut self, head: PacketHead, body: &Bytes) -> Result<Outcome<Applied>, StreamError> {
+        if head.plain && !self.everything {
+            return Err(StreamError::Head("it is written out, as only a stream of everything may be"));
+        }
         let number = self.window.number(head.number);
         let epoch = head.epoch_gap.map(|gap| number.saturating_sub(u64::from(gap)));
         if let Some(epoch) = epoch.filter(|epoch| self.is_waiting || *epoch > self.epoch) {
@@ -260,7 +263,7 @@ impl Replica {
         self.advance(head.tick);
         let mut applied =
             Applied { tick: Tick(head.tick), number, transfer: head.transfer, ..Applied::default() };
-        self.take_body(body, number, head.tick, &mut applied)?;
+        self.take_body(body, number, &head, &mut applied)?;
         if !self.world.keeps_history_within(REPLICA_WORLDS_MAX * WORLD_HISTORY_BYTES_MAX) {
             return Err(StreamError::TooLarge);
         }
@@ -325,11 +328,14 @@ impl Replica {
         &mut self,
         body: &[u8],
         number: u64,
-        tick: u32,
+        &PacketHead { tick, plain, .. }: &PacketHead,
         applied: &mut Applied,
     ) -> Result<(), StreamError> {
         let (tables, schema) = (Arc::clone(&self.world.tables), Arc::clone(&self.world.schema));
-        let mut reader = Reader::new(&tables, body, self.everything);
+        let mut reader = match plain {
+            true => Reader::plain(&tables, body),
+            false => Reader::new(&tables, body, self.everything),
+        };
         while let Some(head) = reader.head()? {
             self.counters.entries += 1;
             self.make_place(head.slot);
@@ -340,7 +346,7 @@ impl Replica {
             let label =
                 tick.checked_sub(head.row_age).ok_or(StreamError::Head("a row is older than the world"))?;
             let incoming = self.incoming(&head, number, label, applied)?;
-            let changed = self.take_components(&mut reader, &schema, &head, &incoming)?;
+            let changed = self.take_components((&mut reader, plain), &schema, &head, &incoming)?;
             self.take_row(incoming, &head, changed, applied);
         }
         Ok(())
@@ -458,7 +464,7 @@ impl Replica {
     /// Takes in what a row brings; says which components are not what was read so far.
     fn take_components(
         &mut self,
-        reader: &mut Reader,
+        (reader, is_plain): (&mut Reader, bool),
         schema: &Schema,
         head: &EntryHead,
         row: &Incoming,
@@ -474,10 +480,15 @@ impl Replica {
             lanes.resize(kind.lanes(), 0);
             blobs.clear();
             blobs.resize(kind.blobs(), Bytes::new());
-            let (pasts, count) = self.pasts(head, label, id.bit(), id.index())?;
-            reader.component(id, &pasts[..count], &mut lanes, &mut blobs)?;
-            // The reader has refused what is beyond its span.
-            kind.check_row_in_span(&lanes, &blobs)?;
+            if is_plain {
+                reader.component(id, &[], &mut lanes, &mut blobs)?;
+                kind.check_row(&lanes, &blobs)?;
+            } else {
+                let (pasts, count) = self.pasts(head, label, id.bit(), id.index())?;
+                reader.component(id, &pasts[..count], &mut lanes, &mut blobs)?;
+                // The reader has refused what is beyond its span.
+                kind.check_row_in_span(&lanes, &blobs)?;
+            }
             let form = Form { lanes: &lanes, blobs: &blobs };
             if !is_void {
                 self.world.adopt_version(slot, id, label, form)?;
@@ -500,6 +511,8 @@ impl Replica {
         if !is_news {
             self.counters.late_entries += 1;
         }
+        // Of an earlier epoch there may be an entity to read, and none to publish.
+        let was_published = self.world.slot(slot).published;
         let differs = match meta {
             Some(meta) => {
                 self.world.adopt_meta(slot, meta.clone());
@@ -511,13 +524,13 @@ impl Replica {
             }
         };
         if is_news {
+            self.world.note_change(slot, was_published && !differs && !is_new);
             self.show(slot, changed, differs, is_new, applied);
         }
     }
 
     /// A row is what is read from here on.
     fn show(&mut self, slot: u16, changed: u64, differs: bool, is_new: bool, applied: &mut Applied) {
-        self.world.log.push(slot);
         let place = &mut self.places[usize::from(slot)];
         self.stale -= usize::from(core::mem::take(&mut place.is_stale));
         let entity = EntityId { slot, generation: self.world.slot(slot).generation };

@@ -395,12 +395,14 @@ impl World {
         }
         if changed {
             place.label = tick;
-            self.log.push(slot);
         }
         if is_other || has_aged || !was_published {
             self.refresh(slot);
         } else if changed {
             self.refresh_label(slot, tick);
+        }
+        if changed {
+            self.note_change(slot, !is_other && was_published);
         }
         changed
     }

@@ -117,7 +117,11 @@ impl Views {
         let changes =
             self.cursor.filter(|_| self.lineage == world.lineage).and_then(|cursor| world.log.since(cursor));
         if let Some(changes) = changes {
-            changes.for_each(|slot| place(&mut self.interest, world, slot));
+            // Without a grid, values say nothing of who sees an entity.
+            let has_grid = world.schema.interest().is_some();
+            changes
+                .filter(|change| has_grid || !change.is_of_values)
+                .for_each(|change| place(&mut self.interest, world, change.slot));
         } else {
             let slots = u16::try_from(world.slots.len()).unwrap_or(u16::MAX);
             (0..slots).for_each(|slot| place(&mut self.interest, world, slot));

@@ -5,10 +5,11 @@ use super::super::recording::{Place, Recording};
 use super::super::stand::Walker;
 use super::{APP, RECORDED_SECONDS};
 use anyhow::{Context, bail};
-use parlor::{EntityId, Event, Room, Via};
+use parlor::{EntityId, Event, Room};
 use parlor_server::{Config, Server};
 use parlor_sync::schema::{Schema, Transform};
 use parlor_transport::discovery::Registry;
+use parlor_transport::inside::Inside;
 use std::net::Ipv4Addr;
 use std::path::Path;
 use std::time::Duration;
@@ -52,7 +53,7 @@ pub(crate) fn serve(args: &ServeWalkersArgs) -> anyhow::Result<()> {
     let server = runtime.block_on(Server::start(config)).context("the server could not be started")?;
     let fingerprint = server.fingerprint().context("a development server has a fingerprint")?;
     let address = format!("127.0.0.1:{}#{fingerprint}", server.local_port());
-    let mut host = Host::open(&address, &folder, args.hz, recording)?;
+    let mut host = Host::open(server.inside(), &folder, args.hz, recording)?;
     let code = host.room.code().context("a room that is open has a code")?;
     crate::commands::say(&format!("{MARK}{address} {code}"));
     loop {
@@ -70,9 +71,9 @@ struct Host {
 }
 
 impl Host {
-    fn open(address: &str, folder: &Path, hz: u16, recording: Recording) -> anyhow::Result<Self> {
+    fn open(inside: &Inside, folder: &Path, hz: u16, recording: Recording) -> anyhow::Result<Self> {
         let builder = Room::host(APP).dedicated().max_players(PLAYERS_MAX).tick_hz(hz).schema(schema()?);
-        let builder = builder.server(address).via(Via::Quic).registry(Registry::at(folder));
+        let builder = builder.inside(inside).registry(Registry::at(folder));
         let is_moving = recording.is_moving();
         let mut host = Host { room: builder.open(), recording, walkers: Vec::new(), is_moving };
         while host.walkers.is_empty() {

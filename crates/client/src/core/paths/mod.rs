@@ -274,7 +274,7 @@ impl RoomCore {
     }
 
     fn can_tell_addresses(&self) -> bool {
-        let is_apart = self.link.is_some_and(LinkKind::has_datagrams);
+        let is_apart = self.link == Some(LinkKind::Quic);
         let is_attached = self.session.as_ref().is_some_and(|session| session.is_attached());
         is_apart && is_attached && self.joined.is_some() && self.closed.is_none()
     }

@@ -2,7 +2,7 @@
 
 use super::check_of_game;
 use crate::core::paths::DirectViews;
-use crate::core::upstream::Upstream;
+use crate::core::upstream::{Upstream, Way};
 use parlor_proto::session::{Outgoing, Session, Tag};
 use parlor_proto::{EntityId, Epoch, Instant, MemberId, Tick, TickRate, channel};
 use parlor_sync::audience::{Audience, Viewer};
@@ -140,8 +140,8 @@ impl Host {
     }
 
     /// Sends the hub what it does not have yet.
-    pub(in crate::core) fn publish(&mut self, session: &mut Session, path: Option<u32>, now: Instant) {
-        self.upstream.publish(&self.world, session, path, now, |packet, sent| Outgoing {
+    pub(in crate::core) fn publish(&mut self, session: &mut Session, way: Way, now: Instant) {
+        self.upstream.publish(&self.world, session, way, now, |packet, sent| Outgoing {
             tag: Some(Tag::of_state(sent.0)),
             ..Outgoing::new(channel::STATE, packet)
         });

@@ -9,6 +9,7 @@ pub(super) use member::{Member, News};
 
 use super::info::Diagnostics;
 use super::paths::DirectViews;
+use super::upstream::Way;
 use parlor_proto::session::Session;
 use parlor_proto::wire::action::ActionRefusal;
 use parlor_proto::{EntityId, Instant, MemberId, Tick, TickRate};
@@ -150,9 +151,9 @@ impl Shared {
     }
 
     /// Sends the hub what it does not have yet.
-    pub(super) fn publish(&mut self, session: &mut Session, path: Option<u32>, now: Instant) {
+    pub(super) fn publish(&mut self, session: &mut Session, way: Way, now: Instant) {
         if let Shared::Host(host) = self {
-            host.publish(session, path, now);
+            host.publish(session, way, now);
         }
     }
 

@@ -1,0 +1,135 @@
+//! Links between a server and rooms of the same process, without a socket.
+//!
+//! The server has an [`Entrance`] for each of its ports, and gives whoever embeds it the [`Inside`] that leads to them. Nothing
+//! about it is global: a room that is not given it knows nothing of the server but its address.
+
+use crate::connect::ConnectError;
+use crate::discovery::ServerAddress;
+use crate::identity::Fingerprint;
+use crate::link::Link;
+use crate::memory;
+use core::fmt;
+use core::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use tokio::sync::mpsc;
+
+/// Links that may wait to be taken by the server. Whoever brings more waits.
+const WAITING_MAX: usize = 16;
+
+/// The way into a server of this process. Cheap to clone.
+#[derive(Clone)]
+pub struct Inside {
+    doors: Arc<[Door]>,
+    fingerprint: Option<Fingerprint>,
+}
+
+/// One of a server's ports, as seen from inside.
+#[derive(Clone, Debug)]
+pub struct Door {
+    port: u16,
+    links: mpsc::Sender<Link>,
+}
+
+/// Where the links of a [`Door`] come out.
+#[derive(Debug)]
+pub struct Entrance(mpsc::Receiver<Link>);
+
+/// A door beside a server's port, and where its links come out.
+#[must_use]
+pub fn door(port: u16) -> (Door, Entrance) {
+    let (links, entrance) = mpsc::channel(WAITING_MAX);
+    (Door { port, links }, Entrance(entrance))
+}
+
+impl Entrance {
+    /// The next link; `None` once nobody can bring one any more. May be cancelled.
+    pub async fn next(&mut self) -> Option<Link> {
+        self.0.recv().await
+    }
+}
+
+impl Inside {
+    /// The way into a server with these doors, and with this certificate if it is one of its own.
+    #[must_use]
+    pub fn new(doors: impl IntoIterator<Item = Door>, fingerprint: Option<Fingerprint>) -> Self {
+        Inside { doors: doors.into_iter().collect(), fingerprint }
+    }
+
+    /// The address of the first port, as others on this machine know it.
+    #[must_use]
+    pub fn address(&self) -> Option<ServerAddress> {
+        let port = self.doors.first()?.port;
+        Some(ServerAddress { host: Ipv4Addr::LOCALHOST.to_string(), port, fingerprint: self.fingerprint })
+    }
+
+    /// Whether an address is one of this server: on this machine, by one of its ports, with no other certificate.
+    #[must_use]
+    pub fn leads_to(&self, address: &ServerAddress) -> bool {
+        let is_other = address.fingerprint.is_some_and(|print| self.fingerprint != Some(print));
+        address.is_loopback() && !is_other && self.door(address.port).is_some()
+    }
+
+    /// A link to the server that has this address.
+    ///
+    /// # Errors
+    /// [`ConnectError::Refused`] if it is [none of its addresses](Self::leads_to), or it has stopped.
+    pub async fn connect(&self, address: &ServerAddress) -> Result<Link, ConnectError> {
+        let addr: SocketAddr = (Ipv4Addr::LOCALHOST, address.port).into();
+        let refused = ConnectError::Refused { addr };
+        let door = self.door(address.port).filter(|_| self.leads_to(address)).ok_or(refused.clone())?;
+        let (ours, theirs) = memory::pair();
+        door.links.send(theirs).await.map_err(|_| refused)?;
+        Ok(ours)
+    }
+
+    fn door(&self, port: u16) -> Option<&Door> {
+        self.doors.iter().find(|door| door.port == port)
+    }
+}
+
+impl fmt::Debug for Inside {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Inside")
+            .field("address", &self.address().map(|it| it.to_string()))
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use parlor_proto::{Carrier, LinkKind, Packet};
+
+    fn address(text: &str) -> ServerAddress {
+        text.parse().expect("an address")
+    }
+
+    #[tokio::test]
+    async fn a_link_comes_out_at_the_port_that_was_asked_for() {
+        let print = Fingerprint([7; 32]);
+        let (first, _out) = door(9_000);
+        let (second, mut out) = door(9_001);
+        let inside = Inside::new([first, second], Some(print));
+        assert_eq!(inside.address(), Some(address(&format!("127.0.0.1:9000#{print}"))));
+        let ours = inside.connect(&address("localhost:9001")).await.expect("it is there");
+        let mut theirs = out.next().await.expect("it came");
+        ours.send(Packet { carrier: Carrier::Stream, bytes: "hello".into() }).expect("there is room");
+        assert_eq!(theirs.recv().await.expect("it is there").bytes, "hello");
+        assert_eq!(ours.kind(), LinkKind::Memory);
+    }
+
+    #[tokio::test]
+    async fn no_other_address_leads_inside_and_a_server_that_stopped_refuses() {
+        let (door, out) = door(9_000);
+        let inside = Inside::new([door], Some(Fingerprint([7; 32])));
+        for other in ["192.0.2.1:9000", "play.example.com:9000", "127.0.0.1:9001"] {
+            assert!(!inside.leads_to(&address(other)), "{other}");
+        }
+        let forged = address(&format!("127.0.0.1:9000#{}", Fingerprint([8; 32])));
+        assert!(matches!(inside.connect(&forged).await, Err(ConnectError::Refused { .. })));
+        let own = address("127.0.0.1:9000");
+        assert!(inside.leads_to(&own));
+        drop(out);
+        assert!(matches!(inside.connect(&own).await, Err(ConnectError::Refused { .. })));
+    }
+}
