@@ -1,0 +1,105 @@
+//! What whoever runs the server can do beside reading and ending rooms: bans.
+
+use super::Services;
+use super::accounts::{DONE, Done};
+use super::failure::{Failure, Kind};
+use super::secrets::unix_ms;
+use super::table::Caller;
+use crate::store::{AccountId, Ban};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// How many bans are listed at once.
+const PAGE: usize = 100;
+
+/// Who is to be kept out.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct BanAccount {
+    /// The account.
+    account: String,
+    /// Why; the account is told.
+    reason: String,
+    /// For how many seconds; for ever if missing.
+    for_s: Option<u64>,
+}
+
+/// Who is let in again.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct LiftBan {
+    /// The account.
+    account: String,
+}
+
+/// Which part of the list.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ListBans {
+    /// The account that the last part ended with.
+    after: Option<String>,
+}
+
+/// A part of the list.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub(super) struct BanList {
+    /// In the order of the accounts.
+    bans: Vec<BanView>,
+}
+
+/// A ban.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub(super) struct BanView {
+    /// Who.
+    account: String,
+    /// Why.
+    reason: String,
+    /// Who decided it.
+    by: String,
+    /// Since when, in milliseconds since 1970.
+    at_ms: u64,
+    /// Until when; for ever if null.
+    until_ms: Option<u64>,
+}
+
+pub(super) async fn ban(services: Services, caller: Caller, input: BanAccount) -> Result<Done, Failure> {
+    let (realm, by) = services.account_of(&caller)?;
+    let account = account(&input.account)?;
+    if services.store().account(&realm, &account).await?.is_none() {
+        return Err(Failure::new(Kind::NotFound, "not_found", "there is no such account here").at("account"));
+    }
+    let at_ms = unix_ms();
+    let until_ms = input.for_s.map(|seconds| at_ms.saturating_add(seconds.saturating_mul(1_000)));
+    let ban = Ban { account: account.clone(), reason: input.reason, by: by.to_string(), at_ms, until_ms };
+    services.store().ban(&realm, &ban).await?;
+    // Tokens that are still good for a few minutes, and devices that are connected.
+    services.bans().changed(&realm, &account);
+    services.feeds().close(&realm, &account);
+    tracing::info!(%account, by = %ban.by, "banned");
+    Ok(DONE)
+}
+
+pub(super) async fn lift_ban(services: Services, caller: Caller, input: LiftBan) -> Result<Done, Failure> {
+    let realm = services.realm_of(&caller)?;
+    let account = account(&input.account)?;
+    services.store().lift_ban(&realm, &account).await?;
+    services.bans().changed(&realm, &account);
+    Ok(DONE)
+}
+
+pub(super) async fn bans(services: Services, caller: Caller, input: ListBans) -> Result<BanList, Failure> {
+    let realm = services.realm_of(&caller)?;
+    let after = input.after.as_deref().map(account).transpose()?;
+    let bans = services.store().bans(&realm, after.as_ref(), PAGE).await?.into_iter().map(|ban| BanView {
+        account: ban.account.to_string(),
+        reason: ban.reason,
+        by: ban.by,
+        at_ms: ban.at_ms,
+        until_ms: ban.until_ms,
+    });
+    Ok(BanList { bans: bans.collect() })
+}
+
+fn account(text: &str) -> Result<AccountId, Failure> {
+    AccountId::new(text).map_err(|error| Failure::field("account", error.to_string()))
+}
