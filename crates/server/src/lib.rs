@@ -35,6 +35,7 @@ mod gate;
 mod handshakes;
 mod http;
 mod identity;
+pub mod online;
 mod origin;
 mod quic;
 mod recorder;

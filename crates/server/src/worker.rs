@@ -7,6 +7,7 @@ use crate::door::Door;
 use crate::error::{ServerFailed, StartError};
 use crate::gate::Gate;
 use crate::http::{Facts, Site};
+use crate::online::Services;
 use crate::quic::Quic;
 use crate::recorder::Recorder;
 use crate::shard::{self, DRAIN_TIME, Directory, Shard, Shards};
@@ -53,6 +54,7 @@ pub(crate) struct Task {
     pub(crate) facts: Arc<Facts>,
     pub(crate) tcp_gate: Gate,
     pub(crate) quic_gate: Gate,
+    pub(crate) services: Option<Services>,
 }
 
 /// A worker as the server sees it. Dropping it stops it at once.
@@ -134,12 +136,12 @@ async fn work(
     }
     // Another worker may not have started, and then none begins.
     let Ok(task) = task.await else { return Ok(()) };
-    let Task { hub, clock, door, handshake_time, inputs, shards, directory, facts, tcp_gate, quic_gate } =
-        *task;
+    let Task { hub, clock, door, handshake_time, inputs, shards, directory, .. } = *task;
+    let Task { facts, tcp_gate, quic_gate, services, .. } = *task;
     let shard = shards.own().clone();
     let quic = Quic::new(engine, quic_gate, door.clone(), shard.numbers(), handshake_time);
     let running = shard::run(hub, clock, inputs, Some(quic), directory, recorder);
-    let site = Site::new(shards, facts, door.clone(), handshake_time);
+    let site = Site::new(shards, facts, door.clone(), services, handshake_time);
     let mut tasks = JoinSet::new();
     tasks.spawn(named(SHARD, running));
     tasks.spawn(named(TCP, tcp::accept(tcp, tcp_gate, door, wants.tls, wants.conditions, site)));

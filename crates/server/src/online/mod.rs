@@ -29,7 +29,7 @@ pub use accounts::ENVIRONMENT;
 pub use tokens::{OPERATOR_LIFE_S_MAX, operator_token};
 
 pub(crate) use failure::Failure;
-pub(crate) use rest::{From, refuse, routes};
+pub(crate) use rest::{AskedFrom, bearer, routes};
 pub(crate) use socket::serve as serve_socket;
 
 use crate::admission::{KeyError, SigningKey, read_public};
@@ -180,7 +180,13 @@ impl Services {
         self.on_own_threads(work).await
     }
 
-    /// Does an operation for a caller who is known already.
+    /// Does an operation for a caller who is known already, and goes on to its end even if nobody waits for it any more.
+    async fn perform_to_its_end(&self, at: usize, caller: Caller, input: Value) -> Answer {
+        let services = self.clone();
+        self.on_own_threads(async move { services.perform(at, caller, input).await }).await
+    }
+
+    /// Does an operation.
     async fn perform(&self, at: usize, caller: Caller, input: Value) -> Answer {
         let operation = self.operations().get(at).ok_or_else(|| Failure::defect("there is no such operation"))?;
         if caller.identity.as_ref().is_some_and(|identity| identity.role == Role::Player) {
@@ -202,6 +208,10 @@ impl Services {
             }
             Err(Failure::defect(&format!("an operation panicked: {error}")))
         })
+    }
+
+    fn handle(&self) -> &Handle {
+        &self.0.handle
     }
 
     fn store(&self) -> &Store {

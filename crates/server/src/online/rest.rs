@@ -3,7 +3,7 @@
 use super::Services;
 use super::failure::{Failure, Kind};
 use super::json::{self, INPUT_BYTES_MAX};
-use super::table::{Answer, Caller, Operation};
+use super::table::{Answer, Operation};
 use axum::body::{Body, to_bytes};
 use axum::extract::{RawPathParams, Request};
 use axum::response::{IntoResponse, Response};
@@ -16,9 +16,9 @@ use percent_encoding::percent_decode_str;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
-/// Who asks, as far as the port knows: the route is given it in the request's extensions.
+/// Whose budgets count for a request: its extensions have it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct From(pub(crate) Origin);
+pub(crate) struct AskedFrom(pub(crate) Origin);
 
 /// The routes of all operations, to be nested at `/v1`.
 pub(crate) fn routes<S: Clone + Send + Sync + 'static>(services: &Services) -> Router<S> {
@@ -64,12 +64,12 @@ fn filter(method: &Method) -> MethodFilter {
 async fn answer(services: &Services, at: usize, path: Vec<(String, String)>, request: Request) -> Response {
     let operation = &services.operations()[at];
     let (parts, body) = request.into_parts();
-    let from = parts.extensions.get::<From>().map_or(Origin::LOCAL, |from| from.0);
+    let from = parts.extensions.get::<AskedFrom>().map_or(Origin::LOCAL, |from| from.0);
     let input = match input(operation, path, parts.uri.query(), body).await {
         Ok(input) => input,
         Err(failure) => return refuse(&failure),
     };
-    match services.call(at, token(&parts.headers), from, input).await {
+    match services.call(at, bearer(&parts.headers), from, input).await {
         Ok(output) => ([(CACHE_CONTROL, "no-store")], Json(output)).into_response(),
         Err(failure) => refuse(&failure),
     }
@@ -133,7 +133,7 @@ fn not_read(error: &axum::Error) -> Failure {
 }
 
 /// The token that a request brings: `Authorization: Bearer TOKEN`.
-pub(super) fn token(headers: &HeaderMap) -> Option<String> {
+pub(crate) fn bearer(headers: &HeaderMap) -> Option<String> {
     let text = headers.get(AUTHORIZATION)?.to_str().ok()?;
     let (scheme, token) = text.split_once(' ')?;
     // Something else than a token is no token of ours, and is told so.

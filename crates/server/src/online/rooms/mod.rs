@@ -118,7 +118,7 @@ pub(super) async fn open(
 }
 
 /// Reads a room as an actor may.
-pub(super) async fn read(services: &Services, realm: &Realm, id: &RoomId, actor: &Actor) -> Result<Value, Failure> {
+pub(super) async fn look(services: &Services, realm: &Realm, id: &RoomId, actor: &Actor) -> Result<Value, Failure> {
     let lane = services.lanes().of(realm, id)?;
     let mut held = lane.enter().await;
     let room = match held.take() {

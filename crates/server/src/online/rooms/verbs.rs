@@ -1,6 +1,6 @@
 //! What can be done with turn rooms, as operations. What each means stands in docs/turn-rooms.md.
 
-use super::{change, no_such_room, open, read as read_room};
+use super::{change, look, no_such_room, open};
 use crate::online::Services;
 use crate::online::accounts::Nothing;
 use crate::online::failure::{Failure, Kind};
@@ -251,7 +251,7 @@ pub(crate) async fn join_or_create(
     let mine = services.store().rooms_of(&realm, &account, None, LOOKED_AT_MAX).await?;
     let actor = Actor::Player(player.clone());
     for room in mine.items.iter().rev().filter(|room| is_wanted(room) && !is_over(room)) {
-        if let Ok(room) = read_room(&services, &realm, &room.id, &actor).await {
+        if let Ok(room) = look(&services, &realm, &room.id, &actor).await {
             return Ok(RoomAnswer { room: Some(room) });
         }
     }
@@ -301,7 +301,7 @@ pub(crate) async fn join_by_code(services: Services, caller: Caller, input: Join
 
 pub(crate) async fn read(services: Services, caller: Caller, input: InRoom) -> Result<RoomAnswer, Failure> {
     let (realm, actor) = actor(&services, &caller)?;
-    Ok(RoomAnswer { room: Some(read_room(&services, &realm, &room(&input.room)?, &actor).await?) })
+    Ok(RoomAnswer { room: Some(look(&services, &realm, &room(&input.room)?, &actor).await?) })
 }
 
 pub(crate) async fn join(services: Services, caller: Caller, input: JoinRoom) -> Result<RoomAnswer, Failure> {
