@@ -5,6 +5,7 @@ use super::error::RoomFailure;
 use super::room::{Place, TurnRoom};
 use super::session::Session;
 use crate::net::Trust;
+use parlor_proto::RoomCode;
 use parlor_transport::discovery::ServerAddress;
 use serde_json::{Map, Value, json};
 use std::path::{Path, PathBuf};
@@ -97,13 +98,17 @@ impl SignIn {
         self.open(game, Want::Found { op: "turn.create", input })
     }
 
-    /// The room with this code.
+    /// The room with this code or id.
     ///
     /// # Errors
     /// As for [`join_or_create`](Self::join_or_create).
-    pub fn join(self, game: &str, code: &str) -> Result<TurnRoom, RoomFailure> {
-        let input = json!({ "code": code });
-        self.open(game, Want::Found { op: "turn.join_by_code", input })
+    pub fn join(self, game: &str, room: &str) -> Result<TurnRoom, RoomFailure> {
+        // Ids are longer than any code.
+        let want = match room.trim().parse::<RoomCode>() {
+            Ok(code) => Want::Found { op: "turn.join_by_code", input: json!({ "code": code.as_str() }) },
+            Err(_) => Want::Found { op: "turn.join", input: json!({ "room": room.trim() }) },
+        };
+        self.open(game, want)
     }
 
     /// The room with this id, in which the player sits already.

@@ -7,6 +7,7 @@
 
 use super::failure::{Failure, Kind};
 use super::role::word;
+use super::secrets::unix_ms;
 use crate::admission::{self, CLAIM_BYTES_MAX, CLOCK_SKEW_S_MAX, SigningKey};
 use crate::store::{Realm, Role};
 use core::time::Duration;
@@ -23,26 +24,37 @@ const OPERATOR: &str = "parlor-operator";
 
 /// Who somebody is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Identity {
+pub(crate) struct Identity {
     /// The account; for an operator any name, which stands in the log.
-    pub sub: String,
+    pub(crate) sub: String,
     /// What it may do.
     #[serde(with = "word")]
-    pub role: Role,
+    pub(crate) role: Role,
     /// The game.
-    pub aud: String,
+    pub(crate) aud: String,
     /// Its environment; may be missing if it is empty.
     #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub env: String,
+    pub(crate) env: String,
     /// When the token was given out, in seconds since 1970.
-    pub iat: u64,
+    pub(crate) iat: u64,
     /// Until when it is good, in seconds since 1970.
-    pub exp: u64,
+    pub(crate) exp: u64,
 }
 
-/// Makes a token of an operator, for so long from `now_s` on.
+/// Makes a token of an operator, who is called `sub` in the log, for [`OPERATOR_LIFE_S_MAX`] seconds from now on.
 #[must_use]
-pub fn operator_token(key: &SigningKey, role: Role, sub: &str, app: &str, environment: &str, now_s: u64) -> String {
+pub fn operator_token(key: &SigningKey, role: Role, sub: &str, app: &str, environment: &str) -> String {
+    operator_token_at(key, role, sub, app, environment, unix_ms() / 1_000)
+}
+
+fn operator_token_at(
+    key: &SigningKey,
+    role: Role,
+    sub: &str,
+    app: &str,
+    environment: &str,
+    now_s: u64,
+) -> String {
     let claims = Identity {
         sub: sub.to_owned(),
         role,
@@ -163,7 +175,7 @@ mod tests {
         let (own, operator) = (key(), key());
         let stolen = SigningKey::from_kept(own.to_kept()).unwrap();
         let tokens = Tokens::new(own, Some(operator.public()));
-        let admin = operator_token(&operator, Role::Admin, "ops", "tanks", "", NOW_S);
+        let admin = operator_token_at(&operator, Role::Admin, "ops", "tanks", "", NOW_S);
         assert_eq!(tokens.verify(&admin, NOW_S).map(|identity| identity.role), Ok(Role::Admin));
         let claims = json!({ "sub": "p1", "role": "admin", "aud": "tanks", "iat": NOW_S, "exp": NOW_S + 60 });
         // The server's own key makes no operators, an operator's no players, and neither what has another typ or none.
