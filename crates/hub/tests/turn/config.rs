@@ -61,34 +61,38 @@ fn what_depends_on_other_fields_is_filled_in_and_stays() {
     }
 }
 
-#[test]
-fn what_cannot_be_is_refused_with_its_path() {
+/// Who plays, and what they are called.
+fn wrong_people() -> Vec<(Value, &'static str)> {
     let long = "x".repeat(65);
     let many: Vec<String> = (0..65).map(|number| format!("role{number}")).collect();
-    let mut deep = json!({});
-    for _ in 0..40 {
-        deep = json!({ "deeper": deep });
-    }
-    let wrong = [
+    vec![
         (json!([]), "config"),
         (json!("x"), "config"),
         (json!({ "game": 3 }), "config.game"),
         (json!({ "game": "two words" }), "config.game"),
         (json!({ "game": long }), "config.game"),
         (json!({ "name": "\u{1b}[2J" }), "config.name"),
-        (json!({ "rules": "chess" }), "config.rules"),
         (json!({ "players": { "min": "2" } }), "config.players.min"),
         (json!({ "players": [2, 4] }), "config.players"),
-        (json!({ "notifications": { "on_turn_start": ["a", "b"] } }), "config.notifications.on_turn_start"),
-        (json!({ "moves": { "playing": { "put": [["cell"]] } } }), "config.moves.playing.put"),
         (json!({ "players": { "min": 0 } }), "config.players.min"),
         (json!({ "players": { "min": -1 } }), "config.players.min"),
         (json!({ "players": { "max": 65 } }), "config.players.max"),
         (json!({ "players": { "max": 99_999 } }), "config.players.max"),
         (json!({ "players": { "min": 3, "max": 2 } }), "config.players.min"),
+        (json!({ "visibility": "hidden" }), "config.visibility"),
+        (json!({ "roles": ["a", "b", "a"] }), "config.roles[2]"),
+        (json!({ "roles": ["a", ""] }), "config.roles[1]"),
+        (json!({ "roles": many }), "config.roles"),
+        (json!({ "auto_start": true, "role_assignment": "assigned" }), "config.role_assignment"),
+    ]
+}
+
+/// What a rule set decides itself.
+fn wrong_with_rules() -> Vec<(Value, &'static str)> {
+    vec![
+        (json!({ "rules": "chess" }), "config.rules"),
         (json!({ "rules": "draughts", "players": { "max": 3 } }), "config.players.max"),
         (json!({ "rules": "draughts", "players": { "min": 1 } }), "config.players.min"),
-        (json!({ "visibility": "hidden" }), "config.visibility"),
         (json!({ "rules": "draughts", "turn_based": false }), "config.turn_based"),
         (json!({ "rules": "draughts", "late_join": true }), "config.late_join"),
         (json!({ "rules": "draughts", "roles": ["a"] }), "config.roles"),
@@ -96,10 +100,18 @@ fn what_cannot_be_is_refused_with_its_path() {
         (json!({ "rules": "draughts", "moves": { "playing": {} } }), "config.moves"),
         (json!({ "rules": "draughts", "quorum": "all" }), "config.quorum"),
         (json!({ "rules": "draughts", "turn_timeout_ms": 5_000, "on_timeout": "skip" }), "config.on_timeout"),
-        (json!({ "roles": ["a", "b", "a"] }), "config.roles[2]"),
-        (json!({ "roles": ["a", ""] }), "config.roles[1]"),
-        (json!({ "roles": many }), "config.roles"),
-        (json!({ "auto_start": true, "role_assignment": "assigned" }), "config.role_assignment"),
+    ]
+}
+
+/// What the game is like.
+fn wrong_games() -> Vec<(Value, &'static str)> {
+    let mut deep = json!({});
+    for _ in 0..40 {
+        deep = json!({ "deeper": deep });
+    }
+    vec![
+        (json!({ "notifications": { "on_turn_start": ["a", "b"] } }), "config.notifications.on_turn_start"),
+        (json!({ "moves": { "playing": { "put": [["cell"]] } } }), "config.moves.playing.put"),
         (json!({ "turn_timeout_ms": 5_000 }), "config.turn_timeout_ms"),
         (json!({ "turn_based": true, "turn_timeout_ms": 5 }), "config.turn_timeout_ms"),
         (json!({ "validation_timeout_ms": 0 }), "config.validation_timeout_ms"),
@@ -128,8 +140,12 @@ fn what_cannot_be_is_refused_with_its_path() {
             json!({ "notifications": { "on_game_end": { "title": "{{currentPlayerName}}", "body": "x" } } }),
             "config.notifications.on_game_end.title",
         ),
-    ];
-    for (written, path) in wrong {
+    ]
+}
+
+#[test]
+fn what_cannot_be_is_refused_with_its_path() {
+    for (written, path) in [wrong_people(), wrong_with_rules(), wrong_games()].into_iter().flatten() {
         let refusal = refusal(&written);
         assert_eq!(
             (refusal.code, refusal.path.as_deref()),

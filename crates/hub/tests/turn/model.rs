@@ -256,7 +256,6 @@ fn set_up(dice: &mut Dice) -> (Table, Model) {
     if timed {
         written["turn_timeout_ms"] = json!(TIMEOUT_MS);
     }
-    println!("  {written}");
     let model = Model {
         seats: vec!["ada"],
         host: Some("ada"),
@@ -346,6 +345,7 @@ fn a_room_does_what_the_model_says() {
         println!("seed {seed}");
         let mut dice = Dice(ChaCha12Rng::seed_from_u64(seed));
         let (mut table, mut model) = set_up(&mut dice);
+        println!("  {}", json!(table.room.config()));
         for _ in 0..STEPS {
             table.now = table.now.after_ms(dice.below(3_000));
             let (who, act) = draw(&mut dice, &table);

@@ -85,10 +85,7 @@ fn more_than_half_of_the_others_are_a_majority() {
         for (name, vote) in order[1..].iter().zip(votes) {
             table.validate(name, 1, *vote).expect("a peer");
         }
-        let stands = match peers(&table).first() {
-            None => None,
-            Some((_, check)) => Some(*check == Check::Valid),
-        };
+        let stands = peers(&table).first().map(|(_, check)| *check == Check::Valid);
         assert_eq!(stands, expected, "{votes:?}");
         assert_eq!(table.room.state().get("x").is_some(), expected == Some(true));
     }
