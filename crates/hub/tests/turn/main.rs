@@ -2,6 +2,7 @@
 
 mod config;
 mod course;
+mod document;
 mod draughts;
 mod harness;
 mod json;
