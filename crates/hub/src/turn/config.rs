@@ -216,14 +216,7 @@ impl Config {
     /// # Errors
     /// `bad_config` with the path of the first field that is wrong, from `config.` on.
     pub fn read(written: &Value, app: &str, rules: &RuleSets) -> Result<Config, Refusal> {
-        json::check_depth("config", written).map_err(as_bad_config)?;
-        let mut config: Config = serde_path_to_error::deserialize(written).map_err(|error| {
-            let path = match error.path().to_string().as_str() {
-                "." => "config".to_owned(),
-                inside => format!("config.{inside}"),
-            };
-            Refusal::at(Code::BadConfig, path, error.into_inner().to_string())
-        })?;
+        let mut config: Config = json::read("config", written).map_err(as_bad_config)?;
         config.game.get_or_insert_with(|| app.to_owned());
         let rules = config.named_rules(rules)?;
         config.check_words()?;

@@ -26,64 +26,60 @@ pub struct Notice {
     pub body: Value,
 }
 
-/// What happened.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum NoticeKind {
-    /// Somebody sat down.
-    PlayerJoined,
-    /// Somebody got up.
-    PlayerLeft,
-    /// Somebody was turned out.
-    PlayerKicked,
-    /// Somebody plays no further: gave up, or ran out of time.
-    PlayerForfeited,
-    /// Somebody else is the host.
-    HostChanged,
-    /// The game has begun.
-    GameStarted,
-    /// A turn has begun: to all.
-    TurnStarted,
-    /// A turn has begun: to whose it is.
-    YourTurn,
-    /// A turn passed without a move.
-    TurnSkipped,
-    /// A move waits for the word of the others.
-    MoveProposed,
-    /// A move stands.
-    MoveMade,
-    /// A move that waited does not stand; the state is as if it had not been.
-    MoveRejected,
-    /// The game is over.
-    GameOver,
-    /// What is said about the room changed.
-    RoomUpdated,
-    /// Somebody said something.
-    Message,
+macro_rules! kinds {
+    ($($(#[$doc:meta])* $name:ident = $text:literal,)+) => {
+        /// What happened.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+        pub enum NoticeKind {
+            $($(#[$doc])* #[serde(rename = $text)] $name,)+
+        }
+
+        impl NoticeKind {
+            /// All of them.
+            pub const ALL: &[NoticeKind] = &[$(NoticeKind::$name),+];
+
+            /// The kind as programs read it.
+            #[must_use]
+            pub fn as_str(self) -> &'static str {
+                match self {
+                    $(NoticeKind::$name => $text,)+
+                }
+            }
+        }
+    };
 }
 
-impl NoticeKind {
-    /// The kind as programs read it.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            NoticeKind::PlayerJoined => "player_joined",
-            NoticeKind::PlayerLeft => "player_left",
-            NoticeKind::PlayerKicked => "player_kicked",
-            NoticeKind::PlayerForfeited => "player_forfeited",
-            NoticeKind::HostChanged => "host_changed",
-            NoticeKind::GameStarted => "game_started",
-            NoticeKind::TurnStarted => "turn_started",
-            NoticeKind::YourTurn => "your_turn",
-            NoticeKind::TurnSkipped => "turn_skipped",
-            NoticeKind::MoveProposed => "move_proposed",
-            NoticeKind::MoveMade => "move_made",
-            NoticeKind::MoveRejected => "move_rejected",
-            NoticeKind::GameOver => "game_over",
-            NoticeKind::RoomUpdated => "room_updated",
-            NoticeKind::Message => "message",
-        }
-    }
+kinds! {
+    /// Somebody sat down.
+    PlayerJoined = "player_joined",
+    /// Somebody got up.
+    PlayerLeft = "player_left",
+    /// Somebody was turned out.
+    PlayerKicked = "player_kicked",
+    /// Somebody plays no further: gave up, or ran out of time.
+    PlayerForfeited = "player_forfeited",
+    /// Somebody else is the host.
+    HostChanged = "host_changed",
+    /// The game has begun.
+    GameStarted = "game_started",
+    /// A turn has begun: to all.
+    TurnStarted = "turn_started",
+    /// A turn has begun: to whose it is.
+    YourTurn = "your_turn",
+    /// A turn passed without a move.
+    TurnSkipped = "turn_skipped",
+    /// A move waits for the word of the others.
+    MoveProposed = "move_proposed",
+    /// A move stands.
+    MoveMade = "move_made",
+    /// A move that waited does not stand; the state is as if it had not been.
+    MoveRejected = "move_rejected",
+    /// The game is over.
+    GameOver = "game_over",
+    /// What is said about the room changed.
+    RoomUpdated = "room_updated",
+    /// Somebody said something.
+    Message = "message",
 }
 
 /// A text for people, made from a template of the configuration.

@@ -2,8 +2,40 @@
 
 use super::limits::{JSON_DEPTH_MAX, WORD_BYTES_MAX};
 use super::refusal::{Code, Refusal};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::io;
+
+/// What an object says, as a type. `path` is what it is called in a refusal.
+///
+/// # Errors
+/// `bad_input` with the path of the first field that is wrong, missing or unknown; `too_deep`.
+pub(super) fn read<T: DeserializeOwned + Serialize>(path: &str, written: &Value) -> Result<T, Refusal> {
+    check_depth(path, written)?;
+    check_object(path, written)?;
+    let read: T = serde_path_to_error::deserialize(written).map_err(|error| {
+        let inside = error.path().to_string();
+        let path = if inside == "." { path.to_owned() } else { format!("{path}.{inside}") };
+        Refusal::at(Code::BadInput, path, error.into_inner().to_string())
+    })?;
+    // The library takes a list for an object, its fields in order; nobody means that.
+    match serde_json::to_value(&read).ok().and_then(|read| list_for_object(path, written, &read)) {
+        Some(path) => Err(Refusal::at(Code::BadInput, path, "must be an object, in braces, and not a list")),
+        None => Ok(read),
+    }
+}
+
+/// Where `written` has a list and what was read of it has an object.
+fn list_for_object(path: &str, written: &Value, read: &Value) -> Option<String> {
+    match (written, read) {
+        (Value::Array(_), Value::Object(_)) => Some(path.to_owned()),
+        (Value::Object(written), Value::Object(read)) => written
+            .iter()
+            .find_map(|(name, field)| list_for_object(&format!("{path}.{name}"), field, read.get(name)?)),
+        _ => None,
+    }
+}
 
 /// Refuses what is nested too deeply. Looks no deeper than that itself.
 pub(super) fn check_depth(path: &str, value: &Value) -> Result<(), Refusal> {

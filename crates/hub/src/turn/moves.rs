@@ -27,6 +27,15 @@ impl Checks {
         Checks { server: Check::Valid, rules: Check::NotApplicable, peers: Check::Pending };
 }
 
+/// A move that stands.
+struct Made {
+    id: ProposalId,
+    player: PlayerId,
+    kind: String,
+    data: Value,
+    checks: Checks,
+}
+
 /// What the peers say of a proposal, all together.
 enum Word {
     Waiting,
@@ -168,7 +177,8 @@ impl TurnRoom {
         self.state = outcome.state;
         let id = self.next_proposal();
         let checks = Checks { server: Check::Valid, rules: Check::Valid, peers: Check::NotApplicable };
-        self.stands(id, by, &propose.kind, propose.data, checks, work);
+        let made = Made { id, player: by.clone(), kind: propose.kind, data: propose.data, checks };
+        self.stands(made, work);
         match outcome.next {
             Next::Turn(next) => self.pass_turn(next, by, work),
             Next::Over { winner, reason } => {
@@ -190,36 +200,31 @@ impl TurnRoom {
     }
 
     fn play_by_trust(&mut self, by: &PlayerId, propose: Propose, work: &mut Work<'_>) -> Result<(), Refusal> {
-        if let Some(patch) = &propose.state {
-            let state = self.state_with(patch)?;
-            self.check_end(patch, &state)?;
-        }
         let peers: Vec<PlayerId> = self.turn.order.iter().filter(|peer| *peer != by).cloned().collect();
         let must_wait =
             self.phase == Phase::Playing && self.config.quorum != Quorum::None && !peers.is_empty();
+        // A move is made on what its player sees: what waits is part of it.
+        let seen = if must_wait { self.optimistic_state() } else { self.state.clone() };
+        let state = propose.state.as_ref().map(|patch| self.merged(seen, patch)).transpose()?;
+        if let (Some(patch), Some(state)) = (&propose.state, &state) {
+            self.claimed_end(patch, state)?;
+        }
         if must_wait {
             return self.wait_for_peers(by, propose, peers, work);
         }
         let id = self.next_proposal();
         let checks =
             Checks { server: Check::Valid, rules: Check::NotApplicable, peers: Check::NotApplicable };
-        let Propose { kind, data, state, .. } = propose;
-        let state = state.map(|patch| self.state_with(&patch).map(|state| (patch, state))).transpose()?;
-        self.adopt(id, by, &kind, data, state, checks, work);
+        let made = Made { id, player: by.clone(), kind: propose.kind, data: propose.data, checks };
+        self.adopt(made, propose.state.zip(state), work);
         Ok(())
     }
 
-    /// The state that stands with a patch merged into it.
-    fn state_with(&self, patch: &Value) -> Result<Value, Refusal> {
-        let mut state = self.state.clone();
+    /// A state with a patch merged into it.
+    fn merged(&self, mut state: Value, patch: &Value) -> Result<Value, Refusal> {
         json::merge(&mut state, patch);
         json::check_size("state", &state, self.config.limits.state_bytes)?;
         Ok(state)
-    }
-
-    /// Whether the end that a move's patch claims can be.
-    fn check_end(&self, patch: &Value, state: &Value) -> Result<(), Refusal> {
-        self.claimed_end(patch, state).map(|_| ())
     }
 
     /// Who won and why, if this patch ends the game. Only what the patch itself says ends it: a flag that a move before the
@@ -291,7 +296,6 @@ impl TurnRoom {
             deadline,
             votes: peers.into_iter().map(|peer| (peer, None)).collect(),
         });
-        json::check_size("state", &self.optimistic_state(), self.config.limits.state_bytes)?;
         // The player has moved, so the turn's time stands still.
         if let Some(deadline) = self.turn.deadline.take() {
             self.turn.left_ms = Some(deadline.since(work.with.now));
@@ -354,73 +358,56 @@ impl TurnRoom {
 
     /// The peers said yes. It stands if it still can: the state may have changed since.
     fn confirm(&mut self, proposal: Proposal, work: &mut Work<'_>) {
-        let state = match &proposal.patch {
-            None => None,
-            Some(patch) => {
-                let state = self.state_with(patch);
-                match state.and_then(|state| self.check_end(patch, &state).map(|()| state)) {
-                    Ok(state) => Some((patch.clone(), state)),
-                    Err(fault) => return self.reject(proposal, Check::Superseded, &fault.sentence, work),
-                }
+        let mut patched = None;
+        if let Some(patch) = &proposal.patch {
+            let state = self.merged(self.state.clone(), patch);
+            match state.and_then(|state| self.claimed_end(patch, &state).map(|_| state)) {
+                Ok(state) => patched = Some((patch.clone(), state)),
+                Err(fault) => return self.reject(proposal, Check::Superseded, &fault.sentence, work),
             }
-        };
-        let checks = Checks { server: Check::Valid, rules: Check::NotApplicable, peers: Check::Valid };
-        self.adopt(proposal.id, &proposal.player, &proposal.kind, proposal.data, state, checks, work);
+        }
+        let Proposal { id, player, kind, data, .. } = proposal;
+        let checks = Checks { peers: Check::Valid, ..Checks::PENDING };
+        self.adopt(Made { id, player, kind, data, checks }, patched, work);
     }
 
     /// A move stands: with its patch and the state with it, if it has one.
-    #[allow(clippy::too_many_arguments)] // a move's parts, and what was found about it
-    fn adopt(
-        &mut self,
-        id: ProposalId,
-        by: &PlayerId,
-        kind: &str,
-        data: Value,
-        patched: Option<(Value, Value)>,
-        checks: Checks,
-        work: &mut Work<'_>,
-    ) {
+    fn adopt(&mut self, made: Made, patched: Option<(Value, Value)>, work: &mut Work<'_>) {
+        let by = made.player.clone();
         let mut end = None;
         if let Some((patch, state)) = patched {
             end = self.claimed_end(&patch, &state).ok().flatten();
             self.state = state;
         }
-        self.stands(id, by, kind, data, checks, work);
+        self.stands(made, work);
         if self.phase != Phase::Playing {
             return;
         }
         if let Some((winner, reason)) = end {
-            let finisher = Some(by.clone());
+            let finisher = Some(by);
             return self.over(GameResult { winner, reason, finisher, ended: work.with.now }, work);
         }
         self.supersede_older(work);
         if self.config.is_turn_based()
-            && let Some(next) = self.after(by)
+            && let Some(next) = self.after(&by)
         {
-            self.pass_turn(next, by, work);
+            self.pass_turn(next, &by, work);
         }
     }
 
-    fn stands(
-        &mut self,
-        id: ProposalId,
-        by: &PlayerId,
-        kind: &str,
-        data: Value,
-        checks: Checks,
-        work: &mut Work<'_>,
-    ) {
+    fn stands(&mut self, made: Made, work: &mut Work<'_>) {
+        let Made { id, player, kind, data, checks } = made;
         self.state_version = self.state_version.saturating_add(1);
         self.turn.skipped = 0;
         let body = object!({
             "proposal": id,
-            "player": by,
+            "player": player,
             "type": kind,
             "data": data,
             "state_version": self.state_version,
         });
         self.tell_all(NoticeKind::MoveMade, body, work);
-        self.remember(Decided { id, player: by.clone(), kind: kind.to_owned(), checks, why: None });
+        self.remember(Decided { id, player, kind, checks, why: None });
     }
 
     /// A move that waited does not stand. The turn goes on with the time that was left.

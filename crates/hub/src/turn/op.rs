@@ -4,7 +4,6 @@ use super::config::Visibility;
 use super::ids::{PlayerId, ProposalId, RoomId, UnixMillis};
 use super::rules::RuleSets;
 use parlor_proto::RoomCode;
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -42,8 +41,7 @@ pub struct NewRoom {
 }
 
 /// What the creator of a room asks for, over what the configuration says.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
+#[derive(Clone, Debug, Default)]
 pub struct Create {
     /// The creator's name, as the others read it; the account's id without it.
     pub player_name: Option<String>,
@@ -85,27 +83,23 @@ pub enum Op {
 }
 
 /// See [`Op::Join`].
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
+#[derive(Clone, Debug, Default)]
 pub struct Join {
     /// The player's name, as the others read it; the account's id without it.
     pub name: Option<String>,
 }
 
 /// See [`Op::Kick`].
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug)]
 pub struct Kick {
     /// Whom.
     pub player: PlayerId,
     /// Why; all are told.
-    #[serde(default)]
     pub reason: Option<String>,
 }
 
 /// See [`Op::Start`].
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
+#[derive(Clone, Debug, Default)]
 pub struct Start {
     /// All players in the order of their turns; drawn without it.
     pub turn_order: Option<Vec<PlayerId>>,
@@ -114,44 +108,32 @@ pub struct Start {
 }
 
 /// See [`Op::Propose`].
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug)]
 pub struct Propose {
     /// The type of the move.
-    #[serde(rename = "type")]
     pub kind: String,
     /// What belongs to it; the fields that the configuration requires are looked up here.
-    #[serde(default = "empty")]
     pub data: Value,
     /// The state that the move was made for ([`state_version`](super::TurnRoom::state_version)): with it, a move that
     /// comes too late or twice is refused.
-    #[serde(default)]
     pub state_version: Option<u64>,
     /// What the move changes of the state, where no rules decide: merged into it.
-    #[serde(default)]
     pub state: Option<Value>,
 }
 
-fn empty() -> Value {
-    Value::Object(serde_json::Map::new())
-}
-
 /// See [`Op::Validate`].
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug)]
 pub struct Validate {
     /// Which move.
     pub proposal: ProposalId,
     /// Whether it is right.
     pub accept: bool,
     /// Why not; all are told.
-    #[serde(default)]
     pub reason: Option<String>,
 }
 
 /// See [`Op::End`].
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
+#[derive(Clone, Debug, Default)]
 pub struct End {
     /// Who won, if one did.
     pub winner: Option<PlayerId>,
@@ -160,8 +142,7 @@ pub struct End {
 }
 
 /// See [`Op::Update`]. What is left out stays.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
+#[derive(Clone, Debug, Default)]
 pub struct Update {
     /// The room's name: the host's.
     pub name: Option<String>,
@@ -174,13 +155,10 @@ pub struct Update {
 }
 
 /// See [`Op::Say`].
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug)]
 pub struct Say {
     /// What kind of message it is.
-    #[serde(rename = "type")]
     pub kind: String,
     /// The message.
-    #[serde(default)]
     pub body: Value,
 }

@@ -1,6 +1,5 @@
 //! Who sits in a room, and what is said about it.
 
-use super::config::Visibility;
 use super::effect::NoticeKind;
 use super::ids::PlayerId;
 use super::limits::{BARRED_MAX, DATA_BYTES_MAX, MESSAGE_BYTES_MAX, NAME_CHARS_MAX, REASON_CHARS_MAX};
@@ -208,12 +207,6 @@ impl TurnRoom {
         let body = object!({ "player": by, "type": say.kind, "body": say.body });
         self.tell_all(NoticeKind::Message, body, work);
         Ok(true)
-    }
-
-    /// Whether a list of rooms shows it.
-    #[must_use]
-    pub fn is_public(&self) -> bool {
-        self.visibility == Visibility::Public
     }
 }
 
