@@ -3,15 +3,16 @@
 //! A connection lives on a thread of the store's own, with a small runtime of its own, and has one statement under way at a
 //! time, as one of SQLite's has. There is no TLS: the server is reached by a socket of this machine or over a private network.
 
+use super::Durability;
 use super::error::{OpenError, StoreError};
 use super::sql::{Done, Fault, Param, Row, Sql, Value};
+use bytes::BytesMut;
 use core::error::Error;
 use core::time::Duration;
 use std::collections::HashMap;
 use tokio::runtime::{Builder, Runtime};
-use tokio_postgres::types::private::BytesMut;
-use tokio_postgres::types::{IsNull, ToSql, Type, to_sql_checked};
 use tokio_postgres::config::SslMode;
+use tokio_postgres::types::{IsNull, ToSql, Type, to_sql_checked};
 use tokio_postgres::{Client, Config, NoTls, Statement};
 
 /// For as long a connection is tried.
@@ -19,8 +20,8 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// For as long a statement may take. Beyond that the connection is taken for dead.
 const STATEMENT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What each connection is told. `synchronous_commit` could be switched off for a whole server.
-const SESSION: &str = "SET synchronous_commit = on; SET statement_timeout = '10s'; SET lock_timeout = '5s'; \
+/// What each connection is told.
+const SESSION: &str = "SET statement_timeout = '10s'; SET lock_timeout = '5s'; \
      SET idle_in_transaction_session_timeout = '30s'; SET client_min_messages = warning";
 
 /// The server that an address names.
@@ -36,15 +37,19 @@ pub(super) fn parse(address: &str) -> Result<Config, OpenError> {
                        without sslmode",
         });
     }
-    config.connect_timeout(CONNECT_TIMEOUT).application_name("parlor").keepalives_idle(Duration::from_secs(30));
+    config
+        .connect_timeout(CONNECT_TIMEOUT)
+        .application_name("parlor")
+        .keepalives_idle(Duration::from_secs(30));
     Ok(config)
 }
 
 /// Makes a connection.
-pub(super) fn connect(config: &Config) -> Done<Box<dyn Sql>> {
+pub(super) fn connect(config: &Config, durability: Durability) -> Done<Box<dyn Sql>> {
     let runtime = Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| Fault::Storage(format!("no runtime for PostgreSQL: {error}")))?;
-    let connected = runtime.block_on(async { tokio::time::timeout(CONNECT_TIMEOUT, config.connect(NoTls)).await });
+    let connected =
+        runtime.block_on(async { tokio::time::timeout(CONNECT_TIMEOUT, config.connect(NoTls)).await });
     let (client, connection) = match connected {
         Ok(connected) => connected.map_err(|error| Fault::Storage(detail(&error)))?,
         Err(_) => return Err(Fault::Storage("PostgreSQL does not answer".to_owned())),
@@ -55,6 +60,11 @@ pub(super) fn connect(config: &Config) -> Done<Box<dyn Sql>> {
     });
     let mut postgres = Postgres { runtime, client, prepared: HashMap::new() };
     postgres.control(SESSION)?;
+    // It could be switched off for the whole server.
+    postgres.control(match durability {
+        Durability::Full => "SET synchronous_commit = on",
+        Durability::None => "SET synchronous_commit = off",
+    })?;
     Ok(Box::new(postgres))
 }
 
@@ -66,11 +76,9 @@ struct Postgres {
 }
 
 impl Postgres {
-    fn wait<T>(
-        &self,
-        statement: impl Future<Output = Result<T, tokio_postgres::Error>>,
-    ) -> Done<T> {
-        let answered = self.runtime.block_on(async { tokio::time::timeout(STATEMENT_TIMEOUT, statement).await });
+    fn wait<T>(&self, statement: impl Future<Output = Result<T, tokio_postgres::Error>>) -> Done<T> {
+        let answered =
+            self.runtime.block_on(async { tokio::time::timeout(STATEMENT_TIMEOUT, statement).await });
         match answered {
             Ok(answered) => answered.map_err(|error| self.fault(&error)),
             Err(_) => Err(Fault::Storage("PostgreSQL does not answer".to_owned())),
@@ -93,7 +101,11 @@ impl Postgres {
         let Some(code) = error.code().map(|code| code.code()) else {
             // An error of this end: the connection is gone, or a parameter does not fit.
             let is_gone = self.client.is_closed() || error.is_closed();
-            return if is_gone { Fault::Storage(detail) } else { Fault::Refused(StoreError::Damaged(detail)) };
+            return if is_gone {
+                Fault::Storage(detail)
+            } else {
+                Fault::Refused(StoreError::Damaged(detail))
+            };
         };
         match code.get(..2) {
             // Serialization failures and deadlocks, and a lock that did not come in time.
@@ -126,7 +138,10 @@ impl Sql for Postgres {
     fn rows(&mut self, statement: &'static str, params: &[Param<'_>]) -> Done<Vec<Row>> {
         let prepared = self.prepare(statement)?;
         let found = self.wait(self.client.query(&prepared, &borrowed(params)))?;
-        found.iter().map(|row| (0..row.len()).map(|column| value(row, column)).collect::<Done<_>>().map(Row)).collect()
+        found
+            .iter()
+            .map(|row| (0..row.len()).map(|column| value(row, column)).collect::<Done<_>>().map(Row))
+            .collect()
     }
 
     fn control(&mut self, statements: &str) -> Done<()> {

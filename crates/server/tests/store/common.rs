@@ -1,7 +1,8 @@
 //! Stores to test, and rooms to put into them.
 
 use parlor_server::store::{
-    Account, AccountId, AccountKind, Effects, NewNotice, NewRoom, Options, Realm, Role, RoomId, RoomState, Store,
+    Account, AccountId, AccountKind, Effects, NewNotice, NewRoom, Options, Realm, Role, RoomId, RoomState,
+    Store,
 };
 use std::path::Path;
 

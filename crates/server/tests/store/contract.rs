@@ -2,8 +2,8 @@
 
 use crate::common::{account, account_id, fresh_realm, new_room, notice, notices, on_each, room_id, state};
 use parlor_server::store::{
-    Ban, Credential, CredentialKind, Effects, INBOX_MAX, NewWebhook, OUTBOX_MAX, Realm, Role, RoomListing, Rotated,
-    Rotation, SIGN_INS_MAX, SignIn, SignInId, Store, StoreError,
+    Ban, Credential, CredentialKind, Effects, INBOX_MAX, NewWebhook, OUTBOX_MAX, Realm, Role, RoomListing,
+    Rotated, Rotation, SIGN_INS_MAX, SignIn, SignInId, Store, StoreError,
 };
 
 fn device(value: &str) -> Credential {
@@ -52,7 +52,8 @@ async fn credentials_are_linked_and_unlinked_but_for_the_last() {
         store.link_credential(&realm, &ada, &email("ada@example.com", "second")).await.unwrap();
         let owner = store.credential_owner(&realm, CredentialKind::Email, "ada@example.com").await.unwrap();
         assert_eq!(owner.unwrap().secret_hash.as_deref(), Some("second"));
-        let stolen = store.link_credential(&realm, &account_id("bob"), &email("ada@example.com", "mine")).await;
+        let stolen =
+            store.link_credential(&realm, &account_id("bob"), &email("ada@example.com", "mine")).await;
         assert_eq!(stolen, Err(StoreError::Taken { what: "credential" }));
         let nobody = store.link_credential(&realm, &account_id("eve"), &device("x")).await;
         assert_eq!(nobody, Err(StoreError::Missing { what: "account" }));
@@ -211,7 +212,10 @@ async fn rooms_are_listed_in_pages() {
         let second = store.joinable_rooms(&realm, "draughts", Some(&next), 3).await.unwrap();
         assert_eq!((ids(&second.items), second.next), (vec!["r2", "r0", "r1"], None));
 
-        store.commit_room(&realm, &room_id("r5"), 1, state(2, "", &["bob"]), Effects::default()).await.unwrap();
+        store
+            .commit_room(&realm, &room_id("r5"), 1, state(2, "", &["bob"]), Effects::default())
+            .await
+            .unwrap();
         let of_ada = store.rooms_of(&realm, &account_id("ada"), None, 100).await.unwrap();
         assert_eq!(ids(&of_ada.items), ["r6", "r4", "r2", "r3", "r0", "r1"]);
         let of_bob = store.rooms_of(&realm, &account_id("bob"), None, 100).await.unwrap();
@@ -265,7 +269,10 @@ async fn an_inbox_is_read_in_order_and_forgets_what_is_acknowledged() {
         fill_inbox(&store, &realm, 2, 11).await;
         let inbox = store.read_inbox(&realm, &ada, 3, 4).await.unwrap();
         assert_eq!(inbox.notices.iter().map(|notice| notice.seq).collect::<Vec<_>>(), [4, 5, 6, 7]);
-        assert_eq!((inbox.notices[0].body.as_slice(), inbox.notices[0].kind.as_str()), (&b"5"[..], "your_turn"));
+        assert_eq!(
+            (inbox.notices[0].body.as_slice(), inbox.notices[0].kind.as_str()),
+            (&b"5"[..], "your_turn")
+        );
         store.acknowledge(&realm, &ada, 6).await.unwrap();
         store.acknowledge(&realm, &ada, 2).await.unwrap();
         let inbox = store.read_inbox(&realm, &ada, 0, 100).await.unwrap();
@@ -275,7 +282,11 @@ async fn an_inbox_is_read_in_order_and_forgets_what_is_acknowledged() {
         fill_inbox(&store, &realm, 12, 12).await;
         let inbox = store.read_inbox(&realm, &ada, 0, 100).await.unwrap();
         assert_eq!((inbox.notices.len(), inbox.newest), (1, 11));
-        assert_eq!(store.read_inbox(&realm, &ada, 11, 100).await.unwrap().newest, 11, "also when nothing is left");
+        assert_eq!(
+            store.read_inbox(&realm, &ada, 11, 100).await.unwrap().newest,
+            11,
+            "also when nothing is left"
+        );
     })
     .await;
 }
@@ -337,7 +348,10 @@ async fn an_outbox_is_bounded_and_counts_what_went() {
             let count = (OUTBOX_MAX + 5 - owed).min(1000);
             let webhooks = (owed..owed + count).map(|number| webhook(&number.to_string(), 1)).collect();
             let effects = Effects { notices: Vec::new(), webhooks };
-            store.commit_room(&realm, &room_id("r1"), version, state(version + 1, "", &[]), effects).await.unwrap();
+            store
+                .commit_room(&realm, &room_id("r1"), version, state(version + 1, "", &[]), effects)
+                .await
+                .unwrap();
             (version, owed) = (version + 1, owed + count);
         }
         let outbox = store.outbox(&realm).await.unwrap();
@@ -400,7 +414,8 @@ async fn realms_do_not_see_each_other() {
         let mut room = new_room("r1", state(1, "", &["ada"]));
         room.code = Some("ABCDEF".to_owned());
         store.put_room(&realm, room.clone(), notices(vec![notice("ada", "hello")])).await.unwrap();
-        let ban = Ban { account: ada.clone(), reason: String::new(), by: String::new(), at_ms: 5, until_ms: None };
+        let ban =
+            Ban { account: ada.clone(), reason: String::new(), by: String::new(), at_ms: 5, until_ms: None };
         store.ban(&realm, &ban).await.unwrap();
 
         assert_eq!(store.account(&other, &ada).await.unwrap(), None);

@@ -85,7 +85,11 @@ async fn a_disk_that_stands_still_holds_up_nobody_for_long() {
         let disk = bench.disk.clone();
         tokio::task::spawn_blocking(move || disk.wait_for_sync_after(begun)).await.unwrap();
         tokio::join!(
-            bench.commit(1, 2), bench.commit(2, 2), bench.commit(3, 2), bench.commit(4, 2), bench.commit(5, 2),
+            bench.commit(1, 2),
+            bench.commit(2, 2),
+            bench.commit(3, 2),
+            bench.commit(4, 2),
+            bench.commit(5, 2),
             bench.commit(6, 2)
         )
     };
@@ -120,7 +124,11 @@ async fn each_write_waits_for_a_sync() {
     // Many at once share them.
     let before = bench.disk.syncs().completed;
     let all = tokio::join!(
-        bench.commit(1, 2), bench.commit(2, 2), bench.commit(3, 2), bench.commit(4, 2), bench.commit(5, 2),
+        bench.commit(1, 2),
+        bench.commit(2, 2),
+        bench.commit(3, 2),
+        bench.commit(4, 2),
+        bench.commit(5, 2),
         bench.commit(6, 2)
     );
     let all = [all.0, all.1, all.2, all.3, all.4, all.5];

@@ -4,7 +4,9 @@
 //! after a random number of such lines. A kill alone shows nothing of a sync that is missing, so the second loop runs on a
 //! disk that keeps only what was synced; it must find what is lost when the store does not sync.
 
-use crate::common::{self, account, account_id, fresh_realm, new_room, notice, notices, random, room_id, state};
+use crate::common::{
+    self, account, account_id, fresh_realm, new_room, notice, notices, random, room_id, state,
+};
 use parlor_faultdisk::Disk;
 use parlor_server::store::{Durability, Effects, Options, Realm, Store, StoreError};
 use std::collections::{BTreeMap, BTreeSet};

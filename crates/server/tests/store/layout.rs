@@ -44,7 +44,8 @@ async fn a_newer_layout_and_a_foreign_file_are_refused_and_left_as_they_are() {
     in_file(foreign.path(), "CREATE TABLE recipes (name TEXT)");
     let error = Store::open(&address_in(foreign.path())).await.unwrap_err().to_string();
     assert!(error.contains("recipes"), "{error}");
-    std::fs::write(foreign.path().join("parlor.db"), "this is a letter and not a database".repeat(100)).unwrap();
+    std::fs::write(foreign.path().join("parlor.db"), "this is a letter and not a database".repeat(100))
+        .unwrap();
     assert!(Store::open(&address_in(foreign.path())).await.is_err());
 }
 
@@ -60,5 +61,7 @@ async fn nobody_else_may_read_what_a_store_writes() {
         let mode = entry.metadata().unwrap().permissions().mode() & 0o777;
         assert_eq!(mode, 0o600, "{}", entry.path().display());
     }
-    assert!(Store::open("/proc/no/such/folder/parlor.db").await.unwrap_err().to_string().contains("/proc/no"));
+    assert!(
+        Store::open("/proc/no/such/folder/parlor.db").await.unwrap_err().to_string().contains("/proc/no")
+    );
 }
