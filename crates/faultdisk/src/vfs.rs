@@ -74,7 +74,9 @@ fn register() -> Result<Layers, &'static str> {
     }
     // SAFETY: it is not null, and SQLite's own layer (2).
     let mut ours = unsafe { ptr::read(system) };
-    ours.szOsFile += mem::size_of::<Handle>() as c_int;
+    let handle_bytes =
+        c_int::try_from(mem::size_of::<Handle>()).map_err(|_| "a handle is larger than SQLite can say")?;
+    ours.szOsFile += handle_bytes;
     ours.pNext = ptr::null_mut();
     ours.zName = c"parlor-faultdisk".as_ptr();
     ours.xOpen = Some(open);

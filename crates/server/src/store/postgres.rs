@@ -108,9 +108,10 @@ impl Postgres {
             };
         };
         match code.get(..2) {
-            // Serialization failures and deadlocks, and a lock that did not come in time.
+            // Serialization failures and deadlocks.
             Some("40") => Fault::Again(detail),
-            _ if code == "55P03" => Fault::Again(detail),
+            // A lock that did not come in time.
+            _ if code == "55P03" => Fault::Storage(detail),
             // Connections, resources, an operator, the system, and the server itself; a server that became read-only.
             Some("08" | "53" | "57" | "58" | "XX" | "F0") => Fault::Storage(detail),
             _ if code == "25006" => Fault::Storage(detail),

@@ -10,7 +10,7 @@ async fn write_on(store: Store, realm: Realm, mut stop: tokio::sync::oneshot::Re
     while stop.try_recv().is_err() {
         let effects = notices(vec![notice(&format!("reader-{}", (version + 1) / 100), "told")]);
         let next = state(version + 1, &"x".repeat(5000), &[]);
-        store.commit_room(&realm, &room_id("r1"), version, next, effects).await.unwrap();
+        store.commit_room(&realm, &room_id("r1"), version, next, effects).await.expect("a commit");
         version += 1;
     }
     version

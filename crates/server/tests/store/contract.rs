@@ -71,7 +71,7 @@ async fn credentials_are_linked_and_unlinked_but_for_the_last() {
 
 fn sign_in(id: u64, token: u8, now_ms: u64) -> SignIn {
     SignIn {
-        id: SignInId::new(&format!("sign-in-{id}")).unwrap(),
+        id: SignInId::new(&format!("sign-in-{id}")).expect("an id"),
         account: account_id("ada"),
         token_hash: [token; 32],
         now_ms,
@@ -256,7 +256,7 @@ async fn fill_inbox(store: &Store, realm: &Realm, from: u64, to: u64) {
     for version in from..=to {
         let effects = notices(vec![notice("ada", &format!("{version}"))]);
         let state = state(version, "", &[]);
-        store.commit_room(realm, &room_id("r1"), version - 1, state, effects).await.unwrap();
+        store.commit_room(realm, &room_id("r1"), version - 1, state, effects).await.expect("a commit");
     }
 }
 

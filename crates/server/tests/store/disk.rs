@@ -121,17 +121,27 @@ async fn each_write_waits_for_a_sync() {
         bench.commit(0, version).await.unwrap();
         assert!(bench.disk.syncs().completed > before);
     }
-    // Many at once share them.
-    let before = bench.disk.syncs().completed;
-    let all = tokio::join!(
-        bench.commit(1, 2),
-        bench.commit(2, 2),
-        bench.commit(3, 2),
-        bench.commit(4, 2),
-        bench.commit(5, 2),
-        bench.commit(6, 2)
-    );
-    let all = [all.0, all.1, all.2, all.3, all.4, all.5];
-    assert!(all.iter().all(Result::is_ok), "{all:?}");
-    assert!(bench.disk.syncs().completed - before <= 6);
+}
+
+#[tokio::test]
+async fn writes_that_wait_share_a_commit() {
+    let bench = bench(Options::default()).await;
+    let (syncs, groups) = (bench.disk.syncs(), bench.store.counters().groups);
+    bench.disk.stand_still(true);
+    // While the first is being committed the others come, and wait.
+    let others = async {
+        let disk = bench.disk.clone();
+        tokio::task::spawn_blocking(move || disk.wait_for_sync_after(syncs.begun)).await.unwrap();
+        tokio::join!(bench.commit(1, 2), bench.commit(2, 2), bench.commit(3, 2), bench.commit(1, 2), async {
+            while bench.store.counters().waiting < 4 {
+                tokio::task::yield_now().await;
+            }
+            bench.disk.stand_still(false);
+        })
+    };
+    let (first, others) = tokio::join!(bench.commit(0, 2), others);
+    assert_eq!((first, others.0, others.1, others.2), (Ok(()), Ok(()), Ok(()), Ok(())));
+    assert_eq!(others.3, Err(StoreError::Stale { current: 2 }), "and does not spoil the group");
+    assert_eq!(bench.store.counters().groups - groups, 2);
+    assert_eq!(bench.disk.syncs().completed - syncs.completed, 2);
 }

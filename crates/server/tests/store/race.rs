@@ -12,7 +12,8 @@ async fn write(store: Store, realm: Realm, writer: usize) -> Vec<(u64, String)> 
     let room = room_id("contested");
     let mut won = Vec::new();
     loop {
-        let current = store.load_room(&realm, &room).await.unwrap().unwrap().state.version;
+        let loaded = store.load_room(&realm, &room).await.expect("a read").expect("a room");
+        let current = loaded.state.version;
         if current >= VERSIONS {
             return won;
         }
