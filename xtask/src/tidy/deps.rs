@@ -29,7 +29,7 @@ const HOUSE: &[Place] = &[
     Place {
         name: "parlor-server",
         may: &["parlor-proto", "parlor-sync", "parlor-hub", "parlor-transport"],
-        tests_may: &["parlor"],
+        tests_may: &["parlor", "parlor-faultdisk"],
     },
     Place { name: "parlor-bevy", may: &["parlor"], tests_may: &["parlor-server"] },
     Place { name: "parlor-cli", may: &EVERYTHING, tests_may: &[] },
@@ -38,6 +38,7 @@ const HOUSE: &[Place] = &[
         may: &["parlor-proto", "parlor-sync", "parlor-hub", "parlor-impair", "parlor"],
         tests_may: &[],
     },
+    Place { name: "parlor-faultdisk", may: &[], tests_may: &[] },
     Place { name: "parlor-nat", may: &[], tests_may: &[] },
     Place { name: "xtask", may: &[], tests_may: &[] },
 ];

@@ -18,6 +18,7 @@ mod bans;
 mod error;
 mod inbox;
 mod line;
+mod postgres;
 mod rooms;
 mod schema;
 mod secrets;
@@ -120,6 +121,7 @@ struct Inner {
 #[derive(Clone, Debug)]
 enum Place {
     File(Arc<sqlite::Owned>),
+    Server(Arc<tokio_postgres::Config>),
 }
 
 impl Store {
@@ -202,9 +204,7 @@ impl Inner {
     fn open(address: &Address, options: Options) -> Result<Inner, OpenError> {
         let place = match address {
             Address::Sqlite(path) => Place::File(Arc::new(sqlite::own(path)?)),
-            Address::Postgres(_) => {
-                return Err(OpenError::Database("PostgreSQL is not supported".to_owned()));
-            }
+            Address::Postgres(server) => Place::Server(Arc::new(postgres::parse(server)?)),
         };
         place.migrate()?;
         let inner = Inner {
@@ -271,6 +271,10 @@ impl Place {
                 let mut sql = sqlite::writer(&file.path, Durability::Full).map_err(schema::failed)?;
                 schema::migrate(sql.as_mut(), schema::SQLITE)
             }
+            Place::Server(server) => {
+                let mut sql = postgres::connect(server, Durability::Full).map_err(schema::failed)?;
+                schema::migrate(sql.as_mut(), schema::POSTGRES)
+            }
         }
     }
 
@@ -279,6 +283,10 @@ impl Place {
             Place::File(file) => {
                 let file = Arc::clone(file);
                 Box::new(move || sqlite::writer(&file.path, durability))
+            }
+            Place::Server(server) => {
+                let server = Arc::clone(server);
+                Box::new(move || postgres::connect(&server, durability))
             }
         }
     }
@@ -289,6 +297,10 @@ impl Place {
                 let file = Arc::clone(file);
                 Box::new(move || sqlite::reader(&file.path))
             }
+            Place::Server(server) => {
+                let server = Arc::clone(server);
+                Box::new(move || postgres::connect(&server, Durability::Full))
+            }
         }
     }
 
@@ -296,6 +308,7 @@ impl Place {
     fn file(&self) -> Option<PathBuf> {
         match self {
             Place::File(file) => Some(file.path.clone()),
+            Place::Server(_) => None,
         }
     }
 }

@@ -1,0 +1,87 @@
+//! Stores to test, and rooms to put into them.
+
+use parlor_server::store::{
+    Account, AccountId, AccountKind, Effects, NewNotice, NewRoom, Options, Realm, Role, RoomId, RoomState,
+    Store,
+};
+use std::path::Path;
+
+/// The address of the PostgreSQL server that tests may use.
+pub(crate) fn postgres() -> Option<String> {
+    let address = std::env::var("PARLOR_POSTGRES").ok();
+    if address.is_none() {
+        println!("skipped on PostgreSQL: PARLOR_POSTGRES names no server");
+    }
+    address
+}
+
+/// Runs a test on each store there is, in a realm that nobody else uses.
+pub(crate) async fn on_each(test: impl AsyncFn(Store, Realm)) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = Store::open(&address_in(folder.path())).await.expect("an SQLite store");
+    test(store, fresh_realm()).await;
+    if let Some(address) = postgres() {
+        let store = Store::open(&address).await.expect("a PostgreSQL store");
+        test(store, fresh_realm()).await;
+    }
+}
+
+pub(crate) fn address_in(folder: &Path) -> String {
+    format!("sqlite://{}", folder.join("parlor.db").display())
+}
+
+/// Opens the store in a folder.
+pub(crate) async fn open_in(folder: &Path, options: Options) -> Store {
+    Store::open_with(&address_in(folder), options).await.expect("a store")
+}
+
+pub(crate) fn random() -> u64 {
+    let mut bytes = [0; 8];
+    getrandom::fill(&mut bytes).expect("randomness");
+    u64::from_le_bytes(bytes)
+}
+
+pub(crate) fn fresh_realm() -> Realm {
+    Realm::new(&format!("test-{:016x}", random()), "testing").expect("a realm")
+}
+
+pub(crate) fn account_id(text: &str) -> AccountId {
+    AccountId::new(text).expect("an account's id")
+}
+
+pub(crate) fn room_id(text: &str) -> RoomId {
+    RoomId::new(text).expect("a room's id")
+}
+
+pub(crate) fn account(id: &str) -> Account {
+    Account {
+        id: account_id(id),
+        kind: AccountKind::Guest,
+        role: Role::Player,
+        display_name: format!("the name of {id}"),
+        created_ms: 1_000,
+    }
+}
+
+pub(crate) fn state(version: u64, document: &str, players: &[&str]) -> RoomState {
+    RoomState {
+        version,
+        document: document.as_bytes().to_vec(),
+        joinable: true,
+        summary: format!("summary of {version}").into_bytes(),
+        players: players.iter().map(|id| account_id(id)).collect(),
+        deadline_ms: None,
+    }
+}
+
+pub(crate) fn new_room(id: &str, state: RoomState) -> NewRoom {
+    NewRoom { id: room_id(id), code: None, game: "draughts".to_owned(), created_ms: 5, state }
+}
+
+pub(crate) fn notice(to: &str, body: &str) -> NewNotice {
+    NewNotice { to: account_id(to), kind: "your_turn".to_owned(), body: body.as_bytes().to_vec(), at_ms: 9 }
+}
+
+pub(crate) fn notices(notices: Vec<NewNotice>) -> Effects {
+    Effects { notices, webhooks: Vec::new() }
+}
