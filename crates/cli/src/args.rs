@@ -264,6 +264,15 @@ pub(crate) struct ServeArgs {
     /// Public key (PEM, Ed25519) of whoever signs tokens for the roles server and admin; without it there are none
     #[arg(long, env = "PARLOR_OPERATOR_KEY", value_name = "FILE")]
     pub operator_key: Option<PathBuf>,
+    /// Tell a service of the game's own what happens in turn rooms: https://HOST[:PORT]/PATH; see docs/online.md
+    #[arg(long, env = "PARLOR_WEBHOOK", value_name = "URL")]
+    pub webhook: Option<String>,
+    /// File with the key that such requests are signed with, 16 bytes or more
+    #[arg(long, env = "PARLOR_WEBHOOK_KEY", value_name = "FILE")]
+    pub webhook_key: Option<PathBuf>,
+    /// Whether that service may have an address within a private network, or this machine's own
+    #[arg(long, env = "PARLOR_WEBHOOK_PRIVATE")]
+    pub webhook_private: bool,
     /// How the log on standard error looks [default: text]
     #[arg(long, env = "PARLOR_LOG_FORMAT", value_enum)]
     pub log_format: Option<LogFormat>,

@@ -35,7 +35,7 @@ impl Host {
         let config = Config {
             listen: Ipv4Addr::LOCALHOST.into(),
             port: self.port,
-            online: Some(OnlineConfig { store, is_open: true, operator_key: None }),
+            online: Some(OnlineConfig { store, is_open: true, operator_key: None, webhook: None, backups: None }),
             ..Config::default()
         };
         let server = self.runtime.block_on(Server::start(config)).unwrap();

@@ -6,7 +6,7 @@ use crate::logging;
 use anyhow::{Context, bail};
 use parlor::lan::Network;
 use parlor_server::admission::Policy;
-use parlor_server::online::OnlineConfig;
+use parlor_server::online::{OnlineConfig, WebhookConfig};
 use parlor_server::{Config, FLUSH_QUANTUM_MS_MAX, GRACE_S_MAX, IdentitySource, Server};
 use parlor_transport::discovery::Registry;
 use serde::Deserialize;
@@ -45,6 +45,9 @@ struct File {
     store: Option<String>,
     accounts: Option<AccountsArg>,
     operator_key: Option<PathBuf>,
+    webhook: Option<String>,
+    webhook_key: Option<PathBuf>,
+    webhook_private: Option<bool>,
     log_format: Option<LogFormat>,
     log: Option<String>,
 }
@@ -105,7 +108,9 @@ fn settings(args: ServeArgs, file: File) -> anyhow::Result<Config> {
     let is_development = matches!(identity, IdentitySource::Development { .. });
     let is_open = args.accounts.or(file.accounts).map_or(is_development, |accounts| accounts == AccountsArg::Open);
     let operator_key = args.operator_key.or(file.operator_key);
-    let online = online(data, args.store.or(file.store), is_open, operator_key)?;
+    let allows_private = args.webhook_private || file.webhook_private.unwrap_or_default();
+    let webhook = webhook(args.webhook.or(file.webhook), args.webhook_key.or(file.webhook_key), allows_private)?;
+    let online = online(data, args.store.or(file.store), is_open, operator_key, webhook)?;
     Ok(Config {
         listen: args.listen.or(file.listen).unwrap_or(default.listen),
         port: args.port.or(file.port).unwrap_or(default.port),
@@ -147,7 +152,9 @@ fn online(
     store: Option<String>,
     is_open: bool,
     operator_key: Option<PathBuf>,
+    webhook: Option<WebhookConfig>,
 ) -> anyhow::Result<Option<OnlineConfig>> {
+    let backups = data.as_ref().map(|folder| folder.join("backups"));
     let store = match (store, data) {
         (Some(store), _) => store,
         (None, Some(folder)) => {
@@ -157,12 +164,30 @@ fn online(
             let text = file.to_str().map(str::to_owned);
             text.with_context(|| format!("{} is no UTF-8: name another folder with --data", file.display()))?
         }
-        (None, None) if operator_key.is_some() => {
-            bail!("an operator's key is given and nothing to operate: add --data FOLDER or --store URL")
+        (None, None) if operator_key.is_some() || webhook.is_some() => {
+            bail!("there is nothing to operate or to tell of without a store: add --data FOLDER or --store URL")
         }
         (None, None) => return Ok(None),
     };
-    Ok(Some(OnlineConfig { store, is_open, operator_key }))
+    Ok(Some(OnlineConfig { store, is_open, operator_key, webhook, backups }))
+}
+
+/// Whom to tell what happens in turn rooms.
+fn webhook(
+    url: Option<String>,
+    key: Option<PathBuf>,
+    allows_private: bool,
+) -> anyhow::Result<Option<WebhookConfig>> {
+    match (url, key) {
+        (Some(url), Some(file)) => {
+            let key = std::fs::read(&file)
+                .with_context(|| format!("the webhook's key cannot be read from {}", file.display()))?;
+            Ok(Some(WebhookConfig { url, key: key.trim_ascii().to_vec(), allows_private }))
+        }
+        (Some(_), None) => bail!("a webhook is given and no key to sign with: add --webhook-key FILE"),
+        (None, Some(_)) => bail!("a webhook's key is given and no webhook: add --webhook URL"),
+        (None, None) => Ok(None),
+    }
 }
 
 /// Who must have a token.

@@ -193,6 +193,8 @@ impl TurnRoom {
             input["state"] = state;
         }
         self.core.propose(input, state_version);
+        // At once, and not with the next frame.
+        self.flush();
         Ok(())
     }
 
@@ -251,6 +253,7 @@ impl TurnRoom {
             return Err(RoomFailure::Full);
         }
         self.core.request(Request { op, input, again });
+        self.flush();
         Ok(())
     }
 

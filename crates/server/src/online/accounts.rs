@@ -299,6 +299,13 @@ pub(super) async fn sign_out(services: Services, _: Caller, input: ByRefresh) ->
     Ok(DONE)
 }
 
+/// Ends all sign-ins of the account: what somebody does who has lost a device.
+pub(super) async fn sign_out_everywhere(services: Services, caller: Caller, _: Nothing) -> Result<Done, Failure> {
+    let (realm, id) = services.account_of(&caller)?;
+    services.store().end_sign_ins_of(&realm, &id).await?;
+    Ok(DONE)
+}
+
 pub(super) async fn me(services: Services, caller: Caller, _: Nothing) -> Result<OwnAccount, Failure> {
     let (realm, id) = services.account_of(&caller)?;
     let account = services.store().account(&realm, &id).await?.ok_or_else(no_account)?;

@@ -24,9 +24,11 @@ mod secrets;
 mod socket;
 mod table;
 mod tokens;
+mod webhook;
 
 pub use accounts::ENVIRONMENT;
 pub use tokens::{OPERATOR_LIFE_S_MAX, operator_token};
+pub use webhook::{WebhookConfig, WebhookError};
 
 pub(crate) use failure::Failure;
 pub(crate) use rest::{AskedFrom, bearer, routes};
@@ -44,7 +46,7 @@ use parlor_hub::turn::RuleSets;
 use password::Passwords;
 use rooms::Lanes;
 use serde_json::Value;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use table::{Answer, Caller, Operation};
 use thiserror::Error;
@@ -65,6 +67,10 @@ pub struct OnlineConfig {
     pub is_open: bool,
     /// The public key (PEM, Ed25519) of whoever signs tokens of the roles server and admin. Without it there are none.
     pub operator_key: Option<PathBuf>,
+    /// Whom to tell what happens in turn rooms.
+    pub webhook: Option<WebhookConfig>,
+    /// The folder that backups are written to. Without it nobody can ask for one.
+    pub backups: Option<PathBuf>,
 }
 
 /// Why there are no services.
@@ -82,6 +88,9 @@ pub enum OnlineError {
     /// The key that the store keeps is none.
     #[error("the store's key for access tokens is damaged: restore a backup of the store")]
     SigningKey,
+    /// Nobody can be told.
+    #[error(transparent)]
+    Webhook(#[from] WebhookError),
     /// A thread could not be started.
     #[error("a thread of the services could not be started: {0}")]
     Thread(std::io::Error),
@@ -98,6 +107,8 @@ struct Inner {
     lanes: Lanes,
     feeds: Feeds,
     bans: Bans,
+    webhook: Option<Arc<webhook::Target>>,
+    backups: Option<PathBuf>,
     rules: RuleSets,
     door: Door,
     apps: Option<Vec<String>>,
@@ -116,6 +127,7 @@ pub(crate) struct Online {
 impl Online {
     /// Opens the store and starts the threads.
     pub(crate) async fn start(config: &OnlineConfig, apps: Option<Vec<String>>, door: Door) -> Result<Self, OnlineError> {
+        let webhook = config.webhook.as_ref().map(webhook::Target::new).transpose()?.map(Arc::new);
         let store = Store::open(&config.store).await?;
         let kept = store.keep_secret(SIGNING_KEY, SigningKey::generate()?.to_kept()).await?;
         let own = SigningKey::from_kept(&kept).ok_or(OnlineError::SigningKey)?;
@@ -134,6 +146,8 @@ impl Online {
             lanes: Lanes::default(),
             feeds: Feeds::default(),
             bans: Bans::default(),
+            webhook: webhook.clone(),
+            backups: config.backups.clone(),
             rules: RuleSets::built_in(),
             door,
             apps,
@@ -144,6 +158,9 @@ impl Online {
         };
         let services = Services(Arc::new(inner));
         runtime.spawn(deadlines::watch(services.clone()));
+        if let Some(target) = webhook {
+            runtime.spawn(webhook::deliver(services.clone(), target));
+        }
         Ok(Online { services, runtime: Some(runtime) })
     }
 }
@@ -236,6 +253,14 @@ impl Services {
 
     fn bans(&self) -> &Bans {
         &self.0.bans
+    }
+
+    fn webhook(&self) -> Option<&webhook::Target> {
+        self.0.webhook.as_deref()
+    }
+
+    fn backups(&self) -> Option<&Path> {
+        self.0.backups.as_deref()
     }
 
     fn rules(&self) -> &RuleSets {

@@ -38,6 +38,7 @@ fn of_accounts() -> Vec<Operation> {
         Operation::new("auth.custom", post("/auth/custom"), SERVER, "Signs a player in whom the game's own service knows", accounts::custom),
         Operation::new("auth.refresh", post("/auth/refresh"), anybody, "Gives the next access token for a refresh token, which is used up", accounts::refresh),
         Operation::new("auth.sign_out", post("/auth/sign-out"), anybody, "Ends a sign-in: its refresh token is good no more", accounts::sign_out),
+        Operation::new("account.sign_out_everywhere", post("/account/sign-out-everywhere"), PLAYER, "Ends all sign-ins of the account: no refresh token is good any more", accounts::sign_out_everywhere),
         Operation::new("account.me", get("/account"), PLAYER, "Says whose token this is, and how one can sign in to the account", accounts::me),
         Operation::new("account.rename", patch("/account"), PLAYER, "Gives the account another name for others to see", accounts::rename),
         Operation::new("account.link", post("/account/credentials"), PLAYER, "Gives the account one more way to sign in", accounts::link),
@@ -79,6 +80,9 @@ fn of_operators() -> Vec<Operation> {
         Operation::new("admin.rooms", get("/admin/rooms"), OPERATORS, "Lists all rooms of the game's environment", rooms::all),
         Operation::new("admin.ban", post("/admin/bans"), ADMIN, "Keeps an account out and ends its sign-ins", admin::ban),
         Operation::new("admin.lift_ban", post("/admin/bans/lift"), ADMIN, "Lets a banned account in again", admin::lift_ban),
+        Operation::new("admin.set_role", post("/admin/roles"), ADMIN, "Lets an account do more, or less, from its next access token on", admin::set_role),
+        Operation::new("admin.status", get("/admin/status"), OPERATORS, "Says what the store and the webhooks do", admin::status),
+        Operation::new("admin.backup", post("/admin/backup"), ADMIN, "Copies the store as it is into the server's folder for backups", admin::backup),
         Operation::new("admin.bans", get("/admin/bans"), ADMIN, "Lists the bans", admin::bans),
     ]
 }

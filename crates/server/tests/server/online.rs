@@ -4,7 +4,7 @@ use crate::client::{creating, within};
 use crate::common::{Answer, TestServer};
 use futures_util::{SinkExt, StreamExt};
 use parlor_server::admission::SigningKey;
-use parlor_server::online::{OnlineConfig, operator_token};
+use parlor_server::online::{OnlineConfig, WebhookConfig, operator_token};
 use parlor_server::store::Role;
 use serde_json::{Value, json};
 use tokio::net::TcpStream;
@@ -16,11 +16,15 @@ const TABLE: &[(&str, &str)] = &[
     ("account.link", "p"),
     ("account.me", "p"),
     ("account.rename", "p"),
+    ("account.sign_out_everywhere", "p"),
     ("account.unlink", "p"),
+    ("admin.backup", "m"),
     ("admin.ban", "m"),
     ("admin.bans", "m"),
     ("admin.lift_ban", "m"),
     ("admin.rooms", "sm"),
+    ("admin.set_role", "m"),
+    ("admin.status", "sm"),
     ("auth.custom", "s"),
     ("auth.device", "a"),
     ("auth.email", "a"),
@@ -55,15 +59,16 @@ struct Hall {
 
 impl Hall {
     async fn open() -> Self {
-        Self::with(true).await
+        Self::with(true, None).await
     }
 
-    async fn with(is_open: bool) -> Self {
+    async fn with(is_open: bool, webhook: Option<WebhookConfig>) -> Self {
         let key = SigningKey::generate().unwrap();
         let server = TestServer::start_with(|config, folder| {
             let operator_key = key.write_new(&folder.path().join("operator")).unwrap();
             let store = folder.path().join("parlor.db").to_str().unwrap().to_owned();
-            config.online = Some(OnlineConfig { store, is_open, operator_key: Some(operator_key) });
+            let (operator_key, backups) = (Some(operator_key), Some(folder.path().join("backups")));
+            config.online = Some(OnlineConfig { store, is_open, operator_key, webhook, backups });
         })
         .await;
         Hall { server, key }
@@ -242,6 +247,9 @@ async fn a_refresh_token_is_good_once_and_its_reuse_ends_the_sign_in() {
     assert_eq!(status, 401, "the sign-in is over for both");
     let (_, again) = hall.call("POST", "/auth/guest", None, json!({ "app": "tanks" })).await;
     assert_eq!(hall.call("POST", "/auth/sign-out", None, refresh(&again["refresh_token"])).await.0, 200);
+    let (_, lost) = hall.call("POST", "/auth/guest", None, json!({ "app": "tanks" })).await;
+    hall.good("POST", "/account/sign-out-everywhere", lost["access_token"].as_str().unwrap(), json!({})).await;
+    assert_eq!(hall.call("POST", "/auth/refresh", None, refresh(&lost["refresh_token"])).await.0, 401);
     assert_eq!(hall.call("POST", "/auth/refresh", None, refresh(&again["refresh_token"])).await.0, 401);
     for nonsense in ["", ".", "s0.x", "x"] {
         assert_eq!(hall.call("POST", "/auth/refresh", None, refresh(&json!(nonsense))).await.0, 401);
@@ -250,7 +258,7 @@ async fn a_refresh_token_is_good_once_and_its_reuse_ends_the_sign_in() {
 
 #[tokio::test]
 async fn a_closed_server_lets_nobody_make_an_account() {
-    let hall = Hall::with(false).await;
+    let hall = Hall::with(false, None).await;
     for (path, input) in [
         ("/auth/guest", json!({ "app": "tanks" })),
         ("/auth/device", json!({ "app": "tanks", "device": "0123456789abcdef" })),
@@ -344,6 +352,99 @@ async fn a_ban_counts_at_once_and_until_it_is_lifted() {
     hall.good("POST", "/admin/bans/lift", &admin, json!({ "account": id })).await;
     hall.good("GET", "/account", &ada, json!({})).await;
     assert_eq!(hall.bad("POST", "/admin/bans/lift", &admin, json!({ "account": id })).await, "not_found");
+}
+
+#[tokio::test]
+async fn whoever_runs_the_server_gives_roles_and_makes_backups() {
+    let hall = Hall::open().await;
+    let (ada, id) = hall.player("ada").await;
+    let admin = hall.operator(Role::Admin);
+    hall.good("POST", "/rooms", &ada, json!({})).await;
+    let status = hall.good("GET", "/admin/status", &admin, json!({})).await;
+    assert!(status["store_writes"].as_u64() > Some(1), "{status}");
+    let made = hall.good("POST", "/admin/backup", &admin, json!({})).await;
+    let file = made["file"].as_str().unwrap();
+    let copy = rusqlite::Connection::open(file).unwrap();
+    let rooms: i64 = copy.query_row("SELECT count(*) FROM rooms", [], |row| row.get(0)).unwrap();
+    assert_eq!(rooms, 1);
+    hall.good("POST", "/admin/roles", &admin, json!({ "account": id, "role": "server" })).await;
+    assert_eq!(hall.bad("GET", "/admin/status", &ada, json!({})).await, "forbidden", "until its next token");
+    let (again, _) = hall.player("ada").await;
+    hall.good("GET", "/admin/status", &again, json!({})).await;
+    assert_eq!(hall.bad("POST", "/admin/roles", &admin, json!({ "account": id, "role": "king" })).await, "bad_input");
+}
+
+/// A service that is told: it says no the first time, and passes on what it was told.
+async fn told_service() -> (String, tokio::sync::mpsc::Receiver<String>) {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/hook", listener.local_addr().unwrap());
+    let (sender, told) = tokio::sync::mpsc::channel(64);
+    tokio::spawn(async move {
+        let mut status = "302 Found\r\nlocation: /elsewhere";
+        loop {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let mut request = String::new();
+            let whole = |request: &str| {
+                let (head, body) = request.split_once("\r\n\r\n")?;
+                let length = head.lines().find_map(|line| line.strip_prefix("content-length: "))?;
+                (body.len() >= length.parse::<usize>().ok()?).then_some(())
+            };
+            while whole(&request).is_none() {
+                let mut bytes = [0; 4096];
+                let read = stream.read(&mut bytes).await.unwrap();
+                request.push_str(std::str::from_utf8(&bytes[..read]).unwrap());
+            }
+            let answer = format!("HTTP/1.1 {status}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
+            stream.write_all(answer.as_bytes()).await.unwrap();
+            status = "204 No Content";
+            if sender.send(request).await.is_err() {
+                return;
+            }
+        }
+    });
+    (url, told)
+}
+
+#[tokio::test]
+async fn a_service_is_told_until_it_has_heard() {
+    let (url, mut told) = told_service().await;
+    let key = b"a key of some length".to_vec();
+    let hall = Hall::with(true, Some(WebhookConfig { url, key: key.clone(), allows_private: true })).await;
+    let (ada, id) = hall.player("ada").await;
+    hall.good("POST", "/rooms", &ada, json!({})).await;
+    let (first, again) = (within(told.recv()).await.unwrap(), within(told.recv()).await.unwrap());
+    assert!(first.starts_with("POST /hook HTTP/1.1\r\n") && again.starts_with("POST /hook HTTP/1.1\r\n"), "{again}");
+    let header = |name: &str| {
+        let line = again.lines().find_map(|line| line.strip_prefix(&format!("{name}: ")));
+        line.unwrap_or_else(|| panic!("{name} in {again}")).to_owned()
+    };
+    let body = again.split_once("\r\n\r\n").unwrap().1;
+    let signed = format!("{}.{}.{body}", header("parlor-timestamp"), header("parlor-id"));
+    let signature = ring::hmac::sign(&ring::hmac::Key::new(ring::hmac::HMAC_SHA256, &key), signed.as_bytes());
+    let signature: String = signature.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
+    assert_eq!(header("parlor-signature"), format!("v1={signature}"));
+    assert_eq!(first.split_once("\r\n\r\n").unwrap().1, body, "the same again");
+    let body: Value = serde_json::from_str(body).unwrap();
+    assert_eq!((&body["kind"], &body["app"], &body["to"][0]), (&json!("player_joined"), &json!("tanks"), &json!(id)));
+}
+
+#[tokio::test]
+async fn a_private_address_is_told_nothing_unless_it_may_be() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("https://localhost:{}/hook", listener.local_addr().unwrap().port());
+    let hall = Hall::with(true, Some(WebhookConfig { url, key: vec![7; 16], allows_private: false })).await;
+    let (ada, _) = hall.player("ada").await;
+    hall.good("POST", "/rooms", &ada, json!({})).await;
+    let server = hall.operator(Role::Server);
+    // It was tried, in vain, and waits for the next time.
+    let path = hall.server.folder.path().join("parlor.db");
+    let reader = rusqlite::Connection::open(path).unwrap();
+    let attempts = || reader.query_row("SELECT max(attempts) FROM webhooks", [], |row| row.get::<_, Option<i64>>(0));
+    within(async { while attempts().unwrap() < Some(1) { tokio::task::yield_now().await } }).await;
+    assert_eq!(hall.good("GET", "/admin/status", &server, json!({})).await["webhooks_waiting"], 1);
+    let none = futures_util::FutureExt::now_or_never(listener.accept());
+    assert!(none.is_none(), "nobody connected");
 }
 
 #[tokio::test]

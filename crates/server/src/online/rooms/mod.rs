@@ -13,7 +13,7 @@ pub(super) use verbs::*;
 use super::Services;
 use super::failure::{Failure, Kind};
 use super::secrets::{random, unix_ms};
-use crate::store::{AccountId, Effects, NewNotice, NewRoom, Realm, RoomId, RoomState, StoreError};
+use crate::store::{AccountId, Effects, NewNotice, NewRoom, NewWebhook, Realm, RoomId, RoomState, StoreError};
 use parlor_hub::turn::{self, Actor, Code, Config, Context, Create, Effect, Op, PlayerId, Refusal, TurnRoom, UnixMillis};
 use parlor_proto::RoomCode;
 use serde_json::{Value, json};
@@ -58,7 +58,7 @@ pub(super) async fn change(
             *held = Some(room);
             return Ok(seen);
         }
-        let (state, sent) = (state_of(&room)?, sent(&room, &effects)?);
+        let (state, sent) = (state_of(&room)?, sent(services, realm, &room, &effects)?);
         let notices = sent.notices.clone();
         match services.store().commit_room(realm, id, before, state, sent).await {
             Ok(numbers) => {
@@ -94,7 +94,7 @@ pub(super) async fn open(
         };
         let with = Context { now: UnixMillis(unix_ms()), seed: random()?, rules: services.rules() };
         let (room, effects) = TurnRoom::create(new, config.clone(), &with)?;
-        let sent = sent(&room, &effects)?;
+        let sent = sent(services, realm, &room, &effects)?;
         let notices = sent.notices.clone();
         let stored = NewRoom {
             id: RoomId::new(&id)?,
@@ -167,9 +167,9 @@ fn state_of(room: &TurnRoom) -> Result<RoomState, Failure> {
 }
 
 /// What goes out with a commit.
-fn sent(room: &TurnRoom, effects: &[Effect]) -> Result<Effects, Failure> {
+fn sent(services: &Services, realm: &Realm, room: &TurnRoom, effects: &[Effect]) -> Result<Effects, Failure> {
     let at_ms = unix_ms();
-    let mut notices = Vec::new();
+    let (mut notices, mut webhooks) = (Vec::new(), Vec::new());
     for effect in effects {
         let (to, kind, notice) = match effect {
             Effect::Notice(notice) => {
@@ -181,13 +181,21 @@ fn sent(room: &TurnRoom, effects: &[Effect]) -> Result<Effects, Failure> {
                 (&push.to, "push", json!({ "room": room.id(), "seq": push.seq, "body": body }))
             }
         };
-        let body = serde_json::to_vec(&notice).map_err(|error| Failure::defect(&error.to_string()))?;
+        let written = |what: &Value| serde_json::to_vec(what).map_err(|error| Failure::defect(&error.to_string()));
+        let body = written(&notice)?;
+        if let Some(target) = services.webhook() {
+            let (app, environment) = (realm.app(), realm.environment());
+            let told = json!({
+                "app": app, "environment": environment, "kind": kind, "at_ms": at_ms, "to": to, "notice": notice,
+            });
+            webhooks.push(NewWebhook { target: target.url.clone(), body: written(&told)?, due_ms: at_ms });
+        }
         for player in to {
             let to = AccountId::new(player.as_str())?;
             notices.push(NewNotice { to, kind: kind.to_owned(), body: body.clone(), at_ms });
         }
     }
-    Ok(Effects { notices, webhooks: Vec::new() })
+    Ok(Effects { notices, webhooks })
 }
 
 /// Tells those who are connected. The lane is held, so that of one room they hear in order.
@@ -196,6 +204,9 @@ fn tell(services: &Services, realm: &Realm, notices: &[NewNotice], numbers: &[u6
         let Ok(body) = serde_json::from_slice::<Value>(&notice.body) else { continue };
         let text = json!({ "seq": seq, "kind": notice.kind, "at_ms": notice.at_ms, "notice": body }).to_string();
         services.feeds().tell(realm, &notice.to, &Arc::from(text));
+    }
+    if let Some(target) = services.webhook() {
+        target.told.notify_one();
     }
 }
 
