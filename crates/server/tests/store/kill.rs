@@ -217,7 +217,7 @@ impl Writer {
     /// Kills so many processes, and looks after each.
     async fn kill_loop(&self, kills: u64) -> Result<u64, String> {
         let seed = random();
-        println!("kill loop on {} with seed {seed}", self.address);
+        println!("kill loop with seed {seed}");
         let mut history = History::default();
         let mut state = seed;
         for run in 0..kills {
@@ -240,11 +240,12 @@ async fn a_kill_loses_nothing_that_was_acknowledged() {
     let acknowledged = writer.kill_loop(kills()).await.unwrap();
     println!("SQLite: {} kills, {acknowledged} acknowledged, none lost", kills());
     assert!(acknowledged > 0);
-    if let Some(address) = common::postgres() {
-        writer = Writer { address, realm: fresh_realm(), disk: None };
+    if let Some(scratch) = common::postgres().await {
+        writer = Writer { address: scratch.address.clone(), realm: fresh_realm(), disk: None };
         let acknowledged = writer.kill_loop(kills()).await.unwrap();
         println!("PostgreSQL: {} kills, {acknowledged} acknowledged, none lost", kills());
         assert!(acknowledged > 0);
+        scratch.remove().await;
     }
 }
 
