@@ -61,6 +61,7 @@ CREATE TABLE rooms (
     PRIMARY KEY (realm, id)
 {strict};
 CREATE UNIQUE INDEX rooms_by_code ON rooms (realm, code) WHERE code IS NOT NULL;
+CREATE INDEX rooms_of_realm ON rooms (realm, created_ms, id);
 CREATE INDEX rooms_joinable ON rooms (realm, game, created_ms, id) WHERE joinable = 1;
 CREATE INDEX rooms_due ON rooms (deadline_ms) WHERE deadline_ms IS NOT NULL;
 

@@ -42,7 +42,7 @@ pub(super) fn own(path: &Path) -> Result<Owned, OpenError> {
     }
 }
 
-fn private_file(path: &Path) -> io::Result<File> {
+pub(super) fn private_file(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false);
     #[cfg(unix)]

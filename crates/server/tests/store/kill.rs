@@ -234,7 +234,7 @@ impl Writer {
 }
 
 #[tokio::test]
-async fn a_kill_loses_nothing_that_was_acknowledged() {
+async fn threat_28_a_kill_loses_nothing_that_was_acknowledged() {
     let folder = tempfile::tempdir().unwrap();
     let mut writer = Writer { address: common::address_in(folder.path()), realm: fresh_realm(), disk: None };
     let acknowledged = writer.kill_loop(kills()).await.unwrap();
@@ -250,7 +250,7 @@ async fn a_kill_loses_nothing_that_was_acknowledged() {
 }
 
 #[tokio::test]
-async fn on_a_disk_that_keeps_only_what_was_synced_nothing_is_lost_either() {
+async fn threat_28_on_a_disk_that_keeps_only_what_was_synced_nothing_is_lost_either() {
     let folder = tempfile::tempdir().unwrap();
     let address = common::address_in(folder.path());
     let writer = Writer { address, realm: fresh_realm(), disk: Some("full") };
@@ -260,7 +260,7 @@ async fn on_a_disk_that_keeps_only_what_was_synced_nothing_is_lost_either() {
 }
 
 #[tokio::test]
-async fn without_syncs_that_disk_loses_what_was_acknowledged() {
+async fn threat_28_without_syncs_that_disk_loses_what_was_acknowledged() {
     let folder = tempfile::tempdir().unwrap();
     let address = common::address_in(folder.path());
     let writer = Writer { address, realm: fresh_realm(), disk: Some("none") };

@@ -10,7 +10,7 @@ async fn commit(store: &Store, realm: &Realm, version: u64) -> Result<(), StoreE
 }
 
 #[tokio::test]
-async fn a_server_that_ends_connections_is_reached_again() {
+async fn threat_30_a_server_that_ends_connections_is_reached_again() {
     let Some(scratch) = postgres().await else { return };
     let realm = fresh_realm();
     let store = Store::open(&scratch.address).await.unwrap();
@@ -34,7 +34,7 @@ async fn a_server_that_ends_connections_is_reached_again() {
 }
 
 #[tokio::test]
-async fn a_server_that_stands_still_holds_up_nobody_for_long() {
+async fn threat_30_a_server_that_stands_still_holds_up_nobody_for_long() {
     let Some(scratch) = postgres().await else { return };
     let realm = fresh_realm();
     let options = Options { answer_limit: Duration::from_millis(300), ..Options::default() };
