@@ -42,6 +42,8 @@ fn back_up(source: &Path, path: &Path) -> Result<BackupFacts, BackupError> {
         return Err(BackupError::Exists { path: path.to_owned() });
     }
     let draft = beside(path, ".draft");
+    // SQLite would let others read it.
+    sqlite::private_file(&draft).map_err(file_error)?;
     let done = copy(source, &draft)
         .map_err(|error| file_error(io::Error::other(error)))
         .and_then(|()| check_backup(&draft))
@@ -66,7 +68,7 @@ fn back_up(source: &Path, path: &Path) -> Result<BackupFacts, BackupError> {
 /// All pages in one step: with a log beside the file that is one instant, and holds up no writer.
 fn copy(source: &Path, draft: &Path) -> rusqlite::Result<()> {
     let from = sqlite::open(source, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
-    let mut to = sqlite::open(draft, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE)?;
+    let mut to = sqlite::open(draft, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
     let backup = rusqlite::backup::Backup::new(&from, &mut to)?;
     while backup.step(-1)? != rusqlite::backup::StepResult::Done {}
     drop(backup);

@@ -61,14 +61,17 @@ CREATE TABLE rooms (
     PRIMARY KEY (realm, id)
 {strict};
 CREATE UNIQUE INDEX rooms_by_code ON rooms (realm, code) WHERE code IS NOT NULL;
+CREATE INDEX rooms_of_realm ON rooms (realm, created_ms, id);
 CREATE INDEX rooms_joinable ON rooms (realm, game, created_ms, id) WHERE joinable = 1;
 CREATE INDEX rooms_due ON rooms (deadline_ms) WHERE deadline_ms IS NOT NULL;
 
+-- With the time of the room, so that a page of a player's rooms is found in their order, however many rooms there are.
 CREATE TABLE room_players (
     realm {text} NOT NULL,
     account {text} NOT NULL,
+    created_ms {int} NOT NULL,
     room {text} NOT NULL,
-    PRIMARY KEY (realm, account, room),
+    PRIMARY KEY (realm, account, created_ms, room),
     FOREIGN KEY (realm, room) REFERENCES rooms (realm, id)
 {small};
 CREATE INDEX room_players_of ON room_players (realm, room);

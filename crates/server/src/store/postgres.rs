@@ -37,10 +37,10 @@ pub(super) fn parse(address: &str) -> Result<Config, OpenError> {
                        without sslmode",
         });
     }
-    config
-        .connect_timeout(CONNECT_TIMEOUT)
-        .application_name("parlor")
-        .keepalives_idle(Duration::from_secs(30));
+    config.connect_timeout(CONNECT_TIMEOUT).keepalives_idle(Duration::from_secs(30));
+    if config.get_application_name().is_none() {
+        config.application_name("parlor");
+    }
     Ok(config)
 }
 

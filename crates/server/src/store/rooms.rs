@@ -27,7 +27,7 @@ impl Store {
         let realm = realm.clone();
         self.write(bytes, move |sql| {
             put(sql, &realm, &room)?;
-            set_players(sql, &realm, &room.id, &room.state.players)?;
+            set_players(sql, &realm, &room.id, room.created_ms, &room.state.players)?;
             send(sql, &realm, &effects)
         })
         .await
@@ -160,8 +160,8 @@ impl Store {
             let rows = sql.rows(
                 "SELECT r.id, r.code, r.game, r.version, r.summary, r.created_ms
                  FROM room_players p JOIN rooms r ON r.realm = p.realm AND r.id = p.room
-                 WHERE p.realm = $1 AND p.account = $2 AND (r.created_ms, r.id) > ($3, $4)
-                 ORDER BY r.created_ms, r.id LIMIT $5",
+                 WHERE p.realm = $1 AND p.account = $2 AND (p.created_ms, p.room) > ($3, $4)
+                 ORDER BY p.created_ms, p.room LIMIT $5",
                 params![&realm, &player, created_ms, &id, limit + 1],
             )?;
             page(rows, limit)
@@ -255,10 +255,12 @@ fn put(sql: &mut dyn Sql, realm: &Realm, room: &NewRoom) -> Done<()> {
 }
 
 fn commit(sql: &mut dyn Sql, realm: &Realm, id: &RoomId, expected: u64, state: &RoomState) -> Done<()> {
-    let mut rows =
-        sql.rows("SELECT version, players FROM rooms WHERE realm = $1 AND id = $2", params![realm, id])?;
+    let mut rows = sql.rows(
+        "SELECT version, players, created_ms FROM rooms WHERE realm = $1 AND id = $2",
+        params![realm, id],
+    )?;
     let Some(row) = rows.first_mut() else { return Err(StoreError::Missing { what: "room" }.into()) };
-    let (current, players_before) = (row.number(0)?, row.text(1)?);
+    let (current, players_before, created_ms) = (row.number(0)?, row.text(1)?, row.number(2)?);
     if current != expected {
         return Err(StoreError::Stale { current }.into());
     }
@@ -285,7 +287,7 @@ fn commit(sql: &mut dyn Sql, realm: &Realm, id: &RoomId, expected: u64, state: &
         let current = rows.first_mut().map_or(Ok(expected), |row| row.number(0))?;
         return Err(StoreError::Stale { current }.into());
     }
-    if players == players_before { Ok(()) } else { set_players(sql, realm, id, &state.players) }
+    if players == players_before { Ok(()) } else { set_players(sql, realm, id, created_ms, &state.players) }
 }
 
 /// Ids have no control characters, so a line is an id.
@@ -294,12 +296,18 @@ fn in_lines(players: &[AccountId]) -> String {
     ids.join("\n")
 }
 
-fn set_players(sql: &mut dyn Sql, realm: &Realm, room: &RoomId, players: &[AccountId]) -> Done<()> {
+fn set_players(
+    sql: &mut dyn Sql,
+    realm: &Realm,
+    room: &RoomId,
+    created_ms: u64,
+    players: &[AccountId],
+) -> Done<()> {
     sql.change("DELETE FROM room_players WHERE realm = $1 AND room = $2", params![realm, room])?;
     for player in players {
         sql.change(
-            "INSERT INTO room_players (realm, account, room) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING",
-            params![realm, player, room],
+            "INSERT INTO room_players (realm, account, created_ms, room) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING",
+            params![realm, player, created_ms, room],
         )?;
     }
     Ok(())

@@ -34,8 +34,13 @@ pub(super) trait Sql: Send {
     /// Asks for rows.
     fn rows(&mut self, statement: &'static str, params: &[Param<'_>]) -> Done<Vec<Row>>;
 
-    /// Statements without parameters or rows: transactions, savepoints, layouts.
+    /// Statements without parameters or rows, seldom: layouts, and how a connection shall behave.
     fn control(&mut self, statements: &str) -> Done<()>;
+
+    /// A step of a transaction.
+    fn step(&mut self, statement: &'static str) -> Done<()> {
+        self.control(statement)
+    }
 }
 
 /// A value that goes into a statement.

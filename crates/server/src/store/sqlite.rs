@@ -42,7 +42,7 @@ pub(super) fn own(path: &Path) -> Result<Owned, OpenError> {
     }
 }
 
-fn private_file(path: &Path) -> io::Result<File> {
+pub(super) fn private_file(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false);
     #[cfg(unix)]
@@ -70,7 +70,7 @@ pub(super) fn writer(path: &Path, durability: Durability) -> Done<Box<dyn Sql>> 
     connection.execute_batch(synchronous).map_err(fault)?;
     connection
         .execute_batch(
-            "PRAGMA wal_autocheckpoint = 4000; PRAGMA journal_size_limit = 67108864; PRAGMA cache_size = -65536;",
+            "PRAGMA wal_autocheckpoint = 10000; PRAGMA journal_size_limit = 67108864; PRAGMA cache_size = -65536;",
         )
         .map_err(fault)?;
     Ok(Box::new(Sqlite { connection }))
@@ -121,6 +121,11 @@ impl Sql for Sqlite {
 
     fn control(&mut self, statements: &str) -> Done<()> {
         self.connection.execute_batch(statements).map_err(fault)
+    }
+
+    /// There are three for each write, so they are prepared once.
+    fn step(&mut self, statement: &'static str) -> Done<()> {
+        self.change(statement, &[]).map(|_| ())
     }
 }
 

@@ -162,21 +162,24 @@ fn try_group(group: &mut [Box<dyn Job>], connection: &mut Connection) -> Done<()
 }
 
 fn transaction(group: &mut [Box<dyn Job>], sql: &mut dyn Sql) -> Done<()> {
-    sql.control("BEGIN")?;
-    let done = run_jobs(group, sql).and_then(|()| sql.control("COMMIT"));
+    sql.step("BEGIN")?;
+    let done = run_jobs(group, sql).and_then(|()| sql.step("COMMIT"));
     if done.is_err() {
         // SQLite may have rolled back by itself, and then there is nothing to roll back.
-        let _ = sql.control("ROLLBACK");
+        let _ = sql.step("ROLLBACK");
     }
     done
 }
 
 fn run_jobs(group: &mut [Box<dyn Job>], sql: &mut dyn Sql) -> Done<()> {
     for job in group {
-        sql.control("SAVEPOINT job")?;
+        sql.step("SAVEPOINT job")?;
         match job.run(sql) {
-            Ok(()) => sql.control("RELEASE SAVEPOINT job")?,
-            Err(Fault::Refused(_)) => sql.control("ROLLBACK TO SAVEPOINT job; RELEASE SAVEPOINT job")?,
+            Ok(()) => sql.step("RELEASE SAVEPOINT job")?,
+            Err(Fault::Refused(_)) => {
+                sql.step("ROLLBACK TO SAVEPOINT job")?;
+                sql.step("RELEASE SAVEPOINT job")?;
+            }
             Err(fault) => return Err(fault),
         }
     }

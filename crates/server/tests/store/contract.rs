@@ -232,7 +232,6 @@ async fn rooms_are_listed_in_pages() {
 #[tokio::test]
 async fn a_room_is_due_at_its_deadline_until_a_commit_moves_it() {
     on_each(async |store, realm| {
-        // Other tests' rooms on the same server have deadlines too; these are the first of all.
         let due = async |now_ms| {
             let due = store.due_rooms(now_ms, 1000).await.unwrap();
             let ours = due.into_iter().filter(|due| due.realm == realm);
@@ -245,7 +244,7 @@ async fn a_room_is_due_at_its_deadline_until_a_commit_moves_it() {
         }
         assert_eq!(due(1).await, []);
         assert_eq!(due(4).await, [("early".to_owned(), 2), ("late".to_owned(), 4)]);
-        assert!(store.next_deadline().await.unwrap().is_some_and(|next| next <= 2));
+        assert_eq!(store.next_deadline().await.unwrap(), Some(2));
         store.commit_room(&realm, &room_id("early"), 1, state(2, "", &[]), Effects::default()).await.unwrap();
         assert_eq!(due(4).await, [("late".to_owned(), 4)]);
     })
@@ -359,10 +358,6 @@ async fn an_outbox_is_bounded_and_counts_what_went() {
         let due = store.due_webhooks(1, 1000).await.unwrap();
         let first = due.into_iter().find(|due| due.realm == realm).unwrap();
         assert_eq!(first.body, b"5", "the oldest went");
-        // Left there they would be due for the tests beside this one.
-        for due in store.due_webhooks(1, 1).await.unwrap() {
-            store.webhook_done(&due.realm, due.id).await.unwrap();
-        }
     })
     .await;
 }

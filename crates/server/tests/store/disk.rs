@@ -44,7 +44,7 @@ fn assert_unavailable(result: Result<(), StoreError>) {
 }
 
 #[tokio::test]
-async fn a_full_disk_makes_writes_unavailable_until_there_is_room() {
+async fn threat_29_a_full_disk_makes_writes_unavailable_until_there_is_room() {
     let bench = bench(Options::default()).await;
     bench.disk.set_full(true);
     // All of the group, if they are one.
@@ -60,7 +60,7 @@ async fn a_full_disk_makes_writes_unavailable_until_there_is_room() {
 }
 
 #[tokio::test]
-async fn nothing_is_acknowledged_while_syncs_fail() {
+async fn threat_29_nothing_is_acknowledged_while_syncs_fail() {
     let bench = bench(Options::default()).await;
     bench.disk.fail_syncs(true);
     let all = tokio::join!(bench.commit(0, 2), bench.commit(1, 2), bench.commit(2, 2));
@@ -75,7 +75,7 @@ async fn nothing_is_acknowledged_while_syncs_fail() {
 }
 
 #[tokio::test]
-async fn a_disk_that_stands_still_holds_up_nobody_for_long() {
+async fn threat_30_a_disk_that_stands_still_holds_up_nobody_for_long() {
     let options = Options { answer_limit: Duration::from_millis(300), waiting_max: 4, ..Options::default() };
     let bench = bench(options).await;
     let begun = bench.disk.syncs().begun;

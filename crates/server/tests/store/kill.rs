@@ -217,7 +217,7 @@ impl Writer {
     /// Kills so many processes, and looks after each.
     async fn kill_loop(&self, kills: u64) -> Result<u64, String> {
         let seed = random();
-        println!("kill loop on {} with seed {seed}", self.address);
+        println!("kill loop with seed {seed}");
         let mut history = History::default();
         let mut state = seed;
         for run in 0..kills {
@@ -234,22 +234,23 @@ impl Writer {
 }
 
 #[tokio::test]
-async fn a_kill_loses_nothing_that_was_acknowledged() {
+async fn threat_28_a_kill_loses_nothing_that_was_acknowledged() {
     let folder = tempfile::tempdir().unwrap();
     let mut writer = Writer { address: common::address_in(folder.path()), realm: fresh_realm(), disk: None };
     let acknowledged = writer.kill_loop(kills()).await.unwrap();
     println!("SQLite: {} kills, {acknowledged} acknowledged, none lost", kills());
     assert!(acknowledged > 0);
-    if let Some(address) = common::postgres() {
-        writer = Writer { address, realm: fresh_realm(), disk: None };
+    if let Some(scratch) = common::postgres().await {
+        writer = Writer { address: scratch.address.clone(), realm: fresh_realm(), disk: None };
         let acknowledged = writer.kill_loop(kills()).await.unwrap();
         println!("PostgreSQL: {} kills, {acknowledged} acknowledged, none lost", kills());
         assert!(acknowledged > 0);
+        scratch.remove().await;
     }
 }
 
 #[tokio::test]
-async fn on_a_disk_that_keeps_only_what_was_synced_nothing_is_lost_either() {
+async fn threat_28_on_a_disk_that_keeps_only_what_was_synced_nothing_is_lost_either() {
     let folder = tempfile::tempdir().unwrap();
     let address = common::address_in(folder.path());
     let writer = Writer { address, realm: fresh_realm(), disk: Some("full") };
@@ -259,7 +260,7 @@ async fn on_a_disk_that_keeps_only_what_was_synced_nothing_is_lost_either() {
 }
 
 #[tokio::test]
-async fn without_syncs_that_disk_loses_what_was_acknowledged() {
+async fn threat_28_without_syncs_that_disk_loses_what_was_acknowledged() {
     let folder = tempfile::tempdir().unwrap();
     let address = common::address_in(folder.path());
     let writer = Writer { address, realm: fresh_realm(), disk: Some("none") };

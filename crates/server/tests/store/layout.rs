@@ -56,6 +56,7 @@ async fn nobody_else_may_read_what_a_store_writes() {
     let folder = tempfile::tempdir().unwrap();
     let store = open_in(folder.path(), Options::default()).await;
     store.create_account(&fresh_realm(), &account("ada"), None).await.unwrap();
+    store.backup(&folder.path().join("backup.db")).await.unwrap();
     for entry in std::fs::read_dir(folder.path()).unwrap() {
         let entry = entry.unwrap();
         let mode = entry.metadata().unwrap().permissions().mode() & 0o777;

@@ -12,5 +12,6 @@ mod contract;
 mod disk;
 mod kill;
 mod layout;
+mod model;
 mod postgres;
 mod race;

@@ -3,14 +3,6 @@
 use crate::common::{account_id, fresh_realm, new_room, notice, notices, postgres, room_id, state};
 use core::time::Duration;
 use parlor_server::store::{Effects, OpenError, Options, Realm, Store, StoreError};
-use tokio_postgres::{Client, NoTls};
-
-/// A connection that is not the store's.
-async fn operator(address: &str) -> Client {
-    let (client, connection) = tokio_postgres::connect(address, NoTls).await.expect("the server");
-    tokio::spawn(connection);
-    client
-}
 
 async fn commit(store: &Store, realm: &Realm, version: u64) -> Result<(), StoreError> {
     let next = state(version, "", &[]);
@@ -18,19 +10,13 @@ async fn commit(store: &Store, realm: &Realm, version: u64) -> Result<(), StoreE
 }
 
 #[tokio::test]
-async fn a_server_that_ends_connections_is_reached_again() {
-    let Some(address) = postgres() else { return };
+async fn threat_30_a_server_that_ends_connections_is_reached_again() {
+    let Some(scratch) = postgres().await else { return };
     let realm = fresh_realm();
-    // Only its own connections: other tests have theirs.
-    let name = realm.app();
-    let named = format!("{address}{}application_name={name}", if address.contains('?') { '&' } else { '?' });
-    let store = Store::open(&named).await.unwrap();
+    let store = Store::open(&scratch.address).await.unwrap();
     store.put_room(&realm, new_room("r1", state(1, "", &[])), Effects::default()).await.unwrap();
     assert!(store.load_room(&realm, &room_id("r1")).await.unwrap().is_some());
-    let operator = operator(&address).await;
-    let ended = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = $1";
-    let ended = operator.query(ended, &[&name]).await.unwrap();
-    assert!(!ended.is_empty(), "no connection to end");
+    assert_eq!(scratch.end_connections().await, 2, "one that writes and one that reads");
     let mut version = 2;
     let mut failed = 0;
     while version < 5 {
@@ -43,19 +29,21 @@ async fn a_server_that_ends_connections_is_reached_again() {
     }
     println!("{failed} writes were told to try again");
     assert_eq!(store.load_room(&realm, &room_id("r1")).await.unwrap().unwrap().state.version, 4);
+    drop(store);
+    scratch.remove().await;
 }
 
 #[tokio::test]
-async fn a_server_that_stands_still_holds_up_nobody_for_long() {
-    let Some(address) = postgres() else { return };
+async fn threat_30_a_server_that_stands_still_holds_up_nobody_for_long() {
+    let Some(scratch) = postgres().await else { return };
     let realm = fresh_realm();
     let options = Options { answer_limit: Duration::from_millis(300), ..Options::default() };
-    let store = Store::open_with(&address, options).await.unwrap();
+    let store = Store::open_with(&scratch.address, options).await.unwrap();
     store.put_room(&realm, new_room("r1", state(1, "", &[])), Effects::default()).await.unwrap();
-    let operator = operator(&address).await;
+    let operator = &scratch.operator;
     operator.batch_execute("BEGIN").await.unwrap();
-    let path = format!("{}/{}", realm.app(), realm.environment());
-    operator.query("SELECT 1 FROM rooms WHERE realm = $1 FOR UPDATE", &[&path]).await.unwrap();
+    let table = scratch.address.rsplit("%3D").next().unwrap();
+    operator.batch_execute(&format!("SELECT 1 FROM {table}.rooms FOR UPDATE")).await.unwrap();
     let held = commit(&store, &realm, 2).await;
     assert!(matches!(held, Err(StoreError::Unavailable { .. })), "{held:?}");
     assert!(store.load_room(&realm, &room_id("r1")).await.unwrap().is_some(), "reads go on");
@@ -70,14 +58,17 @@ async fn a_server_that_stands_still_holds_up_nobody_for_long() {
             Err(error) => panic!("{error}"),
         }
     }
+    drop(store);
+    scratch.remove().await;
 }
 
 #[tokio::test]
 async fn two_servers_share_the_rooms() {
     const COMMITS: u64 = 25;
-    let Some(address) = postgres() else { return };
+    let Some(scratch) = postgres().await else { return };
     let realm = fresh_realm();
-    let servers = [Store::open(&address).await.unwrap(), Store::open(&address).await.unwrap()];
+    let servers =
+        [Store::open(&scratch.address).await.unwrap(), Store::open(&scratch.address).await.unwrap()];
     for room in ["a", "b", "c"] {
         servers[0].put_room(&realm, new_room(room, state(1, "", &[])), Effects::default()).await.unwrap();
     }
@@ -116,6 +107,8 @@ async fn two_servers_share_the_rooms() {
     let witness = servers[1].read_inbox(&realm, &account_id("witness"), 0, 1000).await.unwrap();
     assert_eq!(witness.newest, won, "each commit told once");
     println!("{won} commits of two servers, {} stale", 16 * COMMITS - won);
+    drop(servers);
+    scratch.remove().await;
 }
 
 #[tokio::test]

@@ -28,7 +28,7 @@ async fn write(store: Store, realm: Realm, writer: usize) -> Vec<(u64, String)> 
 }
 
 #[tokio::test]
-async fn of_sixteen_writers_one_wins_each_version() {
+async fn threat_27_of_sixteen_writers_one_wins_each_version() {
     on_each(async |store, realm| {
         store.put_room(&realm, new_room("contested", state(1, "", &[])), Effects::default()).await.unwrap();
         let writers: Vec<_> =
