@@ -96,6 +96,7 @@ fn wrong_with_rules() -> Vec<(Value, &'static str)> {
         (json!({ "rules": "draughts", "turn_based": false }), "config.turn_based"),
         (json!({ "rules": "draughts", "late_join": true }), "config.late_join"),
         (json!({ "rules": "draughts", "roles": ["a"] }), "config.roles"),
+        (json!({ "rules": "draughts", "role_assignment": "assigned" }), "config.role_assignment"),
         (json!({ "rules": "draughts", "state": { "a": 1 } }), "config.state"),
         (json!({ "rules": "draughts", "moves": { "playing": {} } }), "config.moves"),
         (json!({ "rules": "draughts", "quorum": "all" }), "config.quorum"),
