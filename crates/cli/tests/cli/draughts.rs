@@ -126,7 +126,7 @@ fn a_player_who_went_away_comes_back_to_the_game() {
     bob.says("the game ");
     ada.types("quit");
     assert!(ada.succeeds());
-    let mut ada = server.player("ada", &[]);
+    let ada = server.player("ada", &[]);
     assert_eq!(ada.says("room "), code);
     ada.says("the game goes on: ");
     bob.types("resign");

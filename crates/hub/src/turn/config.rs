@@ -314,9 +314,12 @@ impl Config {
         Ok(())
     }
 
-    /// What rules need goes before what is usual, and a least number that rules need counts as one that was given.
+    /// What rules need goes before what is usual.
     fn settle_players(&mut self, rules: Option<&dyn Rules>) -> Result<(), Refusal> {
         let (least, most) = rules.map_or((1, PLAYERS_MAX), |rules| rules.players().into_inner());
+        // Whoever gives a least number means the game to begin with it; the usual 1 would begin at once, alone. A game for one
+        // number of players and no other needs not be told it.
+        let is_given = self.players.min.is_some() || (rules.is_some() && least == most);
         if let Some(rules) = rules {
             let range = if least == most { format!("{least}") } else { format!("{least} to {most}") };
             for (path, given) in [("players.min", self.players.min), ("players.max", self.players.max)] {
@@ -327,31 +330,20 @@ impl Config {
             }
             self.players.min.get_or_insert(least);
             self.players.max.get_or_insert(most);
-            // Its game has as many players as the rules allow, so the room need not ask for the number.
-            if least == most && self.auto_start.is_none() {
-                self.auto_start = Some(true);
-            }
         }
-        if let Some(min) = self.players.min {
-            within("players.min", min, 1, PLAYERS_MAX)?;
-        }
-        if let Some(max) = self.players.max {
-            within("players.max", max, 1, PLAYERS_MAX)?;
-        }
-        let max = self.players.max.unwrap_or(PLAYERS_DEFAULT.1.max(self.players_min()));
-        if self.players_min() > max {
+        let min = self.players_min();
+        let max = self.players.max.unwrap_or(PLAYERS_DEFAULT.1.max(min));
+        within("players.min", min, 1, PLAYERS_MAX)?;
+        within("players.max", max, 1, PLAYERS_MAX)?;
+        if min > max {
             let sentence = format!(
-                "is {} and `players.max` {max}: the game could never begin; for a start by the host alone set \
-                 `auto_start` to false",
-                self.players_min()
+                "is {min} and `players.max` {max}: the game could never begin; for a start by the host alone set \
+                 `auto_start` to false"
             );
             return Err(bad("players.min", sentence));
         }
-        // Whoever gives a least number means the game to begin with it; the usual 1 would begin at once, alone.
-        self.auto_start.get_or_insert(
-            self.players.min.is_some() && rules.is_none() && self.role_assignment != RoleAssignment::Assigned,
-        );
-        self.players = Players { min: Some(self.players_min()), max: Some(max) };
+        self.players = Players { min: Some(min), max: Some(max) };
+        self.auto_start.get_or_insert(is_given && self.role_assignment != RoleAssignment::Assigned);
         Ok(())
     }
 
@@ -396,6 +388,10 @@ impl Config {
                     "roles",
                     format!("the rules {:?} give the roles: leave it out", rules.name()),
                 ));
+            }
+            if self.role_assignment != RoleAssignment::Random {
+                let sentence = "the rules give the roles in the order of turns: leave it out";
+                return Err(bad("role_assignment", sentence.to_owned()));
             }
             if self.state != Value::Object(Map::new()) {
                 return Err(bad(

@@ -235,21 +235,19 @@ struct Way<'a> {
 }
 
 impl Way<'_> {
-    /// All captures that go on from here. One that can go on must, but for a man that has just been crowned.
+    /// All captures that go on from here. One that can go on must. The piece is what it was at the start, so a man that comes
+    /// to the row where it is crowned has no way on.
     fn captures(&mut self, moves: &mut Vec<Move>) {
         let Some(&here) = self.path.last() else { return };
-        let is_crowned = !self.piece.is_king && place(here).0 == self.piece.side.crown_row();
         let mut goes_on = false;
-        if !is_crowned || self.takes.is_empty() {
-            for way in self.piece.directions() {
-                let Some((over, to)) = self.jump(here, way) else { continue };
-                goes_on = true;
-                self.path.push(to);
-                self.takes.push(over);
-                self.captures(moves);
-                self.path.pop();
-                self.takes.pop();
-            }
+        for way in self.piece.directions() {
+            let Some((over, to)) = self.jump(here, way) else { continue };
+            goes_on = true;
+            self.path.push(to);
+            self.takes.push(over);
+            self.captures(moves);
+            self.path.pop();
+            self.takes.pop();
         }
         if !goes_on && !self.takes.is_empty() {
             moves.push(Move { path: self.path.clone(), takes: self.takes.clone() });

@@ -1,7 +1,9 @@
 //! What a configuration may say, and what it is when it says nothing.
 
 use crate::harness::config;
+use crate::json::any_json;
 use parlor_hub::turn::{Code, Config, Refusal, RuleSets, Visibility};
+use proptest::prelude::*;
 use serde_json::{Value, json};
 
 fn refusal(written: &Value) -> Refusal {
@@ -96,6 +98,7 @@ fn wrong_with_rules() -> Vec<(Value, &'static str)> {
         (json!({ "rules": "draughts", "turn_based": false }), "config.turn_based"),
         (json!({ "rules": "draughts", "late_join": true }), "config.late_join"),
         (json!({ "rules": "draughts", "roles": ["a"] }), "config.roles"),
+        (json!({ "rules": "draughts", "role_assignment": "assigned" }), "config.role_assignment"),
         (json!({ "rules": "draughts", "state": { "a": 1 } }), "config.state"),
         (json!({ "rules": "draughts", "moves": { "playing": {} } }), "config.moves"),
         (json!({ "rules": "draughts", "quorum": "all" }), "config.quorum"),
@@ -161,4 +164,35 @@ fn an_unknown_field_is_named_with_those_that_there_are() {
     let refusal = refusal(&json!({ "players": { "mni": 2 } }));
     assert_eq!(refusal.path.as_deref(), Some("config.players.mni"));
     assert!(refusal.sentence.contains("mni") && refusal.sentence.contains("min"), "{refusal}");
+}
+
+/// Fields that there are, with values that may be anything.
+fn any_config() -> impl Strategy<Value = Value> {
+    let Value::Object(fields) = json!(Config::default()) else { panic!("a configuration is an object") };
+    let names: Vec<String> = fields.into_iter().map(|(name, _)| name).collect();
+    let small = (0..70_i64).prop_map(Value::from);
+    let parts = prop::collection::btree_map("min|max|playing|proposals|on_game_end", small.clone(), 0..3)
+        .prop_map(|parts| Value::Object(parts.into_iter().collect()));
+    let value =
+        prop_oneof![any_json(), small, parts, Just(json!("draughts")), any::<bool>().prop_map(Value::from)];
+    prop::collection::btree_map(prop::sample::select(names), value, 0..4)
+        .prop_map(|fields| Value::Object(fields.into_iter().collect()))
+}
+
+proptest! {
+    /// What is taken can be stored and read again as it is; what is not names its field.
+    #[test]
+    fn whatever_is_written_is_a_configuration_or_names_what_is_wrong(written in any_config()) {
+        let rules = RuleSets::built_in();
+        match Config::read(&written, "noughts", &rules) {
+            Err(refusal) => {
+                prop_assert_eq!(refusal.code, Code::BadConfig);
+                prop_assert!(refusal.path.is_some_and(|path| path.starts_with("config")));
+            }
+            Ok(config) => {
+                prop_assert!(config.players_min() >= 1 && config.players_min() <= config.players_max());
+                prop_assert_eq!(Config::read(&json!(config), "other", &rules), Ok(config));
+            }
+        }
+    }
 }

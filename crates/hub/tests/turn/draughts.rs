@@ -3,6 +3,7 @@
 use crate::harness::{Table, id, refused};
 use parlor_hub::turn::draughts::{Board, Draughts, Move, QUIET_MOVES_MAX, Side};
 use parlor_hub::turn::{Attempt, Code, Next, Phase, RuleSets, Rules};
+use proptest::prelude::*;
 use rand_chacha::ChaCha12Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 use serde_json::{Value, json};
@@ -275,4 +276,28 @@ fn random_games_end_as_the_board_says() {
         }
     }
     assert!(won > 0, "{won} won, {drawn} drawn");
+}
+
+proptest! {
+    /// Any position, any data: an answer and no panic, and each move that is listed is taken and leaves a legal board.
+    #[test]
+    fn any_position_has_an_answer(letters in "[bwBW.]{32}", data in crate::json::any_json(), quiet in 0..100_u16) {
+        let board: Board = letters.parse().expect("a board");
+        let players = [id("ada"), id("bob")];
+        let state = state(&board, quiet);
+        let check = |data: &Value| {
+            let attempt =
+                Attempt { state: &state, players: &players, player: &players[0], kind: "move", data, seed: [0; 32] };
+            Draughts.check(&attempt)
+        };
+        prop_assert!(check(&data).is_err() || data.get("path").is_some());
+        for legal in board.moves(Side::Black) {
+            let outcome = check(&json!({ "path": legal.path }));
+            let (after, _) = board.after(&legal);
+            prop_assert_eq!(&outcome.expect("it is listed").state["board"], &json!(after.to_string()));
+            let count = |board: &Board, of: &str| board.to_string().chars().filter(|c| of.contains(*c)).count();
+            prop_assert_eq!(count(&after, "bB"), count(&board, "bB"));
+            prop_assert_eq!(count(&after, "wW") + legal.takes.len(), count(&board, "wW"));
+        }
+    }
 }

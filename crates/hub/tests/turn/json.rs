@@ -88,7 +88,7 @@ fn a_move_and_the_state_are_not_larger_than_the_configuration_allows() {
     assert_eq!(refused(table.put("ada", json!([1]))), (Code::BadInput, "state".to_owned()));
 }
 
-fn any_json() -> impl Strategy<Value = Value> {
+pub(crate) fn any_json() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(Value::Null),
         any::<bool>().prop_map(Value::from),

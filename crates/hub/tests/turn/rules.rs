@@ -106,6 +106,18 @@ fn the_rules_say_whose_turn_it_is_what_stands_and_who_wins() {
 }
 
 #[test]
+fn rules_for_several_numbers_of_players_begin_by_themselves_where_one_was_given() {
+    let rules = || RuleSets::none().with(Box::new(Heap { goes_on: true }));
+    let starts = |players: Value| {
+        let table = Table::with_rules(&json!({ "rules": "heap", "players": players }), &["bob"], rules());
+        table.room.phase() == Phase::Playing
+    };
+    assert!(starts(json!({ "min": 2 })));
+    assert!(!starts(json!({})), "two to four may play: nobody said with how many it begins");
+    assert!(!starts(json!({ "min": 3 })));
+}
+
+#[test]
 fn players_have_no_say_in_what_rules_decide() {
     let mut table = heap(true);
     let claim =

@@ -75,6 +75,7 @@ impl Failure {
         self
     }
 
+    #[cfg(test)]
     pub(crate) fn code(&self) -> &'static str {
         self.code
     }
