@@ -84,6 +84,7 @@ fn two_terminals_play_draughts_through_kills_of_the_server() {
         let is_ada = (side == Side::Black) == is_ada_black;
         let (name, mover, other) = if is_ada { ("ada", &mut ada, &mut bob) } else { ("bob", &mut bob, &mut ada) };
         let names: Vec<String> = moves.iter().map(Move::to_string).collect();
+        println!("move {made}: {name}");
         assert_eq!(mover.says("your turn: "), names.join(" "), "move {made}");
         let chosen = choose(&moves, &mut seed);
         if made == 5 {

@@ -13,7 +13,7 @@
 
 use super::error::OnlineError;
 use super::event::{Event, Notice, of_notice, of_view};
-use super::view::RoomView;
+use super::view::{Phase, RoomView};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, VecDeque};
@@ -99,9 +99,14 @@ pub(super) struct Core {
     held: Vec<Event>,
     /// How much of it was held when the reading that is under way was asked for.
     reading: Option<usize>,
+    /// No notice was taken in before this connection.
+    is_first: bool,
+    told_start: bool,
     told_turn: u64,
     told_over: bool,
     told_lost: bool,
+    /// Some notices are not there any more, because too many waited: how the game stands is told by itself.
+    missed: bool,
     pause: Option<Duration>,
     out: VecDeque<String>,
     events: VecDeque<Event>,
@@ -142,9 +147,12 @@ impl Core {
             pending: None,
             held: Vec::new(),
             reading: None,
+            is_first: true,
+            told_start: false,
             told_turn: 0,
             told_over: false,
             told_lost: false,
+            missed: false,
             pause: None,
             out: VecDeque::new(),
             events: VecDeque::new(),
@@ -292,6 +300,7 @@ impl Core {
     /// Reads what happened since the last notice; who begins reads only how far the inbox is.
     fn catch_up(&mut self) {
         self.stage = Stage::CatchingUp;
+        self.is_first = self.seq.is_none();
         let (after, limit) = self.seq.map_or((0, 1), |seq| (seq, INBOX_PAGE));
         self.ask("inbox.read", json!({ "after": after, "limit": limit }), Asked::Inbox);
     }
@@ -331,7 +340,10 @@ impl Core {
                 let Ok(inbox) = serde_json::from_value::<Inbox>(output) else {
                     return self.close(OnlineError::new("bad_answer", "the server speaks another version"));
                 };
-                if self.seq.is_some() {
+                if let Some(seq) = self.seq {
+                    let is_next = inbox.notices.first().is_none_or(|first| first.seq == seq + 1);
+                    let is_last = inbox.notices.last().map_or(seq, |last| last.seq) >= inbox.newest;
+                    self.missed |= !is_next || !is_last;
                     inbox.notices.iter().for_each(|notice| self.take_in(notice));
                 }
                 // Also where the oldest went unread because too many waited.
@@ -364,9 +376,13 @@ impl Core {
             self.want = Want::Known(view.id.clone());
             self.events.push_back(Event::Connected { room: view.id.clone(), code: view.code.clone() });
         }
-        let standing = of_view(view, self.me.as_deref().unwrap_or_default());
+        // Otherwise the notices say it, in order: the room may be ahead of those that are still under way.
+        let is_alone = (is_new && self.is_first) || std::mem::take(&mut self.missed);
+        let standing = of_view(view, self.me.as_deref().unwrap_or_default()).filter(|_| is_alone);
+        let has_begun = is_alone && view.phase != Phase::Waiting;
         let told: Vec<Event> = self.held.drain(..held.min(self.held.len())).collect();
         told.into_iter().chain(standing).for_each(|event| self.tell(event));
+        self.told_start |= has_begun;
         if is_new {
             self.settle_move();
             for request in std::mem::take(&mut self.queued) {
@@ -390,9 +406,15 @@ impl Core {
         self.events.push_back(Event::MoveRejected { player, error });
     }
 
-    /// Tells the game each turn and the end once, whether a notice or a reading of the room says so first.
+    /// Tells the game its beginning, each turn and the end once, whether a notice or a reading of the room says so first.
     fn tell(&mut self, event: Event) {
         match &event {
+            Event::GameStarted => {
+                if self.told_start {
+                    return;
+                }
+                self.told_start = true;
+            }
             Event::TurnStarted { turn, .. } => {
                 if *turn <= self.told_turn {
                     return;

@@ -76,19 +76,24 @@ fn a_notice_is_told_when_the_room_was_read_and_once() {
     answer(&mut core, &asked, room(5, 2, "p1"));
     let told = events(&mut core);
     assert!(matches!(&told[0], Event::MoveMade { player, state_version: 2, .. } if player == "p2"), "{told:?}");
-    assert!(matches!(&told[1], Event::TurnStarted { turn: 3, .. }) && told.len() == 2, "{told:?}");
+    assert_eq!(told.len(), 1, "the turn's own notice is still under way");
+    let turn = notice(7, "turn_started", json!({ "player": "p1", "turn": 3 }));
     let (op, asked) = says(&mut core);
     assert_eq!(op, "turn.read");
+    core.handle_text(&json!({ "event": turn }).to_string());
     answer(&mut core, &asked, room(6, 2, "p1"));
     assert!(matches!(&events(&mut core)[..], [Event::Message { .. }]));
+    let (_, asked) = says(&mut core);
+    answer(&mut core, &asked, room(6, 2, "p1"));
+    assert!(matches!(&events(&mut core)[..], [Event::TurnStarted { turn: 3, is_me: true, .. }]));
     assert!(core.poll_text().is_none());
 }
 
 #[test]
 fn a_gap_in_the_notices_is_filled_from_the_inbox() {
     let mut core = following();
-    core.handle_text(&json!({ "event": notice(7, "game_started", json!({})) }).to_string());
-    core.handle_text(&json!({ "event": notice(8, "game_started", json!({})) }).to_string());
+    core.handle_text(&json!({ "event": notice(7, "message", json!({})) }).to_string());
+    core.handle_text(&json!({ "event": notice(8, "message", json!({})) }).to_string());
     let (op, asked) = says(&mut core);
     assert_eq!((op.as_str(), &asked["input"]["after"]), ("inbox.read", &json!(4)));
     let notices: Vec<Value> = (5..9).map(|seq| notice(seq, "message", json!({ "player": "p2" }))).collect();
@@ -133,7 +138,8 @@ fn a_move_whose_answer_was_lost_is_not_made_twice() {
     core.propose(json!({ "type": "put" }), 1);
     says(&mut core);
     let made = notice(5, "move_made", json!({ "player": "p1", "type": "put", "data": {}, "state_version": 2 }));
-    again(&mut core, &[made], room(4, 2, "p2"));
+    let turn = notice(6, "turn_started", json!({ "player": "p2", "turn": 3 }));
+    again(&mut core, &[made, turn], room(4, 2, "p2"));
     assert!(core.poll_text().is_none() && !core.has_pending_move());
     let told = events(&mut core);
     assert!(matches!(&told[..], [Event::Connected { .. }, Event::MoveMade { .. }, Event::TurnStarted { .. }]), "{told:?}");
@@ -185,6 +191,20 @@ fn a_server_that_cannot_is_asked_again_later_and_one_that_will_not_is_not() {
     assert!(matches!(&events(&mut core)[..], [Event::Closed(_)]) && core.is_closed());
     core.handle_lost("gone".into());
     assert!(events(&mut core).is_empty(), "nothing comes after the end");
+}
+
+#[test]
+fn who_missed_notices_is_told_how_the_game_stands() {
+    let mut core = following();
+    core.handle_text(&json!({ "event": notice(400, "message", json!({})) }).to_string());
+    let (_, asked) = says(&mut core);
+    // The inbox has the newest alone.
+    let newest = notice(400, "message", json!({ "player": "p2" }));
+    answer(&mut core, &asked, json!({ "notices": [newest], "newest": 400, "dropped": 395 }));
+    let (_, asked) = says(&mut core);
+    answer(&mut core, &asked, room(90, 50, "p2"));
+    let told = events(&mut core);
+    assert!(matches!(&told[..], [Event::Message { .. }, Event::TurnStarted { turn: 51, is_me: false, .. }]), "{told:?}");
 }
 
 #[test]
