@@ -346,7 +346,7 @@ mod tests {
             let number = format!("threat_{:02}_", guard.threat);
             assert!(guard.test.name.contains(&number), "{} is for threat {}", guard.test.name, guard.threat);
         }
-        for threat in [2, 3, 4, 7, 10, 11, 12, 13, 14, 16, 17, 18, 19, 20, 21] {
+        for threat in [2, 3, 4, 7, 10, 11, 12, 13, 14, 16, 17, 18, 19, 20, 21, 27, 28, 29, 30] {
             assert!(guards.iter().any(|guard| guard.threat == threat), "no guard for threat {threat}");
         }
     }

@@ -12,6 +12,9 @@ const LONG_SEEDS: &str = "10000";
 /// Cases per property in the long run; proptest's default is 256.
 const LONG_PROPTEST_CASES: &str = "4096";
 
+/// Processes that the store's kill loops kill in the long run, in each loop.
+const LONG_KILLS: &str = "200";
+
 /// One step.
 pub(crate) struct Step {
     /// What `--only` calls it.
@@ -67,6 +70,7 @@ pub(crate) fn steps(root: &Path) -> Vec<Step> {
         Ok(Work::Guards)
     }));
     steps.push(long("nat", "members behind real NATs, and forged packets, in network namespaces", nat::plan));
+    steps.push(long("store", "the store on both databases, 200 kills in each loop", plan_store));
     if root.join("fuzz/Cargo.toml").exists() {
         steps.push(long("fuzz", "the fuzz targets compile on stable", plan_fuzz));
     }
@@ -130,6 +134,14 @@ fn plan_seeds(_: &Path) -> Result<Work, Missing> {
     let seeds = or_from_environment("PARLOR_SEEDS", LONG_SEEDS);
     let cases = or_from_environment("PROPTEST_CASES", LONG_PROPTEST_CASES);
     Ok(Work::one(tests.env("PARLOR_SEEDS", &seeds).env("PROPTEST_CASES", &cases)))
+}
+
+/// Without PostgreSQL the tests run on SQLite alone, and cannot say so by their result.
+fn plan_store(_: &Path) -> Result<Work, Missing> {
+    need("find /usr/lib/postgresql -name initdb", "there is no PostgreSQL", "apt-get install postgresql")?;
+    let script = Invocation::new("sh").args("xtask/scratch-postgres.sh");
+    let tests = script.args("cargo test --package parlor-server --test store");
+    Ok(Work::one(tests.env("PARLOR_KILLS", &or_from_environment("PARLOR_KILLS", LONG_KILLS))))
 }
 
 fn plan_fuzz(_: &Path) -> Result<Work, Missing> {

@@ -37,6 +37,8 @@ pub(crate) enum Command {
     Walkers(WalkersArgs),
     /// Drive and shoot in an arena, with switches for prediction, interpolation and a bad network
     Arena(ArenaArgs),
+    /// Play English draughts in two terminals, in a room that outlives both and the server
+    Draughts(DraughtsArgs),
     /// Pass UDP on to a server as a bad network would, to try any program on it
     Impair(ImpairArgs),
     /// Measure this build on this machine
@@ -249,6 +251,28 @@ pub(crate) struct ServeArgs {
     /// Put all sockets of the server on a bad network, such as latency=80ms,jitter=20ms,loss=3%; see docs/impair.md
     #[arg(long, env = "PARLOR_IMPAIR", value_name = "SPEC")]
     pub impair: Option<Impairment>,
+    /// Keep accounts and turn rooms in this folder; without it and without --store there are none. It keeps the development identity,
+    /// too, unless --identity names another folder
+    #[arg(long, env = "PARLOR_DATA", value_name = "FOLDER")]
+    pub data: Option<PathBuf>,
+    /// Keep accounts and turn rooms there: a file, sqlite://FILE or postgres://USER@HOST/DATABASE
+    #[arg(long, env = "PARLOR_STORE", value_name = "URL")]
+    pub store: Option<String>,
+    /// Who may make an account [default: open with a development identity, closed with a certificate]
+    #[arg(long, env = "PARLOR_ACCOUNTS", value_enum)]
+    pub accounts: Option<AccountsArg>,
+    /// Public key (PEM, Ed25519) of whoever signs tokens for the roles server and admin; without it there are none
+    #[arg(long, env = "PARLOR_OPERATOR_KEY", value_name = "FILE")]
+    pub operator_key: Option<PathBuf>,
+    /// Tell a service of the game's own what happens in turn rooms: https://HOST[:PORT]/PATH; see docs/online.md
+    #[arg(long, env = "PARLOR_WEBHOOK", value_name = "URL")]
+    pub webhook: Option<String>,
+    /// File with the key that such requests are signed with, 16 bytes or more
+    #[arg(long, env = "PARLOR_WEBHOOK_KEY", value_name = "FILE")]
+    pub webhook_key: Option<PathBuf>,
+    /// Whether that service may have an address within a private network, or this machine's own
+    #[arg(long, env = "PARLOR_WEBHOOK_PRIVATE")]
+    pub webhook_private: bool,
     /// How the log on standard error looks [default: text]
     #[arg(long, env = "PARLOR_LOG_FORMAT", value_enum)]
     pub log_format: Option<LogFormat>,
@@ -275,6 +299,42 @@ pub(crate) enum AdmissionArg {
     Required,
     /// Without a token somebody is anonymous; a wrong one lets nobody in
     Optional,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum AccountsArg {
+    /// Anybody makes an account
+    Open,
+    /// The game's own service signs its players in, and nobody else makes an account
+    Closed,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum RoleArg {
+    /// The game's own service
+    Server,
+    /// Whoever runs the server
+    Admin,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DraughtsArgs {
+    /// The server: HOST, HOST:PORT or HOST:PORT#FINGERPRINT; the one on this machine if not given
+    #[arg(long, env = "PARLOR_SERVER", value_name = "SERVER")]
+    pub server: Option<String>,
+    /// What the others shall see; whoever plays twice on one machine needs two names
+    #[arg(long, env = "PARLOR_NAME", value_name = "NAME")]
+    pub name: Option<String>,
+    /// The room, by its code or id; without it the game that is not over, or anybody who waits for one
+    #[arg(long, value_name = "CODE|ID")]
+    pub room: Option<String>,
+    /// File that keeps who the player is [default: one for each server and name, in the user's folder for such things]
+    #[arg(long, env = "PARLOR_SESSION", value_name = "FILE")]
+    pub session: Option<PathBuf>,
+    /// File with certificates (PEM) that may vouch for the server
+    #[arg(long, env = "PARLOR_CA", value_name = "FILE")]
+    pub ca: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
@@ -316,6 +376,9 @@ pub(crate) struct TokenArgs {
     /// For opening a room
     #[arg(long)]
     pub create: bool,
+    /// Not for a room, but for the services of a server with --operator-key: as its operator, for an hour
+    #[arg(long, value_enum, conflicts_with_all = ["room", "create", "new_key"])]
+    pub role: Option<RoleArg>,
 }
 
 #[derive(Debug, Args)]

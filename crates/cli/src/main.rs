@@ -6,6 +6,7 @@ mod args;
 mod bench;
 mod commands;
 mod costs;
+mod draughts;
 mod dump;
 mod events;
 mod game;
@@ -38,6 +39,7 @@ fn main() -> ExitCode {
         Command::Dump(args) => commands::dump::run(&args),
         Command::Walkers(args) => commands::walkers::run(&args),
         Command::Arena(args) => commands::arena::run(&args),
+        Command::Draughts(args) => commands::draughts::run(&args),
         Command::Impair(args) => commands::impair::run(&args),
         #[cfg(target_os = "linux")]
         Command::Bench(args) => bench::run(&args),

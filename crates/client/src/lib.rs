@@ -35,8 +35,8 @@
 //! - [`core`] is the same without sockets, for other drivers: the simulator, a browser.
 //!
 //! Features: `driver` (on by default) has the sockets; `clipboard` adds `Room::copy_invite`; `lan` adds rooms on the local network
-//! (`parlor::lan`); `net` adds TCP, UDP, WebSocket and HTTP for what is not a room (`parlor::net`). [`Module`] tells which of
-//! them a build has.
+//! (`parlor::lan`); `net` adds TCP, UDP, WebSocket and HTTP for what is not a room (`parlor::net`); `online` adds accounts and rooms
+//! that outlive every process (`parlor::online`). [`Module`] tells which of them a build has.
 
 #[cfg(any(feature = "driver", feature = "net"))]
 mod background;
@@ -48,6 +48,8 @@ pub mod lan;
 mod modules;
 #[cfg(feature = "net")]
 pub mod net;
+#[cfg(feature = "online")]
+pub mod online;
 
 #[cfg(feature = "driver")]
 pub use driver::{Recording, Room, RoomBuilder, Ticket, TicketError, Via};
@@ -101,4 +103,7 @@ mod documents {
     #[cfg(feature = "lan")]
     #[doc = include_str!("../../../docs/lan.md")]
     struct Lan;
+    #[cfg(feature = "online")]
+    #[doc = include_str!("../../../docs/online.md")]
+    struct Online;
 }

@@ -12,13 +12,16 @@ pub enum Module {
     Net,
     /// Rooms on the local network: `parlor::lan`.
     Lan,
+    /// Accounts and rooms that the server runs: `parlor::online`.
+    Online,
     /// An invite in the system's clipboard: `Room::copy_invite`.
     Clipboard,
 }
 
 impl Module {
     /// All that there are.
-    pub const ALL: [Module; 4] = [Module::Multiplayer, Module::Net, Module::Lan, Module::Clipboard];
+    pub const ALL: [Module; 5] =
+        [Module::Multiplayer, Module::Net, Module::Lan, Module::Online, Module::Clipboard];
 
     /// Its name.
     #[must_use]
@@ -27,6 +30,7 @@ impl Module {
             Module::Multiplayer => "multiplayer",
             Module::Net => "net",
             Module::Lan => "lan",
+            Module::Online => "online",
             Module::Clipboard => "clipboard",
         }
     }
@@ -36,7 +40,7 @@ impl Module {
     pub const fn feature(self) -> &'static str {
         match self {
             Module::Multiplayer => "driver",
-            Module::Net | Module::Lan | Module::Clipboard => self.as_str(),
+            Module::Net | Module::Lan | Module::Online | Module::Clipboard => self.as_str(),
         }
     }
 
@@ -47,6 +51,7 @@ impl Module {
             Module::Multiplayer => cfg!(feature = "driver"),
             Module::Net => cfg!(feature = "net"),
             Module::Lan => cfg!(feature = "lan"),
+            Module::Online => cfg!(feature = "online"),
             Module::Clipboard => cfg!(feature = "clipboard"),
         }
     }
@@ -79,6 +84,7 @@ impl ModuleDisabled {
             Module::Multiplayer => "optional_module_multiplayer_disabled",
             Module::Net => "optional_module_net_disabled",
             Module::Lan => "optional_module_lan_disabled",
+            Module::Online => "optional_module_online_disabled",
             Module::Clipboard => "optional_module_clipboard_disabled",
         }
     }
@@ -117,6 +123,7 @@ mod tests {
             cfg!(feature = "driver"),
             cfg!(feature = "net"),
             cfg!(feature = "lan"),
+            cfg!(feature = "online"),
             cfg!(feature = "clipboard"),
         ];
         assert_eq!(Module::ALL.map(Module::is_enabled), features);

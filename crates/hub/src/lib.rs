@@ -10,6 +10,7 @@
 //! - [`directory`]: which code leads to which room
 //! - [`Shards`]: which of several hubs a room lives on
 //! - [`room`]: members, presence, relay, state: one machine per room
+//! - [`turn`]: rooms that outlive their players and the server: a document, changed by one operation at a time
 
 pub mod budget;
 pub mod directory;
@@ -17,6 +18,7 @@ pub mod door;
 mod hub;
 pub mod room;
 mod shards;
+pub mod turn;
 
 pub use door::Origin;
 pub use hub::{Config, Happening, Hub, Output, RoomSummary, Stats};

@@ -2,6 +2,7 @@
 
 use crate::admission::Policy;
 use crate::handshakes::{HANDSHAKES_PER_SECOND, HANDSHAKES_PER_SECOND_ALL};
+use crate::online::OnlineConfig;
 use core::net::{IpAddr, Ipv6Addr};
 use core::num::NonZeroU16;
 use core::time::Duration;
@@ -99,6 +100,9 @@ pub struct Config {
     /// The local network on which its rooms are announced, but those with a secret: whoever is there can find and join them
     /// without being told a code. `None`, the default, announces nothing.
     pub lan: Option<Network>,
+    /// The services over a durable store: accounts, and rooms that outlive their players. `None`, the default, has none of them
+    /// and stores nothing.
+    pub online: Option<OnlineConfig>,
 }
 
 /// How a server proves who it is.
@@ -144,6 +148,7 @@ impl Default for Config {
             public_host: None,
             impairment: None,
             lan: None,
+            online: None,
         }
     }
 }

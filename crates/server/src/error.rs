@@ -2,6 +2,7 @@
 
 use crate::admission::KeyError;
 use crate::identity::IdentitySourceError;
+use crate::online::OnlineError;
 use core::net::SocketAddr;
 use core::num::NonZeroU16;
 use parlor_transport::discovery::AddressError;
@@ -52,6 +53,9 @@ pub enum StartError {
     /// There is no key to verify tokens with.
     #[error(transparent)]
     Admission(#[from] KeyError),
+    /// The services over the store could not start.
+    #[error(transparent)]
+    Online(#[from] OnlineError),
     /// The public host is no address.
     #[error("the public host cannot stand in an invite: {0}")]
     PublicHost(AddressError),

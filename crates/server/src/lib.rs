@@ -17,6 +17,7 @@
 //! - [`Config`] and [`IdentitySource`]: what a server may be told
 //! - [`Server`]: start, addresses, invites, shutdown
 //! - [`admission`]: tokens, without which a server may let nobody in
+//! - [`store`]: what outlives a server
 //! - [`StartError`], [`ServerFailed`]: why there is none
 //!
 //! What is bounded: connections, handshakes, queues, request heads, the time that each of them may take. What is absent:
@@ -35,11 +36,13 @@ mod handshakes;
 mod http;
 mod identity;
 mod inside;
+pub mod online;
 mod origin;
 mod quic;
 mod recorder;
 mod server;
 mod shard;
+pub mod store;
 mod tcp;
 mod worker;
 

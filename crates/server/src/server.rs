@@ -10,6 +10,7 @@ use crate::gate::Gate;
 use crate::handshakes::Handshakes;
 use crate::http::Facts;
 use crate::identity;
+use crate::online::Online;
 use crate::shard::{self, Directory, Shards};
 use crate::worker::{Task, Wants, Worker};
 use core::fmt;
@@ -41,6 +42,7 @@ pub struct Server {
     entry: Option<EntryGuard>,
     lan: Option<Advertiser>,
     inside: Inside,
+    online: Option<Online>,
 }
 
 /// How much a server has to do.
@@ -84,6 +86,10 @@ impl Server {
         let (tcp_gate, quic_gate) = (Gate::new(config.connections_max), Gate::new(config.connections_max));
         let clock = Clock::start();
         let door = door(&config, clock)?;
+        let online = match &config.online {
+            Some(online) => Some(Online::start(online, config.apps.clone(), door.clone()).await?),
+            None => None,
+        };
         let handshake_time = config.handshake_time.min(limits::HANDSHAKE_TIMEOUT);
         // A port of the same host: whatever name and certificate a client came by, it stays with them.
         let addresses: Vec<String> =
@@ -110,13 +116,14 @@ impl Server {
                 tcp_gate: tcp_gate.clone(),
                 quic_gate: quic_gate.clone(),
                 entrance,
+                services: online.as_ref().map(|online| online.services.clone()),
             });
         }
         // On a bad network everybody has one.
         let doors = if config.impairment.is_some() { Vec::new() } else { doors };
         let inside = Inside::new(doors, fingerprint);
         tracing::info!(%addr, shards = workers.len(), ?fingerprint, apps = ?config.apps, "listening");
-        Ok(Server { facts, shards, workers, tcp_gate, quic_gate, entry, lan, inside })
+        Ok(Server { facts, shards, workers, tcp_gate, quic_gate, entry, lan, inside, online })
     }
 
     /// The port, UDP and TCP.
@@ -182,6 +189,8 @@ impl Server {
         self.entry = None;
         self.quic_gate.shut();
         join_all(self.workers.iter_mut().map(Worker::stop)).await;
+        // What is under way is stored or it is not; nobody is told that it is stored before it is.
+        self.online = None;
         if let Some(lan) = self.lan.take() {
             // A thread that cannot be had says goodbye to nobody, who find out by themselves.
             let _ = tokio::task::spawn_blocking(move || lan.stop()).await;

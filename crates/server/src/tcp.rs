@@ -4,7 +4,8 @@ use crate::connection;
 use crate::door::Door;
 use crate::gate::Gate;
 use crate::handshakes::Verdict;
-use crate::http::{self, Site, UpgradeSlot};
+use crate::http::{self, Purpose, Site, Upgrade, UpgradeSlot};
+use crate::online;
 use core::net::{IpAddr, SocketAddr};
 use core::time::Duration;
 use hyper_util::rt::TokioIo;
@@ -90,13 +91,19 @@ fn may_be_plain(remote: IpAddr) -> bool {
 async fn serve_http(io: impl Io, remote: SocketAddr, site: &Site) {
     let slot = UpgradeSlot::default();
     Box::pin(http::serve(io, remote, site, &slot)).await;
-    let Some(upgrade) = slot.take() else { return };
-    match upgrade.await {
-        Ok(upgraded) => {
+    let Some(Upgrade { on, purpose }) = slot.take() else { return };
+    match (on.await, purpose) {
+        (Ok(upgraded), Purpose::Link) => {
             let link = websocket::accept(TokioIo::new(upgraded), remote).await;
             connection::serve(link, site.origin(remote.ip()), site.shard()).await;
         }
-        Err(error) => tracing::debug!(%remote, %error, "a WebSocket client went away during its upgrade"),
+        (Ok(upgraded), Purpose::Operations { services, token }) => {
+            let origin = site.origin(remote.ip());
+            Box::pin(online::serve_socket(TokioIo::new(upgraded), origin, token, &services)).await;
+        }
+        (Err(error), _) => {
+            tracing::debug!(%remote, %error, "a WebSocket client went away during its upgrade")
+        }
     }
 }
 

@@ -8,6 +8,7 @@ use crate::error::{ServerFailed, StartError};
 use crate::gate::Gate;
 use crate::http::{Facts, Site};
 use crate::inside;
+use crate::online::Services;
 use crate::quic::Quic;
 use crate::recorder::Recorder;
 use crate::shard::{self, DRAIN_TIME, Directory, Shard, Shards};
@@ -58,6 +59,7 @@ pub(crate) struct Task {
     pub(crate) quic_gate: Gate,
     /// Where rooms of this process come in.
     pub(crate) entrance: Entrance,
+    pub(crate) services: Option<Services>,
 }
 
 /// A worker as the server sees it. Dropping it stops it at once.
@@ -140,11 +142,11 @@ async fn work(
     // Another worker may not have started, and then none begins.
     let Ok(task) = task.await else { return Ok(()) };
     let Task { hub, clock, door, handshake_time, inputs, shards, directory, facts, .. } = *task;
-    let (tcp_gate, quic_gate, entrance) = (task.tcp_gate, task.quic_gate, task.entrance);
+    let Task { tcp_gate, quic_gate, entrance, services, .. } = *task;
     let shard = shards.own().clone();
     let quic = Quic::new(engine, quic_gate, door.clone(), shard.numbers(), handshake_time);
     let running = shard::run(hub, clock, inputs, Some(quic), directory, recorder);
-    let site = Site::new(shards, facts, door.clone(), handshake_time);
+    let site = Site::new(shards, facts, door.clone(), services, handshake_time);
     let mut tasks = JoinSet::new();
     tasks.spawn(named(SHARD, running));
     tasks.spawn(named(INSIDE, inside::accept(entrance, door.clone(), shard.clone())));

@@ -2,6 +2,7 @@
 
 pub(crate) mod arena;
 pub(crate) mod bots;
+pub(crate) mod draughts;
 pub(crate) mod dump;
 pub(crate) mod impair;
 pub(crate) mod play;

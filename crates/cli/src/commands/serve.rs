@@ -1,11 +1,12 @@
 //! `parlor serve`: a server for rooms.
 
 use super::say;
-use crate::args::{AdmissionArg, LogFormat, ServeArgs};
+use crate::args::{AccountsArg, AdmissionArg, LogFormat, ServeArgs};
 use crate::logging;
 use anyhow::{Context, bail};
 use parlor::lan::Network;
 use parlor_server::admission::Policy;
+use parlor_server::online::{OnlineConfig, WebhookConfig};
 use parlor_server::{Config, FLUSH_QUANTUM_MS_MAX, GRACE_S_MAX, IdentitySource, Server};
 use parlor_transport::discovery::Registry;
 use serde::Deserialize;
@@ -40,6 +41,13 @@ struct File {
     lan: Option<bool>,
     room_log: Option<PathBuf>,
     impair: Option<String>,
+    data: Option<PathBuf>,
+    store: Option<String>,
+    accounts: Option<AccountsArg>,
+    operator_key: Option<PathBuf>,
+    webhook: Option<String>,
+    webhook_key: Option<PathBuf>,
+    webhook_private: Option<bool>,
     log_format: Option<LogFormat>,
     log: Option<String>,
 }
@@ -73,7 +81,10 @@ fn settings(args: ServeArgs, file: File) -> anyhow::Result<Config> {
     let default = Config::default();
     let certificate = args.certificate.or(file.certificate);
     let key = args.key.or(file.key);
-    let folder = args.identity.or(file.identity);
+    let data = args.data.or(file.data);
+    // Who comes back to a kept room must know the server again. A certificate that is given needs no folder.
+    let kept = data.clone().filter(|_| certificate.is_none() && key.is_none());
+    let folder = args.identity.or(file.identity).or(kept);
     let identity = match (certificate, key, folder) {
         (Some(certificate), Some(key), None) => IdentitySource::Files { certificate, key },
         (None, None, folder) => IdentitySource::Development { folder },
@@ -95,6 +106,13 @@ fn settings(args: ServeArgs, file: File) -> anyhow::Result<Config> {
     let impairment = args.impair.map(Ok).or(configured).transpose()?;
     let admission = admission(args.admission_key.or(file.admission_key), args.admission.or(file.admission))?;
     let is_development = matches!(identity, IdentitySource::Development { .. });
+    let is_open =
+        args.accounts.or(file.accounts).map_or(is_development, |accounts| accounts == AccountsArg::Open);
+    let operator_key = args.operator_key.or(file.operator_key);
+    let allows_private = args.webhook_private || file.webhook_private.unwrap_or_default();
+    let webhook =
+        webhook(args.webhook.or(file.webhook), args.webhook_key.or(file.webhook_key), allows_private)?;
+    let online = online(data, args.store.or(file.store), is_open, operator_key, webhook)?;
     Ok(Config {
         listen: args.listen.or(file.listen).unwrap_or(default.listen),
         port: args.port.or(file.port).unwrap_or(default.port),
@@ -124,9 +142,56 @@ fn settings(args: ServeArgs, file: File) -> anyhow::Result<Config> {
         room_log: args.room_log.or(file.room_log),
         public_host: args.public_host.or(file.public_host),
         impairment,
+        online,
         lan: (args.lan || file.lan.unwrap_or_default()).then(Network::default),
         ..default
     })
+}
+
+/// Where accounts and turn rooms are kept, if they are.
+fn online(
+    data: Option<PathBuf>,
+    store: Option<String>,
+    is_open: bool,
+    operator_key: Option<PathBuf>,
+    webhook: Option<WebhookConfig>,
+) -> anyhow::Result<Option<OnlineConfig>> {
+    let backups = data.as_ref().map(|folder| folder.join("backups"));
+    let store = match (store, data) {
+        (Some(store), _) => store,
+        (None, Some(folder)) => {
+            std::fs::create_dir_all(&folder)
+                .with_context(|| format!("the folder {} for --data cannot be made", folder.display()))?;
+            let file = folder.join("parlor.db");
+            let text = file.to_str().map(str::to_owned);
+            text.with_context(|| format!("{} is no UTF-8: name another folder with --data", file.display()))?
+        }
+        (None, None) if operator_key.is_some() || webhook.is_some() => {
+            bail!(
+                "there is nothing to operate or to tell of without a store: add --data FOLDER or --store URL"
+            )
+        }
+        (None, None) => return Ok(None),
+    };
+    Ok(Some(OnlineConfig { store, is_open, operator_key, webhook, backups }))
+}
+
+/// Whom to tell what happens in turn rooms.
+fn webhook(
+    url: Option<String>,
+    key: Option<PathBuf>,
+    allows_private: bool,
+) -> anyhow::Result<Option<WebhookConfig>> {
+    match (url, key) {
+        (Some(url), Some(file)) => {
+            let key = std::fs::read(&file)
+                .with_context(|| format!("the webhook's key cannot be read from {}", file.display()))?;
+            Ok(Some(WebhookConfig { url, key: key.trim_ascii().to_vec(), allows_private }))
+        }
+        (Some(_), None) => bail!("a webhook is given and no key to sign with: add --webhook-key FILE"),
+        (None, Some(_)) => bail!("a webhook's key is given and no webhook: add --webhook URL"),
+        (None, None) => Ok(None),
+    }
 }
 
 /// Who must have a token.
@@ -144,9 +209,9 @@ fn admission(key: Option<PathBuf>, admission: Option<AdmissionArg>) -> anyhow::R
 }
 
 async fn serve(config: Config) -> anyhow::Result<()> {
-    let (impairment, is_announced) = (config.impairment, config.lan.is_some());
+    let (impairment, is_announced, online) = (config.impairment, config.lan.is_some(), config.online.clone());
     let mut server = Server::start(config).await?;
-    announce(&server);
+    announce(&server, online.as_ref());
     if let Some(impairment) = impairment {
         say(&format!("  network  impaired on purpose, each way: {impairment}"));
     }
@@ -169,7 +234,7 @@ async fn serve(config: Config) -> anyhow::Result<()> {
 }
 
 /// Says where everything is.
-fn announce(server: &Server) {
+fn announce(server: &Server, online: Option<&OnlineConfig>) {
     let port = server.local_port();
     say(&format!("Parlor {} listens on port {port}", env!("CARGO_PKG_VERSION")));
     say(&format!("  games    QUIC, UDP {port}; WebSocket, wss://HOST:{port}/ws"));
@@ -188,5 +253,42 @@ fn announce(server: &Server) {
     say(&format!(
         "  play     parlor play --server 127.0.0.1:{port}, then parlor play --server 127.0.0.1:{port} --join CODE"
     ));
+    if let Some(OnlineConfig { store, is_open, .. }) = online {
+        let who =
+            if *is_open { "anybody may make an account" } else { "the game's own service makes accounts" };
+        say(&format!(
+            "  services https://HOST:{port}/v1  (what there is: /v1/openapi.json; JSON socket: /v1/socket)"
+        ));
+        say(&format!("  store    {}; {who}", without_password(store)));
+        say(&format!(
+            "  draughts parlor draughts --server 127.0.0.1:{port} --name ada, and another one as bob"
+        ));
+    }
     say("Ctrl-C tells every room and goes down.");
+}
+
+/// A store's address as it may stand on a screen.
+fn without_password(store: &str) -> String {
+    match (store.split_once("://"), store.rsplit_once('@')) {
+        (Some((scheme, _)), Some((_, place))) => format!("{scheme}://{place}"),
+        _ => store.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::without_password;
+
+    #[test]
+    fn a_password_is_not_shown() {
+        assert_eq!(
+            without_password("postgres://ada:secret@db.example/parlor"),
+            "postgres://db.example/parlor"
+        );
+        assert_eq!(
+            without_password("postgres://ada:s@cret@db.example/parlor"),
+            "postgres://db.example/parlor"
+        );
+        assert_eq!(without_password("/var/lib/parlor/parlor.db"), "/var/lib/parlor/parlor.db");
+    }
 }

@@ -2,9 +2,11 @@
 //! the same way: docs/serve.md says what stands in them.
 
 use super::say;
-use crate::args::TokenArgs;
+use crate::args::{RoleArg, TokenArgs};
 use anyhow::{Context, bail};
 use parlor_server::admission::{CLAIM_BYTES_MAX, Permit, PermitFor, SigningKey};
+use parlor_server::online::{ENVIRONMENT, operator_token};
+use parlor_server::store::Role;
 
 /// Runs the command.
 ///
@@ -25,6 +27,15 @@ pub(crate) fn run(args: &TokenArgs) -> anyhow::Result<()> {
             "--user has {} bytes; it may have 1 to {CLAIM_BYTES_MAX}, none a control character",
             user.len()
         );
+    }
+    if let Some(role) = args.role {
+        let environment = args.environment.as_deref().unwrap_or(ENVIRONMENT);
+        let role = match role {
+            RoleArg::Server => Role::Server,
+            RoleArg::Admin => Role::Admin,
+        };
+        say(&operator_token(&SigningKey::read(key)?, role, user, app, environment));
+        return Ok(());
     }
     let room = args.room.as_ref().map(|code| code.parse().with_context(|| format!("--room is {code:?}")));
     let what = match (room.transpose()?, args.create) {

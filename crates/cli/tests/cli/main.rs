@@ -2,6 +2,8 @@
 
 #[cfg(target_os = "linux")]
 mod bench;
+#[cfg(unix)]
+mod draughts;
 mod impaired;
 mod lan;
 mod rooms;

@@ -1,8 +1,8 @@
 //! The binary as a person runs it, with a registry of its own.
 
 use serde_json::Value;
-use std::io::{BufRead, BufReader, Read};
-use std::process::{Child, Command, Output, Stdio};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::process::{Child, ChildStdin, Command, Output, Stdio};
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::thread;
 use std::time::Duration;
@@ -39,6 +39,11 @@ impl Machine {
             "PARLOR_PORT",
             "PARLOR_IMPAIR",
             "PARLOR_LAN",
+            "PARLOR_DATA",
+            "PARLOR_STORE",
+            "PARLOR_ACCOUNTS",
+            "PARLOR_OPERATOR_KEY",
+            "PARLOR_SESSION",
         ] {
             command.env_remove(name);
         }
@@ -47,11 +52,12 @@ impl Machine {
 
     pub(crate) fn start(&self, args: &[&str]) -> Running {
         let mut command = self.command(args);
-        let mut child =
-            command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the binary was built");
+        let child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+        let mut child = child.expect("the binary was built");
+        let stdin = child.stdin.take();
         let stdout = lines(child.stdout.take().expect("it is piped"));
         let stderr = lines(child.stderr.take().expect("it is piped"));
-        Running { child, stdout, stderr }
+        Running { child, stdin, stdout, stderr }
     }
 
     /// Starts a server on any free port, with more arguments, and gives its address beside it.
@@ -71,6 +77,7 @@ impl Machine {
 /// A command that runs.
 pub(crate) struct Running {
     child: Child,
+    stdin: Option<ChildStdin>,
     stdout: Receiver<String>,
     stderr: Receiver<String>,
 }
@@ -105,6 +112,12 @@ impl Running {
     /// The rest of the first line of standard error that begins like this.
     pub(crate) fn complains(&self, start: &str) -> String {
         find(&self.stderr, start)
+    }
+
+    /// Types a line.
+    pub(crate) fn types(&mut self, line: &str) {
+        let stdin = self.stdin.as_mut().expect("it is piped");
+        writeln!(stdin, "{line}").expect("it reads");
     }
 
     /// Asks it to stop, as a service manager does.

@@ -7,6 +7,7 @@ use parlor_proto::RoomCode;
 use ring::signature::{Ed25519KeyPair, KeyPair};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{PrivatePkcs8KeyDer, SubjectPublicKeyInfoDer};
+use serde::Serialize;
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -159,25 +160,44 @@ impl SigningKey {
     }
 
     pub(super) fn sign(&self, claims: &Claims) -> String {
+        self.sign_with(Header::new(Algorithm::EdDSA), claims)
+    }
+
+    /// A token of another kind than those for admission: `typ` in its head tells them apart, so that none can be used as another.
+    pub(crate) fn sign_as(&self, typ: &str, claims: &impl Serialize) -> String {
+        self.sign_with(Header { typ: Some(typ.to_owned()), ..Header::new(Algorithm::EdDSA) }, claims)
+    }
+
+    fn sign_with(&self, header: Header, claims: &impl Serialize) -> String {
         crypto::install();
         let key = EncodingKey::from_ed_der(&self.private);
-        jsonwebtoken::encode(&Header::new(Algorithm::EdDSA), claims, &key)
+        jsonwebtoken::encode(&header, claims, &key)
             .expect("the key was read before, and claims are texts and numbers")
+    }
+
+    /// The key as [`to_kept`](Self::to_kept) gave it.
+    pub(crate) fn from_kept(kept: &[u8]) -> Option<Self> {
+        Self::from_pkcs8(kept.to_vec())
+    }
+
+    /// What to keep of the key, where nobody else can read it.
+    pub(crate) fn to_kept(&self) -> &[u8] {
+        &self.private
+    }
+
+    /// The public key, with which tokens are verified.
+    pub(crate) fn public(&self) -> &[u8] {
+        &self.public
     }
 
     #[cfg(test)]
     pub(super) fn private(&self) -> &[u8] {
         &self.private
     }
-
-    #[cfg(test)]
-    pub(super) fn public(&self) -> &[u8] {
-        &self.public
-    }
 }
 
 /// The 32 bytes of a public key in a file.
-pub(super) fn read_public(path: &Path) -> Result<[u8; 32], KeyError> {
+pub(crate) fn read_public(path: &Path) -> Result<[u8; 32], KeyError> {
     SubjectPublicKeyInfoDer::from_pem_slice(&read(path)?)
         .ok()
         .and_then(|der| der.strip_prefix(&PUBLIC_HEAD).and_then(|key| key.try_into().ok()))

@@ -12,6 +12,8 @@ mod ledger;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use crypto::install as install_crypto;
+pub(crate) use issue::read_public;
 pub use issue::{KeyError, Permit, PermitFor, SigningKey};
 
 use jsonwebtoken::{Algorithm, DecodingKey, Validation};

@@ -5,12 +5,13 @@ mod rooms;
 mod stats;
 mod upgrade;
 
-pub(crate) use upgrade::UpgradeSlot;
+pub(crate) use upgrade::{Purpose, Upgrade, UpgradeSlot};
 
 use crate::door::Door;
+use crate::online::{self, AskedFrom, Services};
 use crate::shard::{Shard, Shards};
 use axum::Router;
-use axum::extract::State;
+use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use core::convert::Infallible;
@@ -79,17 +80,30 @@ struct Context {
 }
 
 impl Site {
-    pub(crate) fn new(shards: Shards, facts: Arc<Facts>, door: Door, handshake_time: Duration) -> Self {
-        let context = Context { shards: shards.clone(), facts, door: door.clone() };
-        let router = Router::new()
+    pub(crate) fn new(
+        shards: Shards,
+        facts: Arc<Facts>,
+        door: Door,
+        services: Option<Services>,
+        handshake_time: Duration,
+    ) -> Self {
+        let context = Context { shards: shards.clone(), facts: Arc::clone(&facts), door: door.clone() };
+        let mut router = Router::new()
             .route("/", get(front))
             .route("/health", get(health))
             .route("/stats", get(stats::stats))
             .route("/rooms/{code}", get(rooms::room))
             .route("/join/{code}", get(join::page))
             .route("/ws", get(upgrade::websocket))
-            .fallback(not_found)
-            .with_state(context);
+            .fallback(not_found);
+        if let Some(services) = services {
+            let operations = online::routes(&services);
+            let socket = get(move |request: Request| {
+                upgrade::operations(services.clone(), facts.is_draining(), request)
+            });
+            router = router.nest("/v1", operations.route("/socket", socket));
+        }
+        let router = router.with_state(context);
         Site { shards, door, handshake_time, router }
     }
 
@@ -114,6 +128,7 @@ pub(crate) async fn serve(io: impl Io, remote: SocketAddr, site: &Site, slot: &U
     let service = service_fn(move |mut request: hyper::Request<Incoming>| {
         request.extensions_mut().insert(slot.clone());
         request.extensions_mut().insert(Remote(remote.ip().to_canonical()));
+        request.extensions_mut().insert(AskedFrom(site.origin(remote.ip())));
         let answering = router.call(request);
         async move { answering.await.map(last) }
     });
@@ -167,7 +182,8 @@ async fn front(State(Context { facts, .. }): State<Context>) -> String {
          Games connect by QUIC on UDP port {port}, or by WebSocket at /ws.\n{fingerprint}\n\
          /rooms/CODE  about a room, as JSON\n\
          /join/CODE   the same as a page\n\
-         /health      whether the server takes players\n"
+         /health      whether the server takes players\n\
+         /v1          accounts and rooms that outlive their players, if this server has a store: /v1/openapi.json\n"
     )
 }
 

@@ -1,6 +1,7 @@
-//! `GET /ws`: a request that becomes a WebSocket.
+//! `GET /ws` and `GET /v1/socket`: requests that become WebSockets, one of packets and one of JSON.
 
 use super::{Context, going_down};
+use crate::online::{Services, bearer};
 use axum::extract::{Extension, Request, State};
 use axum::response::{IntoResponse, Response};
 use hyper::header::{
@@ -19,15 +20,36 @@ const KEY_LEN: usize = 24;
 
 /// Where the handler leaves the connection for the task that serves it.
 #[derive(Clone, Default)]
-pub(crate) struct UpgradeSlot(Arc<Mutex<Option<OnUpgrade>>>);
+pub(crate) struct UpgradeSlot(Arc<Mutex<Option<Upgrade>>>);
+
+/// What a connection becomes.
+pub(crate) struct Upgrade {
+    /// The connection.
+    pub(crate) on: OnUpgrade,
+    /// What for.
+    pub(crate) purpose: Purpose,
+}
+
+/// What a WebSocket is for.
+pub(crate) enum Purpose {
+    /// Packets of a realtime room.
+    Link,
+    /// Operations of the services, by whoever has this token.
+    Operations {
+        /// The services.
+        services: Services,
+        /// What the request brought.
+        token: Option<String>,
+    },
+}
 
 impl UpgradeSlot {
     /// What the connection becomes, if it was upgraded.
-    pub(crate) fn take(&self) -> Option<OnUpgrade> {
+    pub(crate) fn take(&self) -> Option<Upgrade> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    fn put(&self, upgrade: OnUpgrade) {
+    fn put(&self, upgrade: Upgrade) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(upgrade);
     }
 }
@@ -40,16 +62,44 @@ pub(super) async fn websocket(
     if context.facts.is_draining() {
         return going_down();
     }
-    let accept = match check(request.version(), request.headers()) {
+    let accept = check(request.version(), request.headers()).and_then(|accept| {
+        if names_subprotocol(request.headers()) { Ok(accept) } else { Err(Refusal::Subprotocol) }
+    });
+    let accept = match accept {
         Ok(accept) => accept,
         Err(refusal) => return refusal.into_response(),
     };
-    slot.put(hyper::upgrade::on(&mut request));
+    slot.put(Upgrade { on: hyper::upgrade::on(&mut request), purpose: Purpose::Link });
     let headers = [
         (CONNECTION, HeaderValue::from_static("Upgrade")),
         (UPGRADE, HeaderValue::from_static("websocket")),
         (SEC_WEBSOCKET_ACCEPT, accept),
         (SEC_WEBSOCKET_PROTOCOL, HeaderValue::from_static(SUBPROTOCOL)),
+    ];
+    (StatusCode::SWITCHING_PROTOCOLS, headers).into_response()
+}
+
+/// The JSON socket of the services. It has no subprotocol, and needs none: browsers can ask for it as it is.
+pub(super) async fn operations(services: Services, draining: bool, mut request: Request) -> Response {
+    if draining {
+        return going_down();
+    }
+    let Some(slot) = request.extensions().get::<UpgradeSlot>().cloned() else {
+        return Refusal::NotAnUpgrade.into_response();
+    };
+    let accept = match check(request.version(), request.headers()) {
+        Ok(accept) => accept,
+        Err(refusal) => return refusal.into_response(),
+    };
+    let token = bearer(request.headers());
+    slot.put(Upgrade {
+        on: hyper::upgrade::on(&mut request),
+        purpose: Purpose::Operations { services, token },
+    });
+    let headers = [
+        (CONNECTION, HeaderValue::from_static("Upgrade")),
+        (UPGRADE, HeaderValue::from_static("websocket")),
+        (SEC_WEBSOCKET_ACCEPT, accept),
     ];
     (StatusCode::SWITCHING_PROTOCOLS, headers).into_response()
 }
@@ -105,10 +155,12 @@ fn check(version: Version, headers: &HeaderMap) -> Result<HeaderValue, Refusal> 
     };
     let key = headers.get(SEC_WEBSOCKET_KEY).and_then(|key| key.to_str().ok());
     let key = key.filter(is_base64).ok_or(Refusal::Key)?;
-    if !lists(headers, &SEC_WEBSOCKET_PROTOCOL, |token| token == SUBPROTOCOL) {
-        return Err(Refusal::Subprotocol);
-    }
     Ok(HeaderValue::from_str(&accept_key(key)).expect("base64 is ASCII"))
+}
+
+/// Whether the client speaks of packets.
+fn names_subprotocol(headers: &HeaderMap) -> bool {
+    lists(headers, &SEC_WEBSOCKET_PROTOCOL, |token| token == SUBPROTOCOL)
 }
 
 /// Whether one of the tokens of a header, which may stand on several lines, is wanted.
@@ -144,13 +196,7 @@ mod tests {
 
     #[test]
     fn each_missing_or_wrong_line_is_named() {
-        let refusals = [
-            Refusal::NotAnUpgrade,
-            Refusal::NotAnUpgrade,
-            Refusal::Version,
-            Refusal::Key,
-            Refusal::Subprotocol,
-        ];
+        let refusals = [Refusal::NotAnUpgrade, Refusal::NotAnUpgrade, Refusal::Version, Refusal::Key];
         for (at, refusal) in refusals.into_iter().enumerate() {
             let mut lines = GOOD.to_vec();
             lines[at].1 = "nonsense";
@@ -159,5 +205,6 @@ mod tests {
             assert_eq!(check(Version::HTTP_11, &headers(&lines)).unwrap_err(), refusal);
         }
         assert_eq!(check(Version::HTTP_10, &headers(&GOOD)), Err(Refusal::NotAnUpgrade));
+        assert!(names_subprotocol(&headers(&GOOD)) && !names_subprotocol(&headers(&GOOD[..4])));
     }
 }

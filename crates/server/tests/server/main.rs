@@ -8,4 +8,5 @@ mod hostile;
 mod http;
 mod lifecycle;
 mod limits;
+mod online;
 mod rooms;

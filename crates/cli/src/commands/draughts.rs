@@ -1,0 +1,251 @@
+//! `parlor draughts`: two terminals play in a room that outlives both and the server.
+
+use super::say;
+use crate::args::DraughtsArgs;
+use crate::draughts::{APP, Command, Game, HELP, word};
+use crate::{headless, reach};
+use anyhow::{Context, bail};
+use parlor::net::Trust;
+use parlor::online::{self, Event, Phase, SignIn, TurnRoom};
+use parlor_transport::discovery::Registry;
+use serde_json::{Value, json};
+use std::io::BufRead;
+use std::path::PathBuf;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::{Receiver, TryRecvError, sync_channel};
+use std::time::Duration;
+
+/// How long it rests between two looks: nobody moves faster.
+const NAP: Duration = Duration::from_millis(20);
+/// Lines that may wait.
+const LINES_MAX: usize = 64;
+
+/// Runs the command until the game is over, or the player goes away.
+///
+/// # Errors
+/// What was wrong with the arguments, or why the room cannot be had.
+pub(crate) fn run(args: &DraughtsArgs) -> anyhow::Result<()> {
+    let server = server(args)?;
+    let name = reach::name(args.name.as_deref());
+    let sign_in =
+        online::sign_in(&server).name(&name).rules(APP).session_file(&session(args, &server, &name)?);
+    let sign_in = trusting(sign_in, args)?;
+    let room = match &args.room {
+        Some(room) => sign_in.join(APP, room)?,
+        None => sign_in.join_or_create(APP)?,
+    };
+    let stop = headless::stop_flag()?;
+    let lines = lines();
+    let mut table = Table { room, server, is_known: false };
+    while !stop.load(Ordering::Relaxed) {
+        while let Some(event) = table.room.poll() {
+            if table.tell(event)? {
+                return Ok(());
+            }
+        }
+        match lines.try_recv() {
+            Ok(line) => {
+                if table.obey(&line)? {
+                    return Ok(());
+                }
+            }
+            // Without anybody who types, somebody may still watch.
+            Err(TryRecvError::Empty | TryRecvError::Disconnected) => std::thread::sleep(NAP),
+        }
+    }
+    Ok(())
+}
+
+/// The server that is named, or the one on this machine.
+fn server(args: &DraughtsArgs) -> anyhow::Result<String> {
+    if let Some(server) = args.server.as_ref().filter(|server| !server.trim().is_empty()) {
+        return Ok(server.trim().to_owned());
+    }
+    let here = Registry::of_this_user().servers();
+    let found = here.first().map(|server| format!("127.0.0.1:{}", server.port));
+    found.context(
+        "there is no server on this machine: start one with `parlor serve --data FOLDER`, or name one with --server",
+    )
+}
+
+/// The file that keeps who the player is: a server is shown no secret of another.
+fn session(args: &DraughtsArgs, server: &str, name: &str) -> anyhow::Result<PathBuf> {
+    if let Some(path) = &args.session {
+        return Ok(path.clone());
+    }
+    let given = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let folder = given("XDG_STATE_HOME").or_else(|| given("HOME").map(|home| home.join(".local/state")));
+    let folder = folder.context("there is no folder to keep the session in: name a file with --session")?;
+    let place = server.split('#').next().unwrap_or_default();
+    let file: String = format!("{place}-{name}")
+        .chars()
+        .map(|letter| if letter.is_alphanumeric() || "-._".contains(letter) { letter } else { '_' })
+        .collect();
+    Ok(folder.join("parlor").join("sessions").join(file))
+}
+
+fn trusting(sign_in: SignIn, args: &DraughtsArgs) -> anyhow::Result<SignIn> {
+    let Some(file) = &args.ca else { return Ok(sign_in) };
+    let pem = std::fs::read_to_string(file)
+        .with_context(|| format!("the certificates in {} cannot be read", file.display()))?;
+    Ok(sign_in.trust(Trust::Roots(pem)))
+}
+
+/// What is typed, line by line. The thread ends with the process: nobody can take it away from reading.
+fn lines() -> Receiver<String> {
+    let (sender, receiver) = sync_channel(LINES_MAX);
+    std::thread::spawn(move || {
+        for line in std::io::stdin().lock().lines().map_while(Result::ok) {
+            if sender.send(line).is_err() {
+                return;
+            }
+        }
+    });
+    receiver
+}
+
+/// The room, and what was said about it.
+struct Table {
+    room: TurnRoom,
+    server: String,
+    is_known: bool,
+}
+
+impl Table {
+    /// Says what happened. True when the game is over.
+    fn tell(&mut self, event: Event) -> anyhow::Result<bool> {
+        match event {
+            Event::Connected { room, code } => self.welcome(&room, code.as_deref())?,
+            Event::Lost { why } => say(&format!("connection lost, it is made again by itself: {why}")),
+            Event::PlayerJoined { player, name } if Some(player.as_str()) != self.room.me() => {
+                say(&format!("{} is here", shown(&name)));
+            }
+            Event::PlayerLeft { player, how } => {
+                say(&format!("{}: {}", self.name(&player), how.replace('_', " ")))
+            }
+            Event::GameStarted => say(&format!("the game begins: {}", self.sides())),
+            Event::TurnStarted { player, is_me, .. } => self.turn(&player, is_me)?,
+            Event::MoveMade { player, data, .. } => {
+                say(&format!("{} moves {}", self.name(&player), path(&data)))
+            }
+            Event::MoveRejected { error, .. } => say(&format!("not done: {error}")),
+            Event::Failed { error, .. } => say(&format!("not done: {error}")),
+            Event::GameOver { winner, reason } => {
+                self.show_board()?;
+                let reason = shown(&reason.replace('_', " "));
+                match winner {
+                    Some(winner) => say(&format!("game over: {} wins, {reason}", self.name(&winner))),
+                    None => say(&format!("game over: nobody wins, {reason}")),
+                }
+                return Ok(true);
+            }
+            Event::Closed(error) => bail!("{error} ({})", error.code),
+            _ => {}
+        }
+        Ok(false)
+    }
+
+    fn welcome(&mut self, room: &str, code: Option<&str>) -> anyhow::Result<()> {
+        let view = self.room.view().context("a room that is connected was read")?;
+        if view.rules.as_deref() != Some(APP) {
+            bail!("room {room} is no game of draughts: it is one of {}", shown(&view.game));
+        }
+        if std::mem::replace(&mut self.is_known, true) {
+            say("connected again");
+            return Ok(());
+        }
+        say(&format!("room {}", code.unwrap_or(room)));
+        if view.phase == Phase::Waiting {
+            let (server, room) = (&self.server, code.unwrap_or(room));
+            say(&format!("waiting for somebody: parlor draughts --server {server} --room {room} --name bob"));
+        } else {
+            say(&format!("the game goes on: {}", self.sides()));
+        }
+        say(HELP);
+        Ok(())
+    }
+
+    fn turn(&self, player: &str, is_me: bool) -> anyhow::Result<()> {
+        self.show_board()?;
+        if is_me {
+            say(&format!("your turn: {}", self.moves()?));
+        } else {
+            say(&format!("turn of {}", self.name(player)));
+        }
+        Ok(())
+    }
+
+    /// Does what was typed. True when the player goes away.
+    fn obey(&mut self, line: &str) -> anyhow::Result<bool> {
+        let done = match Command::read(line) {
+            Command::Move(path) => self.room.propose("move", &json!({ "path": path })),
+            Command::Resign => self.room.resign(),
+            Command::Moves => {
+                say(&self.moves()?);
+                Ok(())
+            }
+            Command::Board => {
+                self.show_board()?;
+                Ok(())
+            }
+            Command::Quit => return Ok(true),
+            Command::Nothing => Ok(()),
+            Command::Unknown => {
+                say(&format!("not understood. {HELP}"));
+                Ok(())
+            }
+        };
+        if let Err(failure) = done {
+            say(&format!("not done: {failure}"));
+        }
+        Ok(false)
+    }
+
+    /// The game, once it has begun.
+    fn game(&self) -> anyhow::Result<Option<Game>> {
+        let view = self.room.view().filter(|view| view.phase != Phase::Waiting);
+        view.map(|view| Game::read(&view.state)).transpose()
+    }
+
+    fn show_board(&self) -> anyhow::Result<()> {
+        let Some(game) = self.game()? else { return Ok(()) };
+        let side = self.room.me().and_then(|me| game.side(me));
+        say(&game.picture(side.unwrap_or(parlor_hub::turn::draughts::Side::White)));
+        Ok(())
+    }
+
+    fn moves(&self) -> anyhow::Result<String> {
+        let Some(game) = self.game()? else { return Ok("the game has not begun".to_owned()) };
+        Ok(game.moves().iter().map(ToString::to_string).collect::<Vec<_>>().join(" "))
+    }
+
+    /// Who has which side.
+    fn sides(&self) -> String {
+        let Ok(Some(game)) = self.game() else { return "nobody has a side".to_owned() };
+        let players = self.room.players().iter();
+        let sides = players.filter_map(|player| {
+            let side = game.side(&player.id)?;
+            Some(format!("{} has {}", shown(&player.name), word(side)))
+        });
+        sides.collect::<Vec<_>>().join(", ")
+    }
+
+    fn name(&self, player: &str) -> String {
+        let found = self.room.view().and_then(|view| view.player(player));
+        shown(found.map_or(player, |player| &player.name))
+    }
+}
+
+/// Squares as players write them: a step to the next row is a move, farther is a capture.
+fn path(data: &Value) -> String {
+    let squares = data["path"].as_array().into_iter().flatten().filter_map(Value::as_u64);
+    let squares: Vec<u64> = squares.collect();
+    let row = |square: &u64| square.saturating_sub(1) / 4;
+    let takes = squares.windows(2).any(|pair| row(&pair[0]).abs_diff(row(&pair[1])) != 1);
+    squares.iter().map(u64::to_string).collect::<Vec<_>>().join(if takes { "x" } else { "-" })
+}
+
+/// What others named, without what could move a terminal's cursor.
+fn shown(text: &str) -> String {
+    text.chars().filter(|letter| !letter.is_control()).collect()
+}

@@ -1,0 +1,10 @@
+//! Draughts on a terminal, as text: what stands on the board, and what a player typed.
+
+mod board;
+mod command;
+
+pub(crate) use board::{Game, word};
+pub(crate) use command::{Command, HELP};
+
+/// The game, and its rule set.
+pub(crate) const APP: &str = "draughts";

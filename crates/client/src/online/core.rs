@@ -1,0 +1,530 @@
+//! What a room's connection says and hears, without the connection: texts go in and out, and no clock is asked.
+//!
+//! ```text
+//!            opened        signed in         inbox read         room found or read
+//!  Offline ─────────▶ SigningIn ──────▶ CatchingUp ─────────▶ Finding ──────────────▶ Following
+//!     ▲                   ▲                                                              │
+//!     └─── lost ──────────┼──────────────── the token is over ───────────────────────────┤
+//!     └───────────────────┴──────────────── lost ────────────────────────────────────────┘
+//! ```
+//!
+//! A notice tells that something happened, and the room is read before the game hears of it, so that what the game reads is never older
+//! than what it was told. What was missed while nobody was connected stands in the inbox.
+
+use super::error::OnlineError;
+use super::event::{Event, Notice, of_notice, of_view};
+use super::view::{Phase, RoomView};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+
+/// What may wait for an answer or for the connection.
+pub(super) const WAITING_MAX: usize = 64;
+/// Notices that are read at once after an outage: as many as an inbox has.
+const INBOX_PAGE: u64 = 256;
+/// How long to wait if a server does not say it.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// Who the player is.
+#[derive(Clone)]
+pub(super) struct Who {
+    pub(super) app: String,
+    pub(super) environment: Option<String>,
+    pub(super) name: Option<String>,
+    pub(super) device: String,
+}
+
+/// Which room.
+#[derive(Clone)]
+pub(super) enum Want {
+    /// What an operation gives: its name and its input.
+    Found { op: &'static str, input: Value },
+    /// The one with this id.
+    Known(String),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    Offline,
+    SigningIn,
+    CatchingUp,
+    Finding,
+    Following,
+    Closed,
+}
+
+/// What was asked.
+#[derive(Clone, Debug)]
+enum Asked {
+    SignIn,
+    Inbox,
+    Room,
+    Move,
+    Other(Request),
+}
+
+/// Something that the game asked for.
+#[derive(Clone, Debug)]
+pub(super) struct Request {
+    pub(super) op: &'static str,
+    pub(super) input: Value,
+    /// Whether it may be done twice: then it is asked again if its answer was lost.
+    pub(super) again: bool,
+}
+
+/// A move that has no answer.
+#[derive(Clone, Debug)]
+struct Move {
+    input: Value,
+    state_version: u64,
+}
+
+/// The machine. See the [module](self).
+pub(super) struct Core {
+    who: Who,
+    want: Want,
+    stage: Stage,
+    access: Option<String>,
+    me: Option<String>,
+    view: Option<RoomView>,
+    /// The number of the newest notice that was taken in.
+    seq: Option<u64>,
+    asked: BTreeMap<u64, Asked>,
+    next_id: u64,
+    /// What is asked once the room is there.
+    queued: VecDeque<Request>,
+    pending: Option<Move>,
+    /// What the game is told with the next reading of the room.
+    held: Vec<Event>,
+    /// How much of it was held when the reading that is under way was asked for.
+    reading: Option<usize>,
+    /// No notice was taken in before this connection.
+    is_first: bool,
+    told_start: bool,
+    told_turn: u64,
+    told_over: bool,
+    told_lost: bool,
+    /// Some notices are not there any more, because too many waited: how the game stands is told by itself.
+    missed: bool,
+    pause: Option<Duration>,
+    out: VecDeque<String>,
+    events: VecDeque<Event>,
+}
+
+/// What a server sends.
+#[derive(Deserialize)]
+struct Heard {
+    #[serde(default)]
+    id: Option<u64>,
+    #[serde(default)]
+    output: Option<Value>,
+    #[serde(default)]
+    error: Option<OnlineError>,
+    #[serde(default)]
+    event: Option<Notice>,
+}
+
+#[derive(Deserialize)]
+struct Inbox {
+    notices: Vec<Notice>,
+    newest: u64,
+}
+
+impl Core {
+    pub(super) fn new(who: Who, want: Want) -> Self {
+        Core {
+            who,
+            want,
+            stage: Stage::Offline,
+            access: None,
+            me: None,
+            view: None,
+            seq: None,
+            asked: BTreeMap::new(),
+            next_id: 0,
+            queued: VecDeque::new(),
+            pending: None,
+            held: Vec::new(),
+            reading: None,
+            is_first: true,
+            told_start: false,
+            told_turn: 0,
+            told_over: false,
+            told_lost: false,
+            missed: false,
+            pause: None,
+            out: VecDeque::new(),
+            events: VecDeque::new(),
+        }
+    }
+
+    /// The next text to send.
+    pub(super) fn poll_text(&mut self) -> Option<String> {
+        self.out.pop_front()
+    }
+
+    /// What the game is to be told next.
+    pub(super) fn poll_event(&mut self) -> Option<Event> {
+        self.events.pop_front()
+    }
+
+    /// The server wants to be asked again after so long, on a new connection.
+    pub(super) fn take_pause(&mut self) -> Option<Duration> {
+        self.pause.take()
+    }
+
+    pub(super) fn is_closed(&self) -> bool {
+        self.stage == Stage::Closed
+    }
+
+    pub(super) fn is_following(&self) -> bool {
+        self.stage == Stage::Following
+    }
+
+    pub(super) fn view(&self) -> Option<&RoomView> {
+        self.view.as_ref()
+    }
+
+    pub(super) fn me(&self) -> Option<&str> {
+        self.me.as_deref()
+    }
+
+    pub(super) fn has_pending_move(&self) -> bool {
+        self.pending.is_some()
+    }
+
+    pub(super) fn has_place(&self) -> bool {
+        self.queued.len() + self.asked.len() < WAITING_MAX
+    }
+
+    /// The connection is open.
+    pub(super) fn handle_open(&mut self) {
+        if self.access.is_some() { self.catch_up() } else { self.sign_in() }
+    }
+
+    /// The connection is lost, or did not come to be.
+    pub(super) fn handle_lost(&mut self, why: String) {
+        if self.stage == Stage::Closed {
+            return;
+        }
+        self.stage = Stage::Offline;
+        self.reading = None;
+        self.out.clear();
+        for (_, asked) in std::mem::take(&mut self.asked) {
+            match asked {
+                Asked::Other(request) if request.again => self.queued.push_back(request),
+                Asked::Other(request) => {
+                    let error = OnlineError::new("lost", "the connection was lost before the answer came");
+                    self.events.push_back(Event::Failed { op: request.op.to_owned(), error });
+                }
+                Asked::SignIn | Asked::Inbox | Asked::Room | Asked::Move => {}
+            }
+        }
+        if !self.told_lost {
+            self.told_lost = true;
+            self.events.push_back(Event::Lost { why });
+        }
+    }
+
+    /// A text came.
+    pub(super) fn handle_text(&mut self, text: &str) {
+        let Ok(heard) = serde_json::from_str::<Heard>(text) else {
+            // Nothing that a server of this version says; the room goes on without it.
+            return;
+        };
+        match heard {
+            Heard { event: Some(notice), .. } => self.handle_live(&notice),
+            Heard { id: Some(id), output, error, .. } => {
+                let Some(asked) = self.asked.remove(&id) else { return };
+                match (output, error) {
+                    (_, Some(error)) => self.handle_refusal(asked, error),
+                    (output, None) => self.handle_answer(asked, output.unwrap_or_default()),
+                }
+            }
+            // What was not even an answer to something: the token that the connection began with.
+            Heard { error: Some(error), .. } => self.handle_refusal(Asked::Inbox, error),
+            _ => {}
+        }
+    }
+
+    /// Asks for something, as soon as the room is there.
+    pub(super) fn request(&mut self, request: Request) {
+        if self.stage == Stage::Following {
+            let (op, input) = (request.op, request.input.clone());
+            self.ask(op, input, Asked::Other(request));
+        } else {
+            self.queued.push_back(request);
+        }
+    }
+
+    /// Makes a move for the state that the room has.
+    pub(super) fn propose(&mut self, input: Value, state_version: u64) {
+        self.pending = Some(Move { input, state_version });
+        if self.stage == Stage::Following {
+            self.send_move();
+        }
+    }
+
+    fn send_move(&mut self) {
+        let Some(made) = &self.pending else { return };
+        let input = made.input.clone();
+        self.ask("turn.propose", input, Asked::Move);
+    }
+
+    fn ask(&mut self, op: &str, input: Value, asked: Asked) {
+        self.next_id += 1;
+        self.asked.insert(self.next_id, asked);
+        let mut message = json!({ "id": self.next_id, "op": op, "input": input });
+        if let Some(token) = &self.access
+            && self.stage == Stage::CatchingUp
+        {
+            message["token"] = token.as_str().into();
+        }
+        self.out.push_back(message.to_string());
+    }
+
+    fn sign_in(&mut self) {
+        self.stage = Stage::SigningIn;
+        self.access = None;
+        let mut input = json!({ "app": self.who.app, "device": self.who.device });
+        if let Some(environment) = &self.who.environment {
+            input["environment"] = environment.as_str().into();
+        }
+        if let Some(name) = &self.who.name {
+            input["name"] = name.as_str().into();
+        }
+        self.ask("auth.device", input, Asked::SignIn);
+    }
+
+    /// Reads what happened since the last notice; who begins reads only how far the inbox is.
+    fn catch_up(&mut self) {
+        self.stage = Stage::CatchingUp;
+        self.is_first = self.seq.is_none();
+        let (after, limit) = self.seq.map_or((0, 1), |seq| (seq, INBOX_PAGE));
+        self.ask("inbox.read", json!({ "after": after, "limit": limit }), Asked::Inbox);
+    }
+
+    fn find(&mut self) {
+        self.stage = Stage::Finding;
+        let want = self.want.clone();
+        match want {
+            Want::Found { op, input } => self.ask(op, input, Asked::Room),
+            Want::Known(room) => self.read(&room),
+        }
+    }
+
+    fn read(&mut self, room: &str) {
+        self.reading = Some(self.held.len());
+        self.ask("turn.read", json!({ "room": room }), Asked::Room);
+    }
+
+    /// Reads the room again, unless that is under way: then it is done once more behind it.
+    fn read_again(&mut self) {
+        if self.stage == Stage::Following
+            && self.reading.is_none()
+            && let Some(room) = self.view.as_ref().map(|view| view.id.clone())
+        {
+            self.read(&room);
+        }
+    }
+
+    fn handle_answer(&mut self, asked: Asked, output: Value) {
+        match asked {
+            Asked::SignIn => {
+                self.me = output["account"]["id"].as_str().map(str::to_owned);
+                self.access = output["access_token"].as_str().map(str::to_owned);
+                self.catch_up();
+            }
+            Asked::Inbox => {
+                let Ok(inbox) = serde_json::from_value::<Inbox>(output) else {
+                    return self.close(OnlineError::new("bad_answer", "the server speaks another version"));
+                };
+                if let Some(seq) = self.seq {
+                    let is_next = inbox.notices.first().is_none_or(|first| first.seq == seq + 1);
+                    let is_last = inbox.notices.last().map_or(seq, |last| last.seq) >= inbox.newest;
+                    self.missed |= !is_next || !is_last;
+                    inbox.notices.iter().for_each(|notice| self.take_in(notice));
+                }
+                // Also where the oldest went unread because too many waited.
+                self.seq = Some(self.seq.unwrap_or(0).max(inbox.newest));
+                if self.stage == Stage::CatchingUp { self.find() } else { self.read_again() }
+            }
+            Asked::Room => self.handle_room(&output),
+            Asked::Move => {
+                self.pending = None;
+                self.see(&output);
+            }
+            Asked::Other(_) => {
+                self.see(&output);
+            }
+        }
+    }
+
+    fn handle_room(&mut self, output: &Value) {
+        let held = self.reading.take().unwrap_or(self.held.len());
+        if !self.see(output) {
+            return self.close(OnlineError::new("not_in_room", "this player is not in the room any more"));
+        }
+        let is_new = self.stage == Stage::Finding;
+        if is_new {
+            self.stage = Stage::Following;
+            self.told_lost = false;
+        }
+        let Some(view) = &self.view else { return };
+        if is_new {
+            self.want = Want::Known(view.id.clone());
+            self.events.push_back(Event::Connected { room: view.id.clone(), code: view.code.clone() });
+        }
+        // Otherwise the notices say it, in order: the room may be ahead of those that are still under way.
+        let is_alone = (is_new && self.is_first) || std::mem::take(&mut self.missed);
+        let standing = of_view(view, self.me.as_deref().unwrap_or_default()).filter(|_| is_alone);
+        let has_begun = is_alone && view.phase != Phase::Waiting;
+        let told: Vec<Event> = self.held.drain(..held.min(self.held.len())).collect();
+        told.into_iter().chain(standing).for_each(|event| self.tell(event));
+        self.told_start |= has_begun;
+        if is_new {
+            self.settle_move();
+            for request in std::mem::take(&mut self.queued) {
+                self.request(request);
+            }
+        }
+        if !self.held.is_empty() {
+            self.read_again();
+        }
+    }
+
+    /// A move whose answer was lost: it is made again if the room is as it was, and otherwise nobody knows that it was made.
+    fn settle_move(&mut self) {
+        let Some(made) = &self.pending else { return };
+        if self.view.as_ref().is_some_and(|view| view.state_version == made.state_version) {
+            return self.send_move();
+        }
+        self.pending = None;
+        let error =
+            OnlineError::new("stale_state", "the room changed before this move came: look, and move again");
+        let player = self.me.clone().unwrap_or_default();
+        self.events.push_back(Event::MoveRejected { player, error });
+    }
+
+    /// Tells the game its beginning, each turn and the end once, whether a notice or a reading of the room says so first.
+    fn tell(&mut self, event: Event) {
+        match &event {
+            Event::GameStarted => {
+                if self.told_start {
+                    return;
+                }
+                self.told_start = true;
+            }
+            Event::TurnStarted { turn, .. } => {
+                if *turn <= self.told_turn {
+                    return;
+                }
+                self.told_turn = *turn;
+            }
+            Event::GameOver { .. } => {
+                if self.told_over {
+                    return;
+                }
+                self.told_over = true;
+            }
+            _ => {}
+        }
+        self.events.push_back(event);
+    }
+
+    /// Takes a reading of the room in, if it is one.
+    fn see(&mut self, output: &Value) -> bool {
+        let Ok(view) = RoomView::deserialize(&output["room"]) else { return false };
+        if self.view.as_ref().is_none_or(|known| known.id != view.id || known.version <= view.version) {
+            self.view = Some(view);
+        }
+        true
+    }
+
+    fn handle_live(&mut self, notice: &Notice) {
+        let Some(seq) = self.seq else { return };
+        if notice.seq == seq + 1 {
+            self.take_in(notice);
+            self.read_again();
+        } else if notice.seq > seq + 1 && !self.asked.values().any(|asked| matches!(asked, Asked::Inbox)) {
+            let input = json!({ "after": seq, "limit": INBOX_PAGE });
+            self.ask("inbox.read", input, Asked::Inbox);
+        }
+    }
+
+    fn take_in(&mut self, notice: &Notice) {
+        self.seq = Some(self.seq.unwrap_or(0).max(notice.seq));
+        let is_ours = match (&self.view, &self.want) {
+            (Some(view), _) => view.id == notice.notice.room,
+            (None, Want::Known(room)) => *room == notice.notice.room,
+            (None, Want::Found { .. }) => false,
+        };
+        if !is_ours {
+            return;
+        }
+        let me = self.me.as_deref().unwrap_or_default();
+        let is_mine = notice.notice.body["player"].as_str() == Some(me);
+        if is_mine
+            && matches!(notice.kind.as_str(), "move_made" | "move_proposed")
+            && self.stage != Stage::Following
+        {
+            // The move whose answer was lost.
+            self.pending = None;
+        }
+        if let Some(event) = of_notice(notice, me) {
+            self.held.push(event);
+        }
+    }
+
+    fn handle_refusal(&mut self, asked: Asked, error: OnlineError) {
+        match error.code.as_str() {
+            "unavailable" | "too_often" => {
+                if let Asked::Other(request) = asked {
+                    self.queued.push_back(request);
+                }
+                self.pause = Some(error.retry_after().unwrap_or(PAUSE));
+                return;
+            }
+            "token_expired" | "bad_token" | "signed_out" if !matches!(asked, Asked::SignIn) => {
+                if let Asked::Other(request) = asked {
+                    self.queued.push_back(request);
+                }
+                if self.stage != Stage::SigningIn {
+                    self.reading = None;
+                    self.sign_in();
+                }
+                return;
+            }
+            _ => {}
+        }
+        match asked {
+            Asked::SignIn | Asked::Inbox => self.close(error),
+            Asked::Room => {
+                for event in std::mem::take(&mut self.held) {
+                    self.tell(event);
+                }
+                self.close(error);
+            }
+            Asked::Move => {
+                self.pending = None;
+                let player = self.me.clone().unwrap_or_default();
+                self.events.push_back(Event::MoveRejected { player, error });
+                self.read_again();
+            }
+            Asked::Other(request) => {
+                self.events.push_back(Event::Failed { op: request.op.to_owned(), error });
+            }
+        }
+    }
+
+    fn close(&mut self, error: OnlineError) {
+        self.stage = Stage::Closed;
+        self.asked.clear();
+        self.out.clear();
+        self.events.push_back(Event::Closed(error));
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,286 @@
+//! A turn room as a game holds it.
+
+use super::core::{Core, Request};
+use super::error::RoomFailure;
+use super::event::Event;
+use super::session::Session;
+use super::view::{Phase, RoomPlayer, RoomView};
+use crate::net::{self, Connection, Trust};
+use parlor_transport::discovery::ServerAddress;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use std::time::{Duration, Instant};
+
+/// How long before the server is tried again, the first time and at most.
+const WAIT_FIRST: Duration = Duration::from_millis(200);
+const WAIT_MAX: Duration = Duration::from_secs(5);
+
+/// Where the server is.
+#[derive(Debug)]
+pub(super) struct Place {
+    url: String,
+    trust: Trust,
+}
+
+impl Place {
+    pub(super) fn new(server: ServerAddress, trust: Option<Trust>) -> Self {
+        let plain = ServerAddress { fingerprint: None, ..server.clone() };
+        // On this machine nobody stands between, and a server there takes connections without TLS.
+        let is_plain = server.is_loopback() && server.fingerprint.is_none() && trust.is_none();
+        let scheme = if is_plain { "ws" } else { "wss" };
+        let by_fingerprint = server.fingerprint.map(Trust::Fingerprint);
+        Place {
+            url: format!("{scheme}://{plain}/v1/socket"),
+            trust: by_fingerprint.or(trust).unwrap_or(Trust::System),
+        }
+    }
+
+    fn connect(&self) -> Connection {
+        net::Options::default().trust(self.trust.clone()).websocket(&self.url)
+    }
+}
+
+/// A room that the server runs, as a game holds it. Nothing blocks: ask [`poll`](Self::poll) in each frame. Dropping it closes the
+/// connection and leaves the player's seat in the room as it is.
+pub struct TurnRoom {
+    core: Core,
+    place: Place,
+    session: Session,
+    link: Link,
+    /// Attempts since the room was there.
+    attempts: u32,
+}
+
+enum Link {
+    Up(Connection),
+    Waiting(Instant),
+}
+
+impl TurnRoom {
+    pub(super) fn new(core: Core, place: Place, session: Session) -> Self {
+        let link = Link::Up(place.connect());
+        TurnRoom { core, place, session, link, attempts: 0 }
+    }
+
+    /// What happened next, if anything did.
+    pub fn poll(&mut self) -> Option<Event> {
+        loop {
+            if let Some(event) = self.core.poll_event() {
+                return Some(event);
+            }
+            if self.core.is_closed() {
+                self.link = Link::Waiting(Instant::now());
+                return None;
+            }
+            self.flush();
+            match &mut self.link {
+                Link::Waiting(until) if Instant::now() < *until => return None,
+                Link::Waiting(_) => self.link = Link::Up(self.place.connect()),
+                Link::Up(connection) => match connection.poll()? {
+                    net::Event::Open => self.core.handle_open(),
+                    net::Event::Text(text) => self.core.handle_text(&text),
+                    net::Event::Message(_) => {}
+                    net::Event::Closed(why) => self.lost(why.to_string(), Duration::ZERO),
+                },
+            }
+            if self.core.is_following() {
+                self.attempts = 0;
+            }
+            if let Some(pause) = self.core.take_pause() {
+                self.lost("the server cannot do this now".to_owned(), pause);
+            }
+        }
+    }
+
+    fn flush(&mut self) {
+        let Link::Up(connection) = &mut self.link else { return };
+        while let Some(text) = self.core.poll_text() {
+            if let Err(error) = connection.send_text(&text) {
+                // What waits is bounded far below what the connection takes, so this one is over.
+                return self.lost(error.to_string(), Duration::ZERO);
+            }
+        }
+    }
+
+    fn lost(&mut self, why: String, at_least: Duration) {
+        self.core.handle_lost(why);
+        let even = WAIT_FIRST.saturating_mul(1 << self.attempts.min(16)).min(WAIT_MAX);
+        self.attempts = self.attempts.saturating_add(1);
+        // Three to five quarters, so that all who lost the same server do not come back at the same moment.
+        let drawn =
+            self.session.seed().wrapping_add(self.attempts.into()).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 55;
+        let parts = 768 + u32::try_from(drawn).unwrap_or(0);
+        self.link = Link::Waiting(Instant::now() + at_least.max(even * parts / 1_024));
+    }
+
+    /// The room as the server says that it stands; nothing before [`Event::Connected`].
+    #[must_use]
+    pub fn view(&self) -> Option<&RoomView> {
+        self.core.view()
+    }
+
+    /// This player's account.
+    #[must_use]
+    pub fn me(&self) -> Option<&str> {
+        self.core.me()
+    }
+
+    /// What to save so that the player is the same one after a restart.
+    #[must_use]
+    pub fn session(&self) -> &Session {
+        &self.session
+    }
+
+    /// Whether the room is connected: if not, it reads as it last was.
+    #[must_use]
+    pub fn is_connected(&self) -> bool {
+        self.core.is_following()
+    }
+
+    /// Whether this player may move now: it is its turn, and no move of its own waits for an answer.
+    #[must_use]
+    pub fn my_turn(&self) -> bool {
+        let is_turn = |view: &RoomView| {
+            view.phase == Phase::Playing
+                && view.current_player.is_some()
+                && view.current_player.as_deref() == self.me()
+        };
+        self.view().is_some_and(is_turn) && !self.core.has_pending_move()
+    }
+
+    /// Who sits there, in the order of joining.
+    #[must_use]
+    pub fn players(&self) -> &[RoomPlayer] {
+        self.view().map_or(&[], |view| &view.players)
+    }
+
+    /// The room's state, as the game's own type.
+    ///
+    /// # Errors
+    /// [`RoomFailure::NotThere`] before the room was read; [`RoomFailure::Value`] if the state is of another type.
+    pub fn state<T: DeserializeOwned>(&self) -> Result<T, RoomFailure> {
+        let view = self.view().ok_or(RoomFailure::NotThere)?;
+        Ok(T::deserialize(&view.state)?)
+    }
+
+    /// Makes a move in a room without rules: `state` is merged into the room's. It comes to
+    /// [`Event::MoveMade`] or [`Event::MoveRejected`].
+    ///
+    /// # Errors
+    /// [`RoomFailure`]; nothing is sent then.
+    pub fn propose_move(
+        &mut self,
+        kind: &str,
+        data: &impl Serialize,
+        state: &impl Serialize,
+    ) -> Result<(), RoomFailure> {
+        let state = serde_json::to_value(state)?;
+        self.propose_with(kind, data, Some(state))
+    }
+
+    /// Makes a move in a room whose rules say what it does. It comes to [`Event::MoveMade`] or [`Event::MoveRejected`].
+    ///
+    /// # Errors
+    /// [`RoomFailure`]; nothing is sent then.
+    pub fn propose(&mut self, kind: &str, data: &impl Serialize) -> Result<(), RoomFailure> {
+        self.propose_with(kind, data, None)
+    }
+
+    fn propose_with(
+        &mut self,
+        kind: &str,
+        data: &impl Serialize,
+        state: Option<Value>,
+    ) -> Result<(), RoomFailure> {
+        let data = serde_json::to_value(data)?;
+        let view = self.there()?;
+        let (room, state_version) = (view.id.clone(), view.state_version);
+        if self.core.has_pending_move() {
+            return Err(RoomFailure::MovePending);
+        }
+        let mut input = json!({ "room": room, "type": kind, "data": data, "state_version": state_version });
+        if let Some(state) = state {
+            input["state"] = state;
+        }
+        self.core.propose(input, state_version);
+        // At once, and not with the next frame.
+        self.flush();
+        Ok(())
+    }
+
+    /// Says whether another's move is right, in a room where players judge each other.
+    ///
+    /// # Errors
+    /// [`RoomFailure`]; nothing is sent then.
+    pub fn validate(&mut self, proposal: u64, accept: bool, reason: Option<&str>) -> Result<(), RoomFailure> {
+        self.ask("turn.validate", json!({ "proposal": proposal, "accept": accept, "reason": reason }), true)
+    }
+
+    /// Begins the game, as the host.
+    ///
+    /// # Errors
+    /// [`RoomFailure`]; nothing is sent then.
+    pub fn start(&mut self) -> Result<(), RoomFailure> {
+        self.ask("turn.start", json!({}), true)
+    }
+
+    /// Gives the game up.
+    ///
+    /// # Errors
+    /// [`RoomFailure`]; nothing is sent then.
+    pub fn resign(&mut self) -> Result<(), RoomFailure> {
+        self.ask("turn.resign", json!({}), true)
+    }
+
+    /// Leaves the room. In a game with turns that gives it up.
+    ///
+    /// # Errors
+    /// [`RoomFailure`]; nothing is sent then.
+    pub fn leave(&mut self) -> Result<(), RoomFailure> {
+        self.ask("turn.leave", json!({}), true)
+    }
+
+    /// Turns a player out, as the host.
+    ///
+    /// # Errors
+    /// [`RoomFailure`]; nothing is sent then.
+    pub fn kick(&mut self, player: &str, reason: Option<&str>) -> Result<(), RoomFailure> {
+        self.ask("turn.kick", json!({ "player": player, "reason": reason }), true)
+    }
+
+    /// Says something to all. Unlike what changes a room it is not said again if nobody knows whether it came.
+    ///
+    /// # Errors
+    /// [`RoomFailure`]; nothing is sent then.
+    pub fn say(&mut self, kind: &str, body: &impl Serialize) -> Result<(), RoomFailure> {
+        let body = serde_json::to_value(body)?;
+        self.ask("turn.say", json!({ "type": kind, "body": body }), false)
+    }
+
+    fn ask(&mut self, op: &'static str, mut input: Value, again: bool) -> Result<(), RoomFailure> {
+        input["room"] = self.there()?.id.as_str().into();
+        if !self.core.has_place() {
+            return Err(RoomFailure::Full);
+        }
+        self.core.request(Request { op, input, again });
+        self.flush();
+        Ok(())
+    }
+
+    fn there(&self) -> Result<&RoomView, RoomFailure> {
+        if self.core.is_closed() {
+            return Err(RoomFailure::Closed);
+        }
+        self.view().ok_or(RoomFailure::NotThere)
+    }
+}
+
+impl std::fmt::Debug for TurnRoom {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("TurnRoom")
+            .field("url", &self.place.url)
+            .field("view", &self.core.view())
+            .finish_non_exhaustive()
+    }
+}

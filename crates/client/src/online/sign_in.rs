@@ -1,0 +1,137 @@
+//! Who a player is, and which room it wants.
+
+use super::core::{Core, Want, Who};
+use super::error::RoomFailure;
+use super::room::{Place, TurnRoom};
+use super::session::Session;
+use crate::net::Trust;
+use parlor_proto::RoomCode;
+use parlor_transport::discovery::ServerAddress;
+use serde_json::{Map, Value, json};
+use std::path::{Path, PathBuf};
+
+/// Begins at a server: `HOST`, `HOST:PORT` or `HOST:PORT#FINGERPRINT`.
+///
+/// The player is somebody new each time, unless a [`session`](SignIn::session) or its [file](SignIn::session_file) is given.
+pub fn sign_in(server: &str) -> SignIn {
+    SignIn {
+        server: server.to_owned(),
+        environment: None,
+        name: None,
+        session: None,
+        session_file: None,
+        trust: None,
+        config: Map::new(),
+    }
+}
+
+/// Who a player is, until it is said which room it wants. See [`sign_in`].
+#[derive(Clone, Debug)]
+#[must_use = "nothing happens until a room is asked for"]
+pub struct SignIn {
+    server: String,
+    environment: Option<String>,
+    name: Option<String>,
+    session: Option<Session>,
+    session_file: Option<PathBuf>,
+    trust: Option<Trust>,
+    config: Map<String, Value>,
+}
+
+impl SignIn {
+    /// What the others shall see. It counts when the account is made.
+    pub fn name(mut self, name: &str) -> Self {
+        self.name = Some(name.to_owned()).filter(|name| !name.trim().is_empty());
+        self
+    }
+
+    /// The game's environment, such as `staging`: rooms and accounts of one are never seen from another.
+    pub fn environment(mut self, environment: &str) -> Self {
+        self.environment = Some(environment.to_owned());
+        self
+    }
+
+    /// The player of a session that was saved.
+    pub fn session(mut self, session: Session) -> Self {
+        self.session = Some(session);
+        self
+    }
+
+    /// The player of the session that a file keeps; a new one, if there is no such file.
+    pub fn session_file(mut self, path: &Path) -> Self {
+        self.session_file = Some(path.to_owned());
+        self
+    }
+
+    /// Whom to believe: the fingerprint in the address if it has one, else what the system trusts.
+    pub fn trust(mut self, trust: Trust) -> Self {
+        self.trust = Some(trust);
+        self
+    }
+
+    /// The rule set that judges the moves of rooms that are opened, such as `draughts`. Rooms that are found have it too.
+    pub fn rules(self, rules: &str) -> Self {
+        self.config("rules", rules)
+    }
+
+    /// A field of the configuration of rooms that are opened: docs/turn-rooms.md has them all.
+    pub fn config(mut self, field: &str, value: impl Into<Value>) -> Self {
+        self.config.insert(field.to_owned(), value.into());
+        self
+    }
+
+    /// A room of this game in which the player sits already; or the oldest that can be joined; or one of its own.
+    ///
+    /// # Errors
+    /// [`RoomFailure`] if there is no such address, or the session's file cannot be used. All else is told by events.
+    pub fn join_or_create(self, game: &str) -> Result<TurnRoom, RoomFailure> {
+        let input = json!({ "config": self.config });
+        self.open(game, Want::Found { op: "turn.join_or_create", input })
+    }
+
+    /// A room of its own.
+    ///
+    /// # Errors
+    /// As for [`join_or_create`](Self::join_or_create).
+    pub fn create(self, game: &str) -> Result<TurnRoom, RoomFailure> {
+        let input = json!({ "config": self.config });
+        self.open(game, Want::Found { op: "turn.create", input })
+    }
+
+    /// The room with this code or id.
+    ///
+    /// # Errors
+    /// As for [`join_or_create`](Self::join_or_create).
+    pub fn join(self, game: &str, room: &str) -> Result<TurnRoom, RoomFailure> {
+        // Ids are longer than any code.
+        let want = match room.trim().parse::<RoomCode>() {
+            Ok(code) => Want::Found { op: "turn.join_by_code", input: json!({ "code": code.as_str() }) },
+            Err(_) => Want::Found { op: "turn.join", input: json!({ "room": room.trim() }) },
+        };
+        self.open(game, want)
+    }
+
+    /// The room with this id, in which the player sits already.
+    ///
+    /// # Errors
+    /// As for [`join_or_create`](Self::join_or_create).
+    pub fn resume(self, game: &str, room: &str) -> Result<TurnRoom, RoomFailure> {
+        self.open(game, Want::Known(room.to_owned()))
+    }
+
+    fn open(self, game: &str, want: Want) -> Result<TurnRoom, RoomFailure> {
+        let server: ServerAddress = self.server.trim().parse()?;
+        let session = match (self.session, self.session_file) {
+            (Some(session), _) => session,
+            (None, Some(path)) => Session::kept(&path)?,
+            (None, None) => Session::new()?,
+        };
+        let who = Who {
+            app: game.to_owned(),
+            environment: self.environment,
+            name: self.name,
+            device: session.device(),
+        };
+        Ok(TurnRoom::new(Core::new(who, want), Place::new(server, self.trust), session))
+    }
+}

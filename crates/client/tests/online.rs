@@ -1,0 +1,233 @@
+//! Turn rooms over real sockets: two games, a server with a store, and a restart between two moves.
+
+#[path = "support/mod.rs"]
+mod support;
+
+use parlor::online::{self, Event, Phase, SignIn, TurnRoom};
+use parlor_server::online::OnlineConfig;
+use parlor_server::{Config, Server};
+use serde_json::{Value, json};
+use std::net::Ipv4Addr;
+use std::path::Path;
+use support::Patience;
+use tempfile::TempDir;
+use tokio::runtime::Runtime;
+
+/// A server whose store outlives it.
+struct Host {
+    runtime: Runtime,
+    server: Option<Server>,
+    folder: TempDir,
+    port: u16,
+}
+
+impl Host {
+    fn start() -> Self {
+        let runtime =
+            tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let mut host = Host { runtime, server: None, folder, port: 0 };
+        host.up();
+        host
+    }
+
+    fn up(&mut self) {
+        let store = self.folder.path().join("parlor.db").to_str().unwrap().to_owned();
+        let config = Config {
+            listen: Ipv4Addr::LOCALHOST.into(),
+            port: self.port,
+            online: Some(OnlineConfig {
+                store,
+                is_open: true,
+                operator_key: None,
+                webhook: None,
+                backups: None,
+            }),
+            ..Config::default()
+        };
+        let server = self.runtime.block_on(Server::start(config)).unwrap();
+        self.port = server.local_port();
+        self.server = Some(server);
+    }
+
+    fn down(&mut self) {
+        if let Some(server) = self.server.take() {
+            self.runtime.block_on(server.shutdown());
+        }
+    }
+
+    fn sign_in(&self, name: &str) -> SignIn {
+        online::sign_in(&format!("127.0.0.1:{}", self.port))
+            .name(name)
+            .session_file(&self.folder.path().join(name))
+            .config("turn_based", true)
+            .config("players", json!({ "min": 2, "max": 2 }))
+    }
+
+    fn path(&self, name: &str) -> std::path::PathBuf {
+        self.folder.path().join(name)
+    }
+}
+
+/// Polls both until one of them is told something that is wanted.
+#[track_caller]
+fn until<T>(rooms: &mut [&mut TurnRoom], wanted: impl Fn(usize, &Event) -> Option<T>) -> T {
+    let patience = Patience::new();
+    loop {
+        for (at, room) in rooms.iter_mut().enumerate() {
+            while let Some(event) = room.poll() {
+                assert!(!matches!(event, Event::Closed(_)), "{event:?}");
+                if let Some(found) = wanted(at, &event) {
+                    return found;
+                }
+            }
+        }
+        patience.look_again(|| format!("the rooms stand like this: {rooms:?}"));
+    }
+}
+
+/// Polls both until something holds.
+#[track_caller]
+fn wait(rooms: &mut [&mut TurnRoom], holds: impl Fn(&[&mut TurnRoom]) -> bool) {
+    let patience = Patience::new();
+    while !holds(rooms) {
+        for room in rooms.iter_mut() {
+            while let Some(event) = room.poll() {
+                assert!(!matches!(event, Event::Closed(_)), "{event:?}");
+            }
+        }
+        patience.look_again(|| format!("the rooms stand like this: {rooms:?}"));
+    }
+}
+
+fn connected(at: usize, event: &Event) -> Option<(usize, String)> {
+    let Event::Connected { room, .. } = event else { return None };
+    Some((at, room.clone()))
+}
+
+#[test]
+fn two_players_find_each_other_and_play_to_the_end() {
+    let host = Host::start();
+    let mut ada = host.sign_in("ada").join_or_create("noughts").unwrap();
+    let (_, room) = until(&mut [&mut ada], connected);
+    assert_eq!((ada.view().unwrap().phase, ada.my_turn()), (Phase::Waiting, false));
+    let mut bob = host.sign_in("bob").join_or_create("noughts").unwrap();
+    assert_eq!(until(&mut [&mut bob], connected).1, room, "the room that has a seat");
+    wait(&mut [&mut ada, &mut bob], |rooms| {
+        rooms.iter().all(|room| room.view().unwrap().phase == Phase::Playing)
+    });
+    assert_eq!(ada.players().iter().map(|player| player.name.as_str()).collect::<Vec<_>>(), ["ada", "bob"]);
+
+    for cell in 0..4_u64 {
+        wait(&mut [&mut ada, &mut bob], |rooms| rooms.iter().filter(|room| room.my_turn()).count() == 1);
+        let (mover, other) = if ada.my_turn() { (&mut ada, &mut bob) } else { (&mut bob, &mut ada) };
+        // Out of turn nothing happens, and who tries is told.
+        other.propose_move("put", &json!({ "cell": 8 }), &json!({ "last": 8 })).unwrap();
+        let rejected = |_, event: &Event| match event {
+            Event::MoveRejected { error, .. } => Some(error.code.clone()),
+            _ => None,
+        };
+        assert_eq!(until(&mut [other], rejected), "not_your_turn");
+        mover.propose_move("put", &json!({ "cell": cell }), &json!({ "last": cell })).unwrap();
+        assert!(mover.propose_move("put", &json!({}), &json!({})).is_err(), "one move at a time");
+        let made = |_, event: &Event| match event {
+            Event::MoveMade { data, .. } => Some(data["cell"].as_u64()),
+            _ => None,
+        };
+        assert_eq!(until(&mut [other], made), Some(cell));
+        assert_eq!(
+            other.state::<Value>().unwrap()["last"],
+            cell,
+            "the state is never older than what is told"
+        );
+    }
+    wait(&mut [&mut ada, &mut bob], |rooms| rooms.iter().any(|room| room.my_turn()));
+    ada.resign().unwrap();
+    let over = |_, event: &Event| match event {
+        Event::GameOver { winner, .. } => Some(winner.clone()),
+        _ => None,
+    };
+    let winner = bob.me().map(str::to_owned);
+    assert_eq!(until(&mut [&mut ada], over), winner);
+    assert_eq!(until(&mut [&mut bob], over), winner);
+}
+
+#[test]
+fn a_game_goes_on_when_its_server_has_restarted() {
+    let mut host = Host::start();
+    let mut ada = host.sign_in("ada").create("noughts").unwrap();
+    let (_, room) = until(&mut [&mut ada], connected);
+    let code = ada.view().unwrap().code.clone().unwrap();
+    let mut bob = host.sign_in("bob").join("noughts", &code.to_lowercase()).unwrap();
+    for turn in 0..6_u64 {
+        wait(&mut [&mut ada, &mut bob], |rooms| rooms.iter().any(|room| room.my_turn()));
+        let (mover, other) = if ada.my_turn() { (&mut ada, &mut bob) } else { (&mut bob, &mut ada) };
+        let before = mover.view().unwrap().state_version;
+        if turn % 2 == 0 {
+            host.down();
+        }
+        // Said to a server that may be gone: it is made once all the same.
+        mover.propose_move("put", &json!({ "turn": turn }), &json!({ "turn": turn })).unwrap();
+        if turn % 2 == 0 {
+            let lost = |_, event: &Event| matches!(event, Event::Lost { .. }).then_some(());
+            until(&mut [mover], lost);
+            host.up();
+        }
+        wait(&mut [mover, other], |rooms| {
+            rooms.iter().all(|room| room.view().is_some_and(|view| view.state["turn"] == turn))
+        });
+        assert_eq!(mover.view().unwrap().state_version, before + 1, "once");
+        assert_eq!(mover.view().unwrap().id, room);
+    }
+}
+
+#[test]
+fn a_player_is_the_same_one_after_a_restart_of_its_game() {
+    let host = Host::start();
+    let mut ada = host.sign_in("ada").create("noughts").unwrap();
+    let (_, room) = until(&mut [&mut ada], connected);
+    let me = ada.me().unwrap().to_owned();
+    let session = ada.session().clone();
+    drop(ada);
+    let mut again = host.sign_in("ada").join_or_create("noughts").unwrap();
+    assert_eq!(until(&mut [&mut again], connected).1, room, "the room in which the player sits comes first");
+    assert_eq!(again.me(), Some(me.as_str()));
+    let mut moved = online::sign_in(&format!("127.0.0.1:{}", host.port))
+        .session(session.to_string().parse().unwrap())
+        .resume("noughts", &room)
+        .unwrap();
+    until(&mut [&mut moved], connected);
+    assert_eq!(moved.me(), Some(me.as_str()));
+    assert!(is_private(&host.path("ada")));
+}
+
+fn is_private(path: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    std::fs::metadata(path).unwrap().permissions().mode() & 0o077 == 0
+}
+
+#[test]
+fn what_cannot_be_had_is_told_once_with_its_reason() {
+    let host = Host::start();
+    let ended = |mut room: TurnRoom| {
+        let patience = Patience::new();
+        loop {
+            match room.poll() {
+                Some(Event::Closed(error)) => {
+                    assert!((0..100).all(|_| room.poll().is_none()), "nothing comes after the end");
+                    return error;
+                }
+                Some(event) => panic!("{event:?}"),
+                None => patience.look_again(|| format!("{room:?}")),
+            }
+        }
+    };
+    assert_eq!(ended(host.sign_in("ada").join("noughts", "K7QM22").unwrap()).code, "no_such_room");
+    assert_eq!(ended(host.sign_in("ada").resume("noughts", "r0").unwrap()).code, "no_such_room");
+    let refused =
+        ended(host.sign_in("ada").config("players", json!({ "min": 0 })).create("noughts").unwrap());
+    assert_eq!((refused.code.as_str(), refused.path.as_deref()), ("bad_config", Some("config.players.min")));
+    let refused = ended(host.sign_in("ada").rules("tiddlywinks").create("noughts").unwrap());
+    assert!(refused.sentence.contains("draughts"), "it says what there is: {refused}");
+    assert!(online::sign_in("http://x").create("noughts").is_err());
+}

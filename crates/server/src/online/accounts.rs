@@ -1,0 +1,491 @@
+//! Accounts: how somebody comes by one, signs in to it, and links more ways to do so.
+
+use super::Services;
+use super::failure::{Failure, Kind};
+use super::password::{BYTES_MAX as PASSWORD_BYTES_MAX, CHARS_MIN as PASSWORD_CHARS_MIN};
+use super::secrets;
+use super::table::Caller;
+use crate::store::{
+    Account, AccountId, AccountKind, Credential, CredentialKind, Realm, Role, Rotated, Rotation, SignIn,
+    SignInId, StoreError,
+};
+use core::time::Duration;
+use ring::digest;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The environment of a game where none is named.
+pub const ENVIRONMENT: &str = "production";
+
+/// How long somebody who does not come back stays signed in.
+const REFRESH_LIFE: Duration = Duration::from_secs(60 * 24 * 60 * 60);
+/// For how long the refresh token before is good too, as long as nobody used its successor.
+const REFRESH_GRACE: Duration = Duration::from_secs(60);
+/// Shortest and longest id of a device, in bytes. Whoever knows it has the account, so it must not be guessed.
+const DEVICE_BYTES: core::ops::RangeInclusive<usize> = 16..=128;
+/// Longest id that a game gives to a player of its own, in bytes.
+const CUSTOM_BYTES_MAX: usize = 128;
+/// Longest e-mail address, in bytes (RFC 5321).
+const EMAIL_BYTES_MAX: usize = 254;
+/// Longest display name, in characters.
+const NAME_CHARS_MAX: usize = 64;
+
+/// In which game, and as what others shall see it.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct AsGuest {
+    /// The game.
+    app: String,
+    /// Its environment, such as `staging`; what is in one is never seen from another.
+    #[serde(default = "production")]
+    environment: String,
+    /// What others see, if the account is made by this; it can be changed later.
+    name: Option<String>,
+}
+
+/// By the id of a device.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ByDevice {
+    /// The game.
+    app: String,
+    /// Its environment.
+    #[serde(default = "production")]
+    environment: String,
+    /// What others see, if the account is made by this.
+    name: Option<String>,
+    /// A random id that the device has made and keeps to itself: whoever knows it has the account.
+    #[schemars(length(min = 16, max = 128))]
+    device: String,
+}
+
+/// By an id that the game has given.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ByCustomId {
+    /// The player, as the game knows it.
+    #[schemars(length(min = 1, max = 128))]
+    custom: String,
+    /// What others see, if the account is made by this.
+    name: Option<String>,
+}
+
+/// By an e-mail address and a password.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ByEmail {
+    /// The game.
+    app: String,
+    /// Its environment.
+    #[serde(default = "production")]
+    environment: String,
+    /// The address. Nobody writes to it.
+    #[schemars(length(min = 3, max = 254))]
+    email: String,
+    /// The password.
+    #[schemars(length(min = 8, max = 256))]
+    password: String,
+    /// Makes the account, if the address has none.
+    #[serde(default)]
+    create: bool,
+    /// What others see, if the account is made by this.
+    name: Option<String>,
+}
+
+/// By the refresh token of the last answer.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ByRefresh {
+    /// The game that the sign-in was for.
+    app: String,
+    /// Its environment.
+    #[serde(default = "production")]
+    environment: String,
+    /// The token; it is good once.
+    refresh_token: String,
+}
+
+/// One more way to sign in: one of these.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Link {
+    /// The id of a device.
+    device: Option<String>,
+    /// An e-mail address; with a password.
+    email: Option<String>,
+    /// The password of the address. Linked again, the address gets another one.
+    password: Option<String>,
+}
+
+/// A way to sign in that is to go: one of these.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Unlink {
+    /// The id of a device.
+    device: Option<String>,
+    /// An e-mail address.
+    email: Option<String>,
+}
+
+/// Another name.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Rename {
+    /// What others see.
+    name: String,
+}
+
+/// An account, as its owner sees it.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub(super) struct AccountView {
+    /// Its id.
+    id: String,
+    /// How it came to be: `guest`, `device`, `custom` or `email`.
+    kind: String,
+    /// What it may do: `player`, `server` or `admin`.
+    role: String,
+    /// What others see.
+    name: String,
+    /// When it was made, in milliseconds since 1970.
+    created_ms: u64,
+}
+
+/// An account and the kinds of ways to sign in to it.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub(super) struct OwnAccount {
+    /// The account.
+    account: AccountView,
+    /// How one can sign in to it: kinds, and the addresses of those that are e-mail.
+    credentials: Vec<CredentialView>,
+}
+
+/// A way to sign in.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub(super) struct CredentialView {
+    /// `device`, `custom` or `email`.
+    kind: String,
+    /// The address or the game's own id. That of a device is not kept, only its hash.
+    value: Option<String>,
+}
+
+/// Somebody is signed in.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub(super) struct SignedIn {
+    /// As whom.
+    account: AccountView,
+    /// What other operations want: `Authorization: Bearer ACCESS_TOKEN`. On the JSON socket it counts from here on.
+    pub(super) access_token: String,
+    /// For how many seconds it is good.
+    expires_in_s: u64,
+    /// What the next access token is had with; good once, and a secret.
+    refresh_token: String,
+}
+
+/// It is done.
+#[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
+pub(super) struct Done {
+    /// Always true.
+    pub(super) done: bool,
+}
+
+pub(super) const DONE: Done = Done { done: true };
+
+/// Nothing beside the token.
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Nothing {}
+
+fn production() -> String {
+    ENVIRONMENT.to_owned()
+}
+
+/// A new account that nothing but its tokens leads to.
+pub(super) async fn guest(services: Services, _: Caller, input: AsGuest) -> Result<SignedIn, Failure> {
+    let realm = services.realm(&input.app, &input.environment)?;
+    services.must_be_open()?;
+    let account = new_account(AccountKind::Guest, input.name.as_deref())?;
+    services.store().create_account(&realm, &account, None).await?;
+    sign_in(&services, &realm, account).await
+}
+
+pub(super) async fn device(services: Services, _: Caller, input: ByDevice) -> Result<SignedIn, Failure> {
+    let realm = services.realm(&input.app, &input.environment)?;
+    let credential = device_credential(&input.device)?;
+    let account = find_or_make(
+        &services,
+        &realm,
+        AccountKind::Device,
+        credential,
+        input.name.as_deref(),
+        services.is_open(),
+    )
+    .await?;
+    sign_in(&services, &realm, account).await
+}
+
+/// The game's own service signs a player in, whom it has made sure of.
+pub(super) async fn custom(
+    services: Services,
+    caller: Caller,
+    input: ByCustomId,
+) -> Result<SignedIn, Failure> {
+    let realm = services.realm_of(&caller)?;
+    if !(1..=CUSTOM_BYTES_MAX).contains(&input.custom.len()) || input.custom.chars().any(char::is_control) {
+        let sentence = format!("it may have 1 to {CUSTOM_BYTES_MAX} bytes, none a control character");
+        return Err(Failure::field("custom", sentence));
+    }
+    let credential = Credential { kind: CredentialKind::Custom, value: input.custom, secret_hash: None };
+    let account =
+        find_or_make(&services, &realm, AccountKind::Custom, credential, input.name.as_deref(), true).await?;
+    sign_in(&services, &realm, account).await
+}
+
+pub(super) async fn email(services: Services, caller: Caller, input: ByEmail) -> Result<SignedIn, Failure> {
+    let realm = services.realm(&input.app, &input.environment)?;
+    let address = address(&input.email)?;
+    check_password(&input.password)?;
+    services.may_guess(&caller)?;
+    let owner = services.store().credential_owner(&realm, CredentialKind::Email, &address).await?;
+    if owner.is_none() && input.create {
+        services.must_be_open()?;
+        let secret_hash = Some(services.passwords().hash(input.password).await?);
+        let credential = Credential { kind: CredentialKind::Email, value: address, secret_hash };
+        let account = new_account(AccountKind::Email, input.name.as_deref())?;
+        services.store().create_account(&realm, &account, Some(&credential)).await?;
+        return sign_in(&services, &realm, account).await;
+    }
+    let kept = owner.as_ref().and_then(|owner| owner.secret_hash.clone());
+    let is_right = services.passwords().is_right(input.password, kept).await?;
+    match owner.filter(|_| is_right) {
+        Some(owner) => sign_in(&services, &realm, owner.account).await,
+        None => {
+            services.guessed_wrong(&caller);
+            // The same words whether there is such an account or not: who is here is nobody's business.
+            let sentence = "there is no account with this address and password; `create` makes one";
+            Err(Failure::new(Kind::SignedOut, "wrong_password", sentence))
+        }
+    }
+}
+
+/// The next access token. The refresh token is used up; one that is used again says that two have it, and ends the sign-in.
+pub(super) async fn refresh(services: Services, _: Caller, input: ByRefresh) -> Result<SignedIn, Failure> {
+    let realm = services.realm(&input.app, &input.environment)?;
+    let over = || {
+        let sentence = "this refresh token is not good, or not any more: sign in again";
+        Failure::new(Kind::SignedOut, "bad_refresh_token", sentence)
+    };
+    let (sign_in, secret) = input.refresh_token.split_once('.').ok_or_else(over)?;
+    let sign_in = SignInId::new(sign_in).map_err(|_| over())?;
+    let next = secrets::secret()?;
+    let now_ms = secrets::unix_ms();
+    let rotation = Rotation {
+        sign_in: sign_in.clone(),
+        presented_hash: hash(secret),
+        next_hash: hash(&next),
+        now_ms,
+        expires_ms: now_ms.saturating_add(ms(REFRESH_LIFE)),
+        grace_ms: ms(REFRESH_GRACE),
+    };
+    match services.store().rotate_token(&realm, &rotation).await? {
+        Rotated::Next(account) => {
+            services.must_not_be_banned(&realm, &account.id).await?;
+            Ok(signed_in(&services, &realm, &account, format!("{sign_in}.{next}")))
+        }
+        Rotated::Reused(account) => {
+            tracing::warn!(%account, ?realm, "a refresh token was used again: its sign-in is over");
+            let sentence = "this refresh token was used before, so somebody else may have it: sign in again";
+            Err(Failure::new(Kind::SignedOut, "refresh_token_reused", sentence))
+        }
+        Rotated::Unknown => Err(over()),
+    }
+}
+
+/// Ends a sign-in.
+pub(super) async fn sign_out(services: Services, _: Caller, input: ByRefresh) -> Result<Done, Failure> {
+    let realm = services.realm(&input.app, &input.environment)?;
+    // What is no sign-in is over as it is.
+    if let Some(id) = input.refresh_token.split_once('.').and_then(|(id, _)| SignInId::new(id).ok()) {
+        services.store().end_sign_in(&realm, &id).await?;
+    }
+    Ok(DONE)
+}
+
+/// Ends all sign-ins of the account: what somebody does who has lost a device.
+pub(super) async fn sign_out_everywhere(
+    services: Services,
+    caller: Caller,
+    _: Nothing,
+) -> Result<Done, Failure> {
+    let (realm, id) = services.account_of(&caller)?;
+    services.store().end_sign_ins_of(&realm, &id).await?;
+    Ok(DONE)
+}
+
+pub(super) async fn me(services: Services, caller: Caller, _: Nothing) -> Result<OwnAccount, Failure> {
+    let (realm, id) = services.account_of(&caller)?;
+    let account = services.store().account(&realm, &id).await?.ok_or_else(no_account)?;
+    let credentials = services.store().credentials(&realm, &id).await?.into_iter();
+    let credentials = credentials.map(|(kind, value)| {
+        let value = (kind != CredentialKind::Device).then_some(value);
+        CredentialView { kind: kind.as_str().to_owned(), value }
+    });
+    Ok(OwnAccount { account: view(&account), credentials: credentials.collect() })
+}
+
+pub(super) async fn rename(services: Services, caller: Caller, input: Rename) -> Result<Done, Failure> {
+    let (realm, id) = services.account_of(&caller)?;
+    let name = check_name("name", &input.name)?;
+    services.store().rename_account(&realm, &id, &name).await?;
+    Ok(DONE)
+}
+
+pub(super) async fn link(services: Services, caller: Caller, input: Link) -> Result<Done, Failure> {
+    let (realm, id) = services.account_of(&caller)?;
+    let credential = match (input.device, input.email, input.password) {
+        (Some(device), None, None) => device_credential(&device)?,
+        (None, Some(email), Some(password)) => {
+            let value = address(&email)?;
+            check_password(&password)?;
+            let secret_hash = Some(services.passwords().hash(password).await?);
+            Credential { kind: CredentialKind::Email, value, secret_hash }
+        }
+        (None, Some(_), None) => {
+            return Err(Failure::field("password", "an e-mail address needs a password"));
+        }
+        _ => return Err(Failure::field("", "name either a `device`, or an `email` and its `password`")),
+    };
+    services.store().link_credential(&realm, &id, &credential).await?;
+    Ok(DONE)
+}
+
+pub(super) async fn unlink(services: Services, caller: Caller, input: Unlink) -> Result<Done, Failure> {
+    let (realm, id) = services.account_of(&caller)?;
+    let (kind, value) = match (input.device, input.email) {
+        (Some(device), None) => (CredentialKind::Device, device_credential(&device)?.value),
+        (None, Some(email)) => (CredentialKind::Email, address(&email)?),
+        _ => return Err(Failure::field("", "name either a `device` or an `email`")),
+    };
+    services.store().unlink_credential(&realm, &id, kind, &value).await?;
+    Ok(DONE)
+}
+
+async fn find_or_make(
+    services: &Services,
+    realm: &Realm,
+    kind: AccountKind,
+    credential: Credential,
+    name: Option<&str>,
+    may_make: bool,
+) -> Result<Account, Failure> {
+    let find = || services.store().credential_owner(realm, credential.kind, &credential.value);
+    if let Some(owner) = find().await? {
+        return Ok(owner.account);
+    }
+    if !may_make {
+        services.must_be_open()?;
+    }
+    let account = new_account(kind, name)?;
+    match services.store().create_account(realm, &account, Some(&credential)).await {
+        Ok(()) => Ok(account),
+        // The same device asked twice at once.
+        Err(StoreError::Taken { .. }) => Ok(find().await?.ok_or_else(no_account)?.account),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn new_account(kind: AccountKind, name: Option<&str>) -> Result<Account, Failure> {
+    let id = secrets::id('p')?;
+    let display_name = match name {
+        Some(name) => check_name("name", name)?,
+        None => format!("player-{}", id.get(1..7).unwrap_or_default()),
+    };
+    let id = AccountId::new(&id)?;
+    Ok(Account { id, kind, role: Role::Player, display_name, created_ms: secrets::unix_ms() })
+}
+
+async fn sign_in(services: &Services, realm: &Realm, account: Account) -> Result<SignedIn, Failure> {
+    services.must_not_be_banned(realm, &account.id).await?;
+    let (id, secret) = (SignInId::new(&secrets::id('s')?)?, secrets::secret()?);
+    let now_ms = secrets::unix_ms();
+    let sign_in = SignIn {
+        id: id.clone(),
+        account: account.id.clone(),
+        token_hash: hash(&secret),
+        now_ms,
+        expires_ms: now_ms.saturating_add(ms(REFRESH_LIFE)),
+    };
+    services.store().begin_sign_in(realm, &sign_in).await?;
+    Ok(signed_in(services, realm, &account, format!("{id}.{secret}")))
+}
+
+fn signed_in(services: &Services, realm: &Realm, account: &Account, refresh_token: String) -> SignedIn {
+    let now_s = secrets::unix_ms() / 1_000;
+    let (access_token, identity) = services.tokens().sign(account.id.as_str(), account.role, realm, now_s);
+    let expires_in_s = identity.exp.saturating_sub(now_s);
+    SignedIn { account: view(account), access_token, expires_in_s, refresh_token }
+}
+
+fn view(account: &Account) -> AccountView {
+    AccountView {
+        id: account.id.to_string(),
+        kind: account.kind.as_str().to_owned(),
+        role: account.role.as_str().to_owned(),
+        name: account.display_name.clone(),
+        created_ms: account.created_ms,
+    }
+}
+
+/// The id of a device is a password without a name: of it only the hash is kept.
+fn device_credential(device: &str) -> Result<Credential, Failure> {
+    if !DEVICE_BYTES.contains(&device.len()) {
+        let (min, max) = (DEVICE_BYTES.start(), DEVICE_BYTES.end());
+        return Err(Failure::field(
+            "device",
+            format!("it has {} bytes, and may have {min} to {max}", device.len()),
+        ));
+    }
+    Ok(Credential { kind: CredentialKind::Device, value: secrets::digest(device), secret_hash: None })
+}
+
+/// An address in the one spelling that addresses are compared by.
+fn address(text: &str) -> Result<String, Failure> {
+    let text = text.trim().to_lowercase();
+    let is_address = text.split_once('@').is_some_and(|(user, host)| {
+        !user.is_empty() && !host.is_empty() && !host.contains('@') && text.len() <= EMAIL_BYTES_MAX
+    });
+    let is_plain = !text.chars().any(|letter| letter.is_control() || letter.is_whitespace());
+    if is_address && is_plain { Ok(text) } else { Err(Failure::field("email", "this is no e-mail address")) }
+}
+
+fn check_password(password: &str) -> Result<(), Failure> {
+    if password.chars().count() < PASSWORD_CHARS_MIN || password.len() > PASSWORD_BYTES_MAX {
+        let sentence = format!(
+            "a password has {PASSWORD_CHARS_MIN} characters at least and {PASSWORD_BYTES_MAX} bytes at most"
+        );
+        return Err(Failure::field("password", sentence));
+    }
+    Ok(())
+}
+
+fn check_name(path: &str, name: &str) -> Result<String, Failure> {
+    let name = name.trim();
+    if name.is_empty() || name.chars().count() > NAME_CHARS_MAX || name.chars().any(char::is_control) {
+        let sentence = format!("a name has 1 to {NAME_CHARS_MAX} characters, none a control character");
+        return Err(Failure::field(path, sentence));
+    }
+    Ok(name.to_owned())
+}
+
+fn no_account() -> Failure {
+    let sentence = "the account of this token is not there any more: sign in again";
+    Failure::new(Kind::SignedOut, "no_such_account", sentence)
+}
+
+fn hash(secret: &str) -> [u8; 32] {
+    let digest = digest::digest(&digest::SHA256, secret.as_bytes());
+    digest.as_ref().try_into().expect("SHA-256 has 32 bytes")
+}
+
+fn ms(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,359 @@
+//! The services over the durable store: accounts, and rooms that outlive their players.
+//!
+//! They have threads of their own, so that no JSON, no signature and no password holds up a packet of a realtime room; and where the
+//! store is slow or full they say so ([`failure::Kind::Unavailable`]), while those rooms go on.
+//!
+//! One table of operations (`operations.rs`) is what REST (`rest.rs`), the JSON socket (`socket.rs`) and the OpenAPI document
+//! (`openapi.rs`) are made of.
+
+mod accounts;
+mod admin;
+mod bans;
+mod deadlines;
+mod failure;
+mod feeds;
+mod inbox;
+mod json;
+mod openapi;
+mod operations;
+mod password;
+mod rest;
+mod role;
+mod rooms;
+mod secrets;
+mod socket;
+mod table;
+mod tokens;
+mod webhook;
+
+pub use accounts::ENVIRONMENT;
+pub use tokens::{OPERATOR_LIFE_S_MAX, operator_token};
+pub use webhook::{WebhookConfig, WebhookError};
+
+pub(crate) use failure::Failure;
+pub(crate) use rest::{AskedFrom, bearer, routes};
+pub(crate) use socket::serve as serve_socket;
+
+use crate::admission::{KeyError, SigningKey, read_public};
+use crate::door::Door;
+use crate::store::{AccountId, OpenError, Realm, Role, Store, StoreError};
+use bans::Bans;
+use core::time::Duration;
+use failure::Kind;
+use feeds::Feeds;
+use parlor_hub::Origin;
+use parlor_hub::turn::RuleSets;
+use password::Passwords;
+use rooms::Lanes;
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use table::{Answer, Caller, Operation};
+use thiserror::Error;
+use tokens::Tokens;
+use tokio::runtime::{Builder, Handle, Runtime};
+
+/// Threads of the services.
+const THREADS: usize = 2;
+/// Under which name the store keeps the key that access tokens are signed with.
+const SIGNING_KEY: &str = "access-token-key";
+
+/// What the services may be told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OnlineConfig {
+    /// Where the store is: a file, `sqlite://FILE` or `postgres://…`.
+    pub store: String,
+    /// Whether anybody may make an account. Otherwise only the game's own service makes them, by ids of its own.
+    pub is_open: bool,
+    /// The public key (PEM, Ed25519) of whoever signs tokens of the roles server and admin. Without it there are none.
+    pub operator_key: Option<PathBuf>,
+    /// Whom to tell what happens in turn rooms.
+    pub webhook: Option<WebhookConfig>,
+    /// The folder that backups are written to. Without it nobody can ask for one.
+    pub backups: Option<PathBuf>,
+}
+
+/// Why there are no services.
+#[derive(Debug, Error)]
+pub enum OnlineError {
+    /// There is no store.
+    #[error(transparent)]
+    Store(#[from] OpenError),
+    /// The store does not answer.
+    #[error("the store was opened, and does not answer: {0}")]
+    Verb(#[from] StoreError),
+    /// The operator's key cannot be used, or none can be made.
+    #[error(transparent)]
+    Key(#[from] KeyError),
+    /// The key that the store keeps is none.
+    #[error("the store's key for access tokens is damaged: restore a backup of the store")]
+    SigningKey,
+    /// Nobody can be told.
+    #[error(transparent)]
+    Webhook(#[from] WebhookError),
+    /// A thread could not be started.
+    #[error("a thread of the services could not be started: {0}")]
+    Thread(std::io::Error),
+}
+
+/// The services. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct Services(Arc<Inner>);
+
+struct Inner {
+    store: Store,
+    tokens: Tokens,
+    passwords: Passwords,
+    lanes: Lanes,
+    feeds: Feeds,
+    bans: Bans,
+    webhook: Option<Arc<webhook::Target>>,
+    backups: Option<PathBuf>,
+    rules: RuleSets,
+    door: Door,
+    apps: Option<Vec<String>>,
+    is_open: bool,
+    operations: Vec<Operation>,
+    openapi: Value,
+    handle: Handle,
+}
+
+/// The services and their threads, which end when this is dropped.
+pub(crate) struct Online {
+    pub(crate) services: Services,
+    runtime: Option<Runtime>,
+}
+
+impl Online {
+    /// Opens the store and starts the threads.
+    pub(crate) async fn start(
+        config: &OnlineConfig,
+        apps: Option<Vec<String>>,
+        door: Door,
+    ) -> Result<Self, OnlineError> {
+        let webhook = config.webhook.as_ref().map(webhook::Target::new).transpose()?.map(Arc::new);
+        let store = Store::open(&config.store).await?;
+        let kept = store.keep_secret(SIGNING_KEY, SigningKey::generate()?.to_kept()).await?;
+        let own = SigningKey::from_kept(&kept).ok_or(OnlineError::SigningKey)?;
+        let operator = config.operator_key.as_deref().map(read_public).transpose()?;
+        let runtime = Builder::new_multi_thread()
+            .worker_threads(THREADS)
+            .thread_name("parlor-online")
+            .enable_all()
+            .build()
+            .map_err(OnlineError::Thread)?;
+        let operations = operations::all();
+        let inner = Inner {
+            store,
+            tokens: Tokens::new(own, operator.as_ref().map(|key| &key[..])),
+            passwords: Passwords::new(),
+            lanes: Lanes::default(),
+            feeds: Feeds::default(),
+            bans: Bans::default(),
+            webhook: webhook.clone(),
+            backups: config.backups.clone(),
+            rules: RuleSets::built_in(),
+            door,
+            apps,
+            is_open: config.is_open,
+            openapi: openapi::document(&operations),
+            operations,
+            handle: runtime.handle().clone(),
+        };
+        let services = Services(Arc::new(inner));
+        runtime.spawn(deadlines::watch(services.clone()));
+        if let Some(target) = webhook {
+            runtime.spawn(webhook::deliver(services.clone(), target));
+        }
+        Ok(Online { services, runtime: Some(runtime) })
+    }
+}
+
+impl Drop for Online {
+    fn drop(&mut self) {
+        // Whoever drops it may be inside of another runtime, where none may wait.
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+impl Services {
+    /// All operations.
+    pub(crate) fn operations(&self) -> &[Operation] {
+        &self.0.operations
+    }
+
+    /// The OpenAPI document.
+    pub(crate) fn openapi(&self) -> &Value {
+        &self.0.openapi
+    }
+
+    /// Does an operation, by its place in the table, for whoever has this token. It goes on to its end even if nobody waits for
+    /// it any more, so that none is left half done.
+    pub(crate) async fn call(
+        &self,
+        at: usize,
+        token: Option<String>,
+        origin: Origin,
+        input: Value,
+    ) -> Answer {
+        let services = self.clone();
+        let work = async move {
+            let now_s = secrets::unix_ms() / 1_000;
+            let identity = token.map(|token| services.tokens().verify(&token, now_s)).transpose()?;
+            services.perform(at, Caller { identity, origin }, input).await
+        };
+        self.on_own_threads(work).await
+    }
+
+    /// Does an operation for a caller who is known already, and goes on to its end even if nobody waits for it any more.
+    async fn perform_to_its_end(&self, at: usize, caller: Caller, input: Value) -> Answer {
+        let services = self.clone();
+        self.on_own_threads(async move { services.perform(at, caller, input).await }).await
+    }
+
+    /// Does an operation.
+    async fn perform(&self, at: usize, caller: Caller, input: Value) -> Answer {
+        let operation =
+            self.operations().get(at).ok_or_else(|| Failure::defect("there is no such operation"))?;
+        if caller.identity.as_ref().is_some_and(|identity| identity.role == Role::Player) {
+            let (realm, account) = self.account_of(&caller)?;
+            self.bans().check(self, &realm, &account).await?;
+        }
+        operation.run(self.clone(), caller, input).await
+    }
+
+    async fn on_own_threads<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = Result<T, Failure>> + Send + 'static,
+    ) -> Result<T, Failure> {
+        self.0.handle.spawn(work).await.unwrap_or_else(|error| {
+            // A runtime that has ended cancels what it was given.
+            if error.is_cancelled() {
+                let sentence = "the server is going down: ask again in a moment";
+                return Err(Failure::unavailable(sentence, Duration::from_secs(1)));
+            }
+            Err(Failure::defect(&format!("an operation panicked: {error}")))
+        })
+    }
+
+    fn handle(&self) -> &Handle {
+        &self.0.handle
+    }
+
+    fn store(&self) -> &Store {
+        &self.0.store
+    }
+
+    fn tokens(&self) -> &Tokens {
+        &self.0.tokens
+    }
+
+    fn passwords(&self) -> &Passwords {
+        &self.0.passwords
+    }
+
+    fn lanes(&self) -> &Lanes {
+        &self.0.lanes
+    }
+
+    fn feeds(&self) -> &Feeds {
+        &self.0.feeds
+    }
+
+    fn bans(&self) -> &Bans {
+        &self.0.bans
+    }
+
+    fn webhook(&self) -> Option<&webhook::Target> {
+        self.0.webhook.as_deref()
+    }
+
+    fn backups(&self) -> Option<&Path> {
+        self.0.backups.as_deref()
+    }
+
+    fn rules(&self) -> &RuleSets {
+        &self.0.rules
+    }
+
+    fn is_open(&self) -> bool {
+        self.0.is_open
+    }
+
+    fn must_be_open(&self) -> Result<(), Failure> {
+        if self.is_open() {
+            return Ok(());
+        }
+        let sentence = "this server lets nobody make an account: the game's own service signs its players in";
+        Err(Failure::new(Kind::Forbidden, "closed", sentence))
+    }
+
+    /// The realm that somebody names who has no token yet.
+    fn realm(&self, app: &str, environment: &str) -> Result<Realm, Failure> {
+        if self.0.apps.as_ref().is_some_and(|apps| !apps.iter().any(|served| served == app)) {
+            let sentence = format!(
+                "this server does not serve the game {app:?}: check its name and the server's address"
+            );
+            return Err(Failure::new(Kind::NotFound, "unknown_app", sentence).at("app"));
+        }
+        Ok(Realm::new(app, environment)?)
+    }
+
+    /// The realm of whoever asks.
+    fn realm_of(&self, caller: &Caller) -> Result<Realm, Failure> {
+        let identity = caller.identity.as_ref().ok_or_else(|| Failure::defect("nobody asks"))?;
+        self.realm(&identity.aud, if identity.env.is_empty() { ENVIRONMENT } else { &identity.env })
+    }
+
+    /// The account of a player who asks.
+    fn account_of(&self, caller: &Caller) -> Result<(Realm, AccountId), Failure> {
+        let realm = self.realm_of(caller)?;
+        let identity = caller.identity.as_ref().ok_or_else(|| Failure::defect("nobody asks"))?;
+        Ok((realm, AccountId::new(&identity.sub)?))
+    }
+
+    async fn must_not_be_banned(&self, realm: &Realm, account: &AccountId) -> Result<(), Failure> {
+        let Some(ban) = self.store().ban_of(realm, account, secrets::unix_ms()).await? else { return Ok(()) };
+        let until = ban.until_ms.map(|until_ms| format!(" until {until_ms} (milliseconds since 1970)"));
+        let sentence = format!("this account is banned{}: {}", until.unwrap_or_default(), ban.reason);
+        Err(Failure::new(Kind::Forbidden, "banned", sentence))
+    }
+
+    /// Whether whoever asks may guess a password or a code.
+    fn may_guess(&self, caller: &Caller) -> Result<(), Failure> {
+        self.0.door.may_ask(caller.origin).map_err(|wait| {
+            let sentence = "too many wrong guesses came from your network: ask again later";
+            Failure::new(Kind::TooOften, "too_often", sentence).after(wait)
+        })
+    }
+
+    fn guessed_wrong(&self, caller: &Caller) {
+        self.0.door.asked_wrong(caller.origin);
+    }
+}
+
+impl core::convert::From<StoreError> for Failure {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::Unavailable { retry_after_ms, reason } => {
+                tracing::warn!(%reason, "the store is unavailable");
+                let sentence = "the server cannot store anything right now: ask again in a moment";
+                Failure::unavailable(sentence, Duration::from_millis(retry_after_ms))
+            }
+            error @ StoreError::Stale { .. } => Failure::new(Kind::Conflict, "stale", error.to_string()),
+            error @ StoreError::Taken { .. } => Failure::new(Kind::Conflict, "taken", error.to_string()),
+            error @ StoreError::Missing { .. } => {
+                Failure::new(Kind::NotFound, "not_found", error.to_string())
+            }
+            error @ StoreError::LastCredential => {
+                Failure::new(Kind::Conflict, "last_credential", error.to_string())
+            }
+            error @ StoreError::Invalid { .. } => {
+                Failure::new(Kind::BadInput, "bad_input", error.to_string())
+            }
+            StoreError::Damaged(what) => Failure::defect(&what),
+        }
+    }
+}

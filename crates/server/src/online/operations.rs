@@ -1,0 +1,274 @@
+//! The table of all operations.
+
+use super::role::Allowed;
+use super::table::Operation;
+use super::{accounts, admin, inbox, rooms};
+use crate::store::Role;
+use hyper::Method;
+
+const PLAYER: Allowed = Allowed::Only(&[Role::Player]);
+const SERVER: Allowed = Allowed::Only(&[Role::Server]);
+const OPERATORS: Allowed = Allowed::Only(&[Role::Server, Role::Admin]);
+const ADMIN: Allowed = Allowed::Only(&[Role::Admin]);
+const EVERY_ROLE: Allowed = Allowed::Only(&[Role::Player, Role::Server, Role::Admin]);
+
+/// All of them. What is not here cannot be asked for.
+pub(super) fn all() -> Vec<Operation> {
+    [of_accounts(), of_rooms(), of_games(), of_operators()].into_iter().flatten().collect()
+}
+
+fn get(path: &'static str) -> (Method, &'static str) {
+    (Method::GET, path)
+}
+
+fn post(path: &'static str) -> (Method, &'static str) {
+    (Method::POST, path)
+}
+
+fn patch(path: &'static str) -> (Method, &'static str) {
+    (Method::PATCH, path)
+}
+
+fn of_accounts() -> Vec<Operation> {
+    let anybody = Allowed::Anybody;
+    vec![
+        Operation::new(
+            "auth.guest",
+            post("/auth/guest"),
+            anybody,
+            "Makes an account that nothing but its tokens leads to",
+            accounts::guest,
+        ),
+        Operation::new(
+            "auth.device",
+            post("/auth/device"),
+            anybody,
+            "Signs in by the id of a device, and makes the account the first time",
+            accounts::device,
+        ),
+        Operation::new(
+            "auth.email",
+            post("/auth/email"),
+            anybody,
+            "Signs in by an e-mail address and a password",
+            accounts::email,
+        ),
+        Operation::new(
+            "auth.custom",
+            post("/auth/custom"),
+            SERVER,
+            "Signs a player in whom the game's own service knows",
+            accounts::custom,
+        ),
+        Operation::new(
+            "auth.refresh",
+            post("/auth/refresh"),
+            anybody,
+            "Gives the next access token for a refresh token, which is used up",
+            accounts::refresh,
+        ),
+        Operation::new(
+            "auth.sign_out",
+            post("/auth/sign-out"),
+            anybody,
+            "Ends a sign-in: its refresh token is good no more",
+            accounts::sign_out,
+        ),
+        Operation::new(
+            "account.sign_out_everywhere",
+            post("/account/sign-out-everywhere"),
+            PLAYER,
+            "Ends all sign-ins of the account: no refresh token is good any more",
+            accounts::sign_out_everywhere,
+        ),
+        Operation::new(
+            "account.me",
+            get("/account"),
+            PLAYER,
+            "Says whose token this is, and how one can sign in to the account",
+            accounts::me,
+        ),
+        Operation::new(
+            "account.rename",
+            patch("/account"),
+            PLAYER,
+            "Gives the account another name for others to see",
+            accounts::rename,
+        ),
+        Operation::new(
+            "account.link",
+            post("/account/credentials"),
+            PLAYER,
+            "Gives the account one more way to sign in",
+            accounts::link,
+        ),
+        Operation::new(
+            "account.unlink",
+            post("/account/credentials/remove"),
+            PLAYER,
+            "Takes a way to sign in from the account",
+            accounts::unlink,
+        ),
+        Operation::new(
+            "inbox.read",
+            get("/inbox"),
+            PLAYER,
+            "Says what happened in the player's rooms",
+            inbox::read,
+        ),
+        Operation::new(
+            "inbox.acknowledge",
+            post("/inbox/acknowledge"),
+            PLAYER,
+            "Forgets the notices that the player knows",
+            inbox::acknowledge,
+        ),
+    ]
+}
+
+fn of_rooms() -> Vec<Operation> {
+    vec![
+        Operation::new(
+            "turn.rules",
+            get("/rules"),
+            EVERY_ROLE,
+            "Lists the rule sets that this server has",
+            rooms::rules,
+        ),
+        Operation::new("turn.create", post("/rooms"), PLAYER, "Opens a turn room", rooms::create),
+        Operation::new(
+            "turn.join_or_create",
+            post("/rooms/join-or-create"),
+            PLAYER,
+            "Gives a room of this game that the player sits in, or joins one that has a seat, or opens one",
+            rooms::join_or_create,
+        ),
+        Operation::new(
+            "turn.join_by_code",
+            post("/rooms/join"),
+            PLAYER,
+            "Joins the room with a code",
+            rooms::join_by_code,
+        ),
+        Operation::new(
+            "turn.list",
+            get("/rooms"),
+            EVERY_ROLE,
+            "Lists the rooms of a game that can be joined",
+            rooms::list,
+        ),
+        Operation::new(
+            "turn.mine",
+            get("/rooms/mine"),
+            PLAYER,
+            "Lists the rooms that the player sits in",
+            rooms::mine,
+        ),
+        Operation::new("turn.read", get("/rooms/{room}"), EVERY_ROLE, "Reads a room", rooms::read),
+        Operation::new(
+            "turn.update",
+            patch("/rooms/{room}"),
+            PLAYER,
+            "Changes what is said about a room",
+            rooms::update,
+        ),
+        Operation::new("turn.join", post("/rooms/{room}/join"), PLAYER, "Joins a room", rooms::join),
+        Operation::new("turn.leave", post("/rooms/{room}/leave"), PLAYER, "Leaves a room", rooms::leave),
+        Operation::new(
+            "turn.kick",
+            post("/rooms/{room}/kick"),
+            EVERY_ROLE,
+            "Turns a player out: for the host and for operators",
+            rooms::kick,
+        ),
+        Operation::new(
+            "turn.say",
+            post("/rooms/{room}/messages"),
+            PLAYER,
+            "Says something to all in a room",
+            rooms::say,
+        ),
+    ]
+}
+
+fn of_games() -> Vec<Operation> {
+    vec![
+        Operation::new(
+            "turn.start",
+            post("/rooms/{room}/start"),
+            PLAYER,
+            "Begins the game: for the host",
+            rooms::start,
+        ),
+        Operation::new("turn.propose", post("/rooms/{room}/moves"), PLAYER, "Makes a move", rooms::propose),
+        Operation::new(
+            "turn.validate",
+            post("/rooms/{room}/moves/{proposal}/verdict"),
+            PLAYER,
+            "Says whether another's move is right",
+            rooms::validate,
+        ),
+        Operation::new(
+            "turn.resign",
+            post("/rooms/{room}/resign"),
+            PLAYER,
+            "Gives the game up",
+            rooms::resign,
+        ),
+        Operation::new(
+            "turn.end",
+            post("/rooms/{room}/end"),
+            EVERY_ROLE,
+            "Ends the game: for the host where no rules decide, and for operators",
+            rooms::end,
+        ),
+    ]
+}
+
+fn of_operators() -> Vec<Operation> {
+    vec![
+        Operation::new(
+            "admin.rooms",
+            get("/admin/rooms"),
+            OPERATORS,
+            "Lists all rooms of the game's environment",
+            rooms::all,
+        ),
+        Operation::new(
+            "admin.ban",
+            post("/admin/bans"),
+            ADMIN,
+            "Keeps an account out and ends its sign-ins",
+            admin::ban,
+        ),
+        Operation::new(
+            "admin.lift_ban",
+            post("/admin/bans/lift"),
+            ADMIN,
+            "Lets a banned account in again",
+            admin::lift_ban,
+        ),
+        Operation::new(
+            "admin.set_role",
+            post("/admin/roles"),
+            ADMIN,
+            "Lets an account do more, or less, from its next access token on",
+            admin::set_role,
+        ),
+        Operation::new(
+            "admin.status",
+            get("/admin/status"),
+            OPERATORS,
+            "Says what the store and the webhooks do",
+            admin::status,
+        ),
+        Operation::new(
+            "admin.backup",
+            post("/admin/backup"),
+            ADMIN,
+            "Copies the store as it is into the server's folder for backups",
+            admin::backup,
+        ),
+        Operation::new("admin.bans", get("/admin/bans"), ADMIN, "Lists the bans", admin::bans),
+    ]
+}

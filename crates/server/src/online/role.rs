@@ -1,0 +1,38 @@
+//! Who may use an operation.
+
+use crate::store::Role;
+
+/// One of these roles, or also whoever has not signed in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Allowed {
+    /// Everybody, signed in or not.
+    Anybody,
+    /// These roles.
+    Only(&'static [Role]),
+}
+
+impl Allowed {
+    /// Whether somebody of this role may; `None` has not signed in.
+    pub(crate) fn allows(self, role: Option<Role>) -> bool {
+        match self {
+            Allowed::Anybody => true,
+            Allowed::Only(roles) => role.is_some_and(|role| roles.contains(&role)),
+        }
+    }
+}
+
+/// A role as it stands in tokens.
+pub(super) mod word {
+    use crate::store::Role;
+    use serde::de::Error;
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    pub(crate) fn serialize<S: Serializer>(role: &Role, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(role.as_str())
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Role, D::Error> {
+        let word = String::deserialize(from)?;
+        Role::from_word(&word).ok_or_else(|| D::Error::custom("there is no such role"))
+    }
+}

@@ -1,0 +1,254 @@
+//! Turn rooms: each has one owner in this process, its *lane*, in which one operation after another is done.
+//!
+//! A lane has the room's document, applies an operation to a copy, stores document and effects in one transaction, and only then
+//! answers and tells others. If storing fails the copy is dropped, and with it what the lane had: nobody knows then whether
+//! the store took it, so the next operation loads it again. Another server on the same store is noticed by its version.
+
+mod lanes;
+mod verbs;
+
+pub(super) use lanes::Lanes;
+pub(super) use verbs::*;
+
+use super::Services;
+use super::failure::{Failure, Kind};
+use super::secrets::{random, unix_ms};
+use crate::store::{
+    AccountId, Effects, NewNotice, NewRoom, NewWebhook, Realm, RoomId, RoomState, StoreError,
+};
+use parlor_hub::turn::{
+    self, Actor, Code, Config, Context, Create, Effect, Op, PlayerId, Refusal, TurnRoom, UnixMillis,
+};
+use parlor_proto::RoomCode;
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+/// Letters of a room's code.
+const CODE_LETTERS: usize = 6;
+/// How often another code is drawn where the one before is taken.
+const DRAWS_MAX: usize = 8;
+/// How often an operation is done again because another server came first.
+const TRIES_MAX: usize = 4;
+
+/// What an operation on a room comes to: the room, as whoever asked may read it from then on.
+pub(super) type Seen = Option<Value>;
+
+/// Applies an operation to a room, and stores what comes of it.
+pub(super) async fn change(
+    services: &Services,
+    realm: &Realm,
+    id: &RoomId,
+    actor: &Actor,
+    op: Op,
+) -> Result<Seen, Failure> {
+    let lane = services.lanes().of(realm, id)?;
+    let mut held = lane.enter().await;
+    for _ in 0..TRIES_MAX {
+        let mut room = match held.take() {
+            Some(room) => room,
+            None => load(services, realm, id).await?,
+        };
+        let before = room.version();
+        let with = Context { now: UnixMillis(unix_ms()), seed: random()?, rules: services.rules() };
+        let effects = match room.apply(actor, op.clone(), &with) {
+            Ok(effects) => effects,
+            Err(refusal) => {
+                *held = Some(room);
+                return Err(refusal.into());
+            }
+        };
+        if room.version() == before {
+            let seen = seen(&room, actor)?;
+            *held = Some(room);
+            return Ok(seen);
+        }
+        let (state, sent) = (state_of(&room)?, sent(services, realm, &room, &effects)?);
+        let notices = sent.notices.clone();
+        match services.store().commit_room(realm, id, before, state, sent).await {
+            Ok(numbers) => {
+                tell(services, realm, &notices, &numbers);
+                services.lanes().has_deadline(room.next_deadline().map(|at| at.0));
+                let seen = seen(&room, actor)?;
+                *held = Some(room);
+                return Ok(seen);
+            }
+            Err(StoreError::Stale { .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    let sentence = "others change this room faster than this could be done: ask again";
+    Err(Failure::unavailable(sentence, core::time::Duration::from_millis(100)))
+}
+
+/// Opens a room.
+pub(super) async fn open(
+    services: &Services,
+    realm: &Realm,
+    creator: &PlayerId,
+    config: &Config,
+    create: &Create,
+) -> Result<Value, Failure> {
+    for _ in 0..DRAWS_MAX {
+        let id = super::secrets::id('r')?;
+        let new = turn::NewRoom {
+            id: turn::RoomId::new(&id).map_err(|error| Failure::defect(&error.to_string()))?,
+            code: draw_code()?,
+            creator: creator.clone(),
+            create: create.clone(),
+        };
+        let with = Context { now: UnixMillis(unix_ms()), seed: random()?, rules: services.rules() };
+        let (room, effects) = TurnRoom::create(new, config.clone(), &with)?;
+        let sent = sent(services, realm, &room, &effects)?;
+        let notices = sent.notices.clone();
+        let stored = NewRoom {
+            id: RoomId::new(&id)?,
+            code: Some(room.code().as_str().to_owned()),
+            game: room.config().game().to_owned(),
+            created_ms: with.now.0,
+            state: state_of(&room)?,
+        };
+        match services.store().put_room(realm, stored, sent).await {
+            Ok(numbers) => {
+                tell(services, realm, &notices, &numbers);
+                services.lanes().has_deadline(room.next_deadline().map(|at| at.0));
+                let seen = seen(&room, &Actor::Player(creator.clone()))?;
+                return seen.ok_or_else(|| Failure::defect("a creator does not see its room"));
+            }
+            Err(StoreError::Taken { .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Err(Failure::defect("no free code for a room was drawn"))
+}
+
+/// Reads a room as an actor may.
+pub(super) async fn look(
+    services: &Services,
+    realm: &Realm,
+    id: &RoomId,
+    actor: &Actor,
+) -> Result<Value, Failure> {
+    let lane = services.lanes().of(realm, id)?;
+    let mut held = lane.enter().await;
+    let room = match held.take() {
+        Some(room) => room,
+        None => load(services, realm, id).await?,
+    };
+    let view = room.view(actor).map_err(Failure::from).and_then(|view| to_json(&view));
+    *held = Some(room);
+    view
+}
+
+async fn load(services: &Services, realm: &Realm, id: &RoomId) -> Result<TurnRoom, Failure> {
+    let stored = services.store().load_room(realm, id).await?.ok_or_else(|| no_such_room(id.as_str()))?;
+    serde_json::from_slice(&stored.state.document)
+        .map_err(|error| Failure::defect(&format!("the document of room {id} cannot be read: {error}")))
+}
+
+pub(super) fn no_such_room(named: &str) -> Failure {
+    let sentence =
+        format!("there is no room {named:?} here: check its id or code, the game and the environment");
+    Failure::new(Kind::NotFound, "no_such_room", sentence)
+}
+
+/// The room as an actor sees it from here on; nothing if it may not, for instance because it left.
+fn seen(room: &TurnRoom, actor: &Actor) -> Result<Seen, Failure> {
+    match room.view(actor) {
+        Ok(view) => to_json(&view).map(Some),
+        Err(_) => Ok(None),
+    }
+}
+
+fn to_json(what: &impl serde::Serialize) -> Result<Value, Failure> {
+    serde_json::to_value(what).map_err(|error| Failure::defect(&error.to_string()))
+}
+
+fn state_of(room: &TurnRoom) -> Result<RoomState, Failure> {
+    let written = |error: serde_json::Error| Failure::defect(&error.to_string());
+    let players = room.players().iter().map(|player| AccountId::new(player.id.as_str()));
+    Ok(RoomState {
+        version: room.version(),
+        document: serde_json::to_vec(room).map_err(written)?,
+        joinable: room.is_joinable(),
+        summary: serde_json::to_vec(&room.summary()).map_err(written)?,
+        players: players.collect::<Result<_, _>>()?,
+        deadline_ms: room.next_deadline().map(|at| at.0),
+    })
+}
+
+/// What goes out with a commit.
+fn sent(services: &Services, realm: &Realm, room: &TurnRoom, effects: &[Effect]) -> Result<Effects, Failure> {
+    let at_ms = unix_ms();
+    let (mut notices, mut webhooks) = (Vec::new(), Vec::new());
+    for effect in effects {
+        let (to, kind, notice) = match effect {
+            Effect::Notice(notice) => {
+                let told = json!({ "room": room.id(), "seq": notice.seq, "body": notice.body });
+                (&notice.to, notice.kind.as_str(), told)
+            }
+            Effect::Push(push) => {
+                let body = json!({ "on": push.on, "title": push.title, "body": push.body });
+                (&push.to, "push", json!({ "room": room.id(), "seq": push.seq, "body": body }))
+            }
+        };
+        let written =
+            |what: &Value| serde_json::to_vec(what).map_err(|error| Failure::defect(&error.to_string()));
+        let body = written(&notice)?;
+        if let Some(target) = services.webhook() {
+            let (app, environment) = (realm.app(), realm.environment());
+            let told = json!({
+                "app": app, "environment": environment, "kind": kind, "at_ms": at_ms, "to": to, "notice": notice,
+            });
+            webhooks.push(NewWebhook { target: target.url.clone(), body: written(&told)?, due_ms: at_ms });
+        }
+        for player in to {
+            let to = AccountId::new(player.as_str())?;
+            notices.push(NewNotice { to, kind: kind.to_owned(), body: body.clone(), at_ms });
+        }
+    }
+    Ok(Effects { notices, webhooks })
+}
+
+/// Tells those who are connected. The lane is held, so that of one room they hear in order.
+fn tell(services: &Services, realm: &Realm, notices: &[NewNotice], numbers: &[u64]) {
+    for (notice, seq) in notices.iter().zip(numbers) {
+        let Ok(body) = serde_json::from_slice::<Value>(&notice.body) else { continue };
+        let text =
+            json!({ "seq": seq, "kind": notice.kind, "at_ms": notice.at_ms, "notice": body }).to_string();
+        services.feeds().tell(realm, &notice.to, &Arc::from(text));
+    }
+    if let Some(target) = services.webhook() {
+        target.told.notify_one();
+    }
+}
+
+fn draw_code() -> Result<RoomCode, Failure> {
+    // One number for each letter; the code draws again where a number would make letters uneven.
+    let mut numbers = random::<{ 16 * CODE_LETTERS }>()?
+        .chunks_exact(4)
+        .map(|bytes| bytes.iter().fold(0_u32, |number, byte| (number << 8) | u32::from(*byte)))
+        .collect::<Vec<_>>();
+    Ok(RoomCode::draw(CODE_LETTERS, || numbers.pop().unwrap_or_default()))
+}
+
+impl From<Refusal> for Failure {
+    fn from(refusal: Refusal) -> Self {
+        let kind = match refusal.code {
+            Code::BadConfig | Code::BadInput | Code::TooDeep | Code::MissingField | Code::BadTurnOrder => {
+                Kind::BadInput
+            }
+            Code::TooLarge => Kind::TooLarge,
+            Code::NotInRoom | Code::NotHost | Code::ServerOnly | Code::Kicked | Code::NotYourVote => {
+                Kind::Forbidden
+            }
+            Code::NoSuchProposal | Code::NoSuchPlayer => Kind::NotFound,
+            Code::RulesFault => Kind::Defect,
+            _ => Kind::Conflict,
+        };
+        let failure = Failure::new(kind, refusal.code.as_str(), refusal.sentence);
+        match refusal.path {
+            Some(path) => failure.at(path),
+            None => failure,
+        }
+    }
+}

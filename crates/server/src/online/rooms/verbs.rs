@@ -1,0 +1,495 @@
+//! What can be done with turn rooms, as operations. What each means stands in docs/turn-rooms.md.
+
+use super::{change, look, no_such_room, open};
+use crate::online::Services;
+use crate::online::accounts::Nothing;
+use crate::online::failure::{Failure, Kind};
+use crate::online::table::Caller;
+use crate::store::{AccountId, Page, Realm, Role, RoomId, RoomListing};
+use parlor_hub::turn::{self, Actor, Config, Create, Op, PlayerId, ProposalId, Visibility};
+use parlor_proto::RoomCode;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+
+/// Rooms of a list that are given at once if nobody says how many.
+const PAGE: u64 = 50;
+/// Rooms that are looked at before one is opened.
+const LOOKED_AT_MAX: usize = 200;
+
+type Object = Map<String, Value>;
+
+/// A room that shall be opened.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct CreateRoom {
+    /// How the room is set up: docs/turn-rooms.md has all fields.
+    #[schemars(with = "Option<Object>")]
+    config: Option<Value>,
+    /// The creator's name, as the others read it; that of the account if missing.
+    player_name: Option<String>,
+    /// The room's name; the game's if missing.
+    name: Option<String>,
+    /// Whether it is listed: `public` or `private`.
+    visibility: Option<Shown>,
+    /// Seats, between the configuration's least and most.
+    max_players: Option<u16>,
+    /// Merged into the configuration's.
+    #[schemars(with = "Option<Object>")]
+    metadata: Option<Value>,
+}
+
+/// Whether a room is listed.
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Shown {
+    /// Anybody may find and join it.
+    Public,
+    /// Only who has its code or id finds it.
+    Private,
+}
+
+/// Which part of a list.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ListRooms {
+    /// The game; that of the token if missing.
+    game: Option<String>,
+    /// What the last part gave as `next`.
+    after: Option<String>,
+    /// How many at most.
+    #[serde(default = "page")]
+    #[schemars(range(min = 1, max = 1000))]
+    limit: u64,
+}
+
+/// Which part of one's own list.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct PartOfList {
+    /// What the last part gave as `next`.
+    after: Option<String>,
+    /// How many at most.
+    #[serde(default = "page")]
+    #[schemars(range(min = 1, max = 1000))]
+    limit: u64,
+}
+
+fn page() -> u64 {
+    PAGE
+}
+
+/// By a code.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct JoinByCode {
+    /// The code, as somebody typed it.
+    code: String,
+    /// The player's name, as the others read it; that of the account if missing.
+    name: Option<String>,
+}
+
+/// A room.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct InRoom {
+    /// Its id.
+    room: String,
+}
+
+/// A seat in a room.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct JoinRoom {
+    /// The room's id.
+    room: String,
+    /// The player's name, as the others read it; that of the account if missing.
+    name: Option<String>,
+}
+
+/// Who is to go.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct KickPlayer {
+    /// The room's id.
+    room: String,
+    /// The player's account.
+    player: String,
+    /// Why; all are told.
+    reason: Option<String>,
+}
+
+/// How the game begins.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct StartGame {
+    /// The room's id.
+    room: String,
+    /// All players in the order of their turns; drawn if missing.
+    turn_order: Option<Vec<String>>,
+    /// Who plays what, where the configuration says `assigned`.
+    roles: Option<BTreeMap<String, String>>,
+}
+
+/// A move.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ProposeMove {
+    /// The room's id.
+    room: String,
+    /// The type of the move.
+    #[serde(rename = "type")]
+    kind: String,
+    /// What belongs to it.
+    #[serde(default)]
+    #[schemars(with = "Option<Object>")]
+    data: Option<Value>,
+    /// The state that it is made for: a move that comes too late or twice is refused.
+    state_version: Option<u64>,
+    /// What it changes of the state, where no rules decide.
+    #[schemars(with = "Option<Object>")]
+    state: Option<Value>,
+}
+
+/// A word on another's move.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ValidateMove {
+    /// The room's id.
+    room: String,
+    /// The move.
+    proposal: u64,
+    /// Whether it is right.
+    accept: bool,
+    /// Why not; all are told.
+    reason: Option<String>,
+}
+
+/// How a game ends.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct EndGame {
+    /// The room's id.
+    room: String,
+    /// Who won, if one did.
+    winner: Option<String>,
+    /// Why.
+    reason: Option<String>,
+}
+
+/// What is to be said about a room. What is missing stays.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct UpdateRoom {
+    /// The room's id.
+    room: String,
+    /// Its name: the host's to set.
+    name: Option<String>,
+    /// Whether it is listed: the host's.
+    visibility: Option<Shown>,
+    /// Merged into the room's metadata: the host's.
+    #[schemars(with = "Option<Object>")]
+    metadata: Option<Value>,
+    /// Merged into the room's data: any player's.
+    #[schemars(with = "Option<Object>")]
+    data: Option<Value>,
+}
+
+/// A message.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct SayInRoom {
+    /// The room's id.
+    room: String,
+    /// What kind of message it is.
+    #[serde(rename = "type")]
+    kind: String,
+    /// The message.
+    #[serde(default)]
+    body: Value,
+}
+
+/// A room, as whoever asked may read it.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub(crate) struct RoomAnswer {
+    /// The room: docs/turn-rooms.md has its fields. Null if whoever asked may not read it, for instance because it left.
+    #[schemars(with = "Option<Object>")]
+    room: Option<Value>,
+}
+
+/// A part of a list of rooms.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub(crate) struct RoomList {
+    /// Of each room what lists have of it.
+    #[schemars(with = "Vec<Object>")]
+    rooms: Vec<Value>,
+    /// What to give as `after` for the next part; missing after the last one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next: Option<String>,
+}
+
+pub(crate) async fn create(
+    services: Services,
+    caller: Caller,
+    input: CreateRoom,
+) -> Result<RoomAnswer, Failure> {
+    let (realm, player) = player(&services, &caller)?;
+    let config = config(&services, &realm, &input)?;
+    let create = input.create(&services, &realm, &caller).await?;
+    Ok(RoomAnswer { room: Some(open(&services, &realm, &player, &config, &create).await?) })
+}
+
+/// A room of this game that the player sits in comes first, then the oldest that has a seat, then a room of its own.
+pub(crate) async fn join_or_create(
+    services: Services,
+    caller: Caller,
+    input: CreateRoom,
+) -> Result<RoomAnswer, Failure> {
+    let (realm, player) = player(&services, &caller)?;
+    let config = config(&services, &realm, &input)?;
+    let create = input.create(&services, &realm, &caller).await?;
+    let _alone = services.lanes().match_alone(&realm, config.game()).await;
+    let is_wanted =
+        |room: &RoomListing| room.game == config.game() && has_rules(room, config.rules.as_deref());
+    let account = AccountId::new(player.as_str())?;
+    let mine = services.store().rooms_of(&realm, &account, None, LOOKED_AT_MAX).await?;
+    let actor = Actor::Player(player.clone());
+    for room in mine.items.iter().rev().filter(|room| is_wanted(room) && !is_over(room)) {
+        if let Ok(room) = look(&services, &realm, &room.id, &actor).await {
+            return Ok(RoomAnswer { room: Some(room) });
+        }
+    }
+    let open_ones = services.store().joinable_rooms(&realm, config.game(), None, LOOKED_AT_MAX).await?;
+    for room in open_ones.items.iter().filter(|room| is_wanted(room)) {
+        let join = turn::Join { name: create.player_name.clone() };
+        match change(&services, &realm, &room.id, &actor, Op::Join(join)).await {
+            Ok(seen) => return Ok(RoomAnswer { room: seen }),
+            // Somebody else was faster, or this player may not: the next one then.
+            Err(failure) if failure.kind() == Kind::Unavailable => return Err(failure),
+            Err(_) => {}
+        }
+    }
+    Ok(RoomAnswer { room: Some(open(&services, &realm, &player, &config, &create).await?) })
+}
+
+pub(crate) async fn list(services: Services, caller: Caller, input: ListRooms) -> Result<RoomList, Failure> {
+    let realm = services.realm_of(&caller)?;
+    let game = input.game.as_deref().unwrap_or_else(|| realm.app());
+    let page =
+        services.store().joinable_rooms(&realm, game, input.after.as_deref(), limit(input.limit)).await?;
+    listed(page)
+}
+
+pub(crate) async fn mine(services: Services, caller: Caller, input: PartOfList) -> Result<RoomList, Failure> {
+    let (realm, account) = services.account_of(&caller)?;
+    listed(services.store().rooms_of(&realm, &account, input.after.as_deref(), limit(input.limit)).await?)
+}
+
+/// All rooms of the realm, for its operators.
+pub(crate) async fn all(services: Services, caller: Caller, input: PartOfList) -> Result<RoomList, Failure> {
+    let realm = services.realm_of(&caller)?;
+    listed(services.store().all_rooms(&realm, input.after.as_deref(), limit(input.limit)).await?)
+}
+
+pub(crate) async fn join_by_code(
+    services: Services,
+    caller: Caller,
+    input: JoinByCode,
+) -> Result<RoomAnswer, Failure> {
+    let (realm, player) = player(&services, &caller)?;
+    let code: RoomCode = input.code.parse().map_err(|error| Failure::field("code", format!("{error}")))?;
+    services.may_guess(&caller)?;
+    let Some(room) = services.store().room_by_code(&realm, code.as_str()).await? else {
+        services.guessed_wrong(&caller);
+        return Err(no_such_room(code.as_str()));
+    };
+    let name = name_of(&services, &realm, &caller, input.name).await?;
+    let seen =
+        change(&services, &realm, &room, &Actor::Player(player), Op::Join(turn::Join { name })).await?;
+    Ok(RoomAnswer { room: seen })
+}
+
+pub(crate) async fn read(services: Services, caller: Caller, input: InRoom) -> Result<RoomAnswer, Failure> {
+    let (realm, actor) = actor(&services, &caller)?;
+    Ok(RoomAnswer { room: Some(look(&services, &realm, &room(&input.room)?, &actor).await?) })
+}
+
+pub(crate) async fn join(services: Services, caller: Caller, input: JoinRoom) -> Result<RoomAnswer, Failure> {
+    let realm = services.realm_of(&caller)?;
+    let name = name_of(&services, &realm, &caller, input.name).await?;
+    perform(&services, &caller, &input.room, Op::Join(turn::Join { name })).await
+}
+
+pub(crate) async fn leave(services: Services, caller: Caller, input: InRoom) -> Result<RoomAnswer, Failure> {
+    perform(&services, &caller, &input.room, Op::Leave).await
+}
+
+pub(crate) async fn resign(services: Services, caller: Caller, input: InRoom) -> Result<RoomAnswer, Failure> {
+    perform(&services, &caller, &input.room, Op::Resign).await
+}
+
+pub(crate) async fn kick(
+    services: Services,
+    caller: Caller,
+    input: KickPlayer,
+) -> Result<RoomAnswer, Failure> {
+    let kick = turn::Kick { player: player_id("player", &input.player)?, reason: input.reason };
+    perform(&services, &caller, &input.room, Op::Kick(kick)).await
+}
+
+pub(crate) async fn start(
+    services: Services,
+    caller: Caller,
+    input: StartGame,
+) -> Result<RoomAnswer, Failure> {
+    let order = input.turn_order.map(|order| {
+        let ids = order.iter().enumerate().map(|(at, id)| player_id(&format!("turn_order[{at}]"), id));
+        ids.collect::<Result<_, _>>()
+    });
+    let roles = input.roles.map(|roles| {
+        let given = roles.into_iter().map(|(id, role)| Ok((player_id(&format!("roles.{id}"), &id)?, role)));
+        given.collect::<Result<_, Failure>>()
+    });
+    let start = turn::Start { turn_order: order.transpose()?, roles: roles.transpose()? };
+    perform(&services, &caller, &input.room, Op::Start(start)).await
+}
+
+pub(crate) async fn propose(
+    services: Services,
+    caller: Caller,
+    input: ProposeMove,
+) -> Result<RoomAnswer, Failure> {
+    let ProposeMove { room, kind, data, state_version, state } = input;
+    let data = data.unwrap_or_else(|| Value::Object(Map::new()));
+    let propose = turn::Propose { kind, data, state_version, state };
+    perform(&services, &caller, &room, Op::Propose(propose)).await
+}
+
+pub(crate) async fn validate(
+    services: Services,
+    caller: Caller,
+    input: ValidateMove,
+) -> Result<RoomAnswer, Failure> {
+    let ValidateMove { room, proposal, accept, reason } = input;
+    let validate = turn::Validate { proposal: ProposalId(proposal), accept, reason };
+    perform(&services, &caller, &room, Op::Validate(validate)).await
+}
+
+pub(crate) async fn end(services: Services, caller: Caller, input: EndGame) -> Result<RoomAnswer, Failure> {
+    let winner = input.winner.map(|winner| player_id("winner", &winner)).transpose()?;
+    perform(&services, &caller, &input.room, Op::End(turn::End { winner, reason: input.reason })).await
+}
+
+pub(crate) async fn update(
+    services: Services,
+    caller: Caller,
+    input: UpdateRoom,
+) -> Result<RoomAnswer, Failure> {
+    let UpdateRoom { room, name, visibility, metadata, data } = input;
+    let update = turn::Update { name, visibility: visibility.map(Visibility::from), metadata, data };
+    perform(&services, &caller, &room, Op::Update(update)).await
+}
+
+pub(crate) async fn say(services: Services, caller: Caller, input: SayInRoom) -> Result<RoomAnswer, Failure> {
+    let SayInRoom { room, kind, body } = input;
+    perform(&services, &caller, &room, Op::Say(turn::Say { kind, body })).await
+}
+
+/// The rule sets that this server has.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub(crate) struct RuleList {
+    /// Their names, for the field `rules` of a configuration.
+    rules: Vec<String>,
+}
+
+pub(crate) async fn rules(services: Services, _: Caller, _: Nothing) -> Result<RuleList, Failure> {
+    Ok(RuleList { rules: services.rules().names().map(str::to_owned).collect() })
+}
+
+async fn perform(services: &Services, caller: &Caller, room_id: &str, op: Op) -> Result<RoomAnswer, Failure> {
+    let (realm, actor) = actor(services, caller)?;
+    Ok(RoomAnswer { room: change(services, &realm, &room(room_id)?, &actor, op).await? })
+}
+
+/// As whom somebody acts in a room: a player as itself, an operator as the server.
+fn actor(services: &Services, caller: &Caller) -> Result<(Realm, Actor), Failure> {
+    let role = caller.identity.as_ref().map(|identity| identity.role);
+    match role {
+        Some(Role::Server | Role::Admin) => Ok((services.realm_of(caller)?, Actor::Server)),
+        _ => player(services, caller).map(|(realm, player)| (realm, Actor::Player(player))),
+    }
+}
+
+fn player(services: &Services, caller: &Caller) -> Result<(Realm, PlayerId), Failure> {
+    let (realm, account) = services.account_of(caller)?;
+    let player = PlayerId::new(account.as_str()).map_err(|error| Failure::defect(&error.to_string()))?;
+    Ok((realm, player))
+}
+
+fn player_id(path: &str, text: &str) -> Result<PlayerId, Failure> {
+    PlayerId::new(text).map_err(|error| Failure::field(path, error.to_string()))
+}
+
+fn room(id: &str) -> Result<RoomId, Failure> {
+    turn::RoomId::new(id).map_err(|error| Failure::field("room", error.to_string()))?;
+    Ok(RoomId::new(id)?)
+}
+
+async fn name_of(
+    services: &Services,
+    realm: &Realm,
+    caller: &Caller,
+    given: Option<String>,
+) -> Result<Option<String>, Failure> {
+    if given.is_some() {
+        return Ok(given);
+    }
+    let (_, account) = services.account_of(caller)?;
+    Ok(services.store().account(realm, &account).await?.map(|account| account.display_name))
+}
+
+fn config(services: &Services, realm: &Realm, input: &CreateRoom) -> Result<Config, Failure> {
+    let written = input.config.clone().unwrap_or_else(|| Value::Object(Map::new()));
+    Ok(Config::read(&written, realm.app(), services.rules())?)
+}
+
+impl CreateRoom {
+    async fn create(self, services: &Services, realm: &Realm, caller: &Caller) -> Result<Create, Failure> {
+        let player_name = name_of(services, realm, caller, self.player_name).await?;
+        let visibility = self.visibility.map(Visibility::from);
+        let (name, max_players, metadata) = (self.name, self.max_players, self.metadata);
+        Ok(Create { player_name, name, visibility, max_players, metadata })
+    }
+}
+
+impl From<Shown> for Visibility {
+    fn from(shown: Shown) -> Self {
+        match shown {
+            Shown::Public => Visibility::Public,
+            Shown::Private => Visibility::Private,
+        }
+    }
+}
+
+fn limit(limit: u64) -> usize {
+    usize::try_from(limit).unwrap_or(usize::MAX)
+}
+
+fn listed(page: Page<RoomListing>) -> Result<RoomList, Failure> {
+    let rooms = page.items.iter().map(summary).collect::<Result<_, _>>()?;
+    Ok(RoomList { rooms, next: page.next })
+}
+
+fn summary(room: &RoomListing) -> Result<Value, Failure> {
+    let unread = |error| Failure::defect(&format!("the summary of room {} cannot be read: {error}", room.id));
+    serde_json::from_slice(&room.summary).map_err(unread)
+}
+
+fn has_rules(room: &RoomListing, rules: Option<&str>) -> bool {
+    summary(room).is_ok_and(|summary| summary["rules"].as_str() == rules)
+}
+
+fn is_over(room: &RoomListing) -> bool {
+    summary(room).is_ok_and(|summary| summary["phase"] == "ended")
+}

@@ -1,0 +1,127 @@
+//! What a store answers where it cannot do what it was asked.
+
+use std::io;
+use std::path::PathBuf;
+use thiserror::Error;
+
+/// Why a verb of the [`Store`](super::Store) was not done.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum StoreError {
+    /// The disk is full, the database is away or stands still, or too much waits already. A write may have been
+    /// done all the same if it was under way: ask again by its version or id.
+    #[error("the store is unavailable: {reason}. Try again in {retry_after_ms} ms")]
+    Unavailable {
+        /// When it is worth another try.
+        retry_after_ms: u64,
+        /// What is wrong, for the log of the operator.
+        reason: String,
+    },
+    /// Another write came first.
+    #[error("another write came first: the room is at version {current}. Load it and decide again")]
+    Stale {
+        /// The version that the room has.
+        current: u64,
+    },
+    /// The id, code or credential belongs to something else.
+    #[error("the {what} is taken: choose another one")]
+    Taken {
+        /// Which name it is.
+        what: &'static str,
+    },
+    /// There is no such thing in this realm.
+    #[error("there is no such {what} here: check its id, and the app and environment")]
+    Missing {
+        /// What was looked for.
+        what: &'static str,
+    },
+    /// Without its last credential nobody could sign in to the account.
+    #[error("this is the account's last credential: link another one before it is unlinked")]
+    LastCredential,
+    /// What was given can never be stored.
+    #[error("{what} cannot be stored: {sentence}")]
+    Invalid {
+        /// Which argument.
+        what: &'static str,
+        /// What is wrong with it, and what would be right.
+        sentence: String,
+    },
+    /// What is stored cannot be read, or the database refuses a statement that is the server's own.
+    #[error(
+        "the store is damaged or was changed by something else: {0}. Check it with `integrity_check`, or restore a backup"
+    )]
+    Damaged(String),
+}
+
+/// Why there is no store.
+#[derive(Debug, Error)]
+pub enum OpenError {
+    /// The address is none.
+    #[error("`{address}` is no store: {sentence}")]
+    Address {
+        /// As it was given, without a password.
+        address: String,
+        /// What a store's address looks like.
+        sentence: &'static str,
+    },
+    /// The file cannot be made or opened.
+    #[error("the store in {} cannot be opened: {error}. Name a folder that this user may write to", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What the operating system says.
+        error: io::Error,
+    },
+    /// Another server has it.
+    #[error("the store in {} is in use by another server: stop that one, or name another file", path.display())]
+    InUse {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A newer Parlor made it.
+    #[error(
+        "the store was made by a newer Parlor (its layout is {found}, this server knows {known}): start the newer \
+         server, or restore a backup of the older one"
+    )]
+    Newer {
+        /// The number in the store.
+        found: u64,
+        /// The newest number that this server knows.
+        known: u64,
+    },
+    /// The database answers with an error.
+    #[error("the store cannot be opened: {0}")]
+    Database(String),
+    /// A thread could not be started.
+    #[error("a thread of the store could not be started: {0}")]
+    Thread(io::Error),
+}
+
+/// Why there is no backup.
+#[derive(Debug, Error)]
+pub enum BackupError {
+    /// The backup of a PostgreSQL server is PostgreSQL's.
+    #[error("a PostgreSQL store is backed up with PostgreSQL's own tools: run pg_dump")]
+    NotOurs,
+    /// Nothing is overwritten.
+    #[error("{} is there already: name a file that is not", path.display())]
+    Exists {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The file cannot be written or read.
+    #[error("the backup {} failed: {error}. Check the path and the space on its disk", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What the operating system says.
+        error: io::Error,
+    },
+    /// What was written is not a sound store.
+    #[error("{} is no sound backup: {sentence}", path.display())]
+    Unsound {
+        /// The file.
+        path: PathBuf,
+        /// What was found.
+        sentence: String,
+    },
+}

@@ -1,0 +1,314 @@
+//! The durable store: what outlives a server. Acknowledged means durable.
+//!
+//! A [`Store`] is a handle that can be cloned. Its verbs are futures: accounts and what somebody signs in with, sign-ins,
+//! turn rooms, inboxes, calls owed to other services, bans, secrets. Rows of one [`Realm`] are never seen from another.
+//!
+//! Writes stand in a bounded line. One thread takes all that wait, does each in a savepoint of one transaction, commits, and
+//! only then answers all of them. Other threads read. Where the disk is full, the database away or a commit slow, a verb
+//! answers [`StoreError::Unavailable`] within a bounded time and nothing else of the server waits for it. A write whose answer
+//! nobody waits for is not begun.
+//!
+//! The statements stand beside their verbs and are the same for SQLite and PostgreSQL (`sql.rs` says what that asks of
+//! them); only `sqlite.rs` and `postgres.rs` know which one it is.
+
+mod accounts;
+mod address;
+mod backup;
+mod bans;
+mod error;
+mod inbox;
+mod line;
+mod postgres;
+mod rooms;
+mod schema;
+mod secrets;
+mod sign_ins;
+mod sql;
+mod sqlite;
+mod types;
+mod webhooks;
+mod worker;
+
+pub use backup::{BackupFacts, check_backup};
+pub use error::{BackupError, OpenError, StoreError};
+pub use types::{
+    Account, AccountId, AccountKind, BODY_BYTES_MAX, Ban, Credential, CredentialKind, CredentialOwner,
+    DOCUMENT_BYTES_MAX, DueRoom, EFFECTS_MAX, Effects, ID_BYTES_MAX, INBOX_MAX, Inbox, NewNotice, NewRoom,
+    NewWebhook, Notice, OUTBOX_MAX, Outbox, PAGE_MAX, Page, ROOM_PLAYERS_MAX, Realm, Role, Room, RoomId,
+    RoomListing, RoomState, Rotated, Rotation, SIGN_INS_MAX, SignIn, SignInId, TEXT_BYTES_MAX, Webhook,
+};
+
+use address::Address;
+use core::sync::atomic::Ordering;
+use core::time::Duration;
+use line::{Line, Task};
+use sql::{Done, Sql};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+use worker::{Connect, Connection, Pulse, unavailable};
+
+/// Threads that read. A read takes some ten microseconds, and a slow one shall not hold up all others.
+const READERS: usize = 2;
+/// Bytes of documents and bodies that wait to be written.
+const WAITING_BYTES_MAX: usize = 64 << 20;
+
+/// What may be chosen about a store.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// Whether a write is on the disk when it is acknowledged.
+    pub durability: Durability,
+    /// Writes that wait at most, and reads too. Who comes then is told to try again.
+    pub waiting_max: usize,
+    /// For as long a verb waits for its answer.
+    pub answer_limit: Duration,
+    /// When who was told to try again may do so.
+    pub retry_after: Duration,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            durability: Durability::Full,
+            waiting_max: 4096,
+            answer_limit: Duration::from_secs(3),
+            retry_after: Duration::from_secs(1),
+        }
+    }
+}
+
+/// Whether a write is on the disk when it is acknowledged.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Durability {
+    /// It is.
+    #[default]
+    Full,
+    /// It is not: a power cut takes what was acknowledged with it, and may leave a damaged file. For measuring what durability costs.
+    None,
+}
+
+/// What a store did since it was opened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Transactions that were committed.
+    pub groups: u64,
+    /// Writes in them, those that were refused as stale or taken included.
+    pub writes: u64,
+    /// Writes that the database failed at.
+    pub failed: u64,
+    /// Verbs that were turned away, since too many waited or the database stood still.
+    pub turned_away: u64,
+    /// Writes that wait.
+    pub waiting: u64,
+}
+
+/// A handle on a store. The last one that is dropped closes it, after what waits is written.
+#[derive(Clone, Debug)]
+pub struct Store {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    place: Place,
+    options: Options,
+    writes: Arc<Line>,
+    reads: Arc<Line>,
+    pulse: Arc<Pulse>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
+}
+
+/// Where a store is.
+#[derive(Clone, Debug)]
+enum Place {
+    File(Arc<sqlite::Owned>),
+    Server(Arc<tokio_postgres::Config>),
+}
+
+impl Store {
+    /// Opens the store at a path, `sqlite://PATH` or `postgres://USER@HOST/DATABASE`, and makes it if it is not there.
+    ///
+    /// # Errors
+    ///
+    /// [`OpenError`], which says what to do.
+    pub async fn open(address: &str) -> Result<Store, OpenError> {
+        Self::open_with(address, Options::default()).await
+    }
+
+    /// [`Store::open`], with other options than the default ones.
+    ///
+    /// # Errors
+    ///
+    /// [`OpenError`], which says what to do.
+    pub async fn open_with(address: &str, options: Options) -> Result<Store, OpenError> {
+        let address = Address::parse(address)?;
+        let opened = tokio::task::spawn_blocking(move || Inner::open(&address, options)).await;
+        let inner = opened.map_err(|error| OpenError::Database(format!("opening it failed: {error}")))??;
+        Ok(Store { inner: Arc::new(inner) })
+    }
+
+    /// What the store did so far.
+    pub fn counters(&self) -> Counters {
+        let pulse = &self.inner.pulse;
+        Counters {
+            groups: pulse.groups.load(Ordering::Relaxed),
+            writes: pulse.writes.load(Ordering::Relaxed),
+            failed: pulse.failed.load(Ordering::Relaxed),
+            turned_away: pulse.refused.load(Ordering::Relaxed),
+            waiting: self.inner.writes.len() as u64,
+        }
+    }
+
+    async fn write<T, F>(&self, bytes: usize, work: F) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        F: FnMut(&mut dyn Sql) -> Done<T> + Send + 'static,
+    {
+        // While a commit stands still, all that came would only wait for nothing.
+        if self.inner.pulse.is_stalled(self.inner.options.answer_limit) {
+            return Err(self.turned_away("the database stands still"));
+        }
+        self.ask(&self.inner.writes, bytes, work).await
+    }
+
+    async fn read<T, F>(&self, work: F) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        F: FnMut(&mut dyn Sql) -> Done<T> + Send + 'static,
+    {
+        self.ask(&self.inner.reads, 0, work).await
+    }
+
+    async fn ask<T, F>(&self, line: &Line, bytes: usize, work: F) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        F: FnMut(&mut dyn Sql) -> Done<T> + Send + 'static,
+    {
+        let (task, answer) = Task::new(work);
+        if !line.put(Box::new(task), bytes) {
+            return Err(self.turned_away("too many wait for it"));
+        }
+        match tokio::time::timeout(self.inner.options.answer_limit, answer).await {
+            Ok(Ok(answer)) => answer,
+            Ok(Err(_)) => Err(self.turned_away("its thread ended before the answer")),
+            Err(_) => Err(self.turned_away("it did not answer in time")),
+        }
+    }
+
+    fn turned_away(&self, reason: &str) -> StoreError {
+        self.inner.pulse.refused.fetch_add(1, Ordering::Relaxed);
+        unavailable(reason, self.inner.options.retry_after)
+    }
+}
+
+impl Inner {
+    fn open(address: &Address, options: Options) -> Result<Inner, OpenError> {
+        let place = match address {
+            Address::Sqlite(path) => Place::File(Arc::new(sqlite::own(path)?)),
+            Address::Postgres(server) => Place::Server(Arc::new(postgres::parse(server)?)),
+        };
+        place.migrate()?;
+        let inner = Inner {
+            writes: Arc::new(Line::new(options.waiting_max, WAITING_BYTES_MAX)),
+            reads: Arc::new(Line::new(options.waiting_max, WAITING_BYTES_MAX)),
+            pulse: Arc::new(Pulse::new()),
+            threads: Mutex::default(),
+            place,
+            options,
+        };
+        inner.start()?;
+        Ok(inner)
+    }
+
+    fn start(&self) -> Result<(), OpenError> {
+        let retry_after = self.options.retry_after;
+        let (line, pulse) = (Arc::clone(&self.writes), Arc::clone(&self.pulse));
+        let mut connection = Connection::new(self.place.writer(self.options.durability));
+        self.spawn("store-commit", move || worker::commit_all(&line, &pulse, &mut connection, retry_after))?;
+        for _ in 0..READERS {
+            let line = Arc::clone(&self.reads);
+            let mut connection = Connection::new(self.place.reader());
+            self.spawn("store-read", move || worker::read_all(&line, &mut connection, retry_after))?;
+        }
+        Ok(())
+    }
+
+    fn spawn(&self, name: &str, work: impl FnOnce() + Send + 'static) -> Result<(), OpenError> {
+        let thread = thread::Builder::new().name(name.to_owned()).spawn(work).map_err(OpenError::Thread)?;
+        self.threads.lock().unwrap_or_else(PoisonError::into_inner).push(thread);
+        Ok(())
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.writes.close();
+        self.reads.close();
+        // A thread that the disk holds cannot be waited for; it keeps its file locked until it ends.
+        if self.pulse.is_stalled(self.options.answer_limit) {
+            return;
+        }
+        let threads = self.threads.get_mut().unwrap_or_else(PoisonError::into_inner);
+        for thread in threads.drain(..) {
+            // A thread that panicked has said so itself.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl core::fmt::Debug for Inner {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Store")
+            .field("place", &self.place)
+            .field("options", &self.options)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Place {
+    fn migrate(&self) -> Result<(), OpenError> {
+        match self {
+            Place::File(file) => {
+                let mut sql = sqlite::writer(&file.path, Durability::Full).map_err(schema::failed)?;
+                schema::migrate(sql.as_mut(), schema::SQLITE)
+            }
+            Place::Server(server) => {
+                let mut sql = postgres::connect(server, Durability::Full).map_err(schema::failed)?;
+                schema::migrate(sql.as_mut(), schema::POSTGRES)
+            }
+        }
+    }
+
+    fn writer(&self, durability: Durability) -> Connect {
+        match self {
+            Place::File(file) => {
+                let file = Arc::clone(file);
+                Box::new(move || sqlite::writer(&file.path, durability))
+            }
+            Place::Server(server) => {
+                let server = Arc::clone(server);
+                Box::new(move || postgres::connect(&server, durability))
+            }
+        }
+    }
+
+    fn reader(&self) -> Connect {
+        match self {
+            Place::File(file) => {
+                let file = Arc::clone(file);
+                Box::new(move || sqlite::reader(&file.path))
+            }
+            Place::Server(server) => {
+                let server = Arc::clone(server);
+                Box::new(move || postgres::connect(&server, Durability::Full))
+            }
+        }
+    }
+
+    /// The file, if it is one.
+    fn file(&self) -> Option<PathBuf> {
+        match self {
+            Place::File(file) => Some(file.path.clone()),
+            Place::Server(_) => None,
+        }
+    }
+}

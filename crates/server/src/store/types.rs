@@ -1,0 +1,470 @@
+//! What the store keeps, as its callers see it.
+
+use super::error::StoreError;
+use std::fmt;
+use std::sync::Arc;
+
+/// Bytes of an id.
+pub const ID_BYTES_MAX: usize = 64;
+/// Bytes of a display name, a credential, a reason or another short text.
+pub const TEXT_BYTES_MAX: usize = 1024;
+/// Bytes of a room's document.
+pub const DOCUMENT_BYTES_MAX: usize = 1 << 20;
+/// Bytes of a notice, a summary or the body of a webhook.
+pub const BODY_BYTES_MAX: usize = 1 << 16;
+/// Notices that wait for one player. The oldest go, and are counted.
+pub const INBOX_MAX: u64 = 256;
+/// Webhooks that wait in one realm. The oldest go, and are counted.
+pub const OUTBOX_MAX: u64 = 10_000;
+/// Devices on which one account is signed in at a time. The one that was silent for the longest goes.
+pub const SIGN_INS_MAX: u64 = 16;
+/// Players of one room.
+pub const ROOM_PLAYERS_MAX: usize = 256;
+/// Notices and webhooks of one commit.
+pub const EFFECTS_MAX: usize = 1024;
+/// Rows that one question is answered with.
+pub const PAGE_MAX: usize = 1000;
+
+/// An app and its environment, say `chess` and `staging`. What is stored in one is never seen from another.
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Realm {
+    /// Both, with a slash between them, as the store keeps it.
+    path: Arc<str>,
+}
+
+impl Realm {
+    /// The realm of an app's environment.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Invalid`] if a name is empty, too long, or has a slash or a control character.
+    pub fn new(app: &str, environment: &str) -> Result<Realm, StoreError> {
+        for (what, name) in [("the app", app), ("the environment", environment)] {
+            check_id(what, name)?;
+            if name.contains('/') {
+                return Err(invalid(what, "a slash may not stand in its name"));
+            }
+        }
+        Ok(Realm { path: format!("{app}/{environment}").into() })
+    }
+
+    /// The app.
+    pub fn app(&self) -> &str {
+        self.path.split_once('/').map_or("", |(app, _)| app)
+    }
+
+    /// The environment.
+    pub fn environment(&self) -> &str {
+        self.path.split_once('/').map_or("", |(_, environment)| environment)
+    }
+
+    pub(super) fn path(&self) -> &str {
+        &self.path
+    }
+
+    pub(super) fn from_path(path: &str) -> Result<Realm, StoreError> {
+        let (app, environment) =
+            path.split_once('/').ok_or_else(|| StoreError::Damaged(format!("`{path}` is no realm")))?;
+        Realm::new(app, environment)
+    }
+}
+
+impl fmt::Debug for Realm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.path)
+    }
+}
+
+macro_rules! id {
+    ($(#[$doc:meta])* $name:ident, $what:literal) => {
+        $(#[$doc])*
+        #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub struct $name(Arc<str>);
+
+        impl $name {
+            /// The id, if it is one.
+            ///
+            /// # Errors
+            ///
+            /// [`StoreError::Invalid`] if it is empty, too long, or has a control character.
+            pub fn new(text: &str) -> Result<$name, StoreError> {
+                check_id($what, text)?;
+                Ok($name(text.into()))
+            }
+
+            /// As text.
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+    };
+}
+
+id!(
+    /// Who a player is, across rooms and devices. Given by the caller, unique within a realm.
+    AccountId,
+    "the account's id"
+);
+id!(
+    /// Which room. Given by the caller, unique within a realm and never used again.
+    RoomId,
+    "the room's id"
+);
+id!(
+    /// One sign-in on one device: all refresh tokens that came of it. Unguessable, since who has it can end it.
+    SignInId,
+    "the sign-in's id"
+);
+
+fn check_id(what: &'static str, text: &str) -> Result<(), StoreError> {
+    if text.is_empty() || text.len() > ID_BYTES_MAX {
+        let sentence = format!("it has {} bytes, and 1 to {ID_BYTES_MAX} are possible", text.len());
+        return Err(StoreError::Invalid { what, sentence });
+    }
+    if text.chars().any(char::is_control) {
+        return Err(invalid(what, "it has a control character: use letters, digits and signs"));
+    }
+    Ok(())
+}
+
+pub(super) fn invalid(what: &'static str, sentence: &str) -> StoreError {
+    StoreError::Invalid { what, sentence: sentence.to_owned() }
+}
+
+/// Refuses a text that is too long, or has the byte 0, which PostgreSQL's texts cannot have.
+pub(super) fn check_text(what: &'static str, text: &str) -> Result<(), StoreError> {
+    check_size(what, text.len(), TEXT_BYTES_MAX)?;
+    if text.contains('\0') { Err(invalid(what, "it has a character 0: leave it out")) } else { Ok(()) }
+}
+
+pub(super) fn check_size(what: &'static str, size: usize, max: usize) -> Result<(), StoreError> {
+    if size <= max {
+        return Ok(());
+    }
+    Err(StoreError::Invalid { what, sentence: format!("its size is {size}, and {max} is the most") })
+}
+
+macro_rules! words {
+    ($(#[$doc:meta])* $name:ident { $($(#[$variant_doc:meta])* $variant:ident = $word:literal,)+ }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub enum $name { $($(#[$variant_doc])* $variant,)+ }
+
+        impl $name {
+            /// All of them.
+            pub const ALL: &[$name] = &[$($name::$variant,)+];
+
+            /// The word that stands for it, in the store and on the wire.
+            pub fn as_str(self) -> &'static str {
+                match self { $($name::$variant => $word,)+ }
+            }
+
+            /// What a word stands for.
+            pub fn from_word(word: &str) -> Option<$name> {
+                match word { $($word => Some($name::$variant),)+ _ => None }
+            }
+        }
+    };
+}
+
+words!(
+    /// How an account came to be.
+    AccountKind {
+        /// By nothing: who loses its tokens has lost it.
+        Guest = "guest",
+        /// By the id of a device.
+        Device = "device",
+        /// By an id of the game's own.
+        Custom = "custom",
+        /// By an e-mail address and a password.
+        Email = "email",
+    }
+);
+words!(
+    /// What an account may do.
+    Role {
+        /// Plays.
+        Player = "player",
+        /// A game's own service.
+        Server = "server",
+        /// An operator.
+        Admin = "admin",
+    }
+);
+words!(
+    /// What somebody signs in with.
+    CredentialKind {
+        /// The id of a device.
+        Device = "device",
+        /// An id of the game's own.
+        Custom = "custom",
+        /// An e-mail address.
+        Email = "email",
+    }
+);
+
+/// An account.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Account {
+    /// Its id.
+    pub id: AccountId,
+    /// How it came to be.
+    pub kind: AccountKind,
+    /// What it may do.
+    pub role: Role,
+    /// What others see.
+    pub display_name: String,
+    /// When it was made, in milliseconds since 1970.
+    pub created_ms: u64,
+}
+
+/// What somebody signs in with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Credential {
+    /// Which kind.
+    pub kind: CredentialKind,
+    /// The device's id, the game's own id, or the address, in the one spelling that the caller compares by.
+    pub value: String,
+    /// A hash of the password or secret that goes with it, with its own salt and parameters.
+    pub secret_hash: Option<String>,
+}
+
+/// Whose a credential is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CredentialOwner {
+    /// The account.
+    pub account: Account,
+    /// The hash that the secret must have.
+    pub secret_hash: Option<String>,
+}
+
+/// A sign-in and its first refresh token.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SignIn {
+    /// Its id, which each of its refresh tokens has in it.
+    pub id: SignInId,
+    /// Who signed in.
+    pub account: AccountId,
+    /// The hash of the refresh token.
+    pub token_hash: [u8; 32],
+    /// When this was, in milliseconds since 1970.
+    pub now_ms: u64,
+    /// Until when the token is good.
+    pub expires_ms: u64,
+}
+
+/// A refresh token that is given back for the next one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rotation {
+    /// The sign-in, as the token says.
+    pub sign_in: SignInId,
+    /// The hash of the token that was presented.
+    pub presented_hash: [u8; 32],
+    /// The hash of the token that takes its place.
+    pub next_hash: [u8; 32],
+    /// When this is, in milliseconds since 1970.
+    pub now_ms: u64,
+    /// Until when the next one is good.
+    pub expires_ms: u64,
+    /// For how long the token before is good too, as long as nobody used its successor: the answer with it may have been lost.
+    pub grace_ms: u64,
+}
+
+/// What came of a [`Rotation`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Rotated {
+    /// The next token is good, and the presented one is not.
+    Next(Account),
+    /// The token had been used before, so somebody else has it. The sign-in is over, for both of them.
+    Reused(AccountId),
+    /// There is no such sign-in, or it is over.
+    Unknown,
+}
+
+/// What changes in a room with each commit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RoomState {
+    /// Greater with each commit.
+    pub version: u64,
+    /// The room, as its machine wrote it. The store does not look into it.
+    pub document: Vec<u8>,
+    /// Whether the listing of its game shows it.
+    pub joinable: bool,
+    /// What listings show of it.
+    pub summary: Vec<u8>,
+    /// Who is in it.
+    pub players: Vec<AccountId>,
+    /// When something must be done about it, in milliseconds since 1970.
+    pub deadline_ms: Option<u64>,
+}
+
+/// Words for a player's inbox.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewNotice {
+    /// Whose inbox.
+    pub to: AccountId,
+    /// What it is about.
+    pub kind: String,
+    /// The notice itself.
+    pub body: Vec<u8>,
+    /// When it was made, in milliseconds since 1970.
+    pub at_ms: u64,
+}
+
+/// A call that another service is owed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewWebhook {
+    /// Whom to call.
+    pub target: String,
+    /// What to say.
+    pub body: Vec<u8>,
+    /// When to call, in milliseconds since 1970.
+    pub due_ms: u64,
+}
+
+/// What goes out with a commit: all of it, or none.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Effects {
+    /// For inboxes.
+    pub notices: Vec<NewNotice>,
+    /// For other services.
+    pub webhooks: Vec<NewWebhook>,
+}
+
+/// A room that is not there yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewRoom {
+    /// Its id.
+    pub id: RoomId,
+    /// What players type to come in.
+    pub code: Option<String>,
+    /// Which game is played in it.
+    pub game: String,
+    /// When it was made, in milliseconds since 1970.
+    pub created_ms: u64,
+    /// Its first state.
+    pub state: RoomState,
+}
+
+/// A room as it is stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Room {
+    /// Its id.
+    pub id: RoomId,
+    /// What players type to come in.
+    pub code: Option<String>,
+    /// Which game is played in it.
+    pub game: String,
+    /// When it was made, in milliseconds since 1970.
+    pub created_ms: u64,
+    /// Its state.
+    pub state: RoomState,
+}
+
+/// A room in a list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RoomListing {
+    /// Its id.
+    pub id: RoomId,
+    /// What players type to come in.
+    pub code: Option<String>,
+    /// Which game is played in it.
+    pub game: String,
+    /// Its version.
+    pub version: u64,
+    /// What its machine wrote for lists.
+    pub summary: Vec<u8>,
+    /// When it was made, in milliseconds since 1970.
+    pub created_ms: u64,
+}
+
+/// A part of a list, and where the next part begins.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Page<T> {
+    /// In order.
+    pub items: Vec<T>,
+    /// To be given back for the next part. Nothing, if this was the last.
+    pub next: Option<String>,
+}
+
+/// A room whose time has come.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DueRoom {
+    /// Where it is.
+    pub realm: Realm,
+    /// Which.
+    pub room: RoomId,
+    /// When it was due, in milliseconds since 1970.
+    pub deadline_ms: u64,
+}
+
+/// A notice that waits.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Notice {
+    /// One more than the player's notice before.
+    pub seq: u64,
+    /// What it is about.
+    pub kind: String,
+    /// The notice itself.
+    pub body: Vec<u8>,
+    /// When it was made, in milliseconds since 1970.
+    pub at_ms: u64,
+}
+
+/// A part of a player's inbox.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Inbox {
+    /// In order.
+    pub notices: Vec<Notice>,
+    /// The number of the newest notice that there ever was. 0 if there was none: the first has 1.
+    pub newest: u64,
+    /// How many went before anybody acknowledged them, since there were too many.
+    pub dropped: u64,
+}
+
+/// A call that is due.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Webhook {
+    /// Its id, and what the called service can tell a repetition by.
+    pub id: u64,
+    /// Where it is from.
+    pub realm: Realm,
+    /// Whom to call.
+    pub target: String,
+    /// What to say.
+    pub body: Vec<u8>,
+    /// How often it was tried in vain.
+    pub attempts: u64,
+    /// When it was due, in milliseconds since 1970.
+    pub due_ms: u64,
+}
+
+/// How many calls a realm owes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Outbox {
+    /// How many wait.
+    pub waiting: u64,
+    /// How many went undone, since too many waited.
+    pub dropped: u64,
+}
+
+/// Why somebody may not come in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ban {
+    /// Who.
+    pub account: AccountId,
+    /// Why.
+    pub reason: String,
+    /// Who decided it.
+    pub by: String,
+    /// Since when, in milliseconds since 1970.
+    pub at_ms: u64,
+    /// Until when. For ever, if nothing.
+    pub until_ms: Option<u64>,
+}

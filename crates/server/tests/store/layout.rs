@@ -1,0 +1,68 @@
+//! Opening: what a store is made from, and what is refused with a sentence.
+
+use crate::common::{account, account_id, address_in, fresh_realm, open_in};
+use parlor_server::store::{OpenError, Options, Store};
+use rusqlite::Connection;
+use std::path::Path;
+
+fn in_file(folder: &Path, statements: &str) {
+    let connection = Connection::open(folder.join("parlor.db")).expect("a file");
+    connection.execute_batch(statements).expect("statements that are right");
+}
+
+#[tokio::test]
+async fn a_store_is_there_again_when_it_is_opened_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let realm = fresh_realm();
+    let store = open_in(folder.path(), Options::default()).await;
+    store.create_account(&realm, &account("ada"), None).await.unwrap();
+    drop(store);
+    let store = open_in(folder.path(), Options::default()).await;
+    assert!(store.account(&realm, &account_id("ada")).await.unwrap().is_some());
+}
+
+#[tokio::test]
+async fn two_servers_do_not_share_a_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open_in(folder.path(), Options::default()).await;
+    let second = Store::open(&address_in(folder.path())).await;
+    assert!(matches!(second, Err(OpenError::InUse { .. })), "{second:?}");
+    drop(store);
+    open_in(folder.path(), Options::default()).await;
+}
+
+#[tokio::test]
+async fn a_newer_layout_and_a_foreign_file_are_refused_and_left_as_they_are() {
+    let folder = tempfile::tempdir().unwrap();
+    drop(open_in(folder.path(), Options::default()).await);
+    in_file(folder.path(), "UPDATE parlor_layout SET number = 99");
+    for _ in 0..2 {
+        let newer = Store::open(&address_in(folder.path())).await;
+        assert!(matches!(newer, Err(OpenError::Newer { found: 99, .. })), "{newer:?}");
+    }
+    let foreign = tempfile::tempdir().unwrap();
+    in_file(foreign.path(), "CREATE TABLE recipes (name TEXT)");
+    let error = Store::open(&address_in(foreign.path())).await.unwrap_err().to_string();
+    assert!(error.contains("recipes"), "{error}");
+    std::fs::write(foreign.path().join("parlor.db"), "this is a letter and not a database".repeat(100))
+        .unwrap();
+    assert!(Store::open(&address_in(foreign.path())).await.is_err());
+}
+
+#[tokio::test]
+#[cfg(unix)]
+async fn nobody_else_may_read_what_a_store_writes() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = tempfile::tempdir().unwrap();
+    let store = open_in(folder.path(), Options::default()).await;
+    store.create_account(&fresh_realm(), &account("ada"), None).await.unwrap();
+    store.backup(&folder.path().join("backup.db")).await.unwrap();
+    for entry in std::fs::read_dir(folder.path()).unwrap() {
+        let entry = entry.unwrap();
+        let mode = entry.metadata().unwrap().permissions().mode() & 0o777;
+        assert_eq!(mode, 0o600, "{}", entry.path().display());
+    }
+    assert!(
+        Store::open("/proc/no/such/folder/parlor.db").await.unwrap_err().to_string().contains("/proc/no")
+    );
+}

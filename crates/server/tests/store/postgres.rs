@@ -1,0 +1,122 @@
+//! What only a database beyond this process does: it ends connections, makes others wait, and has other servers.
+
+use crate::common::{account_id, fresh_realm, new_room, notice, notices, postgres, room_id, state};
+use core::time::Duration;
+use parlor_server::store::{Effects, OpenError, Options, Realm, Store, StoreError};
+
+async fn commit(store: &Store, realm: &Realm, version: u64) -> Result<(), StoreError> {
+    let next = state(version, "", &[]);
+    store.commit_room(realm, &room_id("r1"), version - 1, next, Effects::default()).await.map(|_| ())
+}
+
+#[tokio::test]
+async fn threat_30_a_server_that_ends_connections_is_reached_again() {
+    let Some(scratch) = postgres().await else { return };
+    let realm = fresh_realm();
+    let store = Store::open(&scratch.address).await.unwrap();
+    store.put_room(&realm, new_room("r1", state(1, "", &[])), Effects::default()).await.unwrap();
+    assert!(store.load_room(&realm, &room_id("r1")).await.unwrap().is_some());
+    assert_eq!(scratch.end_connections().await, 2, "one that writes and one that reads");
+    let mut version = 2;
+    let mut failed = 0;
+    while version < 5 {
+        match commit(&store, &realm, version).await {
+            Ok(()) => version += 1,
+            Err(StoreError::Unavailable { .. }) => failed += 1,
+            Err(StoreError::Stale { current }) => version = current + 1,
+            Err(error) => panic!("{error}"),
+        }
+    }
+    println!("{failed} writes were told to try again");
+    assert_eq!(store.load_room(&realm, &room_id("r1")).await.unwrap().unwrap().state.version, 4);
+    drop(store);
+    scratch.remove().await;
+}
+
+#[tokio::test]
+async fn threat_30_a_server_that_stands_still_holds_up_nobody_for_long() {
+    let Some(scratch) = postgres().await else { return };
+    let realm = fresh_realm();
+    let options = Options { answer_limit: Duration::from_millis(300), ..Options::default() };
+    let store = Store::open_with(&scratch.address, options).await.unwrap();
+    store.put_room(&realm, new_room("r1", state(1, "", &[])), Effects::default()).await.unwrap();
+    let operator = &scratch.operator;
+    operator.batch_execute("BEGIN").await.unwrap();
+    let table = scratch.address.rsplit("%3D").next().unwrap();
+    operator.batch_execute(&format!("SELECT 1 FROM {table}.rooms FOR UPDATE")).await.unwrap();
+    let held = commit(&store, &realm, 2).await;
+    assert!(matches!(held, Err(StoreError::Unavailable { .. })), "{held:?}");
+    assert!(store.load_room(&realm, &room_id("r1")).await.unwrap().is_some(), "reads go on");
+    operator.batch_execute("ROLLBACK").await.unwrap();
+    let mut version = 2;
+    while version < 4 {
+        match commit(&store, &realm, version).await {
+            Ok(()) => version += 1,
+            // The one that was held up was done after all.
+            Err(StoreError::Stale { current }) => version = current + 1,
+            Err(StoreError::Unavailable { .. }) => tokio::task::yield_now().await,
+            Err(error) => panic!("{error}"),
+        }
+    }
+    drop(store);
+    scratch.remove().await;
+}
+
+#[tokio::test]
+async fn two_servers_share_the_rooms() {
+    const COMMITS: u64 = 25;
+    let Some(scratch) = postgres().await else { return };
+    let realm = fresh_realm();
+    let servers =
+        [Store::open(&scratch.address).await.unwrap(), Store::open(&scratch.address).await.unwrap()];
+    for room in ["a", "b", "c"] {
+        servers[0].put_room(&realm, new_room(room, state(1, "", &[])), Effects::default()).await.unwrap();
+    }
+    let mut writers = Vec::new();
+    for (number, server) in (0..8_usize).flat_map(|number| servers.iter().map(move |server| (number, server)))
+    {
+        let (server, realm) = (server.clone(), realm.clone());
+        writers.push(tokio::spawn(async move {
+            let mut won = 0;
+            for round in 0..COMMITS {
+                let name = ["a", "b", "c"][(usize::try_from(round).expect("small") + number) % 3];
+                let loaded = server.load_room(&realm, &room_id(name)).await.expect("a read").expect("a room");
+                let version = loaded.state.version;
+                let effects = notices(vec![notice("witness", name)]);
+                match server
+                    .commit_room(&realm, &room_id(name), version, state(version + 1, "", &[]), effects)
+                    .await
+                {
+                    Ok(_) => won += 1,
+                    Err(StoreError::Stale { .. }) => {}
+                    Err(error) => panic!("{error}"),
+                }
+            }
+            won
+        }));
+    }
+    let mut won = 0;
+    for writer in writers {
+        won += writer.await.unwrap();
+    }
+    let mut versions = 0;
+    for room in ["a", "b", "c"] {
+        versions += servers[1].load_room(&realm, &room_id(room)).await.unwrap().unwrap().state.version - 1;
+    }
+    assert_eq!(versions, won);
+    let witness = servers[1].read_inbox(&realm, &account_id("witness"), 0, 1000).await.unwrap();
+    assert_eq!(witness.newest, won, "each commit told once");
+    println!("{won} commits of two servers, {} stale", 16 * COMMITS - won);
+    drop(servers);
+    scratch.remove().await;
+}
+
+#[tokio::test]
+async fn a_server_that_is_not_there_is_told_without_the_password() {
+    let error = Store::open("postgres://parlor:secret@127.0.0.1:1/parlor").await.unwrap_err();
+    assert!(matches!(error, OpenError::Database(_)), "{error:?}");
+    assert!(!format!("{error:?}").contains("secret"), "{error:?}");
+    let error =
+        Store::open("postgres://parlor:secret@db/parlor?sslmode=require").await.unwrap_err().to_string();
+    assert!(error.contains("TLS") && !error.contains("secret"), "{error}");
+}
