@@ -23,7 +23,8 @@ struct Host {
 
 impl Host {
     fn start() -> Self {
-        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+        let runtime =
+            tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
         let folder = tempfile::tempdir().unwrap();
         let mut host = Host { runtime, server: None, folder, port: 0 };
         host.up();
@@ -35,7 +36,13 @@ impl Host {
         let config = Config {
             listen: Ipv4Addr::LOCALHOST.into(),
             port: self.port,
-            online: Some(OnlineConfig { store, is_open: true, operator_key: None, webhook: None, backups: None }),
+            online: Some(OnlineConfig {
+                store,
+                is_open: true,
+                operator_key: None,
+                webhook: None,
+                backups: None,
+            }),
             ..Config::default()
         };
         let server = self.runtime.block_on(Server::start(config)).unwrap();
@@ -106,7 +113,9 @@ fn two_players_find_each_other_and_play_to_the_end() {
     assert_eq!((ada.view().unwrap().phase, ada.my_turn()), (Phase::Waiting, false));
     let mut bob = host.sign_in("bob").join_or_create("noughts").unwrap();
     assert_eq!(until(&mut [&mut bob], connected).1, room, "the room that has a seat");
-    wait(&mut [&mut ada, &mut bob], |rooms| rooms.iter().all(|room| room.view().unwrap().phase == Phase::Playing));
+    wait(&mut [&mut ada, &mut bob], |rooms| {
+        rooms.iter().all(|room| room.view().unwrap().phase == Phase::Playing)
+    });
     assert_eq!(ada.players().iter().map(|player| player.name.as_str()).collect::<Vec<_>>(), ["ada", "bob"]);
 
     for cell in 0..4_u64 {
@@ -126,7 +135,11 @@ fn two_players_find_each_other_and_play_to_the_end() {
             _ => None,
         };
         assert_eq!(until(&mut [other], made), Some(cell));
-        assert_eq!(other.state::<Value>().unwrap()["last"], cell, "the state is never older than what is told");
+        assert_eq!(
+            other.state::<Value>().unwrap()["last"],
+            cell,
+            "the state is never older than what is told"
+        );
     }
     wait(&mut [&mut ada, &mut bob], |rooms| rooms.iter().any(|room| room.my_turn()));
     ada.resign().unwrap();
@@ -211,7 +224,8 @@ fn what_cannot_be_had_is_told_once_with_its_reason() {
     };
     assert_eq!(ended(host.sign_in("ada").join("noughts", "K7QM22").unwrap()).code, "no_such_room");
     assert_eq!(ended(host.sign_in("ada").resume("noughts", "r0").unwrap()).code, "no_such_room");
-    let refused = ended(host.sign_in("ada").config("players", json!({ "min": 0 })).create("noughts").unwrap());
+    let refused =
+        ended(host.sign_in("ada").config("players", json!({ "min": 0 })).create("noughts").unwrap());
     assert_eq!((refused.code.as_str(), refused.path.as_deref()), ("bad_config", Some("config.players.min")));
     let refused = ended(host.sign_in("ada").rules("tiddlywinks").create("noughts").unwrap());
     assert!(refused.sentence.contains("draughts"), "it says what there is: {refused}");

@@ -101,7 +101,9 @@ async fn serve_http(io: impl Io, remote: SocketAddr, site: &Site) {
             let origin = site.origin(remote.ip());
             Box::pin(online::serve_socket(TokioIo::new(upgraded), origin, token, &services)).await;
         }
-        (Err(error), _) => tracing::debug!(%remote, %error, "a WebSocket client went away during its upgrade"),
+        (Err(error), _) => {
+            tracing::debug!(%remote, %error, "a WebSocket client went away during its upgrade")
+        }
     }
 }
 

@@ -27,7 +27,8 @@ const LINES_MAX: usize = 64;
 pub(crate) fn run(args: &DraughtsArgs) -> anyhow::Result<()> {
     let server = server(args)?;
     let name = reach::name(args.name.as_deref());
-    let sign_in = online::sign_in(&server).name(&name).rules(APP).session_file(&session(args, &server, &name)?);
+    let sign_in =
+        online::sign_in(&server).name(&name).rules(APP).session_file(&session(args, &server, &name)?);
     let sign_in = trusting(sign_in, args)?;
     let room = match &args.room {
         Some(room) => sign_in.join(APP, room)?,
@@ -119,10 +120,14 @@ impl Table {
             Event::PlayerJoined { player, name } if Some(player.as_str()) != self.room.me() => {
                 say(&format!("{} is here", shown(&name)));
             }
-            Event::PlayerLeft { player, how } => say(&format!("{}: {}", self.name(&player), how.replace('_', " "))),
+            Event::PlayerLeft { player, how } => {
+                say(&format!("{}: {}", self.name(&player), how.replace('_', " ")))
+            }
             Event::GameStarted => say(&format!("the game begins: {}", self.sides())),
             Event::TurnStarted { player, is_me, .. } => self.turn(&player, is_me)?,
-            Event::MoveMade { player, data, .. } => say(&format!("{} moves {}", self.name(&player), path(&data))),
+            Event::MoveMade { player, data, .. } => {
+                say(&format!("{} moves {}", self.name(&player), path(&data)))
+            }
             Event::MoveRejected { error, .. } => say(&format!("not done: {error}")),
             Event::Failed { error, .. } => say(&format!("not done: {error}")),
             Event::GameOver { winner, reason } => {

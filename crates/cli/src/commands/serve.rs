@@ -106,10 +106,12 @@ fn settings(args: ServeArgs, file: File) -> anyhow::Result<Config> {
     let impairment = args.impair.map(Ok).or(configured).transpose()?;
     let admission = admission(args.admission_key.or(file.admission_key), args.admission.or(file.admission))?;
     let is_development = matches!(identity, IdentitySource::Development { .. });
-    let is_open = args.accounts.or(file.accounts).map_or(is_development, |accounts| accounts == AccountsArg::Open);
+    let is_open =
+        args.accounts.or(file.accounts).map_or(is_development, |accounts| accounts == AccountsArg::Open);
     let operator_key = args.operator_key.or(file.operator_key);
     let allows_private = args.webhook_private || file.webhook_private.unwrap_or_default();
-    let webhook = webhook(args.webhook.or(file.webhook), args.webhook_key.or(file.webhook_key), allows_private)?;
+    let webhook =
+        webhook(args.webhook.or(file.webhook), args.webhook_key.or(file.webhook_key), allows_private)?;
     let online = online(data, args.store.or(file.store), is_open, operator_key, webhook)?;
     Ok(Config {
         listen: args.listen.or(file.listen).unwrap_or(default.listen),
@@ -165,7 +167,9 @@ fn online(
             text.with_context(|| format!("{} is no UTF-8: name another folder with --data", file.display()))?
         }
         (None, None) if operator_key.is_some() || webhook.is_some() => {
-            bail!("there is nothing to operate or to tell of without a store: add --data FOLDER or --store URL")
+            bail!(
+                "there is nothing to operate or to tell of without a store: add --data FOLDER or --store URL"
+            )
         }
         (None, None) => return Ok(None),
     };
@@ -250,10 +254,15 @@ fn announce(server: &Server, online: Option<&OnlineConfig>) {
         "  play     parlor play --server 127.0.0.1:{port}, then parlor play --server 127.0.0.1:{port} --join CODE"
     ));
     if let Some(OnlineConfig { store, is_open, .. }) = online {
-        let who = if *is_open { "anybody may make an account" } else { "the game's own service makes accounts" };
-        say(&format!("  services https://HOST:{port}/v1  (what there is: /v1/openapi.json; JSON socket: /v1/socket)"));
+        let who =
+            if *is_open { "anybody may make an account" } else { "the game's own service makes accounts" };
+        say(&format!(
+            "  services https://HOST:{port}/v1  (what there is: /v1/openapi.json; JSON socket: /v1/socket)"
+        ));
         say(&format!("  store    {}; {who}", without_password(store)));
-        say(&format!("  draughts parlor draughts --server 127.0.0.1:{port} --name ada, and another one as bob"));
+        say(&format!(
+            "  draughts parlor draughts --server 127.0.0.1:{port} --name ada, and another one as bob"
+        ));
     }
     say("Ctrl-C tells every room and goes down.");
 }
@@ -272,8 +281,14 @@ mod tests {
 
     #[test]
     fn a_password_is_not_shown() {
-        assert_eq!(without_password("postgres://ada:secret@db.example/parlor"), "postgres://db.example/parlor");
-        assert_eq!(without_password("postgres://ada:s@cret@db.example/parlor"), "postgres://db.example/parlor");
+        assert_eq!(
+            without_password("postgres://ada:secret@db.example/parlor"),
+            "postgres://db.example/parlor"
+        );
+        assert_eq!(
+            without_password("postgres://ada:s@cret@db.example/parlor"),
+            "postgres://db.example/parlor"
+        );
         assert_eq!(without_password("/var/lib/parlor/parlor.db"), "/var/lib/parlor/parlor.db");
     }
 }

@@ -29,7 +29,8 @@ impl Game {
     /// # Errors
     /// If it is that of another game.
     pub(crate) fn read(state: &Value) -> anyhow::Result<Self> {
-        let State { board, turn, black, white } = State::deserialize(state).context("this is no game of draughts")?;
+        let State { board, turn, black, white } =
+            State::deserialize(state).context("this is no game of draughts")?;
         Ok(Game { board: board.parse().context("this is no game of draughts")?, turn, black, white })
     }
 

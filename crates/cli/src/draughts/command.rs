@@ -51,7 +51,9 @@ mod tests {
 
     #[test]
     fn moves_are_written_as_players_do() {
-        for (line, squares) in [("11-15", vec![11, 15]), (" 22X15x8 ", vec![22, 15, 8]), ("11 15", vec![11, 15])] {
+        for (line, squares) in
+            [("11-15", vec![11, 15]), (" 22X15x8 ", vec![22, 15, 8]), ("11 15", vec![11, 15])]
+        {
             assert_eq!(Command::read(line), Command::Move(squares));
         }
         for line in ["11", "11-", "a-b", "11-300", "hello", "-1-5x"] {

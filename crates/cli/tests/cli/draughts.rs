@@ -35,7 +35,8 @@ impl<'a> Server<'a> {
     }
 
     fn up(&mut self) {
-        let args = ["serve", "--port", &self.port, "--log", "warn", "--data", &self.data, "--listen", "127.0.0.1"];
+        let args =
+            ["serve", "--port", &self.port, "--log", "warn", "--data", &self.data, "--listen", "127.0.0.1"];
         let running = self.machine.start(&args);
         let said = running.says("Parlor ");
         self.port = said.rsplit(' ').next().expect("the port ends the line").to_owned();
@@ -63,7 +64,8 @@ fn black(said: &str) -> &'static str {
 
 #[test]
 fn two_terminals_play_draughts_through_kills_of_the_server() {
-    let mut seed: u64 = std::env::var("PARLOR_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(20_260_801);
+    let mut seed: u64 =
+        std::env::var("PARLOR_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(20_260_801);
     println!("PARLOR_SEED={seed}");
     let machine = Machine::new();
     let mut server = Server::start(&machine);
@@ -82,7 +84,8 @@ fn two_terminals_play_draughts_through_kills_of_the_server() {
             break;
         }
         let is_ada = (side == Side::Black) == is_ada_black;
-        let (name, mover, other) = if is_ada { ("ada", &mut ada, &mut bob) } else { ("bob", &mut bob, &mut ada) };
+        let (name, mover, other) =
+            if is_ada { ("ada", &mut ada, &mut bob) } else { ("bob", &mut bob, &mut ada) };
         let names: Vec<String> = moves.iter().map(Move::to_string).collect();
         println!("move {made}: {name}");
         assert_eq!(mover.says("your turn: "), names.join(" "), "move {made}");

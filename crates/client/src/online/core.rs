@@ -401,7 +401,8 @@ impl Core {
             return self.send_move();
         }
         self.pending = None;
-        let error = OnlineError::new("stale_state", "the room changed before this move came: look, and move again");
+        let error =
+            OnlineError::new("stale_state", "the room changed before this move came: look, and move again");
         let player = self.me.clone().unwrap_or_default();
         self.events.push_back(Event::MoveRejected { player, error });
     }
@@ -464,7 +465,10 @@ impl Core {
         }
         let me = self.me.as_deref().unwrap_or_default();
         let is_mine = notice.notice.body["player"].as_str() == Some(me);
-        if is_mine && matches!(notice.kind.as_str(), "move_made" | "move_proposed") && self.stage != Stage::Following {
+        if is_mine
+            && matches!(notice.kind.as_str(), "move_made" | "move_proposed")
+            && self.stage != Stage::Following
+        {
             // The move whose answer was lost.
             self.pending = None;
         }

@@ -153,7 +153,9 @@ pub(super) fn of_notice(notice: &Notice, me: &str) -> Option<Event> {
         "game_over" => {
             Event::GameOver { winner: body["winner"].as_str().map(str::to_owned), reason: text("reason") }
         }
-        "message" => Event::Message { player: text("player"), kind: text("type"), body: body["body"].clone() },
+        "message" => {
+            Event::Message { player: text("player"), kind: text("type"), body: body["body"].clone() }
+        }
         "your_turn" | "push" => return None,
         _ => Event::Changed,
     })

@@ -30,7 +30,10 @@ impl Place {
         let is_plain = server.is_loopback() && server.fingerprint.is_none() && trust.is_none();
         let scheme = if is_plain { "ws" } else { "wss" };
         let by_fingerprint = server.fingerprint.map(Trust::Fingerprint);
-        Place { url: format!("{scheme}://{plain}/v1/socket"), trust: by_fingerprint.or(trust).unwrap_or(Trust::System) }
+        Place {
+            url: format!("{scheme}://{plain}/v1/socket"),
+            trust: by_fingerprint.or(trust).unwrap_or(Trust::System),
+        }
     }
 
     fn connect(&self) -> Connection {
@@ -105,7 +108,8 @@ impl TurnRoom {
         let even = WAIT_FIRST.saturating_mul(1 << self.attempts.min(16)).min(WAIT_MAX);
         self.attempts = self.attempts.saturating_add(1);
         // Three to five quarters, so that all who lost the same server do not come back at the same moment.
-        let drawn = self.session.seed().wrapping_add(self.attempts.into()).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 55;
+        let drawn =
+            self.session.seed().wrapping_add(self.attempts.into()).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 55;
         let parts = 768 + u32::try_from(drawn).unwrap_or(0);
         self.link = Link::Waiting(Instant::now() + at_least.max(even * parts / 1_024));
     }
@@ -138,7 +142,9 @@ impl TurnRoom {
     #[must_use]
     pub fn my_turn(&self) -> bool {
         let is_turn = |view: &RoomView| {
-            view.phase == Phase::Playing && view.current_player.is_some() && view.current_player.as_deref() == self.me()
+            view.phase == Phase::Playing
+                && view.current_player.is_some()
+                && view.current_player.as_deref() == self.me()
         };
         self.view().is_some_and(is_turn) && !self.core.has_pending_move()
     }
@@ -181,7 +187,12 @@ impl TurnRoom {
         self.propose_with(kind, data, None)
     }
 
-    fn propose_with(&mut self, kind: &str, data: &impl Serialize, state: Option<Value>) -> Result<(), RoomFailure> {
+    fn propose_with(
+        &mut self,
+        kind: &str,
+        data: &impl Serialize,
+        state: Option<Value>,
+    ) -> Result<(), RoomFailure> {
         let data = serde_json::to_value(data)?;
         let view = self.there()?;
         let (room, state_version) = (view.id.clone(), view.state_version);
@@ -267,6 +278,9 @@ impl TurnRoom {
 
 impl std::fmt::Debug for TurnRoom {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("TurnRoom").field("url", &self.place.url).field("view", &self.core.view()).finish_non_exhaustive()
+        f.debug_struct("TurnRoom")
+            .field("url", &self.place.url)
+            .field("view", &self.core.view())
+            .finish_non_exhaustive()
     }
 }

@@ -132,7 +132,8 @@ mod tests {
         let text = session.to_string();
         assert_eq!(text.parse::<Session>().unwrap(), session);
         assert!(!format!("{session:?}").contains("5a5a"));
-        for wrong in ["", "parlor-session-1-", &text[1..], &text[..text.len() - 2], &text.replace("5a", "5g")] {
+        for wrong in ["", "parlor-session-1-", &text[1..], &text[..text.len() - 2], &text.replace("5a", "5g")]
+        {
             let error = wrong.parse::<Session>().expect_err(wrong);
             assert!(!error.to_string().contains("5a5a"), "{error}");
         }

@@ -62,8 +62,9 @@ pub(super) async fn websocket(
     if context.facts.is_draining() {
         return going_down();
     }
-    let accept = check(request.version(), request.headers())
-        .and_then(|accept| if names_subprotocol(request.headers()) { Ok(accept) } else { Err(Refusal::Subprotocol) });
+    let accept = check(request.version(), request.headers()).and_then(|accept| {
+        if names_subprotocol(request.headers()) { Ok(accept) } else { Err(Refusal::Subprotocol) }
+    });
     let accept = match accept {
         Ok(accept) => accept,
         Err(refusal) => return refusal.into_response(),
@@ -91,7 +92,10 @@ pub(super) async fn operations(services: Services, draining: bool, mut request: 
         Err(refusal) => return refusal.into_response(),
     };
     let token = bearer(request.headers());
-    slot.put(Upgrade { on: hyper::upgrade::on(&mut request), purpose: Purpose::Operations { services, token } });
+    slot.put(Upgrade {
+        on: hyper::upgrade::on(&mut request),
+        purpose: Purpose::Operations { services, token },
+    });
     let headers = [
         (CONNECTION, HeaderValue::from_static("Upgrade")),
         (UPGRADE, HeaderValue::from_static("websocket")),

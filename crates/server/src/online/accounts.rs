@@ -6,8 +6,8 @@ use super::password::{BYTES_MAX as PASSWORD_BYTES_MAX, CHARS_MIN as PASSWORD_CHA
 use super::secrets;
 use super::table::Caller;
 use crate::store::{
-    Account, AccountId, AccountKind, Credential, CredentialKind, Realm, Role, Rotated, Rotation, SignIn, SignInId,
-    StoreError,
+    Account, AccountId, AccountKind, Credential, CredentialKind, Realm, Role, Rotated, Rotation, SignIn,
+    SignInId, StoreError,
 };
 use core::time::Duration;
 use ring::digest;
@@ -211,13 +211,24 @@ pub(super) async fn guest(services: Services, _: Caller, input: AsGuest) -> Resu
 pub(super) async fn device(services: Services, _: Caller, input: ByDevice) -> Result<SignedIn, Failure> {
     let realm = services.realm(&input.app, &input.environment)?;
     let credential = device_credential(&input.device)?;
-    let account =
-        find_or_make(&services, &realm, AccountKind::Device, credential, input.name.as_deref(), services.is_open()).await?;
+    let account = find_or_make(
+        &services,
+        &realm,
+        AccountKind::Device,
+        credential,
+        input.name.as_deref(),
+        services.is_open(),
+    )
+    .await?;
     sign_in(&services, &realm, account).await
 }
 
 /// The game's own service signs a player in, whom it has made sure of.
-pub(super) async fn custom(services: Services, caller: Caller, input: ByCustomId) -> Result<SignedIn, Failure> {
+pub(super) async fn custom(
+    services: Services,
+    caller: Caller,
+    input: ByCustomId,
+) -> Result<SignedIn, Failure> {
     let realm = services.realm_of(&caller)?;
     if !(1..=CUSTOM_BYTES_MAX).contains(&input.custom.len()) || input.custom.chars().any(char::is_control) {
         let sentence = format!("it may have 1 to {CUSTOM_BYTES_MAX} bytes, none a control character");
@@ -300,7 +311,11 @@ pub(super) async fn sign_out(services: Services, _: Caller, input: ByRefresh) ->
 }
 
 /// Ends all sign-ins of the account: what somebody does who has lost a device.
-pub(super) async fn sign_out_everywhere(services: Services, caller: Caller, _: Nothing) -> Result<Done, Failure> {
+pub(super) async fn sign_out_everywhere(
+    services: Services,
+    caller: Caller,
+    _: Nothing,
+) -> Result<Done, Failure> {
     let (realm, id) = services.account_of(&caller)?;
     services.store().end_sign_ins_of(&realm, &id).await?;
     Ok(DONE)
@@ -334,7 +349,9 @@ pub(super) async fn link(services: Services, caller: Caller, input: Link) -> Res
             let secret_hash = Some(services.passwords().hash(password).await?);
             Credential { kind: CredentialKind::Email, value, secret_hash }
         }
-        (None, Some(_), None) => return Err(Failure::field("password", "an e-mail address needs a password")),
+        (None, Some(_), None) => {
+            return Err(Failure::field("password", "an e-mail address needs a password"));
+        }
         _ => return Err(Failure::field("", "name either a `device`, or an `email` and its `password`")),
     };
     services.store().link_credential(&realm, &id, &credential).await?;
@@ -422,7 +439,10 @@ fn view(account: &Account) -> AccountView {
 fn device_credential(device: &str) -> Result<Credential, Failure> {
     if !DEVICE_BYTES.contains(&device.len()) {
         let (min, max) = (DEVICE_BYTES.start(), DEVICE_BYTES.end());
-        return Err(Failure::field("device", format!("it has {} bytes, and may have {min} to {max}", device.len())));
+        return Err(Failure::field(
+            "device",
+            format!("it has {} bytes, and may have {min} to {max}", device.len()),
+        ));
     }
     Ok(Credential { kind: CredentialKind::Device, value: secrets::digest(device), secret_hash: None })
 }
@@ -439,8 +459,9 @@ fn address(text: &str) -> Result<String, Failure> {
 
 fn check_password(password: &str) -> Result<(), Failure> {
     if password.chars().count() < PASSWORD_CHARS_MIN || password.len() > PASSWORD_BYTES_MAX {
-        let sentence =
-            format!("a password has {PASSWORD_CHARS_MIN} characters at least and {PASSWORD_BYTES_MAX} bytes at most");
+        let sentence = format!(
+            "a password has {PASSWORD_CHARS_MIN} characters at least and {PASSWORD_BYTES_MAX} bytes at most"
+        );
         return Err(Failure::field("password", sentence));
     }
     Ok(())

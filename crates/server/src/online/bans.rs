@@ -27,7 +27,12 @@ impl Bans {
     }
 
     /// Refuses an account that is banned.
-    pub(super) async fn check(&self, services: &Services, realm: &Realm, account: &AccountId) -> Result<(), Failure> {
+    pub(super) async fn check(
+        &self,
+        services: &Services,
+        realm: &Realm,
+        account: &AccountId,
+    ) -> Result<(), Failure> {
         let key = (realm.clone(), account.clone());
         let now_ms = unix_ms();
         if self.lock().get(&key).is_some_and(|looked_up| now_ms.saturating_sub(*looked_up) < GOOD_FOR_MS) {

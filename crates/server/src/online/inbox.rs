@@ -70,7 +70,11 @@ pub(super) async fn read(services: Services, caller: Caller, input: ReadInbox) -
     Ok(InboxView { notices, newest: inbox.newest, dropped: inbox.dropped })
 }
 
-pub(super) async fn acknowledge(services: Services, caller: Caller, input: Acknowledge) -> Result<Done, Failure> {
+pub(super) async fn acknowledge(
+    services: Services,
+    caller: Caller,
+    input: Acknowledge,
+) -> Result<Done, Failure> {
     let (realm, player) = services.account_of(&caller)?;
     services.store().acknowledge(&realm, &player, input.up_to).await?;
     Ok(DONE)

@@ -45,7 +45,8 @@ pub(crate) fn read<T: DeserializeOwned>(input: Value) -> Result<T, Failure> {
             (".", None) => unknown(&said).unwrap_or_default().to_owned(),
             (_, None) => path,
         };
-        let failure = Failure::new(Kind::BadInput, "bad_input", format!("the input is not as it must be: {said}"));
+        let failure =
+            Failure::new(Kind::BadInput, "bad_input", format!("the input is not as it must be: {said}"));
         if path.is_empty() { failure } else { failure.at(path) }
     })
 }
@@ -64,7 +65,8 @@ struct Strict {
 impl Strict {
     fn deeper<E: de::Error>(self) -> Result<Self, E> {
         let left = self.levels_left.checked_sub(1);
-        let levels_left = left.ok_or_else(|| E::custom(format_args!("it is nested deeper than {DEPTH_MAX} levels")))?;
+        let levels_left =
+            left.ok_or_else(|| E::custom(format_args!("it is nested deeper than {DEPTH_MAX} levels")))?;
         Ok(Strict { levels_left })
     }
 }

@@ -126,7 +126,11 @@ pub(crate) struct Online {
 
 impl Online {
     /// Opens the store and starts the threads.
-    pub(crate) async fn start(config: &OnlineConfig, apps: Option<Vec<String>>, door: Door) -> Result<Self, OnlineError> {
+    pub(crate) async fn start(
+        config: &OnlineConfig,
+        apps: Option<Vec<String>>,
+        door: Door,
+    ) -> Result<Self, OnlineError> {
         let webhook = config.webhook.as_ref().map(webhook::Target::new).transpose()?.map(Arc::new);
         let store = Store::open(&config.store).await?;
         let kept = store.keep_secret(SIGNING_KEY, SigningKey::generate()?.to_kept()).await?;
@@ -187,7 +191,13 @@ impl Services {
 
     /// Does an operation, by its place in the table, for whoever has this token. It goes on to its end even if nobody waits for
     /// it any more, so that none is left half done.
-    pub(crate) async fn call(&self, at: usize, token: Option<String>, origin: Origin, input: Value) -> Answer {
+    pub(crate) async fn call(
+        &self,
+        at: usize,
+        token: Option<String>,
+        origin: Origin,
+        input: Value,
+    ) -> Answer {
         let services = self.clone();
         let work = async move {
             let now_s = secrets::unix_ms() / 1_000;
@@ -205,7 +215,8 @@ impl Services {
 
     /// Does an operation.
     async fn perform(&self, at: usize, caller: Caller, input: Value) -> Answer {
-        let operation = self.operations().get(at).ok_or_else(|| Failure::defect("there is no such operation"))?;
+        let operation =
+            self.operations().get(at).ok_or_else(|| Failure::defect("there is no such operation"))?;
         if caller.identity.as_ref().is_some_and(|identity| identity.role == Role::Player) {
             let (realm, account) = self.account_of(&caller)?;
             self.bans().check(self, &realm, &account).await?;
@@ -282,7 +293,9 @@ impl Services {
     /// The realm that somebody names who has no token yet.
     fn realm(&self, app: &str, environment: &str) -> Result<Realm, Failure> {
         if self.0.apps.as_ref().is_some_and(|apps| !apps.iter().any(|served| served == app)) {
-            let sentence = format!("this server does not serve the game {app:?}: check its name and the server's address");
+            let sentence = format!(
+                "this server does not serve the game {app:?}: check its name and the server's address"
+            );
             return Err(Failure::new(Kind::NotFound, "unknown_app", sentence).at("app"));
         }
         Ok(Realm::new(app, environment)?)
@@ -331,9 +344,15 @@ impl core::convert::From<StoreError> for Failure {
             }
             error @ StoreError::Stale { .. } => Failure::new(Kind::Conflict, "stale", error.to_string()),
             error @ StoreError::Taken { .. } => Failure::new(Kind::Conflict, "taken", error.to_string()),
-            error @ StoreError::Missing { .. } => Failure::new(Kind::NotFound, "not_found", error.to_string()),
-            error @ StoreError::LastCredential => Failure::new(Kind::Conflict, "last_credential", error.to_string()),
-            error @ StoreError::Invalid { .. } => Failure::new(Kind::BadInput, "bad_input", error.to_string()),
+            error @ StoreError::Missing { .. } => {
+                Failure::new(Kind::NotFound, "not_found", error.to_string())
+            }
+            error @ StoreError::LastCredential => {
+                Failure::new(Kind::Conflict, "last_credential", error.to_string())
+            }
+            error @ StoreError::Invalid { .. } => {
+                Failure::new(Kind::BadInput, "bad_input", error.to_string())
+            }
             StoreError::Damaged(what) => Failure::defect(&what),
         }
     }

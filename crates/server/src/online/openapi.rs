@@ -59,7 +59,8 @@ fn describe(operation: &Operation, schemas: &mut SchemaGenerator) -> Value {
     if let Some(fields) = input.get_mut("properties").and_then(Value::as_object_mut) {
         let is_parameter = |name: &String| in_path.contains(&name.as_str()) || !operation.has_body();
         for name in fields.keys().filter(|name| is_parameter(name)).cloned().collect::<Vec<_>>() {
-            let (place, schema) = (if in_path.contains(&name.as_str()) { "path" } else { "query" }, fields.remove(&name));
+            let (place, schema) =
+                (if in_path.contains(&name.as_str()) { "path" } else { "query" }, fields.remove(&name));
             let is_required = required.contains(&name);
             parameters.push(json!({ "name": name, "in": place, "required": is_required, "schema": schema }));
         }

@@ -118,7 +118,9 @@ mod tests {
         for wrong in ["correct horsf", "", "correct horse "] {
             assert!(!passwords.is_right(wrong.into(), Some(kept.clone())).await.unwrap());
         }
-        for damaged in [None, Some(String::new()), Some("argon2id$1$1$1$00$00".to_owned()), Some(kept.replace('$', "."))] {
+        for damaged in
+            [None, Some(String::new()), Some("argon2id$1$1$1$00$00".to_owned()), Some(kept.replace('$', "."))]
+        {
             assert!(!passwords.is_right("correct horse".into(), damaged).await.unwrap());
         }
     }

@@ -76,7 +76,12 @@ async fn answer(services: &Services, at: usize, path: Vec<(String, String)>, req
 }
 
 /// Puts the input together: fields of the path, and of the query or the body.
-async fn input(operation: &Operation, path: Vec<(String, String)>, query: Option<&str>, body: Body) -> Answer {
+async fn input(
+    operation: &Operation,
+    path: Vec<(String, String)>,
+    query: Option<&str>,
+    body: Body,
+) -> Answer {
     let mut input = if operation.has_body() {
         let body = to_bytes(body, INPUT_BYTES_MAX).await.map_err(|error| not_read(&error))?;
         let body = if body.is_empty() { Value::Object(Map::new()) } else { json::parse(&body)? };
@@ -87,7 +92,9 @@ async fn input(operation: &Operation, path: Vec<(String, String)>, query: Option
     } else {
         Map::new()
     };
-    for (name, text) in query.into_iter().flat_map(|query| query.split('&')).filter(|pair| !pair.is_empty()).map(pair) {
+    for (name, text) in
+        query.into_iter().flat_map(|query| query.split('&')).filter(|pair| !pair.is_empty()).map(pair)
+    {
         let (name, text) = (name?, text?);
         if operation.has_body() {
             return Err(Failure::field(name, "this stands in the query: fields go into the body"));
@@ -100,7 +107,12 @@ async fn input(operation: &Operation, path: Vec<(String, String)>, query: Option
     Ok(Value::Object(input))
 }
 
-fn put(input: &mut Map<String, Value>, operation: &Operation, name: String, text: &str) -> Result<(), Failure> {
+fn put(
+    input: &mut Map<String, Value>,
+    operation: &Operation,
+    name: String,
+    text: &str,
+) -> Result<(), Failure> {
     if input.contains_key(&name) {
         return Err(Failure::field(name, "this field is given twice"));
     }
@@ -135,7 +147,7 @@ fn not_read(error: &axum::Error) -> Failure {
 /// The token that a request brings: `Authorization: Bearer TOKEN`.
 pub(crate) fn bearer(headers: &HeaderMap) -> Option<String> {
     let text = headers.get(AUTHORIZATION)?.to_str().ok()?;
-    let (scheme, token) = text.split_once(' ')?;
+    let (scheme, token) = text.split_once(' ').unwrap_or((text, ""));
     // Something else than a token is no token of ours, and is told so.
     Some(if scheme.eq_ignore_ascii_case("bearer") { token.trim().to_owned() } else { text.to_owned() })
 }

@@ -8,8 +8,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 /// Random bytes of the operating system.
 pub(super) fn random<const N: usize>() -> Result<[u8; N], Failure> {
     let mut bytes = [0; N];
-    getrandom::fill(&mut bytes)
-        .map_err(|error| Failure::defect(&format!("the operating system gives no random numbers: {error}")))?;
+    getrandom::fill(&mut bytes).map_err(|error| {
+        Failure::defect(&format!("the operating system gives no random numbers: {error}"))
+    })?;
     Ok(bytes)
 }
 

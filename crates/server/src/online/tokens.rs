@@ -102,7 +102,8 @@ impl Tokens {
     /// Who has this token.
     pub(super) fn verify(&self, token: &str, now_s: u64) -> Result<Identity, Failure> {
         let unsigned = || {
-            let sentence = "this is no access token of this server: sign in, and send the access_token of the answer";
+            let sentence =
+                "this is no access token of this server: sign in, and send the access_token of the answer";
             Failure::new(Kind::SignedOut, "bad_token", sentence)
         };
         let head = jsonwebtoken::decode_header(token).map_err(|_| unsigned())?;
@@ -117,7 +118,9 @@ impl Tokens {
         let claims = jsonwebtoken::decode::<Identity>(token, key, &self.validation);
         let claims = claims.map_err(|_| unsigned())?.claims;
         let is_text = |text: &str| text.len() <= CLAIM_BYTES_MAX && !text.chars().any(char::is_control);
-        if claims.sub.is_empty() || ![&claims.sub, &claims.aud, &claims.env].into_iter().all(|text| is_text(text)) {
+        if claims.sub.is_empty()
+            || ![&claims.sub, &claims.aud, &claims.env].into_iter().all(|text| is_text(text))
+        {
             return Err(unsigned());
         }
         let life_s = claims.exp.checked_sub(claims.iat).filter(|life_s| *life_s <= life_s_max);
@@ -179,12 +182,18 @@ mod tests {
         assert_eq!(tokens.verify(&admin, NOW_S).map(|identity| identity.role), Ok(Role::Admin));
         let claims = json!({ "sub": "p1", "role": "admin", "aud": "tanks", "iat": NOW_S, "exp": NOW_S + 60 });
         // The server's own key makes no operators, an operator's no players, and neither what has another typ or none.
-        for (key, typ) in
-            [(&stolen, OPERATOR), (&operator, ACCESS), (&stolen, "JWT"), (&stolen, ""), (&operator, "jwt"), (&key(), ACCESS)]
-        {
+        for (key, typ) in [
+            (&stolen, OPERATOR),
+            (&operator, ACCESS),
+            (&stolen, "JWT"),
+            (&stolen, ""),
+            (&operator, "jwt"),
+            (&key(), ACCESS),
+        ] {
             assert_eq!(code(&tokens, &key.sign_as(typ, &claims), NOW_S), "bad_token", "{typ}");
         }
-        let long = json!({ "sub": "p1", "role": "admin", "aud": "tanks", "iat": NOW_S, "exp": NOW_S + 4_000 });
+        let long =
+            json!({ "sub": "p1", "role": "admin", "aud": "tanks", "iat": NOW_S, "exp": NOW_S + 4_000 });
         assert_eq!(code(&tokens, &operator.sign_as(OPERATOR, &long), NOW_S), "bad_token");
         assert_eq!(code(&Tokens::new(key(), None), &admin, NOW_S), "bad_token", "there is no operator's key");
     }

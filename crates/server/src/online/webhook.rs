@@ -116,7 +116,9 @@ impl Target {
         let is_secure = match uri.scheme_str() {
             Some("https") => true,
             Some("http") if config.allows_private => false,
-            Some("http") => return Err(wrong("http:// is for private networks, which are not allowed: use https://")),
+            Some("http") => {
+                return Err(wrong("http:// is for private networks, which are not allowed: use https://"));
+            }
             _ => return Err(wrong("it begins with neither https:// nor http://")),
         };
         let host = uri.host().filter(|host| !host.is_empty()).ok_or_else(|| wrong("it names no host"))?;
@@ -225,7 +227,10 @@ async fn deliver_one(services: Services, target: Arc<Target>, webhook: Webhook) 
         }
         Err(error) => {
             tracing::info!(id, ?realm, %error, attempts = webhook.attempts + 1, "a webhook was in vain");
-            services.store().webhook_retry(realm, id, unix_ms().saturating_add(again_ms(webhook.attempts))).await
+            services
+                .store()
+                .webhook_retry(realm, id, unix_ms().saturating_add(again_ms(webhook.attempts)))
+                .await
         }
     };
     if let Err(error) = stored {
@@ -278,20 +283,47 @@ mod tests {
     #[test]
     fn private_addresses_are_known_in_every_spelling() {
         for addr in [
-            "127.0.0.1", "10.1.2.3", "172.16.0.1", "172.31.255.255", "192.168.1.1", "169.254.169.254", "0.0.0.0", "100.64.0.1",
-            "224.0.0.1", "255.255.255.255", "198.18.0.1", "192.0.0.8", "::1", "::", "::ffff:127.0.0.1", "::ffff:10.0.0.1",
-            "fe80::1", "fc00::1", "fdff::1", "ff02::1", "2002:7f00:1::", "64:ff9b::7f00:1", "2001:db8::1", "2001::1",
+            "127.0.0.1",
+            "10.1.2.3",
+            "172.16.0.1",
+            "172.31.255.255",
+            "192.168.1.1",
+            "169.254.169.254",
+            "0.0.0.0",
+            "100.64.0.1",
+            "224.0.0.1",
+            "255.255.255.255",
+            "198.18.0.1",
+            "192.0.0.8",
+            "::1",
+            "::",
+            "::ffff:127.0.0.1",
+            "::ffff:10.0.0.1",
+            "fe80::1",
+            "fc00::1",
+            "fdff::1",
+            "ff02::1",
+            "2002:7f00:1::",
+            "64:ff9b::7f00:1",
+            "2001:db8::1",
+            "2001::1",
         ] {
             assert!(is_private(addr.parse().unwrap()), "{addr}");
         }
-        for addr in ["192.0.2.1".replace("192.0.2", "93.184.215"), "8.8.8.8".into(), "172.32.0.1".into(), "2606:4700::1".into()] {
+        for addr in [
+            "192.0.2.1".replace("192.0.2", "93.184.215"),
+            "8.8.8.8".into(),
+            "172.32.0.1".into(),
+            "2606:4700::1".into(),
+        ] {
             assert!(!is_private(addr.parse().unwrap()), "{addr}");
         }
     }
 
     #[test]
     fn a_target_is_https_unless_private_ones_are_allowed() {
-        let config = |url: &str, allows_private| WebhookConfig { url: url.into(), key: vec![7; 16], allows_private };
+        let config =
+            |url: &str, allows_private| WebhookConfig { url: url.into(), key: vec![7; 16], allows_private };
         let target = Target::new(&config("https://game.example/hook?x=1", false)).unwrap();
         assert_eq!((target.host.as_str(), target.port, target.is_secure), ("game.example", 443, true));
         let target = Target::new(&config("http://[::1]:9000/hook", true)).unwrap();

@@ -3,7 +3,8 @@
 use super::*;
 
 fn core() -> Core {
-    let who = Who { app: "noughts".into(), environment: None, name: Some("ada".into()), device: "d".repeat(32) };
+    let who =
+        Who { app: "noughts".into(), environment: None, name: Some("ada".into()), device: "d".repeat(32) };
     let want = Want::Found { op: "turn.join_or_create", input: json!({}) };
     Core::new(who, want)
 }
@@ -63,7 +64,8 @@ fn following() -> Core {
 #[test]
 fn a_notice_is_told_when_the_room_was_read_and_once() {
     let mut core = following();
-    let made = notice(5, "move_made", json!({ "player": "p2", "type": "put", "data": {}, "state_version": 2 }));
+    let made =
+        notice(5, "move_made", json!({ "player": "p2", "type": "put", "data": {}, "state_version": 2 }));
     core.handle_text(&json!({ "event": made }).to_string());
     assert!(events(&mut core).is_empty(), "the room is as it was");
     let (op, asked) = says(&mut core);
@@ -71,11 +73,16 @@ fn a_notice_is_told_when_the_room_was_read_and_once() {
     // It comes again, and something comes that was before, and something else while it is read.
     core.handle_text(&json!({ "event": made }).to_string());
     core.handle_text(&json!({ "event": notice(3, "game_started", json!({})) }).to_string());
-    core.handle_text(&json!({ "event": notice(6, "message", json!({ "player": "p2", "type": "x" })) }).to_string());
+    core.handle_text(
+        &json!({ "event": notice(6, "message", json!({ "player": "p2", "type": "x" })) }).to_string(),
+    );
     assert!(core.poll_text().is_none(), "one reading at a time");
     answer(&mut core, &asked, room(5, 2, "p1"));
     let told = events(&mut core);
-    assert!(matches!(&told[0], Event::MoveMade { player, state_version: 2, .. } if player == "p2"), "{told:?}");
+    assert!(
+        matches!(&told[0], Event::MoveMade { player, state_version: 2, .. } if player == "p2"),
+        "{told:?}"
+    );
     assert_eq!(told.len(), 1, "the turn's own notice is still under way");
     let turn = notice(7, "turn_started", json!({ "player": "p1", "turn": 3 }));
     let (op, asked) = says(&mut core);
@@ -111,7 +118,10 @@ fn again(core: &mut Core, notices: &[Value], room: Value) {
     assert!(events(core).is_empty(), "an outage is told once");
     core.handle_open();
     let (op, asked) = says(core);
-    assert_eq!((op.as_str(), &asked["token"], &asked["input"]["after"]), ("inbox.read", &json!("t"), &json!(4)));
+    assert_eq!(
+        (op.as_str(), &asked["token"], &asked["input"]["after"]),
+        ("inbox.read", &json!("t"), &json!(4))
+    );
     let newest = 4 + notices.len();
     answer(core, &asked, json!({ "notices": notices, "newest": newest, "dropped": 0 }));
     let (op, asked) = says(core);
@@ -137,12 +147,16 @@ fn a_move_whose_answer_was_lost_is_not_made_twice() {
     let mut core = following();
     core.propose(json!({ "type": "put" }), 1);
     says(&mut core);
-    let made = notice(5, "move_made", json!({ "player": "p1", "type": "put", "data": {}, "state_version": 2 }));
+    let made =
+        notice(5, "move_made", json!({ "player": "p1", "type": "put", "data": {}, "state_version": 2 }));
     let turn = notice(6, "turn_started", json!({ "player": "p2", "turn": 3 }));
     again(&mut core, &[made, turn], room(4, 2, "p2"));
     assert!(core.poll_text().is_none() && !core.has_pending_move());
     let told = events(&mut core);
-    assert!(matches!(&told[..], [Event::Connected { .. }, Event::MoveMade { .. }, Event::TurnStarted { .. }]), "{told:?}");
+    assert!(
+        matches!(&told[..], [Event::Connected { .. }, Event::MoveMade { .. }, Event::TurnStarted { .. }]),
+        "{told:?}"
+    );
 }
 
 #[test]
@@ -153,7 +167,10 @@ fn a_move_for_a_state_that_is_gone_is_rejected() {
     again(&mut core, &[], room(9, 5, "p1"));
     assert!(core.poll_text().is_none());
     let told = events(&mut core);
-    assert!(told.iter().any(|event| matches!(event, Event::MoveRejected { error, .. } if error.code == "stale_state")));
+    assert!(
+        told.iter()
+            .any(|event| matches!(event, Event::MoveRejected { error, .. } if error.code == "stale_state"))
+    );
 }
 
 #[test]
@@ -184,7 +201,9 @@ fn a_server_that_cannot_is_asked_again_later_and_one_that_will_not_is_not() {
     core.propose(json!({ "type": "put" }), 1);
     let (_, asked) = says(&mut core);
     refuse(&mut core, &asked, "illegal_move");
-    assert!(matches!(&events(&mut core)[..], [Event::MoveRejected { error, .. }] if error.code == "illegal_move"));
+    assert!(
+        matches!(&events(&mut core)[..], [Event::MoveRejected { error, .. }] if error.code == "illegal_move")
+    );
     let (op, asked) = says(&mut core);
     assert_eq!(op, "turn.read");
     refuse(&mut core, &asked, "not_in_room");
@@ -204,13 +223,18 @@ fn who_missed_notices_is_told_how_the_game_stands() {
     let (_, asked) = says(&mut core);
     answer(&mut core, &asked, room(90, 50, "p2"));
     let told = events(&mut core);
-    assert!(matches!(&told[..], [Event::Message { .. }, Event::TurnStarted { turn: 51, is_me: false, .. }]), "{told:?}");
+    assert!(
+        matches!(&told[..], [Event::Message { .. }, Event::TurnStarted { turn: 51, is_me: false, .. }]),
+        "{told:?}"
+    );
 }
 
 #[test]
 fn nonsense_of_a_server_changes_nothing() {
     let mut core = following();
-    for text in ["", "[]", "{}", "null", r#"{"id":99,"output":{}}"#, r#"{"event":{"seq":5}}"#, r#"{"id":"x"}"#] {
+    for text in
+        ["", "[]", "{}", "null", r#"{"id":99,"output":{}}"#, r#"{"event":{"seq":5}}"#, r#"{"id":"x"}"#]
+    {
         core.handle_text(text);
     }
     assert!(events(&mut core).is_empty() && core.poll_text().is_none() && core.is_following());

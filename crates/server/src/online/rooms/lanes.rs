@@ -68,14 +68,20 @@ impl Lanes {
         let mut lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
         if lanes.len() >= HELD_MAX && !lanes.contains_key(&key) {
             let idle = lanes.iter().filter(|(_, lane)| lane.inside.load(Ordering::Relaxed) == 0);
-            let oldest = idle.min_by_key(|(_, lane)| lane.used.load(Ordering::Relaxed)).map(|(key, _)| key.clone());
-            let busy = || Failure::unavailable("too many rooms are in use at once: ask again", Duration::from_secs(1));
+            let oldest =
+                idle.min_by_key(|(_, lane)| lane.used.load(Ordering::Relaxed)).map(|(key, _)| key.clone());
+            let busy = || {
+                Failure::unavailable("too many rooms are in use at once: ask again", Duration::from_secs(1))
+            };
             lanes.remove(&oldest.ok_or_else(busy)?);
         }
         let lane = Arc::clone(lanes.entry(key).or_default());
         lane.used.store(self.uses.fetch_add(1, Ordering::Relaxed), Ordering::Relaxed);
         if lane.inside.load(Ordering::Relaxed) >= WAITING_MAX {
-            return Err(Failure::unavailable("too many wait for this room: ask again", Duration::from_millis(200)));
+            return Err(Failure::unavailable(
+                "too many wait for this room: ask again",
+                Duration::from_millis(200),
+            ));
         }
         // Under the lock of the map, so that no lane is taken out between being found and being entered.
         lane.inside.fetch_add(1, Ordering::Relaxed);

@@ -13,8 +13,12 @@ pub(super) use verbs::*;
 use super::Services;
 use super::failure::{Failure, Kind};
 use super::secrets::{random, unix_ms};
-use crate::store::{AccountId, Effects, NewNotice, NewRoom, NewWebhook, Realm, RoomId, RoomState, StoreError};
-use parlor_hub::turn::{self, Actor, Code, Config, Context, Create, Effect, Op, PlayerId, Refusal, TurnRoom, UnixMillis};
+use crate::store::{
+    AccountId, Effects, NewNotice, NewRoom, NewWebhook, Realm, RoomId, RoomState, StoreError,
+};
+use parlor_hub::turn::{
+    self, Actor, Code, Config, Context, Create, Effect, Op, PlayerId, Refusal, TurnRoom, UnixMillis,
+};
 use parlor_proto::RoomCode;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -118,7 +122,12 @@ pub(super) async fn open(
 }
 
 /// Reads a room as an actor may.
-pub(super) async fn look(services: &Services, realm: &Realm, id: &RoomId, actor: &Actor) -> Result<Value, Failure> {
+pub(super) async fn look(
+    services: &Services,
+    realm: &Realm,
+    id: &RoomId,
+    actor: &Actor,
+) -> Result<Value, Failure> {
     let lane = services.lanes().of(realm, id)?;
     let mut held = lane.enter().await;
     let room = match held.take() {
@@ -137,7 +146,8 @@ async fn load(services: &Services, realm: &Realm, id: &RoomId) -> Result<TurnRoo
 }
 
 pub(super) fn no_such_room(named: &str) -> Failure {
-    let sentence = format!("there is no room {named:?} here: check its id or code, the game and the environment");
+    let sentence =
+        format!("there is no room {named:?} here: check its id or code, the game and the environment");
     Failure::new(Kind::NotFound, "no_such_room", sentence)
 }
 
@@ -181,7 +191,8 @@ fn sent(services: &Services, realm: &Realm, room: &TurnRoom, effects: &[Effect])
                 (&push.to, "push", json!({ "room": room.id(), "seq": push.seq, "body": body }))
             }
         };
-        let written = |what: &Value| serde_json::to_vec(what).map_err(|error| Failure::defect(&error.to_string()));
+        let written =
+            |what: &Value| serde_json::to_vec(what).map_err(|error| Failure::defect(&error.to_string()));
         let body = written(&notice)?;
         if let Some(target) = services.webhook() {
             let (app, environment) = (realm.app(), realm.environment());
@@ -202,7 +213,8 @@ fn sent(services: &Services, realm: &Realm, room: &TurnRoom, effects: &[Effect])
 fn tell(services: &Services, realm: &Realm, notices: &[NewNotice], numbers: &[u64]) {
     for (notice, seq) in notices.iter().zip(numbers) {
         let Ok(body) = serde_json::from_slice::<Value>(&notice.body) else { continue };
-        let text = json!({ "seq": seq, "kind": notice.kind, "at_ms": notice.at_ms, "notice": body }).to_string();
+        let text =
+            json!({ "seq": seq, "kind": notice.kind, "at_ms": notice.at_ms, "notice": body }).to_string();
         services.feeds().tell(realm, &notice.to, &Arc::from(text));
     }
     if let Some(target) = services.webhook() {
@@ -212,18 +224,23 @@ fn tell(services: &Services, realm: &Realm, notices: &[NewNotice], numbers: &[u6
 
 fn draw_code() -> Result<RoomCode, Failure> {
     // One number for each letter; the code draws again where a number would make letters uneven.
-    let mut numbers = random::<{ 16 * CODE_LETTERS }>()?.chunks_exact(4).map(|bytes| {
-        bytes.iter().fold(0_u32, |number, byte| (number << 8) | u32::from(*byte))
-    }).collect::<Vec<_>>();
+    let mut numbers = random::<{ 16 * CODE_LETTERS }>()?
+        .chunks_exact(4)
+        .map(|bytes| bytes.iter().fold(0_u32, |number, byte| (number << 8) | u32::from(*byte)))
+        .collect::<Vec<_>>();
     Ok(RoomCode::draw(CODE_LETTERS, || numbers.pop().unwrap_or_default()))
 }
 
 impl From<Refusal> for Failure {
     fn from(refusal: Refusal) -> Self {
         let kind = match refusal.code {
-            Code::BadConfig | Code::BadInput | Code::TooDeep | Code::MissingField | Code::BadTurnOrder => Kind::BadInput,
+            Code::BadConfig | Code::BadInput | Code::TooDeep | Code::MissingField | Code::BadTurnOrder => {
+                Kind::BadInput
+            }
             Code::TooLarge => Kind::TooLarge,
-            Code::NotInRoom | Code::NotHost | Code::ServerOnly | Code::Kicked | Code::NotYourVote => Kind::Forbidden,
+            Code::NotInRoom | Code::NotHost | Code::ServerOnly | Code::Kicked | Code::NotYourVote => {
+                Kind::Forbidden
+            }
             Code::NoSuchProposal | Code::NoSuchPlayer => Kind::NotFound,
             Code::RulesFault => Kind::Defect,
             _ => Kind::Conflict,

@@ -229,7 +229,11 @@ pub(crate) struct RoomList {
     next: Option<String>,
 }
 
-pub(crate) async fn create(services: Services, caller: Caller, input: CreateRoom) -> Result<RoomAnswer, Failure> {
+pub(crate) async fn create(
+    services: Services,
+    caller: Caller,
+    input: CreateRoom,
+) -> Result<RoomAnswer, Failure> {
     let (realm, player) = player(&services, &caller)?;
     let config = config(&services, &realm, &input)?;
     let create = input.create(&services, &realm, &caller).await?;
@@ -246,7 +250,8 @@ pub(crate) async fn join_or_create(
     let config = config(&services, &realm, &input)?;
     let create = input.create(&services, &realm, &caller).await?;
     let _alone = services.lanes().match_alone(&realm, config.game()).await;
-    let is_wanted = |room: &RoomListing| room.game == config.game() && has_rules(room, config.rules.as_deref());
+    let is_wanted =
+        |room: &RoomListing| room.game == config.game() && has_rules(room, config.rules.as_deref());
     let account = AccountId::new(player.as_str())?;
     let mine = services.store().rooms_of(&realm, &account, None, LOOKED_AT_MAX).await?;
     let actor = Actor::Player(player.clone());
@@ -271,7 +276,8 @@ pub(crate) async fn join_or_create(
 pub(crate) async fn list(services: Services, caller: Caller, input: ListRooms) -> Result<RoomList, Failure> {
     let realm = services.realm_of(&caller)?;
     let game = input.game.as_deref().unwrap_or_else(|| realm.app());
-    let page = services.store().joinable_rooms(&realm, game, input.after.as_deref(), limit(input.limit)).await?;
+    let page =
+        services.store().joinable_rooms(&realm, game, input.after.as_deref(), limit(input.limit)).await?;
     listed(page)
 }
 
@@ -286,7 +292,11 @@ pub(crate) async fn all(services: Services, caller: Caller, input: PartOfList) -
     listed(services.store().all_rooms(&realm, input.after.as_deref(), limit(input.limit)).await?)
 }
 
-pub(crate) async fn join_by_code(services: Services, caller: Caller, input: JoinByCode) -> Result<RoomAnswer, Failure> {
+pub(crate) async fn join_by_code(
+    services: Services,
+    caller: Caller,
+    input: JoinByCode,
+) -> Result<RoomAnswer, Failure> {
     let (realm, player) = player(&services, &caller)?;
     let code: RoomCode = input.code.parse().map_err(|error| Failure::field("code", format!("{error}")))?;
     services.may_guess(&caller)?;
@@ -295,7 +305,8 @@ pub(crate) async fn join_by_code(services: Services, caller: Caller, input: Join
         return Err(no_such_room(code.as_str()));
     };
     let name = name_of(&services, &realm, &caller, input.name).await?;
-    let seen = change(&services, &realm, &room, &Actor::Player(player), Op::Join(turn::Join { name })).await?;
+    let seen =
+        change(&services, &realm, &room, &Actor::Player(player), Op::Join(turn::Join { name })).await?;
     Ok(RoomAnswer { room: seen })
 }
 
@@ -318,12 +329,20 @@ pub(crate) async fn resign(services: Services, caller: Caller, input: InRoom) ->
     perform(&services, &caller, &input.room, Op::Resign).await
 }
 
-pub(crate) async fn kick(services: Services, caller: Caller, input: KickPlayer) -> Result<RoomAnswer, Failure> {
+pub(crate) async fn kick(
+    services: Services,
+    caller: Caller,
+    input: KickPlayer,
+) -> Result<RoomAnswer, Failure> {
     let kick = turn::Kick { player: player_id("player", &input.player)?, reason: input.reason };
     perform(&services, &caller, &input.room, Op::Kick(kick)).await
 }
 
-pub(crate) async fn start(services: Services, caller: Caller, input: StartGame) -> Result<RoomAnswer, Failure> {
+pub(crate) async fn start(
+    services: Services,
+    caller: Caller,
+    input: StartGame,
+) -> Result<RoomAnswer, Failure> {
     let order = input.turn_order.map(|order| {
         let ids = order.iter().enumerate().map(|(at, id)| player_id(&format!("turn_order[{at}]"), id));
         ids.collect::<Result<_, _>>()
@@ -336,14 +355,22 @@ pub(crate) async fn start(services: Services, caller: Caller, input: StartGame) 
     perform(&services, &caller, &input.room, Op::Start(start)).await
 }
 
-pub(crate) async fn propose(services: Services, caller: Caller, input: ProposeMove) -> Result<RoomAnswer, Failure> {
+pub(crate) async fn propose(
+    services: Services,
+    caller: Caller,
+    input: ProposeMove,
+) -> Result<RoomAnswer, Failure> {
     let ProposeMove { room, kind, data, state_version, state } = input;
     let data = data.unwrap_or_else(|| Value::Object(Map::new()));
     let propose = turn::Propose { kind, data, state_version, state };
     perform(&services, &caller, &room, Op::Propose(propose)).await
 }
 
-pub(crate) async fn validate(services: Services, caller: Caller, input: ValidateMove) -> Result<RoomAnswer, Failure> {
+pub(crate) async fn validate(
+    services: Services,
+    caller: Caller,
+    input: ValidateMove,
+) -> Result<RoomAnswer, Failure> {
     let ValidateMove { room, proposal, accept, reason } = input;
     let validate = turn::Validate { proposal: ProposalId(proposal), accept, reason };
     perform(&services, &caller, &room, Op::Validate(validate)).await
@@ -354,7 +381,11 @@ pub(crate) async fn end(services: Services, caller: Caller, input: EndGame) -> R
     perform(&services, &caller, &input.room, Op::End(turn::End { winner, reason: input.reason })).await
 }
 
-pub(crate) async fn update(services: Services, caller: Caller, input: UpdateRoom) -> Result<RoomAnswer, Failure> {
+pub(crate) async fn update(
+    services: Services,
+    caller: Caller,
+    input: UpdateRoom,
+) -> Result<RoomAnswer, Failure> {
     let UpdateRoom { room, name, visibility, metadata, data } = input;
     let update = turn::Update { name, visibility: visibility.map(Visibility::from), metadata, data };
     perform(&services, &caller, &room, Op::Update(update)).await
