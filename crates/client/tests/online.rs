@@ -1,4 +1,5 @@
 //! Turn rooms over real sockets: two games, a server with a store, and a restart between two moves.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking, and its helpers are part of it")]
 
 #[path = "support/mod.rs"]
 mod support;

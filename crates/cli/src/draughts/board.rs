@@ -68,7 +68,7 @@ fn line(letters: &[char], row: usize, own: Side) -> String {
             Some('.') | None => (index + 1).to_string(),
             Some(letter) => letter.to_string(),
         };
-        let pair = if row % 2 == 0 { [String::new(), dark] } else { [dark, String::new()] };
+        let pair = if row.is_multiple_of(2) { [String::new(), dark] } else { [dark, String::new()] };
         cells.extend(pair);
     }
     if own == Side::Black {

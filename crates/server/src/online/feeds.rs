@@ -14,11 +14,13 @@ const WAITING_MAX: usize = 64;
 const DEVICES_MAX: usize = 8;
 
 type Key = (Realm, AccountId);
+/// A player's devices, each with the number of its feed.
+type Devices = Vec<(u64, mpsc::Sender<Arc<str>>)>;
 
 /// All feeds of a server.
 #[derive(Debug, Default)]
 pub(super) struct Feeds {
-    open: Mutex<HashMap<Key, Vec<(u64, mpsc::Sender<Arc<str>>)>>>,
+    open: Mutex<HashMap<Key, Devices>>,
     opened: core::sync::atomic::AtomicU64,
 }
 
@@ -64,7 +66,7 @@ impl Feeds {
         self.lock().remove(&(realm.clone(), player.clone()));
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<Key, Vec<(u64, mpsc::Sender<Arc<str>>)>>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Key, Devices>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

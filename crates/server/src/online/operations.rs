@@ -14,7 +14,7 @@ const EVERY_ROLE: Allowed = Allowed::Only(&[Role::Player, Role::Server, Role::Ad
 
 /// All of them. What is not here cannot be asked for.
 pub(super) fn all() -> Vec<Operation> {
-    [of_accounts(), of_rooms(), of_games(), of_operators()].into_iter().flatten().collect()
+    [of_sign_ins(), of_accounts(), of_rooms(), of_games(), of_operators()].into_iter().flatten().collect()
 }
 
 fn get(path: &'static str) -> (Method, &'static str) {
@@ -29,7 +29,7 @@ fn patch(path: &'static str) -> (Method, &'static str) {
     (Method::PATCH, path)
 }
 
-fn of_accounts() -> Vec<Operation> {
+fn of_sign_ins() -> Vec<Operation> {
     let anybody = Allowed::Anybody;
     vec![
         Operation::new(
@@ -74,6 +74,11 @@ fn of_accounts() -> Vec<Operation> {
             "Ends a sign-in: its refresh token is good no more",
             accounts::sign_out,
         ),
+    ]
+}
+
+fn of_accounts() -> Vec<Operation> {
+    vec![
         Operation::new(
             "account.sign_out_everywhere",
             post("/account/sign-out-everywhere"),

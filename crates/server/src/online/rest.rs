@@ -147,7 +147,7 @@ fn not_read(error: &axum::Error) -> Failure {
 /// The token that a request brings: `Authorization: Bearer TOKEN`.
 pub(crate) fn bearer(headers: &HeaderMap) -> Option<String> {
     let text = headers.get(AUTHORIZATION)?.to_str().ok()?;
-    let (scheme, token) = text.split_once(' ')?;
+    let (scheme, token) = text.split_once(' ').unwrap_or((text, ""));
     // Something else than a token is no token of ours, and is told so.
     Some(if scheme.eq_ignore_ascii_case("bearer") { token.trim().to_owned() } else { text.to_owned() })
 }
