@@ -136,6 +136,7 @@ fn two_players_find_each_other_and_play_to_the_end() {
             _ => None,
         };
         assert_eq!(until(&mut [other], made), Some(cell));
+        assert_eq!(until(&mut [mover], made), Some(cell), "its own as well");
         assert_eq!(
             other.state::<Value>().unwrap()["last"],
             cell,

@@ -189,8 +189,9 @@ impl Server {
         self.entry = None;
         self.quic_gate.shut();
         join_all(self.workers.iter_mut().map(Worker::stop)).await;
-        // What is under way is stored or it is not; nobody is told that it is stored before it is.
-        self.online = None;
+        if let Some(online) = self.online.take() {
+            online.stop().await;
+        }
         if let Some(lan) = self.lan.take() {
             // A thread that cannot be had says goodbye to nobody, who find out by themselves.
             let _ = tokio::task::spawn_blocking(move || lan.stop()).await;

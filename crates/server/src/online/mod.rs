@@ -55,6 +55,8 @@ use tokio::runtime::{Builder, Handle, Runtime};
 
 /// Threads of the services.
 const THREADS: usize = 2;
+/// How long what is under way may take when the server goes down.
+const STOP_TIME: Duration = Duration::from_secs(5);
 /// Under which name the store keeps the key that access tokens are signed with.
 const SIGNING_KEY: &str = "access-token-key";
 
@@ -166,6 +168,22 @@ impl Online {
             runtime.spawn(webhook::deliver(services.clone(), target));
         }
         Ok(Online { services, runtime: Some(runtime) })
+    }
+}
+
+impl Online {
+    /// Ends the threads and closes the store, after what is under way is stored; a disk that does not answer is not waited for
+    /// long.
+    pub(crate) async fn stop(mut self) {
+        let runtime = self.runtime.take();
+        let ended = tokio::task::spawn_blocking(move || {
+            if let Some(runtime) = runtime {
+                runtime.shutdown_timeout(STOP_TIME);
+            }
+            drop(self);
+        });
+        // A thread that cannot be had leaves it to the end of the process.
+        let _ = ended.await;
     }
 }
 
