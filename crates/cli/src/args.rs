@@ -39,6 +39,8 @@ pub(crate) enum Command {
     Arena(ArenaArgs),
     /// Play English draughts in two terminals, in a room that outlives both and the server
     Draughts(DraughtsArgs),
+    /// Look after the accounts and turn rooms of a server, as its operator
+    Admin(crate::commands::admin::args::AdminArgs),
     /// Pass UDP on to a server as a bad network would, to try any program on it
     Impair(ImpairArgs),
     /// Measure this build on this machine

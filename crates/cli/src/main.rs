@@ -19,6 +19,7 @@ mod playback;
 mod reach;
 mod report;
 mod seat;
+mod services;
 mod talk;
 mod view;
 mod walkers;
@@ -39,6 +40,7 @@ fn main() -> ExitCode {
         Command::Dump(args) => commands::dump::run(&args),
         Command::Walkers(args) => commands::walkers::run(&args),
         Command::Arena(args) => commands::arena::run(&args),
+        Command::Admin(args) => commands::admin::run(&args),
         Command::Draughts(args) => commands::draughts::run(&args),
         Command::Impair(args) => commands::impair::run(&args),
         #[cfg(target_os = "linux")]

@@ -3,11 +3,9 @@
 use super::say;
 use crate::args::DraughtsArgs;
 use crate::draughts::{APP, Command, Game, HELP, word};
-use crate::{headless, reach};
+use crate::{headless, reach, services};
 use anyhow::{Context, bail};
-use parlor::net::Trust;
-use parlor::online::{self, Event, Phase, SignIn, TurnRoom};
-use parlor_transport::discovery::Registry;
+use parlor::online::{self, Event, Phase, TurnRoom};
 use serde_json::{Value, json};
 use std::io::BufRead;
 use std::path::PathBuf;
@@ -25,11 +23,14 @@ const LINES_MAX: usize = 64;
 /// # Errors
 /// What was wrong with the arguments, or why the room cannot be had.
 pub(crate) fn run(args: &DraughtsArgs) -> anyhow::Result<()> {
-    let server = server(args)?;
+    let server = services::server(args.server.as_deref())?;
     let name = reach::name(args.name.as_deref());
     let sign_in =
         online::sign_in(&server).name(&name).rules(APP).session_file(&session(args, &server, &name)?);
-    let sign_in = trusting(sign_in, args)?;
+    let sign_in = match &args.ca {
+        Some(file) => sign_in.trust(services::roots(file)?),
+        None => sign_in,
+    };
     let room = match &args.room {
         Some(room) => sign_in.join(APP, room)?,
         None => sign_in.join_or_create(APP)?,
@@ -56,18 +57,6 @@ pub(crate) fn run(args: &DraughtsArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The server that is named, or the one on this machine.
-fn server(args: &DraughtsArgs) -> anyhow::Result<String> {
-    if let Some(server) = args.server.as_ref().filter(|server| !server.trim().is_empty()) {
-        return Ok(server.trim().to_owned());
-    }
-    let here = Registry::of_this_user().servers();
-    let found = here.first().map(|server| format!("127.0.0.1:{}", server.port));
-    found.context(
-        "there is no server on this machine: start one with `parlor serve --data FOLDER`, or name one with --server",
-    )
-}
-
 /// The file that keeps who the player is: a server is shown no secret of another.
 fn session(args: &DraughtsArgs, server: &str, name: &str) -> anyhow::Result<PathBuf> {
     if let Some(path) = &args.session {
@@ -82,13 +71,6 @@ fn session(args: &DraughtsArgs, server: &str, name: &str) -> anyhow::Result<Path
         .map(|letter| if letter.is_alphanumeric() || "-._".contains(letter) { letter } else { '_' })
         .collect();
     Ok(folder.join("parlor").join("sessions").join(file))
-}
-
-fn trusting(sign_in: SignIn, args: &DraughtsArgs) -> anyhow::Result<SignIn> {
-    let Some(file) = &args.ca else { return Ok(sign_in) };
-    let pem = std::fs::read_to_string(file)
-        .with_context(|| format!("the certificates in {} cannot be read", file.display()))?;
-    Ok(sign_in.trust(Trust::Roots(pem)))
 }
 
 /// What is typed, line by line. The thread ends with the process: nobody can take it away from reading.

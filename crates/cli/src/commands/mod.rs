@@ -1,5 +1,6 @@
 //! The commands of the binary.
 
+pub(crate) mod admin;
 pub(crate) mod arena;
 pub(crate) mod bots;
 pub(crate) mod draughts;

@@ -1,5 +1,7 @@
 //! The binary, as people run it.
 
+#[cfg(unix)]
+mod admin;
 #[cfg(target_os = "linux")]
 mod bench;
 #[cfg(unix)]

@@ -42,6 +42,7 @@ impl Machine {
             "PARLOR_DATA",
             "PARLOR_STORE",
             "PARLOR_ACCOUNTS",
+            "PARLOR_OPERATOR",
             "PARLOR_OPERATOR_KEY",
             "PARLOR_SESSION",
         ] {
