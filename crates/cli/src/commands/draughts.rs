@@ -5,6 +5,7 @@ use crate::args::DraughtsArgs;
 use crate::draughts::{APP, Command, Game, HELP, word};
 use crate::{headless, reach, services};
 use anyhow::{Context, bail};
+use core::fmt::Display;
 use parlor::online::{self, Event, Phase, TurnRoom};
 use serde_json::{Value, json};
 use std::io::BufRead;
@@ -110,8 +111,7 @@ impl Table {
             Event::MoveMade { player, data, .. } => {
                 say(&format!("{} moves {}", self.name(&player), path(&data)))
             }
-            Event::MoveRejected { error, .. } => say(&format!("not done: {error}")),
-            Event::Failed { error, .. } => say(&format!("not done: {error}")),
+            Event::MoveRejected { error, .. } | Event::Failed { error, .. } => self.not_done(&error),
             Event::GameOver { winner, reason } => {
                 self.show_board()?;
                 let reason = shown(&reason.replace('_', " "));
@@ -178,9 +178,16 @@ impl Table {
             }
         };
         if let Err(failure) = done {
-            say(&format!("not done: {failure}"));
+            self.not_done(&failure);
         }
         Ok(false)
+    }
+
+    /// Says why something was not done, with names instead of the server's ids.
+    fn not_done(&self, why: &impl Display) {
+        let players = self.room.players().iter();
+        let why = players.fold(why.to_string(), |why, player| why.replace(&player.id, &shown(&player.name)));
+        say(&format!("not done: {why}"));
     }
 
     /// The game, once it has begun.

@@ -93,6 +93,8 @@ fn two_terminals_play_draughts_through_kills_of_the_server() {
         if made == 5 {
             mover.types("1-32");
             assert!(mover.says("not done: ").contains("1-32"), "the rules say no, and the game goes on");
+            other.types("1-32");
+            assert_eq!(other.says("not done: "), format!("it is the turn of {name}: wait for yours"));
         }
         if KILLED_AT.contains(&made) {
             server.kill();
