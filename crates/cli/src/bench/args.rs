@@ -21,6 +21,8 @@ pub(crate) enum Bench {
     Idle(IdleArgs),
     /// How many members a core lets in each second
     Join(JoinArgs),
+    /// How many moves in turn rooms a server takes each second, every one stored before it is acknowledged
+    Turns(TurnsArgs),
     /// Whether a room costs more where there are many, in instructions
     Rooms(RoomsArgs),
     /// What it takes to share a thousand walkers with 16 clients, beside other libraries: see bench/peers/README.md
@@ -122,6 +124,21 @@ pub(crate) struct JoinArgs {
     #[arg(long, value_enum, default_value_t = ViaArg::Both)]
     pub via: ViaArg,
     /// How long each row is measured
+    #[arg(long, value_name = "N", default_value_t = 10.0, value_parser = seconds)]
+    pub seconds: f64,
+    #[command(flatten)]
+    pub common: CommonArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TurnsArgs {
+    /// Rooms of two players
+    #[arg(long, default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(1..=4_000))]
+    pub rooms: u32,
+    /// How many ask at the same time, each one move after the other
+    #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=500))]
+    pub connections: u32,
+    /// How long it is measured
     #[arg(long, value_name = "N", default_value_t = 10.0, value_parser = seconds)]
     pub seconds: f64,
     #[command(flatten)]

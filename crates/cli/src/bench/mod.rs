@@ -32,6 +32,7 @@ mod stamp;
 mod stand;
 mod table;
 mod tally;
+mod turns;
 
 use crate::commands::{print_json, say};
 use anyhow::Context;
@@ -52,6 +53,7 @@ pub(crate) fn run(args: &BenchArgs) -> anyhow::Result<()> {
         Bench::Latency(args) => on_one_thread(async |cores| latency::run(cores, args).await),
         Bench::Idle(args) => on_one_thread(async |cores| idle::run(cores, args).await),
         Bench::Join(args) => on_one_thread(async |cores| join::run(cores, args).await),
+        Bench::Turns(args) => on_one_thread(async |cores| turns::run(cores, args).await),
         Bench::Rooms(args) => rooms::run(args),
         Bench::Replicate(args) => replicate::run(args),
         Bench::ServeWalkers(args) => replicate::serve(args),

@@ -7,7 +7,7 @@ use parlor_transport::discovery::{Registry, ServerAddress};
 use serde::Deserialize;
 use std::io::{BufRead, BufReader};
 use std::net::{Ipv4Addr, SocketAddr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -24,6 +24,8 @@ pub(crate) struct Settings {
     pub flush_quantum_ms: u16,
     /// Connections for each transport; the server's own default if `None`.
     pub connections_max: Option<usize>,
+    /// Whether it has a store, and with it accounts and turn rooms.
+    pub has_store: bool,
 }
 
 /// What the server counted since it began, as `/stats` has it.
@@ -48,6 +50,8 @@ pub(crate) struct Server {
     address: ServerAddress,
     /// The registry of this server, so that no game of this user finds it.
     registry: PathBuf,
+    /// What it keeps, if it keeps anything.
+    data: PathBuf,
 }
 
 impl Server {
@@ -58,6 +62,7 @@ impl Server {
     pub(crate) fn start(cores: Cores, settings: &Settings) -> anyhow::Result<Self> {
         let binary = std::env::current_exe().context("this binary's own path is not known")?;
         let registry = std::env::temp_dir().join(format!("parlor-bench-{}", std::process::id()));
+        let data = registry.with_extension("data");
         let mut command = Command::new(binary);
         // What is set for other servers must not reach this one.
         for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("PARLOR_"))
@@ -70,11 +75,14 @@ impl Server {
         if let Some(connections) = settings.connections_max {
             command.args(["--max-connections", &connections.to_string()]);
         }
+        if settings.has_store {
+            command.arg("--data").arg(&data);
+        }
         let mut process = Process::start(cores, command)?;
         let address =
             process.first("PARLOR_SERVER=").context("parlor serve does not say where it listens")?;
         let address = address.parse().context("parlor serve says where it listens in an unknown way")?;
-        Ok(Server { process, address, registry })
+        Ok(Server { process, address, registry, data })
     }
 
     /// Where it listens.
@@ -100,6 +108,11 @@ impl Server {
         Registry::at(&self.registry)
     }
 
+    /// The folder of its store.
+    pub(crate) fn data(&self) -> &Path {
+        &self.data
+    }
+
     /// What it counted.
     ///
     /// # Errors
@@ -116,6 +129,7 @@ impl Drop for Server {
         self.process.end();
         // A server that is killed leaves its entry behind.
         let _ = std::fs::remove_dir_all(&self.registry);
+        let _ = std::fs::remove_dir_all(&self.data);
     }
 }
 

@@ -45,3 +45,16 @@ fn is_valid(row: &Value) -> bool {
     let delivered = figure(row, "delivered_percent");
     figure(row, "generator_cpu_percent") <= 80.0 && delivered >= 99.9 && count(row, "members_lost") == 0
 }
+
+#[test]
+fn the_figures_of_turns_add_up() {
+    let machine = Machine::new();
+    let args = ["bench", "turns", "--json", "--rooms", "6", "--connections", "4", "--seconds", "0.5"];
+    let report = machine.start(&args).report();
+    assert_eq!(report["bench"], "turns");
+    let row = &report["rows"][0];
+    assert_eq!((count(row, "rooms"), count(row, "connections")), (6, 4));
+    assert!(count(row, "moves") >= 4, "{row}");
+    assert!(count(row, "move_us_p50") <= count(row, "move_us_p99"), "{row}");
+    assert!(figure(row, "moves_per_second") > 0.0 && figure(row, "server_cpu_us_per_move") > 0.0, "{row}");
+}
