@@ -266,7 +266,7 @@ pub(crate) struct ServeArgs {
     /// Public key (PEM, Ed25519) of whoever signs tokens for the roles server and admin; without it there are none
     #[arg(long, env = "PARLOR_OPERATOR_KEY", value_name = "FILE")]
     pub operator_key: Option<PathBuf>,
-    /// Tell a service of the game's own what happens in turn rooms: https://HOST[:PORT]/PATH; see docs/online.md
+    /// Tell a service of the game's own, at this https address, what happens in turn rooms; see docs/online.md
     #[arg(long, env = "PARLOR_WEBHOOK", value_name = "URL")]
     pub webhook: Option<String>,
     /// File with the key that such requests are signed with, 16 bytes or more

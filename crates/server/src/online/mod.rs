@@ -1,7 +1,7 @@
 //! The services over the durable store: accounts, and rooms that outlive their players.
 //!
 //! They have threads of their own, so that no JSON, no signature and no password holds up a packet of a realtime room; and where the
-//! store is slow or full they say so ([`failure::Kind::Unavailable`]), while those rooms go on.
+//! store is slow or full they say so (`unavailable`, and when to ask again), while those rooms go on.
 //!
 //! One table of operations (`operations.rs`) is what REST (`rest.rs`), the JSON socket (`socket.rs`) and the OpenAPI document
 //! (`openapi.rs`) are made of.
