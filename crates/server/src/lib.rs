@@ -43,6 +43,7 @@ mod recorder;
 mod server;
 mod shard;
 pub mod store;
+mod system;
 mod tcp;
 mod worker;
 

@@ -12,6 +12,7 @@ use crate::http::Facts;
 use crate::identity;
 use crate::online::Online;
 use crate::shard::{self, Directory, Shards};
+use crate::system;
 use crate::worker::{Task, Wants, Worker};
 use core::fmt;
 use core::net::IpAddr;
@@ -273,9 +274,7 @@ fn advertiser(network: Network, fingerprint: Fingerprint, listen: IpAddr) -> Opt
 
 /// What all ports and shards ask before they let somebody in.
 fn door(config: &Config, clock: Clock) -> Result<Door, StartError> {
-    let mut seed = [0; 32];
-    getrandom::fill(&mut seed).map_err(|error| StartError::NoRandomness(error.to_string()))?;
-    let mut random = ChaCha12Rng::from_seed(seed);
+    let mut random = ChaCha12Rng::from_seed(seed()?);
     let (each, all) = (config.handshakes_per_second, config.handshakes_per_second_all);
     let handshakes = Handshakes::new(each, all, || random.next_u64());
     let guesses = Guesses::new(GuessLimits::default(), || random.next_u64());
@@ -283,9 +282,11 @@ fn door(config: &Config, clock: Clock) -> Result<Door, StartError> {
     Ok(Door::new(clock, config.limits_local, handshakes, guesses, tokens))
 }
 
+fn seed() -> Result<[u8; 32], StartError> {
+    system::random().map_err(|error| StartError::NoRandomness(error.to_string()))
+}
+
 fn hub_config(config: &Config, shards: parlor_hub::Shards) -> Result<parlor_hub::Config, StartError> {
-    let mut seed = [0; 32];
-    getrandom::fill(&mut seed).map_err(|error| StartError::NoRandomness(error.to_string()))?;
     Ok(parlor_hub::Config {
         apps: config.apps.clone(),
         rooms_max: config.rooms_max.div_ceil(shards.count()),
@@ -296,6 +297,6 @@ fn hub_config(config: &Config, shards: parlor_hub::Shards) -> Result<parlor_hub:
         grace: config.grace.min(Duration::from_secs(GRACE_S_MAX)),
         is_of_host: config.is_of_host,
         shards,
-        ..parlor_hub::Config::new(seed)
+        ..parlor_hub::Config::new(seed()?)
     })
 }

@@ -25,13 +25,9 @@ pub(super) struct Place {
 
 impl Place {
     pub(super) fn new(server: ServerAddress, trust: Option<Trust>) -> Self {
-        let plain = ServerAddress { fingerprint: None, ..server.clone() };
-        // On this machine nobody stands between, and a server there takes connections without TLS.
-        let is_plain = server.is_loopback() && server.fingerprint.is_none() && trust.is_none();
-        let scheme = if is_plain { "ws" } else { "wss" };
         let by_fingerprint = server.fingerprint.map(Trust::Fingerprint);
         Place {
-            url: format!("{scheme}://{plain}/v1/socket"),
+            url: format!("{}/v1/socket", server.url("ws", trust.is_some())),
             trust: by_fingerprint.or(trust).unwrap_or(Trust::System),
         }
     }

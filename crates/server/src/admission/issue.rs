@@ -1,6 +1,7 @@
 //! Keys, and tokens that are signed with them.
 
-use super::{Claims, TOKEN_LIFE_S_MAX, crypto, unix_s};
+use super::{Claims, TOKEN_LIFE_S_MAX, crypto};
+use crate::system::{self, unix_s};
 use data_encoding::{BASE64, HEXLOWER};
 use jsonwebtoken::{Algorithm, EncodingKey, Header};
 use parlor_proto::RoomCode;
@@ -226,7 +227,5 @@ fn pem(label: &str, der: &[u8]) -> String {
 }
 
 fn random<const N: usize>() -> Result<[u8; N], KeyError> {
-    let mut bytes = [0; N];
-    getrandom::fill(&mut bytes).map_err(|error| KeyError::NoRandomness(error.to_string()))?;
-    Ok(bytes)
+    system::random().map_err(|error| KeyError::NoRandomness(error.to_string()))
 }

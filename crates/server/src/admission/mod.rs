@@ -16,6 +16,7 @@ pub(crate) use crypto::install as install_crypto;
 pub(crate) use issue::read_public;
 pub use issue::{KeyError, Permit, PermitFor, SigningKey};
 
+use crate::system::unix_s;
 use jsonwebtoken::{Algorithm, DecodingKey, Validation};
 use ledger::{Ledger, NotEntered};
 use parlor_hub::door::Admitted;
@@ -23,7 +24,6 @@ use parlor_proto::limits;
 use parlor_proto::wire::handshake::{Auth, Hello, Intent, Refusal, RoomSettings};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
-use std::time::{SystemTime, UNIX_EPOCH};
 use thiserror::Error;
 
 /// How long a token may be good for, in seconds.
@@ -207,15 +207,6 @@ impl Claims {
         }
         if exp.saturating_add(CLOCK_SKEW_S_MAX) <= now_s { Err(Rejected::Expired) } else { Ok(()) }
     }
-}
-
-/// The time of day, in seconds since 1970.
-#[allow(
-    clippy::disallowed_methods,
-    reason = "whoever makes a token has no other clock in common with this server"
-)]
-fn unix_s() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }
 
 const _: () = {

@@ -277,7 +277,7 @@ pub(super) async fn refresh(services: Services, _: Caller, input: ByRefresh) -> 
     let (sign_in, secret) = input.refresh_token.split_once('.').ok_or_else(over)?;
     let sign_in = SignInId::new(sign_in).map_err(|_| over())?;
     let next = secrets::secret()?;
-    let now_ms = secrets::unix_ms();
+    let now_ms = crate::system::unix_ms();
     let rotation = Rotation {
         sign_in: sign_in.clone(),
         presented_hash: hash(secret),
@@ -400,13 +400,13 @@ fn new_account(kind: AccountKind, name: Option<&str>) -> Result<Account, Failure
         None => format!("player-{}", id.get(1..7).unwrap_or_default()),
     };
     let id = AccountId::new(&id)?;
-    Ok(Account { id, kind, role: Role::Player, display_name, created_ms: secrets::unix_ms() })
+    Ok(Account { id, kind, role: Role::Player, display_name, created_ms: crate::system::unix_ms() })
 }
 
 async fn sign_in(services: &Services, realm: &Realm, account: Account) -> Result<SignedIn, Failure> {
     services.must_not_be_banned(realm, &account.id).await?;
     let (id, secret) = (SignInId::new(&secrets::id('s')?)?, secrets::secret()?);
-    let now_ms = secrets::unix_ms();
+    let now_ms = crate::system::unix_ms();
     let sign_in = SignIn {
         id: id.clone(),
         account: account.id.clone(),
@@ -419,7 +419,7 @@ async fn sign_in(services: &Services, realm: &Realm, account: Account) -> Result
 }
 
 fn signed_in(services: &Services, realm: &Realm, account: &Account, refresh_token: String) -> SignedIn {
-    let now_s = secrets::unix_ms() / 1_000;
+    let now_s = crate::system::unix_s();
     let (access_token, identity) = services.tokens().sign(account.id.as_str(), account.role, realm, now_s);
     let expires_in_s = identity.exp.saturating_sub(now_s);
     SignedIn { account: view(account), access_token, expires_in_s, refresh_token }

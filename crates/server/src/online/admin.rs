@@ -3,9 +3,9 @@
 use super::Services;
 use super::accounts::{DONE, Done, Nothing};
 use super::failure::{Failure, Kind};
-use super::secrets::unix_ms;
 use super::table::Caller;
 use crate::store::{AccountId, Ban, Role};
+use crate::system::unix_ms;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

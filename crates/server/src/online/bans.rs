@@ -3,8 +3,8 @@
 
 use super::Services;
 use super::failure::Failure;
-use super::secrets::unix_ms;
 use crate::store::{AccountId, Realm};
+use crate::system::unix_ms;
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

@@ -1,7 +1,7 @@
 //! Deadlines of turn rooms: what is due is done, whether anybody is connected or not.
 
-use super::secrets::unix_ms;
 use super::{Services, rooms};
+use crate::system::unix_ms;
 use core::time::Duration;
 use parlor_hub::turn::{Actor, Op};
 

@@ -218,7 +218,7 @@ impl Services {
     ) -> Answer {
         let services = self.clone();
         let work = async move {
-            let now_s = secrets::unix_ms() / 1_000;
+            let now_s = crate::system::unix_s();
             let identity = token.map(|token| services.tokens().verify(&token, now_s)).transpose()?;
             services.perform(at, Caller { identity, origin }, input).await
         };
@@ -333,7 +333,9 @@ impl Services {
     }
 
     async fn must_not_be_banned(&self, realm: &Realm, account: &AccountId) -> Result<(), Failure> {
-        let Some(ban) = self.store().ban_of(realm, account, secrets::unix_ms()).await? else { return Ok(()) };
+        let Some(ban) = self.store().ban_of(realm, account, crate::system::unix_ms()).await? else {
+            return Ok(());
+        };
         let until = ban.until_ms.map(|until_ms| format!(" until {until_ms} (milliseconds since 1970)"));
         let sentence = format!("this account is banned{}: {}", until.unwrap_or_default(), ban.reason);
         Err(Failure::new(Kind::Forbidden, "banned", sentence))

@@ -180,7 +180,7 @@ impl Session {
         if let Some(token) = &asked.token {
             self.use_token(token)?;
         }
-        let now_s = super::secrets::unix_ms() / 1_000;
+        let now_s = crate::system::unix_s();
         let at = self.services.operations().iter().position(|operation| operation.name == asked.op);
         let at = at.ok_or_else(|| {
             let sentence = format!("there is no operation {:?}: /v1/openapi.json lists them", asked.op);
@@ -201,7 +201,7 @@ impl Session {
 
     /// Somebody is who this token says, from here on.
     fn use_token(&mut self, token: &str) -> Result<(), Failure> {
-        let identity = self.services.tokens().verify(token, super::secrets::unix_ms() / 1_000)?;
+        let identity = self.services.tokens().verify(token, crate::system::unix_s())?;
         let caller = Caller { identity: Some(identity.clone()), origin: self.origin };
         if identity.role == Role::Player {
             let (realm, player) = self.services.account_of(&caller)?;

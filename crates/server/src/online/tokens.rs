@@ -7,9 +7,9 @@
 
 use super::failure::{Failure, Kind};
 use super::role::word;
-use super::secrets::unix_ms;
 use crate::admission::{self, CLAIM_BYTES_MAX, CLOCK_SKEW_S_MAX, SigningKey};
 use crate::store::{Realm, Role};
+use crate::system::unix_s;
 use core::time::Duration;
 use jsonwebtoken::{Algorithm, DecodingKey, Validation};
 use serde::{Deserialize, Serialize};
@@ -44,7 +44,7 @@ pub(crate) struct Identity {
 /// Makes a token of an operator, who is called `sub` in the log, for [`OPERATOR_LIFE_S_MAX`] seconds from now on.
 #[must_use]
 pub fn operator_token(key: &SigningKey, role: Role, sub: &str, app: &str, environment: &str) -> String {
-    operator_token_at(key, role, sub, app, environment, unix_ms() / 1_000)
+    operator_token_at(key, role, sub, app, environment, unix_s())
 }
 
 fn operator_token_at(

@@ -6,8 +6,8 @@
 //! unless the operator allows it, whatever a name leads to at that moment.
 
 use super::Services;
-use super::secrets::unix_ms;
 use crate::store::Webhook;
+use crate::system::{unix_ms, unix_s};
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use core::time::Duration;
 use data_encoding::HEXLOWER;
@@ -168,7 +168,7 @@ impl Target {
     }
 
     async fn post(&self, io: impl Io, webhook: &Webhook) -> Result<(), InVain> {
-        let at_s = unix_ms() / 1_000;
+        let at_s = unix_s();
         let signature = self.signature(webhook.id, at_s, &webhook.body);
         let host = self.uri.authority().map_or(self.host.as_str(), |authority| authority.as_str());
         let path = self.uri.path_and_query().map_or("/", |path| path.as_str());

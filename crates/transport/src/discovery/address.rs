@@ -46,6 +46,25 @@ impl ServerAddress {
             Err(_) => self.host.eq_ignore_ascii_case("localhost"),
         }
     }
+
+    /// The beginning of URLs there, by the scheme without TLS (`http` or `ws`): with TLS, but on this machine, where nobody stands between
+    /// and a server takes connections without, unless there is something to check a certificate by: a fingerprint, or `has_trust`.
+    ///
+    /// ```
+    /// use parlor_transport::discovery::ServerAddress;
+    ///
+    /// let here: ServerAddress = "127.0.0.1:7700".parse().unwrap();
+    /// assert_eq!(here.url("http", false), "http://127.0.0.1:7700");
+    /// assert_eq!(here.url("http", true), "https://127.0.0.1:7700");
+    /// let there: ServerAddress = "play.example.com".parse().unwrap();
+    /// assert_eq!(there.url("ws", false), "wss://play.example.com:7700");
+    /// ```
+    #[must_use]
+    pub fn url(&self, scheme: &str, has_trust: bool) -> String {
+        let is_plain = self.is_loopback() && self.fingerprint.is_none() && !has_trust;
+        let place = ServerAddress { fingerprint: None, ..self.clone() };
+        format!("{scheme}{}://{place}", if is_plain { "" } else { "s" })
+    }
 }
 
 impl FromStr for ServerAddress {

@@ -72,11 +72,10 @@ impl Server {
         let environment = args.environment.as_deref().unwrap_or(ENVIRONMENT);
         let token = operator_token(&SigningKey::read(key)?, Role::Admin, &args.by, app, environment);
         let trust = services::trust(&address, args.ca.as_deref())?;
-        let scheme = if trust.is_some() || !address.is_loopback() { "https" } else { "http" };
-        let place = ServerAddress { fingerprint: None, ..address };
         let options = net::Options::default().header("Authorization", &format!("Bearer {token}"));
+        let url = format!("{}/v1", address.url("http", trust.is_some()));
         let options = trust.into_iter().fold(options, net::Options::trust);
-        Ok(Server { url: format!("{scheme}://{place}/v1"), options, is_json: args.json })
+        Ok(Server { url, options, is_json: args.json })
     }
 
     fn get(&self, path: &str) -> anyhow::Result<Value> {

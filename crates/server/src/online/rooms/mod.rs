@@ -12,10 +12,11 @@ pub(super) use verbs::*;
 
 use super::Services;
 use super::failure::{Failure, Kind};
-use super::secrets::{random, unix_ms};
+use super::secrets::random;
 use crate::store::{
     AccountId, Effects, NewNotice, NewRoom, NewWebhook, Realm, RoomId, RoomState, StoreError,
 };
+use crate::system::unix_ms;
 use parlor_hub::turn::{
     self, Actor, Code, Config, Context, Create, Effect, Op, PlayerId, Refusal, TurnRoom, UnixMillis,
 };
