@@ -21,5 +21,5 @@ mod shards;
 pub mod turn;
 
 pub use door::Origin;
-pub use hub::{Config, Happening, Hub, Output, RoomSummary, Stats};
+pub use hub::{Config, Happening, Hub, MatchFilter, Output, RoomSummary, Stats};
 pub use shards::Shards;

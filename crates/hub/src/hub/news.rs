@@ -1,8 +1,9 @@
 //! What a hub wants done, and what it lets its driver know.
 
-use crate::room::{Room, Setup};
+use crate::room::{KeptEntry, Room, Setup};
 use parlor_proto::session::TurnedAway;
 use parlor_proto::wire::control::LeaveReason;
+use parlor_proto::wire::handshake::RoomKind;
 use parlor_proto::{CloseReason, ConnectionId, MemberId, Packet, PeerMisbehaved, RoomCode, RoomId};
 use std::ops::AddAssign;
 
@@ -29,6 +30,21 @@ pub enum Output {
         room: RoomId,
         /// The bytes to append; see [`crate::room::log`].
         bytes: Vec<u8>,
+    },
+    /// Append to the log of a match that is [kept](parlor_proto::wire::handshake::RoomSettings::keep).
+    Kept {
+        /// Which room it is.
+        room: RoomId,
+        /// The match's id.
+        code: RoomCode,
+        /// Which game it is of.
+        app: String,
+        /// Which environment of the game.
+        environment: String,
+        /// The number of the entry: they count from 0 in each match, without gaps.
+        number: u64,
+        /// What happened.
+        entry: KeptEntry,
     },
     /// Something that an operator may like to know.
     Happened(Happening),
@@ -118,6 +134,10 @@ pub struct RoomSummary {
     pub id: RoomId,
     /// Its code.
     pub code: RoomCode,
+    /// Who runs it.
+    pub kind: RoomKind,
+    /// What it is listed under, if it is a match; may be empty.
+    pub label: String,
     /// Which game it is for.
     pub app: String,
     /// Which environment of the game.
@@ -169,6 +189,8 @@ pub(super) fn summary(room: &Room) -> RoomSummary {
     RoomSummary {
         id,
         code,
+        kind: settings.kind,
+        label: settings.label,
         app,
         environment,
         players: room.players(),
