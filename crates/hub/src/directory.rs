@@ -53,10 +53,9 @@ impl Directory {
         self.rooms.get(&code).copied()
     }
 
-    /// The rooms whose codes come after this one, or all, by ascending code.
-    pub fn after(&self, code: Option<RoomCode>) -> impl Iterator<Item = (RoomCode, RoomId)> + '_ {
-        let from = code.map_or(Bound::Unbounded, Bound::Excluded);
-        self.rooms.range((from, Bound::Unbounded)).map(|(code, room)| (*code, *room))
+    /// The rooms whose codes come after a bound, in the order of the codes.
+    pub fn after(&self, after: Bound<RoomCode>) -> impl Iterator<Item = (RoomCode, RoomId)> + '_ {
+        self.rooms.range((after, Bound::Unbounded)).map(|(code, room)| (*code, *room))
     }
 
     /// Takes a room out.

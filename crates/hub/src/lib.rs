@@ -21,5 +21,8 @@ mod shards;
 pub mod turn;
 
 pub use door::Origin;
-pub use hub::{Config, Happening, Hub, MatchFilter, Output, RoomSummary, Stats};
+pub use hub::{
+    Config, Happening, Hub, MatchFilter, MemberSummary, NotThere, Output, ROOMS_LOOKED_AT_MAX, RoomDetails,
+    RoomPage, RoomQuery, RoomSummary, Stats,
+};
 pub use shards::Shards;

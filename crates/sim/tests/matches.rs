@@ -3,7 +3,7 @@
 use parlor::core::{ClosedReason, Options, Wish};
 use parlor::{Event, RoomCode};
 use parlor_hub::room::KeptEntry;
-use parlor_hub::{Config, MatchFilter, Shards};
+use parlor_hub::{Config, MatchFilter, RoomQuery, Shards};
 use parlor_proto::code;
 use parlor_proto::wire::handshake::{Intent, Refusal, RoomKind};
 use parlor_sim::{APP, Link, PeerId, SEEDS, Sim, for_seeds};
@@ -154,22 +154,31 @@ fn a_hub_lists_its_matches_and_none_with_a_secret() {
     open(Options::host(APP));
     open(Options { environment: "test".into(), ..a_match("casual", 4, false) });
     sim.join(casual, Link::quic());
-    let any = MatchFilter { app: APP.into(), ..MatchFilter::default() };
-    let list = |filter: MatchFilter| -> BTreeSet<RoomCode> {
-        sim.hub().matches(&filter, None, 10).into_iter().map(|room| room.code).collect()
+    let query = |environment: &str, matches: MatchFilter| RoomQuery {
+        app: Some(APP.into()),
+        environments: vec![environment.into()],
+        matches: Some(matches),
+        after: None,
+        limit: 10,
     };
-    assert_eq!(list(any.clone()), BTreeSet::from([casual, ranked]));
-    assert_eq!(list(MatchFilter { label: Some("ranked".into()), ..any.clone() }), BTreeSet::from([ranked]));
-    assert_eq!(list(MatchFilter { members_min: 2, ..any.clone() }), BTreeSet::from([casual]));
-    assert_eq!(list(MatchFilter { members_max: Some(1), ..any.clone() }), BTreeSet::from([ranked]));
-    assert_eq!(list(MatchFilter { has_seat: true, ..any.clone() }), BTreeSet::from([ranked]));
-    assert!(list(MatchFilter { app: "chess".into(), ..any.clone() }).is_empty());
-    assert_eq!(list(MatchFilter { environment: "test".into(), ..any.clone() }).len(), 1);
-    // Page by page, by ascending id.
-    let first = sim.hub().matches(&any, None, 1);
-    let next = sim.hub().matches(&any, Some(first[0].code), 10);
-    assert!(first[0].code < next[0].code && next.len() == 1);
-    assert_eq!((first[0].kind, first[0].max_players >= 2), (RoomKind::Match, true));
+    let any = MatchFilter::default();
+    let list = |query: RoomQuery| -> BTreeSet<RoomCode> {
+        sim.hub().rooms(&query).rooms.into_iter().map(|room| room.code).collect()
+    };
+    assert_eq!(list(query("", any.clone())), BTreeSet::from([casual, ranked]));
+    let of_label = MatchFilter { label: Some("ranked".into()), ..any.clone() };
+    assert_eq!(list(query("", of_label)), BTreeSet::from([ranked]));
+    let full = MatchFilter { members_min: 2, ..any.clone() };
+    assert_eq!(list(query("", full)), BTreeSet::from([casual]));
+    for open in
+        [MatchFilter { members_max: Some(1), ..any.clone() }, MatchFilter { has_seat: true, ..any.clone() }]
+    {
+        assert_eq!(list(query("", open)), BTreeSet::from([ranked]));
+    }
+    assert!(list(RoomQuery { app: Some("chess".into()), ..query("", any.clone()) }).is_empty());
+    assert_eq!(list(query("test", any.clone())).len(), 1);
+    let all = RoomQuery { matches: None, ..query("", any) };
+    assert_eq!(list(all).len(), 4, "an operator sees those with a secret, and rooms of other kinds");
 }
 
 #[test]

@@ -2,15 +2,17 @@
 
 mod admission;
 mod lease;
-mod listing;
 mod news;
+mod operate;
 mod resume;
 mod seats;
 mod tokens;
 mod turn;
 
-pub use listing::MatchFilter;
 pub use news::{Happening, Output, RoomSummary, Stats};
+pub use operate::{
+    MatchFilter, MemberSummary, NotThere, ROOMS_LOOKED_AT_MAX, RoomDetails, RoomPage, RoomQuery,
+};
 
 use crate::directory::Directory;
 use crate::door::{Doorkeeper, GuessLimits, Guesses, OpenDoor, Origin};
@@ -377,7 +379,7 @@ impl Hub {
     /// The room that a code leads to.
     #[must_use]
     pub fn room(&self, code: RoomCode) -> Option<RoomSummary> {
-        self.directory.find(code).and_then(|id| self.rooms.get(&id)).map(|seated| news::summary(&seated.room))
+        self.seated(code).map(|(_, seated)| news::summary(&seated.room))
     }
 
     /// Rooms that live.

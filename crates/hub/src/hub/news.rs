@@ -4,7 +4,7 @@ use crate::room::{KeptEntry, Room, Setup};
 use parlor_proto::session::TurnedAway;
 use parlor_proto::wire::control::LeaveReason;
 use parlor_proto::wire::handshake::RoomKind;
-use parlor_proto::{CloseReason, ConnectionId, MemberId, Packet, PeerMisbehaved, RoomCode, RoomId};
+use parlor_proto::{CloseReason, ConnectionId, Instant, MemberId, Packet, PeerMisbehaved, RoomCode, RoomId};
 use std::ops::AddAssign;
 
 /// What a hub wants done, and what it lets its driver know.
@@ -138,10 +138,16 @@ pub struct RoomSummary {
     pub kind: RoomKind,
     /// What it is listed under, if it is a match; may be empty.
     pub label: String,
+    /// When it opened, on the hub's clock.
+    pub opened: Instant,
     /// Which game it is for.
     pub app: String,
     /// Which environment of the game.
     pub environment: String,
+    /// Members in it: its players, and a host without a player.
+    pub members: usize,
+    /// How many of them have no connection for now.
+    pub away: usize,
     /// Players in it.
     pub players: usize,
     /// Players that it may have at once.
@@ -185,14 +191,17 @@ impl AddAssign for Stats {
 }
 
 pub(super) fn summary(room: &Room) -> RoomSummary {
-    let Setup { id, code, app, environment, settings, .. } = room.setup().clone();
+    let Setup { id, code, app, environment, settings, opened, .. } = room.setup();
     RoomSummary {
-        id,
-        code,
+        id: *id,
+        code: *code,
         kind: settings.kind,
-        label: settings.label,
-        app,
-        environment,
+        label: settings.label.clone(),
+        opened: *opened,
+        app: app.clone(),
+        environment: environment.clone(),
+        members: room.len(),
+        away: room.away_count(),
         players: room.players(),
         max_players: settings.max_players,
         needs_secret: settings.secret.is_some(),

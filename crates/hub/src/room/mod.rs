@@ -510,7 +510,7 @@ impl Room {
         }
         if is_host_still && self.authority == Authority::Member(member) {
             let reason = match reason {
-                LeaveReason::Left => CloseReason::HostLeft,
+                LeaveReason::Left | LeaveReason::Kicked { .. } => CloseReason::HostLeft,
                 _ => CloseReason::HostGone,
             };
             return self.end(&reason);

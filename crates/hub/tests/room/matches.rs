@@ -342,7 +342,7 @@ impl Game {
                 self.tell(says(from.0, channel, data(to, 1, &payload)))?;
             }
             Act::Pass(ms) => {
-                self.now = self.now + Duration::from_millis(ms);
+                self.now += Duration::from_millis(ms);
                 self.tell(Input::Flush)?;
             }
         }

@@ -9,5 +9,6 @@ mod hostile;
 mod http;
 mod lifecycle;
 mod limits;
+mod live;
 mod online;
 mod rooms;
