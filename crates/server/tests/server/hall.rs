@@ -24,14 +24,14 @@ impl Hall {
     }
 
     pub(crate) async fn with(is_open: bool, webhook: Option<WebhookConfig>) -> Self {
-        Self::with_config(is_open, webhook, |_| {}).await
+        Self::made(is_open, webhook, |_| {}).await
     }
 
-    pub(crate) async fn with_config(
-        is_open: bool,
-        webhook: Option<WebhookConfig>,
-        change: impl FnOnce(&mut Config),
-    ) -> Self {
+    pub(crate) async fn changed(change: impl FnOnce(&mut Config)) -> Self {
+        Self::made(true, None, change).await
+    }
+
+    async fn made(is_open: bool, webhook: Option<WebhookConfig>, change: impl FnOnce(&mut Config)) -> Self {
         let key = SigningKey::generate().unwrap();
         let server = TestServer::start_with(|config, folder| {
             let operator_key = key.write_new(&folder.path().join("operator")).unwrap();

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 impl Hall {
     /// A server where nobody comes in without a token, and accounts are all that gives one.
     async fn for_accounts_alone() -> Self {
-        Self::with_config(true, None, |config| {
+        Self::changed(|config| {
             config.admission = Some(Policy { key: None, is_required: true });
         })
         .await

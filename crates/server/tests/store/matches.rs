@@ -21,12 +21,12 @@ fn joined(number: u64, player: &str) -> MatchEntry {
 }
 
 async fn kept(store: &Store, realm: &Realm, id: &str) -> KeptMatch {
-    store.kept_match(realm, id).await.unwrap().unwrap()
+    store.kept_match(realm, id).await.expect("a healthy store").expect("it is there")
 }
 
 async fn ids(store: &Store, realm: &Realm, player: Option<&str>) -> Vec<String> {
     let player = player.map(account_id);
-    let page = store.kept_matches(realm, player.as_ref(), None, 100).await.unwrap();
+    let page = store.kept_matches(realm, player.as_ref(), None, 100).await.expect("a healthy store");
     page.items.into_iter().map(|kept| kept.id).collect()
 }
 
