@@ -4,7 +4,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use parlor::{EntityId, Impairment};
 use parlor_server::{FLUSH_QUANTUM_MS_MAX, GRACE_S_MAX};
 use std::net::{IpAddr, SocketAddr};
-use std::num::NonZeroU16;
+use std::num::{NonZeroU16, NonZeroU32};
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
@@ -263,6 +263,9 @@ pub(crate) struct ServeArgs {
     /// Who may make an account [default: open with a development identity, closed with a certificate]
     #[arg(long, env = "PARLOR_ACCOUNTS", value_enum)]
     pub accounts: Option<AccountsArg>,
+    /// Days for which a match that is kept can be read after its end [default: 30]
+    #[arg(long, env = "PARLOR_KEEP_MATCHES", value_name = "DAYS")]
+    pub keep_matches: Option<NonZeroU32>,
     /// Public key (PEM, Ed25519) of whoever signs tokens for the roles server and admin; without it there are none
     #[arg(long, env = "PARLOR_OPERATOR_KEY", value_name = "FILE")]
     pub operator_key: Option<PathBuf>,

@@ -43,6 +43,7 @@ impl Host {
                 operator_key: None,
                 webhook: None,
                 backups: None,
+                keep_matches_days: parlor_server::online::KEEP_MATCHES_DAYS,
             }),
             ..Config::default()
         };

@@ -121,6 +121,7 @@ impl Server {
                 quic_gate: quic_gate.clone(),
                 entrance,
                 services: online.as_ref().map(|online| online.services.clone()),
+                keeper: online.as_ref().and_then(Online::keeper),
             });
         }
         // On a bad network everybody has one.
@@ -298,6 +299,7 @@ fn hub_config(config: &Config, shards: parlor_hub::Shards) -> Result<parlor_hub:
         apps: config.apps.clone(),
         rooms_max: config.rooms_max.div_ceil(shards.count()),
         dedicated: config.dedicated,
+        keeps: config.online.is_some(),
         state_bytes_per_second: config.state_rate.max(STATE_RATE_MIN),
         record: config.room_log.is_some(),
         flush_quantum: config.flush_quantum.min(Duration::from_millis(FLUSH_QUANTUM_MS_MAX)),

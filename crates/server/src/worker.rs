@@ -8,6 +8,7 @@ use crate::error::{ServerFailed, StartError};
 use crate::gate::Gate;
 use crate::http::{Facts, Site};
 use crate::inside;
+use crate::keeper::Keeper;
 use crate::online::Services;
 use crate::quic::Quic;
 use crate::recorder::Recorder;
@@ -60,6 +61,8 @@ pub(crate) struct Task {
     /// Where rooms of this process come in.
     pub(crate) entrance: Entrance,
     pub(crate) services: Option<Services>,
+    /// Takes what happens in matches that are kept.
+    pub(crate) keeper: Option<Keeper>,
 }
 
 /// A worker as the server sees it. Dropping it stops it at once.
@@ -142,10 +145,10 @@ async fn work(
     // Another worker may not have started, and then none begins.
     let Ok(task) = task.await else { return Ok(()) };
     let Task { hub, clock, door, handshake_time, inputs, shards, directory, facts, .. } = *task;
-    let Task { tcp_gate, quic_gate, entrance, services, .. } = *task;
+    let Task { tcp_gate, quic_gate, entrance, services, keeper, .. } = *task;
     let shard = shards.own().clone();
     let quic = Quic::new(engine, quic_gate, door.clone(), shard.numbers(), handshake_time);
-    let running = shard::run(hub, clock, inputs, Some(quic), directory, recorder);
+    let running = shard::run(hub, clock, inputs, Some(quic), directory, (recorder, keeper));
     let site = Site::new(shards, facts, door.clone(), services, handshake_time);
     let mut tasks = JoinSet::new();
     tasks.spawn(named(SHARD, running));

@@ -6,7 +6,7 @@ use crate::logging;
 use anyhow::{Context, bail};
 use parlor::lan::Network;
 use parlor_server::admission::Policy;
-use parlor_server::online::{OnlineConfig, WebhookConfig};
+use parlor_server::online::{KEEP_MATCHES_DAYS, OnlineConfig, WebhookConfig};
 use parlor_server::{Config, FLUSH_QUANTUM_MS_MAX, GRACE_S_MAX, IdentitySource, Server};
 use parlor_transport::discovery::Registry;
 use serde::Deserialize;
@@ -44,6 +44,7 @@ struct File {
     data: Option<PathBuf>,
     store: Option<String>,
     accounts: Option<AccountsArg>,
+    keep_matches: Option<NonZeroU32>,
     operator_key: Option<PathBuf>,
     webhook: Option<String>,
     webhook_key: Option<PathBuf>,
@@ -111,7 +112,14 @@ fn settings(args: ServeArgs, file: File) -> anyhow::Result<Config> {
     let allows_private = args.webhook_private || file.webhook_private.unwrap_or_default();
     let webhook =
         webhook(args.webhook.or(file.webhook), args.webhook_key.or(file.webhook_key), allows_private)?;
-    let online = online(data, args.store.or(file.store), is_open, operator_key, webhook)?;
+    let online = online(
+        data,
+        args.store.or(file.store),
+        is_open,
+        operator_key,
+        webhook,
+        args.keep_matches.or(file.keep_matches),
+    )?;
     let admission_key = args.admission_key.or(file.admission_key);
     let admission = admission(admission_key, args.admission.or(file.admission), online.is_some())?;
     Ok(Config {
@@ -156,6 +164,7 @@ fn online(
     is_open: bool,
     operator_key: Option<PathBuf>,
     webhook: Option<WebhookConfig>,
+    keep_matches: Option<NonZeroU32>,
 ) -> anyhow::Result<Option<OnlineConfig>> {
     let backups = data.as_ref().map(|folder| folder.join("backups"));
     let store = match (store, data) {
@@ -167,6 +176,9 @@ fn online(
             let text = file.to_str().map(str::to_owned);
             text.with_context(|| format!("{} is no UTF-8: name another folder with --data", file.display()))?
         }
+        (None, None) if keep_matches.is_some() => {
+            bail!("no match is kept without a store: add --data FOLDER or --store URL")
+        }
         (None, None) if operator_key.is_some() || webhook.is_some() => {
             bail!(
                 "there is nothing to operate or to tell of without a store: add --data FOLDER or --store URL"
@@ -174,7 +186,8 @@ fn online(
         }
         (None, None) => return Ok(None),
     };
-    Ok(Some(OnlineConfig { store, is_open, operator_key, webhook, backups }))
+    let keep_matches_days = keep_matches.map_or(KEEP_MATCHES_DAYS, |days| days.get().into());
+    Ok(Some(OnlineConfig { store, is_open, operator_key, webhook, backups, keep_matches_days }))
 }
 
 /// Whom to tell what happens in turn rooms.

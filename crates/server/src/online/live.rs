@@ -10,7 +10,7 @@ use crate::shard::{Shards, Stopped};
 use crate::store::Realm;
 use crate::system::unix_ms;
 use core::time::Duration;
-use parlor_hub::{MemberSummary, NotThere, RoomQuery, RoomSummary};
+use parlor_hub::{MemberSummary, NotThere, RoomPage, RoomQuery, RoomSummary};
 use parlor_proto::{MemberId, RoomCode, limits};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -136,12 +136,12 @@ pub(super) struct RemoveMember {
 pub(super) async fn list(services: Services, caller: Caller, input: ListLive) -> Result<LiveRooms, Failure> {
     let realm = services.realm_of(&caller)?;
     let after = input.after.as_deref().map(|text| code("after", text)).transpose()?;
-    let Live { shards, clock } = services.live();
+    let live = services.live();
     let limit = input.limit.clamp(1, PAGE_MAX);
     let (app, environments) = (Some(realm.app().to_owned()), environments(&realm));
     let query = RoomQuery { app, environments, matches: None, after, limit };
-    let page = shards.rooms(query).await.map_err(going_down)?;
-    let rooms = page.rooms.iter().map(|room| seen(room, *clock)).collect();
+    let page = live.rooms(query).await?;
+    let rooms = page.rooms.iter().map(|room| seen(room, live)).collect();
     Ok(LiveRooms { rooms, next: page.next.map(|code| code.as_str().to_owned()) })
 }
 
@@ -151,13 +151,13 @@ pub(super) async fn read(
     input: NamedRoom,
 ) -> Result<LiveRoomDetails, Failure> {
     let code = code("code", &input.code)?;
-    let Live { shards, clock } = services.live();
-    let details = shards.room_details(code).await.map_err(going_down)?;
+    let live = services.live();
+    let details = live.shards.room_details(code).await.map_err(going_down)?;
     let realm = services.realm_of(&caller)?;
     let details = details.filter(|details| is_of(&details.room, &realm));
     let details = details.ok_or_else(|| rooms::no_such_room(code.as_str()))?;
     let members = details.members.into_iter().map(member).collect();
-    Ok(LiveRoomDetails { room: seen(&details.room, *clock), members })
+    Ok(LiveRoomDetails { room: seen(&details.room, live), members })
 }
 
 pub(super) async fn end(services: Services, caller: Caller, input: EndLive) -> Result<Done, Failure> {
@@ -189,6 +189,17 @@ impl Live {
     pub(super) fn new(shards: Shards, clock: Clock) -> Self {
         Live { shards, clock }
     }
+
+    /// Some of the rooms.
+    pub(super) async fn rooms(&self, query: RoomQuery) -> Result<RoomPage, Failure> {
+        self.shards.rooms(query).await.map_err(going_down)
+    }
+
+    /// When a room opened, in milliseconds since 1970.
+    pub(super) fn opened_at_ms(&self, room: &RoomSummary) -> u64 {
+        let age_ms = self.clock.now().saturating_since(room.opened).as_millis();
+        unix_ms().saturating_sub(u64::try_from(age_ms).unwrap_or(u64::MAX))
+    }
 }
 
 /// A room of the operator's own game and environment, and who asks. The code of another game's room says no more than one that
@@ -214,13 +225,13 @@ fn is_of(room: &RoomSummary, realm: &Realm) -> bool {
 }
 
 /// What rooms in memory may call a realm's environment.
-fn environments(realm: &Realm) -> Vec<String> {
+pub(super) fn environments(realm: &Realm) -> Vec<String> {
     let named = realm.environment();
     let unnamed = (named == ENVIRONMENT).then(String::new);
     core::iter::once(named.to_owned()).chain(unnamed).collect()
 }
 
-fn code(path: &'static str, text: &str) -> Result<RoomCode, Failure> {
+pub(super) fn code(path: &'static str, text: &str) -> Result<RoomCode, Failure> {
     text.parse().map_err(|error| Failure::field(path, format!("{error}")))
 }
 
@@ -237,14 +248,13 @@ fn going_down(stopped: Stopped) -> Failure {
     Failure::unavailable(format!("{stopped}: ask again in a moment"), Duration::from_secs(1))
 }
 
-fn seen(room: &RoomSummary, clock: Clock) -> LiveRoom {
-    let age_ms = clock.now().saturating_since(room.opened).as_millis();
+fn seen(room: &RoomSummary, live: &Live) -> LiveRoom {
     LiveRoom {
         code: room.code.as_str().to_owned(),
         kind: room.kind.as_str(),
         app: room.app.clone(),
         environment: room.environment.clone(),
-        opened_at_ms: unix_ms().saturating_sub(u64::try_from(age_ms).unwrap_or(u64::MAX)),
+        opened_at_ms: live.opened_at_ms(room),
         members: room.members,
         away: room.away,
         players: room.players,

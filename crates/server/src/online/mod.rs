@@ -15,6 +15,7 @@ mod feeds;
 mod inbox;
 mod json;
 mod live;
+mod matches;
 mod openapi;
 mod operations;
 mod password;
@@ -39,10 +40,13 @@ pub(crate) use socket::serve as serve_socket;
 use crate::admission::{KeyError, SigningKey, TicketKey, Tickets, read_public};
 use crate::clock::Clock;
 use crate::door::Door;
+use crate::keeper::{self, Keeper};
 use crate::shard::Shards;
 use crate::store::{AccountId, OpenError, Realm, Role, Store, StoreError};
+use crate::system;
 use bans::Bans;
 use core::time::Duration;
+use data_encoding::HEXLOWER;
 use failure::Kind;
 use feeds::Feeds;
 use live::Live;
@@ -57,6 +61,7 @@ use table::{Answer, Caller, Operation};
 use thiserror::Error;
 use tokens::Tokens;
 use tokio::runtime::{Builder, Handle, Runtime};
+use tokio::task::JoinHandle;
 
 /// Threads of the services.
 const THREADS: usize = 2;
@@ -64,6 +69,8 @@ const THREADS: usize = 2;
 const STOP_TIME: Duration = Duration::from_secs(5);
 /// Under which name the store keeps the key that access tokens are signed with.
 const SIGNING_KEY: &str = "access-token-key";
+/// For how many days a kept match can be read, unless the configuration says otherwise.
+pub const KEEP_MATCHES_DAYS: u64 = 30;
 
 /// What the services may be told.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -76,6 +83,8 @@ pub struct OnlineConfig {
     pub operator_key: Option<PathBuf>,
     /// Whom to tell what happens in turn rooms.
     pub webhook: Option<WebhookConfig>,
+    /// For how many days a match that was kept can be read after its end.
+    pub keep_matches_days: u64,
     /// The folder that backups are written to. Without it nobody can ask for one.
     pub backups: Option<PathBuf>,
 }
@@ -130,6 +139,10 @@ struct Inner {
 /// The services and their threads, which end when this is dropped.
 pub(crate) struct Online {
     pub(crate) services: Services,
+    /// Takes what happens in matches that are kept.
+    keeper: Option<Keeper>,
+    /// Puts it into the store, until all keepers are gone.
+    keeping: Option<JoinHandle<()>>,
     runtime: Option<Runtime>,
 }
 
@@ -175,18 +188,35 @@ impl Online {
             handle: runtime.handle().clone(),
         };
         let services = Services(Arc::new(inner));
+        let server: Arc<str> = HEXLOWER.encode(&system::random::<16>().map_err(no_randomness)?).into();
+        matches::begin(&services, &server).await?;
+        let (keeper, kept) = keeper::channel();
+        let keeping = runtime.spawn(matches::keep(services.clone(), kept, Arc::clone(&server)));
+        runtime.spawn(matches::look_after(services.clone(), server, config.keep_matches_days));
         runtime.spawn(deadlines::watch(services.clone()));
         if let Some(target) = webhook {
             runtime.spawn(webhook::deliver(services.clone(), target));
         }
-        Ok(Online { services, runtime: Some(runtime) })
+        Ok(Online { services, keeper: Some(keeper), keeping: Some(keeping), runtime: Some(runtime) })
     }
 }
 
 impl Online {
+    /// Takes what happens in matches that are kept; each shard has one of its own.
+    pub(crate) fn keeper(&self) -> Option<Keeper> {
+        self.keeper.clone()
+    }
+
     /// Ends the threads and closes the store, after what is under way is stored; a disk that does not answer is not waited for
     /// long.
     pub(crate) async fn stop(mut self) {
+        // The shards have ended, so with this one the last keeper goes.
+        self.keeper = None;
+        if let Some(keeping) = self.keeping.take()
+            && tokio::time::timeout(STOP_TIME, keeping).await.is_err()
+        {
+            tracing::warn!("the newest moments of matches were not stored: the store is slow or away");
+        }
         let runtime = self.runtime.take();
         let ended = tokio::task::spawn_blocking(move || {
             if let Some(runtime) = runtime {
@@ -400,4 +430,8 @@ impl core::convert::From<StoreError> for Failure {
             StoreError::Damaged(what) => Failure::defect(&what),
         }
     }
+}
+
+fn no_randomness(error: getrandom::Error) -> KeyError {
+    KeyError::NoRandomness(error.to_string())
 }

@@ -2,7 +2,7 @@
 
 use super::role::Allowed;
 use super::table::Operation;
-use super::{accounts, admin, inbox, live, rooms, tickets};
+use super::{accounts, admin, inbox, live, matches, rooms, tickets};
 use crate::store::Role;
 use hyper::Method;
 
@@ -14,7 +14,7 @@ const EVERY_ROLE: Allowed = Allowed::Only(&[Role::Player, Role::Server, Role::Ad
 
 /// All of them. What is not here cannot be asked for.
 pub(super) fn all() -> Vec<Operation> {
-    [of_sign_ins(), of_accounts(), of_rooms(), of_games(), of_operators(), of_live_rooms()]
+    [of_sign_ins(), of_accounts(), of_rooms(), of_games(), of_matches(), of_operators(), of_live_rooms()]
         .into_iter()
         .flatten()
         .collect()
@@ -236,6 +236,39 @@ fn of_games() -> Vec<Operation> {
             EVERY_ROLE,
             "Ends the game: for the host where no rules decide, and for operators",
             rooms::end,
+        ),
+    ]
+}
+
+fn of_matches() -> Vec<Operation> {
+    vec![
+        Operation::new(
+            "match.list",
+            get("/matches"),
+            EVERY_ROLE,
+            "Lists the matches of the game that can be found: never those with a secret",
+            matches::list,
+        ),
+        Operation::new(
+            "match.kept",
+            get("/matches/kept"),
+            EVERY_ROLE,
+            "Lists matches that are kept, the newest first: for players those that they were in",
+            matches::kept,
+        ),
+        Operation::new(
+            "match.log",
+            get("/matches/{match}/log"),
+            EVERY_ROLE,
+            "Reads what happened in a match that is kept: for players, if they were in it",
+            matches::log,
+        ),
+        Operation::new(
+            "match.forget",
+            post("/matches/{match}/forget"),
+            OPERATORS,
+            "Forgets a match that is kept",
+            matches::forget,
         ),
     ]
 }

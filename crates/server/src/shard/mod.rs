@@ -10,6 +10,7 @@ mod tests;
 pub(crate) use handle::{Numbers, Shard, Shards, Stopped};
 
 use crate::clock::Clock;
+use crate::keeper::{Keeper, Of};
 use crate::quic::{Came, GOING_DOWN, Quic};
 use crate::recorder::Recorder;
 use core::time::Duration;
@@ -45,6 +46,7 @@ struct Driver {
     waiting: JoinSet<Waited>,
     news: News,
     recorder: Option<Recorder>,
+    keeper: Option<Keeper>,
     /// When a shard that stops gives up waiting.
     stops_at: Option<tokio::time::Instant>,
 }
@@ -73,7 +75,7 @@ pub(crate) async fn run(
     inputs: Inputs,
     quic: Option<Quic>,
     directory: Directory,
-    recorder: Option<Recorder>,
+    (recorder, keeper): (Option<Recorder>, Option<Keeper>),
 ) {
     let driver = Driver {
         clock,
@@ -85,6 +87,7 @@ pub(crate) async fn run(
         waiting: JoinSet::new(),
         news: News::new(directory),
         recorder,
+        keeper,
         stops_at: None,
     };
     driver.run().await;
@@ -279,8 +282,12 @@ impl Driver {
                         recorder.record(room, &bytes);
                     }
                 }
-                // The hub of a server is not told to keep matches: it opens none that is to be kept.
-                Output::Kept { .. } => {}
+                Output::Kept { room, code, app, environment, number, entry } => {
+                    if let Some(keeper) = &mut self.keeper {
+                        let of = Of { room, code, app: &app, environment: &environment };
+                        keeper.keep(of, number, entry);
+                    }
+                }
                 Output::Happened(happening) => {
                     self.news.tell(happening, &mut self.peers, self.recorder.as_mut())
                 }

@@ -23,7 +23,7 @@ fn start() -> Shard {
 fn start_watched() -> (Shard, JoinHandle<()>) {
     let (shard, inputs) = channel();
     let hub = Hub::new(Config::new([7; 32]));
-    let running = tokio::spawn(run(hub, Clock::start(), inputs, None, Directory::default(), None));
+    let running = tokio::spawn(run(hub, Clock::start(), inputs, None, Directory::default(), (None, None)));
     (shard, running)
 }
 

@@ -151,6 +151,11 @@ impl Store {
         Ok(Store { inner: Arc::new(inner) })
     }
 
+    /// Whether no other server can have it open.
+    pub(crate) fn is_of_one_server(&self) -> bool {
+        self.inner.place.file().is_some()
+    }
+
     /// What the store did so far.
     pub fn counters(&self) -> Counters {
         let pulse = &self.inner.pulse;

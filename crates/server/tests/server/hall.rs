@@ -5,7 +5,7 @@ use crate::common::{Answer, TestServer};
 use futures_util::{SinkExt, StreamExt};
 use parlor_server::Config;
 use parlor_server::admission::SigningKey;
-use parlor_server::online::{OnlineConfig, WebhookConfig, operator_token};
+use parlor_server::online::{KEEP_MATCHES_DAYS, OnlineConfig, WebhookConfig, operator_token};
 use parlor_server::store::Role;
 use serde_json::{Value, json};
 use tokio::net::TcpStream;
@@ -37,7 +37,14 @@ impl Hall {
             let operator_key = key.write_new(&folder.path().join("operator")).unwrap();
             let store = folder.path().join("parlor.db").to_str().unwrap().to_owned();
             let (operator_key, backups) = (Some(operator_key), Some(folder.path().join("backups")));
-            config.online = Some(OnlineConfig { store, is_open, operator_key, webhook, backups });
+            config.online = Some(OnlineConfig {
+                store,
+                is_open,
+                operator_key,
+                webhook,
+                backups,
+                keep_matches_days: KEEP_MATCHES_DAYS,
+            });
             change(config);
         })
         .await;

@@ -1,0 +1,213 @@
+//! What happens in matches that are kept, on its way from the shards to the store.
+//!
+//! A shard hands entries over and never waits: a task of the services puts them into the store (`online/matches/keeping.rs`). Where the store
+//! is slow or away the queue fills, and then the logs that would have grown end there; the task is told so and says it in the store once
+//! that works again. A log without an end is true up to it, one with a hole would not be.
+
+use crate::online::ENVIRONMENT;
+use crate::store::Realm;
+use crate::system::unix_ms;
+use parlor_hub::room::KeptEntry;
+use parlor_proto::{RoomCode, RoomId};
+use rustc_hash::FxHashMap;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc};
+
+/// Entries that may wait for the store.
+const QUEUE_MAX: usize = 8_192;
+/// Bytes of them.
+const QUEUE_BYTES_MAX: u32 = 16 << 20;
+/// What an entry takes beside its payload, about.
+const ENTRY_BYTES: usize = 128;
+
+/// Which match: the store's name of it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct MatchKey {
+    pub(crate) realm: Realm,
+    pub(crate) id: RoomCode,
+}
+
+/// Something that happened in a match, on its way to the store.
+#[derive(Debug)]
+pub(crate) struct Said {
+    pub(crate) of: MatchKey,
+    /// Its place in the match's log.
+    pub(crate) number: u64,
+    /// When, in milliseconds since 1970.
+    pub(crate) at_ms: u64,
+    pub(crate) entry: KeptEntry,
+    /// Room in the queue, until it is stored.
+    pub(crate) place: OwnedSemaphorePermit,
+}
+
+/// A match as a hub names it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Of<'a> {
+    pub(crate) room: RoomId,
+    pub(crate) code: RoomCode,
+    pub(crate) app: &'a str,
+    pub(crate) environment: &'a str,
+}
+
+/// What the queue had no room for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Mark {
+    /// The log ends with what was queued.
+    pub(crate) is_cut: bool,
+    /// When the match ended, in milliseconds since 1970, if it did.
+    pub(crate) ended_ms: Option<u64>,
+}
+
+/// Marks of matches whose beginning was queued: not more than the live ones and what the queue had room for.
+#[derive(Debug, Default)]
+struct Marks {
+    of: Mutex<BTreeMap<MatchKey, Mark>>,
+    changed: Notify,
+}
+
+/// A shard's side. Each shard has a clone of its own.
+#[derive(Clone, Debug)]
+pub(crate) struct Keeper {
+    queue: mpsc::Sender<Said>,
+    places: Arc<Semaphore>,
+    marks: Arc<Marks>,
+    /// Matches of this shard of which nothing more is kept.
+    lost: FxHashMap<RoomId, Lost>,
+}
+
+/// How much of a match is lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Lost {
+    /// All of it: the store knows nothing of it.
+    Whole,
+    /// What comes after what was queued.
+    Rest,
+}
+
+/// The task's side.
+#[derive(Debug)]
+pub(crate) struct Kept {
+    queue: mpsc::Receiver<Said>,
+    marks: Arc<Marks>,
+}
+
+/// Both sides.
+pub(crate) fn channel() -> (Keeper, Kept) {
+    of_size(QUEUE_MAX, QUEUE_BYTES_MAX)
+}
+
+fn of_size(entries_max: usize, bytes_max: u32) -> (Keeper, Kept) {
+    let (sender, queue) = mpsc::channel(entries_max);
+    let marks = Arc::new(Marks::default());
+    let places = Arc::new(Semaphore::new(bytes_max as usize));
+    let keeper = Keeper { queue: sender, places, marks: Arc::clone(&marks), lost: FxHashMap::default() };
+    (keeper, Kept { queue, marks })
+}
+
+impl Keeper {
+    /// Hands over what happened in a match. Entries of a match come in order.
+    pub(crate) fn keep(&mut self, of: Of<'_>, number: u64, entry: KeptEntry) {
+        let is_end = matches!(entry, KeptEntry::Ended);
+        let lost = self.lost.get(&of.room).copied();
+        if is_end {
+            self.lost.remove(&of.room);
+        }
+        if lost == Some(Lost::Whole) || (lost == Some(Lost::Rest) && !is_end) {
+            return;
+        }
+        let environment = if of.environment.is_empty() { ENVIRONMENT } else { of.environment };
+        let key = Realm::new(of.app, environment).map(|realm| MatchKey { realm, id: of.code });
+        let key = match key {
+            Ok(key) => key,
+            Err(error) => return self.lose(of, None, number, is_end, &error.to_string()),
+        };
+        let at_ms = unix_ms();
+        if lost == Some(Lost::Rest) {
+            return self.marks.mark(key, |mark| mark.ended_ms = Some(at_ms));
+        }
+        let said = self.place(&entry).map(|place| Said { of: key.clone(), number, at_ms, entry, place });
+        if said.is_none_or(|said| self.queue.try_send(said).is_err()) {
+            self.lose(of, Some(key), number, is_end, "the store is slow or away");
+        }
+    }
+
+    fn place(&self, entry: &KeptEntry) -> Option<OwnedSemaphorePermit> {
+        let bytes = u32::try_from(ENTRY_BYTES.saturating_add(size(entry))).ok()?;
+        Arc::clone(&self.places).try_acquire_many_owned(bytes).ok()
+    }
+
+    /// An entry was not queued. `key` is missing if the store could not name the match.
+    fn lose(&mut self, of: Of<'_>, key: Option<MatchKey>, number: u64, is_end: bool, why: &str) {
+        let Some(key) = key.filter(|_| number > 0) else {
+            tracing::warn!(id = %of.code, app = ?of.app, why, "a match is not kept");
+            if !is_end {
+                self.lost.insert(of.room, Lost::Whole);
+            }
+            return;
+        };
+        tracing::warn!(id = %of.code, app = ?of.app, number, why, "the log of a match ends before the match");
+        if is_end {
+            // All that happened is there; that it is over need be told without an entry.
+            return self.marks.mark(key, |mark| mark.ended_ms = Some(unix_ms()));
+        }
+        self.lost.insert(of.room, Lost::Rest);
+        self.marks.mark(key, |mark| mark.is_cut = true);
+    }
+}
+
+/// Bytes that an entry has beside its fixed part.
+fn size(entry: &KeptEntry) -> usize {
+    match entry {
+        KeptEntry::Opened { label, .. } => label.len(),
+        KeptEntry::Joined { name, user, .. } => name.len() + user.as_ref().map_or(0, String::len),
+        KeptEntry::Data { to, payload, .. } => payload.len() + 4 * to.len(),
+        KeptEntry::Left { .. } | KeptEntry::Ended => 0,
+    }
+}
+
+impl Kept {
+    /// Waits for entries, and takes up to `most`; then also what there was no room for, if what was queued before is taken with it.
+    /// Nothing, once all shards have ended.
+    pub(crate) async fn take(&mut self, most: usize) -> Option<(Vec<Said>, BTreeMap<MatchKey, Mark>)> {
+        let mut said = Vec::new();
+        loop {
+            tokio::select! {
+                biased;
+                taken = self.queue.recv_many(&mut said, most) => {
+                    if taken == 0 {
+                        let marks = self.marks.take();
+                        return (!marks.is_empty()).then_some((said, marks));
+                    }
+                }
+                () = self.marks.changed.notified() => {}
+            }
+            // Of a match that has a mark nothing is queued after it: with all that is queued now the mark's turn has come.
+            let marks = self.marks.take();
+            if !marks.is_empty() {
+                for _ in 0..self.queue.len() {
+                    said.extend(self.queue.try_recv().ok());
+                }
+            }
+            if !said.is_empty() || !marks.is_empty() {
+                return Some((said, marks));
+            }
+        }
+    }
+}
+
+impl Marks {
+    fn mark(&self, key: MatchKey, change: impl FnOnce(&mut Mark)) {
+        change(self.lock().entry(key).or_default());
+        self.changed.notify_one();
+    }
+
+    fn take(&self) -> BTreeMap<MatchKey, Mark> {
+        std::mem::take(&mut *self.lock())
+    }
+
+    /// Each change is one step, so what is there stays right if somebody panicked.
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<MatchKey, Mark>> {
+        self.of.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
