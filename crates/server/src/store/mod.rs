@@ -19,6 +19,7 @@ mod error;
 mod inbox;
 mod line;
 mod postgres;
+mod restore;
 mod rooms;
 mod schema;
 mod secrets;
@@ -30,7 +31,8 @@ mod webhooks;
 mod worker;
 
 pub use backup::{BackupFacts, check_backup};
-pub use error::{BackupError, OpenError, StoreError};
+pub use error::{BackupError, OpenError, RestoreError, StoreError};
+pub use restore::{Restored, restore};
 pub use types::{
     Account, AccountId, AccountKind, BODY_BYTES_MAX, Ban, Credential, CredentialKind, CredentialOwner,
     DOCUMENT_BYTES_MAX, DueRoom, EFFECTS_MAX, Effects, ID_BYTES_MAX, INBOX_MAX, Inbox, NewNotice, NewRoom,
