@@ -12,3 +12,4 @@ mod limits;
 mod live;
 mod online;
 mod rooms;
+mod tickets;
