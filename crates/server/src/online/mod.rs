@@ -24,6 +24,7 @@ mod secrets;
 mod socket;
 mod table;
 mod tokens;
+mod verified;
 mod webhook;
 
 pub use accounts::ENVIRONMENT;

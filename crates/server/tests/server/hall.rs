@@ -3,6 +3,7 @@
 use crate::client::within;
 use crate::common::{Answer, TestServer};
 use futures_util::{SinkExt, StreamExt};
+use parlor_server::Config;
 use parlor_server::admission::SigningKey;
 use parlor_server::online::{OnlineConfig, WebhookConfig, operator_token};
 use parlor_server::store::Role;
@@ -23,8 +24,17 @@ impl Hall {
     }
 
     pub(crate) async fn with(is_open: bool, webhook: Option<WebhookConfig>) -> Self {
+        Self::configured(is_open, webhook, |_| {}).await
+    }
+
+    pub(crate) async fn configured(
+        is_open: bool,
+        webhook: Option<WebhookConfig>,
+        change: impl FnOnce(&mut Config),
+    ) -> Self {
         let key = SigningKey::generate().unwrap();
         let server = TestServer::start_with(|config, folder| {
+            change(config);
             let operator_key = key.write_new(&folder.path().join("operator")).unwrap();
             let store = folder.path().join("parlor.db").to_str().unwrap().to_owned();
             let (operator_key, backups) = (Some(operator_key), Some(folder.path().join("backups")));
@@ -40,7 +50,7 @@ impl Hall {
 
     pub(crate) async fn ask(&self, method: &str, path: &str, token: Option<&str>, body: &str) -> Answer {
         let token = token.map(|token| format!("Authorization: Bearer {token}\r\n")).unwrap_or_default();
-        let head = format!("{method} /v1{path} HTTP/1.1\r\nHost: localhost\r\n{token}");
+        let head = format!("{method} /v1{path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{token}");
         self.server.ask(&format!("{head}Content-Length: {}\r\n\r\n{body}", body.len())).await
     }
 

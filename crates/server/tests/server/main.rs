@@ -11,3 +11,4 @@ mod lifecycle;
 mod limits;
 mod online;
 mod rooms;
+mod stay;
