@@ -88,10 +88,6 @@ impl Server {
         let staying = http::staying_places(config.connections_max);
         let clock = Clock::start();
         let door = door(&config, clock)?;
-        let online = match &config.online {
-            Some(online) => Some(Online::start(online, config.apps.clone(), door.clone()).await?),
-            None => None,
-        };
         let handshake_time = config.handshake_time.min(limits::HANDSHAKE_TIMEOUT);
         // A port of the same host: whatever name and certificate a client came by, it stays with them.
         let addresses: Vec<String> =
@@ -101,6 +97,13 @@ impl Server {
             workers.iter().map(|worker| inside::door(worker.addr.port())).unzip();
         let of = |own| parlor_hub::Shards::new(own, addresses.clone());
         let shards = Shards::new(handles, of(0));
+        let online = match &config.online {
+            Some(online) => {
+                let live = (shards.clone(), clock);
+                Some(Online::start(online, config.apps.clone(), door.clone(), live).await?)
+            }
+            None => None,
+        };
         for (own, ((worker, inputs), entrance)) in workers.iter_mut().zip(inputs).zip(entrances).enumerate() {
             worker.begin(Task {
                 hub: Hub::with_door(hub_config(&config, of(own))?, Box::new(door.clone())),

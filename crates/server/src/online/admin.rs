@@ -9,8 +9,10 @@ use crate::system::unix_ms;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// How many bans are listed at once.
+/// Bans that are listed at once if nobody says how many.
 const PAGE: usize = 100;
+/// Most bans that are listed at once: the store gives one more.
+const PAGE_MAX: usize = crate::store::PAGE_MAX - 1;
 
 /// Who is to be kept out.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
@@ -36,8 +38,16 @@ pub(super) struct LiftBan {
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ListBans {
-    /// The account that the last part ended with.
+    /// What the last part gave as `next`.
     after: Option<String>,
+    /// How many at most.
+    #[serde(default = "page")]
+    #[schemars(range(min = 1, max = 999))]
+    limit: usize,
+}
+
+fn page() -> usize {
+    PAGE
 }
 
 /// A part of the list.
@@ -45,6 +55,9 @@ pub(super) struct ListBans {
 pub(super) struct BanList {
     /// In the order of the accounts.
     bans: Vec<BanView>,
+    /// What to give as `after` for the next part; missing after the last one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next: Option<String>,
 }
 
 /// A ban.
@@ -90,14 +103,20 @@ pub(super) async fn lift_ban(services: Services, caller: Caller, input: LiftBan)
 pub(super) async fn bans(services: Services, caller: Caller, input: ListBans) -> Result<BanList, Failure> {
     let realm = services.realm_of(&caller)?;
     let after = input.after.as_deref().map(account).transpose()?;
-    let bans = services.store().bans(&realm, after.as_ref(), PAGE).await?.into_iter().map(|ban| BanView {
+    let limit = input.limit.clamp(1, PAGE_MAX);
+    // One more than is shown says whether more follow.
+    let mut bans = services.store().bans(&realm, after.as_ref(), limit + 1).await?;
+    let is_more = bans.len() > limit;
+    bans.truncate(limit);
+    let next = bans.last().filter(|_| is_more).map(|ban| ban.account.to_string());
+    let bans = bans.into_iter().map(|ban| BanView {
         account: ban.account.to_string(),
         reason: ban.reason,
         by: ban.by,
         at_ms: ban.at_ms,
         until_ms: ban.until_ms,
     });
-    Ok(BanList { bans: bans.collect() })
+    Ok(BanList { bans: bans.collect(), next })
 }
 
 /// What an account may do.

@@ -14,6 +14,7 @@ mod failure;
 mod feeds;
 mod inbox;
 mod json;
+mod live;
 mod openapi;
 mod operations;
 mod password;
@@ -36,12 +37,15 @@ pub(crate) use rest::{AskedFrom, bearer, routes};
 pub(crate) use socket::serve as serve_socket;
 
 use crate::admission::{KeyError, SigningKey, read_public};
+use crate::clock::Clock;
 use crate::door::Door;
+use crate::shard::Shards;
 use crate::store::{AccountId, OpenError, Realm, Role, Store, StoreError};
 use bans::Bans;
 use core::time::Duration;
 use failure::Kind;
 use feeds::Feeds;
+use live::Live;
 use parlor_hub::Origin;
 use parlor_hub::turn::RuleSets;
 use password::Passwords;
@@ -110,6 +114,7 @@ struct Inner {
     lanes: Lanes,
     feeds: Feeds,
     bans: Bans,
+    live: Live,
     webhook: Option<Arc<webhook::Target>>,
     backups: Option<PathBuf>,
     rules: RuleSets,
@@ -133,6 +138,7 @@ impl Online {
         config: &OnlineConfig,
         apps: Option<Vec<String>>,
         door: Door,
+        (shards, clock): (Shards, Clock),
     ) -> Result<Self, OnlineError> {
         let webhook = config.webhook.as_ref().map(webhook::Target::new).transpose()?.map(Arc::new);
         let store = Store::open(&config.store).await?;
@@ -153,6 +159,7 @@ impl Online {
             lanes: Lanes::default(),
             feeds: Feeds::default(),
             bans: Bans::default(),
+            live: Live::new(shards, clock),
             webhook: webhook.clone(),
             backups: config.backups.clone(),
             rules: RuleSets::built_in(),
@@ -283,6 +290,10 @@ impl Services {
 
     fn bans(&self) -> &Bans {
         &self.0.bans
+    }
+
+    fn live(&self) -> &Live {
+        &self.0.live
     }
 
     fn webhook(&self) -> Option<&webhook::Target> {

@@ -2,7 +2,7 @@
 
 use super::role::Allowed;
 use super::table::Operation;
-use super::{accounts, admin, inbox, rooms};
+use super::{accounts, admin, inbox, live, rooms};
 use crate::store::Role;
 use hyper::Method;
 
@@ -14,7 +14,10 @@ const EVERY_ROLE: Allowed = Allowed::Only(&[Role::Player, Role::Server, Role::Ad
 
 /// All of them. What is not here cannot be asked for.
 pub(super) fn all() -> Vec<Operation> {
-    [of_sign_ins(), of_accounts(), of_rooms(), of_games(), of_operators()].into_iter().flatten().collect()
+    [of_sign_ins(), of_accounts(), of_rooms(), of_games(), of_operators(), of_live_rooms()]
+        .into_iter()
+        .flatten()
+        .collect()
 }
 
 fn get(path: &'static str) -> (Method, &'static str) {
@@ -275,5 +278,38 @@ fn of_operators() -> Vec<Operation> {
             admin::backup,
         ),
         Operation::new("admin.bans", get("/admin/bans"), ADMIN, "Lists the bans", admin::bans),
+    ]
+}
+
+fn of_live_rooms() -> Vec<Operation> {
+    vec![
+        Operation::new(
+            "admin.live_rooms",
+            get("/admin/live"),
+            OPERATORS,
+            "Lists the rooms in memory of the game's environment",
+            live::list,
+        ),
+        Operation::new(
+            "admin.live_room",
+            get("/admin/live/{code}"),
+            OPERATORS,
+            "Says who is in a room in memory",
+            live::read,
+        ),
+        Operation::new(
+            "admin.end_live_room",
+            post("/admin/live/{code}/end"),
+            ADMIN,
+            "Ends a room in memory; its members are told why",
+            live::end,
+        ),
+        Operation::new(
+            "admin.remove_member",
+            post("/admin/live/{code}/members/{member}/remove"),
+            ADMIN,
+            "Removes a member of a room in memory; all its members are told why",
+            live::remove,
+        ),
     ]
 }

@@ -9,6 +9,7 @@ mod hostile;
 mod http;
 mod lifecycle;
 mod limits;
+mod live;
 mod online;
 mod rooms;
 mod stay;

@@ -15,7 +15,7 @@ const LONGER: Duration = Duration::from_secs(5);
 
 /// A server with services that lets two connections stay.
 async fn hall() -> Hall {
-    Hall::configured(true, None, |config| config.connections_max = 8).await
+    Hall::changed(|config| config.connections_max = 8).await
 }
 
 async fn connect(hall: &Hall) -> Connection {
@@ -70,7 +70,7 @@ async fn a_connection_to_the_services_stays_for_the_next_request_and_no_other_do
 
 #[tokio::test]
 async fn threat_19_a_connection_that_stays_is_hung_up_on_while_it_is_idle() {
-    let hall = Hall::configured(true, None, |config| config.handshake_time = HEAD_TIME).await;
+    let hall = Hall::changed(|config| config.handshake_time = HEAD_TIME).await;
     let mut connection = connect(&hall).await;
     assert!(!closes(&ask(&mut connection, SERVICES).await));
     let closed = tokio::time::timeout(LONGER, is_closed(&mut connection)).await;
