@@ -479,7 +479,7 @@ fn limit(limit: u64) -> usize {
 }
 
 fn listed(page: Page<RoomListing>) -> Result<RoomList, Failure> {
-    let rooms = page.items.iter().map(|room| read_summary(room)).collect::<Result<_, _>>()?;
+    let rooms = page.items.iter().map(read_summary).collect::<Result<_, _>>()?;
     Ok(RoomList { rooms, next: page.next })
 }
 
