@@ -283,7 +283,11 @@ fn door(config: &Config, clock: Clock) -> Result<Door, StartError> {
     let (each, all) = (config.handshakes_per_second, config.handshakes_per_second_all);
     let handshakes = Handshakes::new(each, all, || random.next_u64());
     let guesses = Guesses::new(GuessLimits::default(), || random.next_u64());
-    let tokens = config.admission.as_ref().map(Tokens::new).transpose()?;
+    let policy = config.admission.as_ref();
+    if policy.is_some_and(|policy| policy.is_required && policy.key.is_none()) && config.online.is_none() {
+        return Err(StartError::NobodyMayCome);
+    }
+    let tokens = Tokens::new(policy)?;
     Ok(Door::new(clock, config.limits_local, handshakes, guesses, tokens))
 }
 

@@ -5,7 +5,7 @@ use super::accounts::{DONE, Done, Nothing};
 use super::failure::{Failure, Kind};
 use super::table::Caller;
 use crate::store::{AccountId, Ban, Role};
-use crate::system::unix_ms;
+use crate::system::{unix_ms, unix_s};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -88,6 +88,7 @@ pub(super) async fn ban(services: Services, caller: Caller, input: BanAccount) -
     // Tokens that are still good for a few minutes, and devices that are connected.
     services.bans().changed(&realm, &account);
     services.feeds().close(&realm, &account);
+    services.door().with_tickets(|tickets| tickets.bar(realm, account.clone(), unix_s()));
     tracing::info!(%account, by = %ban.by, "banned");
     Ok(DONE)
 }
@@ -97,6 +98,7 @@ pub(super) async fn lift_ban(services: Services, caller: Caller, input: LiftBan)
     let account = account(&input.account)?;
     services.store().lift_ban(&realm, &account).await?;
     services.bans().changed(&realm, &account);
+    services.door().with_tickets(|tickets| tickets.unbar(realm, account));
     Ok(DONE)
 }
 

@@ -24,6 +24,7 @@ mod rooms;
 mod secrets;
 mod socket;
 mod table;
+mod tickets;
 mod tokens;
 mod verified;
 mod webhook;
@@ -36,7 +37,7 @@ pub(crate) use failure::Failure;
 pub(crate) use rest::{AskedFrom, bearer, routes};
 pub(crate) use socket::serve as serve_socket;
 
-use crate::admission::{KeyError, SigningKey, read_public};
+use crate::admission::{KeyError, SigningKey, TicketKey, Tickets, read_public};
 use crate::clock::Clock;
 use crate::door::Door;
 use crate::shard::Shards;
@@ -110,6 +111,7 @@ pub(crate) struct Services(Arc<Inner>);
 struct Inner {
     store: Store,
     tokens: Tokens,
+    tickets: TicketKey,
     passwords: Passwords,
     lanes: Lanes,
     feeds: Feeds,
@@ -143,7 +145,9 @@ impl Online {
         let webhook = config.webhook.as_ref().map(webhook::Target::new).transpose()?.map(Arc::new);
         let store = Store::open(&config.store).await?;
         let kept = store.keep_secret(SIGNING_KEY, SigningKey::generate()?.to_kept()).await?;
-        let own = SigningKey::from_kept(&kept).ok_or(OnlineError::SigningKey)?;
+        let own = Arc::new(SigningKey::from_kept(&kept).ok_or(OnlineError::SigningKey)?);
+        let tickets = TicketKey::new(Arc::clone(&own))?;
+        door.accept_tickets(Tickets::of(&tickets));
         let operator = config.operator_key.as_deref().map(read_public).transpose()?;
         let runtime = Builder::new_multi_thread()
             .worker_threads(THREADS)
@@ -155,6 +159,7 @@ impl Online {
         let inner = Inner {
             store,
             tokens: Tokens::new(own, operator.as_ref().map(|key| &key[..])),
+            tickets,
             passwords: Passwords::new(),
             lanes: Lanes::default(),
             feeds: Feeds::default(),
@@ -274,6 +279,14 @@ impl Services {
 
     fn tokens(&self) -> &Tokens {
         &self.0.tokens
+    }
+
+    fn tickets(&self) -> &TicketKey {
+        &self.0.tickets
+    }
+
+    fn door(&self) -> &Door {
+        &self.0.door
     }
 
     fn passwords(&self) -> &Passwords {

@@ -2,7 +2,7 @@
 
 use super::role::Allowed;
 use super::table::Operation;
-use super::{accounts, admin, inbox, live, rooms};
+use super::{accounts, admin, inbox, live, rooms, tickets};
 use crate::store::Role;
 use hyper::Method;
 
@@ -116,6 +116,13 @@ fn of_accounts() -> Vec<Operation> {
             PLAYER,
             "Takes a way to sign in from the account",
             accounts::unlink,
+        ),
+        Operation::new(
+            "admission.ticket",
+            post("/admission"),
+            PLAYER,
+            "Gives a ticket with which the player comes into a realtime room, or opens one, as its account",
+            tickets::ticket,
         ),
         Operation::new(
             "inbox.read",

@@ -13,3 +13,4 @@ mod live;
 mod online;
 mod rooms;
 mod stay;
+mod tickets;

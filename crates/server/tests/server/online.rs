@@ -27,6 +27,7 @@ const TABLE: &[(&str, &str)] = &[
     ("admin.rooms", "sm"),
     ("admin.set_role", "m"),
     ("admin.status", "sm"),
+    ("admission.ticket", "p"),
     ("auth.custom", "s"),
     ("auth.device", "a"),
     ("auth.email", "a"),
