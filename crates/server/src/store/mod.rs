@@ -3,8 +3,8 @@
 //! A [`Store`] is a handle that can be cloned. Its verbs are futures: accounts and what somebody signs in with, sign-ins,
 //! turn rooms, matches that are kept, inboxes, calls owed to other services, bans, secrets. Rows of one [`Realm`] are never seen from another.
 //!
-//! Writes stand in a bounded line. One thread takes all that wait, does each in a savepoint of one transaction, commits, and
-//! only then answers all of them. Other threads read. Where the disk is full, the database away or a commit slow, a verb
+//! Writes stand in a bounded line. One thread takes all that wait, does them in one transaction, commits, and only then
+//! answers all of them. Other threads read. Where the disk is full, the database away or a commit slow, a verb
 //! answers [`StoreError::Unavailable`] within a bounded time and nothing else of the server waits for it. A write whose answer
 //! nobody waits for is not begun.
 //!
