@@ -39,6 +39,7 @@ mod inside;
 mod keeper;
 pub mod online;
 mod origin;
+mod pace;
 mod quic;
 mod recorder;
 mod server;

@@ -36,6 +36,10 @@ const TABLE: &[(&str, &str)] = &[
     ("auth.sign_out", "a"),
     ("inbox.acknowledge", "p"),
     ("inbox.read", "p"),
+    ("match.forget", "sm"),
+    ("match.kept", "psm"),
+    ("match.list", "psm"),
+    ("match.log", "psm"),
     ("turn.create", "p"),
     ("turn.end", "psm"),
     ("turn.join", "p"),
@@ -86,7 +90,7 @@ async fn threat_32_every_operation_is_for_whom_the_table_says() {
     let roles = [(None, ' '), (Some(&player), 'p'), (Some(&server), 's'), (Some(&admin), 'm')];
     let mut socket = hall.socket().await;
     for ((name, method, path), (_, allowed)) in operations.iter().zip(TABLE) {
-        let path = path.replace("{room}", "r0").replace("{proposal}", "1");
+        let path = path.replace("{room}", "r0").replace("{proposal}", "1").replace("{match}", "ABCDEFGHJKLMNPQR");
         let path = path.replace("{code}", "ZZZZ").replace("{member}", "1");
         for (token, letter) in roles {
             let may = *allowed == "a" || allowed.contains(letter);
