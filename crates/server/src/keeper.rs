@@ -211,3 +211,85 @@ impl Marks {
         self.of.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bytes::Bytes;
+    use parlor_proto::MemberId;
+
+    fn of(room: u64) -> Of<'static> {
+        let code = if room == 1 { "ABCDEFGHJKMNPQRS" } else { "ABCDEFGHJKMNPQRT" };
+        Of { room: RoomId(room), code: code.parse().unwrap(), app: "tanks", environment: "" }
+    }
+
+    fn opened() -> KeptEntry {
+        KeptEntry::Opened { label: String::new(), members_max: 4 }
+    }
+
+    fn data(payload: usize) -> KeptEntry {
+        let payload = Bytes::from(vec![0; payload]);
+        KeptEntry::Data { order: 1, from: MemberId(0), op: 1, to: Vec::new(), payload }
+    }
+
+    /// What the task is given: numbers of entries by match, and marks.
+    async fn taken(kept: &mut Kept) -> (Vec<(RoomCode, u64)>, Vec<(RoomCode, Mark)>) {
+        let (said, marks) = kept.take(1).await.unwrap();
+        let said = said.into_iter().map(|said| (said.of.id, said.number)).collect();
+        (said, marks.into_iter().map(|(of, mark)| (of.id, mark)).collect())
+    }
+
+    #[tokio::test]
+    async fn where_the_queue_is_full_a_log_ends_and_never_has_a_hole() {
+        let (mut keeper, mut kept) = of_size(3, 1 << 20);
+        let (first, second) = (of(1), of(2));
+        keeper.keep(first, 0, opened());
+        keeper.keep(first, 1, data(1));
+        keeper.keep(first, 2, data(1));
+        keeper.keep(first, 3, data(1));
+        // It opened when there was no room: the store hears nothing of it, its end included.
+        keeper.keep(second, 0, opened());
+        let (said, marks) = taken(&mut kept).await;
+        assert_eq!(said, [(first.code, 0), (first.code, 1), (first.code, 2)]);
+        assert_eq!(marks, [(first.code, Mark { is_cut: true, ended_ms: None })]);
+        // There is room again, and what would come after the hole is not taken.
+        keeper.keep(first, 4, data(1));
+        keeper.keep(second, 1, data(1));
+        keeper.keep(second, 2, KeptEntry::Ended);
+        keeper.keep(first, 5, KeptEntry::Ended);
+        let (said, marks) = taken(&mut kept).await;
+        assert_eq!(said, []);
+        assert!(
+            matches!(marks[..], [(code, Mark { is_cut: false, ended_ms: Some(_) })] if code == first.code)
+        );
+        drop(keeper);
+        assert!(kept.take(1).await.is_none());
+    }
+
+    #[tokio::test]
+    async fn bytes_have_a_bound_and_are_free_again_once_they_are_stored() {
+        let (mut keeper, mut kept) = of_size(100, 1_000);
+        keeper.keep(of(1), 0, opened());
+        keeper.keep(of(1), 1, data(700));
+        keeper.keep(of(2), 0, opened());
+        let (said, marks) = kept.take(1).await.unwrap();
+        assert_eq!((said.len(), marks.len()), (1, 0), "as many as were asked for");
+        let (more, _) = kept.take(100).await.unwrap();
+        assert_eq!(more.len(), 1, "of the second nothing was queued");
+        keeper.keep(of(1), 2, KeptEntry::Ended);
+        let (said_not, marks) = kept.take(1).await.unwrap();
+        assert!(said_not.is_empty() && marks.values().all(|mark| !mark.is_cut && mark.ended_ms.is_some()));
+        drop((said, more));
+        keeper.keep(Of { room: RoomId(3), ..of(2) }, 0, opened());
+        assert_eq!(taken(&mut kept).await.0, [(of(2).code, 0)]);
+    }
+
+    #[tokio::test]
+    async fn a_match_that_no_realm_can_have_is_not_kept() {
+        let (mut keeper, mut kept) = of_size(100, 1_000);
+        keeper.keep(Of { app: "a/b", ..of(1) }, 0, opened());
+        keeper.keep(Of { app: "a/b", ..of(1) }, 1, KeptEntry::Ended);
+        drop(keeper);
+        assert!(kept.take(1).await.is_none());
+    }
+}

@@ -5,6 +5,7 @@ use bytes::Bytes;
 use core::time::Duration;
 use parlor_proto::session::{Event, Message, Outgoing, SendError, Session, TurnedAway};
 use parlor_proto::wire::control::ToMember;
+use parlor_proto::wire::data::MatchData;
 use parlor_proto::wire::envelope::{Downward, From, To, Upward};
 use parlor_proto::wire::handshake::{Hello, Intent, Refusal, RoomKind, RoomSettings, Welcome};
 use parlor_proto::{CloseReason, Instant, MemberId, Packet, RoomCode, TickRate, channel};
@@ -144,6 +145,28 @@ impl Client {
         self.command(Command::Send(Outgoing::new(channel::MESSAGE_ORDERED, upward.encode()))).await;
     }
 
+    /// Sends data of a match to all members, the sender too.
+    pub(crate) async fn data(&self, op: i64, payload: impl Into<Bytes>) {
+        let payload = MatchData { op, payload: payload.into() }.encode();
+        let upward = Upward { to: To::Everyone, stamp: false, payload };
+        self.command(Command::Send(Outgoing::new(channel::MATCH_DATA, upward.encode()))).await;
+    }
+
+    /// The next data of a match: its order, whose, and what.
+    pub(crate) async fn got(&mut self) -> (u64, MemberId, MatchData) {
+        loop {
+            let message = self.message().await;
+            if message.channel != channel::MATCH_DATA {
+                continue;
+            }
+            let Downward { from, order, payload, .. } =
+                Downward::decode(message.payload).expect("the hub writes it well");
+            let From::Member(member) = from else { panic!("the hub says nothing by itself") };
+            let data = MatchData::decode(payload).expect("the hub checks it");
+            return (order.expect("what arrives has an order"), member, data);
+        }
+    }
+
     pub(crate) async fn raw(&self, packet: Packet) {
         self.command(Command::Raw(packet)).await;
     }
@@ -228,6 +251,21 @@ pub(crate) fn creating(code: Option<RoomCode>, secret: Option<&str>, max_players
         schema: Bytes::new(),
         label: String::new(),
         keep: false,
+    }))
+}
+
+/// A hello for a match, which is kept.
+pub(crate) fn opening(label: &str, max_players: u16) -> Hello {
+    hello(Intent::Create(RoomSettings {
+        kind: RoomKind::Match,
+        code: None,
+        secret: None,
+        max_players,
+        tick_rate: TickRate::new(30).expect("30 steps a second are fine"),
+        host_silence_ms: None,
+        schema: Bytes::new(),
+        label: label.into(),
+        keep: true,
     }))
 }
 

@@ -1,12 +1,12 @@
 //! A server with services, and ways to ask it.
 
 use crate::client::within;
-use crate::common::{Answer, TestServer};
+use crate::common::{Answer, TestServer, local};
 use futures_util::{SinkExt, StreamExt};
-use parlor_server::Config;
 use parlor_server::admission::SigningKey;
-use parlor_server::online::{KEEP_MATCHES_DAYS, OnlineConfig, WebhookConfig, operator_token};
-use parlor_server::store::Role;
+use parlor_server::online::{KEEP_MATCHES_DAYS, OnlineConfig, OnlineError, WebhookConfig, operator_token};
+use parlor_server::store::{OpenError, Role};
+use parlor_server::{Config, Server, StartError};
 use serde_json::{Value, json};
 use tokio::net::TcpStream;
 use tokio_tungstenite::tungstenite::Message;
@@ -49,6 +49,42 @@ impl Hall {
         })
         .await;
         Hall { server, key }
+    }
+
+    /// Another server on the same store, after this one has said goodbye or, as by a kill, has not.
+    pub(crate) async fn again(self, says_goodbye: bool) -> Self {
+        let TestServer { server, registry, folder } = self.server;
+        if says_goodbye {
+            server.shutdown().await;
+        } else {
+            drop(server);
+        }
+        let config = || Config {
+            registry: Some(registry.clone()),
+            online: Some(OnlineConfig {
+                store: folder.path().join("parlor.db").to_str().unwrap().to_owned(),
+                is_open: true,
+                operator_key: Some(folder.path().join("operator.pub")),
+                webhook: None,
+                backups: None,
+                keep_matches_days: KEEP_MATCHES_DAYS,
+            }),
+            ..local()
+        };
+        let server = within(async {
+            loop {
+                match Server::start(config()).await {
+                    Ok(server) => return server,
+                    // What was dropped lets go of its file when its threads have ended.
+                    Err(StartError::Online(OnlineError::Store(OpenError::InUse { .. }))) => {
+                        tokio::task::yield_now().await;
+                    }
+                    Err(error) => panic!("{error}"),
+                }
+            }
+        })
+        .await;
+        Hall { server: TestServer { server, registry, folder }, key: self.key }
     }
 
     pub(crate) fn operator(&self, role: Role) -> String {

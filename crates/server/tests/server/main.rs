@@ -10,6 +10,7 @@ mod http;
 mod lifecycle;
 mod limits;
 mod live;
+mod matches;
 mod online;
 mod rooms;
 mod stay;

@@ -90,7 +90,8 @@ async fn threat_32_every_operation_is_for_whom_the_table_says() {
     let roles = [(None, ' '), (Some(&player), 'p'), (Some(&server), 's'), (Some(&admin), 'm')];
     let mut socket = hall.socket().await;
     for ((name, method, path), (_, allowed)) in operations.iter().zip(TABLE) {
-        let path = path.replace("{room}", "r0").replace("{proposal}", "1").replace("{match}", "ABCDEFGHJKLMNPQR");
+        let path =
+            path.replace("{room}", "r0").replace("{proposal}", "1").replace("{match}", "ABCDEFGHJKLMNPQR");
         let path = path.replace("{code}", "ZZZZ").replace("{member}", "1");
         for (token, letter) in roles {
             let may = *allowed == "a" || allowed.contains(letter);
