@@ -39,6 +39,7 @@ pub use view::{ProposalView, RoomView, Summary};
 
 use notify::Work;
 use parlor_proto::RoomCode;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -78,7 +79,7 @@ pub struct TurnRoom {
 }
 
 /// Where a game is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Phase {
     /// Players come together.
@@ -90,7 +91,7 @@ pub enum Phase {
 }
 
 /// Who sits in a room.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Player {
     /// The account.
     pub id: PlayerId,
@@ -105,7 +106,7 @@ pub struct Player {
 }
 
 /// Whether somebody who sits in a room is in its game.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
     /// In it, or waiting for it.
@@ -158,7 +159,7 @@ struct Proposal {
 }
 
 /// What became of a move.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Decided {
     /// Which.
     pub id: ProposalId,
@@ -174,7 +175,7 @@ pub struct Decided {
 }
 
 /// What was found about a move. What a server check finds wrong is refused at once and stands nowhere.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Checks {
     /// Phase, turn, type, fields, size.
     pub server: Check,
@@ -185,7 +186,7 @@ pub struct Checks {
 }
 
 /// What one check says of a move.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Check {
     /// There is no such check in this room.
@@ -201,7 +202,7 @@ pub enum Check {
 }
 
 /// How a game ended.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct GameResult {
     /// Who won, if one did.
     pub winner: Option<PlayerId>,

@@ -5,11 +5,12 @@ use super::ids::{PlayerId, ProposalId, RoomId, UnixMillis};
 use super::op::Actor;
 use super::refusal::{Code, Refusal};
 use super::{Checks, Decided, GameResult, Phase, Player, Proposal, Status, TurnRoom, json};
+use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 /// A room as who may read it reads it.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct RoomView<'a> {
     /// What a list of rooms says, too.
     #[serde(flatten)]
@@ -23,6 +24,7 @@ pub struct RoomView<'a> {
     /// Who sits there, in the order of joining.
     pub players: &'a [Player],
     /// Any values that players put there.
+    #[schemars(with = "Map<String, Value>")]
     pub data: &'a Value,
     /// Whether players move in turns.
     pub turn_based: bool,
@@ -35,10 +37,12 @@ pub struct RoomView<'a> {
     /// When the turn ends by itself.
     pub turn_deadline: Option<UnixMillis>,
     /// The state that stands.
+    #[schemars(with = "Map<String, Value>")]
     pub state: &'a Value,
     /// Counts its changes.
     pub state_version: u64,
     /// The state with all moves that wait, as if they stood; none waits without it.
+    #[schemars(with = "Option<Map<String, Value>>")]
     pub optimistic_state: Option<Value>,
     /// The newest move, decided or not.
     pub last_proposal: Option<ProposalId>,
@@ -51,7 +55,7 @@ pub struct RoomView<'a> {
 }
 
 /// What a list of rooms says of one.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Summary<'a> {
     /// The room's id.
     pub id: &'a RoomId,
@@ -64,6 +68,7 @@ pub struct Summary<'a> {
     /// Whether it is listed.
     pub visibility: Visibility,
     /// `active`, or `archived` once nobody sits there.
+    #[schemars(extend("enum" = ["active", "archived"]))]
     pub status: &'static str,
     /// Where the game is.
     pub phase: Phase,
@@ -72,6 +77,7 @@ pub struct Summary<'a> {
     /// How many fit.
     pub max_players: u16,
     /// What is said about it.
+    #[schemars(with = "Map<String, Value>")]
     pub metadata: &'a Value,
     /// When it was created.
     pub created: UnixMillis,
@@ -82,7 +88,7 @@ pub struct Summary<'a> {
 }
 
 /// A move that waits.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct ProposalView<'a> {
     /// Which.
     pub id: ProposalId,
@@ -94,6 +100,7 @@ pub struct ProposalView<'a> {
     /// What belongs to it.
     pub data: &'a Value,
     /// What it changes.
+    #[schemars(with = "Option<Map<String, Value>>")]
     pub state: Option<&'a Value>,
     /// When it was made.
     pub proposed: UnixMillis,

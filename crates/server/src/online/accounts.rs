@@ -21,12 +21,15 @@ pub const ENVIRONMENT: &str = "production";
 const REFRESH_LIFE: Duration = Duration::from_secs(60 * 24 * 60 * 60);
 /// For how long the refresh token before is good too, as long as nobody used its successor.
 const REFRESH_GRACE: Duration = Duration::from_secs(60);
-/// Shortest and longest id of a device, in bytes. Whoever knows it has the account, so it must not be guessed.
-const DEVICE_BYTES: core::ops::RangeInclusive<usize> = 16..=128;
+/// Shortest id of a device, in characters, and longest, in bytes. Whoever knows it has the account, so it must not be guessed.
+const DEVICE_CHARS_MIN: usize = 16;
+const DEVICE_BYTES_MAX: usize = 128;
 /// Longest id that a game gives to a player of its own, in bytes.
 const CUSTOM_BYTES_MAX: usize = 128;
 /// Longest e-mail address, in bytes (RFC 5321).
 const EMAIL_BYTES_MAX: usize = 254;
+/// What the name of a game or of an environment looks like.
+const REALM_PATTERN: &str = r"^[^/\u0000-\u001f\u007f-\u009f]{1,64}$";
 /// Longest display name, in characters.
 const NAME_CHARS_MAX: usize = 64;
 
@@ -35,11 +38,14 @@ const NAME_CHARS_MAX: usize = 64;
 #[serde(deny_unknown_fields)]
 pub(super) struct AsGuest {
     /// The game.
+    #[schemars(regex(pattern = REALM_PATTERN))]
     app: String,
     /// Its environment, such as `staging`; what is in one is never seen from another.
     #[serde(default = "production")]
+    #[schemars(regex(pattern = REALM_PATTERN))]
     environment: String,
     /// What others see, if the account is made by this; it can be changed later.
+    #[schemars(length(min = 1, max = NAME_CHARS_MAX))]
     name: Option<String>,
 }
 
@@ -48,14 +54,17 @@ pub(super) struct AsGuest {
 #[serde(deny_unknown_fields)]
 pub(super) struct ByDevice {
     /// The game.
+    #[schemars(regex(pattern = REALM_PATTERN))]
     app: String,
     /// Its environment.
     #[serde(default = "production")]
+    #[schemars(regex(pattern = REALM_PATTERN))]
     environment: String,
     /// What others see, if the account is made by this.
+    #[schemars(length(min = 1, max = NAME_CHARS_MAX))]
     name: Option<String>,
     /// A random id that the device has made and keeps to itself: whoever knows it has the account.
-    #[schemars(length(min = 16, max = 128))]
+    #[schemars(length(min = DEVICE_CHARS_MIN, max = DEVICE_BYTES_MAX))]
     device: String,
 }
 
@@ -64,9 +73,10 @@ pub(super) struct ByDevice {
 #[serde(deny_unknown_fields)]
 pub(super) struct ByCustomId {
     /// The player, as the game knows it.
-    #[schemars(length(min = 1, max = 128))]
+    #[schemars(length(min = 1, max = CUSTOM_BYTES_MAX))]
     custom: String,
     /// What others see, if the account is made by this.
+    #[schemars(length(min = 1, max = NAME_CHARS_MAX))]
     name: Option<String>,
 }
 
@@ -75,20 +85,23 @@ pub(super) struct ByCustomId {
 #[serde(deny_unknown_fields)]
 pub(super) struct ByEmail {
     /// The game.
+    #[schemars(regex(pattern = REALM_PATTERN))]
     app: String,
     /// Its environment.
     #[serde(default = "production")]
+    #[schemars(regex(pattern = REALM_PATTERN))]
     environment: String,
     /// The address. Nobody writes to it.
-    #[schemars(length(min = 3, max = 254))]
+    #[schemars(length(min = 3, max = EMAIL_BYTES_MAX))]
     email: String,
     /// The password.
-    #[schemars(length(min = 8, max = 256))]
+    #[schemars(length(min = PASSWORD_CHARS_MIN, max = PASSWORD_BYTES_MAX))]
     password: String,
     /// Makes the account, if the address has none.
     #[serde(default)]
     create: bool,
     /// What others see, if the account is made by this.
+    #[schemars(length(min = 1, max = NAME_CHARS_MAX))]
     name: Option<String>,
 }
 
@@ -97,9 +110,11 @@ pub(super) struct ByEmail {
 #[serde(deny_unknown_fields)]
 pub(super) struct ByRefresh {
     /// The game that the sign-in was for.
+    #[schemars(regex(pattern = REALM_PATTERN))]
     app: String,
     /// Its environment.
     #[serde(default = "production")]
+    #[schemars(regex(pattern = REALM_PATTERN))]
     environment: String,
     /// The token; it is good once.
     refresh_token: String,
@@ -110,10 +125,13 @@ pub(super) struct ByRefresh {
 #[serde(deny_unknown_fields)]
 pub(super) struct Link {
     /// The id of a device.
+    #[schemars(length(min = DEVICE_CHARS_MIN, max = DEVICE_BYTES_MAX))]
     device: Option<String>,
     /// An e-mail address; with a password.
+    #[schemars(length(min = 3, max = EMAIL_BYTES_MAX))]
     email: Option<String>,
     /// The password of the address. Linked again, the address gets another one.
+    #[schemars(length(min = PASSWORD_CHARS_MIN, max = PASSWORD_BYTES_MAX))]
     password: Option<String>,
 }
 
@@ -122,8 +140,10 @@ pub(super) struct Link {
 #[serde(deny_unknown_fields)]
 pub(super) struct Unlink {
     /// The id of a device.
+    #[schemars(length(min = DEVICE_CHARS_MIN, max = DEVICE_BYTES_MAX))]
     device: Option<String>,
     /// An e-mail address.
+    #[schemars(length(min = 3, max = EMAIL_BYTES_MAX))]
     email: Option<String>,
 }
 
@@ -132,6 +152,7 @@ pub(super) struct Unlink {
 #[serde(deny_unknown_fields)]
 pub(super) struct Rename {
     /// What others see.
+    #[schemars(length(min = 1, max = NAME_CHARS_MAX))]
     name: String,
 }
 
@@ -140,9 +161,11 @@ pub(super) struct Rename {
 pub(super) struct AccountView {
     /// Its id.
     id: String,
-    /// How it came to be: `guest`, `device`, `custom` or `email`.
+    /// How it came to be.
+    #[schemars(extend("enum" = ["guest", "device", "custom", "email"]))]
     kind: String,
-    /// What it may do: `player`, `server` or `admin`.
+    /// What it may do.
+    #[schemars(extend("enum" = ["player", "server", "admin"]))]
     role: String,
     /// What others see.
     name: String,
@@ -162,7 +185,8 @@ pub(super) struct OwnAccount {
 /// A way to sign in.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub(super) struct CredentialView {
-    /// `device`, `custom` or `email`.
+    /// Which.
+    #[schemars(extend("enum" = ["device", "custom", "email"]))]
     kind: String,
     /// The address or the game's own id. That of a device is not kept, only its hash.
     value: Option<String>,
@@ -185,6 +209,7 @@ pub(super) struct SignedIn {
 #[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
 pub(super) struct Done {
     /// Always true.
+    #[schemars(extend("const" = true))]
     pub(super) done: bool,
 }
 
@@ -437,12 +462,12 @@ fn view(account: &Account) -> AccountView {
 
 /// The id of a device is a password without a name: of it only the hash is kept.
 fn device_credential(device: &str) -> Result<Credential, Failure> {
-    if !DEVICE_BYTES.contains(&device.len()) {
-        let (min, max) = (DEVICE_BYTES.start(), DEVICE_BYTES.end());
-        return Err(Failure::field(
-            "device",
-            format!("it has {} bytes, and may have {min} to {max}", device.len()),
-        ));
+    if device.chars().count() < DEVICE_CHARS_MIN || device.len() > DEVICE_BYTES_MAX {
+        let sentence = format!(
+            "it has {} bytes; it may have {DEVICE_CHARS_MIN} characters at least and {DEVICE_BYTES_MAX} bytes at most",
+            device.len()
+        );
+        return Err(Failure::field("device", sentence));
     }
     Ok(Credential { kind: CredentialKind::Device, value: secrets::digest(device), secret_hash: None })
 }
@@ -468,8 +493,9 @@ fn check_password(password: &str) -> Result<(), Failure> {
 }
 
 fn check_name(path: &str, name: &str) -> Result<String, Failure> {
+    let is_long = name.chars().count() > NAME_CHARS_MAX;
     let name = name.trim();
-    if name.is_empty() || name.chars().count() > NAME_CHARS_MAX || name.chars().any(char::is_control) {
+    if name.is_empty() || is_long || name.chars().any(char::is_control) {
         let sentence = format!("a name has 1 to {NAME_CHARS_MAX} characters, none a control character");
         return Err(Failure::field(path, sentence));
     }

@@ -4,7 +4,7 @@ use super::Services;
 use super::accounts::{DONE, Done, Nothing};
 use super::failure::{Failure, Kind};
 use super::table::Caller;
-use crate::store::{AccountId, Ban, Role};
+use crate::store::{AccountId, Ban, Role, TEXT_BYTES_MAX};
 use crate::system::unix_ms;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -19,6 +19,7 @@ pub(super) struct BanAccount {
     /// The account.
     account: String,
     /// Why; the account is told.
+    #[schemars(length(max = TEXT_BYTES_MAX))]
     reason: String,
     /// For how many seconds; for ever if missing.
     for_s: Option<u64>,
@@ -106,7 +107,8 @@ pub(super) async fn bans(services: Services, caller: Caller, input: ListBans) ->
 pub(super) struct SetRole {
     /// The account.
     account: String,
-    /// `player`, `server` or `admin`.
+    /// What it may do.
+    #[schemars(extend("enum" = ["player", "server", "admin"]))]
     role: String,
 }
 

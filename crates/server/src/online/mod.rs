@@ -9,6 +9,7 @@
 mod accounts;
 mod admin;
 mod bans;
+mod codes;
 mod deadlines;
 mod failure;
 mod feeds;
@@ -16,6 +17,7 @@ mod inbox;
 mod json;
 mod openapi;
 mod operations;
+mod page;
 mod password;
 mod rest;
 mod role;

@@ -3,6 +3,7 @@
 
 mod client;
 mod common;
+mod document;
 mod door;
 mod hall;
 mod hostile;

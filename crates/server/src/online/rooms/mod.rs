@@ -12,13 +12,14 @@ pub(super) use verbs::*;
 
 use super::Services;
 use super::failure::{Failure, Kind};
+use super::inbox::{PUSH, Told};
 use super::secrets::random;
 use crate::store::{
     AccountId, Effects, NewNotice, NewRoom, NewWebhook, Realm, RoomId, RoomState, StoreError,
 };
 use crate::system::unix_ms;
 use parlor_hub::turn::{
-    self, Actor, Code, Config, Context, Create, Effect, Op, PlayerId, Refusal, TurnRoom, UnixMillis,
+    self, Actor, Config, Context, Create, Effect, Op, PlayerId, Refusal, TurnRoom, UnixMillis,
 };
 use parlor_proto::RoomCode;
 use serde_json::{Value, json};
@@ -182,18 +183,16 @@ fn sent(services: &Services, realm: &Realm, room: &TurnRoom, effects: &[Effect])
     let at_ms = unix_ms();
     let (mut notices, mut webhooks) = (Vec::new(), Vec::new());
     for effect in effects {
-        let (to, kind, notice) = match effect {
-            Effect::Notice(notice) => {
-                let told = json!({ "room": room.id(), "seq": notice.seq, "body": notice.body });
-                (&notice.to, notice.kind.as_str(), told)
-            }
+        let (to, kind, seq, body) = match effect {
+            Effect::Notice(notice) => (&notice.to, notice.kind.as_str(), notice.seq, notice.body.clone()),
             Effect::Push(push) => {
                 let body = json!({ "on": push.on, "title": push.title, "body": push.body });
-                (&push.to, "push", json!({ "room": room.id(), "seq": push.seq, "body": body }))
+                (&push.to, PUSH, push.seq, body)
             }
         };
         let written =
             |what: &Value| serde_json::to_vec(what).map_err(|error| Failure::defect(&error.to_string()));
+        let notice = to_json(&Told { room: room.id(), seq, body })?;
         let body = written(&notice)?;
         if let Some(target) = services.webhook() {
             let (app, environment) = (realm.app(), realm.environment());
@@ -234,19 +233,7 @@ fn draw_code() -> Result<RoomCode, Failure> {
 
 impl From<Refusal> for Failure {
     fn from(refusal: Refusal) -> Self {
-        let kind = match refusal.code {
-            Code::BadConfig | Code::BadInput | Code::TooDeep | Code::MissingField | Code::BadTurnOrder => {
-                Kind::BadInput
-            }
-            Code::TooLarge => Kind::TooLarge,
-            Code::NotInRoom | Code::NotHost | Code::ServerOnly | Code::Kicked | Code::NotYourVote => {
-                Kind::Forbidden
-            }
-            Code::NoSuchProposal | Code::NoSuchPlayer => Kind::NotFound,
-            Code::RulesFault => Kind::Defect,
-            _ => Kind::Conflict,
-        };
-        let failure = Failure::new(kind, refusal.code.as_str(), refusal.sentence);
+        let failure = Failure::new(refusal.code.into(), refusal.code.as_str(), refusal.sentence);
         match refusal.path {
             Some(path) => failure.at(path),
             None => failure,
