@@ -165,13 +165,6 @@ fn of_accounts() -> Vec<Operation> {
 
 fn of_rooms() -> Vec<Operation> {
     vec![
-        Operation::new(
-            "turn.rules",
-            get("/rules"),
-            EVERY_ROLE,
-            "Lists the rule sets that this server has",
-            rooms::rules,
-        ),
         Operation::new("turn.create", post("/rooms"), PLAYER, "Opens a turn room", rooms::create)
             .refuses(&[SET_UP, BEGINS]),
         Operation::new(
@@ -239,6 +232,13 @@ fn of_rooms() -> Vec<Operation> {
 
 fn of_games() -> Vec<Operation> {
     vec![
+        Operation::new(
+            "turn.rules",
+            get("/rules"),
+            EVERY_ROLE,
+            "Lists the rule sets that this server has",
+            rooms::rules,
+        ),
         Operation::new(
             "turn.start",
             post("/rooms/{room}/start"),
