@@ -8,7 +8,7 @@
 //! - [`Config`]: what a room is set up to be
 //! - [`Op`], [`Actor`], [`Context`]: what is asked, by whom, and with what
 //! - [`Effect`], [`Refusal`]: what comes of it
-//! - [`Rules`], [`RuleSets`]: games whose moves the server judges, such as [`draughts`]
+//! - [`Rules`], [`RuleSets`]: games whose moves the server judges, such as [`draughts`] and [`rock_paper_scissors`]
 //! - `seats.rs`: who sits there; `play.rs`: the game's course; `moves.rs`: moves and the word of the peers
 
 mod config;
@@ -22,6 +22,7 @@ mod notify;
 mod op;
 mod play;
 mod refusal;
+pub mod rock_paper_scissors;
 mod rules;
 mod seats;
 mod view;
@@ -34,7 +35,7 @@ pub use effect::{Effect, Notice, NoticeKind, Push, PushOn};
 pub use ids::{BadId, PlayerId, ProposalId, RoomId, UnixMillis};
 pub use op::{Actor, Context, Create, End, Join, Kick, NewRoom, Op, Propose, Say, Start, Update, Validate};
 pub use refusal::{Code, Refusal};
-pub use rules::{Attempt, Next, Opening, Outcome, RuleSets, Rules};
+pub use rules::{Attempt, Made, Next, Opening, Outcome, RuleSets, Rules, Secrets};
 pub use view::{ProposalView, RoomView, Summary};
 
 use notify::Work;
@@ -226,13 +227,9 @@ impl TurnRoom {
         with: &Context<'_>,
     ) -> Result<(TurnRoom, Vec<Effect>), Refusal> {
         let NewRoom { id, code, creator, create } = new;
+        create.check(&config)?;
         let max_players = create.max_players.unwrap_or(config.players_max());
-        if !(config.players_min()..=config.players_max()).contains(&max_players) {
-            let (min, max) = (config.players_min(), config.players_max());
-            return Err(Refusal::at(Code::BadInput, "max_players", format!("must be {min} to {max}")));
-        }
         let name = create.name.or_else(|| config.name.clone()).unwrap_or_else(|| config.game().to_owned());
-        json::check_text("name", &name, limits::NAME_CHARS_MAX)?;
         let metadata = json::patched(&config.metadata, "metadata", create.metadata, limits::DATA_BYTES_MAX)?;
         let mut room = TurnRoom {
             id,
@@ -395,7 +392,7 @@ impl TurnRoom {
         &self.turn.order
     }
 
-    /// The state that stands.
+    /// The state that stands, secrets included.
     #[must_use]
     pub fn state(&self) -> &Value {
         &self.state

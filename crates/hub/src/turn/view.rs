@@ -4,10 +4,12 @@ use super::config::Visibility;
 use super::ids::{PlayerId, ProposalId, RoomId, UnixMillis};
 use super::op::Actor;
 use super::refusal::{Code, Refusal};
+use super::rules::RuleSets;
 use super::{Checks, Decided, GameResult, Phase, Player, Proposal, Status, TurnRoom, json};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
+use std::borrow::Cow;
 
 /// A room as who may read it reads it.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
@@ -36,9 +38,9 @@ pub struct RoomView<'a> {
     pub turn_count: u64,
     /// When the turn ends by itself.
     pub turn_deadline: Option<UnixMillis>,
-    /// The state that stands.
+    /// The state that stands, as far as the reader may see it.
     #[schemars(with = "Map<String, Value>")]
-    pub state: &'a Value,
+    pub state: Cow<'a, Value>,
     /// Counts its changes.
     pub state_version: u64,
     /// The state with all moves that wait, as if they stood; none waits without it.
@@ -118,11 +120,11 @@ pub struct ProposalView<'a> {
 
 impl TurnRoom {
     /// The room as `reader` may read it: who sits there, the server, and, where the configuration lets spectators in,
-    /// anybody else who was not kicked.
+    /// anybody else who was not kicked. Of a state with secrets players see what the rules show them, the server all.
     ///
     /// # Errors
     /// `not_in_room` for others.
-    pub fn view(&self, reader: &Actor) -> Result<RoomView<'_>, Refusal> {
+    pub fn view(&self, reader: &Actor, rules: &RuleSets) -> Result<RoomView<'_>, Refusal> {
         let is_member = match reader {
             Actor::Server => true,
             Actor::Player(player) => self.player(player).is_some(),
@@ -147,7 +149,7 @@ impl TurnRoom {
             current_player: self.turn.current.as_ref(),
             turn_count: self.turn.count,
             turn_deadline: self.turn.deadline,
-            state: &self.state,
+            state: self.seen_state(reader, rules),
             state_version: self.state_version,
             optimistic_state: (!self.open.is_empty()).then(|| self.optimistic_state()),
             last_proposal,
@@ -174,6 +176,21 @@ impl TurnRoom {
             created: self.created,
             updated: self.updated,
             version: self.version,
+        }
+    }
+
+    /// The state as `reader` may see it.
+    fn seen_state(&self, reader: &Actor, rules: &RuleSets) -> Cow<'_, Value> {
+        let Actor::Player(player) = reader else { return Cow::Borrowed(&self.state) };
+        match self.rules(rules) {
+            // The rules alone know what is a secret.
+            Err(_) => Cow::Owned(Value::Object(Map::new())),
+            Ok(rules) => match rules.and_then(|rules| rules.secrets()) {
+                Some(secrets) if self.phase != Phase::Waiting => {
+                    secrets.seen(&self.state, Some(player).filter(|player| self.player(player).is_some()))
+                }
+                _ => Cow::Borrowed(&self.state),
+            },
         }
     }
 

@@ -228,7 +228,7 @@ fn production() -> String {
 pub(super) async fn guest(services: Services, _: Caller, input: AsGuest) -> Result<SignedIn, Failure> {
     let realm = services.realm(&input.app, &input.environment)?;
     services.must_be_open()?;
-    let account = new_account(AccountKind::Guest, input.name.as_deref())?;
+    let account = new_account(AccountKind::Guest, check_given_name(input.name)?)?;
     services.store().create_account(&realm, &account, None).await?;
     sign_in(&services, &realm, account).await
 }
@@ -236,15 +236,9 @@ pub(super) async fn guest(services: Services, _: Caller, input: AsGuest) -> Resu
 pub(super) async fn device(services: Services, _: Caller, input: ByDevice) -> Result<SignedIn, Failure> {
     let realm = services.realm(&input.app, &input.environment)?;
     let credential = device_credential(&input.device)?;
-    let account = find_or_make(
-        &services,
-        &realm,
-        AccountKind::Device,
-        credential,
-        input.name.as_deref(),
-        services.is_open(),
-    )
-    .await?;
+    let name = check_given_name(input.name)?;
+    let account =
+        find_or_make(&services, &realm, AccountKind::Device, credential, name, services.is_open()).await?;
     sign_in(&services, &realm, account).await
 }
 
@@ -259,9 +253,9 @@ pub(super) async fn custom(
         let sentence = format!("it may have 1 to {CUSTOM_BYTES_MAX} bytes, none a control character");
         return Err(Failure::field("custom", sentence));
     }
+    let name = check_given_name(input.name)?;
     let credential = Credential { kind: CredentialKind::Custom, value: input.custom, secret_hash: None };
-    let account =
-        find_or_make(&services, &realm, AccountKind::Custom, credential, input.name.as_deref(), true).await?;
+    let account = find_or_make(&services, &realm, AccountKind::Custom, credential, name, true).await?;
     sign_in(&services, &realm, account).await
 }
 
@@ -269,13 +263,14 @@ pub(super) async fn email(services: Services, caller: Caller, input: ByEmail) ->
     let realm = services.realm(&input.app, &input.environment)?;
     let address = address(&input.email)?;
     check_password(&input.password)?;
+    let name = check_given_name(input.name)?;
     services.may_guess(&caller)?;
     let owner = services.store().credential_owner(&realm, CredentialKind::Email, &address).await?;
     if owner.is_none() && input.create {
         services.must_be_open()?;
         let secret_hash = Some(services.passwords().hash(input.password).await?);
         let credential = Credential { kind: CredentialKind::Email, value: address, secret_hash };
-        let account = new_account(AccountKind::Email, input.name.as_deref())?;
+        let account = new_account(AccountKind::Email, name)?;
         services.store().create_account(&realm, &account, Some(&credential)).await?;
         return sign_in(&services, &realm, account).await;
     }
@@ -399,7 +394,7 @@ async fn find_or_make(
     realm: &Realm,
     kind: AccountKind,
     credential: Credential,
-    name: Option<&str>,
+    name: Option<String>,
     may_make: bool,
 ) -> Result<Account, Failure> {
     let find = || services.store().credential_owner(realm, credential.kind, &credential.value);
@@ -418,12 +413,10 @@ async fn find_or_make(
     }
 }
 
-fn new_account(kind: AccountKind, name: Option<&str>) -> Result<Account, Failure> {
+/// `name` was checked.
+fn new_account(kind: AccountKind, name: Option<String>) -> Result<Account, Failure> {
     let id = secrets::id('p')?;
-    let display_name = match name {
-        Some(name) => check_name("name", name)?,
-        None => format!("player-{}", id.get(1..7).unwrap_or_default()),
-    };
+    let display_name = name.unwrap_or_else(|| format!("player-{}", id.get(1..7).unwrap_or_default()));
     let id = AccountId::new(&id)?;
     Ok(Account { id, kind, role: Role::Player, display_name, created_ms: crate::system::unix_ms() })
 }
@@ -490,6 +483,11 @@ fn check_password(password: &str) -> Result<(), Failure> {
         return Err(Failure::field("password", sentence));
     }
     Ok(())
+}
+
+/// A name for an account that may have to be made: what is wrong with it is told even if it is there already.
+fn check_given_name(name: Option<String>) -> Result<Option<String>, Failure> {
+    name.map(|name| check_name("name", &name)).transpose()
 }
 
 fn check_name(path: &str, name: &str) -> Result<String, Failure> {

@@ -12,3 +12,4 @@ mod lifecycle;
 mod limits;
 mod online;
 mod rooms;
+mod secrets;

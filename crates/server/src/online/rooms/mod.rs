@@ -60,7 +60,7 @@ pub(super) async fn change(
             }
         };
         if room.version() == before {
-            let seen = seen(&room, actor)?;
+            let seen = seen(services, &room, actor)?;
             *held = Some(room);
             return Ok(seen);
         }
@@ -70,7 +70,7 @@ pub(super) async fn change(
             Ok(numbers) => {
                 tell(services, realm, &notices, &numbers);
                 services.lanes().has_deadline(room.next_deadline().map(|at| at.0));
-                let seen = seen(&room, actor)?;
+                let seen = seen(services, &room, actor)?;
                 *held = Some(room);
                 return Ok(seen);
             }
@@ -113,7 +113,7 @@ pub(super) async fn open(
             Ok(numbers) => {
                 tell(services, realm, &notices, &numbers);
                 services.lanes().has_deadline(room.next_deadline().map(|at| at.0));
-                let seen = seen(&room, &Actor::Player(creator.clone()))?;
+                let seen = seen(services, &room, &Actor::Player(creator.clone()))?;
                 return seen.ok_or_else(|| Failure::defect("a creator does not see its room"));
             }
             Err(StoreError::Taken { .. }) => {}
@@ -136,7 +136,7 @@ pub(super) async fn look(
         Some(room) => room,
         None => load(services, realm, id).await?,
     };
-    let view = room.view(actor).map_err(Failure::from).and_then(|view| to_json(&view));
+    let view = room.view(actor, services.rules()).map_err(Failure::from).and_then(|view| to_json(&view));
     *held = Some(room);
     view
 }
@@ -154,8 +154,8 @@ pub(super) fn no_such_room(named: &str) -> Failure {
 }
 
 /// The room as an actor sees it from here on; nothing if it may not, for instance because it left.
-fn seen(room: &TurnRoom, actor: &Actor) -> Result<Seen, Failure> {
-    match room.view(actor) {
+fn seen(services: &Services, room: &TurnRoom, actor: &Actor) -> Result<Seen, Failure> {
+    match room.view(actor, services.rules()) {
         Ok(view) => to_json(&view).map(Some),
         Err(_) => Ok(None),
     }

@@ -470,12 +470,9 @@ impl New {
         let config = Config::read(&written, realm.app(), services.rules())?;
         let player_name = name_of(services, &realm, caller, input.player_name).await?;
         let CreateRoom { name, visibility, max_players, metadata, .. } = input;
-        Ok(New {
-            realm,
-            player,
-            config,
-            create: Create { player_name, name, visibility, max_players, metadata },
-        })
+        let create = Create { player_name, name, visibility, max_players, metadata };
+        create.check(&config)?;
+        Ok(New { realm, player, config, create })
     }
 
     async fn open(&self, services: &Services) -> Result<RoomAnswer, Failure> {
