@@ -2,9 +2,12 @@
 which operation answered what, so that run.py can tell whether each was done at all.
 """
 
+import atexit
 import itertools
 import json
 import os
+import re
+import subprocess
 
 import requests
 import schemathesis
@@ -12,7 +15,7 @@ import schemathesis
 URL = os.environ["PARLOR_URL"]
 TOKENS = json.loads(os.environ["PARLOR_TOKENS"])
 ROLE = os.environ["PARLOR_ROLE"]
-APP = "tanks"
+APP = "magpies"
 numbers = itertools.count()
 
 
@@ -153,7 +156,29 @@ def moved():
     return {**at(room), **move}
 
 
+def a_room_in_memory():
+    """Somebody plays in a process of its own; it says which room."""
+    host = subprocess.Popen(
+        [os.environ["PARLOR_BINARY"], "play", "--headless", "--server", os.environ["PARLOR_SERVER"]],
+        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    atexit.register(host.kill)
+    for line in host.stderr:
+        if code := re.search(r"room (\w+)", line):
+            return code[1]
+    raise AssertionError("the room did not open")
+
+
+def in_memory(**more):
+    return {"path_parameters": {"code": a_room_in_memory(), **more}}
+
+
 INPUTS = {
+    "admission.ticket": lambda: body(create=True),
+    "admin.live_rooms": lambda: a_room_in_memory() and {"query": {"limit": 10}},
+    "admin.live_room": lambda: in_memory(),
+    "admin.end_live_room": lambda: {**in_memory(), **body(reason="it is late")},
+    "admin.remove_member": lambda: {**in_memory(member=0), **body(reason="rude")},
     "auth.guest": lambda: body(app=APP, name="ada"),
     "auth.device": lambda: body(app=APP, device="a device that is long enough"),
     "auth.email": lambda: body(app=APP, email=f"{next(numbers)}@example.com", password="12345678", create=True),

@@ -20,7 +20,8 @@ import tempfile
 import venv
 
 HERE = pathlib.Path(__file__).resolve().parent
-APP = "tanks"
+# The game that `parlor play` plays: its rooms are those in memory.
+APP = "magpies"
 SEED = "7700"
 EXAMPLES = "12"
 ROLES = ["nobody", "player", "server", "admin"]
@@ -54,11 +55,11 @@ def installed(folder):
 def examined(role, binary, folder):
     """What is wrong for a role."""
     with tempfile.TemporaryDirectory(prefix="parlor-schemathesis-") as scratch:
-        with served(binary, pathlib.Path(scratch)) as url:
-            return examined_at(url, role, binary, pathlib.Path(scratch), folder)
+        with served(binary, pathlib.Path(scratch)) as (url, address):
+            return examined_at(url, address, role, binary, pathlib.Path(scratch), folder)
 
 
-def examined_at(url, role, binary, scratch, folder):
+def examined_at(url, address, role, binary, scratch, folder):
     import requests
     from openapi_spec_validator import validate
 
@@ -81,6 +82,7 @@ def examined_at(url, role, binary, scratch, folder):
     if role != "nobody":
         command += ["--header", f"Authorization: Bearer {tokens[role]}"]
     told = {"PARLOR_URL": url, "PARLOR_TOKENS": json.dumps(tokens), "PARLOR_ROLE": role, "PARLOR_SEEN": str(seen)}
+    told |= {"PARLOR_BINARY": str(binary), "PARLOR_SERVER": address}
     environment = {**os.environ, **told, "SCHEMATHESIS_HOOKS": "hooks", "PYTHONPATH": str(HERE)}
     ended = subprocess.run(command, env=environment, cwd=scratch, stdin=subprocess.DEVNULL, capture_output=True, text=True)
     report = folder / f"{role}.txt"
@@ -156,12 +158,13 @@ def served(binary, scratch):
             said = ""
             for line in server.stdout:
                 said += line
-                if port := re.search(r"listens on port (\d+)", line):
-                    yield f"http://127.0.0.1:{port[1]}"
+                if line.startswith("Ctrl-C"):
                     break
-            else:
+            port, address = re.search(r"listens on port (\d+)", said), re.search(r"PARLOR_SERVER=(\S+)", said)
+            if not port or not address:
                 log.seek(0)
                 raise SystemExit(f"the server did not start: {said}{log.read()}")
+            yield f"http://127.0.0.1:{port[1]}", address[1]
         finally:
             server.terminate()
             server.communicate()

@@ -229,10 +229,10 @@ pub(crate) struct ServeArgs {
     /// Limit connections from this machine like all others, which they are not by themselves
     #[arg(long, env = "PARLOR_LIMIT_LOCAL")]
     pub limit_local: bool,
-    /// Public key (PEM, Ed25519) of whoever gives out tokens; without it everybody is anonymous
+    /// Public key (PEM, Ed25519) of whoever gives out tokens; without it everybody is anonymous but those with accounts here
     #[arg(long, env = "PARLOR_ADMISSION_KEY", value_name = "FILE")]
     pub admission_key: Option<PathBuf>,
-    /// Whether somebody without a token may come in where there is an admission key [default: required]
+    /// Whether somebody without a token may come in [default: required where there is an admission key, else optional]
     #[arg(long, env = "PARLOR_ADMISSION", value_enum)]
     pub admission: Option<AdmissionArg>,
     /// Threads over which the rooms are spread; each has a port of its own, the first and those after it [default: 1]
@@ -293,11 +293,10 @@ pub(crate) enum LogFormat {
     Json,
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, serde::Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum AdmissionArg {
     /// Nobody comes in without a token
-    #[default]
     Required,
     /// Without a token somebody is anonymous; a wrong one lets nobody in
     Optional,

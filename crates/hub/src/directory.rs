@@ -2,6 +2,7 @@
 
 use parlor_proto::{RoomCode, RoomId, code};
 use std::collections::BTreeMap;
+use std::ops::Bound;
 
 /// The codes of all live rooms. A code is free again when its room has ended.
 #[derive(Debug, Default)]
@@ -52,6 +53,11 @@ impl Directory {
     #[must_use]
     pub fn find(&self, code: RoomCode) -> Option<RoomId> {
         self.rooms.get(&code).copied()
+    }
+
+    /// The rooms whose codes come after a bound, in the order of the codes.
+    pub fn after(&self, after: Bound<RoomCode>) -> impl Iterator<Item = (RoomCode, RoomId)> + '_ {
+        self.rooms.range((after, Bound::Unbounded)).map(|(code, room)| (*code, *room))
     }
 
     /// Takes a room out.

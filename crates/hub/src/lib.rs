@@ -21,5 +21,8 @@ mod shards;
 pub mod turn;
 
 pub use door::Origin;
-pub use hub::{Config, Happening, Hub, Output, RoomSummary, Stats};
+pub use hub::{
+    Config, Happening, Hub, MemberSummary, NotThere, Output, ROOMS_LOOKED_AT_MAX, RoomDetails, RoomPage,
+    RoomQuery, RoomSummary, Stats,
+};
 pub use shards::Shards;

@@ -142,9 +142,9 @@ pub enum ApiMisuse {
 pub enum CloseReason {
     /// The member left.
     Left,
-    /// The authority removed the member.
+    /// The authority, or whoever runs the server, removed the member.
     Kicked {
-        /// What the authority gave as the reason; may be empty.
+        /// What they gave as the reason; may be empty.
         reason: String,
     },
     /// The host left, and the room with it.
@@ -279,10 +279,13 @@ impl fmt::Display for CloseReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             CloseReason::Left => f.write_str("left the room"),
-            CloseReason::Kicked { reason } if reason.is_empty() => f.write_str("removed by the host"),
-            CloseReason::Kicked { reason } => write!(f, "removed by the host: {reason}"),
+            CloseReason::Kicked { reason } if reason.is_empty() => f.write_str("removed from the room"),
+            CloseReason::Kicked { reason } => write!(f, "removed from the room: {reason}"),
             CloseReason::HostLeft => f.write_str("the host left, and the room with it"),
             CloseReason::HostGone => f.write_str("the host is gone: nothing was heard from it any more"),
+            CloseReason::RoomEnded { reason } if reason.is_empty() => {
+                f.write_str("the server ended the room")
+            }
             CloseReason::RoomEnded { reason } => write!(f, "the server ended the room: {reason}"),
             CloseReason::ServerShutdown => f.write_str("the server is going down"),
             CloseReason::TimedOut => f.write_str("nothing was heard from the other end for too long"),

@@ -84,7 +84,8 @@ pub struct Config {
     /// Whether connections from this machine are counted like all others. They are not unless this says so: whoever can
     /// run processes here needs no flood. Behind a proxy on the same machine everybody seems to come from here.
     pub limits_local: bool,
-    /// Whether tokens say who comes in. Without it everybody is anonymous, and a token is refused.
+    /// Whether tokens say who comes in, and whose. Without it whoever has an account here may bring a ticket, everybody else is
+    /// anonymous, and any other token is refused.
     pub admission: Option<Policy>,
     /// Where the server and its rooms are entered for other processes of this machine to find. Only a server with a
     /// development identity that listens on a loopback address enters itself; a real certificate needs no such help.

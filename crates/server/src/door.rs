@@ -1,6 +1,6 @@
 //! The server's door: what all of its ports and shards ask before they let somebody in.
 
-use crate::admission::Tokens;
+use crate::admission::{Tickets, Tokens};
 use crate::clock::Clock;
 use crate::handshakes::{Handshakes, Verdict};
 use crate::origin;
@@ -21,8 +21,7 @@ pub(crate) struct Door {
     limits_local: bool,
     handshakes: Arc<Mutex<Handshakes>>,
     guesses: Arc<Mutex<OpenDoor>>,
-    /// Without a key nobody's token is accepted.
-    tokens: Option<Arc<Mutex<Tokens>>>,
+    tokens: Arc<Mutex<Tokens>>,
 }
 
 impl Door {
@@ -31,14 +30,26 @@ impl Door {
         limits_local: bool,
         handshakes: Handshakes,
         guesses: Guesses,
-        tokens: Option<Tokens>,
+        tokens: Tokens,
     ) -> Self {
         Door {
             clock,
             limits_local,
             handshakes: Arc::new(Mutex::new(handshakes)),
             guesses: Arc::new(Mutex::new(OpenDoor::new(guesses))),
-            tokens: tokens.map(|tokens| Arc::new(Mutex::new(tokens))),
+            tokens: Arc::new(Mutex::new(tokens)),
+        }
+    }
+
+    /// From here on tickets of the server's own accounts let their owners in.
+    pub(crate) fn accept_tickets(&self, tickets: Tickets) {
+        lock(&self.tokens).accept_tickets(tickets);
+    }
+
+    /// Does something with the tickets, if there are any.
+    pub(crate) fn with_tickets(&self, act: impl FnOnce(&mut Tickets)) {
+        if let Some(tickets) = lock(&self.tokens).tickets() {
+            act(tickets);
         }
     }
 
@@ -76,11 +87,8 @@ impl Doorkeeper for Door {
         lock(&self.guesses).code_letters_extra(now)
     }
 
-    fn admit(&mut self, hello: &Hello, now: Instant) -> Result<Admitted, Refusal> {
-        match &self.tokens {
-            Some(tokens) => lock(tokens).admit(hello),
-            None => lock(&self.guesses).admit(hello, now),
-        }
+    fn admit(&mut self, hello: &Hello, _now: Instant) -> Result<Admitted, Refusal> {
+        lock(&self.tokens).admit(hello)
     }
 }
 

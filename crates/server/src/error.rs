@@ -53,6 +53,12 @@ pub enum StartError {
     /// There is no key to verify tokens with.
     #[error(transparent)]
     Admission(#[from] KeyError),
+    /// Tokens are asked for, and nobody can have one.
+    #[error(
+        "tokens are asked for and nobody can have one: name the key of whoever gives them out (--admission-key FILE), or a \
+         folder for accounts, which get tickets (--data FOLDER)"
+    )]
+    NobodyMayCome,
     /// The services over the store could not start.
     #[error(transparent)]
     Online(#[from] OnlineError),

@@ -87,10 +87,6 @@ impl Server {
         let (tcp_gate, quic_gate) = (Gate::new(config.connections_max), Gate::new(config.connections_max));
         let clock = Clock::start();
         let door = door(&config, clock)?;
-        let online = match &config.online {
-            Some(online) => Some(Online::start(online, config.apps.clone(), door.clone()).await?),
-            None => None,
-        };
         let handshake_time = config.handshake_time.min(limits::HANDSHAKE_TIMEOUT);
         // A port of the same host: whatever name and certificate a client came by, it stays with them.
         let addresses: Vec<String> =
@@ -100,6 +96,13 @@ impl Server {
             workers.iter().map(|worker| inside::door(worker.addr.port())).unzip();
         let of = |own| parlor_hub::Shards::new(own, addresses.clone());
         let shards = Shards::new(handles, of(0));
+        let online = match &config.online {
+            Some(online) => {
+                let live = (shards.clone(), clock);
+                Some(Online::start(online, config.apps.clone(), door.clone(), live).await?)
+            }
+            None => None,
+        };
         for (own, ((worker, inputs), entrance)) in workers.iter_mut().zip(inputs).zip(entrances).enumerate() {
             worker.begin(Task {
                 hub: Hub::with_door(hub_config(&config, of(own))?, Box::new(door.clone())),
@@ -278,7 +281,11 @@ fn door(config: &Config, clock: Clock) -> Result<Door, StartError> {
     let (each, all) = (config.handshakes_per_second, config.handshakes_per_second_all);
     let handshakes = Handshakes::new(each, all, || random.next_u64());
     let guesses = Guesses::new(GuessLimits::default(), || random.next_u64());
-    let tokens = config.admission.as_ref().map(Tokens::new).transpose()?;
+    let policy = config.admission.as_ref();
+    if policy.is_some_and(|policy| policy.is_required && policy.key.is_none()) && config.online.is_none() {
+        return Err(StartError::NobodyMayCome);
+    }
+    let tokens = Tokens::new(policy)?;
     Ok(Door::new(clock, config.limits_local, handshakes, guesses, tokens))
 }
 

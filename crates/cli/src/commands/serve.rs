@@ -104,7 +104,6 @@ fn settings(args: ServeArgs, file: File) -> anyhow::Result<Config> {
     }
     let configured = file.impair.map(|spec| spec.parse().with_context(|| format!("impair is {spec:?}")));
     let impairment = args.impair.map(Ok).or(configured).transpose()?;
-    let admission = admission(args.admission_key.or(file.admission_key), args.admission.or(file.admission))?;
     let is_development = matches!(identity, IdentitySource::Development { .. });
     let is_open =
         args.accounts.or(file.accounts).map_or(is_development, |accounts| accounts == AccountsArg::Open);
@@ -113,6 +112,8 @@ fn settings(args: ServeArgs, file: File) -> anyhow::Result<Config> {
     let webhook =
         webhook(args.webhook.or(file.webhook), args.webhook_key.or(file.webhook_key), allows_private)?;
     let online = online(data, args.store.or(file.store), is_open, operator_key, webhook)?;
+    let admission_key = args.admission_key.or(file.admission_key);
+    let admission = admission(admission_key, args.admission.or(file.admission), online.is_some())?;
     Ok(Config {
         listen: args.listen.or(file.listen).unwrap_or(default.listen),
         port: args.port.or(file.port).unwrap_or(default.port),
@@ -194,18 +195,23 @@ fn webhook(
     }
 }
 
-/// Who must have a token.
-fn admission(key: Option<PathBuf>, admission: Option<AdmissionArg>) -> anyhow::Result<Option<Policy>> {
-    match (key, admission) {
-        (Some(key), admission) => {
-            let is_required = admission.unwrap_or_default() == AdmissionArg::Required;
-            Ok(Some(Policy { key, is_required }))
-        }
-        (None, Some(_)) => {
-            bail!("tokens are asked for and there is no key to verify them with: add --admission-key FILE")
-        }
-        (None, None) => Ok(None),
+/// Who must have a token. With a key everybody must, if it is not said otherwise; without one nobody.
+fn admission(
+    key: Option<PathBuf>,
+    admission: Option<AdmissionArg>,
+    has_accounts: bool,
+) -> anyhow::Result<Option<Policy>> {
+    if key.is_none() && admission == Some(AdmissionArg::Required) && !has_accounts {
+        bail!(
+            "tokens are asked for and nobody can have one: add --admission-key FILE, or --data FOLDER for accounts, which get \
+             tickets"
+        )
     }
+    let is_required = match admission {
+        Some(admission) => admission == AdmissionArg::Required,
+        None => key.is_some(),
+    };
+    Ok((key.is_some() || is_required).then_some(Policy { key, is_required }))
 }
 
 async fn serve(config: Config) -> anyhow::Result<()> {

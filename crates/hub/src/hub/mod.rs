@@ -3,12 +3,14 @@
 mod admission;
 mod lease;
 mod news;
+mod operate;
 mod resume;
 mod seats;
 mod tokens;
 mod turn;
 
 pub use news::{Happening, Output, RoomSummary, Stats};
+pub use operate::{MemberSummary, NotThere, ROOMS_LOOKED_AT_MAX, RoomDetails, RoomPage, RoomQuery};
 
 use crate::directory::Directory;
 use crate::door::{Doorkeeper, GuessLimits, Guesses, OpenDoor, Origin};
@@ -372,7 +374,7 @@ impl Hub {
     /// The room that a code leads to.
     #[must_use]
     pub fn room(&self, code: RoomCode) -> Option<RoomSummary> {
-        self.directory.find(code).and_then(|id| self.rooms.get(&id)).map(|seated| news::summary(&seated.room))
+        self.seated(code).map(|(_, seated)| news::summary(&seated.room))
     }
 
     /// Rooms that live.

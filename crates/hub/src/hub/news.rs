@@ -3,7 +3,8 @@
 use crate::room::{Room, Setup};
 use parlor_proto::session::TurnedAway;
 use parlor_proto::wire::control::LeaveReason;
-use parlor_proto::{CloseReason, ConnectionId, MemberId, Packet, PeerMisbehaved, RoomCode, RoomId};
+use parlor_proto::wire::handshake::RoomKind;
+use parlor_proto::{CloseReason, ConnectionId, Instant, MemberId, Packet, PeerMisbehaved, RoomCode, RoomId};
 use std::ops::AddAssign;
 
 /// What a hub wants done, and what it lets its driver know.
@@ -118,10 +119,18 @@ pub struct RoomSummary {
     pub id: RoomId,
     /// Its code.
     pub code: RoomCode,
+    /// Who runs it.
+    pub kind: RoomKind,
+    /// When it opened, on the hub's clock.
+    pub opened: Instant,
     /// Which game it is for.
     pub app: String,
     /// Which environment of the game.
     pub environment: String,
+    /// Members in it: its players, and a host without a player.
+    pub members: usize,
+    /// How many of them have no connection for now.
+    pub away: usize,
     /// Players in it.
     pub players: usize,
     /// Players that it may have at once.
@@ -165,12 +174,16 @@ impl AddAssign for Stats {
 }
 
 pub(super) fn summary(room: &Room) -> RoomSummary {
-    let Setup { id, code, app, environment, settings, .. } = room.setup().clone();
+    let Setup { id, code, app, environment, settings, opened, .. } = room.setup();
     RoomSummary {
-        id,
-        code,
-        app,
-        environment,
+        id: *id,
+        code: *code,
+        kind: settings.kind,
+        opened: *opened,
+        app: app.clone(),
+        environment: environment.clone(),
+        members: room.len(),
+        away: room.away_count(),
         players: room.players(),
         max_players: settings.max_players,
         needs_secret: settings.secret.is_some(),

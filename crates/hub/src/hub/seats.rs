@@ -4,7 +4,7 @@ use super::{Happening, Hub, Output};
 use crate::room;
 use parlor_proto::session::{Message, Outgoing, SendError};
 use parlor_proto::wire::control::LeaveReason;
-use parlor_proto::{CloseReason, ConnectionId, Instant, MemberId, PeerMisbehaved, RoomId};
+use parlor_proto::{CloseReason, ConnectionId, Instant, MemberId, RoomId};
 
 impl Hub {
     pub(super) fn heard(&mut self, connection: ConnectionId, message: Message, now: Instant) {
@@ -86,21 +86,6 @@ impl Hub {
         if self.rooms.get(&id).is_some_and(|seated| seated.room.is_empty()) {
             self.end(id, CloseReason::Left);
         }
-    }
-
-    /// Ends the session of a member that did what it must not, and takes its seat at once: what else came with it must
-    /// not be heard.
-    fn expel(&mut self, room: RoomId, member: MemberId, how: PeerMisbehaved, now: Instant) {
-        let connection = self.rooms.get(&room).and_then(|seated| seated.connections.get(&member)).copied();
-        let Some(connection) = connection else { return };
-        if let Some(state) = self.connections.get_mut(&connection) {
-            state.seat = None;
-            state.session.close(CloseReason::Misbehaved { detail: how.to_string() }, now);
-            self.touch(connection, now);
-        }
-        self.outputs.push_back(Output::Happened(Happening::Misbehaved { connection, how }));
-        self.save_undelivered(room, member, connection);
-        self.vacate(room, member, LeaveReason::Misbehaved, now);
     }
 
     pub(super) fn send(&mut self, connection: ConnectionId, message: Outgoing, now: Instant) {

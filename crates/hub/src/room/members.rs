@@ -2,6 +2,7 @@
 
 use super::Room;
 use super::relay::Held;
+use crate::hub::MemberSummary;
 use bytes::Bytes;
 use parlor_proto::wire::control::{LeaveReason, MemberInfo, PlayerData, Presence, ToHub, ToMember};
 use parlor_proto::wire::cursor::ReadError;
@@ -114,6 +115,28 @@ fn is_news(told: Presence, now: Presence) -> bool {
 }
 
 impl Room {
+    /// Who is in it, in the order in which they came, as an operator sees them.
+    #[must_use]
+    pub fn member_summaries(&self) -> Vec<MemberSummary> {
+        let authority = self.authority.member();
+        let members = self.members.seated.values();
+        let summary = |Member { info, .. }: &Member| MemberSummary {
+            id: info.id,
+            name: info.name.clone(),
+            link: info.link,
+            connected: info.presence.connected,
+            rtt_ms: info.presence.rtt_ms,
+            is_host: authority == Some(info.id),
+        };
+        members.map(summary).collect()
+    }
+
+    /// How many of its members have no connection for now.
+    #[must_use]
+    pub fn away_count(&self) -> usize {
+        self.members.seated.values().filter(|member| !member.info.presence.connected).count()
+    }
+
     pub(super) fn flush_presence(&mut self, now: Instant) {
         let news = self.members.take_news(now);
         if news.is_empty() {

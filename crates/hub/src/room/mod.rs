@@ -485,7 +485,7 @@ impl Room {
         self.former.remove(&member);
         if is_host_still && self.authority == Authority::Member(member) {
             let reason = match reason {
-                LeaveReason::Left => CloseReason::HostLeft,
+                LeaveReason::Left | LeaveReason::Kicked { .. } => CloseReason::HostLeft,
                 _ => CloseReason::HostGone,
             };
             return self.end(&reason);

@@ -4,6 +4,9 @@
 //! only the public one, with which nobody can make any. It says who ([`Claims::sub`]), in which game and environment, in
 //! which room or in a new one, and is good for a minute at most and once.
 //!
+//! A server with accounts gives out such tokens itself, *tickets*, to players who have signed in (`ticket.rs`). Its key and the
+//! service's are apart: what a token's head says it is (`typ`) decides which of the two may have signed it.
+//!
 //! [`SigningKey`] makes keys and tokens, for trying it out and for services that are written in Rust.
 
 mod crypto;
@@ -11,10 +14,12 @@ mod issue;
 mod ledger;
 #[cfg(test)]
 mod tests;
+mod ticket;
 
 pub(crate) use crypto::install as install_crypto;
 pub(crate) use issue::read_public;
 pub use issue::{KeyError, Permit, PermitFor, SigningKey};
+pub(crate) use ticket::{TicketKey, Tickets};
 
 use crate::system::unix_s;
 use jsonwebtoken::{Algorithm, DecodingKey, Validation};
@@ -22,6 +27,7 @@ use ledger::{Ledger, NotEntered};
 use parlor_hub::door::Admitted;
 use parlor_proto::limits;
 use parlor_proto::wire::handshake::{Auth, Hello, Intent, Refusal, RoomSettings};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use thiserror::Error;
@@ -35,11 +41,15 @@ pub const CLAIM_BYTES_MAX: usize = 64;
 /// Tokens whose use is remembered at once: more than a thousand are let in each second until it is full.
 pub const TOKENS_REMEMBERED_MAX: usize = 100_000;
 
+/// What begins the `typ` of tokens that a server or its operators make. Those of a game's own service have another one, or none.
+const OWN_KINDS: &str = "parlor-";
+
 /// Who must have a token.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Policy {
-    /// The public key (PEM, Ed25519) of whoever gives out tokens.
-    pub key: PathBuf,
+    /// The public key (PEM, Ed25519) of the game's own service that gives out tokens. Without it only the tickets of the server's own
+    /// accounts are accepted, if it has any.
+    pub key: Option<PathBuf>,
     /// Whether nobody comes in without one. Otherwise a token may be missing, but must not be wrong.
     pub is_required: bool,
 }
@@ -75,6 +85,12 @@ pub(crate) enum Rejected {
     Missing,
     #[error("it is not a token with these claims that the key signed: {0}")]
     NotSigned(String),
+    #[error("this server has no key for tokens of its kind")]
+    NoKey,
+    #[error("another server gave it out, or this one before it was started again")]
+    OtherServer,
+    #[error("its account was banned")]
+    Banned,
     #[error("its {0} has a length or a letter that it must not have")]
     Field(&'static str),
     #[error("it is for another game or environment")]
@@ -107,33 +123,45 @@ impl Rejected {
 /// Verifies tokens and remembers which were used.
 #[derive(Debug)]
 pub(crate) struct Tokens {
-    key: DecodingKey,
-    validation: Validation,
+    /// Those of the game's own service.
+    service: Option<Signer>,
+    /// Those of the accounts of this server.
+    tickets: Option<Tickets>,
     is_required: bool,
     /// In seconds since 1970.
     started_s: u64,
+}
+
+/// Whose tokens are accepted, and which were used. Each has a ledger of its own, so that the tokens of one take no room from those of
+/// another.
+#[derive(Debug)]
+struct Signer {
+    key: DecodingKey,
+    validation: Validation,
     used: Ledger,
 }
 
 impl Tokens {
-    pub(crate) fn new(policy: &Policy) -> Result<Self, KeyError> {
-        let public = issue::read_public(&policy.key)?;
-        Ok(Self::with_key(&public, policy.is_required, unix_s()))
+    /// Without a policy everybody may come in, and no token is accepted until there are [tickets](Self::accept_tickets).
+    pub(crate) fn new(policy: Option<&Policy>) -> Result<Self, KeyError> {
+        let key = policy.and_then(|policy| policy.key.as_deref());
+        let public = key.map(issue::read_public).transpose()?;
+        let is_required = policy.is_some_and(|policy| policy.is_required);
+        Ok(Self::with_key(public.as_ref().map(|key| &key[..]), is_required, unix_s()))
     }
 
-    fn with_key(public: &[u8], is_required: bool, started_s: u64) -> Self {
-        crypto::install();
-        let mut validation = Validation::new(Algorithm::EdDSA);
-        // Times and audience are judged below, by a clock that a test can set and against what the hello asks for.
-        validation.required_spec_claims.clear();
-        (validation.validate_exp, validation.validate_aud) = (false, false);
-        Tokens {
-            key: DecodingKey::from_ed_der(public),
-            validation,
-            is_required,
-            started_s,
-            used: Ledger::new(TOKENS_REMEMBERED_MAX),
-        }
+    fn with_key(service: Option<&[u8]>, is_required: bool, started_s: u64) -> Self {
+        Tokens { service: service.map(Signer::new), tickets: None, is_required, started_s }
+    }
+
+    /// From here on tickets of the server's own accounts let their owners in too.
+    pub(crate) fn accept_tickets(&mut self, tickets: Tickets) {
+        self.tickets = Some(tickets);
+    }
+
+    /// The tickets, if there are accounts.
+    pub(crate) fn tickets(&mut self) -> Option<&mut Tickets> {
+        self.tickets.as_mut()
     }
 
     /// Whether the hello's token lets somebody ask for what it asks; it is used up then.
@@ -150,22 +178,58 @@ impl Tokens {
             Auth::Anonymous if self.is_required => return Err(Rejected::Missing),
             Auth::Anonymous => return Ok(Admitted::default()),
         };
-        let decoded = jsonwebtoken::decode::<Claims>(token, &self.key, &self.validation)
-            .map_err(|error| Rejected::NotSigned(error.to_string()))?;
-        if decoded.header.crit.is_some() {
+        let head = jsonwebtoken::decode_header(token).map_err(not_signed)?;
+        if head.crit.is_some() {
             return Err(Rejected::NotSigned("it demands an extension".to_owned()));
         }
-        let claims = decoded.claims;
-        claims.check_fields()?;
-        claims.check_audience(hello)?;
-        claims.check_time(now_s, self.started_s)?;
+        // Which key is asked, the head says; that it is true, the signature says, which covers the head.
+        let user = match head.typ.as_deref() {
+            Some(ticket::TYP) => {
+                let tickets = self.tickets.as_mut().ok_or(Rejected::NoKey)?;
+                tickets.admit(token, hello, now_s, self.started_s)?
+            }
+            Some(kind) if kind.starts_with(OWN_KINDS) => return Err(Rejected::NoKey),
+            _ => {
+                let service = self.service.as_mut().ok_or(Rejected::NoKey)?;
+                let claims: Claims = service.open(token)?;
+                claims.check_fields()?;
+                claims.check_audience(hello, |environment| environment == claims.env)?;
+                claims.check_time(now_s, self.started_s)?;
+                service.use_up(claims, now_s)?
+            }
+        };
+        Ok(Admitted { user: Some(user) })
+    }
+}
+
+impl Signer {
+    fn new(public: &[u8]) -> Self {
+        crypto::install();
+        let mut validation = Validation::new(Algorithm::EdDSA);
+        // Times and audience are judged below, by a clock that a test can set and against what the hello asks for.
+        validation.required_spec_claims.clear();
+        (validation.validate_exp, validation.validate_aud) = (false, false);
+        Signer { key: DecodingKey::from_ed_der(public), validation, used: Ledger::new(TOKENS_REMEMBERED_MAX) }
+    }
+
+    /// What a token says, if the key signed it.
+    fn open<T: DeserializeOwned>(&self, token: &[u8]) -> Result<T, Rejected> {
+        Ok(jsonwebtoken::decode::<T>(token, &self.key, &self.validation).map_err(not_signed)?.claims)
+    }
+
+    /// A token that is good for what is asked is good no more; gives its user.
+    fn use_up(&mut self, claims: Claims, now_s: u64) -> Result<String, Rejected> {
         let forget_s = claims.exp.saturating_add(CLOCK_SKEW_S_MAX);
         self.used.enter(claims.jti, forget_s, now_s).map_err(|not| match not {
             NotEntered::Known => Rejected::Used,
             NotEntered::Full => Rejected::Full,
         })?;
-        Ok(Admitted { user: Some(claims.sub) })
+        Ok(claims.sub)
     }
+}
+
+fn not_signed(error: jsonwebtoken::errors::Error) -> Rejected {
+    Rejected::NotSigned(error.to_string())
 }
 
 impl Claims {
@@ -179,8 +243,12 @@ impl Claims {
     }
 
     /// Game, environment and room must be those of the hello.
-    fn check_audience(&self, hello: &Hello) -> Result<(), Rejected> {
-        if self.aud != hello.app || self.env != hello.environment {
+    fn check_audience(
+        &self,
+        hello: &Hello,
+        is_environment: impl FnOnce(&str) -> bool,
+    ) -> Result<(), Rejected> {
+        if self.aud != hello.app || !is_environment(&hello.environment) {
             return Err(Rejected::Audience);
         }
         let room = self.room.as_deref().map(str::parse).transpose().map_err(|_| Rejected::Field("room"))?;

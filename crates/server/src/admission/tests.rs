@@ -1,10 +1,12 @@
 //! Tokens that must not let anybody in, and the few that must.
 
 use super::*;
+use crate::store::{AccountId, Realm};
 use data_encoding::BASE64URL_NOPAD;
 use parlor_proto::wire::handshake::RoomKind;
 use parlor_proto::{RoomCode, TickRate};
 use serde_json::{Value, json};
+use std::sync::Arc;
 
 const NOW_S: u64 = 1_800_000_000;
 
@@ -13,7 +15,7 @@ fn key() -> SigningKey {
 }
 
 fn tokens(key: &SigningKey) -> Tokens {
-    Tokens::with_key(key.public(), true, NOW_S - 1_000)
+    Tokens::with_key(Some(key.public()), true, NOW_S - 1_000)
 }
 
 fn code(text: &str) -> RoomCode {
@@ -159,7 +161,7 @@ fn threat_03_a_restart_forgets_no_token() {
     let key = key();
     let hello = join("K7QM", key.sign(&claims()));
     assert!(tokens(&key).admit_at(&hello, NOW_S).is_ok());
-    let mut restarted = Tokens::with_key(key.public(), true, NOW_S);
+    let mut restarted = Tokens::with_key(Some(key.public()), true, NOW_S);
     assert_eq!(restarted.admit_at(&hello, NOW_S), Err(Rejected::BeforeStart));
     let fresh = key.sign(&Claims { iat: NOW_S, ..claims() });
     assert!(restarted.admit_at(&join("K7QM", fresh), NOW_S).is_ok());
@@ -275,7 +277,7 @@ fn without_a_token_one_comes_in_only_where_it_is_optional() {
     let anonymous = Hello { auth: Auth::Anonymous, ..join("K7QM", "") };
     let wrong = join("K7QM", "a.b.c");
     for is_required in [true, false] {
-        let mut tokens = Tokens::with_key(key.public(), is_required, 0);
+        let mut tokens = Tokens::with_key(Some(key.public()), is_required, 0);
         let expected = if is_required { Err(Rejected::Missing) } else { Ok(Admitted { user: None }) };
         assert_eq!(tokens.admit_at(&anonymous, NOW_S), expected);
         assert!(matches!(tokens.admit_at(&wrong, NOW_S), Err(Rejected::NotSigned(_))));
@@ -305,7 +307,7 @@ fn a_pair_of_keys_is_written_and_read_again() {
 #[test]
 fn a_token_that_was_given_out_is_accepted() {
     let key = key();
-    let mut tokens = Tokens::with_key(key.public(), true, 0);
+    let mut tokens = Tokens::with_key(Some(key.public()), true, 0);
     let permit = |what| Permit { user: "ada", app: "tanks", environment: "production", what };
     let joining = key.token(&permit(PermitFor::Join(code("K7QM")))).unwrap();
     let opening = key.token(&permit(PermitFor::Create(None))).unwrap();
@@ -328,4 +330,113 @@ fn a_public_key_of_openssl_is_read() {
     std::fs::write(&public, pem).unwrap();
     assert_eq!(SigningKey::read(&private).unwrap().public(), issue::read_public(&public).unwrap());
     assert_eq!(SigningKey::read(&private).unwrap().public_pem(), pem);
+}
+
+/// Accounts' tickets beside the tokens of a game's own service.
+fn with_tickets(service: &SigningKey, store: &Arc<SigningKey>) -> (Tokens, TicketKey) {
+    let ours = TicketKey::new(Arc::clone(store)).unwrap();
+    let mut tokens = tokens(service);
+    tokens.accept_tickets(Tickets::of(&ours));
+    (tokens, ours)
+}
+
+fn realm() -> Realm {
+    Realm::new("tanks", "production").unwrap()
+}
+
+fn ticket(key: &TicketKey, what: PermitFor) -> String {
+    key.ticket(&realm(), &AccountId::new("p1").unwrap(), what, NOW_S).unwrap()
+}
+
+#[test]
+fn threat_03_a_ticket_lets_its_account_in_once_and_nowhere_else() {
+    let (service, store) = (key(), Arc::new(key()));
+    let (mut tokens, ours) = with_tickets(&service, &store);
+    let joining = ticket(&ours, PermitFor::Join(code("K7QM")));
+    let elsewhere = Hello { app: "golf".into(), ..join("K7QM", joining.clone()) };
+    let staging = Hello { environment: "staging".into(), ..join("K7QM", joining.clone()) };
+    for (hello, rejected) in [
+        (join("K7QN", joining.clone()), Rejected::Room),
+        (create(None, joining.clone()), Rejected::Room),
+        (elsewhere, Rejected::Audience),
+        (staging, Rejected::Audience),
+    ] {
+        assert_eq!(tokens.admit_at(&hello, NOW_S), Err(rejected), "{hello:?}");
+    }
+    let late = join("K7QM", ticket(&ours, PermitFor::Join(code("K7QM"))));
+    assert_eq!(tokens.admit_at(&late, NOW_S + TOKEN_LIFE_S_MAX + CLOCK_SKEW_S_MAX), Err(Rejected::Expired));
+    let admitted = Admitted { user: Some("p1".into()) };
+    assert_eq!(tokens.admit_at(&join("K7QM", joining.clone()), NOW_S), Ok(admitted.clone()));
+    assert_eq!(tokens.admit_at(&join("K7QM", joining), NOW_S), Err(Rejected::Used));
+    // Who names no environment means the one that accounts have then.
+    let opening = create(None, ticket(&ours, PermitFor::Create(None)));
+    assert_eq!(tokens.admit_at(&Hello { environment: String::new(), ..opening }, NOW_S), Ok(admitted));
+    // The service's tokens are as good as before.
+    assert!(tokens.admit_at(&join("K7QM", service.sign(&claims())), NOW_S).is_ok());
+}
+
+#[test]
+fn threat_03_a_ticket_is_good_at_the_server_that_gave_it_out_alone() {
+    let (service, store) = (key(), Arc::new(key()));
+    let (mut here, ours) = with_tickets(&service, &store);
+    // On the same store, so with the same key: another server, or this one after a restart.
+    let (mut there, _) = with_tickets(&service, &store);
+    let hello = join("K7QM", ticket(&ours, PermitFor::Join(code("K7QM"))));
+    assert_eq!(there.admit_at(&hello, NOW_S), Err(Rejected::OtherServer));
+    assert!(here.admit_at(&hello, NOW_S).is_ok());
+}
+
+#[test]
+fn threat_03_a_ban_stops_the_tickets_that_are_on_their_way() {
+    let (service, store) = (key(), Arc::new(key()));
+    let (mut tokens, ours) = with_tickets(&service, &store);
+    let account = AccountId::new("p1").unwrap();
+    let hello = || join("K7QM", ticket(&ours, PermitFor::Join(code("K7QM"))));
+    tokens.tickets().unwrap().bar(realm(), account.clone(), NOW_S);
+    assert_eq!(tokens.admit_at(&hello(), NOW_S), Err(Rejected::Banned));
+    // Another environment's account of the same id is somebody else.
+    let staging = Realm::new("tanks", "staging").unwrap();
+    tokens.tickets().unwrap().unbar(realm(), account.clone());
+    tokens.tickets().unwrap().bar(staging, account, NOW_S);
+    assert!(tokens.admit_at(&hello(), NOW_S).is_ok());
+}
+
+#[test]
+fn threat_32_no_token_is_taken_for_one_of_another_kind() {
+    let (service, store) = (key(), Arc::new(key()));
+    let (mut tokens, ours) = with_tickets(&service, &store);
+    let says = |jti: &str| {
+        let claims = Claims { jti: jti.into(), ..claims() };
+        let mut says = serde_json::to_value(claims).unwrap();
+        let parts = ticket(&ours, PermitFor::Create(None));
+        let body = BASE64URL_NOPAD.decode(parts.split('.').nth(1).unwrap().as_bytes()).unwrap();
+        says["iss"] = serde_json::from_slice::<Value>(&body).unwrap()["iss"].clone();
+        says
+    };
+    // All claims of each are right, and each is signed by a key that the server trusts for something.
+    for (number, (key, typ)) in [
+        (&*store, "JWT"),
+        (&*store, ""),
+        (&*store, "parlor-access"),
+        (&*store, "parlor-operator"),
+        (&*store, "Parlor-Ticket"),
+        (&service, "parlor-ticket"),
+        (&service, "parlor-access"),
+        (&service, "parlor-operator"),
+        (&service, "parlor-"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let token = key.sign_as(typ, &says(&number.to_string()));
+        let outcome = tokens.admit_at(&join("K7QM", token), NOW_S);
+        assert!(matches!(outcome, Err(Rejected::NotSigned(_) | Rejected::NoKey)), "{typ}: {outcome:?}");
+    }
+    assert!(tokens.admit_at(&join("K7QM", store.sign_as("parlor-ticket", &says("a"))), NOW_S).is_ok());
+    assert!(tokens.admit_at(&join("K7QM", service.sign_as("jwt", &says("b"))), NOW_S).is_ok());
+    // Without accounts there are no tickets, and without a service's key no tokens of one.
+    let ticket = join("K7QM", ticket(&ours, PermitFor::Join(code("K7QM"))));
+    assert_eq!(self::tokens(&service).admit_at(&ticket, NOW_S), Err(Rejected::NoKey));
+    let mut keyless = Tokens::with_key(None, false, NOW_S - 1_000);
+    assert_eq!(keyless.admit_at(&join("K7QM", service.sign(&claims())), NOW_S), Err(Rejected::NoKey));
 }

@@ -3,14 +3,15 @@
 use super::Services;
 use super::accounts::{DONE, Done, Nothing};
 use super::failure::{Failure, Kind};
+use super::page::Limit;
 use super::table::Caller;
 use crate::store::{AccountId, Ban, Role, TEXT_BYTES_MAX};
-use crate::system::unix_ms;
+use crate::system::{unix_ms, unix_s};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// How many bans are listed at once.
-const PAGE: usize = 100;
+/// Most bans that are listed at once: the store gives one more.
+const PAGE_MAX: usize = crate::store::PAGE_MAX - 1;
 
 /// Who is to be kept out.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
@@ -37,8 +38,11 @@ pub(super) struct LiftBan {
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ListBans {
-    /// The account that the last part ended with.
+    /// What the last part gave as `next`.
     after: Option<String>,
+    /// How many at most.
+    #[serde(default)]
+    limit: Limit,
 }
 
 /// A part of the list.
@@ -46,6 +50,9 @@ pub(super) struct ListBans {
 pub(super) struct BanList {
     /// In the order of the accounts.
     bans: Vec<BanView>,
+    /// What to give as `after` for the next part; missing after the last one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next: Option<String>,
 }
 
 /// A ban.
@@ -76,6 +83,7 @@ pub(super) async fn ban(services: Services, caller: Caller, input: BanAccount) -
     // Tokens that are still good for a few minutes, and devices that are connected.
     services.bans().changed(&realm, &account);
     services.feeds().close(&realm, &account);
+    services.door().with_tickets(|tickets| tickets.bar(realm, account.clone(), unix_s()));
     tracing::info!(%account, by = %ban.by, "banned");
     Ok(DONE)
 }
@@ -85,20 +93,27 @@ pub(super) async fn lift_ban(services: Services, caller: Caller, input: LiftBan)
     let account = account(&input.account)?;
     services.store().lift_ban(&realm, &account).await?;
     services.bans().changed(&realm, &account);
+    services.door().with_tickets(|tickets| tickets.unbar(realm, account));
     Ok(DONE)
 }
 
 pub(super) async fn bans(services: Services, caller: Caller, input: ListBans) -> Result<BanList, Failure> {
     let realm = services.realm_of(&caller)?;
     let after = input.after.as_deref().map(account).transpose()?;
-    let bans = services.store().bans(&realm, after.as_ref(), PAGE).await?.into_iter().map(|ban| BanView {
+    let limit = input.limit.rows().min(PAGE_MAX);
+    // One more than is shown says whether more follow.
+    let mut bans = services.store().bans(&realm, after.as_ref(), limit + 1).await?;
+    let is_more = bans.len() > limit;
+    bans.truncate(limit);
+    let next = bans.last().filter(|_| is_more).map(|ban| ban.account.to_string());
+    let bans = bans.into_iter().map(|ban| BanView {
         account: ban.account.to_string(),
         reason: ban.reason,
         by: ban.by,
         at_ms: ban.at_ms,
         until_ms: ban.until_ms,
     });
-    Ok(BanList { bans: bans.collect() })
+    Ok(BanList { bans: bans.collect(), next })
 }
 
 /// What an account may do.

@@ -15,6 +15,7 @@ mod failure;
 mod feeds;
 mod inbox;
 mod json;
+mod live;
 mod openapi;
 mod operations;
 mod page;
@@ -25,6 +26,7 @@ mod rooms;
 mod secrets;
 mod socket;
 mod table;
+mod tickets;
 mod tokens;
 mod webhook;
 
@@ -36,13 +38,16 @@ pub(crate) use failure::Failure;
 pub(crate) use rest::{AskedFrom, bearer, routes};
 pub(crate) use socket::serve as serve_socket;
 
-use crate::admission::{KeyError, SigningKey, read_public};
+use crate::admission::{KeyError, SigningKey, TicketKey, Tickets, read_public};
+use crate::clock::Clock;
 use crate::door::Door;
+use crate::shard::Shards;
 use crate::store::{AccountId, OpenError, Realm, Role, Store, StoreError};
 use bans::Bans;
 use core::time::Duration;
 use failure::Kind;
 use feeds::Feeds;
+use live::Live;
 use parlor_hub::Origin;
 use parlor_hub::turn::RuleSets;
 use password::Passwords;
@@ -107,10 +112,12 @@ pub(crate) struct Services(Arc<Inner>);
 struct Inner {
     store: Store,
     tokens: Tokens,
+    tickets: TicketKey,
     passwords: Passwords,
     lanes: Lanes,
     feeds: Feeds,
     bans: Bans,
+    live: Live,
     webhook: Option<Arc<webhook::Target>>,
     backups: Option<PathBuf>,
     rules: RuleSets,
@@ -134,11 +141,14 @@ impl Online {
         config: &OnlineConfig,
         apps: Option<Vec<String>>,
         door: Door,
+        (shards, clock): (Shards, Clock),
     ) -> Result<Self, OnlineError> {
         let webhook = config.webhook.as_ref().map(webhook::Target::new).transpose()?.map(Arc::new);
         let store = Store::open(&config.store).await?;
         let kept = store.keep_secret(SIGNING_KEY, SigningKey::generate()?.to_kept()).await?;
-        let own = SigningKey::from_kept(&kept).ok_or(OnlineError::SigningKey)?;
+        let own = Arc::new(SigningKey::from_kept(&kept).ok_or(OnlineError::SigningKey)?);
+        let tickets = TicketKey::new(Arc::clone(&own))?;
+        door.accept_tickets(Tickets::of(&tickets));
         let operator = config.operator_key.as_deref().map(read_public).transpose()?;
         let runtime = Builder::new_multi_thread()
             .worker_threads(THREADS)
@@ -150,10 +160,12 @@ impl Online {
         let inner = Inner {
             store,
             tokens: Tokens::new(own, operator.as_ref().map(|key| &key[..])),
+            tickets,
             passwords: Passwords::new(),
             lanes: Lanes::default(),
             feeds: Feeds::default(),
             bans: Bans::default(),
+            live: Live::new(shards, clock),
             webhook: webhook.clone(),
             backups: config.backups.clone(),
             rules: RuleSets::built_in(),
@@ -270,6 +282,14 @@ impl Services {
         &self.0.tokens
     }
 
+    fn tickets(&self) -> &TicketKey {
+        &self.0.tickets
+    }
+
+    fn door(&self) -> &Door {
+        &self.0.door
+    }
+
     fn passwords(&self) -> &Passwords {
         &self.0.passwords
     }
@@ -284,6 +304,10 @@ impl Services {
 
     fn bans(&self) -> &Bans {
         &self.0.bans
+    }
+
+    fn live(&self) -> &Live {
+        &self.0.live
     }
 
     fn webhook(&self) -> Option<&webhook::Target> {

@@ -2,7 +2,7 @@
 
 use super::role::Allowed;
 use super::table::Operation;
-use super::{accounts, admin, inbox, rooms};
+use super::{accounts, admin, inbox, live, rooms, tickets};
 use crate::store::Role;
 use hyper::Method;
 
@@ -37,7 +37,10 @@ const MOVES: &[&str] = &[
 
 /// All of them. What is not here cannot be asked for.
 pub(super) fn all() -> Vec<Operation> {
-    [of_sign_ins(), of_accounts(), of_rooms(), of_games(), of_operators()].into_iter().flatten().collect()
+    [of_sign_ins(), of_accounts(), of_rooms(), of_games(), of_operators(), of_live_rooms()]
+        .into_iter()
+        .flatten()
+        .collect()
 }
 
 fn get(path: &'static str) -> (Method, &'static str) {
@@ -146,6 +149,13 @@ fn of_accounts() -> Vec<Operation> {
             accounts::unlink,
         )
         .refuses(&[&["last_credential", "not_found"]]),
+        Operation::new(
+            "admission.ticket",
+            post("/admission"),
+            PLAYER,
+            "Gives a ticket with which the player comes into a realtime room, or opens one, as its account",
+            tickets::ticket,
+        ),
         Operation::new(
             "inbox.read",
             get("/inbox"),
@@ -329,5 +339,41 @@ fn of_operators() -> Vec<Operation> {
         )
         .refuses(&[&["no_backups", "no_backup"]]),
         Operation::new("admin.bans", get("/admin/bans"), ADMIN, "Lists the bans", admin::bans),
+    ]
+}
+
+fn of_live_rooms() -> Vec<Operation> {
+    vec![
+        Operation::new(
+            "admin.live_rooms",
+            get("/admin/live"),
+            OPERATORS,
+            "Lists the rooms in memory of the game's environment",
+            live::list,
+        ),
+        Operation::new(
+            "admin.live_room",
+            get("/admin/live/{code}"),
+            OPERATORS,
+            "Says who is in a room in memory",
+            live::read,
+        )
+        .refuses(&[&["no_such_room"]]),
+        Operation::new(
+            "admin.end_live_room",
+            post("/admin/live/{code}/end"),
+            ADMIN,
+            "Ends a room in memory; its members are told why",
+            live::end,
+        )
+        .refuses(&[&["no_such_room"]]),
+        Operation::new(
+            "admin.remove_member",
+            post("/admin/live/{code}/members/{member}/remove"),
+            ADMIN,
+            "Removes a member of a room in memory; all its members are told why",
+            live::remove,
+        )
+        .refuses(&[&["no_such_room", "no_such_member"]]),
     ]
 }

@@ -13,6 +13,7 @@ use crate::system::unix_s;
 use core::time::Duration;
 use jsonwebtoken::{Algorithm, DecodingKey, Validation};
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 
 /// How long an access token of a player is good for.
 pub(super) const ACCESS_LIFE: Duration = Duration::from_secs(15 * 60);
@@ -68,7 +69,7 @@ fn operator_token_at(
 
 /// Signs and verifies access tokens.
 pub(super) struct Tokens {
-    own: SigningKey,
+    own: Arc<SigningKey>,
     verify_own: DecodingKey,
     verify_operator: Option<DecodingKey>,
     validation: Validation,
@@ -76,7 +77,7 @@ pub(super) struct Tokens {
 
 impl Tokens {
     /// `operator` is the public key of whoever may sign for operators.
-    pub(super) fn new(own: SigningKey, operator: Option<&[u8]>) -> Self {
+    pub(super) fn new(own: Arc<SigningKey>, operator: Option<&[u8]>) -> Self {
         admission::install_crypto();
         let mut validation = Validation::new(Algorithm::EdDSA);
         // Times are judged below, by a clock that a test can set; the audience is the realm that an operation works in.
@@ -151,8 +152,8 @@ mod tests {
 
     const NOW_S: u64 = 1_800_000_000;
 
-    fn key() -> SigningKey {
-        SigningKey::generate().unwrap()
+    fn key() -> Arc<SigningKey> {
+        Arc::new(SigningKey::generate().unwrap())
     }
 
     fn realm() -> Realm {

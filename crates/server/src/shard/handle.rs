@@ -1,8 +1,8 @@
 //! How the rest of the server talks to a shard.
 
 use core::fmt;
-use parlor_hub::{Origin, RoomSummary, Stats};
-use parlor_proto::{ConnectionId, Packet, RoomCode};
+use parlor_hub::{NotThere, Origin, RoomDetails, RoomPage, RoomQuery, RoomSummary, Stats};
+use parlor_proto::{ConnectionId, MemberId, Packet, RoomCode};
 use parlor_transport::{LinkClosed, LinkSender};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -21,6 +21,19 @@ pub(super) enum Input {
     Disconnected { connection: ConnectionId, is_violation: bool },
     /// Somebody asks about a room.
     Room { code: RoomCode, answer: oneshot::Sender<Option<RoomSummary>> },
+    /// An operator asks for rooms.
+    Rooms { query: RoomQuery, answer: oneshot::Sender<RoomPage> },
+    /// An operator asks who is in a room.
+    Details { code: RoomCode, answer: oneshot::Sender<Option<RoomDetails>> },
+    /// An operator ends a room.
+    EndRoom { code: RoomCode, reason: String, answer: oneshot::Sender<Result<(), NotThere>> },
+    /// An operator removes a member.
+    RemoveMember {
+        code: RoomCode,
+        member: MemberId,
+        reason: String,
+        answer: oneshot::Sender<Result<(), NotThere>>,
+    },
     /// Somebody asks how much there is.
     Stats { answer: oneshot::Sender<Stats> },
     /// End all rooms, say goodbye to everybody, and stop.
@@ -143,7 +156,58 @@ impl Shards {
 
     /// The room that a code leads to, on whichever shard it lives.
     pub(crate) async fn room(&self, code: RoomCode) -> Result<Option<RoomSummary>, Stopped> {
-        self.all[self.homes.home(code)].room(code).await
+        self.home(code).room(code).await
+    }
+
+    /// Some of the rooms of all shards: those of one after those of the other. What it asks of a shard, it asks in parts, between
+    /// which packets have their turns.
+    pub(crate) async fn rooms(&self, query: RoomQuery) -> Result<RoomPage, Stopped> {
+        let mut page = RoomPage::default();
+        let mut at = query.after.map_or(0, |code| self.homes.home(code));
+        let mut query = query;
+        let limit = query.limit;
+        while let Some(shard) = self.all.get(at) {
+            query.limit = limit - page.rooms.len();
+            let part = shard.ask(|answer| Input::Rooms { query: query.clone(), answer }).await?;
+            page.rooms.extend(part.rooms);
+            query.after = part.next;
+            at += usize::from(part.next.is_none());
+            if page.rooms.len() >= limit {
+                // The next shard begins where this one has no more.
+                let last = page.rooms.last().filter(|_| at < self.all.len()).map(|room| room.code);
+                page.next = part.next.or(last);
+                break;
+            }
+        }
+        Ok(page)
+    }
+
+    /// A room and who is in it.
+    pub(crate) async fn room_details(&self, code: RoomCode) -> Result<Option<RoomDetails>, Stopped> {
+        self.home(code).ask(|answer| Input::Details { code, answer }).await
+    }
+
+    /// Ends a room; its members are told why.
+    pub(crate) async fn end_room(
+        &self,
+        code: RoomCode,
+        reason: String,
+    ) -> Result<Result<(), NotThere>, Stopped> {
+        self.home(code).ask(|answer| Input::EndRoom { code, reason, answer }).await
+    }
+
+    /// Removes a member of a room; all are told why.
+    pub(crate) async fn remove_member(
+        &self,
+        code: RoomCode,
+        member: MemberId,
+        reason: String,
+    ) -> Result<Result<(), NotThere>, Stopped> {
+        self.home(code).ask(|answer| Input::RemoveMember { code, member, reason, answer }).await
+    }
+
+    fn home(&self, code: RoomCode) -> &Shard {
+        &self.all[self.homes.home(code)]
     }
 
     /// What all of them have and counted. A shard that has stopped counts nothing.

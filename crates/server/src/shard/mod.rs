@@ -7,7 +7,7 @@ mod peer;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use handle::{Numbers, Shard, Shards};
+pub(crate) use handle::{Numbers, Shard, Shards, Stopped};
 
 use crate::clock::Clock;
 use crate::quic::{Came, GOING_DOWN, Quic};
@@ -184,12 +184,16 @@ impl Driver {
                 self.disconnected(connection, is_violation, now);
             }
             // Whoever asked may be gone by now, and then nobody misses the answer.
-            Input::Room { code, answer } => {
-                let _ = answer.send(self.hub.room(code));
+            Input::Room { code, answer } => drop(answer.send(self.hub.room(code))),
+            Input::Rooms { query, answer } => drop(answer.send(self.hub.rooms(&query))),
+            Input::Details { code, answer } => drop(answer.send(self.hub.room_details(code))),
+            Input::EndRoom { code, reason, answer } => {
+                let _ = answer.send(self.hub.end_room(code, reason, now));
             }
-            Input::Stats { answer } => {
-                let _ = answer.send(self.hub.stats());
+            Input::RemoveMember { code, member, reason, answer } => {
+                let _ = answer.send(self.hub.remove_member(code, member, reason, now));
             }
+            Input::Stats { answer } => drop(answer.send(self.hub.stats())),
             Input::ShutDown => self.shut_down(now),
         }
     }

@@ -1,7 +1,7 @@
 //! The durable store: what outlives a server. Acknowledged means durable.
 //!
 //! A [`Store`] is a handle that can be cloned. Its verbs are futures: accounts and what somebody signs in with, sign-ins,
-//! turn rooms, inboxes, calls owed to other services, bans, secrets. Rows of one [`Realm`] are never seen from another.
+//! turn rooms, matches that are kept, inboxes, calls owed to other services, bans, secrets. Rows of one [`Realm`] are never seen from another.
 //!
 //! Writes stand in a bounded line. One thread takes all that wait, does each in a savepoint of one transaction, commits, and
 //! only then answers all of them. Other threads read. Where the disk is full, the database away or a commit slow, a verb
@@ -18,6 +18,7 @@ mod bans;
 mod error;
 mod inbox;
 mod line;
+mod matches;
 mod postgres;
 mod rooms;
 mod schema;
@@ -31,6 +32,10 @@ mod worker;
 
 pub use backup::{BackupFacts, check_backup};
 pub use error::{BackupError, OpenError, StoreError};
+pub use matches::{
+    Appended, CUT_FULL, ENTRY_BYTES_MAX, GROUP_ENTRIES_MAX, KeptMatch, LOG_PAGE_BYTES, MATCH_BYTES_MAX,
+    MatchEnding, MatchEntry, NewMatch,
+};
 pub use types::{
     Account, AccountId, AccountKind, BODY_BYTES_MAX, Ban, Credential, CredentialKind, CredentialOwner,
     DOCUMENT_BYTES_MAX, DueRoom, EFFECTS_MAX, Effects, ID_BYTES_MAX, INBOX_MAX, Inbox, NewNotice, NewRoom,

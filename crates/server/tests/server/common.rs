@@ -48,7 +48,12 @@ impl TestServer {
     }
 
     pub(crate) async fn quic_link(&self) -> Result<Link, ConnectError> {
-        dial(self.addr(), self.server.fingerprint().unwrap()).await
+        self.quic_link_to(self.server.local_port()).await
+    }
+
+    /// To one of its shards.
+    pub(crate) async fn quic_link_to(&self, port: u16) -> Result<Link, ConnectError> {
+        dial(SocketAddr::from((Ipv4Addr::LOCALHOST, port)), self.server.fingerprint().unwrap()).await
     }
 
     pub(crate) async fn quic(&self, hello: Hello) -> Client {

@@ -148,7 +148,7 @@ async fn with_tokens(is_required: bool) -> (TestServer, SigningKey) {
     let key = SigningKey::generate().unwrap();
     let server = TestServer::start_with(|config, folder| {
         let public = key.write_new(&folder.path().join("admission")).unwrap();
-        config.admission = Some(Policy { key: public, is_required });
+        config.admission = Some(Policy { key: Some(public), is_required });
     })
     .await;
     (server, key)
@@ -188,7 +188,7 @@ async fn threat_03_two_shards_accept_a_token_once_together() {
     let key = SigningKey::generate().unwrap();
     let server = TestServer::start_with(|config, folder| {
         let public = key.write_new(&folder.path().join("admission")).unwrap();
-        config.admission = Some(Policy { key: public, is_required: true });
+        config.admission = Some(Policy { key: Some(public), is_required: true });
         config.shards = core::num::NonZeroU16::new(2).unwrap();
     })
     .await;

@@ -4,6 +4,7 @@ use crate::client::within;
 use crate::common::{Answer, TestServer};
 use crate::document::Document;
 use futures_util::{SinkExt, StreamExt};
+use parlor_server::Config;
 use parlor_server::admission::SigningKey;
 use parlor_server::online::{OnlineConfig, WebhookConfig, operator_token};
 use parlor_server::store::Role;
@@ -26,12 +27,21 @@ impl Hall {
     }
 
     pub(crate) async fn with(is_open: bool, webhook: Option<WebhookConfig>) -> Self {
+        Self::made(is_open, webhook, |_| {}).await
+    }
+
+    pub(crate) async fn changed(change: impl FnOnce(&mut Config)) -> Self {
+        Self::made(true, None, change).await
+    }
+
+    async fn made(is_open: bool, webhook: Option<WebhookConfig>, change: impl FnOnce(&mut Config)) -> Self {
         let key = SigningKey::generate().unwrap();
         let server = TestServer::start_with(|config, folder| {
             let operator_key = key.write_new(&folder.path().join("operator")).unwrap();
             let store = folder.path().join("parlor.db").to_str().unwrap().to_owned();
             let (operator_key, backups) = (Some(operator_key), Some(folder.path().join("backups")));
             config.online = Some(OnlineConfig { store, is_open, operator_key, webhook, backups });
+            change(config);
         })
         .await;
         let document = server.get("/v1/openapi.json").await.json();

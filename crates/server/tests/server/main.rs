@@ -10,6 +10,8 @@ mod hostile;
 mod http;
 mod lifecycle;
 mod limits;
+mod live;
 mod online;
 mod rooms;
 mod secrets;
+mod tickets;

@@ -19,10 +19,15 @@ const TABLE: &[(&str, &str)] = &[
     ("admin.backup", "m"),
     ("admin.ban", "m"),
     ("admin.bans", "m"),
+    ("admin.end_live_room", "m"),
     ("admin.lift_ban", "m"),
+    ("admin.live_room", "sm"),
+    ("admin.live_rooms", "sm"),
+    ("admin.remove_member", "m"),
     ("admin.rooms", "sm"),
     ("admin.set_role", "m"),
     ("admin.status", "sm"),
+    ("admission.ticket", "p"),
     ("auth.custom", "s"),
     ("auth.device", "a"),
     ("auth.email", "a"),
@@ -66,6 +71,7 @@ async fn threat_32_every_operation_is_for_whom_the_table_says() {
     let mut socket = hall.socket().await;
     for ((name, method, path), (_, allowed)) in operations.iter().zip(TABLE) {
         let path = path.replace("{room}", "r0").replace("{proposal}", "1");
+        let path = path.replace("{code}", "ZZZZ").replace("{member}", "1");
         for (token, letter) in roles {
             let may = *allowed == "a" || allowed.contains(letter);
             let (status, answer) = hall.call(method, &path, token.map(String::as_str), json!({})).await;

@@ -12,6 +12,7 @@ mod contract;
 mod disk;
 mod kill;
 mod layout;
+mod matches;
 mod model;
 mod postgres;
 mod race;

@@ -97,6 +97,15 @@ pub enum RoomKind {
 }
 
 impl RoomKind {
+    /// The word for it in JSON and metrics.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            RoomKind::PlayerHosted => "player_hosted",
+            RoomKind::Dedicated => "dedicated",
+        }
+    }
+
     /// How many players a room of this kind may allow at most.
     #[must_use]
     pub const fn players_max(self) -> u16 {
