@@ -53,20 +53,20 @@ pub(super) struct NoticeView {
     /// When, in milliseconds since 1970.
     pub(super) at_ms: u64,
     /// What it says.
-    #[schemars(with = "Told")]
+    #[schemars(with = "Told<'static, Map<String, Value>>")]
     pub(super) notice: Value,
 }
 
-/// What a notice says. It is written when the room is, and passed on as it was written.
+/// What a notice says, as inboxes and webhooks have it.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-pub(super) struct Told<'a> {
+#[schemars(rename = "Told")]
+pub(super) struct Told<'a, B> {
     /// The room.
     pub(super) room: &'a turn::RoomId,
     /// Counts the room's notices: who hears of one twice knows it by this.
     pub(super) seq: u64,
     /// The rest: docs/turn-rooms.md has the fields of each kind.
-    #[schemars(with = "Map<String, Value>")]
-    pub(super) body: Value,
+    pub(super) body: B,
 }
 
 /// What stands as the kind of a notice that is a text for people.

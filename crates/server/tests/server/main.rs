@@ -14,4 +14,5 @@ mod live;
 mod online;
 mod rooms;
 mod secrets;
+mod stay;
 mod tickets;

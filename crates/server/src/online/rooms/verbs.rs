@@ -13,7 +13,9 @@ use parlor_hub::turn::{
 };
 use parlor_proto::RoomCode;
 use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
@@ -224,7 +226,7 @@ pub(crate) struct SayInRoom {
 pub(crate) struct RoomAnswer {
     /// The room: docs/turn-rooms.md has its fields. Null if whoever asked may not read it, for instance because it left.
     #[schemars(with = "Option<RoomView<'static>>")]
-    room: Option<Value>,
+    room: Option<Box<RawValue>>,
 }
 
 /// A part of a list of rooms.
@@ -232,7 +234,7 @@ pub(crate) struct RoomAnswer {
 pub(crate) struct RoomList {
     /// Of each room what lists have of it.
     #[schemars(with = "Vec<Summary<'static>>")]
-    rooms: Vec<Value>,
+    rooms: Vec<Box<RawValue>>,
     /// What to give as `after` for the next part; missing after the last one.
     #[serde(skip_serializing_if = "Option::is_none")]
     next: Option<String>,
@@ -482,11 +484,15 @@ impl New {
 }
 
 fn listed(page: Page<RoomListing>) -> Result<RoomList, Failure> {
-    let rooms = page.items.iter().map(summary).collect::<Result<_, _>>()?;
+    let rooms = page.items.iter().map(read_summary).collect::<Result<_, _>>()?;
     Ok(RoomList { rooms, next: page.next })
 }
 
 fn summary(room: &RoomListing) -> Result<Value, Failure> {
+    read_summary(room)
+}
+
+fn read_summary<T: DeserializeOwned>(room: &RoomListing) -> Result<T, Failure> {
     let unread = |error| Failure::defect(&format!("the summary of room {} cannot be read: {error}", room.id));
     serde_json::from_slice(&room.summary).map_err(unread)
 }
