@@ -38,6 +38,7 @@ mod identity;
 mod inside;
 pub mod online;
 mod origin;
+mod pace;
 mod quic;
 mod recorder;
 mod server;

@@ -8,7 +8,7 @@ use crate::door::Door;
 use crate::error::{ServerFailed, StartError};
 use crate::gate::Gate;
 use crate::handshakes::Handshakes;
-use crate::http::Facts;
+use crate::http::{self, Facts};
 use crate::identity;
 use crate::online::Online;
 use crate::shard::{self, Directory, Shards};
@@ -85,6 +85,7 @@ impl Server {
             registry.as_ref().and_then(|(registry, fingerprint)| enter(registry, &facts, *fingerprint));
         let lan = config.lan.and_then(|network| advertiser(network, identity.fingerprint(), addr.ip()));
         let (tcp_gate, quic_gate) = (Gate::new(config.connections_max), Gate::new(config.connections_max));
+        let staying = http::staying_places(config.connections_max);
         let clock = Clock::start();
         let door = door(&config, clock)?;
         let handshake_time = config.handshake_time.min(limits::HANDSHAKE_TIMEOUT);
@@ -119,6 +120,7 @@ impl Server {
                 facts: Arc::clone(&facts),
                 tcp_gate: tcp_gate.clone(),
                 quic_gate: quic_gate.clone(),
+                staying: staying.clone(),
                 entrance,
                 services: online.as_ref().map(|online| online.services.clone()),
             });

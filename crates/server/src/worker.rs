@@ -57,6 +57,8 @@ pub(crate) struct Task {
     pub(crate) facts: Arc<Facts>,
     pub(crate) tcp_gate: Gate,
     pub(crate) quic_gate: Gate,
+    /// Connections that stay for the next request.
+    pub(crate) staying: Gate,
     /// Where rooms of this process come in.
     pub(crate) entrance: Entrance,
     pub(crate) services: Option<Services>,
@@ -142,11 +144,11 @@ async fn work(
     // Another worker may not have started, and then none begins.
     let Ok(task) = task.await else { return Ok(()) };
     let Task { hub, clock, door, handshake_time, inputs, shards, directory, facts, .. } = *task;
-    let Task { tcp_gate, quic_gate, entrance, services, .. } = *task;
+    let Task { tcp_gate, quic_gate, staying, entrance, services, .. } = *task;
     let shard = shards.own().clone();
     let quic = Quic::new(engine, quic_gate, door.clone(), shard.numbers(), handshake_time);
     let running = shard::run(hub, clock, inputs, Some(quic), directory, recorder);
-    let site = Site::new(shards, facts, door.clone(), services, handshake_time);
+    let site = Site::new(shards, facts, door.clone(), services, handshake_time, staying);
     let mut tasks = JoinSet::new();
     tasks.spawn(named(SHARD, running));
     tasks.spawn(named(INSIDE, inside::accept(entrance, door.clone(), shard.clone())));

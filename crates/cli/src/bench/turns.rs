@@ -161,17 +161,20 @@ struct Player {
 
 impl Desk {
     async fn open(addr: SocketAddr, number: usize, rooms: usize) -> anyhow::Result<Self> {
-        let http = Http(addr);
+        let mut http = Http::new(addr);
         let players = [http.sign_in(number, 0).await?, http.sign_in(number, 1).await?];
         let mut desk = Desk { http, players, rooms: Vec::new() };
         for _ in 0..rooms {
             let config = json!({ "turn_based": true, "players": { "min": 2, "max": 2 } });
             let [host, guest] = &desk.players;
-            let opened = desk.http.post("/rooms", &host.token, &json!({ "config": config })).await?;
+            let http = &mut desk.http;
+            let opened = http.post("/rooms", &host.token, &json!({ "config": config })).await?;
             let id = opened["room"]["id"].as_str().context("a room has an id")?.to_owned();
-            let room = desk.http.post(&format!("/rooms/{id}/join"), &guest.token, &json!({})).await?;
+            let room = http.post(&format!("/rooms/{id}/join"), &guest.token, &json!({})).await?;
             desk.rooms.push(Game::read(&room["room"])?);
         }
+        // Others may take long to open theirs, and no connection stays idle for long.
+        desk.http.kept = None;
         Ok(desk)
     }
 
@@ -209,11 +212,18 @@ impl Game {
     }
 }
 
-/// Plain HTTP: the server answers one request on each connection.
-struct Http(SocketAddr);
+/// Plain HTTP over one connection, which stays for the next request if the server lets it.
+struct Http {
+    addr: SocketAddr,
+    kept: Option<BufReader<TcpStream>>,
+}
 
 impl Http {
-    async fn sign_in(&self, connection: usize, seat: usize) -> anyhow::Result<Player> {
+    fn new(addr: SocketAddr) -> Self {
+        Http { addr, kept: None }
+    }
+
+    async fn sign_in(&mut self, connection: usize, seat: usize) -> anyhow::Result<Player> {
         let device = format!("bench-device-{connection:06}-{seat}");
         let input = json!({ "app": "bench", "device": device, "name": format!("{connection}/{seat}") });
         let answer = self.post("/auth/device", "", &input).await?;
@@ -223,7 +233,7 @@ impl Http {
     }
 
     /// Asks, and waits for the answer.
-    async fn post(&self, path: &str, token: &str, body: &Value) -> anyhow::Result<Value> {
+    async fn post(&mut self, path: &str, token: &str, body: &Value) -> anyhow::Result<Value> {
         let body = body.to_string();
         let authorization =
             if token.is_empty() { String::new() } else { format!("Authorization: Bearer {token}\r\n") };
@@ -231,20 +241,27 @@ impl Http {
             "POST /v1{path} HTTP/1.1\r\nHost: localhost\r\n{authorization}Content-Length: {}\r\n\r\n{body}",
             body.len()
         );
-        let stream = TcpStream::connect(self.0).await.context("the server takes no HTTP")?;
-        stream.set_nodelay(true)?;
-        let mut stream = BufReader::new(stream);
+        let mut stream = match self.kept.take() {
+            Some(stream) => stream,
+            None => {
+                let stream = TcpStream::connect(self.addr).await.context("the server takes no HTTP")?;
+                stream.set_nodelay(true)?;
+                BufReader::new(stream)
+            }
+        };
         stream.write_all(request.as_bytes()).await?;
-        let (mut line, mut status, mut length) = (String::new(), None, None);
+        let (mut line, mut status, mut length, mut stays) = (String::new(), None, None, true);
         loop {
             line.clear();
             ensure!(stream.read_line(&mut line).await? > 0, "the server hung up on POST {path}");
             if status.is_none() {
                 status = Some(line.split(' ').nth(1).unwrap_or_default().to_owned());
-            } else if let Some((name, value)) = line.split_once(':')
-                && name.eq_ignore_ascii_case("content-length")
-            {
-                length = value.trim().parse::<usize>().ok();
+            } else if let Some((name, value)) = line.split_once(':') {
+                if name.eq_ignore_ascii_case("content-length") {
+                    length = value.trim().parse::<usize>().ok();
+                } else if name.eq_ignore_ascii_case("connection") {
+                    stays = !value.trim().eq_ignore_ascii_case("close");
+                }
             }
             if line.trim_end().is_empty() {
                 break;
@@ -258,6 +275,7 @@ impl Http {
         if status != "200" {
             bail!("POST {path} is answered with {status}: {}", String::from_utf8_lossy(&answer));
         }
+        self.kept = stays.then_some(stream);
         Ok(serde_json::from_slice(&answer)?)
     }
 }

@@ -1,13 +1,17 @@
-//! What the server answers to HTTP: one request for each connection, so that none can be held open idle.
+//! What the server answers to HTTP: one request for each connection, but for the services, whose connections may stay
+//! (`stay.rs`).
 
 mod join;
 mod rooms;
 mod stats;
+mod stay;
 mod upgrade;
 
+pub(crate) use stay::places as staying_places;
 pub(crate) use upgrade::{Purpose, Upgrade, UpgradeSlot};
 
 use crate::door::Door;
+use crate::gate::Gate;
 use crate::online::{self, AskedFrom, Services};
 use crate::shard::{Shard, Shards};
 use axum::Router;
@@ -17,11 +21,11 @@ use axum::routing::get;
 use core::convert::Infallible;
 use core::net::{IpAddr, SocketAddr};
 use core::time::Duration;
-use hyper::StatusCode;
 use hyper::body::Incoming;
 use hyper::header::{CONNECTION, HeaderValue};
 use hyper::server::conn::http1;
 use hyper::service::{Service, service_fn};
+use hyper::{StatusCode, Version};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use parlor_hub::Origin;
@@ -29,12 +33,15 @@ use parlor_proto::RoomCode;
 use parlor_transport::Fingerprint;
 use parlor_transport::discovery::{Invite, ServerAddress};
 use parlor_transport::websocket::Io;
+use stay::Stay;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::time::timeout;
 
 /// How long request and answer may take together, so that a slow reader does not stay either.
 const EXCHANGE_TIME: Duration = Duration::from_secs(10);
+/// Where the services are.
+const SERVICES: &str = "/v1";
 /// Largest head of a request, in bytes; the library has no smaller buffer.
 const HEAD_BYTES_MAX: usize = 8 * 1024;
 
@@ -45,6 +52,9 @@ pub(crate) struct Site {
     door: Door,
     handshake_time: Duration,
     router: Router,
+    facts: Arc<Facts>,
+    /// Connections that stay for the next request.
+    staying: Gate,
 }
 
 /// What does not change while the server runs, and whether it is going down.
@@ -86,6 +96,7 @@ impl Site {
         door: Door,
         services: Option<Services>,
         handshake_time: Duration,
+        staying: Gate,
     ) -> Self {
         let context = Context { shards: shards.clone(), facts: Arc::clone(&facts), door: door.clone() };
         let mut router = Router::new()
@@ -98,13 +109,14 @@ impl Site {
             .fallback(not_found);
         if let Some(services) = services {
             let operations = online::routes(&services);
+            let facts = Arc::clone(&facts);
             let socket = get(move |request: Request| {
                 upgrade::operations(services.clone(), facts.is_draining(), request)
             });
-            router = router.nest("/v1", operations.route("/socket", socket));
+            router = router.nest(SERVICES, operations.route("/socket", socket));
         }
         let router = router.with_state(context);
-        Site { shards, door, handshake_time, router }
+        Site { shards, door, handshake_time, router, facts, staying }
     }
 
     pub(crate) fn shard(&self) -> &Shard {
@@ -122,18 +134,30 @@ impl Site {
     }
 }
 
-/// Answers one request. If it becomes a WebSocket, `slot` has what it becomes.
+/// Answers one request, or many. If one becomes a WebSocket, `slot` has what it becomes.
 pub(crate) async fn serve(io: impl Io, remote: SocketAddr, site: &Site, slot: &UpgradeSlot) {
     let router = TowerToHyperService::new(site.router.clone());
-    let service = service_fn(move |mut request: hyper::Request<Incoming>| {
+    let origin = site.origin(remote.ip());
+    let stay = Stay::new(origin);
+    let service = service_fn(|mut request: hyper::Request<Incoming>| {
+        stay.asked();
         request.extensions_mut().insert(slot.clone());
         request.extensions_mut().insert(Remote(remote.ip().to_canonical()));
-        request.extensions_mut().insert(AskedFrom(site.origin(remote.ip())));
+        request.extensions_mut().insert(AskedFrom(origin));
+        let may_stay = request.version() == Version::HTTP_11 && is_for_services(request.uri().path());
         let answering = router.call(request);
-        async move { answering.await.map(last) }
+        let stay = &stay;
+        async move {
+            let stays = may_stay && !site.facts.is_draining() && stay.stays(&site.staying).await;
+            answering.await.map(|answer| if stays { answer } else { last(answer) })
+        }
     });
     let connection = builder(site.handshake_time).serve_connection(TokioIo::new(io), service).with_upgrades();
-    ended(timeout(EXCHANGE_TIME, connection).await);
+    ended(stay.watch(connection).await);
+}
+
+fn is_for_services(path: &str) -> bool {
+    path.strip_prefix(SERVICES).is_some_and(|rest| rest.starts_with('/'))
 }
 
 /// Tells a client without TLS that it needs it.
@@ -143,7 +167,7 @@ pub(crate) async fn turn_away_plain(io: impl Io, head_time: Duration) {
         Ok::<_, Infallible>(last((StatusCode::BAD_REQUEST, advice).into_response()))
     });
     let connection = builder(head_time).serve_connection(TokioIo::new(io), service);
-    ended(timeout(EXCHANGE_TIME, connection).await);
+    ended(timeout(EXCHANGE_TIME, connection).await.ok());
 }
 
 /// Nothing comes after this answer. The library could say so for all of them, but then also where a WebSocket comes after it.
@@ -161,11 +185,11 @@ fn builder(head_time: Duration) -> http1::Builder {
     builder
 }
 
-fn ended(ended: Result<Result<(), hyper::Error>, tokio::time::error::Elapsed>) {
+fn ended(ended: Option<Result<(), hyper::Error>>) {
     match ended {
-        Ok(Ok(())) => {}
-        Ok(Err(error)) => tracing::debug!(%error, "an HTTP connection failed"),
-        Err(_) => tracing::debug!("an HTTP connection took too long"),
+        Some(Ok(())) => {}
+        Some(Err(error)) => tracing::debug!(%error, "an HTTP connection failed"),
+        None => tracing::debug!("an HTTP connection took too long"),
     }
 }
 

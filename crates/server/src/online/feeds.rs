@@ -50,6 +50,12 @@ impl Feeds {
         Feed { notices, feeds: services.clone(), key, number }
     }
 
+    /// Whether any device of a player is connected.
+    pub(super) fn has(&self, realm: &Realm, player: &AccountId) -> bool {
+        let open = self.lock();
+        !open.is_empty() && open.contains_key(&(realm.clone(), player.clone()))
+    }
+
     /// Tells all devices of a player.
     pub(super) fn tell(&self, realm: &Realm, player: &AccountId, notice: &Arc<str>) {
         let mut open = self.lock();

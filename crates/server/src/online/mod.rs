@@ -26,6 +26,7 @@ mod socket;
 mod table;
 mod tickets;
 mod tokens;
+mod verified;
 mod webhook;
 
 pub use accounts::ENVIRONMENT;

@@ -3,13 +3,15 @@
 use super::Services;
 use super::failure::{Failure, Kind};
 use super::json::{self, INPUT_BYTES_MAX};
-use super::table::{Answer, Operation};
+use super::table::Operation;
 use axum::body::{Body, to_bytes};
 use axum::extract::{RawPathParams, Request};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodFilter, MethodRouter, on};
 use axum::{Json, Router};
-use hyper::header::{AUTHORIZATION, CACHE_CONTROL, HeaderMap, HeaderName, RETRY_AFTER, WWW_AUTHENTICATE};
+use hyper::header::{
+    AUTHORIZATION, CACHE_CONTROL, CONTENT_TYPE, HeaderMap, HeaderName, RETRY_AFTER, WWW_AUTHENTICATE,
+};
 use hyper::{Method, StatusCode};
 use parlor_hub::Origin;
 use percent_encoding::percent_decode_str;
@@ -70,7 +72,10 @@ async fn answer(services: &Services, at: usize, path: Vec<(String, String)>, req
         Err(failure) => return refuse(&failure),
     };
     match services.call(at, bearer(&parts.headers), from, input).await {
-        Ok(output) => ([(CACHE_CONTROL, "no-store")], Json(output)).into_response(),
+        Ok(output) => {
+            let headers = [(CONTENT_TYPE, "application/json"), (CACHE_CONTROL, "no-store")];
+            (headers, String::from(Box::<str>::from(output))).into_response()
+        }
         Err(failure) => refuse(&failure),
     }
 }
@@ -81,7 +86,7 @@ async fn input(
     path: Vec<(String, String)>,
     query: Option<&str>,
     body: Body,
-) -> Answer {
+) -> Result<Value, Failure> {
     let mut input = if operation.has_body() {
         let body = to_bytes(body, INPUT_BYTES_MAX).await.map_err(|error| not_read(&error))?;
         let body = if body.is_empty() { Value::Object(Map::new()) } else { json::parse(&body)? };

@@ -14,6 +14,7 @@ use super::feeds::{Feed, Feeds};
 use super::json;
 use super::table::{Answer, Caller};
 use super::tokens::Identity;
+use crate::pace::Pace;
 use crate::store::Role;
 use core::time::Duration;
 use futures_util::{SinkExt, StreamExt};
@@ -36,9 +37,6 @@ const PING_EVERY: Duration = Duration::from_secs(30);
 const SILENCE_MAX: Duration = Duration::from_secs(75);
 /// How long a client may take to take a message.
 const SEND_TIME: Duration = Duration::from_secs(10);
-/// What a client may ask on the long run, and how much of it at once.
-const ASK_EVERY: Duration = Duration::from_millis(20);
-const AT_ONCE: u32 = 100;
 /// Longest id of a message, as JSON.
 const ID_BYTES_MAX: usize = 64;
 /// Buffers of the library, for each direction.
@@ -80,6 +78,12 @@ struct Asked {
     token: Option<String>,
 }
 
+/// What a sign-in gives, of which the rest is the client's.
+#[derive(Deserialize)]
+struct SignedIn {
+    access_token: String,
+}
+
 /// Why a socket ends.
 enum Over {
     /// The client is gone, or does not listen.
@@ -92,7 +96,7 @@ impl Session {
     async fn run<S: Io>(mut self, mut socket: WebSocketStream<S>, token: Option<String>) {
         let end = match token.map(|token| self.use_token(&token)) {
             Some(Err(failure)) => {
-                let _ = send(&mut socket, json!({ "id": null, "error": failure.to_json() })).await;
+                let _ = send(&mut socket, refusal(&Value::Null, &failure)).await;
                 Over::Closed(CloseCode::Policy, "the token is not good")
             }
             Some(Ok(())) | None => self.talk(&mut socket).await,
@@ -105,7 +109,8 @@ impl Session {
 
     async fn talk<S: Io>(&mut self, socket: &mut WebSocketStream<S>) -> Over {
         let began = Instant::now();
-        let (mut heard, mut pinged, mut may_ask) = (began, began, began);
+        let (mut heard, mut pinged) = (began, began);
+        let mut pace = Pace::new(self.origin);
         loop {
             let next_ping = pinged.max(heard) + PING_EVERY;
             tokio::select! {
@@ -122,9 +127,7 @@ impl Session {
                         }
                         Some(Ok(Message::Close(_)) | Err(_)) | None => return Over::Gone,
                     };
-                    // The earliest moment at which the next may be answered: it falls behind while nothing is asked.
-                    may_ask = may_ask.max(heard.checked_sub(ASK_EVERY * AT_ONCE).unwrap_or(heard)) + ASK_EVERY;
-                    sleep_until(may_ask).await;
+                    pace.wait().await;
                     let answer = self.answer(text.as_bytes()).await;
                     if send(socket, answer).await.is_err() {
                         return Over::Gone;
@@ -155,7 +158,7 @@ impl Session {
         }
     }
 
-    async fn answer(&mut self, text: &[u8]) -> Value {
+    async fn answer(&mut self, text: &[u8]) -> String {
         let asked = json::parse(text).and_then(|value| {
             let id = value.get("id").filter(|id| id.to_string().len() <= ID_BYTES_MAX).cloned();
             json::read::<Asked>(value).map_err(|failure| (id.clone(), failure)).map_or_else(
@@ -167,12 +170,12 @@ impl Session {
             Ok(Ok(asked)) => {
                 let id = asked.id.clone();
                 match self.perform(asked).await {
-                    Ok(output) => json!({ "id": id, "output": output }),
-                    Err(failure) => json!({ "id": id, "error": failure.to_json() }),
+                    Ok(output) => format!("{{\"id\":{id},\"output\":{output}}}"),
+                    Err(failure) => refusal(&id, &failure),
                 }
             }
-            Ok(Err((id, failure))) => json!({ "id": id, "error": failure.to_json() }),
-            Err(failure) => json!({ "id": null, "error": failure.to_json() }),
+            Ok(Err((id, failure))) => refusal(&id.unwrap_or_default(), &failure),
+            Err(failure) => refusal(&Value::Null, &failure),
         }
     }
 
@@ -193,8 +196,8 @@ impl Session {
         let caller = Caller { identity, origin: self.origin };
         let input = asked.input.unwrap_or_else(|| json!({}));
         let output = self.services.perform_to_its_end(at, caller, input).await?;
-        if signs_in && let Some(token) = output.get("access_token").and_then(Value::as_str) {
-            self.use_token(token)?;
+        if signs_in && let Ok(SignedIn { access_token }) = serde_json::from_str(output.get()) {
+            self.use_token(&access_token)?;
         }
         Ok(output)
     }
@@ -224,8 +227,13 @@ async fn next_notice(feed: &mut Option<Feed>) -> Option<std::sync::Arc<str>> {
     }
 }
 
-async fn send<S: Io>(socket: &mut WebSocketStream<S>, text: impl ToString) -> Result<(), ()> {
-    let sending = socket.send(Message::Text(text.to_string().into()));
+/// An answer that says no.
+fn refusal(id: &Value, failure: &Failure) -> String {
+    json!({ "id": id, "error": failure.to_json() }).to_string()
+}
+
+async fn send<S: Io>(socket: &mut WebSocketStream<S>, text: String) -> Result<(), ()> {
+    let sending = socket.send(Message::Text(text.into()));
     match timeout(SEND_TIME, sending).await {
         Ok(Ok(())) => Ok(()),
         Ok(Err(_)) | Err(_) => Err(()),

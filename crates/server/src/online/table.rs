@@ -15,10 +15,11 @@ use schemars::{JsonSchema, Schema};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use serde_json::value::{RawValue, to_raw_value};
 use std::collections::BTreeMap;
 
-/// What comes of an operation.
-pub(crate) type Answer = Result<Value, Failure>;
+/// What comes of an operation: JSON as text, for it is only passed on.
+pub(crate) type Answer = Result<Box<RawValue>, Failure>;
 type Answering = Pin<Box<dyn Future<Output = Answer> + Send>>;
 
 /// Who asks.
@@ -74,7 +75,7 @@ impl Operation {
             let run = run.clone();
             Box::pin(async move {
                 let output = run(services, caller, json::read(input)?).await?;
-                serde_json::to_value(output).map_err(|error| Failure::defect(&error.to_string()))
+                to_raw_value(&output).map_err(|error| Failure::defect(&error.to_string()))
             })
         };
         let input = |generator: &mut SchemaGenerator| I::json_schema(generator);

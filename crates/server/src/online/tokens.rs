@@ -7,6 +7,7 @@
 
 use super::failure::{Failure, Kind};
 use super::role::word;
+use super::verified::Verified;
 use crate::admission::{self, CLAIM_BYTES_MAX, CLOCK_SKEW_S_MAX, SigningKey};
 use crate::store::{Realm, Role};
 use crate::system::unix_s;
@@ -73,6 +74,7 @@ pub(super) struct Tokens {
     verify_own: DecodingKey,
     verify_operator: Option<DecodingKey>,
     validation: Validation,
+    verified: Verified,
 }
 
 impl Tokens {
@@ -84,7 +86,8 @@ impl Tokens {
         validation.required_spec_claims.clear();
         (validation.validate_exp, validation.validate_aud) = (false, false);
         let verify_own = DecodingKey::from_ed_der(own.public());
-        Tokens { own, verify_own, verify_operator: operator.map(DecodingKey::from_ed_der), validation }
+        let verify_operator = operator.map(DecodingKey::from_ed_der);
+        Tokens { own, verify_own, verify_operator, validation, verified: Verified::default() }
     }
 
     /// A token for an account.
@@ -102,11 +105,23 @@ impl Tokens {
 
     /// Who has this token.
     pub(super) fn verify(&self, token: &str, now_s: u64) -> Result<Identity, Failure> {
-        let unsigned = || {
-            let sentence =
-                "this is no access token of this server: sign in, and send the access_token of the answer";
-            Failure::new(Kind::SignedOut, "bad_token", sentence)
+        let claims = match self.verified.find(token) {
+            Some(claims) => claims,
+            None => {
+                let claims = self.verify_signed(token)?;
+                self.verified.enter(token, &claims);
+                claims
+            }
         };
+        if claims.iat > now_s.saturating_add(CLOCK_SKEW_S_MAX) {
+            return Err(unsigned());
+        }
+        claims.check_time(now_s)?;
+        Ok(claims)
+    }
+
+    /// Who has this token, whatever the time is.
+    fn verify_signed(&self, token: &str) -> Result<Identity, Failure> {
         let head = jsonwebtoken::decode_header(token).map_err(|_| unsigned())?;
         let (key, life_s_max) = match head.typ.as_deref() {
             Some(ACCESS) => (&self.verify_own, ACCESS_LIFE.as_secs()),
@@ -125,12 +140,13 @@ impl Tokens {
             return Err(unsigned());
         }
         let life_s = claims.exp.checked_sub(claims.iat).filter(|life_s| *life_s <= life_s_max);
-        if life_s.is_none() || claims.iat > now_s.saturating_add(CLOCK_SKEW_S_MAX) {
-            return Err(unsigned());
-        }
-        claims.check_time(now_s)?;
-        Ok(claims)
+        if life_s.is_some() { Ok(claims) } else { Err(unsigned()) }
     }
+}
+
+fn unsigned() -> Failure {
+    let sentence = "this is no access token of this server: sign in, and send the access_token of the answer";
+    Failure::new(Kind::SignedOut, "bad_token", sentence)
 }
 
 impl Identity {
@@ -172,6 +188,19 @@ mod tests {
         assert_eq!(tokens.verify(&token, identity.exp - 1), Ok(identity.clone()));
         assert_eq!(code(&tokens, &token, identity.exp), "token_expired");
         assert_eq!(code(&tokens, &token, NOW_S - 60), "bad_token", "it comes from the future");
+    }
+
+    #[test]
+    fn threat_32_a_token_that_was_verified_before_is_judged_by_its_time_each_time() {
+        let tokens = Tokens::new(key(), None);
+        let (token, identity) = tokens.sign("p1", Role::Player, &realm(), NOW_S);
+        for _ in 0..2 {
+            assert_eq!(code(&tokens, &token, NOW_S - 60), "bad_token", "it comes from the future");
+            assert_eq!(tokens.verify(&token, NOW_S), Ok(identity.clone()));
+            assert_eq!(code(&tokens, &token, identity.exp), "token_expired");
+        }
+        // A server with another key has verified nothing.
+        assert_eq!(code(&Tokens::new(key(), None), &token, NOW_S), "bad_token");
     }
 
     #[test]

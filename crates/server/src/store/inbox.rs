@@ -2,8 +2,13 @@
 
 use super::Store;
 use super::error::StoreError;
-use super::sql::{Done, Sql, params};
+use super::sql::{Done, Fault, Param, Sql, params};
 use super::types::{AccountId, INBOX_MAX, Inbox, NewNotice, Notice, PAGE_MAX, Realm};
+use std::collections::BTreeMap;
+
+/// Notices that a full inbox has let go of are deleted together, so that not each new one changes a page at either end. They
+/// are below the inbox's `oldest` until then, and nobody reads them.
+const GONE_AT_ONCE: u64 = 32;
 
 impl Store {
     /// Notices of a player with numbers beyond `after`.
@@ -24,6 +29,7 @@ impl Store {
             let rows = sql.rows(
                 "SELECT i.newest, i.dropped, n.seq, n.kind, n.body, n.at_ms
                  FROM inboxes i LEFT JOIN notices n ON n.realm = i.realm AND n.account = i.account AND n.seq > $1
+                      AND n.seq >= i.oldest
                  WHERE i.realm = $2 AND i.account = $3 ORDER BY n.seq LIMIT $4",
                 params![after, &realm, &player, limit],
             )?;
@@ -64,28 +70,72 @@ impl Store {
     }
 }
 
-/// Puts a notice into an inbox, and says which number it has there.
-pub(super) fn put(sql: &mut dyn Sql, realm: &Realm, notice: &NewNotice) -> Done<u64> {
-    let mut rows = sql.rows(
-        "INSERT INTO inboxes (realm, account, oldest, newest, dropped) VALUES ($1, $2, 1, 1, 0)
-         ON CONFLICT (realm, account) DO UPDATE SET newest = inboxes.newest + 1 RETURNING newest, oldest",
-        params![realm, &notice.to],
-    )?;
-    let row = rows.first_mut().ok_or_else(|| StoreError::Damaged("an inbox was not made".to_owned()))?;
-    let (seq, oldest) = (row.number(0)?, row.number(1)?);
-    sql.change(
-        "INSERT INTO notices (realm, account, seq, kind, body, at_ms) VALUES ($1, $2, $3, $4, $5, $6)",
-        params![realm, &notice.to, seq, &notice.kind, &notice.body, notice.at_ms],
-    )?;
-    if seq - oldest.min(seq) >= INBOX_MAX {
-        sql.change(
-            "DELETE FROM notices WHERE realm = $1 AND account = $2 AND seq = $3",
-            params![realm, &notice.to, oldest],
-        )?;
-        sql.change(
-            "UPDATE inboxes SET oldest = oldest + 1, dropped = dropped + 1 WHERE realm = $1 AND account = $2",
-            params![realm, &notice.to],
-        )?;
+/// Puts notices into inboxes, and says which number each has in its own. Of too many in one inbox the oldest go.
+pub(super) fn put(sql: &mut dyn Sql, realm: &Realm, notices: &[NewNotice]) -> Done<Vec<u64>> {
+    // In the order of accounts: servers that write into the same inboxes wait for each other, and never in a circle.
+    let mut counts: BTreeMap<&AccountId, u64> = BTreeMap::new();
+    for notice in notices {
+        *counts.entry(&notice.to).or_default() += 1;
     }
-    Ok(seq)
+    let mut next = make_place(sql, realm, &counts)?;
+    let mut numbers = Vec::with_capacity(notices.len());
+    for notice in notices {
+        let (seq, oldest) = next.get_mut(&notice.to).ok_or_else(not_made)?;
+        numbers.push(*seq);
+        if *seq >= *oldest {
+            sql.later(
+                "INSERT INTO notices (realm, account, seq, kind, body, at_ms) VALUES ($1, $2, $3, $4, $5, $6)",
+                params![realm, &notice.to, *seq, &notice.kind, &notice.body, notice.at_ms],
+            )?;
+        }
+        *seq += 1;
+    }
+    Ok(numbers)
+}
+
+/// Counts so many more notices in the inboxes of these accounts, and forgets those that are too many. Gives for each the number
+/// of its next notice, and that of the oldest which it keeps.
+fn make_place<'a>(
+    sql: &mut dyn Sql,
+    realm: &Realm,
+    counts: &BTreeMap<&'a AccountId, u64>,
+) -> Done<BTreeMap<&'a AccountId, (u64, u64)>> {
+    let inboxes: Vec<Vec<Param<'_>>> = counts
+        .iter()
+        .map(|(account, count)| {
+            let too_many = count.saturating_sub(INBOX_MAX);
+            params![realm, *account, too_many + 1, *count, too_many, INBOX_MAX].to_vec()
+        })
+        .collect();
+    let rows = sql.rows_each(
+        "INSERT INTO inboxes (realm, account, oldest, newest, dropped) VALUES ($1, $2, $3, $4, $5)
+         ON CONFLICT (realm, account) DO UPDATE SET
+             newest = inboxes.newest + $4,
+             oldest = CASE WHEN inboxes.newest + $4 - inboxes.oldest < $6 THEN inboxes.oldest
+                      ELSE inboxes.newest + $4 - $6 + 1 END,
+             dropped = CASE WHEN inboxes.newest + $4 - inboxes.oldest < $6 THEN inboxes.dropped
+                       ELSE inboxes.dropped + inboxes.newest + $4 - $6 + 1 - inboxes.oldest END
+         RETURNING newest, oldest",
+        &inboxes,
+    )?;
+    let mut next = BTreeMap::new();
+    for ((account, count), mut rows) in counts.iter().zip(rows) {
+        let row = rows.first_mut().ok_or_else(not_made)?;
+        let (newest, oldest) = (row.number(0)?, row.number(1)?);
+        // Each time a full inbox has let go of so many more.
+        let (gone, gone_before) = (oldest.saturating_sub(1), oldest.saturating_sub(1 + *count));
+        let is_full = newest.saturating_sub(oldest) + 1 >= INBOX_MAX;
+        if is_full && gone / GONE_AT_ONCE > gone_before / GONE_AT_ONCE {
+            sql.later(
+                "DELETE FROM notices WHERE realm = $1 AND account = $2 AND seq < $3",
+                params![realm, *account, oldest],
+            )?;
+        }
+        next.insert(*account, (newest.saturating_sub(*count) + 1, oldest));
+    }
+    Ok(next)
+}
+
+fn not_made() -> Fault {
+    StoreError::Damaged("an inbox was not made".to_owned()).into()
 }

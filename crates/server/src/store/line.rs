@@ -8,8 +8,9 @@ use tokio::sync::oneshot;
 
 /// Work for a thread with a connection.
 pub(super) trait Job: Send {
-    /// Does the work, and keeps what came of it. Can be done again if its transaction came to nothing.
-    fn run(&mut self, sql: &mut dyn Sql) -> Done<()>;
+    /// Does the work, and keeps what came of it. Can be done again if its transaction came to nothing. If `settles`, nothing of it is
+    /// put off when this returns.
+    fn run(&mut self, sql: &mut dyn Sql, settles: bool) -> Done<()>;
 
     /// Tells whoever asked what came of it.
     fn answer(self: Box<Self>);
@@ -40,9 +41,9 @@ where
     T: Send,
     F: FnMut(&mut dyn Sql) -> Done<T> + Send,
 {
-    fn run(&mut self, sql: &mut dyn Sql) -> Done<()> {
+    fn run(&mut self, sql: &mut dyn Sql, settles: bool) -> Done<()> {
         let done = (self.work)(sql);
-        match done {
+        match if settles { done.and_then(|made| sql.settle().map(|()| made)) } else { done } {
             Ok(made) => {
                 self.made = Some(Ok(made));
                 Ok(())

@@ -3,8 +3,8 @@
 //! A [`Store`] is a handle that can be cloned. Its verbs are futures: accounts and what somebody signs in with, sign-ins,
 //! turn rooms, matches that are kept, inboxes, calls owed to other services, bans, secrets. Rows of one [`Realm`] are never seen from another.
 //!
-//! Writes stand in a bounded line. One thread takes all that wait, does each in a savepoint of one transaction, commits, and
-//! only then answers all of them. Other threads read. Where the disk is full, the database away or a commit slow, a verb
+//! Writes stand in a bounded line. One thread takes all that wait, does them in one transaction, commits, and only then
+//! answers all of them. Other threads read. Where the disk is full, the database away or a commit slow, a verb
 //! answers [`StoreError::Unavailable`] within a bounded time and nothing else of the server waits for it. A write whose answer
 //! nobody waits for is not begun.
 //!
@@ -20,6 +20,7 @@ mod inbox;
 mod line;
 mod matches;
 mod postgres;
+mod restore;
 mod rooms;
 mod schema;
 mod secrets;
@@ -31,11 +32,12 @@ mod webhooks;
 mod worker;
 
 pub use backup::{BackupFacts, check_backup};
-pub use error::{BackupError, OpenError, StoreError};
+pub use error::{BackupError, OpenError, RestoreError, StoreError};
 pub use matches::{
     Appended, CUT_FULL, ENTRY_BYTES_MAX, GROUP_ENTRIES_MAX, KeptMatch, LOG_PAGE_BYTES, MATCH_BYTES_MAX,
     MatchEnding, MatchEntry, NewMatch,
 };
+pub use restore::{Restored, restore};
 pub use types::{
     Account, AccountId, AccountKind, BODY_BYTES_MAX, Ban, Credential, CredentialKind, CredentialOwner,
     DOCUMENT_BYTES_MAX, DueRoom, EFFECTS_MAX, Effects, ID_BYTES_MAX, INBOX_MAX, Inbox, NewNotice, NewRoom,

@@ -255,16 +255,40 @@ fn put(sql: &mut dyn Sql, realm: &Realm, room: &NewRoom) -> Done<()> {
 }
 
 fn commit(sql: &mut dyn Sql, realm: &Realm, id: &RoomId, expected: u64, state: &RoomState) -> Done<()> {
-    let mut rows = sql.rows(
-        "SELECT version, players, created_ms FROM rooms WHERE realm = $1 AND id = $2",
-        params![realm, id],
+    let players = in_lines(&state.players);
+    // Nearly always the same players sit there, and then this is all.
+    let changed = sql.change(
+        "UPDATE rooms SET version = $1, document = $2, joinable = $3, summary = $4, deadline_ms = $5
+         WHERE realm = $6 AND id = $7 AND version = $8 AND players = $9",
+        params![
+            state.version,
+            &state.document,
+            state.joinable,
+            &state.summary,
+            state.deadline_ms,
+            realm,
+            id,
+            expected,
+            &players
+        ],
     )?;
+    if changed == 1 { Ok(()) } else { commit_with_players(sql, realm, id, expected, state) }
+}
+
+fn commit_with_players(
+    sql: &mut dyn Sql,
+    realm: &Realm,
+    id: &RoomId,
+    expected: u64,
+    state: &RoomState,
+) -> Done<()> {
+    let mut rows =
+        sql.rows("SELECT version, created_ms FROM rooms WHERE realm = $1 AND id = $2", params![realm, id])?;
     let Some(row) = rows.first_mut() else { return Err(StoreError::Missing { what: "room" }.into()) };
-    let (current, players_before, created_ms) = (row.number(0)?, row.text(1)?, row.number(2)?);
+    let (current, created_ms) = (row.number(0)?, row.number(1)?);
     if current != expected {
         return Err(StoreError::Stale { current }.into());
     }
-    let players = in_lines(&state.players);
     let changed = sql.change(
         "UPDATE rooms SET version = $1, document = $2, joinable = $3, summary = $4, players = $5, deadline_ms = $6
          WHERE realm = $7 AND id = $8 AND version = $9",
@@ -273,7 +297,7 @@ fn commit(sql: &mut dyn Sql, realm: &Realm, id: &RoomId, expected: u64, state: &
             &state.document,
             state.joinable,
             &state.summary,
-            &players,
+            &in_lines(&state.players),
             state.deadline_ms,
             realm,
             id,
@@ -287,7 +311,7 @@ fn commit(sql: &mut dyn Sql, realm: &Realm, id: &RoomId, expected: u64, state: &
         let current = rows.first_mut().map_or(Ok(expected), |row| row.number(0))?;
         return Err(StoreError::Stale { current }.into());
     }
-    if players == players_before { Ok(()) } else { set_players(sql, realm, id, created_ms, &state.players) }
+    set_players(sql, realm, id, created_ms, &state.players)
 }
 
 /// Ids have no control characters, so a line is an id.
@@ -303,9 +327,9 @@ fn set_players(
     created_ms: u64,
     players: &[AccountId],
 ) -> Done<()> {
-    sql.change("DELETE FROM room_players WHERE realm = $1 AND room = $2", params![realm, room])?;
+    sql.later("DELETE FROM room_players WHERE realm = $1 AND room = $2", params![realm, room])?;
     for player in players {
-        sql.change(
+        sql.later(
             "INSERT INTO room_players (realm, account, created_ms, room) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING",
             params![realm, player, created_ms, room],
         )?;
@@ -317,7 +341,7 @@ fn send(sql: &mut dyn Sql, realm: &Realm, effects: &Effects) -> Done<Vec<u64>> {
     for webhook in &effects.webhooks {
         webhooks::put(sql, realm, webhook)?;
     }
-    effects.notices.iter().map(|notice| inbox::put(sql, realm, notice)).collect()
+    inbox::put(sql, realm, &effects.notices)
 }
 
 fn read_room(row: &mut Row) -> Done<Room> {

@@ -31,8 +31,24 @@ pub(super) trait Sql: Send {
     /// Changes rows, and says how many.
     fn change(&mut self, statement: &'static str, params: &[Param<'_>]) -> Done<u64>;
 
+    /// Changes rows, and nobody needs to know how many. A database that is asked over a network need not have answered when
+    /// this returns; what is wrong with it is said by a later call, by [`settle`](Sql::settle) at the latest.
+    fn later(&mut self, statement: &'static str, params: &[Param<'_>]) -> Done<()> {
+        self.change(statement, params).map(|_| ())
+    }
+
+    /// Waits until what was put off by [`later`](Sql::later) is done.
+    fn settle(&mut self) -> Done<()> {
+        Ok(())
+    }
+
     /// Asks for rows.
     fn rows(&mut self, statement: &'static str, params: &[Param<'_>]) -> Done<Vec<Row>>;
+
+    /// Asks for rows with the same statement and each of these parameters, in this order.
+    fn rows_each(&mut self, statement: &'static str, params: &[Vec<Param<'_>>]) -> Done<Vec<Vec<Row>>> {
+        params.iter().map(|params| self.rows(statement, params)).collect()
+    }
 
     /// Statements without parameters or rows, seldom: layouts, and how a connection shall behave.
     fn control(&mut self, statements: &str) -> Done<()>;

@@ -92,7 +92,7 @@ pub(super) fn put(sql: &mut dyn Sql, realm: &Realm, webhook: &NewWebhook) -> Don
         params![realm],
     )?;
     let waiting = rows.first_mut().map_or(Ok(0), |row| row.number(0))?;
-    sql.change(
+    sql.later(
         "INSERT INTO webhooks (realm, target, body, attempts, due_ms) VALUES ($1, $2, $3, 0, $4)",
         params![realm, &webhook.target, &webhook.body, webhook.due_ms],
     )?;

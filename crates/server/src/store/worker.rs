@@ -1,11 +1,15 @@
 //! The threads that have connections: one that commits, and some that read.
 //!
-//! The committing thread takes all writes that wait, does each in a savepoint of one transaction, commits, and only then
-//! answers all of them. A disk that needs a millisecond for a sync is asked once for many writes.
+//! The committing thread takes all writes that wait, does them in one transaction, commits, and only then answers all of
+//! them. A disk that needs a millisecond for a sync is asked once for many writes.
+//!
+//! Nearly every write that is refused is so before it has changed anything, and then the others of its group go on. If one is
+//! refused later, the transaction is rolled back and all are done again, each in a savepoint of its own: a
+//! savepoint for each write would cost SQLite a copy of every page that it changes, and PostgreSQL two more round trips.
 
 use super::error::StoreError;
 use super::line::{Job, Line};
-use super::sql::{Done, Fault, Sql};
+use super::sql::{Done, Fault, Param, Row, Sql};
 use core::sync::atomic::{AtomicU64, Ordering};
 use core::time::Duration;
 use std::sync::Arc;
@@ -146,7 +150,12 @@ pub(super) fn unavailable(reason: &str, retry_after: Duration) -> StoreError {
 fn try_group(group: &mut [Box<dyn Job>], connection: &mut Connection) -> Done<()> {
     let mut tries = 1;
     loop {
-        let done = connection.get().and_then(|sql| transaction(group, sql));
+        let done = connection.get().and_then(|sql| {
+            if transaction(group, sql, Writes::Together)? {
+                return Ok(());
+            }
+            transaction(group, sql, Writes::Apart).map(|_| ())
+        });
         match done {
             Err(Fault::Again(_)) if group.len() == 1 && tries < TRIES_MAX => tries += 1,
             Err(fault) => {
@@ -161,20 +170,56 @@ fn try_group(group: &mut [Box<dyn Job>], connection: &mut Connection) -> Done<()
     }
 }
 
-fn transaction(group: &mut [Box<dyn Job>], sql: &mut dyn Sql) -> Done<()> {
+/// How the writes of a group stand to each other in their transaction.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Writes {
+    /// If one is refused that has changed something, the transaction comes to nothing.
+    Together,
+    /// Each is in a savepoint of its own.
+    Apart,
+}
+
+/// Does a group and commits it. Says no, and has done nothing, if the writes must be done apart.
+fn transaction(group: &mut [Box<dyn Job>], sql: &mut dyn Sql, writes: Writes) -> Done<bool> {
     sql.step("BEGIN")?;
-    let done = run_jobs(group, sql).and_then(|()| sql.step("COMMIT"));
-    if done.is_err() {
+    let done = match writes {
+        Writes::Together => run_together(group, sql),
+        Writes::Apart => run_apart(group, sql).map(|()| true),
+    };
+    let done = done.and_then(|is_whole| {
+        if is_whole {
+            sql.step("COMMIT")?;
+        }
+        Ok(is_whole)
+    });
+    if !matches!(done, Ok(true)) {
         // SQLite may have rolled back by itself, and then there is nothing to roll back.
         let _ = sql.step("ROLLBACK");
     }
     done
 }
 
-fn run_jobs(group: &mut [Box<dyn Job>], sql: &mut dyn Sql) -> Done<()> {
+fn run_together(group: &mut [Box<dyn Job>], sql: &mut dyn Sql) -> Done<bool> {
+    for job in group {
+        let mut watched = Watched { sql: &mut *sql, has_changed: false };
+        match job.run(&mut watched, false) {
+            Ok(()) => {}
+            Err(Fault::Refused(_)) if !watched.has_changed => {}
+            Err(Fault::Refused(_)) => return Ok(false),
+            Err(fault) => return Err(fault),
+        }
+    }
+    match sql.settle() {
+        Ok(()) => Ok(true),
+        Err(Fault::Refused(_)) => Ok(false),
+        Err(fault) => Err(fault),
+    }
+}
+
+fn run_apart(group: &mut [Box<dyn Job>], sql: &mut dyn Sql) -> Done<()> {
     for job in group {
         sql.step("SAVEPOINT job")?;
-        match job.run(sql) {
+        match job.run(sql, true) {
             Ok(()) => sql.step("RELEASE SAVEPOINT job")?,
             Err(Fault::Refused(_)) => {
                 sql.step("ROLLBACK TO SAVEPOINT job")?;
@@ -186,11 +231,60 @@ fn run_jobs(group: &mut [Box<dyn Job>], sql: &mut dyn Sql) -> Done<()> {
     Ok(())
 }
 
+/// Sees whether a write has changed anything, as far as can be known: a statement that failed may have.
+struct Watched<'a> {
+    sql: &'a mut dyn Sql,
+    has_changed: bool,
+}
+
+impl Watched<'_> {
+    fn note<T>(&mut self, done: Done<T>, has_changed: impl FnOnce(&T) -> bool) -> Done<T> {
+        self.has_changed |= done.as_ref().map_or(true, has_changed);
+        done
+    }
+}
+
+impl Sql for Watched<'_> {
+    fn change(&mut self, statement: &'static str, params: &[Param<'_>]) -> Done<u64> {
+        let done = self.sql.change(statement, params);
+        self.note(done, |rows| *rows > 0)
+    }
+
+    fn later(&mut self, statement: &'static str, params: &[Param<'_>]) -> Done<()> {
+        let done = self.sql.later(statement, params);
+        self.note(done, |()| true)
+    }
+
+    fn settle(&mut self) -> Done<()> {
+        let done = self.sql.settle();
+        self.note(done, |()| false)
+    }
+
+    fn rows(&mut self, statement: &'static str, params: &[Param<'_>]) -> Done<Vec<Row>> {
+        let done = self.sql.rows(statement, params);
+        self.note(done, |_| !only_reads(statement))
+    }
+
+    fn rows_each(&mut self, statement: &'static str, params: &[Vec<Param<'_>>]) -> Done<Vec<Vec<Row>>> {
+        let done = self.sql.rows_each(statement, params);
+        self.note(done, |_| !only_reads(statement))
+    }
+
+    fn control(&mut self, statements: &str) -> Done<()> {
+        self.has_changed = true;
+        self.sql.control(statements)
+    }
+}
+
+fn only_reads(statement: &str) -> bool {
+    statement.starts_with("SELECT ")
+}
+
 /// Reads what is asked for, until the line is closed.
 pub(super) fn read_all(line: &Line, connection: &mut Connection, retry_after: Duration) {
     while let Some(jobs) = line.take(1) {
         for mut job in jobs.into_iter().filter(|job| job.is_wanted()) {
-            match connection.get().and_then(|sql| job.run(sql)) {
+            match connection.get().and_then(|sql| job.run(sql, true)) {
                 Ok(()) | Err(Fault::Refused(_)) => job.answer(),
                 Err(Fault::Storage(reason) | Fault::Again(reason)) => {
                     connection.drop_it();
@@ -198,5 +292,53 @@ pub(super) fn read_all(line: &Line, connection: &mut Connection, retry_after: Du
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::line::Task;
+    use super::super::sql::params;
+    use super::super::{Durability, sqlite};
+    use super::*;
+
+    /// Puts a secret, and is refused or not after that.
+    fn put(name: &'static str, refused: Option<StoreError>) -> impl FnMut(&mut dyn Sql) -> Done<u64> + Send {
+        move |sql| {
+            let made = sql.change("INSERT INTO names (name) VALUES ($1)", params![name])?;
+            refused.clone().map_or(Ok(made), |refused| Err(refused.into()))
+        }
+    }
+
+    #[test]
+    fn what_is_refused_leaves_nothing_and_the_others_of_its_group_are_done_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("parlor.db");
+        let owned = sqlite::own(&path).unwrap();
+        sqlite::writer(&path, Durability::Full)
+            .unwrap()
+            .control("CREATE TABLE names (name TEXT PRIMARY KEY)")
+            .unwrap();
+        let file = path.clone();
+        let mut connection = Connection::new(Box::new(move || sqlite::writer(&file, Durability::Full)));
+        let refusal = || StoreError::Missing { what: "friend" };
+        let (first, first_done) = Task::new(put("ada", None));
+        let (late, late_done) = Task::new(put("bob", Some(refusal())));
+        // A statement that fails, because the name is there.
+        let (twice, twice_done) = Task::new(put("ada", None));
+        let (early, early_done) = Task::new(move |_: &mut dyn Sql| Done::<u64>::Err(refusal().into()));
+        let (last, last_done) = Task::new(put("cyd", None));
+        let group: Vec<Box<dyn Job>> =
+            vec![Box::new(first), Box::new(late), Box::new(twice), Box::new(early), Box::new(last)];
+        commit_group(group, &Pulse::new(), &mut connection, Duration::from_secs(1));
+        assert_eq!((first_done.blocking_recv(), last_done.blocking_recv()), (Ok(Ok(1)), Ok(Ok(1))));
+        for refused in [late_done, early_done] {
+            assert_eq!(refused.blocking_recv(), Ok(Err(refusal())));
+        }
+        assert!(matches!(twice_done.blocking_recv(), Ok(Err(StoreError::Damaged(_)))));
+        let mut rows = connection.get().unwrap().rows("SELECT name FROM names ORDER BY name", &[]).unwrap();
+        let names: Vec<String> = rows.iter_mut().map(|row| row.text(0).unwrap()).collect();
+        assert_eq!(names, ["ada", "cyd"]);
+        drop(owned);
     }
 }

@@ -50,7 +50,7 @@ impl Hall {
 
     pub(crate) async fn ask(&self, method: &str, path: &str, token: Option<&str>, body: &str) -> Answer {
         let token = token.map(|token| format!("Authorization: Bearer {token}\r\n")).unwrap_or_default();
-        let head = format!("{method} /v1{path} HTTP/1.1\r\nHost: localhost\r\n{token}");
+        let head = format!("{method} /v1{path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{token}");
         self.server.ask(&format!("{head}Content-Length: {}\r\n\r\n{body}", body.len())).await
     }
 

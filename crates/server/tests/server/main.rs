@@ -12,4 +12,5 @@ mod limits;
 mod live;
 mod online;
 mod rooms;
+mod stay;
 mod tickets;

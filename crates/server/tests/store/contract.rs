@@ -306,6 +306,42 @@ async fn an_inbox_is_bounded_and_counts_what_went() {
     .await;
 }
 
+#[tokio::test]
+async fn notices_of_one_commit_are_numbered_in_order_in_each_inbox() {
+    on_each(async |store, realm| {
+        let (ada, bob) = (account_id("ada"), account_id("bob"));
+        store.put_room(&realm, new_room("r1", state(1, "", &[])), Effects::default()).await.unwrap();
+        let (mut of_ada, mut of_bob) = (0, 0);
+        for version in 2..=102 {
+            let to = ["ada", "bob", "ada", "ada", "bob", "ada", "ada"];
+            let told = to.map(|to| notice(to, &format!("{version}")));
+            let commit = (state(version, "", &[]), notices(told.to_vec()));
+            let numbers =
+                store.commit_room(&realm, &room_id("r1"), version - 1, commit.0, commit.1).await.unwrap();
+            let (a, b) = (of_ada, of_bob);
+            assert_eq!(numbers, [a + 1, b + 1, a + 2, a + 3, b + 2, a + 4, a + 5]);
+            (of_ada, of_bob) = (of_ada + 5, of_bob + 2);
+        }
+        for (player, newest) in [(&ada, of_ada), (&bob, of_bob)] {
+            let inbox = store.read_inbox(&realm, player, 0, 1000).await.unwrap();
+            let oldest = newest.saturating_sub(INBOX_MAX) + 1;
+            let numbers: Vec<u64> = inbox.notices.iter().map(|notice| notice.seq).collect();
+            assert_eq!(numbers, (oldest..=newest).collect::<Vec<_>>());
+            assert_eq!((inbox.newest, inbox.dropped), (newest, oldest - 1));
+        }
+        // More at once than an inbox has, for somebody who has one and for somebody who has none.
+        let flood = |to: &str| (0..INBOX_MAX + 20).map(|_| notice(to, "flood")).collect::<Vec<_>>();
+        let told = notices([flood("ada"), flood("cyd")].concat());
+        store.commit_room(&realm, &room_id("r1"), 102, state(103, "", &[]), told).await.unwrap();
+        for (player, newest) in [(ada, of_ada + INBOX_MAX + 20), (account_id("cyd"), INBOX_MAX + 20)] {
+            let inbox = store.read_inbox(&realm, &player, 0, 1000).await.unwrap();
+            assert_eq!((inbox.notices.len() as u64, inbox.newest), (INBOX_MAX, newest));
+            assert_eq!((inbox.notices[0].seq, inbox.dropped), (newest - INBOX_MAX + 1, newest - INBOX_MAX));
+        }
+    })
+    .await;
+}
+
 fn webhook(body: &str, due_ms: u64) -> NewWebhook {
     NewWebhook { target: "https://example.com/hook".to_owned(), body: body.as_bytes().to_vec(), due_ms }
 }

@@ -21,7 +21,8 @@ use parlor_hub::turn::{
     self, Actor, Code, Config, Context, Create, Effect, Op, PlayerId, Refusal, TurnRoom, UnixMillis,
 };
 use parlor_proto::RoomCode;
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::value::RawValue;
 use std::sync::Arc;
 
 /// Letters of a room's code.
@@ -31,8 +32,8 @@ const DRAWS_MAX: usize = 8;
 /// How often an operation is done again because another server came first.
 const TRIES_MAX: usize = 4;
 
-/// What an operation on a room comes to: the room, as whoever asked may read it from then on.
-pub(super) type Seen = Option<Value>;
+/// What an operation on a room comes to: the room as JSON, as whoever asked may read it from then on.
+pub(super) type Seen = Option<Box<RawValue>>;
 
 /// Applies an operation to a room, and stores what comes of it.
 pub(super) async fn change(
@@ -88,7 +89,7 @@ pub(super) async fn open(
     creator: &PlayerId,
     config: &Config,
     create: &Create,
-) -> Result<Value, Failure> {
+) -> Result<Box<RawValue>, Failure> {
     for _ in 0..DRAWS_MAX {
         let id = super::secrets::id('r')?;
         let new = turn::NewRoom {
@@ -128,7 +129,7 @@ pub(super) async fn look(
     realm: &Realm,
     id: &RoomId,
     actor: &Actor,
-) -> Result<Value, Failure> {
+) -> Result<Box<RawValue>, Failure> {
     let lane = services.lanes().of(realm, id)?;
     let mut held = lane.enter().await;
     let room = match held.take() {
@@ -160,8 +161,8 @@ fn seen(room: &TurnRoom, actor: &Actor) -> Result<Seen, Failure> {
     }
 }
 
-fn to_json(what: &impl serde::Serialize) -> Result<Value, Failure> {
-    serde_json::to_value(what).map_err(|error| Failure::defect(&error.to_string()))
+fn to_json(what: &impl Serialize) -> Result<Box<RawValue>, Failure> {
+    serde_json::value::to_raw_value(what).map_err(|error| Failure::defect(&error.to_string()))
 }
 
 fn state_of(room: &TurnRoom) -> Result<RoomState, Failure> {
@@ -177,34 +178,67 @@ fn state_of(room: &TurnRoom) -> Result<RoomState, Failure> {
     })
 }
 
+/// A notice as inboxes and webhooks have it.
+#[derive(Serialize)]
+struct Told<'a, B> {
+    room: &'a turn::RoomId,
+    seq: u64,
+    body: B,
+}
+
+/// What a push says.
+#[derive(Serialize)]
+struct Called<'a> {
+    on: turn::PushOn,
+    title: &'a str,
+    body: &'a str,
+}
+
+/// A call of a webhook.
+#[derive(Serialize)]
+struct Call<'a> {
+    app: &'a str,
+    environment: &'a str,
+    kind: &'a str,
+    at_ms: u64,
+    to: &'a [PlayerId],
+    notice: &'a RawValue,
+}
+
+/// A notice as live feeds have it.
+#[derive(Serialize)]
+struct Live<'a> {
+    seq: u64,
+    kind: &'a str,
+    at_ms: u64,
+    notice: &'a RawValue,
+}
+
 /// What goes out with a commit.
 fn sent(services: &Services, realm: &Realm, room: &TurnRoom, effects: &[Effect]) -> Result<Effects, Failure> {
     let at_ms = unix_ms();
+    let room = room.id();
     let (mut notices, mut webhooks) = (Vec::new(), Vec::new());
     for effect in effects {
         let (to, kind, notice) = match effect {
             Effect::Notice(notice) => {
-                let told = json!({ "room": room.id(), "seq": notice.seq, "body": notice.body });
+                let told = to_json(&Told { room, seq: notice.seq, body: &notice.body })?;
                 (&notice.to, notice.kind.as_str(), told)
             }
             Effect::Push(push) => {
-                let body = json!({ "on": push.on, "title": push.title, "body": push.body });
-                (&push.to, "push", json!({ "room": room.id(), "seq": push.seq, "body": body }))
+                let body = Called { on: push.on, title: &push.title, body: &push.body };
+                (&push.to, "push", to_json(&Told { room, seq: push.seq, body })?)
             }
         };
-        let written =
-            |what: &Value| serde_json::to_vec(what).map_err(|error| Failure::defect(&error.to_string()));
-        let body = written(&notice)?;
         if let Some(target) = services.webhook() {
             let (app, environment) = (realm.app(), realm.environment());
-            let told = json!({
-                "app": app, "environment": environment, "kind": kind, "at_ms": at_ms, "to": to, "notice": notice,
-            });
-            webhooks.push(NewWebhook { target: target.url.clone(), body: written(&told)?, due_ms: at_ms });
+            let call = to_json(&Call { app, environment, kind, at_ms, to, notice: &notice })?;
+            let body = call.get().as_bytes().to_vec();
+            webhooks.push(NewWebhook { target: target.url.clone(), body, due_ms: at_ms });
         }
         for player in to {
-            let to = AccountId::new(player.as_str())?;
-            notices.push(NewNotice { to, kind: kind.to_owned(), body: body.clone(), at_ms });
+            let (to, body) = (AccountId::new(player.as_str())?, notice.get().as_bytes().to_vec());
+            notices.push(NewNotice { to, kind: kind.to_owned(), body, at_ms });
         }
     }
     Ok(Effects { notices, webhooks })
@@ -212,11 +246,14 @@ fn sent(services: &Services, realm: &Realm, room: &TurnRoom, effects: &[Effect])
 
 /// Tells those who are connected. The lane is held, so that of one room they hear in order.
 fn tell(services: &Services, realm: &Realm, notices: &[NewNotice], numbers: &[u64]) {
-    for (notice, seq) in notices.iter().zip(numbers) {
-        let Ok(body) = serde_json::from_slice::<Value>(&notice.body) else { continue };
-        let text =
-            json!({ "seq": seq, "kind": notice.kind, "at_ms": notice.at_ms, "notice": body }).to_string();
-        services.feeds().tell(realm, &notice.to, &Arc::from(text));
+    for (new, seq) in notices.iter().zip(numbers) {
+        if !services.feeds().has(realm, &new.to) {
+            continue;
+        }
+        let Ok(notice) = serde_json::from_slice::<&RawValue>(&new.body) else { continue };
+        let live = Live { seq: *seq, kind: &new.kind, at_ms: new.at_ms, notice };
+        let Ok(text) = serde_json::to_string(&live) else { continue };
+        services.feeds().tell(realm, &new.to, &Arc::from(text));
     }
     if let Some(target) = services.webhook() {
         target.told.notify_one();

@@ -9,7 +9,9 @@ use crate::store::{AccountId, Page, Realm, Role, RoomId, RoomListing};
 use parlor_hub::turn::{self, Actor, Config, Create, Op, PlayerId, ProposalId, Visibility};
 use parlor_proto::RoomCode;
 use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
@@ -215,7 +217,7 @@ pub(crate) struct SayInRoom {
 pub(crate) struct RoomAnswer {
     /// The room: docs/turn-rooms.md has its fields. Null if whoever asked may not read it, for instance because it left.
     #[schemars(with = "Option<Object>")]
-    room: Option<Value>,
+    room: Option<Box<RawValue>>,
 }
 
 /// A part of a list of rooms.
@@ -223,7 +225,7 @@ pub(crate) struct RoomAnswer {
 pub(crate) struct RoomList {
     /// Of each room what lists have of it.
     #[schemars(with = "Vec<Object>")]
-    rooms: Vec<Value>,
+    rooms: Vec<Box<RawValue>>,
     /// What to give as `after` for the next part; missing after the last one.
     #[serde(skip_serializing_if = "Option::is_none")]
     next: Option<String>,
@@ -477,11 +479,15 @@ fn limit(limit: u64) -> usize {
 }
 
 fn listed(page: Page<RoomListing>) -> Result<RoomList, Failure> {
-    let rooms = page.items.iter().map(summary).collect::<Result<_, _>>()?;
+    let rooms = page.items.iter().map(read_summary).collect::<Result<_, _>>()?;
     Ok(RoomList { rooms, next: page.next })
 }
 
 fn summary(room: &RoomListing) -> Result<Value, Failure> {
+    read_summary(room)
+}
+
+fn read_summary<T: DeserializeOwned>(room: &RoomListing) -> Result<T, Failure> {
     let unread = |error| Failure::defect(&format!("the summary of room {} cannot be read: {error}", room.id));
     serde_json::from_slice(&room.summary).map_err(unread)
 }

@@ -1,0 +1,74 @@
+//! Connections that stay for the next request: those that ask the services for something, since who does so asks again.
+//!
+//! A place costs whoever takes it nothing, so it must give nothing that others need (threat 19). A connection that waits for its
+//! next request is closed when a head that does not come would be; it asks no faster than the JSON socket does; no more
+//! than a quarter of all connections stay, and the others are closed after their answer as before.
+
+use super::EXCHANGE_TIME;
+use crate::gate::{Gate, Pass};
+use crate::pace::Pace;
+use core::pin::pin;
+use parlor_hub::Origin;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use tokio::time::{Instant, timeout_at};
+
+/// Of so many connections one may stay.
+const STAYING_SHARE: usize = 4;
+
+/// The places of connections that stay, of a server that takes so many connections.
+pub(crate) fn places(connections_max: usize) -> Gate {
+    Gate::new(connections_max / STAYING_SHARE)
+}
+
+/// One connection, from one request to the next.
+pub(super) struct Stay {
+    pace: tokio::sync::Mutex<Pace>,
+    now: Mutex<Now>,
+}
+
+struct Now {
+    /// When the exchange that is under way must be over.
+    until: Instant,
+    /// The place of a connection that stays.
+    place: Option<Pass>,
+}
+
+impl Stay {
+    pub(super) fn new(origin: Origin) -> Self {
+        let now = Now { until: Instant::now() + EXCHANGE_TIME, place: None };
+        Stay { pace: tokio::sync::Mutex::new(Pace::new(origin)), now: Mutex::new(now) }
+    }
+
+    /// A request has come.
+    pub(super) fn asked(&self) {
+        self.lock().until = Instant::now() + EXCHANGE_TIME;
+    }
+
+    /// Whether the connection may stay after this request, which its pace may hold up.
+    pub(super) async fn stays(&self, places: &Gate) -> bool {
+        self.pace.lock().await.wait().await;
+        let place = &mut self.lock().place;
+        if place.is_none() {
+            *place = places.enter();
+        }
+        place.is_some()
+    }
+
+    /// Lets a connection run until it ends, or until an exchange takes too long.
+    pub(super) async fn watch<T>(&self, connection: impl Future<Output = T>) -> Option<T> {
+        let mut connection = pin!(connection);
+        loop {
+            let until = self.lock().until;
+            match timeout_at(until, &mut connection).await {
+                Ok(ended) => return Some(ended),
+                Err(_) if self.lock().until > until => {}
+                Err(_) => return None,
+            }
+        }
+    }
+
+    /// Each change is one step, so whoever panicked in here left nothing half done.
+    fn lock(&self) -> MutexGuard<'_, Now> {
+        self.now.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
