@@ -86,15 +86,7 @@ fn settings(args: ServeArgs, file: File) -> anyhow::Result<Config> {
     // Who comes back to a kept room must know the server again. A certificate that is given needs no folder.
     let kept = data.clone().filter(|_| certificate.is_none() && key.is_none());
     let folder = args.identity.or(file.identity).or(kept);
-    let identity = match (certificate, key, folder) {
-        (Some(certificate), Some(key), None) => IdentitySource::Files { certificate, key },
-        (None, None, folder) => IdentitySource::Development { folder },
-        (Some(_), None, _) => bail!("a certificate is given and no key: add --key FILE"),
-        (None, Some(_), _) => bail!("a key is given and no certificate: add --certificate FILE"),
-        (Some(_), Some(_), Some(_)) => bail!(
-            "a certificate and a folder for a development identity are given: a server has one identity, so drop one"
-        ),
-    };
+    let identity = identity(certificate, key, folder)?;
     let flush_quantum = args.flush_quantum.or(file.flush_quantum);
     if flush_quantum.is_some_and(|ms| ms > FLUSH_QUANTUM_MS_MAX) {
         bail!("flush-quantum is too long: it may be 0 to {FLUSH_QUANTUM_MS_MAX} milliseconds");
@@ -154,6 +146,23 @@ fn settings(args: ServeArgs, file: File) -> anyhow::Result<Config> {
         online,
         lan: (args.lan || file.lan.unwrap_or_default()).then(Network::default),
         ..default
+    })
+}
+
+/// How the server proves who it is.
+fn identity(
+    certificate: Option<PathBuf>,
+    key: Option<PathBuf>,
+    folder: Option<PathBuf>,
+) -> anyhow::Result<IdentitySource> {
+    Ok(match (certificate, key, folder) {
+        (Some(certificate), Some(key), None) => IdentitySource::Files { certificate, key },
+        (None, None, folder) => IdentitySource::Development { folder },
+        (Some(_), None, _) => bail!("a certificate is given and no key: add --key FILE"),
+        (None, Some(_), _) => bail!("a key is given and no certificate: add --certificate FILE"),
+        (Some(_), Some(_), Some(_)) => bail!(
+            "a certificate and a folder for a development identity are given: a server has one identity, so drop one"
+        ),
     })
 }
 

@@ -9,6 +9,7 @@
 mod accounts;
 mod admin;
 mod bans;
+mod codes;
 mod deadlines;
 mod failure;
 mod feeds;
@@ -18,6 +19,7 @@ mod live;
 mod matches;
 mod openapi;
 mod operations;
+mod page;
 mod password;
 mod rest;
 mod role;

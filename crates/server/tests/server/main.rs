@@ -3,6 +3,7 @@
 
 mod client;
 mod common;
+mod document;
 mod door;
 mod hall;
 mod hostile;
@@ -13,5 +14,6 @@ mod live;
 mod matches;
 mod online;
 mod rooms;
+mod secrets;
 mod stay;
 mod tickets;

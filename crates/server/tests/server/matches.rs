@@ -123,7 +123,6 @@ fn numbers(entries: &[Value]) -> Vec<u64> {
 async fn a_kept_match_is_read_back_after_a_restart_as_its_members_saw_it() {
     let hall = Hall::open().await;
     let mut two = Two::meet(&hall).await;
-    let (eve, _) = hall.player("eve").await;
     let seen = two.talk(20).await;
     two.bob.leave().await;
     two.bob.ended().await;
@@ -142,14 +141,28 @@ async fn a_kept_match_is_read_back_after_a_restart_as_its_members_saw_it() {
         entries.iter().map(|entry| &entry["what"]).filter(|what| what["kind"] == "joined").collect();
     let accounts = [hall.player("ada").await.1, hall.player("bob").await.1];
     assert_eq!(joined.iter().map(|what| what["user"].as_str().unwrap()).collect::<Vec<_>>(), accounts);
+}
 
-    // Who was in it finds it, who was not does not even hear that it was.
-    let mine = hall.good("GET", "/matches/kept", &two.bob_token, json!({})).await;
-    assert_eq!(mine["matches"][0]["id"], two.id.as_str());
+#[tokio::test]
+async fn threat_32_a_kept_match_is_for_those_who_were_in_it_and_for_operators() {
+    let hall = Hall::open().await;
+    let mut two = Two::meet(&hall).await;
+    let (eve, _) = hall.player("eve").await;
+    let seen = two.talk(1).await;
+    let is_there = |_: &Value, entries: &[Value]| data_of(entries).len() == seen.len();
+    let (_, entries) = hall.log_when(&two.ada_token, two.id, is_there).await;
+    for token in [&two.ada_token, &two.bob_token] {
+        let mine = hall.good("GET", "/matches/kept", token, json!({})).await;
+        assert_eq!(mine["matches"][0]["id"], two.id.as_str());
+        assert_eq!(hall.log(token, two.id).await.1, entries);
+    }
+    // Who was not in it does not even hear that it was.
     assert_eq!(hall.good("GET", "/matches/kept", &eve, json!({})).await["matches"], json!([]));
     let log = format!("/matches/{}/log", two.id);
-    assert_eq!(hall.bad("GET", &log, &eve, json!({})).await, "no_such_match");
-    assert_eq!(hall.bad("GET", "/matches/ABCDEFGHJKMNPQRS/log", &eve, json!({})).await, "no_such_match");
+    let (status, of_another) = hall.call("GET", &log, Some(&eve), json!({})).await;
+    let of_none = hall.call("GET", "/matches/ABCDEFGHJKMNPQRS/log", Some(&eve), json!({})).await;
+    assert_eq!((status, of_another), of_none);
+    assert_eq!(of_none.1["error"]["code"], "no_such_match");
     let operator = hall.operator(Role::Server);
     assert_eq!(hall.log(&operator, two.id).await.1, entries);
     hall.good("POST", &format!("/matches/{}/forget", two.id), &operator, json!({})).await;

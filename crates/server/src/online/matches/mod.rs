@@ -10,6 +10,7 @@ use super::accounts::{DONE, Done};
 use super::failure::{Failure, Kind};
 use super::live::environments;
 use super::live::{self, Live};
+use super::page::Limit;
 use super::table::Caller;
 use crate::store::{KeptMatch, Role};
 use entry::EntryView;
@@ -21,10 +22,6 @@ use serde::{Deserialize, Serialize};
 const CUT_UNAVAILABLE: &str = "store unavailable";
 /// Why a log ends of which the store refused something, which is a defect.
 const CUT_REFUSED: &str = "defect";
-/// Matches of a list that are given at once if nobody says how many.
-const PAGE: usize = 50;
-/// Most matches or entries that are given at once.
-const PAGE_MAX: usize = 500;
 
 /// Which matches.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
@@ -43,9 +40,8 @@ pub(super) struct ListMatches {
     /// What the last part gave as `next`.
     after: Option<String>,
     /// How many at most.
-    #[serde(default = "page")]
-    #[schemars(range(min = 1, max = 500))]
-    limit: usize,
+    #[serde(default)]
+    limit: Limit,
 }
 
 /// Which part of a list.
@@ -55,9 +51,8 @@ pub(super) struct ListKept {
     /// What the last part gave as `next`.
     after: Option<String>,
     /// How many at most.
-    #[serde(default = "page")]
-    #[schemars(range(min = 1, max = 500))]
-    limit: usize,
+    #[serde(default)]
+    limit: Limit,
 }
 
 /// Which part of a log.
@@ -71,9 +66,8 @@ pub(super) struct ReadLog {
     #[serde(default)]
     from: u64,
     /// How many entries at most; there may be fewer, if they are long.
-    #[serde(default = "page_of_log")]
-    #[schemars(range(min = 1, max = 500))]
-    limit: usize,
+    #[serde(default)]
+    limit: Limit,
 }
 
 /// A match.
@@ -83,14 +77,6 @@ pub(super) struct NamedMatch {
     /// Its id.
     #[serde(rename = "match")]
     id: String,
-}
-
-fn page() -> usize {
-    PAGE
-}
-
-fn page_of_log() -> usize {
-    PAGE_MAX
 }
 
 /// A part of the list.
@@ -176,7 +162,7 @@ pub(super) async fn list(services: Services, caller: Caller, input: ListMatches)
             has_seat: input.open_seats,
         }),
         after,
-        limit: input.limit.clamp(1, PAGE_MAX),
+        limit: input.limit.rows(),
     };
     let live = services.live();
     let page = live.rooms(query).await?;
@@ -192,7 +178,7 @@ pub(super) async fn kept(
 ) -> Result<KeptMatches, Failure> {
     let (realm, account) = services.account_of(&caller)?;
     let player = Some(account).filter(|_| is_player(&caller));
-    let limit = input.limit.clamp(1, PAGE_MAX);
+    let limit = input.limit.rows();
     let page = services.store().kept_matches(&realm, player.as_ref(), input.after.as_deref(), limit).await?;
     Ok(KeptMatches { matches: page.items.into_iter().map(KeptView::from).collect(), next: page.next })
 }
@@ -205,7 +191,7 @@ pub(super) async fn log(services: Services, caller: Caller, input: ReadLog) -> R
     if is_player(&caller) && !store.was_in_match(&realm, id, &account).await? {
         return Err(no_such_match());
     }
-    let limit = input.limit.clamp(1, PAGE_MAX);
+    let limit = input.limit.rows();
     let kept = store.kept_match(&realm, id).await?.ok_or_else(no_such_match)?;
     let stored = store.match_log(&realm, id, input.from, limit).await?;
     let mut entries = stored.iter().map(entry::view).collect::<Result<Vec<_>, _>>()?;
