@@ -18,6 +18,7 @@ const OWN: &[(&str, Kind)] = &[
     ("no_backup", Kind::Unavailable),
     ("no_backups", Kind::Conflict),
     ("no_such_account", Kind::SignedOut),
+    ("no_such_match", Kind::NotFound),
     ("no_such_member", Kind::NotFound),
     ("no_such_method", Kind::Method),
     ("no_such_operation", Kind::NotFound),

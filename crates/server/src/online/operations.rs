@@ -312,14 +312,16 @@ fn of_matches() -> Vec<Operation> {
             EVERY_ROLE,
             "Reads what happened in a match that is kept: for players, if they were in it",
             matches::log,
-        ),
+        )
+        .refuses(&[&["no_such_match"]]),
         Operation::new(
             "match.forget",
             post("/matches/{match}/forget"),
             OPERATORS,
             "Forgets a match that is kept",
             matches::forget,
-        ),
+        )
+        .refuses(&[&["no_such_match"]]),
     ]
 }
 
