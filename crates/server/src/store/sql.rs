@@ -130,6 +130,28 @@ pub(super) fn unknown_word(what: &str, word: &str) -> Fault {
     Fault::Refused(StoreError::Damaged(format!("`{word}` is no {what}")))
 }
 
+impl From<Param<'_>> for Value {
+    fn from(param: Param<'_>) -> Self {
+        match param {
+            Param::Null => Value::Null,
+            Param::Int(number) => Value::Int(number),
+            Param::Text(text) => Value::Text(text.to_owned()),
+            Param::Bytes(bytes) => Value::Bytes(bytes.to_vec()),
+        }
+    }
+}
+
+impl<'a> From<&'a Value> for Param<'a> {
+    fn from(value: &'a Value) -> Self {
+        match value {
+            Value::Null => Param::Null,
+            Value::Int(number) => Param::Int(*number),
+            Value::Text(text) => Param::Text(text),
+            Value::Bytes(bytes) => Param::Bytes(bytes),
+        }
+    }
+}
+
 impl<'a> From<&'a str> for Param<'a> {
     fn from(text: &'a str) -> Self {
         Param::Text(text)
