@@ -20,6 +20,16 @@ pub(crate) fn server(named: Option<&str>) -> anyhow::Result<String> {
     )
 }
 
+/// The store within the folder that a server has for its data.
+///
+/// # Errors
+/// The folder's name is no UTF-8.
+pub(crate) fn store_in(folder: &Path) -> anyhow::Result<String> {
+    let file = folder.join("parlor.db");
+    let text = file.to_str().map(str::to_owned);
+    text.with_context(|| format!("{} is no UTF-8: name another folder with --data", file.display()))
+}
+
 /// Whom to believe that a server is the one at this address, if its address or a file of certificates says so.
 ///
 /// # Errors

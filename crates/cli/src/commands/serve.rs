@@ -2,7 +2,7 @@
 
 use super::say;
 use crate::args::{AccountsArg, AdmissionArg, LogFormat, ServeArgs};
-use crate::logging;
+use crate::{logging, services};
 use anyhow::{Context, bail};
 use parlor::lan::Network;
 use parlor_server::admission::Policy;
@@ -163,9 +163,7 @@ fn online(
         (None, Some(folder)) => {
             std::fs::create_dir_all(&folder)
                 .with_context(|| format!("the folder {} for --data cannot be made", folder.display()))?;
-            let file = folder.join("parlor.db");
-            let text = file.to_str().map(str::to_owned);
-            text.with_context(|| format!("{} is no UTF-8: name another folder with --data", file.display()))?
+            services::store_in(&folder)?
         }
         (None, None) if operator_key.is_some() || webhook.is_some() => {
             bail!(

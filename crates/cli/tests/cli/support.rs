@@ -142,6 +142,11 @@ impl Running {
         serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error} in {line}"))
     }
 
+    /// Waits for its end, and says whether it succeeded.
+    pub(crate) fn ends_well(&mut self) -> bool {
+        self.child.wait().expect("it ends").success()
+    }
+
     /// How it ended.
     pub(crate) fn succeeds(mut self) -> bool {
         self.child.wait().expect("it ends").success()

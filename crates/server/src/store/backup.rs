@@ -55,18 +55,15 @@ fn back_up(source: &Path, path: &Path) -> Result<BackupFacts, BackupError> {
             Ok(facts)
         });
     for left in [draft.clone(), beside(&draft, "-journal"), beside(&draft, "-wal"), beside(&draft, "-shm")] {
-        match fs::remove_file(&left) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                tracing::warn!(path = %left.display(), %error, "a draft of a backup stays behind: delete it");
-            }
-            Ok(()) | Err(_) => {}
+        if let Err(error) = remove_if_there(&left) {
+            tracing::warn!(path = %left.display(), %error, "a draft of a backup stays behind: delete it");
         }
     }
     done
 }
 
 /// All pages in one step: with a log beside the file that is one instant, and holds up no writer.
-fn copy(source: &Path, draft: &Path) -> rusqlite::Result<()> {
+pub(super) fn copy(source: &Path, draft: &Path) -> rusqlite::Result<()> {
     let from = sqlite::open(source, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
     let mut to = sqlite::open(draft, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
     let backup = rusqlite::backup::Backup::new(&from, &mut to)?;
@@ -77,20 +74,27 @@ fn copy(source: &Path, draft: &Path) -> rusqlite::Result<()> {
 }
 
 #[cfg(unix)]
-fn sync_folder(path: &Path) -> io::Result<()> {
+pub(super) fn sync_folder(path: &Path) -> io::Result<()> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     File::open(folder)?.sync_all()
 }
 
 #[cfg(not(unix))]
-fn sync_folder(_: &Path) -> io::Result<()> {
+pub(super) fn sync_folder(_: &Path) -> io::Result<()> {
     Ok(())
 }
 
-fn beside(path: &Path, ending: &str) -> PathBuf {
+pub(super) fn beside(path: &Path, ending: &str) -> PathBuf {
     let mut name = OsString::from(path);
     name.push(ending);
     name.into()
+}
+
+pub(super) fn remove_if_there(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        done => done,
+    }
 }
 
 /// Whether a file is a sound store that this server can be started with, and what is in it.

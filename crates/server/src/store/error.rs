@@ -125,3 +125,38 @@ pub enum BackupError {
         sentence: String,
     },
 }
+
+/// Why a backup is not in the place of a store.
+#[derive(Debug, Error)]
+pub enum RestoreError {
+    /// The backup of a PostgreSQL server is PostgreSQL's.
+    #[error("a PostgreSQL store is restored with PostgreSQL's own tools: run pg_restore or psql")]
+    NotOurs,
+    /// The store cannot be had, because a server runs or its address is none.
+    #[error(transparent)]
+    Store(#[from] OpenError),
+    /// The backup is none.
+    #[error("nothing was restored, and the store is as it was: {0}")]
+    Backup(BackupError),
+    /// The backup is the store.
+    #[error("{} is the store itself: name a backup of it", path.display())]
+    Itself {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A file cannot be written, read or given a name.
+    #[error(
+        "the store {} could not be restored: {}: {error}. The store is as it was; check who may write to its folder, and the space \
+         on its disk",
+        store.display(),
+        path.display()
+    )]
+    File {
+        /// The store's file.
+        store: PathBuf,
+        /// The file that it is about.
+        path: PathBuf,
+        /// What the operating system says.
+        error: io::Error,
+    },
+}

@@ -20,6 +20,7 @@ mod inbox;
 mod line;
 mod matches;
 mod postgres;
+mod restore;
 mod rooms;
 mod schema;
 mod secrets;
@@ -31,11 +32,12 @@ mod webhooks;
 mod worker;
 
 pub use backup::{BackupFacts, check_backup};
-pub use error::{BackupError, OpenError, StoreError};
+pub use error::{BackupError, OpenError, RestoreError, StoreError};
 pub use matches::{
     Appended, CUT_FULL, ENTRY_BYTES_MAX, GROUP_ENTRIES_MAX, KeptMatch, LOG_PAGE_BYTES, MATCH_BYTES_MAX,
     MatchEnding, MatchEntry, NewMatch,
 };
+pub use restore::{Restored, restore};
 pub use types::{
     Account, AccountId, AccountKind, BODY_BYTES_MAX, Ban, Credential, CredentialKind, CredentialOwner,
     DOCUMENT_BYTES_MAX, DueRoom, EFFECTS_MAX, Effects, ID_BYTES_MAX, INBOX_MAX, Inbox, NewNotice, NewRoom,

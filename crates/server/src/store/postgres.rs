@@ -191,11 +191,12 @@ impl Sql for Postgres {
         read(&self.wait(self.client.query(&prepared, &borrowed(params)))?)
     }
 
-    fn rows_each(&mut self, statement: &'static str, params: &[Vec<Param<'_>>]) -> Done<Vec<Vec<Row>>> {
-        let prepared = self.prepare(statement)?;
-        let params: Vec<_> = params.iter().map(|params| borrowed(params)).collect();
-        let asked = params.iter().map(|params| self.client.query(&prepared, params));
-        self.wait(try_join_all(asked))?.iter().map(|found| read(found)).collect()
+    fn rows_of_all(&mut self, asked: &[(&'static str, Vec<Param<'_>>)]) -> Done<Vec<Vec<Row>>> {
+        let prepared =
+            asked.iter().map(|(statement, _)| self.prepare(statement)).collect::<Done<Vec<_>>>()?;
+        let params: Vec<_> = asked.iter().map(|(_, params)| borrowed(params)).collect();
+        let sent = prepared.iter().zip(&params).map(|(prepared, params)| self.client.query(prepared, params));
+        self.wait(try_join_all(sent))?.iter().map(|found| read(found)).collect()
     }
 
     fn later(&mut self, statement: &'static str, params: &[Param<'_>]) -> Done<()> {

@@ -45,9 +45,9 @@ pub(super) trait Sql: Send {
     /// Asks for rows.
     fn rows(&mut self, statement: &'static str, params: &[Param<'_>]) -> Done<Vec<Row>>;
 
-    /// Asks for rows with the same statement and each of these parameters, in this order.
-    fn rows_each(&mut self, statement: &'static str, params: &[Vec<Param<'_>>]) -> Done<Vec<Vec<Row>>> {
-        params.iter().map(|params| self.rows(statement, params)).collect()
+    /// Asks for rows with each of these, in this order.
+    fn rows_of_all(&mut self, asked: &[(&'static str, Vec<Param<'_>>)]) -> Done<Vec<Vec<Row>>> {
+        asked.iter().map(|(statement, params)| self.rows(statement, params)).collect()
     }
 
     /// Statements without parameters or rows, seldom: layouts, and how a connection shall behave.

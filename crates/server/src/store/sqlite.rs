@@ -26,17 +26,23 @@ pub(super) struct Owned {
 
 /// Makes the file if there is none, and takes it for this process.
 pub(super) fn own(path: &Path) -> Result<Owned, OpenError> {
+    let lock = lock(path)?;
+    // It holds keys and hashes: it is its owner's alone, and so is what SQLite puts beside it.
+    private_file(path).map_err(|error| OpenError::File { path: path.to_owned(), error })?;
+    Ok(Owned { path: path.to_owned(), _lock: lock })
+}
+
+/// Takes a store's file for this process, whether there is one or not. The folder is made.
+pub(super) fn lock(path: &Path) -> Result<File, OpenError> {
     let file_error = |error| OpenError::File { path: path.to_owned(), error };
     if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
         std::fs::create_dir_all(folder).map_err(file_error)?;
     }
-    // It holds keys and hashes: it is its owner's alone, and so is what SQLite puts beside it.
-    private_file(path).map_err(file_error)?;
     let mut lock_path = path.as_os_str().to_owned();
     lock_path.push("-owner");
     let lock = private_file(Path::new(&lock_path)).map_err(file_error)?;
     match lock.try_lock() {
-        Ok(()) => Ok(Owned { path: path.to_owned(), _lock: lock }),
+        Ok(()) => Ok(lock),
         Err(TryLockError::WouldBlock) => Err(OpenError::InUse { path: path.to_owned() }),
         Err(TryLockError::Error(error)) => Err(file_error(error)),
     }

@@ -3,7 +3,7 @@
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 
-/// Looks after the accounts and turn rooms of a server: see docs/accounts.md for its operator's key.
+/// Looks after the rooms, accounts and backups of a server: see docs/accounts.md for its operator's key.
 #[derive(Debug, Args)]
 pub(crate) struct AdminArgs {
     /// The server: HOST, HOST:PORT or HOST:PORT#FINGERPRINT; the one on this machine if not given
@@ -33,28 +33,28 @@ pub(crate) struct AdminArgs {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Task {
-    /// List all turn rooms
+    /// List all rooms of the game: those in memory (live), and turn rooms
     Rooms,
     /// Show a room and who is in it
     Room {
-        /// Its id
+        /// The code of a live room, or the id of a turn room
         room: String,
     },
-    /// End the game in a room
+    /// End a live room, or the game in a turn room
     End {
-        /// The room's id
+        /// The code of a live room, or the id of a turn room
         room: String,
         /// Why; its players are told
         #[arg(long, value_name = "TEXT")]
         reason: Option<String>,
     },
-    /// Turn a player out of a room, for good
+    /// Turn a player out of a room: of a turn room for good, of a live one until it joins again
     Kick {
-        /// The room's id
+        /// The code of a live room, or the id of a turn room
         room: String,
-        /// The player's account
+        /// The member's number in a live room, or the player's account
         player: String,
-        /// Why; its players are told
+        /// Why; all in the room are told
         #[arg(long, value_name = "TEXT")]
         reason: Option<String>,
     },
@@ -80,4 +80,19 @@ pub(crate) enum Task {
     Status,
     /// Copy the store, while it runs, into the server's folder for backups
     Backup,
+    /// Put a backup in the place of the store, on the server's machine while no server runs; the old store is kept beside it
+    Restore(RestoreArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RestoreArgs {
+    /// The folder that the server has as --data
+    #[arg(long, env = "PARLOR_DATA", value_name = "FOLDER")]
+    pub data: Option<PathBuf>,
+    /// The file that the server has as --store, if it has one
+    #[arg(long, env = "PARLOR_STORE", value_name = "FILE")]
+    pub store: Option<String>,
+    /// The backup, as `parlor admin backup` named it
+    #[arg(value_name = "BACKUP")]
+    pub backup: PathBuf,
 }

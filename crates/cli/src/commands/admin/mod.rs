@@ -1,16 +1,19 @@
-//! `parlor admin`: what whoever runs a server does with its accounts and turn rooms, over the server's own operations.
+//! `parlor admin`: what whoever runs a server does with its accounts and turn rooms, over the server's own operations; and
+//! restoring a backup, which needs no server.
 
 pub(crate) mod args;
+mod text;
 
 use super::say;
 use crate::services;
 use anyhow::{Context, bail};
-use args::{AdminArgs, Task};
-use core::fmt::Write;
+use args::{AdminArgs, RestoreArgs, Task};
+use core::fmt;
 use parlor::net::{self, Request};
+use parlor_proto::RoomCode;
 use parlor_server::admission::SigningKey;
 use parlor_server::online::{ENVIRONMENT, operator_token};
-use parlor_server::store::Role;
+use parlor_server::store::{Role, restore};
 use parlor_transport::discovery::ServerAddress;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -25,34 +28,81 @@ const PARTS_MAX: usize = 10_000;
 /// # Errors
 /// What was wrong with the arguments, or what the server said.
 pub(crate) fn run(args: &AdminArgs) -> anyhow::Result<()> {
+    // It is done where no server runs.
+    if let Task::Restore(task) = &args.what {
+        return put_back(task, args.json);
+    }
     let server = Server::new(args)?;
     match &args.what {
-        Task::Rooms => server.list("/admin/rooms", "rooms", room_line),
-        Task::Bans => server.list("/admin/bans", "bans", ban_line),
-        Task::Room { room } => {
-            server.show(&server.get(&format!("/rooms/{}", word(room)?))?["room"], room_text)
+        Task::Rooms => {
+            server.list("/admin/live", "rooms", text::room_line)?;
+            server.list("/admin/rooms", "rooms", text::room_line)
         }
+        Task::Room { room } => match server.live(room, "", None)? {
+            Some(answer) => server.show(&answer, text::live_room),
+            None => server.show(&server.get(&format!("/rooms/{}", word(room)?))?["room"], text::turn_room),
+        },
         Task::End { room, reason } => {
             let body = json!({ "reason": reason });
-            server.done(&server.post(&format!("/rooms/{}/end", word(room)?), &body)?)
+            match server.live(room, "/end", Some(&body))? {
+                Some(answer) => server.done(&answer),
+                None => server.done(&server.post(&format!("/rooms/{}/end", word(room)?), &body)?),
+            }
         }
         Task::Kick { room, player, reason } => {
-            let body = json!({ "player": player, "reason": reason });
-            server.done(&server.post(&format!("/rooms/{}/kick", word(room)?), &body)?)
+            let body = json!({ "reason": reason });
+            match server.live(room, &format!("/members/{}/remove", word(player)?), Some(&body))? {
+                Some(answer) => server.done(&answer),
+                None => {
+                    let body = json!({ "player": player, "reason": reason });
+                    server.done(&server.post(&format!("/rooms/{}/kick", word(room)?), &body)?)
+                }
+            }
         }
         Task::Ban { account, reason, hours } => {
             let for_s = hours.map(|hours| hours * 3_600);
-            server.done(
-                &server
-                    .post("/admin/bans", &json!({ "account": account, "reason": reason, "for_s": for_s }))?,
-            )
+            let body = json!({ "account": account, "reason": reason, "for_s": for_s });
+            server.done(&server.post("/admin/bans", &body)?)
         }
         Task::Lift { account } => {
             server.done(&server.post("/admin/bans/lift", &json!({ "account": account }))?)
         }
-        Task::Status => server.show(&server.get("/admin/status")?, fields),
-        Task::Backup => server.show(&server.post("/admin/backup", &json!({}))?, fields),
+        Task::Bans => server.list("/admin/bans", "bans", text::ban_line),
+        Task::Status => server.show(&server.get("/admin/status")?, text::fields),
+        Task::Backup => server.show(&server.post("/admin/backup", &json!({}))?, text::fields),
+        Task::Restore(_) => Ok(()),
     }
+}
+
+/// Puts a backup in the place of a store.
+fn put_back(task: &RestoreArgs, is_json: bool) -> anyhow::Result<()> {
+    let store = match (&task.data, &task.store) {
+        (_, Some(store)) => store.clone(),
+        (Some(folder), None) => services::store_in(folder)?,
+        (None, None) => bail!("name the store: --data FOLDER as the server has it, or --store FILE"),
+    };
+    let done = restore(&store, &task.backup)?;
+    let kept = done.kept.as_ref().map(|path| path.display().to_string());
+    let facts = json!({
+        "store": done.store.display().to_string(),
+        "accounts": done.facts.accounts,
+        "turn_rooms": done.facts.rooms,
+        "replaced": kept,
+    });
+    if is_json {
+        say(&facts.to_string());
+        return Ok(());
+    }
+    say(&format!(
+        "{} is the backup: {} accounts, {} turn rooms",
+        done.store.display(),
+        done.facts.accounts,
+        done.facts.rooms
+    ));
+    if let Some(kept) = kept {
+        say(&format!("the store that was there is kept as {kept}: delete it once it is needed no more"));
+    }
+    Ok(())
 }
 
 /// A server's operations, for its operator.
@@ -78,6 +128,21 @@ impl Server {
         Ok(Server { url, options, is_json: args.json })
     }
 
+    /// What the server answers about a room in memory; nothing if none has this for its code.
+    fn live(&self, room: &str, rest: &str, body: Option<&Value>) -> anyhow::Result<Option<Value>> {
+        let Ok(code) = room.parse::<RoomCode>() else { return Ok(None) };
+        let path = format!("/admin/live/{code}{rest}");
+        let answer = match body {
+            Some(body) => self.post(&path, body),
+            None => self.get(&path),
+        };
+        match answer {
+            Ok(answer) => Ok(Some(answer)),
+            Err(error) if error.downcast_ref().is_some_and(Refused::is_no_such_room) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
     fn get(&self, path: &str) -> anyhow::Result<Value> {
         answer(self.options.clone().get(&format!("{}{path}", self.url)))
     }
@@ -99,9 +164,7 @@ impl Server {
             } else {
                 entries.iter().for_each(|entry| say(&line(entry)));
             }
-            // A list of bans says where it goes on by its last entry alone.
-            let last = entries.last().and_then(|entry| entry["account"].as_str());
-            next = part["next"].as_str().or(last).map(str::to_owned);
+            next = part["next"].as_str().map(str::to_owned);
             if next.is_none() {
                 return Ok(());
             }
@@ -119,6 +182,27 @@ impl Server {
     }
 }
 
+/// A server's refusal.
+#[derive(Debug)]
+struct Refused {
+    code: String,
+    sentence: String,
+}
+
+impl Refused {
+    fn is_no_such_room(&self) -> bool {
+        self.code == "no_such_room"
+    }
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({})", self.sentence, self.code)
+    }
+}
+
+impl std::error::Error for Refused {}
+
 /// What the server answers, once it does; its refusal is an error.
 fn answer(mut request: Request) -> anyhow::Result<Value> {
     let response = loop {
@@ -127,14 +211,21 @@ fn answer(mut request: Request) -> anyhow::Result<Value> {
             None => std::thread::sleep(NAP),
         }
     };
-    let said: Value = serde_json::from_slice(&response.body)
-        .with_context(|| format!("the server answers {} and no JSON", response.head.status))?;
+    let status = response.head.status;
+    let said: Value = serde_json::from_slice(&response.body).with_context(|| match status {
+        404 => {
+            "this server has no services for operators: start it with --data FOLDER or --store URL".to_owned()
+        }
+        _ => format!("the server answers {status} and no JSON"),
+    })?;
     if response.head.is_success() {
         return Ok(said);
     }
-    let error = &said["error"];
-    let (code, sentence) = (error["code"].as_str(), error["sentence"].as_str());
-    bail!("{} ({})", sentence.unwrap_or("the server refuses"), code.unwrap_or("without a code"))
+    let of = |field: &str, otherwise: &str| match &said["error"][field] {
+        Value::Null => otherwise.to_owned(),
+        value => text::plain(value),
+    };
+    bail!(Refused { code: of("code", "without a code"), sentence: of("sentence", "the server refuses") })
 }
 
 /// An id as it stands in a path: what needs escaping there is no id.
@@ -142,39 +233,4 @@ fn word(id: &str) -> anyhow::Result<&str> {
     let is_word =
         !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte));
     if is_word { Ok(id) } else { bail!("{id:?} is no id: `parlor admin rooms` lists them") }
-}
-
-/// Text without the quotes of JSON.
-fn plain(value: &Value) -> String {
-    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
-}
-
-fn room_line(room: &Value) -> String {
-    let [id, game, phase, seated, seats, name] =
-        ["id", "game", "phase", "player_count", "max_players", "name"].map(|field| plain(&room[field]));
-    format!("{id}  {game}  {phase}  {seated} of {seats}  {name}")
-}
-
-fn ban_line(ban: &Value) -> String {
-    let [account, by, reason] = ["account", "by", "reason"].map(|field| plain(&ban[field]));
-    let until = ban["until_ms"].as_u64().map_or_else(|| "for ever".to_owned(), |ms| format!("until {ms} ms"));
-    format!("{account}  {until}  by {by}: {reason}")
-}
-
-fn room_text(room: &Value) -> String {
-    let mut text = String::new();
-    for field in ["id", "code", "game", "name", "phase", "version", "host", "current_player"] {
-        // Writing to a String cannot fail.
-        let _ = writeln!(text, "{field}: {}", plain(&room[field]));
-    }
-    for player in room["players"].as_array().into_iter().flatten() {
-        let [id, name, status] = ["id", "name", "status"].map(|field| plain(&player[field]));
-        let _ = writeln!(text, "player {id}  {name}  {status}");
-    }
-    text.trim_end().to_owned()
-}
-
-fn fields(answer: &Value) -> String {
-    let fields = answer.as_object().into_iter().flatten();
-    fields.map(|(name, value)| format!("{name}: {}", plain(value))).collect::<Vec<_>>().join("\n")
 }
