@@ -57,7 +57,7 @@ pub(super) struct LiveRooms {
 pub(super) struct LiveRoom {
     /// Its code.
     code: String,
-    /// Who runs it: `player_hosted` or `dedicated`.
+    /// Who runs it: `player_hosted`, `dedicated` or `match`.
     kind: &'static str,
     /// Which game.
     app: String,
@@ -139,7 +139,7 @@ pub(super) async fn list(services: Services, caller: Caller, input: ListLive) ->
     let Live { shards, clock } = services.live();
     let limit = input.limit.clamp(1, PAGE_MAX);
     let (app, environments) = (Some(realm.app().to_owned()), environments(&realm));
-    let query = RoomQuery { app, environments, after, limit };
+    let query = RoomQuery { app, environments, matches: None, after, limit };
     let page = shards.rooms(query).await.map_err(going_down)?;
     let rooms = page.rooms.iter().map(|room| seen(room, *clock)).collect();
     Ok(LiveRooms { rooms, next: page.next.map(|code| code.as_str().to_owned()) })
