@@ -3,6 +3,7 @@
 
 mod client;
 mod common;
+mod document;
 mod door;
 mod hall;
 mod hostile;
@@ -12,5 +13,6 @@ mod limits;
 mod live;
 mod online;
 mod rooms;
+mod secrets;
 mod stay;
 mod tickets;
