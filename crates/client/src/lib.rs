@@ -88,6 +88,8 @@ mod documents {
     struct Readme;
     #[doc = include_str!("../../../docs/guide.md")]
     struct Guide;
+    #[doc = include_str!("../../../docs/matches.md")]
+    struct Matches;
     #[doc = include_str!("../../../docs/world.md")]
     struct World;
     #[doc = include_str!("../../../docs/feel.md")]
