@@ -36,6 +36,7 @@ mod handshakes;
 mod http;
 mod identity;
 mod inside;
+mod metrics;
 pub mod online;
 mod origin;
 mod pace;

@@ -4,6 +4,7 @@
 mod client;
 mod common;
 mod door;
+mod figures;
 mod hall;
 mod hostile;
 mod http;
