@@ -248,5 +248,6 @@ fn answer(byte: u8, now: Instant) -> Answer {
         grace_ms: 0,
         gone_ms: None,
         schema: Bytes::new(),
+        members: 1,
     }))
 }

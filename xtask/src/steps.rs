@@ -71,6 +71,11 @@ pub(crate) fn steps(root: &Path) -> Vec<Step> {
     }));
     steps.push(long("nat", "members behind real NATs, and forged packets, in network namespaces", nat::plan));
     steps.push(long("store", "the store on both databases, 200 kills in each loop", plan_store));
+    steps.push(long(
+        "schemathesis",
+        "every operation, for every role, against the OpenAPI document",
+        plan_schemathesis,
+    ));
     if root.join("fuzz/Cargo.toml").exists() {
         steps.push(long("fuzz", "the fuzz targets compile on stable", plan_fuzz));
     }
@@ -142,6 +147,16 @@ fn plan_store(_: &Path) -> Result<Work, Missing> {
     let script = Invocation::new("sh").args("xtask/scratch-postgres.sh");
     let tests = script.args("cargo test --package parlor-server --test store");
     Ok(Work::one(tests.env("PARLOR_KILLS", &or_from_environment("PARLOR_KILLS", LONG_KILLS))))
+}
+
+/// Its versions are pinned with their hashes, and installed below target/.
+fn plan_schemathesis(_: &Path) -> Result<Work, Missing> {
+    let venv = "python3 cannot make environments of its own";
+    need("python3 -m ensurepip --version", venv, "apt-get install python3 python3-venv")?;
+    let build = Invocation::cargo("build --workspace --all-features --bin parlor");
+    let run =
+        Invocation::new("python3").args("xtask/schemathesis/run.py target/debug/parlor target/schemathesis");
+    Ok(Work::Run(vec![build, run]))
 }
 
 fn plan_fuzz(_: &Path) -> Result<Work, Missing> {

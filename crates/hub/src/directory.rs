@@ -1,6 +1,6 @@
 //! Which code leads to which room.
 
-use parlor_proto::{RoomCode, RoomId, code};
+use parlor_proto::{RoomCode, RoomId};
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
@@ -27,19 +27,17 @@ impl Directory {
         Ok(())
     }
 
-    /// Enters a room under a code drawn from `random`, which gives numbers that are even over 32 bits. The code has as
-    /// many letters as `len_for` says for a directory with so many rooms, at most [`code::CODE_LEN_MAX`]; see
-    /// [`code::len_for`] for how many it should be.
+    /// Enters a room under a code of `len` letters drawn from `random`, which gives numbers that are even over 32 bits. How many
+    /// they should be for so many rooms as there are then, [`code::len_for`] says.
     ///
     /// Only a code that `may_be` is taken: one of several directories draws its own share of all codes.
     pub fn draw(
         &mut self,
         room: RoomId,
-        len_for: impl FnOnce(usize) -> usize,
+        len: usize,
         mut random: impl FnMut() -> u32,
         may_be: impl Fn(RoomCode) -> bool,
     ) -> RoomCode {
-        let len = len_for(self.rooms.len() + 1).min(code::CODE_LEN_MAX);
         loop {
             // At most one code in 10,000 is taken by a drawn one, so this ends soon even beside many chosen ones.
             let code = RoomCode::draw(len, &mut random);
@@ -81,6 +79,7 @@ impl Directory {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use parlor_proto::code;
 
     fn numbers() -> impl FnMut() -> u32 {
         let mut state = 7u64;
@@ -95,7 +94,8 @@ mod tests {
         let (mut directory, mut random) = (Directory::default(), numbers());
         let mut lengths = Vec::new();
         for room in 0..3_000 {
-            let code = directory.draw(RoomId(room), code::len_for, &mut random, |_| true);
+            let len = code::len_for(directory.len() + 1);
+            let code = directory.draw(RoomId(room), len, &mut random, |_| true);
             assert_eq!(directory.find(code), Some(RoomId(room)));
             lengths.push(code.as_str().len());
         }

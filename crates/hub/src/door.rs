@@ -30,7 +30,8 @@ impl Origin {
 /// Who was let in.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Admitted {
-    /// The user that a token vouched for; `None` for somebody anonymous.
+    /// The user that a token vouched for, of at most [`USER_BYTES_MAX`](parlor_proto::limits::USER_BYTES_MAX) bytes; `None` for
+    /// somebody anonymous.
     pub user: Option<String>,
 }
 

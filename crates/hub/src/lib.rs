@@ -22,7 +22,7 @@ pub mod turn;
 
 pub use door::Origin;
 pub use hub::{
-    Config, Happening, Hub, MemberSummary, NotThere, Output, ROOMS_LOOKED_AT_MAX, RoomDetails, RoomPage,
-    RoomQuery, RoomSummary, Stats,
+    Config, Happening, Hub, MatchFilter, MemberSummary, NotThere, Output, ROOMS_LOOKED_AT_MAX, RoomDetails,
+    RoomPage, RoomQuery, RoomSummary, Stats,
 };
 pub use shards::Shards;

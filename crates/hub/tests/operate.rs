@@ -46,6 +46,8 @@ impl House {
             tick_rate: TickRate::DEFAULT,
             host_silence_ms: None,
             schema: bytes::Bytes::new(),
+            label: String::new(),
+            keep: false,
         };
         let environment = environment.to_owned();
         self.enter(Hello { environment, name: "ada".into(), ..Hello::new(app, Intent::Create(settings)) })
@@ -141,6 +143,7 @@ fn lists_are_what_was_opened_in_parts_of_any_size() {
         let query = RoomQuery {
             app: app.map(str::to_owned),
             environments: environments.iter().map(|name| (*name).to_owned()).collect(),
+            matches: None,
             after: None,
             limit,
         };

@@ -40,6 +40,8 @@ fn settings() -> RoomSettings {
         tick_rate: TickRate::DEFAULT,
         host_silence_ms: None,
         schema: bytes::Bytes::new(),
+        label: String::new(),
+        keep: false,
     }
 }
 
@@ -98,7 +100,7 @@ impl World {
                     self.closed.insert(connection);
                 }
                 Output::Happened(happening) => self.happenings.push(happening),
-                Output::Recorded { .. } => {}
+                Output::Recorded { .. } | Output::Kept { .. } => {}
             }
         }
     }

@@ -123,7 +123,12 @@ pub const CHECKPOINT: ChannelId = ChannelId(10);
 /// What two members say of a path between them, through the hub.
 pub const PATH: ChannelId = ChannelId(11);
 
-const BUILT_IN: [Channel; 12] = [
+/// What members of a match say to each other: an op code and bytes. The hub stamps an order on each.
+pub const MATCH_DATA: ChannelId = ChannelId(12);
+/// The same, of which some may be lost; without an order.
+pub const MATCH_DATA_UNRELIABLE: ChannelId = ChannelId(13);
+
+const BUILT_IN: [Channel; 14] = [
     built_in(CONTROL, Lane::ReliableOrdered, Codec::Parlor),
     built_in(STATE, Lane::Unreliable, Codec::Parlor),
     built_in(INPUT, Lane::UnreliableSequenced, Codec::Parlor),
@@ -136,6 +141,8 @@ const BUILT_IN: [Channel; 12] = [
     built_in(ROLLBACK, Lane::Unreliable, Codec::Parlor),
     built_in(CHECKPOINT, Lane::Unreliable, Codec::Parlor),
     built_in(PATH, Lane::ReliableOrdered, Codec::Parlor),
+    built_in(MATCH_DATA, Lane::ReliableOrdered, Codec::Parlor),
+    built_in(MATCH_DATA_UNRELIABLE, Lane::Unreliable, Codec::Parlor),
 ];
 
 const fn built_in(id: ChannelId, lane: Lane, codec: Codec) -> Channel {

@@ -10,11 +10,14 @@ pub const ALPHABET: &[u8; 31] = b"ABCDEFGHJKMNPQRSTUVWXYZ23456789";
 
 /// Shortest code, drawn or chosen.
 pub const CODE_LEN_MIN: usize = 4;
-/// Longest code.
+/// Longest code, drawn or chosen.
 pub const CODE_LEN_MAX: usize = 12;
+/// Letters of the id of a match, which is its code: never chosen, always drawn. So many letters (79 bits) are not drawn twice, so an
+/// id that a match has had leads to no other one.
+pub const MATCH_ID_LEN: usize = 16;
 
-/// The code of a room: 4 to 12 letters and digits, upper case. A drawn code has only letters of [`ALPHABET`]; a chosen
-/// one may have any ("AURA2P", "MYROOM"). Codes are case-insensitive when typed.
+/// The code of a room: 4 to 12 letters and digits, upper case; or the id of a match, which has 16. A drawn code has only letters
+/// of [`ALPHABET`]; a chosen one may have any ("AURA2P", "MYROOM"). Codes are case-insensitive when typed.
 ///
 /// ```
 /// use parlor_proto::RoomCode;
@@ -23,7 +26,7 @@ pub const CODE_LEN_MAX: usize = 12;
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RoomCode {
-    letters: [u8; CODE_LEN_MAX],
+    letters: [u8; MATCH_ID_LEN],
     len: u8,
 }
 
@@ -31,7 +34,9 @@ pub struct RoomCode {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum CodeError {
     /// Too short or too long.
-    #[error("a room code has {CODE_LEN_MIN} to {CODE_LEN_MAX} letters and digits; this has {0}")]
+    #[error(
+        "a room code has {CODE_LEN_MIN} to {CODE_LEN_MAX} letters and digits, and the id of a match {MATCH_ID_LEN}; this has {0}"
+    )]
     Length(usize),
     /// Something else than a letter or a digit.
     #[error("a room code has only letters and digits; this has {0:?}")]
@@ -45,8 +50,8 @@ impl RoomCode {
     /// If `len` is not a legal length.
     #[must_use]
     pub fn draw(len: usize, mut draw: impl FnMut() -> u32) -> Self {
-        assert!((CODE_LEN_MIN..=CODE_LEN_MAX).contains(&len), "{len} is no length of a code");
-        let mut letters = [0; CODE_LEN_MAX];
+        assert!(is_len(len), "{len} is no length of a code");
+        let mut letters = [0; MATCH_ID_LEN];
         for letter in &mut letters[..len] {
             // Rejection keeps the letters even: 31 does not divide 2³².
             *letter = loop {
@@ -56,8 +61,14 @@ impl RoomCode {
                 }
             };
         }
-        #[allow(clippy::cast_possible_truncation)] // at most 12
+        #[allow(clippy::cast_possible_truncation)] // at most 16
         RoomCode { letters, len: len as u8 }
+    }
+
+    /// Whether it is the id of a match: rooms of other kinds have shorter codes.
+    #[must_use]
+    pub const fn is_match_id(&self) -> bool {
+        self.len as usize == MATCH_ID_LEN
     }
 
     /// The code in upper case.
@@ -65,6 +76,10 @@ impl RoomCode {
     pub fn as_str(&self) -> &str {
         core::str::from_utf8(&self.letters[..usize::from(self.len)]).expect("a code holds ASCII only")
     }
+}
+
+const fn is_len(len: usize) -> bool {
+    len >= CODE_LEN_MIN && len <= CODE_LEN_MAX || len == MATCH_ID_LEN
 }
 
 /// The length that a drawn code must have so that a random guess finds one of `live` rooms with a probability of at
@@ -83,12 +98,12 @@ impl FromStr for RoomCode {
         if let Some(odd) = text.chars().find(|c| !c.is_ascii_alphanumeric()) {
             return Err(CodeError::Letter(odd));
         }
-        if !(CODE_LEN_MIN..=CODE_LEN_MAX).contains(&text.len()) {
+        if !is_len(text.len()) {
             return Err(CodeError::Length(text.len()));
         }
-        let mut letters = [0; CODE_LEN_MAX];
+        let mut letters = [0; MATCH_ID_LEN];
         letters[..text.len()].copy_from_slice(text.to_ascii_uppercase().as_bytes());
-        #[allow(clippy::cast_possible_truncation)] // at most 12
+        #[allow(clippy::cast_possible_truncation)] // at most 16
         Ok(RoomCode { letters, len: text.len() as u8 })
     }
 }
@@ -123,20 +138,21 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_drawn_code_is_typed_in_any_case(seed: u64, len in CODE_LEN_MIN..=CODE_LEN_MAX) {
+        fn a_drawn_code_is_typed_in_any_case(seed: u64, len in prop_oneof![CODE_LEN_MIN..=CODE_LEN_MAX, Just(MATCH_ID_LEN)]) {
             let mut state = seed;
             let code = RoomCode::draw(len, || {
                 state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
                 (state >> 32) as u32
             });
             prop_assert_eq!(code.as_str().len(), len);
+            prop_assert_eq!(code.is_match_id(), len == MATCH_ID_LEN);
             prop_assert!(code.as_str().bytes().all(|letter| ALPHABET.contains(&letter)));
             prop_assert_eq!(code.as_str().to_lowercase().parse(), Ok(code));
         }
 
         #[test]
         fn any_text_is_a_code_or_an_error(text in ".{0,20}") {
-            let good = text.len() >= 4 && text.len() <= 12 && text.bytes().all(|b| b.is_ascii_alphanumeric());
+            let good = matches!(text.len(), 4..=12 | 16) && text.bytes().all(|b| b.is_ascii_alphanumeric());
             prop_assert_eq!(text.parse::<RoomCode>().is_ok(), good);
         }
     }

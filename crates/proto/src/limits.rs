@@ -89,7 +89,9 @@ pub const MEMBERS_MAX_SERVER_RUN: u16 = 256;
 
 /// Longest name of a member, in bytes of UTF-8.
 pub const NAME_BYTES_MAX: usize = 48;
-/// Longest app id, environment tag, join secret and kind of a message, in bytes of UTF-8.
+/// Longest user of an admission token, in bytes of UTF-8.
+pub const USER_BYTES_MAX: usize = 64;
+/// Longest app id, environment tag, join secret, label of a match and kind of a message, in bytes of UTF-8.
 pub const LABEL_BYTES_MAX: usize = 64;
 /// Longest reason that a person reads (kick, refusal, close), in bytes of UTF-8.
 pub const REASON_BYTES_MAX: usize = 200;
@@ -185,7 +187,7 @@ pub const fn player_data_bytes_max(members_max: u16) -> usize {
 }
 
 /// What a newcomer is told of one member counts in its queue, without player data, at most.
-const JOINED_BYTES_MAX: usize = WAITING_MESSAGE_BYTES + NAME_BYTES_MAX + 16;
+const JOINED_BYTES_MAX: usize = WAITING_MESSAGE_BYTES + NAME_BYTES_MAX + USER_BYTES_MAX + 16;
 
 const _: () = {
     assert!(4 + 1 + 2 + 2 + INPUT_BYTES_MAX <= INPUT_MESSAGE_BYTES_MAX, "a message has room for an input");

@@ -57,6 +57,7 @@ fn open_server() -> Session {
         grace_ms: 0,
         gone_ms: None,
         schema: Bytes::new(),
+        members: 1,
     };
     server.answer(Answer::Welcome(Box::new(welcome)), NOW);
     while server.poll_event().is_some() || server.poll_packet(NOW).is_some() {}

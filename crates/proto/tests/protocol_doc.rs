@@ -79,7 +79,7 @@ fn limits_are_those_of_the_code() {
         FRAGMENTS_MAX FRAGMENTED_MESSAGES_MAX FRAGMENT_BUFFER_BYTES_MAX FRAGMENT_TTL REPLAY_WINDOW IN_FLIGHT_MAX
         RELIABLE_WINDOW WAITING_MESSAGE_BYTES RELIABLE_QUEUE_BYTES_MAX UNRELIABLE_QUEUE_BYTES_MAX HAND_OUT_BYTES
         SEQUENCED_KEYS_MAX TICK_HZ_MAX
-        MEMBERS_MIN MEMBERS_MAX_PLAYER_HOSTED MEMBERS_MAX_SERVER_RUN NAME_BYTES_MAX LABEL_BYTES_MAX
+        MEMBERS_MIN MEMBERS_MAX_PLAYER_HOSTED MEMBERS_MAX_SERVER_RUN NAME_BYTES_MAX USER_BYTES_MAX LABEL_BYTES_MAX
         REASON_BYTES_MAX TOKEN_BYTES_MAX ADDRESS_BYTES_MAX PLAYER_DATA_KEYS_MAX PLAYER_DATA_VALUE_BYTES_MAX PLAYER_DATA_BYTES_MAX
         PLAYER_DATA_BYTES_LARGE_ROOM
         ADDRESSEES_MAX APP_CHANNEL_FIRST CHANNELS_MAX STATE_KEYS_MAX STATE_KEY_BYTES_MAX STATE_VALUE_BYTES_MAX
@@ -132,6 +132,7 @@ fn one_of_each_frame() -> Vec<Frame> {
         grace_ms: 0,
         gone_ms: None,
         schema: Bytes::new(),
+        members: 1,
     };
     let (channel, number, payload) = (ChannelId(3), 0, Bytes::new());
     vec![
@@ -233,7 +234,8 @@ fn control_kinds_are_those_of_the_code() {
     let (member, id) = (MemberId(0), MemberId(0));
     let presence = Presence { member, connected: true, slow: false, rtt_ms: None };
     let data = || PlayerData { member, key: "k".into(), value: None };
-    let info = MemberInfo { id, name: String::new(), link: LinkKind::Quic, presence, data: Vec::new() };
+    let info =
+        MemberInfo { id, name: String::new(), user: None, link: LinkKind::Quic, presence, data: Vec::new() };
     let handover = Handover { epoch: Epoch(1), member, tick: None, slots: 0, generation: 0 };
     let refused = || RefusedAction {
         entity: EntityId::from_bits(1),
@@ -314,6 +316,7 @@ fn room_codes_are_those_of_the_code() {
         code::CODE_LEN_MIN,
         code::CODE_LEN_MAX
     )));
+    assert!(document.contains(&format!("The id of a match has {}", code::MATCH_ID_LEN)));
 }
 
 #[test]

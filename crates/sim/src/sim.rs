@@ -6,6 +6,7 @@ use crate::peer::{End, Hear, Line, Peer, PeerId, Play, Tamper, Traffic, Wire};
 use crate::transcript::Transcript;
 use parlor::core::{ClosedReason, Options, PathId, RoomCore};
 use parlor::{Event, RoomCode};
+use parlor_hub::room::KeptEntry;
 use parlor_hub::{Config, Happening, Hub};
 use parlor_impair::{Direction, Rng};
 use parlor_proto::session::{self, Session};
@@ -69,6 +70,7 @@ pub struct Sim {
     queued: u64,
     transcript: Transcript,
     happenings: Vec<Happening>,
+    kept: Vec<(RoomCode, u64, KeptEntry)>,
     between: Between,
 }
 
@@ -104,6 +106,7 @@ impl Sim {
             queued: 0,
             transcript: Transcript::new(),
             happenings: Vec::new(),
+            kept: Vec::new(),
             between: Between::default(),
         }
     }
@@ -444,6 +447,12 @@ impl Sim {
     #[must_use]
     pub fn happenings(&self) -> &[Happening] {
         &self.happenings
+    }
+
+    /// What the hub wants kept of matches: which match, the number of the entry, and what happened.
+    #[must_use]
+    pub fn kept(&self) -> &[(RoomCode, u64, KeptEntry)] {
+        &self.kept
     }
 
     /// What the hub let its operator know since it was last asked for.

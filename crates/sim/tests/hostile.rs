@@ -129,6 +129,8 @@ fn who_says_hello_and_goodbye_at_once_was_never_there() {
             tick_rate: TickRate::DEFAULT,
             host_silence_ms: None,
             schema: Bytes::new(),
+            label: String::new(),
+            keep: false,
         };
         let join = Intent::Join { code: world.sim.code(world.host), secret: None };
         let hello = hello(if create { Intent::Create(settings) } else { join });
@@ -199,6 +201,8 @@ fn hosted_by_mallory() -> (Sim, PeerId, PeerId) {
         tick_rate: TickRate::DEFAULT,
         host_silence_ms: None,
         schema: Bytes::new(),
+        label: String::new(),
+        keep: false,
     };
     let mallory = sim.intrude(hello(Intent::Create(settings)), Link::quic());
     sim.run_for(500);

@@ -132,6 +132,8 @@ fn dedicated(max_players: u16) -> Hello {
         tick_rate: TickRate::DEFAULT,
         host_silence_ms: None,
         schema: Bytes::new(),
+        label: String::new(),
+        keep: false,
     }))
 }
 
@@ -197,6 +199,8 @@ fn with_schema(schema: Bytes) -> Hello {
         tick_rate: TickRate::DEFAULT,
         host_silence_ms: None,
         schema,
+        label: String::new(),
+        keep: false,
     }))
 }
 

@@ -52,6 +52,8 @@ impl Wish {
                 tick_rate,
                 host_silence_ms: None,
                 schema: Bytes::new(),
+                label: String::new(),
+                keep: false,
             }),
         )
     }

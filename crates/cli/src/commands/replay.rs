@@ -114,7 +114,10 @@ impl Counts {
 fn transcript(step: &Step, opened: Instant) -> Option<String> {
     let at = step.at.saturating_since(opened).as_secs_f64();
     let line = match &step.input {
-        Input::Join { name, link } => format!("{name:?} joins over {}", link.as_str()),
+        Input::Join { name, user: None, link } => format!("{name:?} joins over {}", link.as_str()),
+        Input::Join { name, user: Some(user), link } => {
+            format!("{name:?}, user {user:?}, joins over {}", link.as_str())
+        }
         Input::Leave { member, reason } => format!("member {member} {reason}"),
         Input::End { reason } => format!("the server ends the room: {reason}"),
         Input::Away { member } => format!("member {member} has lost its connection"),

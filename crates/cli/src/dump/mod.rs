@@ -150,7 +150,7 @@ impl Dump {
         let mut records = Vec::new();
         let mut put = |way, member, what| records.push(Record { at, way, member, what });
         match step.input {
-            Input::Join { name, link } => put(Way::Up, Some(next), What::Joins { name, link }),
+            Input::Join { name, link, .. } => put(Way::Up, Some(next), What::Joins { name, link }),
             Input::Leave { member, reason } => {
                 self.streams.retain(|(_, end, source), _| *end != member && *source != Some(member));
                 put(Way::Up, Some(member), What::Leaves(reason));
@@ -206,6 +206,8 @@ impl Dump {
                     put(Way::Down, Some(succession.to), What::Became("the authority".to_owned()));
                 }
                 Output::Ended { reason } => put(Way::Down, None, What::Ended(reason)),
+                // Who keeps a match is told what its members are told.
+                Output::Kept { .. } => {}
             }
         }
         records.retain_mut(|record| self.filter.admits(record));

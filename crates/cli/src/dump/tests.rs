@@ -39,6 +39,8 @@ fn setup(schema: &Schema) -> Setup {
             tick_rate: TickRate::DEFAULT,
             host_silence_ms: None,
             schema: schema.encode(),
+            label: String::new(),
+            keep: false,
         },
         channels: ChannelTable::default(),
         opened: Instant::from_millis(1_000),
@@ -82,7 +84,7 @@ fn game_sent(config: PublisherConfig) -> (Bytes, Vec<EntityId>) {
     let log = log::head(&setup);
     let mut logged = Logged { now: setup.opened, room: Room::new(setup).unwrap(), log };
     for name in ["ada", "bob"] {
-        logged.tell(Input::Join { name: name.into(), link: LinkKind::Quic });
+        logged.tell(Input::Join { name: name.into(), user: None, link: LinkKind::Quic });
     }
     let mut world = World::new(schema, TickRate::DEFAULT);
     let mut publisher = Publisher::new(Viewer::Everything, config);

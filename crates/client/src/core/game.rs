@@ -357,7 +357,7 @@ impl RoomCore {
         let chosen = match self.options.intent {
             Wish::Host { code, .. } => code,
             Wish::Join { code } => Some(code),
-            Wish::Resume { .. } => None,
+            Wish::Match { .. } | Wish::Resume { .. } => None,
         };
         let (path, path_status) = self.path_info();
         let scope = match path {

@@ -81,7 +81,18 @@ pub enum Wish {
         /// it.
         dedicated: bool,
     },
-    /// A seat in the room with this code.
+    /// A new match: a room that the hub itself runs, whose members are equal.
+    Match {
+        /// Players that it may have at once, 2 to 256.
+        max_players: u16,
+        /// Its steps per second: the same clock for everybody.
+        tick_rate: TickRate,
+        /// What it is listed under; may be empty.
+        label: String,
+        /// Whether the server shall keep its log.
+        keep: bool,
+    },
+    /// A seat in the room with this code, or in the match with this id.
     Join {
         /// Its code.
         code: RoomCode,
@@ -95,6 +106,9 @@ pub enum Wish {
     },
 }
 
+/// Players that a match may have, if not said otherwise.
+const MATCH_PLAYERS_DEFAULT: u16 = 16;
+
 impl Options {
     /// A new room for `app` with four seats and thirty steps a second.
     #[must_use]
@@ -102,6 +116,16 @@ impl Options {
         Options::new(
             app,
             Wish::Host { code: None, max_players: 4, tick_rate: TickRate::DEFAULT, dedicated: false },
+        )
+    }
+
+    /// A new match of `app` with up to 16 players and thirty steps a second, without a label and not kept.
+    #[must_use]
+    pub fn create_match(app: &str) -> Self {
+        let max_players = MATCH_PLAYERS_DEFAULT;
+        Options::new(
+            app,
+            Wish::Match { max_players, tick_rate: TickRate::DEFAULT, label: String::new(), keep: false },
         )
     }
 
@@ -147,6 +171,9 @@ impl Options {
     #[must_use]
     pub(super) fn hello(&self) -> Hello {
         let secret = self.secret.clone();
+        let silence_ms = |silence: Duration| u32::try_from(silence.as_millis()).unwrap_or(u32::MAX);
+        let host_silence_ms = self.host_silence.map(silence_ms);
+        let schema = || self.schema.as_ref().map(|schema| schema.encode()).unwrap_or_default();
         Hello {
             environment: self.environment.clone(),
             name: self.name.clone(),
@@ -155,20 +182,31 @@ impl Options {
             schema: self.schema.as_ref().and_then(|schema| NonZeroU64::new(schema.hash())),
             ..Hello::new(
                 &self.app,
-                match self.intent {
-                    Wish::Host { code, max_players, tick_rate, dedicated } => Intent::Create(RoomSettings {
+                match &self.intent {
+                    &Wish::Host { code, max_players, tick_rate, dedicated } => Intent::Create(RoomSettings {
                         kind: if dedicated { RoomKind::Dedicated } else { RoomKind::PlayerHosted },
                         code,
                         secret,
                         max_players,
                         tick_rate,
-                        host_silence_ms: self
-                            .host_silence
-                            .map(|silence| u32::try_from(silence.as_millis()).unwrap_or(u32::MAX)),
-                        schema: self.schema.as_ref().map(|schema| schema.encode()).unwrap_or_default(),
+                        host_silence_ms,
+                        schema: schema(),
+                        label: String::new(),
+                        keep: false,
                     }),
-                    Wish::Join { code } => Intent::Join { code, secret },
-                    Wish::Resume { session, token } => Intent::Resume(Resume { session, token }),
+                    Wish::Match { max_players, tick_rate, label, keep } => Intent::Create(RoomSettings {
+                        kind: RoomKind::Match,
+                        code: None,
+                        secret,
+                        max_players: *max_players,
+                        tick_rate: *tick_rate,
+                        host_silence_ms,
+                        schema: schema(),
+                        label: label.clone(),
+                        keep: *keep,
+                    }),
+                    &Wish::Join { code } => Intent::Join { code, secret },
+                    &Wish::Resume { session, token } => Intent::Resume(Resume { session, token }),
                 },
             )
         }

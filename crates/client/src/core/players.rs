@@ -13,6 +13,8 @@ pub struct Player {
     pub id: MemberId,
     /// What it calls itself.
     pub name: String,
+    /// Who it is by the token that it was let in with; `None` for somebody anonymous. Unlike the name it is the server that says so.
+    pub user: Option<String>,
     /// Round trip between it and the hub in ms, once measured.
     pub rtt_ms: Option<u32>,
     /// Whether its connection stands.
@@ -97,18 +99,19 @@ impl Players {
         self.by_id.len()
     }
 
-    /// Takes in that somebody is there. Values that cannot be read are left out.
     /// Another player is the host.
     pub(super) fn set_host(&mut self, host: MemberId) {
         self.by_id.iter_mut().for_each(|(id, player)| player.is_host = *id == host);
     }
 
+    /// Takes in that somebody is there. Values that cannot be read are left out.
     pub(super) fn joined(&mut self, info: MemberInfo, me: MemberId, host: Option<MemberId>) -> Player {
-        let MemberInfo { id, name, link, presence, data } = info;
+        let MemberInfo { id, name, user, link, presence, data } = info;
         let is_me = id == me;
         let player = Player {
             id,
             name,
+            user,
             rtt_ms: presence.rtt_ms,
             connected: presence.connected,
             slow: presence.slow,

@@ -40,6 +40,10 @@ impl RoomBuilder {
         RoomBuilder { options: Options::host(app), reach: Reach::default(), wrong: None }
     }
 
+    pub(super) fn create_match(app: &str) -> Self {
+        RoomBuilder { options: Options::create_match(app), reach: Reach::default(), wrong: None }
+    }
+
     pub(super) fn guest(app: &str, invite: &str) -> Self {
         let (invite, wrong) = match invite.parse::<Invite>() {
             Ok(invite) => (invite, None),
@@ -72,10 +76,10 @@ impl RoomBuilder {
     }
 
     /// Players that a new room may have at once: 2 to 16, of which the host is one; with [`dedicated`](Self::dedicated) 2 to
-    /// 255, of which it is none. Four if not said.
+    /// 255, of which it is none. Four if not said. Of a match 2 to 256, and 16 if not said.
     pub fn max_players(self, players: u16) -> Self {
         self.host_only("max_players", |wish| {
-            if let Wish::Host { max_players, .. } = wish {
+            if let Wish::Host { max_players, .. } | Wish::Match { max_players, .. } = wish {
                 *max_players = players;
             }
             Ok(())
@@ -87,7 +91,7 @@ impl RoomBuilder {
         self.host_only("tick_hz", |wish| {
             let rate = TickRate::new(hz)
                 .ok_or_else(|| format!("tick_hz is {hz}; it may be 1 to {}", limits::TICK_HZ_MAX))?;
-            if let Wish::Host { tick_rate, .. } = wish {
+            if let Wish::Host { tick_rate, .. } | Wish::Match { tick_rate, .. } = wish {
                 *tick_rate = rate;
             }
             Ok(())
@@ -98,8 +102,9 @@ impl RoomBuilder {
     pub fn code(self, code: &str) -> Self {
         self.host_only("code", |wish| {
             let chosen = code.parse().map_err(|error| format!("code is {code:?}: {error}"))?;
-            if let Wish::Host { code, .. } = wish {
-                *code = Some(chosen);
+            match wish {
+                Wish::Host { code, .. } => *code = Some(chosen),
+                _ => return Err("the id of a match is drawn: leave out code".into()),
             }
             Ok(())
         })
@@ -109,16 +114,46 @@ impl RoomBuilder {
     /// have up to 255. The server must allow it.
     pub fn dedicated(self) -> Self {
         self.host_only("dedicated", |wish| {
-            if let Wish::Host { dedicated, .. } = wish {
-                *dedicated = true;
+            match wish {
+                Wish::Host { dedicated, .. } => *dedicated = true,
+                _ => return Err("a match has no host: leave out dedicated".into()),
             }
+            Ok(())
+        })
+    }
+
+    /// What a new match is listed under, for whoever looks for one: at most 64 bytes without control characters. Empty if not said.
+    pub fn label(self, text: &str) -> Self {
+        self.match_only("label", |wish| {
+            if let Wish::Match { label, .. } = wish {
+                text.clone_into(label);
+            }
+        })
+    }
+
+    /// Has the server keep the log of a new match: who was in it and what was sent reliably can be read when it is over. The server
+    /// must have a place for it.
+    pub fn keep(self) -> Self {
+        self.match_only("keep", |wish| {
+            if let Wish::Match { keep, .. } = wish {
+                *keep = true;
+            }
+        })
+    }
+
+    fn match_only(self, what: &str, set: impl FnOnce(&mut Wish)) -> Self {
+        self.host_only(what, |wish| {
+            if !matches!(wish, Wish::Match { .. }) {
+                return Err(format!("{what} is for a match: begin it with Room::create_match"));
+            }
+            set(wish);
             Ok(())
         })
     }
 
     fn host_only(mut self, what: &str, set: impl FnOnce(&mut Wish) -> Result<(), String>) -> Self {
         let result = match &mut self.options.intent {
-            wish @ Wish::Host { .. } => set(wish),
+            wish @ (Wish::Host { .. } | Wish::Match { .. }) => set(wish),
             Wish::Join { .. } | Wish::Resume { .. } => {
                 Err(format!("{what} is for whoever opens the room, not for whoever joins it"))
             }

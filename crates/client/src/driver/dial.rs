@@ -44,7 +44,9 @@ pub(super) async fn drive(shared: Arc<Shared>, wish: Wish, reach: Reach) {
             Ok(vec![Place::new(server.clone(), Some(JoinPath::InternetExplicit))])
         }
         (Wish::Join { code }, _) => places::for_guest(&reach, code, &reach.registry),
-        (Wish::Host { .. } | Wish::Resume { .. }, _) => places::for_host(&reach, &reach.registry),
+        (Wish::Host { .. } | Wish::Match { .. } | Wish::Resume { .. }, _) => {
+            places::for_host(&reach, &reach.registry)
+        }
     };
     match places {
         Ok(places) => visit(&shared, &ways, places, &reach).await,

@@ -96,6 +96,17 @@ impl Room {
         RoomBuilder::host(app)
     }
 
+    /// A new match of the game `app`: a room that the server itself runs. Its members are equal, it has no host and no state, and it
+    /// lives until its last member has left. What they send by [`send_data`](Self::send_data) is passed on in one order for all.
+    /// [`Event::Open`] brings its id, by which others [`join`](Self::join) it.
+    ///
+    /// ```no_run
+    /// let room = parlor::Room::create_match("duels").name("ada").label("casual").open();
+    /// ```
+    pub fn create_match(app: &str) -> RoomBuilder {
+        RoomBuilder::create_match(app)
+    }
+
     /// Joins a room of the game `app` by its code or an invite link, with nothing else to say. See
     /// [`guest`](Self::guest) for more.
     ///

@@ -161,6 +161,8 @@ fn creating(code: Option<RoomCode>, secret: Option<&str>) -> Hello {
         tick_rate,
         host_silence_ms: None,
         schema: bytes::Bytes::new(),
+        label: String::new(),
+        keep: false,
     };
     Hello::new("tanks", Intent::Create(settings))
 }

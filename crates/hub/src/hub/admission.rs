@@ -57,7 +57,7 @@ impl Hub {
             return self.unseat(room, member);
         }
         // Only now: what the room tells the newcomer must come after the welcome.
-        self.tell(room, room::Input::Join { name: hello.name.clone(), link }, now);
+        self.tell(room, room::Input::Join { name: hello.name.clone(), user: user.clone(), link }, now);
         self.tell_of_link(room, member, connection, now);
         self.tell_reachable(connection, now);
         let joined = Happening::Joined { code, member, name: hello.name, connection, user };
@@ -159,6 +159,9 @@ impl Hub {
         if kind == RoomKind::Dedicated && !self.config.dedicated {
             return Err(Refusal::RoomKind { kind });
         }
+        if settings.keep && !self.config.keeps {
+            return Err(Refusal::NotKept);
+        }
         if self.rooms.len() >= self.config.rooms_max {
             return Err(Refusal::ServerFull);
         }
@@ -172,7 +175,11 @@ impl Hub {
                 let (random, shards) = (&mut self.random, &self.config.shards);
                 let extra = self.door.code_letters_extra(now);
                 // A guess goes to the hub whose share of all codes it is in, so that what counts is how full that share is.
-                let len = |live| code::len_for(live * shards.count()) + extra;
+                let of_rooms = code::len_for((self.directory.len() + 1) * shards.count()) + extra;
+                let len = match kind {
+                    RoomKind::Match => code::MATCH_ID_LEN,
+                    RoomKind::PlayerHosted | RoomKind::Dedicated => of_rooms.min(code::CODE_LEN_MAX),
+                };
                 self.directory.draw(id, len, || random.next_u32(), |code| shards.is_home(code))
             }
         };
@@ -299,5 +306,6 @@ pub(super) fn welcome(
         grace_ms: ms(config.grace),
         gone_ms: config.is_of_host.then(|| ms(limits::HOST_GONE_TIMEOUT)),
         schema: if hello.schema.is_none() { setup.settings.schema.clone() } else { Bytes::new() },
+        members: u16::try_from(room.len() + 1).unwrap_or(u16::MAX),
     }
 }

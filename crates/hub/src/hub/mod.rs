@@ -10,7 +10,9 @@ mod tokens;
 mod turn;
 
 pub use news::{Happening, Output, RoomSummary, Stats};
-pub use operate::{MemberSummary, NotThere, ROOMS_LOOKED_AT_MAX, RoomDetails, RoomPage, RoomQuery};
+pub use operate::{
+    MatchFilter, MemberSummary, NotThere, ROOMS_LOOKED_AT_MAX, RoomDetails, RoomPage, RoomQuery,
+};
 
 use crate::directory::Directory;
 use crate::door::{Doorkeeper, GuessLimits, Guesses, OpenDoor, Origin};
@@ -45,6 +47,8 @@ pub struct Config {
     pub rooms_max: usize,
     /// Whether it takes rooms of dedicated hosts, which have many more members than those that a player hosts.
     pub dedicated: bool,
+    /// Whether logs of matches are kept: then what happens in a match that asks for it comes out as [`Output::Kept`].
+    pub keeps: bool,
     /// Bytes of state that one member is sent in a second on the long run, at most.
     pub state_bytes_per_second: u32,
     /// Whether the inputs of every room come out as [`Output::Recorded`].
@@ -61,7 +65,7 @@ pub struct Config {
 }
 
 impl Config {
-    /// Any game, up to 10,000 rooms, none of them dedicated, 192 KiB of state in a second, nothing recorded, nothing held back, seats
+    /// Any game, up to 10,000 rooms, none of them dedicated, no log of a match kept, 192 KiB of state in a second, nothing recorded, nothing held back, seats
     /// kept for 30 s, in the process of no host, the only hub of its server.
     #[must_use]
     pub fn new(seed: [u8; 32]) -> Self {
@@ -70,6 +74,7 @@ impl Config {
             apps: None,
             rooms_max: 10_000,
             dedicated: false,
+            keeps: false,
             state_bytes_per_second: 192 * 1024,
             record: false,
             flush_quantum: Duration::ZERO,

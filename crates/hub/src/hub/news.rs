@@ -1,6 +1,6 @@
 //! What a hub wants done, and what it lets its driver know.
 
-use crate::room::{Counters, Room, Setup};
+use crate::room::{Counters, KeptEntry, Room, Setup};
 use parlor_proto::session::TurnedAway;
 use parlor_proto::wire::control::LeaveReason;
 use parlor_proto::wire::handshake::RoomKind;
@@ -32,6 +32,21 @@ pub enum Output {
         room: RoomId,
         /// The bytes to append; see [`crate::room::log`].
         bytes: Vec<u8>,
+    },
+    /// Append to the log of a match that is [kept](parlor_proto::wire::handshake::RoomSettings::keep).
+    Kept {
+        /// Which room it is.
+        room: RoomId,
+        /// The match's id.
+        code: RoomCode,
+        /// Which game it is of.
+        app: String,
+        /// Which environment of the game.
+        environment: String,
+        /// The number of the entry: they count from 0 in each match, without gaps.
+        number: u64,
+        /// What happened.
+        entry: KeptEntry,
     },
     /// Something that an operator may like to know.
     Happened(Happening),
@@ -123,6 +138,8 @@ pub struct RoomSummary {
     pub code: RoomCode,
     /// Who runs it.
     pub kind: RoomKind,
+    /// What it is listed under, if it is a match; may be empty.
+    pub label: String,
     /// When it opened, on the hub's clock.
     pub opened: Instant,
     /// Which game it is for.
@@ -233,6 +250,7 @@ pub(super) fn summary(room: &Room) -> RoomSummary {
         id: *id,
         code: *code,
         kind: settings.kind,
+        label: settings.label.clone(),
         opened: *opened,
         app: app.clone(),
         environment: environment.clone(),

@@ -4,6 +4,7 @@ use super::news::{RoomSummary, summary};
 use super::{Happening, Hub, Output, Seated};
 use crate::room;
 use parlor_proto::wire::control::LeaveReason;
+use parlor_proto::wire::handshake::RoomKind;
 use parlor_proto::{
     CloseReason, ConnectionId, Instant, LinkKind, MemberId, PeerMisbehaved, RoomCode, RoomId,
 };
@@ -19,10 +20,25 @@ pub struct RoomQuery {
     pub app: Option<String>,
     /// Those of these environments alone; of any if there are none.
     pub environments: Vec<String>,
+    /// Matches that are so alone.
+    pub matches: Option<MatchFilter>,
     /// Those whose codes come after this one.
     pub after: Option<RoomCode>,
     /// How many at most.
     pub limit: usize,
+}
+
+/// Which matches somebody may look for who was not given their ids: never those with a secret.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MatchFilter {
+    /// Under which label; `None` for any.
+    pub label: Option<String>,
+    /// With so many members at least.
+    pub members_min: usize,
+    /// And so many at most; `None` for any number.
+    pub members_max: Option<usize>,
+    /// Only those that have a seat left.
+    pub has_seat: bool,
 }
 
 /// Some rooms, in the order of their codes.
@@ -163,6 +179,19 @@ impl RoomQuery {
     fn wants(&self, room: &room::Room) -> bool {
         let room::Setup { app, environment, .. } = room.setup();
         let is_of_environment = self.environments.is_empty() || self.environments.contains(environment);
-        is_of_environment && self.app.as_ref().is_none_or(|wanted| wanted == app)
+        is_of_environment
+            && self.app.as_ref().is_none_or(|wanted| wanted == app)
+            && self.matches.as_ref().is_none_or(|matches| matches.admits(room))
+    }
+}
+
+impl MatchFilter {
+    fn admits(&self, room: &room::Room) -> bool {
+        let settings = &room.setup().settings;
+        settings.kind == RoomKind::Match
+            && settings.secret.is_none()
+            && self.label.as_ref().is_none_or(|label| *label == settings.label)
+            && (self.members_min..=self.members_max.unwrap_or(usize::MAX)).contains(&room.len())
+            && (!self.has_seat || room.has_seat())
     }
 }

@@ -304,7 +304,9 @@ impl Hub {
         let state = self.connections.get(&connection).filter(|state| state.session.is_deciding());
         Ok(state.map(|_| {
             let welcome = super::admission::welcome(&self.config, &seated.room, hello, version, session, now);
-            let welcome = Welcome { member: seat.1, resume: Some(next), ..welcome };
+            // Its seat is one of them.
+            let members = welcome.members - 1;
+            let welcome = Welcome { member: seat.1, resume: Some(next), members, ..welcome };
             (welcome, older, next)
         }))
     }

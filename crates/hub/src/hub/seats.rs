@@ -1,7 +1,7 @@
 //! Between sessions and rooms: what a member's session heard goes to its room, and what the room wants is done.
 
 use super::{Happening, Hub, Output};
-use crate::room;
+use crate::room::{self, Setup};
 use parlor_proto::session::{Message, Outgoing, SendError};
 use parlor_proto::wire::control::LeaveReason;
 use parlor_proto::{CloseReason, ConnectionId, Instant, MemberId, RoomId};
@@ -75,6 +75,12 @@ impl Hub {
                     }
                 }
                 room::Output::Succession(succession) => self.pass_on(id, &succession, now),
+                room::Output::Kept { number, entry } => {
+                    let Setup { code, app, environment, .. } = seated.room.setup();
+                    let (app, environment) = (app.clone(), environment.clone());
+                    let kept = Output::Kept { room: id, code: *code, app, environment, number, entry };
+                    self.outputs.push_back(kept);
+                }
                 room::Output::Remove { member, reason } => {
                     if let Some(connection) = seated.connections.remove(&member) {
                         self.remove(connection, reason, now);

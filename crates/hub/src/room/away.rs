@@ -34,7 +34,9 @@ impl Room {
         self.members.relink(member, link);
         self.connected(member, true);
         self.state.remove(member);
-        self.state.add(member);
+        if !self.is_match() {
+            self.state.add(member);
+        }
         self.paths.remove(member);
         self.budgets.set_path(member, None);
         self.replicas.restarted(member);

@@ -2,7 +2,8 @@
 //!
 //! ```text
 //!  head    "PARLORLOG" · version: 1 byte · room: varint · code: text · app: text · environment: text
-//!          kind: 1 byte · secret: 0 | 1, text · max players: 2 bytes · tick rate: 2 bytes · schema: bytes
+//!          kind: 1 byte · secret: 0 | 1, text · max players: 2 bytes · tick rate: 2 bytes · host silence: 0 | 1, varint ms
+//!          schema: bytes · label: text · keep: 0 | 1
 //!          opened: varint µs · state bytes per second: 4 bytes · channels of the game: as in Hello
 //!  entry   at: varint µs · length: varint · input: kind 1 byte and its fields
 //! ```
@@ -22,7 +23,7 @@ use parlor_proto::{
 use thiserror::Error;
 
 const MAGIC: &[u8] = b"PARLORLOG";
-const VERSION: u8 = 6;
+const VERSION: u8 = 7;
 /// An input is one message and little more.
 const ENTRY_BYTES_MAX: usize = limits::STREAM_PACKET_BYTES_MAX + 1024;
 
@@ -77,6 +78,8 @@ pub fn head(setup: &Setup) -> Vec<u8> {
     out.put_u16(setup.settings.tick_rate.hz());
     out.put_option(setup.settings.host_silence_ms, |out, silence_ms| out.put_varint(silence_ms.into()));
     out.put_bytes(&setup.settings.schema);
+    out.put_str(&setup.settings.label);
+    out.put_bool(setup.settings.keep);
     out.put_varint(setup.opened.as_micros());
     out.put_u32(setup.state_bytes_per_second);
     setup.channels.write(&mut out);
@@ -154,7 +157,7 @@ impl Iterator for Replay {
 
 fn read_setup(reader: &mut Reader) -> Result<Setup, ReadError> {
     let id = RoomId(reader.varint()?);
-    let code = reader.str_max("code", parlor_proto::code::CODE_LEN_MAX)?;
+    let code = reader.str_max("code", parlor_proto::code::MATCH_ID_LEN)?;
     let code = code.parse().map_err(|_| ReadError::OutOfRange { field: "code" })?;
     Ok(Setup {
         id,
@@ -169,6 +172,8 @@ fn read_setup(reader: &mut Reader) -> Result<Setup, ReadError> {
             tick_rate: TickRate::new(reader.u16()?).ok_or(ReadError::OutOfRange { field: "tick rate" })?,
             host_silence_ms: reader.option("host silence", |reader| reader.varint_u32("host silence"))?,
             schema: reader.bytes_max("schema", limits::SCHEMA_BYTES_MAX)?,
+            label: reader.str_max("label", limits::LABEL_BYTES_MAX)?,
+            keep: reader.bool("keep")?,
         },
         opened: Instant::from_micros(reader.varint()?),
         state_bytes_per_second: reader.u32()?,
@@ -208,8 +213,9 @@ fn kind(input: &Input) -> u8 {
 fn write_input(input: &Input, out: &mut Vec<u8>) {
     out.put_u8(kind(input));
     match input {
-        Input::Join { name, link } => {
+        Input::Join { name, user, link } => {
             out.put_str(name);
+            out.put_option(user.as_deref(), |out, user| out.put_str(user));
             out.put_u8(link.to_wire());
         }
         Input::Leave { member, reason } => {
@@ -266,6 +272,7 @@ fn read_input(body: &mut Reader) -> Result<Input, ReadError> {
     Ok(match body.u8()? {
         0 => Input::Join {
             name: body.str_max("name", limits::NAME_BYTES_MAX)?,
+            user: body.option("user", |body| body.str_max("user", limits::USER_BYTES_MAX))?,
             link: LinkKind::from_wire(body.u8()?)?,
         },
         1 => Input::Leave { member: member(body)?, reason: LeaveReason::read(body)? },

@@ -43,11 +43,11 @@ impl Members {
         self.next < SEATINGS_MAX
     }
 
-    pub(super) fn seat(&mut self, name: String, link: LinkKind) -> MemberId {
+    pub(super) fn seat(&mut self, name: String, user: Option<String>, link: LinkKind) -> MemberId {
         let id = self.next_id();
         self.next += 1;
         let presence = Presence { member: id, connected: true, slow: false, rtt_ms: None };
-        let info = MemberInfo { id, name, link, presence, data: Vec::new() };
+        let info = MemberInfo { id, name, user, link, presence, data: Vec::new() };
         self.seated.insert(id, Member { info, told: presence });
         id
     }
@@ -276,7 +276,7 @@ mod tests {
         let mut members = Members::default();
         for id in 0..100 {
             assert_eq!(members.next_id(), MemberId(id));
-            assert_eq!(members.seat("ada".into(), LinkKind::Quic), MemberId(id));
+            assert_eq!(members.seat("ada".into(), None, LinkKind::Quic), MemberId(id));
             assert!(members.remove(MemberId(id)).is_some() && members.get(MemberId(id)).is_none());
         }
         members.next = SEATINGS_MAX;
@@ -300,7 +300,7 @@ mod tests {
         let at = |ms: u64| Instant::from_millis(10_000 + ms);
         let mut members = Members::default();
         for id in 0..4 {
-            assert_eq!(members.seat(String::new(), LinkKind::Quic), MemberId(id));
+            assert_eq!(members.seat(String::new(), None, LinkKind::Quic), MemberId(id));
         }
         assert_eq!(members.take_news(at(0)), []);
         members.measured(presence(true, Some(40)));

@@ -8,6 +8,7 @@ mod actions;
 mod away;
 mod budget;
 pub mod log;
+mod matches;
 mod members;
 mod migration;
 mod paths;
@@ -18,11 +19,13 @@ mod setup;
 mod state;
 mod view;
 
+pub use matches::KeptEntry;
 pub use migration::for_authority;
 pub use setup::{Setup, SetupError};
 
 use budget::Budgets;
 use core::net::SocketAddr;
+use matches::Keeping;
 use members::Members;
 use parlor_proto::session::{Outgoing, Tag};
 use parlor_proto::wire::control::{LeaveReason, Presence, ToMember};
@@ -49,6 +52,8 @@ pub enum Input {
     Join {
         /// What others may call it.
         name: String,
+        /// Who it is, by its token: at most [`USER_BYTES_MAX`](parlor_proto::limits::USER_BYTES_MAX) bytes.
+        user: Option<String>,
         /// How it is connected.
         link: LinkKind,
     },
@@ -164,6 +169,13 @@ pub enum Output {
     },
     /// What the old authority has not taken of what is [for the authority](for_authority) goes to the new one.
     Succession(Succession),
+    /// Append to the log of a match that is kept.
+    Kept {
+        /// The number of the entry: they count from 0, without gaps.
+        number: u64,
+        /// What happened.
+        entry: KeptEntry,
+    },
     /// End a member's session. The room has forgotten the member already.
     Remove {
         /// Whose.
@@ -213,6 +225,8 @@ pub struct Room {
     queues: Queues,
     /// Messages that were given an order so far.
     stamped: u64,
+    /// If it is a match that is kept.
+    keeping: Option<Keeping>,
     ended: bool,
     outputs: VecDeque<Output>,
     counters: Counters,
@@ -256,18 +270,23 @@ pub struct Counters {
 }
 
 impl Room {
-    /// A room without members. Whoever joins first is its host.
+    /// A room without members. Whoever joins first is its host, unless it is a match.
     ///
     /// # Errors
     /// [`SetupError`] if the schema that its creator sent is none of a room.
     pub fn new(setup: Setup) -> Result<Self, SetupError> {
         let schema = Arc::new(setup.schema()?);
         let (rate, bytes_per_second) = (setup.settings.tick_rate, setup.state_bytes_per_second);
+        let authority = match setup.settings.kind {
+            RoomKind::Match => Authority::Hub,
+            RoomKind::PlayerHosted | RoomKind::Dedicated => Authority::Member(MemberId(0)),
+        };
+        let keeping = (setup.settings.kind == RoomKind::Match && setup.settings.keep).then(Keeping::default);
         Ok(Room {
             schema_hash: schema.hash(),
             replicas: Replicas::new(rate, schema.interest().map(|interest| interest.radius)),
             state: State::new(schema, rate, bytes_per_second),
-            authority: Authority::Member(MemberId(0)),
+            authority,
             epoch: Epoch(0),
             former: BTreeMap::new(),
             untaken: None,
@@ -278,6 +297,7 @@ impl Room {
             queues: Queues::default(),
             setup,
             stamped: 0,
+            keeping,
             ended: false,
             outputs: VecDeque::new(),
             counters: Counters::default(),
@@ -356,7 +376,7 @@ impl Room {
     }
 
     fn is_player(&self, member: MemberId) -> bool {
-        self.setup.settings.kind == RoomKind::PlayerHosted || self.authority != Authority::Member(member)
+        self.setup.settings.kind != RoomKind::Dedicated || self.authority != Authority::Member(member)
     }
 
     /// Whether another member fits in.
@@ -400,7 +420,7 @@ impl Room {
             return Ok(());
         }
         match input {
-            Input::Join { name, link } => self.join(name, link, now),
+            Input::Join { name, user, link } => self.join(name, user, link, now),
             Input::Leave { member, reason } => self.leave(member, reason),
             Input::Message { from, channel, key, payload, epoch } => {
                 let said = self.message(from, channel, key, payload, epoch, now);
@@ -433,12 +453,13 @@ impl Room {
         self.outputs.pop_front()
     }
 
-    fn join(&mut self, name: String, link: LinkKind, now: Instant) {
-        let newcomer = self.members.seat(name, link);
-        if self.authority != Authority::Member(newcomer) {
+    fn join(&mut self, name: String, user: Option<String>, link: LinkKind, now: Instant) {
+        let newcomer = self.members.seat(name, user, link);
+        if self.authority.member().is_some_and(|authority| authority != newcomer) {
             self.state.add(newcomer);
         }
         self.replicas.add(newcomer);
+        self.keep_joined(newcomer);
         self.greet(newcomer, now);
         let info = self.members.get(newcomer).expect("it was just seated").info.clone();
         let (news, told) = (ToMember::Joined(info), self.seers_of(newcomer));
@@ -483,6 +504,10 @@ impl Room {
         self.queues.remove(member);
         let is_host_still = !self.without(member);
         self.former.remove(&member);
+        self.keep(KeptEntry::Left { member, reason: reason.clone() });
+        if self.is_match() && self.is_empty() {
+            return self.end(&CloseReason::Left);
+        }
         if is_host_still && self.authority == Authority::Member(member) {
             let reason = match reason {
                 LeaveReason::Left | LeaveReason::Kicked { .. } => CloseReason::HostLeft,
@@ -503,6 +528,7 @@ impl Room {
             self.outputs.push_back(Output::Remove { member, reason: reason.clone() });
         }
         self.ended = true;
+        self.keep(KeptEntry::Ended);
         self.outputs.push_back(Output::Ended { reason: reason.clone() });
     }
 
@@ -515,6 +541,7 @@ impl Room {
         epoch: Epoch,
         now: Instant,
     ) -> Result<(), PeerMisbehaved> {
+        self.check_place(channel)?;
         match channel {
             channel::CONTROL => self.control_from(from, payload, now),
             channel::STATE => self.state_from(from, payload, epoch),

@@ -8,7 +8,7 @@ use parlor_proto::wire::action::Action;
 use parlor_proto::wire::control::{PlayerData, RefusedAction, ToMember};
 use parlor_proto::wire::cursor::ReadError;
 use parlor_proto::wire::envelope::{Downward, ENVELOPE_BYTES_MAX, From, To, Upward};
-use parlor_proto::{ChannelId, Instant, MemberId, PeerMisbehaved, channel, limits};
+use parlor_proto::{ChannelId, Instant, Lane, MemberId, PeerMisbehaved, channel, limits};
 use std::collections::{BTreeMap, VecDeque};
 
 /// Something that a member said and that reaches others reliably.
@@ -106,8 +106,9 @@ impl Room {
         if upward.payload.len() > RELAYED_BYTES_MAX {
             return Err(malformed(ReadError::OutOfRange { field: "length" }));
         }
-        let row = self.setup.channels.get(channel);
-        if row.is_some_and(|row| !row.lane.is_reliable()) {
+        let lane = self.setup.channels.get(channel).map_or(Lane::ReliableOrdered, |row| row.lane);
+        let upward = Self::check_data(channel, lane, upward)?;
+        if !lane.is_reliable() {
             self.relay_unreliable(from, channel, key, upward, now);
             return Ok(());
         }
@@ -155,12 +156,15 @@ impl Room {
     }
 
     fn may_go(&mut self, from: MemberId, held: &Held, now: Instant) -> bool {
-        let to = match held {
+        let mut to = match held {
             Held::Message { upward, .. } => self.receivers(from, &upward.to).0,
             Held::Data(data) => self.told_of(data),
             Held::Action(_) => self.authority.member().into_iter().collect(),
             Held::Refusal { member, .. } => vec![*member],
         };
+        if to.is_empty() && self.keeps(held) {
+            to.push(from);
+        }
         self.budgets.take_reliable(&to, held.bytes(), now)
     }
 
@@ -206,13 +210,15 @@ impl Room {
 
     /// Encodes a message once, whoever receives it.
     fn relay(&mut self, from: MemberId, channel: ChannelId, key: u32, upward: Upward, to: Vec<MemberId>) {
-        if to.is_empty() {
+        // What is kept has its place, though nobody was there.
+        if to.is_empty() && channel != channel::MATCH_DATA {
             return;
         }
         let order = upward.stamp.then(|| {
             self.stamped += 1;
             self.stamped - 1
         });
+        self.keep_data(from, order, &upward.payload, &to);
         let authority_of = (upward.to == To::Authority).then_some(self.epoch);
         let message = Outgoing {
             channel,
@@ -222,6 +228,9 @@ impl Room {
             tag: None,
         };
         self.counters.relayed += to.len() as u64;
+        if to.is_empty() {
+            return;
+        }
         self.outputs.push_back(Output::Send { to, message });
     }
 
@@ -236,7 +245,10 @@ impl Room {
     fn receivers(&self, from: MemberId, to: &To) -> (Vec<MemberId>, u64) {
         let sees = |member: &MemberId| self.view(*member).sees_member(from);
         let mut named = match to {
-            To::Authority => self.authority.member().into_iter().collect(),
+            To::Authority => match self.authority.member() {
+                Some(authority) => vec![authority],
+                None => return (Vec::new(), 1),
+            },
             To::Others => return (self.seers_of(from), 0),
             To::Everyone => return (self.members.ids().filter(sees).collect(), 0),
             To::Except(members) => {
@@ -323,6 +335,8 @@ mod tests {
                 tick_rate: TickRate::new(30).unwrap(),
                 host_silence_ms: None,
                 schema: Bytes::new(),
+                label: String::new(),
+                keep: false,
             },
             channels: ChannelTable::default(),
             opened: Instant::ZERO,
@@ -330,7 +344,7 @@ mod tests {
         })
         .unwrap();
         for number in 0..members {
-            let join = Input::Join { name: format!("member {number}"), link: LinkKind::Memory };
+            let join = Input::Join { name: format!("member {number}"), user: None, link: LinkKind::Memory };
             room.handle(join, Instant::ZERO).unwrap();
         }
         room

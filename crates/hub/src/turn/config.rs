@@ -7,24 +7,28 @@ use super::json;
 use super::limits::{
     DATA_BYTES_MAX, MOVE_BYTES, MOVE_BYTES_MAX, MOVE_TYPES_MAX, NAME_CHARS_MAX, PLAYERS_MAX, PROPOSALS,
     PROPOSALS_MAX, REQUIRED_FIELDS_MAX, STATE_BYTES, STATE_BYTES_MAX, TEMPLATE_CHARS_MAX, TIMEOUT_MS_MAX,
-    TIMEOUT_MS_MIN, VALIDATION_TIMEOUT_MS,
+    TIMEOUT_MS_MIN, VALIDATION_TIMEOUT_MS, WORD_PATTERN,
 };
 use super::notify::{GAME_END_VARIABLES, TURN_START_VARIABLES, unknown_variable};
 use super::refusal::{Code, Refusal};
 use super::rules::{RuleSets, Rules};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A room's configuration. `docs/turn-rooms.md` says what each field means and what it is when it is left out.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
     /// The game: rooms of one game find each other.
+    #[schemars(regex(pattern = WORD_PATTERN))]
     pub game: Option<String>,
     /// The room's name where its creator gives none.
+    #[schemars(length(min = 1, max = NAME_CHARS_MAX))]
     pub name: Option<String>,
     /// The rule set, by name. Without one the players are trusted, or judge each other.
+    #[schemars(regex(pattern = WORD_PATTERN))]
     pub rules: Option<String>,
     /// How many play.
     pub players: Players,
@@ -39,22 +43,27 @@ pub struct Config {
     /// Whether accounts that do not play may read the room.
     pub spectators: bool,
     /// What players are called in the game.
+    #[schemars(length(max = PLAYERS_MAX), inner(regex(pattern = WORD_PATTERN)))]
     pub roles: Vec<String>,
     /// Who gets which role.
     pub role_assignment: RoleAssignment,
     /// How long a turn may take.
+    #[schemars(range(min = TIMEOUT_MS_MIN, max = TIMEOUT_MS_MAX))]
     pub turn_timeout_ms: Option<u64>,
     /// What happens to a player whose turn takes longer.
     pub on_timeout: OnTimeout,
     /// Which of the others must accept a move.
     pub quorum: Quorum,
     /// How long they have to say no.
+    #[schemars(range(min = TIMEOUT_MS_MIN, max = TIMEOUT_MS_MAX))]
     pub validation_timeout_ms: u64,
     /// Which moves there are in which phase, and which fields they need.
     pub moves: Moves,
     /// What the state is before the first move.
+    #[schemars(with = "Map<String, Value>")]
     pub state: Value,
     /// What is said about the room; the creator of a room can add to it.
+    #[schemars(with = "Map<String, Value>")]
     pub metadata: Value,
     /// How much fits.
     pub limits: Limits,
@@ -62,18 +71,20 @@ pub struct Config {
     pub notifications: Notifications,
 }
 
-/// See [`Config::players`].
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// How many play.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Players {
     /// Fewer do not begin.
+    #[schemars(range(min = 1, max = PLAYERS_MAX))]
     pub min: Option<u16>,
     /// More do not fit.
+    #[schemars(range(min = 1, max = PLAYERS_MAX))]
     pub max: Option<u16>,
 }
 
-/// See [`Config::visibility`].
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// Whether a room is listed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Visibility {
     /// Anybody may find and join it.
@@ -83,8 +94,8 @@ pub enum Visibility {
     Private,
 }
 
-/// See [`Config::role_assignment`].
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// Who gets which role.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RoleAssignment {
     /// Drawn.
@@ -96,8 +107,8 @@ pub enum RoleAssignment {
     FirstCome,
 }
 
-/// See [`Config::on_timeout`].
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// What happens to a player whose turn takes too long.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum OnTimeout {
     /// The player is out of the game.
@@ -107,8 +118,8 @@ pub enum OnTimeout {
     Skip,
 }
 
-/// See [`Config::quorum`].
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// Which of the others must accept a move.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Quorum {
     /// A move stands at once.
@@ -121,39 +132,46 @@ pub enum Quorum {
 }
 
 /// The moves of each phase. A phase that is left out has none, but for `playing`, which then has any.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Moves {
     /// Before the game.
+    #[schemars(extend("maxProperties" = MOVE_TYPES_MAX))]
     pub waiting: Option<BTreeMap<String, MoveType>>,
     /// In the game.
+    #[schemars(extend("maxProperties" = MOVE_TYPES_MAX))]
     pub playing: Option<BTreeMap<String, MoveType>>,
     /// After it.
+    #[schemars(extend("maxProperties" = MOVE_TYPES_MAX))]
     pub ended: Option<BTreeMap<String, MoveType>>,
 }
 
 /// What a type of move needs.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct MoveType {
     /// Fields that the move's data must have, at its top, and not null.
+    #[schemars(length(max = REQUIRED_FIELDS_MAX), inner(regex(pattern = WORD_PATTERN)))]
     pub required_fields: Vec<String>,
 }
 
-/// See [`Config::limits`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// How much fits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Limits {
     /// Of the state, as compact JSON.
+    #[schemars(range(min = 2, max = STATE_BYTES_MAX))]
     pub state_bytes: usize,
     /// Of a move: its data and its patch of the state together.
+    #[schemars(range(min = 2, max = MOVE_BYTES_MAX))]
     pub move_bytes: usize,
     /// Moves that may wait for the word of the others, in games without turns. With turns it is one.
+    #[schemars(range(min = 1, max = PROPOSALS_MAX))]
     pub proposals: u16,
 }
 
-/// See [`Config::notifications`]. What is left out is not sent.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// Texts that call players who are away. What is left out is not sent.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Notifications {
     /// To whom the turn passes.
@@ -163,12 +181,14 @@ pub struct Notifications {
 }
 
 /// A text with variables such as `{{room_name}}`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Template {
     /// The headline.
+    #[schemars(length(min = 1, max = TEMPLATE_CHARS_MAX))]
     pub title: String,
     /// The text.
+    #[schemars(length(min = 1, max = TEMPLATE_CHARS_MAX))]
     pub body: String,
 }
 

@@ -1,6 +1,7 @@
 //! What an operation has others told.
 
 use super::ids::PlayerId;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -29,7 +30,7 @@ pub struct Notice {
 macro_rules! kinds {
     ($($(#[$doc:meta])* $name:ident = $text:literal,)+) => {
         /// What happened.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
         pub enum NoticeKind {
             $($(#[$doc])* #[serde(rename = $text)] $name,)+
         }

@@ -1,7 +1,9 @@
 //! Ids that stand in a document, and its time.
 
-use super::limits::ID_BYTES_MAX;
+use super::limits::{ID_BYTES_MAX, ID_PATTERN};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 use std::fmt;
 use thiserror::Error;
 
@@ -43,6 +45,20 @@ macro_rules! text_id {
             }
         }
 
+        impl JsonSchema for $name {
+            fn inline_schema() -> bool {
+                true
+            }
+
+            fn schema_name() -> Cow<'static, str> {
+                stringify!($name).into()
+            }
+
+            fn json_schema(_: &mut SchemaGenerator) -> Schema {
+                json_schema!({ "type": "string", "pattern": ID_PATTERN })
+            }
+        }
+
         impl fmt::Display for $name {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str(&self.0)
@@ -67,7 +83,7 @@ fn is_id(text: &str) -> bool {
 }
 
 /// A proposed move. Rooms count their own, from 1, and give no number twice.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub struct ProposalId(pub u64);
 
 impl fmt::Display for ProposalId {
@@ -77,7 +93,7 @@ impl fmt::Display for ProposalId {
 }
 
 /// The time of day in milliseconds since 1970. Rooms outlive processes, so no other clock would do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub struct UnixMillis(pub u64);
 
 impl UnixMillis {

@@ -12,6 +12,10 @@ pub const NAME_CHARS_MAX: usize = 64;
 pub const REASON_CHARS_MAX: usize = 200;
 /// Bytes of a name that programs read: of a game, a rule set, a role, a type of move, a field.
 pub const WORD_BYTES_MAX: usize = 64;
+/// What such a name looks like.
+pub const WORD_PATTERN: &str = "^[A-Za-z0-9._-]{1,64}$";
+/// What the id of an account or a room looks like.
+pub const ID_PATTERN: &str = "^[A-Za-z0-9._:-]{1,64}$";
 /// How deeply JSON may be nested (threat 17).
 pub const JSON_DEPTH_MAX: usize = 32;
 /// Largest size of the state that a configuration may allow, as compact JSON.

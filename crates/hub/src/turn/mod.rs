@@ -8,7 +8,7 @@
 //! - [`Config`]: what a room is set up to be
 //! - [`Op`], [`Actor`], [`Context`]: what is asked, by whom, and with what
 //! - [`Effect`], [`Refusal`]: what comes of it
-//! - [`Rules`], [`RuleSets`]: games whose moves the server judges, such as [`draughts`]
+//! - [`Rules`], [`RuleSets`]: games whose moves the server judges, such as [`draughts`] and [`rock_paper_scissors`]
 //! - `seats.rs`: who sits there; `play.rs`: the game's course; `moves.rs`: moves and the word of the peers
 
 mod config;
@@ -22,6 +22,7 @@ mod notify;
 mod op;
 mod play;
 mod refusal;
+pub mod rock_paper_scissors;
 mod rules;
 mod seats;
 mod view;
@@ -34,11 +35,12 @@ pub use effect::{Effect, Notice, NoticeKind, Push, PushOn};
 pub use ids::{BadId, PlayerId, ProposalId, RoomId, UnixMillis};
 pub use op::{Actor, Context, Create, End, Join, Kick, NewRoom, Op, Propose, Say, Start, Update, Validate};
 pub use refusal::{Code, Refusal};
-pub use rules::{Attempt, Next, Opening, Outcome, RuleSets, Rules};
+pub use rules::{Attempt, Made, Next, Opening, Outcome, RuleSets, Rules, Secrets};
 pub use view::{ProposalView, RoomView, Summary};
 
 use notify::Work;
 use parlor_proto::RoomCode;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -78,7 +80,7 @@ pub struct TurnRoom {
 }
 
 /// Where a game is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Phase {
     /// Players come together.
@@ -90,7 +92,7 @@ pub enum Phase {
 }
 
 /// Who sits in a room.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Player {
     /// The account.
     pub id: PlayerId,
@@ -105,7 +107,7 @@ pub struct Player {
 }
 
 /// Whether somebody who sits in a room is in its game.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
     /// In it, or waiting for it.
@@ -158,7 +160,7 @@ struct Proposal {
 }
 
 /// What became of a move.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Decided {
     /// Which.
     pub id: ProposalId,
@@ -174,7 +176,7 @@ pub struct Decided {
 }
 
 /// What was found about a move. What a server check finds wrong is refused at once and stands nowhere.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Checks {
     /// Phase, turn, type, fields, size.
     pub server: Check,
@@ -185,7 +187,7 @@ pub struct Checks {
 }
 
 /// What one check says of a move.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Check {
     /// There is no such check in this room.
@@ -201,7 +203,7 @@ pub enum Check {
 }
 
 /// How a game ended.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct GameResult {
     /// Who won, if one did.
     pub winner: Option<PlayerId>,
@@ -225,13 +227,9 @@ impl TurnRoom {
         with: &Context<'_>,
     ) -> Result<(TurnRoom, Vec<Effect>), Refusal> {
         let NewRoom { id, code, creator, create } = new;
+        create.check(&config)?;
         let max_players = create.max_players.unwrap_or(config.players_max());
-        if !(config.players_min()..=config.players_max()).contains(&max_players) {
-            let (min, max) = (config.players_min(), config.players_max());
-            return Err(Refusal::at(Code::BadInput, "max_players", format!("must be {min} to {max}")));
-        }
         let name = create.name.or_else(|| config.name.clone()).unwrap_or_else(|| config.game().to_owned());
-        json::check_text("name", &name, limits::NAME_CHARS_MAX)?;
         let metadata = json::patched(&config.metadata, "metadata", create.metadata, limits::DATA_BYTES_MAX)?;
         let mut room = TurnRoom {
             id,
@@ -394,7 +392,7 @@ impl TurnRoom {
         &self.turn.order
     }
 
-    /// The state that stands.
+    /// The state that stands, secrets included.
     #[must_use]
     pub fn state(&self) -> &Value {
         &self.state

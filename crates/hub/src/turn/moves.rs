@@ -7,9 +7,10 @@ use super::limits::{DECIDED_MAX, REASON_CHARS_MAX};
 use super::notify::Work;
 use super::op::{Propose, Validate};
 use super::refusal::{Code, Refusal};
-use super::rules::{Attempt, Next, Outcome, Rules};
+use super::rules::{Attempt, Made, Next, Outcome, Rules, Secrets};
 use super::{Check, Checks, Decided, GameResult, Phase, Proposal, TurnRoom, json};
 use serde_json::{Value, json as object};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 /// The type of move that gives up the game.
@@ -28,7 +29,7 @@ impl Checks {
 }
 
 /// A move that stands.
-struct Made {
+struct Standing {
     id: ProposalId,
     player: PlayerId,
     kind: String,
@@ -177,7 +178,7 @@ impl TurnRoom {
         self.state = outcome.state;
         let id = self.next_proposal();
         let checks = Checks { server: Check::Valid, rules: Check::Valid, peers: Check::NotApplicable };
-        let made = Made { id, player: by.clone(), kind: propose.kind, data: propose.data, checks };
+        let made = Standing { id, player: by.clone(), kind: propose.kind, data: propose.data, checks };
         self.stands(made, work);
         match outcome.next {
             Next::Turn(next) => self.pass_turn(next, by, work),
@@ -215,7 +216,7 @@ impl TurnRoom {
         let id = self.next_proposal();
         let checks =
             Checks { server: Check::Valid, rules: Check::NotApplicable, peers: Check::NotApplicable };
-        let made = Made { id, player: by.clone(), kind: propose.kind, data: propose.data, checks };
+        let made = Standing { id, player: by.clone(), kind: propose.kind, data: propose.data, checks };
         self.adopt(made, propose.state.zip(state), work);
         Ok(())
     }
@@ -368,11 +369,11 @@ impl TurnRoom {
         }
         let Proposal { id, player, kind, data, .. } = proposal;
         let checks = Checks { peers: Check::Valid, ..Checks::PENDING };
-        self.adopt(Made { id, player, kind, data, checks }, patched, work);
+        self.adopt(Standing { id, player, kind, data, checks }, patched, work);
     }
 
     /// A move stands: with its patch and the state with it, if it has one.
-    fn adopt(&mut self, made: Made, patched: Option<(Value, Value)>, work: &mut Work<'_>) {
+    fn adopt(&mut self, made: Standing, patched: Option<(Value, Value)>, work: &mut Work<'_>) {
         let by = made.player.clone();
         let mut end = None;
         if let Some((patch, state)) = patched {
@@ -395,18 +396,22 @@ impl TurnRoom {
         }
     }
 
-    fn stands(&mut self, made: Made, work: &mut Work<'_>) {
-        let Made { id, player, kind, data, checks } = made;
+    fn stands(&mut self, made: Standing, work: &mut Work<'_>) {
+        let Standing { id, player, kind, data, checks } = made;
         self.state_version = self.state_version.saturating_add(1);
         self.turn.skipped = 0;
-        let body = object!({
-            "proposal": id,
-            "player": player,
-            "type": kind,
-            "data": data,
-            "state_version": self.state_version,
-        });
-        self.tell_all(NoticeKind::MoveMade, body, work);
+        let secrets = self.rules(work.with.rules).ok().flatten().and_then(|rules| rules.secrets());
+        let made = Made { state: &self.state, player: &player, kind: &kind, data: &data };
+        for (to, data) in told(self.players.iter().map(|player| &player.id), &made, secrets) {
+            let body = object!({
+                "proposal": id,
+                "player": player,
+                "type": kind,
+                "data": data,
+                "state_version": self.state_version,
+            });
+            self.tell(to, NoticeKind::MoveMade, body, work);
+        }
         self.remember(Decided { id, player, kind, checks, why: None });
     }
 
@@ -486,6 +491,23 @@ impl TurnRoom {
         self.proposals_given = self.proposals_given.saturating_add(1);
         ProposalId(self.proposals_given)
     }
+}
+
+/// Who is told what of a move: all the same, or each what it may know, those with the same together.
+fn told<'a>(
+    players: impl Iterator<Item = &'a PlayerId>,
+    made: &Made<'_>,
+    secrets: Option<&dyn Secrets>,
+) -> Vec<(Vec<PlayerId>, Value)> {
+    let mut groups: Vec<(Vec<PlayerId>, Value)> = Vec::new();
+    for player in players {
+        let data = secrets.map_or(Cow::Borrowed(made.data), |secrets| secrets.told(made, player));
+        match groups.iter_mut().find(|(_, same)| *same == *data) {
+            Some((to, _)) => to.push(player.clone()),
+            None => groups.push((vec![player.clone()], data.into_owned())),
+        }
+    }
+    groups
 }
 
 impl Proposal {

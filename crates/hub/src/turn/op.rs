@@ -1,7 +1,10 @@
 //! What a room can be asked to do, and by whom.
 
-use super::config::Visibility;
+use super::config::{Config, Visibility};
 use super::ids::{PlayerId, ProposalId, RoomId, UnixMillis};
+use super::json;
+use super::limits::{DATA_BYTES_MAX, NAME_CHARS_MAX};
+use super::refusal::{Code, Refusal};
 use super::rules::RuleSets;
 use parlor_proto::RoomCode;
 use serde_json::Value;
@@ -53,6 +56,23 @@ pub struct Create {
     pub max_players: Option<u16>,
     /// Merged into the configuration's.
     pub metadata: Option<Value>,
+}
+
+impl Create {
+    /// Whether a room can be opened like this.
+    ///
+    /// # Errors
+    /// `bad_input`, `too_large` or `too_deep`, with the field's path.
+    pub fn check(&self, config: &Config) -> Result<(), Refusal> {
+        let (min, max) = (config.players_min(), config.players_max());
+        if self.max_players.is_some_and(|seats| !(min..=max).contains(&seats)) {
+            return Err(Refusal::at(Code::BadInput, "max_players", format!("must be {min} to {max}")));
+        }
+        for (path, text) in [("player_name", &self.player_name), ("name", &self.name)] {
+            text.iter().try_for_each(|text| json::check_text(path, text, NAME_CHARS_MAX))?;
+        }
+        json::patched(&config.metadata, "metadata", self.metadata.clone(), DATA_BYTES_MAX).map(|_| ())
+    }
 }
 
 /// An operation on a room.

@@ -3,7 +3,9 @@
 use super::draughts::Draughts;
 use super::ids::PlayerId;
 use super::refusal::Refusal;
+use super::rock_paper_scissors::RockPaperScissors;
 use serde_json::Value;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -11,8 +13,8 @@ use std::ops::RangeInclusive;
 /// The rules of a game. They see a whole state and give a whole state: nothing is kept between two calls, so that a game
 /// goes on after a restart, on any server that has the same rules.
 ///
-/// A state is what [`open`](Rules::open) or [`check`](Rules::check) gave, read back from the store. All members of the
-/// room can read it.
+/// A state is what [`open`](Rules::open) or [`check`](Rules::check) gave, read back from the store. All who may read the room
+/// read all of it, unless the rules have [`secrets`](Rules::secrets).
 pub trait Rules: Send + Sync {
     /// What a configuration calls them by: lower-case letters, digits, `.`, `_`, `-`.
     fn name(&self) -> &'static str;
@@ -43,6 +45,36 @@ pub trait Rules: Send + Sync {
         let _ = (state, gone, left);
         None
     }
+
+    /// What players may not see of a game, if there is anything.
+    fn secrets(&self) -> Option<&dyn Secrets> {
+        None
+    }
+}
+
+/// What each player sees of a game in which not all see all. Whoever runs the server, and the game's own service, see everything.
+///
+/// Public are in any case: who sits in the room, whose turn it is, that a move was made and of which type, the state's number, and what the rules
+/// say of the end.
+pub trait Secrets: Send + Sync {
+    /// The state as `reader` sees it; without one, as somebody sees it who does not play.
+    fn seen<'a>(&self, state: &'a Value, reader: Option<&PlayerId>) -> Cow<'a, Value>;
+
+    /// The data of a move that was made, as `reader`, who sits in the room, is told of it.
+    fn told<'a>(&self, made: &Made<'a>, reader: &PlayerId) -> Cow<'a, Value>;
+}
+
+/// A move that was made.
+#[derive(Clone, Copy, Debug)]
+pub struct Made<'a> {
+    /// The state after it.
+    pub state: &'a Value,
+    /// Whose move it was.
+    pub player: &'a PlayerId,
+    /// Its type.
+    pub kind: &'a str,
+    /// What belongs to it.
+    pub data: &'a Value,
 }
 
 /// How a game begins.
@@ -110,7 +142,7 @@ impl RuleSets {
     /// Those that come with Parlor.
     #[must_use]
     pub fn built_in() -> RuleSets {
-        RuleSets::none().with(Box::new(Draughts))
+        RuleSets::none().with(Box::new(Draughts)).with(Box::new(RockPaperScissors))
     }
 
     /// These and one more, in the place of one that has the same name.

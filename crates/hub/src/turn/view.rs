@@ -4,12 +4,15 @@ use super::config::Visibility;
 use super::ids::{PlayerId, ProposalId, RoomId, UnixMillis};
 use super::op::Actor;
 use super::refusal::{Code, Refusal};
+use super::rules::RuleSets;
 use super::{Checks, Decided, GameResult, Phase, Player, Proposal, Status, TurnRoom, json};
+use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
+use std::borrow::Cow;
 
 /// A room as who may read it reads it.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct RoomView<'a> {
     /// What a list of rooms says, too.
     #[serde(flatten)]
@@ -23,6 +26,7 @@ pub struct RoomView<'a> {
     /// Who sits there, in the order of joining.
     pub players: &'a [Player],
     /// Any values that players put there.
+    #[schemars(with = "Map<String, Value>")]
     pub data: &'a Value,
     /// Whether players move in turns.
     pub turn_based: bool,
@@ -34,11 +38,13 @@ pub struct RoomView<'a> {
     pub turn_count: u64,
     /// When the turn ends by itself.
     pub turn_deadline: Option<UnixMillis>,
-    /// The state that stands.
-    pub state: &'a Value,
+    /// The state that stands, as far as the reader may see it.
+    #[schemars(with = "Map<String, Value>")]
+    pub state: Cow<'a, Value>,
     /// Counts its changes.
     pub state_version: u64,
     /// The state with all moves that wait, as if they stood; none waits without it.
+    #[schemars(with = "Option<Map<String, Value>>")]
     pub optimistic_state: Option<Value>,
     /// The newest move, decided or not.
     pub last_proposal: Option<ProposalId>,
@@ -51,7 +57,7 @@ pub struct RoomView<'a> {
 }
 
 /// What a list of rooms says of one.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Summary<'a> {
     /// The room's id.
     pub id: &'a RoomId,
@@ -64,6 +70,7 @@ pub struct Summary<'a> {
     /// Whether it is listed.
     pub visibility: Visibility,
     /// `active`, or `archived` once nobody sits there.
+    #[schemars(extend("enum" = ["active", "archived"]))]
     pub status: &'static str,
     /// Where the game is.
     pub phase: Phase,
@@ -72,6 +79,7 @@ pub struct Summary<'a> {
     /// How many fit.
     pub max_players: u16,
     /// What is said about it.
+    #[schemars(with = "Map<String, Value>")]
     pub metadata: &'a Value,
     /// When it was created.
     pub created: UnixMillis,
@@ -82,7 +90,7 @@ pub struct Summary<'a> {
 }
 
 /// A move that waits.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct ProposalView<'a> {
     /// Which.
     pub id: ProposalId,
@@ -94,6 +102,7 @@ pub struct ProposalView<'a> {
     /// What belongs to it.
     pub data: &'a Value,
     /// What it changes.
+    #[schemars(with = "Option<Map<String, Value>>")]
     pub state: Option<&'a Value>,
     /// When it was made.
     pub proposed: UnixMillis,
@@ -111,11 +120,11 @@ pub struct ProposalView<'a> {
 
 impl TurnRoom {
     /// The room as `reader` may read it: who sits there, the server, and, where the configuration lets spectators in,
-    /// anybody else who was not kicked.
+    /// anybody else who was not kicked. Of a state with secrets players see what the rules show them, the server all.
     ///
     /// # Errors
     /// `not_in_room` for others.
-    pub fn view(&self, reader: &Actor) -> Result<RoomView<'_>, Refusal> {
+    pub fn view(&self, reader: &Actor, rules: &RuleSets) -> Result<RoomView<'_>, Refusal> {
         let is_member = match reader {
             Actor::Server => true,
             Actor::Player(player) => self.player(player).is_some(),
@@ -140,7 +149,7 @@ impl TurnRoom {
             current_player: self.turn.current.as_ref(),
             turn_count: self.turn.count,
             turn_deadline: self.turn.deadline,
-            state: &self.state,
+            state: self.seen_state(reader, rules),
             state_version: self.state_version,
             optimistic_state: (!self.open.is_empty()).then(|| self.optimistic_state()),
             last_proposal,
@@ -167,6 +176,21 @@ impl TurnRoom {
             created: self.created,
             updated: self.updated,
             version: self.version,
+        }
+    }
+
+    /// The state as `reader` may see it.
+    fn seen_state(&self, reader: &Actor, rules: &RuleSets) -> Cow<'_, Value> {
+        let Actor::Player(player) = reader else { return Cow::Borrowed(&self.state) };
+        match self.rules(rules) {
+            // The rules alone know what is a secret.
+            Err(_) => Cow::Owned(Value::Object(Map::new())),
+            Ok(rules) => match rules.and_then(|rules| rules.secrets()) {
+                Some(secrets) if self.phase != Phase::Waiting => {
+                    secrets.seen(&self.state, Some(player).filter(|player| self.player(player).is_some()))
+                }
+                _ => Cow::Borrowed(&self.state),
+            },
         }
     }
 

@@ -11,7 +11,7 @@ fn full(max_players: u16) -> Room {
     let settings = RoomSettings { max_players, ..settings(RoomKind::Dedicated, &Schema::default()) };
     let mut room = Room::new(setup(settings)).expect("the schema is one of a room");
     while room.has_seat() {
-        let join = Input::Join { name: "a".repeat(limits::NAME_BYTES_MAX), link: LinkKind::Quic };
+        let join = Input::Join { name: "a".repeat(limits::NAME_BYTES_MAX), user: None, link: LinkKind::Quic };
         room.handle(join, Instant::ZERO).expect("a seat is free");
     }
     room
@@ -57,8 +57,11 @@ fn what_a_newcomer_is_told_of_a_full_room_fits_what_may_wait_for_it() {
     .expect("it was there");
     while room.poll_output().is_some() {}
     let newcomer = room.next_member();
-    room.handle(Input::Join { name: "a".repeat(limits::NAME_BYTES_MAX), link: LinkKind::Quic }, late)
-        .expect("a seat is free");
+    room.handle(
+        Input::Join { name: "a".repeat(limits::NAME_BYTES_MAX), user: None, link: LinkKind::Quic },
+        late,
+    )
+    .expect("a seat is free");
     let (mut waiting_bytes, mut messages) = (0, 0);
     while let Some(output) = room.poll_output() {
         if let parlor_hub::room::Output::Send { to, message } = output

@@ -68,6 +68,8 @@ pub(crate) fn settings(kind: RoomKind, schema: &Schema) -> RoomSettings {
         tick_rate: RATE,
         host_silence_ms: None,
         schema: schema.encode(),
+        label: String::new(),
+        keep: false,
     }
 }
 
@@ -185,7 +187,7 @@ impl House {
             seen: BTreeSet::new(),
         };
         self.ends.insert(member, end);
-        self.tell(Input::Join { name: format!("member {member}"), link: LinkKind::Memory });
+        self.tell(Input::Join { name: format!("member {member}"), user: None, link: LinkKind::Memory });
         member
     }
 

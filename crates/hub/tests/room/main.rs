@@ -3,6 +3,7 @@
 mod actions;
 mod dedicated;
 mod harness;
+mod matches;
 mod migration;
 mod paths;
 mod primary;

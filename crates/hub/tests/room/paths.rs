@@ -24,7 +24,7 @@ fn room(host_silence_ms: Option<u32>) -> Room {
     let settings = settings(RoomKind::PlayerHosted, &schema());
     let mut room = Room::new(setup(RoomSettings { host_silence_ms, ..settings })).expect("it is a room");
     for _ in 0..3 {
-        tell(&mut room, Input::Join { name: String::new(), link: LinkKind::Quic }, NOW);
+        tell(&mut room, Input::Join { name: String::new(), user: None, link: LinkKind::Quic }, NOW);
     }
     seen(&mut room, HOST, "203.0.113.1:4000");
     seen(&mut room, GUEST, "203.0.113.2:4000");

@@ -232,7 +232,12 @@ impl Table {
 
     /// The room as the server reads it.
     pub(crate) fn view(&self) -> Value {
-        json!(self.room.view(&Actor::Server).expect("the server may read it"))
+        json!(self.room.view(&Actor::Server, &self.rules).expect("the server may read it"))
+    }
+
+    /// The room as somebody reads it.
+    pub(crate) fn view_of(&self, reader: &str) -> Result<Value, Refusal> {
+        self.room.view(&Actor::Player(id(reader)), &self.rules).map(|view| json!(view))
     }
 
     pub(crate) fn current(&self) -> &str {

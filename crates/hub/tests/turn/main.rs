@@ -12,4 +12,5 @@ mod notices;
 mod peers;
 mod rules;
 mod seats;
+mod secrets;
 mod timers;

@@ -40,7 +40,7 @@ fn the_creator_may_want_fewer_seats_and_not_more() {
     let create = Create { metadata: Some(json!([])), ..Create::default() };
     assert_eq!(refused(created(&config, create)), (Code::BadInput, "metadata".to_owned()));
     let create = Create { player_name: Some("\n".to_owned()), ..Create::default() };
-    assert_eq!(refused(created(&config, create)), (Code::BadInput, "name".to_owned()));
+    assert_eq!(refused(created(&config, create)), (Code::BadInput, "player_name".to_owned()));
 }
 
 fn created(config: &parlor_hub::turn::Config, create: Create) -> Result<(), parlor_hub::turn::Refusal> {
@@ -205,14 +205,13 @@ fn the_host_says_what_the_room_is_and_players_write_its_data() {
 #[test]
 fn who_is_not_in_the_room_reads_it_only_where_spectators_may() {
     let table = Table::new(&json!({}), &[]);
-    let eve = Actor::Player(id("eve"));
-    assert_eq!(table.room.view(&eve).expect_err("it is not hers").code, Code::NotInRoom);
+    assert_eq!(table.view_of("eve").expect_err("it is not hers").code, Code::NotInRoom);
     let mut table = Table::new(&json!({ "spectators": true }), &["bob"]);
-    let view = json!(table.room.view(&eve).expect("she may watch"));
+    let view = table.view_of("eve").expect("she may watch");
     assert_eq!(view["code"], Value::Null, "without the code, which lets people in");
     assert_eq!(view["player_count"], 2);
     table.kick("ada", "bob").expect("the host may");
-    assert!(table.room.view(&Actor::Player(id("bob"))).is_err(), "who was turned out does not watch either");
+    assert!(table.view_of("bob").is_err(), "who was turned out does not watch either");
 }
 
 #[test]

@@ -24,7 +24,7 @@
 //!  5 path up   id: 8 bytes
 //!  6 path down id: 8 bytes · 0 | 1 the state came over it
 //!
-//!  member      id: varint · name: text · link: 1 byte · flags: 1 byte · rtt: 0 | 1, varint ms
+//!  member      id: varint · name: text · user: 0 | 1, text · link: 1 byte · flags: 1 byte · rtt: 0 | 1, varint ms
 //!              count: varint · for each: key: text, value: bytes
 //!  flags       1 connected · 2 slow
 //! ```
@@ -193,6 +193,8 @@ pub struct MemberInfo {
     pub id: MemberId,
     /// What others may call it.
     pub name: String,
+    /// Who it is, by the token that it was let in with; `None` for somebody anonymous.
+    pub user: Option<String>,
     /// How it is connected to the hub.
     pub link: LinkKind,
     /// What the hub measured of it.
@@ -481,6 +483,7 @@ impl MemberInfo {
     fn write(&self, out: &mut Vec<u8>) {
         out.put_varint(self.id.0.into());
         out.put_str(&self.name);
+        out.put_option(self.user.as_deref(), |out, user| out.put_str(user));
         out.put_u8(self.link.to_wire());
         self.presence.write(out);
         out.put_varint(self.data.len() as u64);
@@ -493,6 +496,7 @@ impl MemberInfo {
     fn read(reader: &mut Reader) -> Result<Self, ReadError> {
         let id = member(reader)?;
         let name = reader.str_max("name", limits::NAME_BYTES_MAX)?;
+        let user = reader.option("user", |reader| reader.str_max("user", limits::USER_BYTES_MAX))?;
         let link = LinkKind::from_wire(reader.u8()?)?;
         let presence = Presence::read(id, reader)?;
         let count = reader.varint_max("data count", limits::PLAYER_DATA_KEYS_MAX as u64)?;
@@ -500,7 +504,7 @@ impl MemberInfo {
         for _ in 0..count {
             data.push((PlayerData::read_key(reader)?, PlayerData::read_value(reader)?));
         }
-        Ok(MemberInfo { id, name, link, presence, data })
+        Ok(MemberInfo { id, name, user, link, presence, data })
     }
 }
 

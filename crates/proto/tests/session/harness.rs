@@ -179,6 +179,8 @@ pub(crate) fn hello() -> Hello {
                 tick_rate: TickRate::DEFAULT,
                 host_silence_ms: None,
                 schema: Bytes::new(),
+                label: String::new(),
+                keep: false,
             }),
         )
     }
@@ -204,6 +206,7 @@ pub(crate) fn welcome(now: Instant, limits: Limits) -> Welcome {
         grace_ms: 0,
         gone_ms: None,
         schema: Bytes::new(),
+        members: 1,
     }
 }
 

@@ -45,7 +45,7 @@ fn member() -> impl Strategy<Value = MemberId> {
 }
 
 fn code() -> impl Strategy<Value = RoomCode> {
-    "[A-Z0-9]{4,12}".prop_map(|text| text.parse().expect("it is a code"))
+    prop_oneof!["[A-Z0-9]{4,12}", "[A-Z0-9]{16}"].prop_map(|text| text.parse().expect("it is a code"))
 }
 
 fn tick_rate() -> impl Strategy<Value = TickRate> {
@@ -79,21 +79,18 @@ fn table() -> impl Strategy<Value = ChannelTable> {
 }
 
 fn room_kind() -> impl Strategy<Value = RoomKind> {
-    prop_oneof![Just(RoomKind::PlayerHosted), Just(RoomKind::Dedicated)]
+    prop_oneof![Just(RoomKind::PlayerHosted), Just(RoomKind::Dedicated), Just(RoomKind::Match)]
 }
 
 fn settings() -> impl Strategy<Value = RoomSettings> {
     let secret = option::of(text(limits::LABEL_BYTES_MAX));
-    (room_kind(), option::of(code()), secret, any::<u16>(), tick_rate(), option::of(any::<u32>()), bytes(300))
-        .prop_map(|(kind, code, secret, max_players, tick_rate, host_silence_ms, schema)| RoomSettings {
-            kind,
-            code,
-            secret,
-            max_players,
-            tick_rate,
-            host_silence_ms,
-            schema,
-        })
+    let listing = (text(limits::LABEL_BYTES_MAX), any::<bool>());
+    let rest = (any::<u16>(), tick_rate(), option::of(any::<u32>()), bytes(300));
+    (room_kind(), option::of(code()), secret, rest, listing).prop_map(
+        |(kind, code, secret, (max_players, tick_rate, host_silence_ms, schema), (label, keep))| {
+            RoomSettings { kind, code, secret, max_players, tick_rate, host_silence_ms, schema, label, keep }
+        },
+    )
 }
 
 fn token() -> impl Strategy<Value = ResumeToken> {
@@ -148,8 +145,14 @@ fn welcome() -> impl Strategy<Value = Welcome> {
     let ids = (any::<u128>(), varint(), code(), member(), authority, any::<u32>());
     let times = (tick_rate(), varint(), varint(), bytes(100));
     let limits = (any::<[u32; 4]>(), option::of(token()), any::<u32>(), option::of(any::<u32>()));
-    ((any::<u16>(), any::<u64>(), room_kind(), any::<u16>()), ids, times, limits).prop_map(
-        |((version, capabilities, kind, max_players), ids, (tick_rate, opened, now, schema), limits)| {
+    let members = 0..=limits::MEMBERS_MAX_SERVER_RUN;
+    ((any::<u16>(), any::<u64>(), room_kind(), any::<u16>(), members), ids, times, limits).prop_map(
+        |(
+            (version, capabilities, kind, max_players, members),
+            ids,
+            (tick_rate, opened, now, schema),
+            limits,
+        )| {
             let (session, room, code, member, authority, epoch) = ids;
             let (limits, resume, grace_ms, gone_ms) = limits;
             let [message_bytes, datagram_bytes, keep_alive_ms, silence_ms] = limits;
@@ -172,6 +175,7 @@ fn welcome() -> impl Strategy<Value = Welcome> {
                 grace_ms,
                 gone_ms,
                 schema,
+                members,
             }
         },
     )
@@ -192,7 +196,8 @@ fn refusal() -> impl Strategy<Value = Refusal> {
         room_kind().prop_map(|kind| Refusal::RoomKind { kind }),
         prop_oneof![Just(ResumeRefusal::Gone), Just(ResumeRefusal::Token)]
             .prop_map(|why| Refusal::Resume { why }),
-        (12u8..).prop_map(|code| Refusal::Unknown { code }),
+        Just(Refusal::NotKept),
+        (13u8..).prop_map(|code| Refusal::Unknown { code }),
     ]
 }
 
@@ -278,8 +283,14 @@ fn player_data() -> impl Strategy<Value = PlayerData> {
 fn member_info() -> impl Strategy<Value = MemberInfo> {
     let link = prop_oneof![Just(LinkKind::Quic), Just(LinkKind::WebSocket), Just(LinkKind::Memory)];
     let data = vec((text(limits::LABEL_BYTES_MAX), bytes(50)), 0..4);
-    (text(limits::NAME_BYTES_MAX), link, presence(), data).prop_map(|(name, link, presence, data)| {
-        MemberInfo { id: presence.member, name, link, presence, data }
+    let names = (text(limits::NAME_BYTES_MAX), option::of(text(limits::USER_BYTES_MAX)));
+    (names, link, presence(), data).prop_map(|((name, user), link, presence, data)| MemberInfo {
+        id: presence.member,
+        name,
+        user,
+        link,
+        presence,
+        data,
     })
 }
 

@@ -8,6 +8,7 @@ use parlor_proto::wire::control::{
     Handover, LeaveReason, MemberInfo, PlayerData, Presence, RefusedAction, ToHub, ToMember,
 };
 use parlor_proto::wire::cursor::Reader;
+use parlor_proto::wire::data::MatchData;
 use parlor_proto::wire::envelope::{Downward, From, To, Upward};
 use parlor_proto::wire::frame::{Echo, Fragment, Frame, Time};
 use parlor_proto::wire::handshake::{
@@ -39,6 +40,7 @@ pub(crate) enum Value {
     AskedBy(AskedBy),
     OwnState(OwnState),
     StateOf(StateOf),
+    MatchData(MatchData),
     PathWord(PathWord),
 }
 
@@ -61,6 +63,7 @@ impl Value {
             Value::AskedBy(message) => message.encode(),
             Value::OwnState(message) => message.encode(),
             Value::StateOf(message) => message.encode(),
+            Value::MatchData(message) => message.encode(),
             Value::PathWord(message) => message.encode(),
         }
     }
@@ -87,6 +90,7 @@ impl Value {
             Value::AskedBy(_) => AskedBy::decode(bytes).ok().map(Value::AskedBy),
             Value::OwnState(_) => OwnState::decode(bytes).ok().map(Value::OwnState),
             Value::StateOf(_) => StateOf::decode(bytes).ok().map(Value::StateOf),
+            Value::MatchData(_) => MatchData::decode(bytes).ok().map(Value::MatchData),
             Value::PathWord(_) => PathWord::decode(bytes).ok().flatten().map(Value::PathWord),
         }
     }
@@ -134,11 +138,20 @@ fn handshakes() -> Vec<(&'static str, Value)> {
         tick_rate: TickRate::DEFAULT,
         host_silence_ms: None,
         schema: Bytes::new(),
+        label: String::new(),
+        keep: false,
     };
     let dedicated = RoomSettings {
         kind: RoomKind::Dedicated,
         max_players: 64,
         schema: Bytes::from_static(b"schema"),
+        ..settings(None, None)
+    };
+    let of_match = RoomSettings {
+        kind: RoomKind::Match,
+        max_players: 16,
+        label: "duel".into(),
+        keep: true,
         ..settings(None, None)
     };
     let mut channels = ChannelTable::default();
@@ -167,6 +180,7 @@ fn handshakes() -> Vec<(&'static str, Value)> {
         ("hello.create", frame(hello(Intent::Create(settings(None, None))))),
         ("hello.create_named", frame(hello(Intent::Create(settings(Some("MYROOM"), Some("sesame")))))),
         ("hello.create_dedicated", frame(hello(Intent::Create(dedicated)))),
+        ("hello.create_match", frame(hello(Intent::Create(of_match)))),
         ("hello.join", frame(hello(join(None)))),
         ("hello.join_full", frame(full)),
         ("hello.resume", frame(hello(Intent::Resume(resume())))),
@@ -176,13 +190,14 @@ fn handshakes() -> Vec<(&'static str, Value)> {
 }
 
 fn welcome(authority: Authority) -> Value {
+    let is_match = authority == Authority::Hub;
     Value::Frame(Frame::Welcome(Box::new(Welcome {
         version: 1,
         session: SessionId(0x0011_2233_4455_6677_8899_aabb_ccdd_eeff),
         capabilities: 0,
         room: RoomId(9),
-        code: "K7QM".parse().expect("a code"),
-        kind: RoomKind::PlayerHosted,
+        code: if is_match { "K7QMABCDEFGH2345" } else { "K7QM" }.parse().expect("a code"),
+        kind: if is_match { RoomKind::Match } else { RoomKind::PlayerHosted },
         member: MemberId(1),
         authority,
         epoch: Epoch(0),
@@ -200,6 +215,7 @@ fn welcome(authority: Authority) -> Value {
         grace_ms: 30_000,
         gone_ms: authority.member().map(|_| 2_800),
         schema: Bytes::from_static(b"schema"),
+        members: 2,
     })))
 }
 
@@ -227,6 +243,7 @@ fn answers() -> Vec<(&'static str, Value)> {
         ("refused.server_full", refused(Refusal::ServerFull)),
         ("refused.schema", refused(Refusal::Schema { hash: 0x0102_0304_0506_0708 })),
         ("refused.room_kind", refused(Refusal::RoomKind { kind: RoomKind::Dedicated })),
+        ("refused.not_kept", refused(Refusal::NotKept)),
         ("refused.resume_gone", refused(Refusal::Resume { why: ResumeRefusal::Gone })),
         ("refused.resume_token", refused(Refusal::Resume { why: ResumeRefusal::Token })),
         ("resume", Value::Frame(Frame::Resume(resume()))),
@@ -311,10 +328,12 @@ fn controls() -> Vec<(&'static str, Value)> {
     let joined = MemberInfo {
         id,
         name: "ada".into(),
+        user: None,
         link: LinkKind::WebSocket,
         presence: presence(Some(70)),
         data: vec![("team".into(), Bytes::from_static(b"red"))],
     };
+    let known = MemberInfo { user: Some("account 7".into()), data: Vec::new(), ..joined.clone() };
     let refused =
         |why| RefusedAction { entity: EntityId { slot: 12, generation: 3 }, name: "open".into(), why };
     let handover = |tick: Option<Tick>| {
@@ -330,6 +349,7 @@ fn controls() -> Vec<(&'static str, Value)> {
     let left = |reason| Value::ToMember(ToMember::Left { member: id, reason });
     vec![
         ("to_member.joined", Value::ToMember(ToMember::Joined(joined))),
+        ("to_member.joined_user", Value::ToMember(ToMember::Joined(known))),
         ("to_member.left", left(LeaveReason::Left)),
         ("to_member.kicked", left(LeaveReason::Kicked { reason: "rude".into() })),
         ("to_member.connection_lost", left(LeaveReason::ConnectionLost)),
@@ -403,6 +423,7 @@ fn actions() -> Vec<(&'static str, Value)> {
     let action = Action { entity, name: "open".into(), value: Bytes::from_static(b"hi") };
     let asked = AskedBy { from: MemberId(300), epoch: Epoch(70), action: action.clone() };
     let packet = Bytes::from_static(b"packet");
+    let data = |op, payload| Value::MatchData(MatchData { op, payload: Bytes::from_static(payload) });
     let with_schema = OwnState { schema: Some(Bytes::from_static(b"schema")), packet: packet.clone() };
     vec![
         ("action.up", Value::Action(action)),
@@ -410,6 +431,10 @@ fn actions() -> Vec<(&'static str, Value)> {
         ("replica.up", Value::OwnState(OwnState { schema: None, packet: packet.clone() })),
         ("replica.up_with_schema", Value::OwnState(with_schema.clone())),
         ("replica.down", Value::StateOf(StateOf { source: MemberId(300), state: with_schema })),
+        ("data.first", data(0, b"")),
+        ("data.negative", data(-1, b"hi")),
+        ("data.large", data(1 << 40, b"hi")),
+        ("data.largest", data(i64::MAX, b"hi")),
     ]
 }
 

@@ -37,7 +37,7 @@ pub const TOKEN_LIFE_S_MAX: u64 = 60;
 /// How far the clocks of a server and of whoever gives out tokens may differ, in seconds.
 pub const CLOCK_SKEW_S_MAX: u64 = 5;
 /// Longest user and id of a token, in bytes.
-pub const CLAIM_BYTES_MAX: usize = 64;
+pub const CLAIM_BYTES_MAX: usize = limits::USER_BYTES_MAX;
 /// Tokens whose use is remembered at once: more than a thousand are let in each second until it is full.
 pub const TOKENS_REMEMBERED_MAX: usize = 100_000;
 

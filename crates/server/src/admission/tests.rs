@@ -48,6 +48,8 @@ fn create(room: Option<&str>, token: impl Into<Vec<u8>>) -> Hello {
         tick_rate: TickRate::DEFAULT,
         host_silence_ms: None,
         schema: bytes::Bytes::new(),
+        label: String::new(),
+        keep: false,
     };
     hello(Intent::Create(settings), token)
 }

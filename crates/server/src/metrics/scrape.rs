@@ -299,10 +299,12 @@ mod tests {
             players: 2,
             max_players: 4,
             needs_secret: false,
+            label: String::new(),
         };
         for number in 0..1_000_000_u32 {
             room.app = if number < 1_000 { served[number as usize].clone() } else { hostile(number) };
-            room.kind = if number % 2 == 0 { RoomKind::PlayerHosted } else { RoomKind::Dedicated };
+            room.kind = [RoomKind::PlayerHosted, RoomKind::Dedicated, RoomKind::Match][number as usize % 3];
+            room.label = hostile(number);
             census.count(metrics.app(&room.app).to_owned(), &room);
             let status = StatusCode::from_u16(100 + u16::try_from(number % 900).unwrap()).unwrap();
             metrics.requested(&format!("/{}", room.app), status);

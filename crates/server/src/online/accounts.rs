@@ -21,12 +21,15 @@ pub const ENVIRONMENT: &str = "production";
 const REFRESH_LIFE: Duration = Duration::from_secs(60 * 24 * 60 * 60);
 /// For how long the refresh token before is good too, as long as nobody used its successor.
 const REFRESH_GRACE: Duration = Duration::from_secs(60);
-/// Shortest and longest id of a device, in bytes. Whoever knows it has the account, so it must not be guessed.
-const DEVICE_BYTES: core::ops::RangeInclusive<usize> = 16..=128;
+/// Shortest id of a device, in characters, and longest, in bytes. Whoever knows it has the account, so it must not be guessed.
+const DEVICE_CHARS_MIN: usize = 16;
+const DEVICE_BYTES_MAX: usize = 128;
 /// Longest id that a game gives to a player of its own, in bytes.
 const CUSTOM_BYTES_MAX: usize = 128;
 /// Longest e-mail address, in bytes (RFC 5321).
 const EMAIL_BYTES_MAX: usize = 254;
+/// What the name of a game or of an environment looks like.
+const REALM_PATTERN: &str = r"^[^/\u0000-\u001f\u007f-\u009f]{1,64}$";
 /// Longest display name, in characters.
 const NAME_CHARS_MAX: usize = 64;
 
@@ -35,11 +38,14 @@ const NAME_CHARS_MAX: usize = 64;
 #[serde(deny_unknown_fields)]
 pub(super) struct AsGuest {
     /// The game.
+    #[schemars(regex(pattern = REALM_PATTERN))]
     app: String,
     /// Its environment, such as `staging`; what is in one is never seen from another.
     #[serde(default = "production")]
+    #[schemars(regex(pattern = REALM_PATTERN))]
     environment: String,
     /// What others see, if the account is made by this; it can be changed later.
+    #[schemars(length(min = 1, max = NAME_CHARS_MAX))]
     name: Option<String>,
 }
 
@@ -48,14 +54,17 @@ pub(super) struct AsGuest {
 #[serde(deny_unknown_fields)]
 pub(super) struct ByDevice {
     /// The game.
+    #[schemars(regex(pattern = REALM_PATTERN))]
     app: String,
     /// Its environment.
     #[serde(default = "production")]
+    #[schemars(regex(pattern = REALM_PATTERN))]
     environment: String,
     /// What others see, if the account is made by this.
+    #[schemars(length(min = 1, max = NAME_CHARS_MAX))]
     name: Option<String>,
     /// A random id that the device has made and keeps to itself: whoever knows it has the account.
-    #[schemars(length(min = 16, max = 128))]
+    #[schemars(length(min = DEVICE_CHARS_MIN, max = DEVICE_BYTES_MAX))]
     device: String,
 }
 
@@ -64,9 +73,10 @@ pub(super) struct ByDevice {
 #[serde(deny_unknown_fields)]
 pub(super) struct ByCustomId {
     /// The player, as the game knows it.
-    #[schemars(length(min = 1, max = 128))]
+    #[schemars(length(min = 1, max = CUSTOM_BYTES_MAX))]
     custom: String,
     /// What others see, if the account is made by this.
+    #[schemars(length(min = 1, max = NAME_CHARS_MAX))]
     name: Option<String>,
 }
 
@@ -75,20 +85,23 @@ pub(super) struct ByCustomId {
 #[serde(deny_unknown_fields)]
 pub(super) struct ByEmail {
     /// The game.
+    #[schemars(regex(pattern = REALM_PATTERN))]
     app: String,
     /// Its environment.
     #[serde(default = "production")]
+    #[schemars(regex(pattern = REALM_PATTERN))]
     environment: String,
     /// The address. Nobody writes to it.
-    #[schemars(length(min = 3, max = 254))]
+    #[schemars(length(min = 3, max = EMAIL_BYTES_MAX))]
     email: String,
     /// The password.
-    #[schemars(length(min = 8, max = 256))]
+    #[schemars(length(min = PASSWORD_CHARS_MIN, max = PASSWORD_BYTES_MAX))]
     password: String,
     /// Makes the account, if the address has none.
     #[serde(default)]
     create: bool,
     /// What others see, if the account is made by this.
+    #[schemars(length(min = 1, max = NAME_CHARS_MAX))]
     name: Option<String>,
 }
 
@@ -97,9 +110,11 @@ pub(super) struct ByEmail {
 #[serde(deny_unknown_fields)]
 pub(super) struct ByRefresh {
     /// The game that the sign-in was for.
+    #[schemars(regex(pattern = REALM_PATTERN))]
     app: String,
     /// Its environment.
     #[serde(default = "production")]
+    #[schemars(regex(pattern = REALM_PATTERN))]
     environment: String,
     /// The token; it is good once.
     refresh_token: String,
@@ -110,10 +125,13 @@ pub(super) struct ByRefresh {
 #[serde(deny_unknown_fields)]
 pub(super) struct Link {
     /// The id of a device.
+    #[schemars(length(min = DEVICE_CHARS_MIN, max = DEVICE_BYTES_MAX))]
     device: Option<String>,
     /// An e-mail address; with a password.
+    #[schemars(length(min = 3, max = EMAIL_BYTES_MAX))]
     email: Option<String>,
     /// The password of the address. Linked again, the address gets another one.
+    #[schemars(length(min = PASSWORD_CHARS_MIN, max = PASSWORD_BYTES_MAX))]
     password: Option<String>,
 }
 
@@ -122,8 +140,10 @@ pub(super) struct Link {
 #[serde(deny_unknown_fields)]
 pub(super) struct Unlink {
     /// The id of a device.
+    #[schemars(length(min = DEVICE_CHARS_MIN, max = DEVICE_BYTES_MAX))]
     device: Option<String>,
     /// An e-mail address.
+    #[schemars(length(min = 3, max = EMAIL_BYTES_MAX))]
     email: Option<String>,
 }
 
@@ -132,6 +152,7 @@ pub(super) struct Unlink {
 #[serde(deny_unknown_fields)]
 pub(super) struct Rename {
     /// What others see.
+    #[schemars(length(min = 1, max = NAME_CHARS_MAX))]
     name: String,
 }
 
@@ -140,9 +161,11 @@ pub(super) struct Rename {
 pub(super) struct AccountView {
     /// Its id.
     id: String,
-    /// How it came to be: `guest`, `device`, `custom` or `email`.
+    /// How it came to be.
+    #[schemars(extend("enum" = ["guest", "device", "custom", "email"]))]
     kind: String,
-    /// What it may do: `player`, `server` or `admin`.
+    /// What it may do.
+    #[schemars(extend("enum" = ["player", "server", "admin"]))]
     role: String,
     /// What others see.
     name: String,
@@ -162,7 +185,8 @@ pub(super) struct OwnAccount {
 /// A way to sign in.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub(super) struct CredentialView {
-    /// `device`, `custom` or `email`.
+    /// Which.
+    #[schemars(extend("enum" = ["device", "custom", "email"]))]
     kind: String,
     /// The address or the game's own id. That of a device is not kept, only its hash.
     value: Option<String>,
@@ -185,6 +209,7 @@ pub(super) struct SignedIn {
 #[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
 pub(super) struct Done {
     /// Always true.
+    #[schemars(extend("const" = true))]
     pub(super) done: bool,
 }
 
@@ -203,7 +228,7 @@ fn production() -> String {
 pub(super) async fn guest(services: Services, _: Caller, input: AsGuest) -> Result<SignedIn, Failure> {
     let realm = services.realm(&input.app, &input.environment)?;
     services.must_be_open()?;
-    let account = new_account(AccountKind::Guest, input.name.as_deref())?;
+    let account = new_account(AccountKind::Guest, check_given_name(input.name)?)?;
     services.store().create_account(&realm, &account, None).await?;
     sign_in(&services, &realm, account).await
 }
@@ -211,15 +236,9 @@ pub(super) async fn guest(services: Services, _: Caller, input: AsGuest) -> Resu
 pub(super) async fn device(services: Services, _: Caller, input: ByDevice) -> Result<SignedIn, Failure> {
     let realm = services.realm(&input.app, &input.environment)?;
     let credential = device_credential(&input.device)?;
-    let account = find_or_make(
-        &services,
-        &realm,
-        AccountKind::Device,
-        credential,
-        input.name.as_deref(),
-        services.is_open(),
-    )
-    .await?;
+    let name = check_given_name(input.name)?;
+    let account =
+        find_or_make(&services, &realm, AccountKind::Device, credential, name, services.is_open()).await?;
     sign_in(&services, &realm, account).await
 }
 
@@ -234,9 +253,9 @@ pub(super) async fn custom(
         let sentence = format!("it may have 1 to {CUSTOM_BYTES_MAX} bytes, none a control character");
         return Err(Failure::field("custom", sentence));
     }
+    let name = check_given_name(input.name)?;
     let credential = Credential { kind: CredentialKind::Custom, value: input.custom, secret_hash: None };
-    let account =
-        find_or_make(&services, &realm, AccountKind::Custom, credential, input.name.as_deref(), true).await?;
+    let account = find_or_make(&services, &realm, AccountKind::Custom, credential, name, true).await?;
     sign_in(&services, &realm, account).await
 }
 
@@ -244,13 +263,14 @@ pub(super) async fn email(services: Services, caller: Caller, input: ByEmail) ->
     let realm = services.realm(&input.app, &input.environment)?;
     let address = address(&input.email)?;
     check_password(&input.password)?;
+    let name = check_given_name(input.name)?;
     services.may_guess(&caller)?;
     let owner = services.store().credential_owner(&realm, CredentialKind::Email, &address).await?;
     if owner.is_none() && input.create {
         services.must_be_open()?;
         let secret_hash = Some(services.passwords().hash(input.password).await?);
         let credential = Credential { kind: CredentialKind::Email, value: address, secret_hash };
-        let account = new_account(AccountKind::Email, input.name.as_deref())?;
+        let account = new_account(AccountKind::Email, name)?;
         services.store().create_account(&realm, &account, Some(&credential)).await?;
         return sign_in(&services, &realm, account).await;
     }
@@ -374,7 +394,7 @@ async fn find_or_make(
     realm: &Realm,
     kind: AccountKind,
     credential: Credential,
-    name: Option<&str>,
+    name: Option<String>,
     may_make: bool,
 ) -> Result<Account, Failure> {
     let find = || services.store().credential_owner(realm, credential.kind, &credential.value);
@@ -393,12 +413,10 @@ async fn find_or_make(
     }
 }
 
-fn new_account(kind: AccountKind, name: Option<&str>) -> Result<Account, Failure> {
+/// `name` was checked.
+fn new_account(kind: AccountKind, name: Option<String>) -> Result<Account, Failure> {
     let id = secrets::id('p')?;
-    let display_name = match name {
-        Some(name) => check_name("name", name)?,
-        None => format!("player-{}", id.get(1..7).unwrap_or_default()),
-    };
+    let display_name = name.unwrap_or_else(|| format!("player-{}", id.get(1..7).unwrap_or_default()));
     let id = AccountId::new(&id)?;
     Ok(Account { id, kind, role: Role::Player, display_name, created_ms: crate::system::unix_ms() })
 }
@@ -437,12 +455,12 @@ fn view(account: &Account) -> AccountView {
 
 /// The id of a device is a password without a name: of it only the hash is kept.
 fn device_credential(device: &str) -> Result<Credential, Failure> {
-    if !DEVICE_BYTES.contains(&device.len()) {
-        let (min, max) = (DEVICE_BYTES.start(), DEVICE_BYTES.end());
-        return Err(Failure::field(
-            "device",
-            format!("it has {} bytes, and may have {min} to {max}", device.len()),
-        ));
+    if device.chars().count() < DEVICE_CHARS_MIN || device.len() > DEVICE_BYTES_MAX {
+        let sentence = format!(
+            "it has {} bytes; it may have {DEVICE_CHARS_MIN} characters at least and {DEVICE_BYTES_MAX} bytes at most",
+            device.len()
+        );
+        return Err(Failure::field("device", sentence));
     }
     Ok(Credential { kind: CredentialKind::Device, value: secrets::digest(device), secret_hash: None })
 }
@@ -467,9 +485,15 @@ fn check_password(password: &str) -> Result<(), Failure> {
     Ok(())
 }
 
+/// A name for an account that may have to be made: what is wrong with it is told even if it is there already.
+fn check_given_name(name: Option<String>) -> Result<Option<String>, Failure> {
+    name.map(|name| check_name("name", &name)).transpose()
+}
+
 fn check_name(path: &str, name: &str) -> Result<String, Failure> {
+    let is_long = name.chars().count() > NAME_CHARS_MAX;
     let name = name.trim();
-    if name.is_empty() || name.chars().count() > NAME_CHARS_MAX || name.chars().any(char::is_control) {
+    if name.is_empty() || is_long || name.chars().any(char::is_control) {
         let sentence = format!("a name has 1 to {NAME_CHARS_MAX} characters, none a control character");
         return Err(Failure::field(path, sentence));
     }

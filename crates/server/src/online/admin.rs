@@ -3,14 +3,13 @@
 use super::Services;
 use super::accounts::{DONE, Done, Nothing};
 use super::failure::{Failure, Kind};
+use super::page::Limit;
 use super::table::Caller;
-use crate::store::{AccountId, Ban, Role};
+use crate::store::{AccountId, Ban, Role, TEXT_BYTES_MAX};
 use crate::system::{unix_ms, unix_s};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Bans that are listed at once if nobody says how many.
-const PAGE: usize = 100;
 /// Most bans that are listed at once: the store gives one more.
 const PAGE_MAX: usize = crate::store::PAGE_MAX - 1;
 
@@ -21,6 +20,7 @@ pub(super) struct BanAccount {
     /// The account.
     account: String,
     /// Why; the account is told.
+    #[schemars(length(max = TEXT_BYTES_MAX))]
     reason: String,
     /// For how many seconds; for ever if missing.
     for_s: Option<u64>,
@@ -41,13 +41,8 @@ pub(super) struct ListBans {
     /// What the last part gave as `next`.
     after: Option<String>,
     /// How many at most.
-    #[serde(default = "page")]
-    #[schemars(range(min = 1, max = 999))]
-    limit: usize,
-}
-
-fn page() -> usize {
-    PAGE
+    #[serde(default)]
+    limit: Limit,
 }
 
 /// A part of the list.
@@ -105,7 +100,7 @@ pub(super) async fn lift_ban(services: Services, caller: Caller, input: LiftBan)
 pub(super) async fn bans(services: Services, caller: Caller, input: ListBans) -> Result<BanList, Failure> {
     let realm = services.realm_of(&caller)?;
     let after = input.after.as_deref().map(account).transpose()?;
-    let limit = input.limit.clamp(1, PAGE_MAX);
+    let limit = input.limit.rows().min(PAGE_MAX);
     // One more than is shown says whether more follow.
     let mut bans = services.store().bans(&realm, after.as_ref(), limit + 1).await?;
     let is_more = bans.len() > limit;
@@ -127,7 +122,8 @@ pub(super) async fn bans(services: Services, caller: Caller, input: ListBans) ->
 pub(super) struct SetRole {
     /// The account.
     account: String,
-    /// `player`, `server` or `admin`.
+    /// What it may do.
+    #[schemars(extend("enum" = ["player", "server", "admin"]))]
     role: String,
 }
 

@@ -42,6 +42,24 @@ pub(crate) enum Kind {
     Defect,
 }
 
+impl Kind {
+    /// By which status it comes over HTTP.
+    pub(crate) fn status(self) -> StatusCode {
+        match self {
+            Kind::BadInput => StatusCode::BAD_REQUEST,
+            Kind::SignedOut => StatusCode::UNAUTHORIZED,
+            Kind::Forbidden => StatusCode::FORBIDDEN,
+            Kind::NotFound => StatusCode::NOT_FOUND,
+            Kind::Method => StatusCode::METHOD_NOT_ALLOWED,
+            Kind::Conflict => StatusCode::CONFLICT,
+            Kind::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+            Kind::TooOften => StatusCode::TOO_MANY_REQUESTS,
+            Kind::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
+            Kind::Defect => StatusCode::INTERNAL_SERVER_ERROR,
+        }
+    }
+}
+
 impl Failure {
     pub(crate) fn new(kind: Kind, code: &'static str, sentence: impl Into<String>) -> Self {
         Failure { kind, code, sentence: sentence.into(), path: None, retry_after: None }
@@ -89,18 +107,7 @@ impl Failure {
     }
 
     pub(crate) fn status(&self) -> StatusCode {
-        match self.kind {
-            Kind::BadInput => StatusCode::BAD_REQUEST,
-            Kind::SignedOut => StatusCode::UNAUTHORIZED,
-            Kind::Forbidden => StatusCode::FORBIDDEN,
-            Kind::NotFound => StatusCode::NOT_FOUND,
-            Kind::Method => StatusCode::METHOD_NOT_ALLOWED,
-            Kind::Conflict => StatusCode::CONFLICT,
-            Kind::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
-            Kind::TooOften => StatusCode::TOO_MANY_REQUESTS,
-            Kind::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
-            Kind::Defect => StatusCode::INTERNAL_SERVER_ERROR,
-        }
+        self.kind.status()
     }
 
     /// What stands behind `error` in an answer.

@@ -3,14 +3,13 @@
 use super::Services;
 use super::accounts::{DONE, Done};
 use super::failure::Failure;
+use super::page::Limit;
 use super::table::Caller;
 use crate::store::Notice;
-use schemars::JsonSchema;
+use parlor_hub::turn::{self, NoticeKind};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
-
-/// How many notices are given at once if nobody says how many.
-const PAGE: u64 = 100;
+use serde_json::{Map, Value};
 
 /// Which part of it.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
@@ -20,13 +19,8 @@ pub(super) struct ReadInbox {
     #[serde(default)]
     after: u64,
     /// How many at most.
-    #[serde(default = "page")]
-    #[schemars(range(min = 1, max = 1000))]
-    limit: u64,
-}
-
-fn page() -> u64 {
-    PAGE
+    #[serde(default)]
+    limit: Limit,
 }
 
 /// What the player knows.
@@ -53,19 +47,39 @@ pub(super) struct InboxView {
 pub(super) struct NoticeView {
     /// One more than the notice before has.
     pub(super) seq: u64,
-    /// What kind of thing; docs/turn-rooms.md lists them.
+    /// What kind of thing; docs/turn-rooms.md lists them. `push` is a text for people.
+    #[schemars(schema_with = "kinds")]
     pub(super) kind: String,
     /// When, in milliseconds since 1970.
     pub(super) at_ms: u64,
-    /// The room, and what else belongs to it.
-    #[schemars(with = "serde_json::Map<String, Value>")]
+    /// What it says.
+    #[schemars(with = "Told<'static, Map<String, Value>>")]
     pub(super) notice: Value,
+}
+
+/// What a notice says, as inboxes and webhooks have it.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Told")]
+pub(super) struct Told<'a, B> {
+    /// The room.
+    pub(super) room: &'a turn::RoomId,
+    /// Counts the room's notices: who hears of one twice knows it by this.
+    pub(super) seq: u64,
+    /// The rest: docs/turn-rooms.md has the fields of each kind.
+    pub(super) body: B,
+}
+
+/// What stands as the kind of a notice that is a text for people.
+pub(super) const PUSH: &str = "push";
+
+fn kinds(_: &mut SchemaGenerator) -> Schema {
+    let kinds: Vec<&str> = NoticeKind::ALL.iter().map(|kind| kind.as_str()).chain([PUSH]).collect();
+    json_schema!({ "type": "string", "enum": kinds })
 }
 
 pub(super) async fn read(services: Services, caller: Caller, input: ReadInbox) -> Result<InboxView, Failure> {
     let (realm, player) = services.account_of(&caller)?;
-    let limit = usize::try_from(input.limit).unwrap_or(usize::MAX);
-    let inbox = services.store().read_inbox(&realm, &player, input.after, limit).await?;
+    let inbox = services.store().read_inbox(&realm, &player, input.after, input.limit.rows()).await?;
     let notices = inbox.notices.into_iter().map(view).collect::<Result<_, _>>()?;
     Ok(InboxView { notices, newest: inbox.newest, dropped: inbox.dropped })
 }

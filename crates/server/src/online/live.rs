@@ -3,6 +3,7 @@
 
 use super::accounts::{DONE, Done, ENVIRONMENT};
 use super::failure::{Failure, Kind};
+use super::page::Limit;
 use super::table::Caller;
 use super::{Services, rooms};
 use crate::clock::Clock;
@@ -14,11 +15,6 @@ use parlor_hub::{MemberSummary, NotThere, RoomQuery, RoomSummary};
 use parlor_proto::{MemberId, RoomCode, limits};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-
-/// Rooms of a list that are given at once if nobody says how many.
-const PAGE: usize = 50;
-/// Most rooms of a list that are given at once.
-const PAGE_MAX: usize = 1_000;
 
 /// The way to them.
 pub(super) struct Live {
@@ -33,13 +29,8 @@ pub(super) struct ListLive {
     /// What the last part gave as `next`.
     after: Option<String>,
     /// How many at most.
-    #[serde(default = "page")]
-    #[schemars(range(min = 1, max = 1000))]
-    limit: usize,
-}
-
-fn page() -> usize {
-    PAGE
+    #[serde(default)]
+    limit: Limit,
 }
 
 /// A part of the list.
@@ -57,7 +48,8 @@ pub(super) struct LiveRooms {
 pub(super) struct LiveRoom {
     /// Its code.
     code: String,
-    /// Who runs it: `player_hosted` or `dedicated`.
+    /// Who runs it.
+    #[schemars(extend("enum" = ["player_hosted", "dedicated", "match"]))]
     kind: &'static str,
     /// Which game.
     app: String,
@@ -101,7 +93,8 @@ pub(super) struct LiveMember {
     id: u32,
     /// What it calls itself.
     name: String,
-    /// How it is connected, or was last: `quic`, `websocket` or `memory`.
+    /// How it is connected, or was last.
+    #[schemars(extend("enum" = ["quic", "websocket", "memory"]))]
     link: &'static str,
     /// Whether it has a connection.
     connected: bool,
@@ -118,6 +111,7 @@ pub(super) struct EndLive {
     /// Its code.
     code: String,
     /// Why; its members are told. At most 200 bytes.
+    #[schemars(length(max = limits::REASON_BYTES_MAX))]
     reason: Option<String>,
 }
 
@@ -130,6 +124,7 @@ pub(super) struct RemoveMember {
     /// The member's number in the room.
     member: u32,
     /// Why; all its members are told. At most 200 bytes.
+    #[schemars(length(max = limits::REASON_BYTES_MAX))]
     reason: Option<String>,
 }
 
@@ -137,9 +132,9 @@ pub(super) async fn list(services: Services, caller: Caller, input: ListLive) ->
     let realm = services.realm_of(&caller)?;
     let after = input.after.as_deref().map(|text| code("after", text)).transpose()?;
     let Live { shards, clock } = services.live();
-    let limit = input.limit.clamp(1, PAGE_MAX);
+    let limit = input.limit.rows();
     let (app, environments) = (Some(realm.app().to_owned()), environments(&realm));
-    let query = RoomQuery { app, environments, after, limit };
+    let query = RoomQuery { app, environments, matches: None, after, limit };
     let page = shards.rooms(query).await.map_err(going_down)?;
     let rooms = page.rooms.iter().map(|room| seen(room, *clock)).collect();
     Ok(LiveRooms { rooms, next: page.next.map(|code| code.as_str().to_owned()) })

@@ -9,6 +9,7 @@
 mod accounts;
 mod admin;
 mod bans;
+mod codes;
 mod deadlines;
 mod failure;
 mod feeds;
@@ -17,6 +18,7 @@ mod json;
 mod live;
 mod openapi;
 mod operations;
+mod page;
 mod password;
 mod rest;
 mod role;

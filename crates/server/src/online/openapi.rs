@@ -1,66 +1,85 @@
 //! The OpenAPI document, made of the table of operations and the types of their inputs and outputs.
 
+use super::codes::kind_of;
 use super::role::Allowed;
 use super::table::Operation;
 use crate::store::Role;
+use hyper::StatusCode;
 use schemars::generate::{SchemaGenerator, SchemaSettings};
 use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
 
-/// The answers that any operation may give beside 200.
-const FAILURES: [(&str, &str); 9] = [
-    ("400", "the input is not as it must be: `path` says where"),
-    ("401", "nobody has signed in, or the token is over"),
-    ("403", "this is not for whoever asks"),
-    ("404", "there is no such thing"),
-    ("409", "it does not go together with how things stand"),
-    ("413", "the input is too large"),
-    ("429", "asked too often: `retry_after_ms` says when to ask again"),
-    ("500", "a defect of the server"),
-    ("503", "not now: `retry_after_ms` says when to ask again"),
-];
+/// What a status other than 200 says.
+fn said_by(status: StatusCode) -> &'static str {
+    match status {
+        StatusCode::BAD_REQUEST => "the input is not as it must be: `path` says where",
+        StatusCode::UNAUTHORIZED => "nobody has signed in, or the token is over",
+        StatusCode::FORBIDDEN => "this is not for whoever asks",
+        StatusCode::NOT_FOUND => "there is no such thing",
+        StatusCode::METHOD_NOT_ALLOWED => "the path that came of the fields has other methods",
+        StatusCode::CONFLICT => "it does not go together with how things stand",
+        StatusCode::PAYLOAD_TOO_LARGE => "the input is too large",
+        StatusCode::TOO_MANY_REQUESTS => "asked too often: `retry_after_ms` says when to ask again",
+        StatusCode::SERVICE_UNAVAILABLE => "not now: `retry_after_ms` says when to ask again",
+        _ => "a defect of the server",
+    }
+}
 
 /// The document.
 pub(super) fn document(operations: &[Operation]) -> Value {
-    let settings = SchemaSettings::draft2020_12().with(|settings| {
-        settings.definitions_path = "/components/schemas".into();
-        settings.meta_schema = None;
-    });
-    let mut schemas = settings.into_generator();
+    let generator = |settings: SchemaSettings| {
+        let settings = settings.with(|settings| {
+            settings.definitions_path = "/components/schemas".into();
+            settings.meta_schema = None;
+        });
+        settings.into_generator()
+    };
+    // An input may leave out what an output always has.
+    let mut inputs = generator(SchemaSettings::draft2020_12().for_deserialize());
+    let mut outputs = generator(SchemaSettings::draft2020_12().for_serialize());
     let mut paths = Map::new();
     for operation in operations {
-        let described = describe(operation, &mut schemas);
+        let described = describe(operation, &mut inputs, &mut outputs);
         let path = paths.entry(format!("/v1{}", operation.path)).or_insert_with(|| json!({}));
         path[operation.method.as_str().to_ascii_lowercase()] = described;
     }
-    let mut definitions = schemas.take_definitions(true);
-    definitions.insert("Failure".to_owned(), failure());
+    let mut definitions = inputs.take_definitions(true);
+    definitions.extend(outputs.take_definitions(true));
+    definitions.insert("Error".to_owned(), error());
     json!({
         "openapi": "3.1.0",
         "info": {
             "title": "Parlor",
             "version": env!("CARGO_PKG_VERSION"),
             "description": "Accounts and rooms that outlive their players. The same operations go over a WebSocket at \
-                            /v1/socket: {\"id\", \"op\": operationId, \"input\": {…}}.",
+                            /v1/socket: {\"id\", \"op\": operationId, \"input\": {…}}. An answer may have fields that a \
+                            later server adds.",
         },
         "paths": paths,
         "components": {
             "schemas": definitions,
-            "securitySchemes": { "access": { "type": "http", "scheme": "bearer", "bearerFormat": "JWT" } },
+            "securitySchemes": { "access": {
+                "type": "http",
+                "scheme": "bearer",
+                "bearerFormat": "JWT",
+                "description": "The access_token of a sign-in, or a token that whoever runs the server has signed. \
+                                `x-roles` of an operation says which roles it is for.",
+            } },
         },
     })
 }
 
-fn describe(operation: &Operation, schemas: &mut SchemaGenerator) -> Value {
-    let mut input = (operation.input)(schemas).to_value();
-    let output = (operation.output)(schemas);
+fn describe(operation: &Operation, inputs: &mut SchemaGenerator, outputs: &mut SchemaGenerator) -> Value {
+    let mut input = (operation.input)(inputs).to_value();
+    let output = (operation.output)(outputs);
     let in_path: Vec<&str> = operation.path_fields().collect();
     let required = take_required(&mut input);
     let mut parameters = Vec::new();
     if let Some(fields) = input.get_mut("properties").and_then(Value::as_object_mut) {
         let is_parameter = |name: &String| in_path.contains(&name.as_str()) || !operation.has_body();
         for name in fields.keys().filter(|name| is_parameter(name)).cloned().collect::<Vec<_>>() {
-            let (place, schema) =
-                (if in_path.contains(&name.as_str()) { "path" } else { "query" }, fields.remove(&name));
+            let place = if in_path.contains(&name.as_str()) { "path" } else { "query" };
+            let schema = fields.remove(&name).map(written);
             let is_required = required.contains(&name);
             parameters.push(json!({ "name": name, "in": place, "required": is_required, "schema": schema }));
         }
@@ -70,7 +89,7 @@ fn describe(operation: &Operation, schemas: &mut SchemaGenerator) -> Value {
         "operationId": operation.name,
         "summary": operation.summary,
         "parameters": parameters,
-        "responses": responses(&output.to_value()),
+        "responses": responses(operation, &output.to_value()),
     });
     if operation.has_body() {
         let is_required = !left.is_empty();
@@ -91,30 +110,91 @@ fn take_required(input: &mut Value) -> Vec<String> {
     names.filter_map(Value::as_str).map(str::to_owned).collect()
 }
 
-fn responses(output: &Value) -> Value {
-    let failed = json!({ "application/json": { "schema": { "$ref": "#/components/schemas/Failure" } } });
+/// A field as it is written in a path or a query, where there is no null: it is left out instead.
+fn written(mut schema: Value) -> Value {
+    if let Some(Value::Array(kinds)) = schema.get_mut("type") {
+        kinds.retain(|kind| kind != "null");
+    }
+    if schema["default"].is_null()
+        && let Some(fields) = schema.as_object_mut()
+    {
+        fields.remove("default");
+    }
+    schema
+}
+
+fn responses(operation: &Operation, output: &Value) -> Value {
+    let mut by_status: BTreeMap<StatusCode, Vec<&str>> = BTreeMap::new();
+    for code in operation.codes() {
+        let kind = kind_of(code).expect("the table of operations names codes that there are");
+        by_status.entry(kind.status()).or_default().push(code);
+    }
     let mut responses = Map::new();
     let content = json!({ "application/json": { "schema": output } });
     responses.insert("200".to_owned(), json!({ "description": "done", "content": content }));
-    for (status, description) in FAILURES {
-        responses.insert(status.to_owned(), json!({ "description": description, "content": failed }));
+    for (status, codes) in by_status {
+        let this_error = json!({ "allOf": [
+            { "$ref": "#/components/schemas/Error" },
+            { "properties": { "code": { "enum": codes } } },
+        ] });
+        let schema =
+            json!({ "type": "object", "required": ["error"], "properties": { "error": this_error } });
+        let content = json!({ "application/json": { "schema": schema } });
+        let mut response = json!({ "description": said_by(status), "content": content });
+        if let Some((name, description)) = header_of(status) {
+            response["headers"] =
+                json!({ name: { "description": description, "schema": { "type": "string" } } });
+        }
+        responses.insert(status.as_str().to_owned(), response);
     }
     Value::Object(responses)
 }
 
-fn failure() -> Value {
+/// The header that answers with a status have.
+fn header_of(status: StatusCode) -> Option<(&'static str, &'static str)> {
+    match status {
+        StatusCode::UNAUTHORIZED => Some(("WWW-Authenticate", "Bearer")),
+        StatusCode::METHOD_NOT_ALLOWED => Some(("Allow", "the methods that the path has")),
+        StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE => {
+            Some(("Retry-After", "seconds to wait, where waiting helps"))
+        }
+        _ => None,
+    }
+}
+
+fn error() -> Value {
     json!({
         "type": "object",
-        "required": ["error"],
-        "properties": { "error": {
-            "type": "object",
-            "required": ["code", "sentence"],
-            "properties": {
-                "code": { "type": "string", "description": "for programs; stays the same between versions" },
-                "sentence": { "type": "string", "description": "for people; says what to do" },
-                "path": { "type": "string", "description": "the field of the input that is wrong" },
-                "retry_after_ms": { "type": "integer", "minimum": 0 },
-            },
-        } },
+        "description": "Why something was not done.",
+        "required": ["code", "sentence"],
+        "properties": {
+            "code": { "type": "string", "description": "for programs; stays the same between versions" },
+            "sentence": { "type": "string", "minLength": 1, "description": "for people; says what to do" },
+            "path": { "type": "string", "description": "the field of the input that is wrong" },
+            "retry_after_ms": { "type": "integer", "minimum": 0, "description": "when to ask again" },
+        },
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::online::operations;
+
+    #[test]
+    fn what_stands_in_inputs_and_outputs_alike_is_one_schema() {
+        let (mut inputs, mut outputs) = (
+            SchemaSettings::draft2020_12().for_deserialize().into_generator(),
+            SchemaSettings::draft2020_12().for_serialize().into_generator(),
+        );
+        for operation in operations::all() {
+            (operation.input)(&mut inputs);
+            (operation.output)(&mut outputs);
+        }
+        let (inputs, outputs) = (inputs.take_definitions(true), outputs.take_definitions(true));
+        assert!(inputs.contains_key("Config") && outputs.contains_key("RoomView"), "{inputs:?} {outputs:?}");
+        for (name, schema) in &inputs {
+            assert_eq!(outputs.get(name).unwrap_or(schema), schema, "{name}");
+        }
+    }
 }

@@ -12,6 +12,29 @@ const OPERATORS: Allowed = Allowed::Only(&[Role::Server, Role::Admin]);
 const ADMIN: Allowed = Allowed::Only(&[Role::Admin]);
 const EVERY_ROLE: Allowed = Allowed::Only(&[Role::Player, Role::Server, Role::Admin]);
 
+/// Of any operation on one room.
+const IN_ROOM: &[&str] = &["no_such_room", "not_in_room"];
+/// Of what opens a room.
+const SET_UP: &[&str] = &["bad_config", "too_deep"];
+/// Of what a rule set may have to be asked for.
+const BEGINS: &[&str] = &["unknown_rules", "rules_fault", "illegal_move"];
+/// Of who wants in.
+const DOOR: &[&str] = &["kicked", "out_of_game", "wrong_phase", "game_started", "room_full"];
+/// Of moves.
+const MOVES: &[&str] = &[
+    "wrong_phase",
+    "out_of_game",
+    "not_your_turn",
+    "move_not_allowed",
+    "missing_field",
+    "too_deep",
+    "stale_state",
+    "rules_decide",
+    "proposal_open",
+    "too_many_proposals",
+    "no_such_player",
+];
+
 /// All of them. What is not here cannot be asked for.
 pub(super) fn all() -> Vec<Operation> {
     [of_sign_ins(), of_accounts(), of_rooms(), of_games(), of_operators(), of_live_rooms()]
@@ -41,35 +64,40 @@ fn of_sign_ins() -> Vec<Operation> {
             anybody,
             "Makes an account that nothing but its tokens leads to",
             accounts::guest,
-        ),
+        )
+        .refuses(&[&["closed"]]),
         Operation::new(
             "auth.device",
             post("/auth/device"),
             anybody,
             "Signs in by the id of a device, and makes the account the first time",
             accounts::device,
-        ),
+        )
+        .refuses(&[&["closed", "no_such_account"]]),
         Operation::new(
             "auth.email",
             post("/auth/email"),
             anybody,
             "Signs in by an e-mail address and a password",
             accounts::email,
-        ),
+        )
+        .refuses(&[&["closed", "wrong_password", "too_often", "taken"]]),
         Operation::new(
             "auth.custom",
             post("/auth/custom"),
             SERVER,
             "Signs a player in whom the game's own service knows",
             accounts::custom,
-        ),
+        )
+        .refuses(&[&["no_such_account"]]),
         Operation::new(
             "auth.refresh",
             post("/auth/refresh"),
             anybody,
             "Gives the next access token for a refresh token, which is used up",
             accounts::refresh,
-        ),
+        )
+        .refuses(&[&["bad_refresh_token", "refresh_token_reused"]]),
         Operation::new(
             "auth.sign_out",
             post("/auth/sign-out"),
@@ -95,28 +123,32 @@ fn of_accounts() -> Vec<Operation> {
             PLAYER,
             "Says whose token this is, and how one can sign in to the account",
             accounts::me,
-        ),
+        )
+        .refuses(&[&["no_such_account"]]),
         Operation::new(
             "account.rename",
             patch("/account"),
             PLAYER,
             "Gives the account another name for others to see",
             accounts::rename,
-        ),
+        )
+        .refuses(&[&["not_found"]]),
         Operation::new(
             "account.link",
             post("/account/credentials"),
             PLAYER,
             "Gives the account one more way to sign in",
             accounts::link,
-        ),
+        )
+        .refuses(&[&["taken", "not_found"]]),
         Operation::new(
             "account.unlink",
             post("/account/credentials/remove"),
             PLAYER,
             "Takes a way to sign in from the account",
             accounts::unlink,
-        ),
+        )
+        .refuses(&[&["last_credential", "not_found"]]),
         Operation::new(
             "admission.ticket",
             post("/admission"),
@@ -143,28 +175,24 @@ fn of_accounts() -> Vec<Operation> {
 
 fn of_rooms() -> Vec<Operation> {
     vec![
-        Operation::new(
-            "turn.rules",
-            get("/rules"),
-            EVERY_ROLE,
-            "Lists the rule sets that this server has",
-            rooms::rules,
-        ),
-        Operation::new("turn.create", post("/rooms"), PLAYER, "Opens a turn room", rooms::create),
+        Operation::new("turn.create", post("/rooms"), PLAYER, "Opens a turn room", rooms::create)
+            .refuses(&[SET_UP, BEGINS]),
         Operation::new(
             "turn.join_or_create",
             post("/rooms/join-or-create"),
             PLAYER,
             "Gives a room of this game that the player sits in, or joins one that has a seat, or opens one",
             rooms::join_or_create,
-        ),
+        )
+        .refuses(&[SET_UP, BEGINS]),
         Operation::new(
             "turn.join_by_code",
             post("/rooms/join"),
             PLAYER,
             "Joins the room with a code",
             rooms::join_by_code,
-        ),
+        )
+        .refuses(&[DOOR, BEGINS, &["no_such_room", "too_often"]]),
         Operation::new(
             "turn.list",
             get("/rooms"),
@@ -179,64 +207,86 @@ fn of_rooms() -> Vec<Operation> {
             "Lists the rooms that the player sits in",
             rooms::mine,
         ),
-        Operation::new("turn.read", get("/rooms/{room}"), EVERY_ROLE, "Reads a room", rooms::read),
+        Operation::new("turn.read", get("/rooms/{room}"), EVERY_ROLE, "Reads a room", rooms::read)
+            .refuses(&[IN_ROOM]),
         Operation::new(
             "turn.update",
             patch("/rooms/{room}"),
             PLAYER,
             "Changes what is said about a room",
             rooms::update,
-        ),
-        Operation::new("turn.join", post("/rooms/{room}/join"), PLAYER, "Joins a room", rooms::join),
-        Operation::new("turn.leave", post("/rooms/{room}/leave"), PLAYER, "Leaves a room", rooms::leave),
+        )
+        .refuses(&[IN_ROOM, &["not_host", "too_deep"]]),
+        Operation::new("turn.join", post("/rooms/{room}/join"), PLAYER, "Joins a room", rooms::join)
+            .refuses(&[DOOR, BEGINS, &["no_such_room"]]),
+        Operation::new("turn.leave", post("/rooms/{room}/leave"), PLAYER, "Leaves a room", rooms::leave)
+            .refuses(&[IN_ROOM]),
         Operation::new(
             "turn.kick",
             post("/rooms/{room}/kick"),
             EVERY_ROLE,
             "Turns a player out: for the host and for operators",
             rooms::kick,
-        ),
+        )
+        .refuses(&[IN_ROOM, &["not_host", "no_such_player"]]),
         Operation::new(
             "turn.say",
             post("/rooms/{room}/messages"),
             PLAYER,
             "Says something to all in a room",
             rooms::say,
-        ),
+        )
+        .refuses(&[IN_ROOM, &["too_deep"]]),
     ]
 }
 
 fn of_games() -> Vec<Operation> {
     vec![
         Operation::new(
+            "turn.rules",
+            get("/rules"),
+            EVERY_ROLE,
+            "Lists the rule sets that this server has",
+            rooms::rules,
+        ),
+        Operation::new(
             "turn.start",
             post("/rooms/{room}/start"),
             PLAYER,
             "Begins the game: for the host",
             rooms::start,
-        ),
-        Operation::new("turn.propose", post("/rooms/{room}/moves"), PLAYER, "Makes a move", rooms::propose),
+        )
+        .refuses(&[
+            IN_ROOM,
+            BEGINS,
+            &["not_host", "wrong_phase", "too_few_players", "bad_turn_order", "no_such_player"],
+        ]),
+        Operation::new("turn.propose", post("/rooms/{room}/moves"), PLAYER, "Makes a move", rooms::propose)
+            .refuses(&[IN_ROOM, BEGINS, MOVES]),
         Operation::new(
             "turn.validate",
             post("/rooms/{room}/moves/{proposal}/verdict"),
             PLAYER,
             "Says whether another's move is right",
             rooms::validate,
-        ),
+        )
+        .refuses(&[IN_ROOM, &["no_such_proposal", "not_your_vote"]]),
         Operation::new(
             "turn.resign",
             post("/rooms/{room}/resign"),
             PLAYER,
             "Gives the game up",
             rooms::resign,
-        ),
+        )
+        .refuses(&[IN_ROOM, &["wrong_phase", "out_of_game"]]),
         Operation::new(
             "turn.end",
             post("/rooms/{room}/end"),
             EVERY_ROLE,
             "Ends the game: for the host where no rules decide, and for operators",
             rooms::end,
-        ),
+        )
+        .refuses(&[IN_ROOM, &["not_host", "wrong_phase", "rules_decide", "no_such_player"]]),
     ]
 }
 
@@ -255,21 +305,24 @@ fn of_operators() -> Vec<Operation> {
             ADMIN,
             "Keeps an account out and ends its sign-ins",
             admin::ban,
-        ),
+        )
+        .refuses(&[&["not_found"]]),
         Operation::new(
             "admin.lift_ban",
             post("/admin/bans/lift"),
             ADMIN,
             "Lets a banned account in again",
             admin::lift_ban,
-        ),
+        )
+        .refuses(&[&["not_found"]]),
         Operation::new(
             "admin.set_role",
             post("/admin/roles"),
             ADMIN,
             "Lets an account do more, or less, from its next access token on",
             admin::set_role,
-        ),
+        )
+        .refuses(&[&["not_found"]]),
         Operation::new(
             "admin.status",
             get("/admin/status"),
@@ -283,7 +336,8 @@ fn of_operators() -> Vec<Operation> {
             ADMIN,
             "Copies the store as it is into the server's folder for backups",
             admin::backup,
-        ),
+        )
+        .refuses(&[&["no_backups", "no_backup"]]),
         Operation::new("admin.bans", get("/admin/bans"), ADMIN, "Lists the bans", admin::bans),
     ]
 }
@@ -303,20 +357,23 @@ fn of_live_rooms() -> Vec<Operation> {
             OPERATORS,
             "Says who is in a room in memory",
             live::read,
-        ),
+        )
+        .refuses(&[&["no_such_room"]]),
         Operation::new(
             "admin.end_live_room",
             post("/admin/live/{code}/end"),
             ADMIN,
             "Ends a room in memory; its members are told why",
             live::end,
-        ),
+        )
+        .refuses(&[&["no_such_room"]]),
         Operation::new(
             "admin.remove_member",
             post("/admin/live/{code}/members/{member}/remove"),
             ADMIN,
             "Removes a member of a room in memory; all its members are told why",
             live::remove,
-        ),
+        )
+        .refuses(&[&["no_such_room", "no_such_member"]]),
     ]
 }

@@ -2,6 +2,7 @@
 //! that none of the three has an operation that another has not, or lets somebody in whom another turns away.
 
 use super::Services;
+use super::codes;
 use super::failure::{Failure, Kind};
 use super::json;
 use super::role::Allowed;
@@ -16,7 +17,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What comes of an operation: JSON as text, for it is only passed on.
 pub(crate) type Answer = Result<Box<RawValue>, Failure>;
@@ -43,6 +44,8 @@ pub(crate) struct Operation {
     pub(crate) summary: &'static str,
     pub(crate) input: fn(&mut SchemaGenerator) -> Schema,
     pub(crate) output: fn(&mut SchemaGenerator) -> Schema,
+    /// The codes that it may refuse with, beside those of any operation.
+    refuses: &'static [&'static [&'static str]],
     /// The fields that a query may have, and as what they are read: those of the input of a GET.
     query: BTreeMap<String, Kinds>,
     run: Box<dyn Fn(Services, Caller, Value) -> Answering + Send + Sync>,
@@ -81,7 +84,37 @@ impl Operation {
         let input = |generator: &mut SchemaGenerator| I::json_schema(generator);
         let query = fields(&input(&mut SchemaGenerator::default()));
         let output = |generator: &mut SchemaGenerator| O::json_schema(generator);
-        Operation { name, method, path, allowed, summary, input, output, query, run: Box::new(run) }
+        Operation {
+            name,
+            method,
+            path,
+            allowed,
+            summary,
+            input,
+            output,
+            refuses: &[],
+            query,
+            run: Box::new(run),
+        }
+    }
+
+    /// Names the codes that it may refuse with, beside those of any operation.
+    pub(super) fn refuses(self, refuses: &'static [&'static [&'static str]]) -> Self {
+        Operation { refuses, ..self }
+    }
+
+    /// All codes that it may refuse with.
+    pub(super) fn codes(&self) -> BTreeSet<&'static str> {
+        let mut all: BTreeSet<_> =
+            self.refuses.iter().copied().chain([codes::ANY]).flatten().copied().collect();
+        for (codes, is_so) in [
+            (codes::NOT_FOR_ALL, self.allowed != Allowed::Anybody),
+            (codes::WITH_BODY, self.has_body()),
+            (codes::WITH_PATH, self.path_fields().next().is_some()),
+        ] {
+            all.extend(codes.iter().copied().filter(|_| is_so));
+        }
+        all
     }
 
     /// Whether a request of this operation has a body.

@@ -279,6 +279,8 @@ impl Driver {
                         recorder.record(room, &bytes);
                     }
                 }
+                // The hub of a server is not told to keep matches: it opens none that is to be kept.
+                Output::Kept { .. } => {}
                 Output::Happened(happening) => {
                     self.news.tell(happening, &mut self.peers, self.recorder.as_mut())
                 }

@@ -226,6 +226,8 @@ pub(crate) fn creating(code: Option<RoomCode>, secret: Option<&str>, max_players
         tick_rate: TickRate::new(30).expect("30 steps a second are fine"),
         host_silence_ms: None,
         schema: Bytes::new(),
+        label: String::new(),
+        keep: false,
     }))
 }
 

@@ -2,12 +2,14 @@
 
 use crate::client::within;
 use crate::common::{Answer, TestServer};
+use crate::document::Document;
 use futures_util::{SinkExt, StreamExt};
 use parlor_server::Config;
 use parlor_server::admission::SigningKey;
 use parlor_server::online::{OnlineConfig, WebhookConfig, operator_token};
 use parlor_server::store::Role;
 use serde_json::{Value, json};
+use std::sync::Arc;
 use tokio::net::TcpStream;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::{WebSocketStream, client_async};
@@ -16,6 +18,7 @@ use tokio_tungstenite::{WebSocketStream, client_async};
 pub(crate) struct Hall {
     pub(crate) server: TestServer,
     key: SigningKey,
+    pub(crate) document: Arc<Document>,
 }
 
 impl Hall {
@@ -41,7 +44,8 @@ impl Hall {
             change(config);
         })
         .await;
-        Hall { server, key }
+        let document = server.get("/v1/openapi.json").await.json();
+        Hall { server, key, document: Arc::new(Document::read(document)) }
     }
 
     pub(crate) fn operator(&self, role: Role) -> String {
@@ -51,7 +55,9 @@ impl Hall {
     pub(crate) async fn ask(&self, method: &str, path: &str, token: Option<&str>, body: &str) -> Answer {
         let token = token.map(|token| format!("Authorization: Bearer {token}\r\n")).unwrap_or_default();
         let head = format!("{method} /v1{path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{token}");
-        self.server.ask(&format!("{head}Content-Length: {}\r\n\r\n{body}", body.len())).await
+        let answer = self.server.ask(&format!("{head}Content-Length: {}\r\n\r\n{body}", body.len())).await;
+        self.document.check_http(method, path, answer.status(), &answer.json());
+        answer
     }
 
     pub(crate) async fn call(
@@ -98,7 +104,7 @@ impl Hall {
     pub(crate) async fn socket(&self) -> Socket {
         let stream = TcpStream::connect(self.server.addr()).await.unwrap();
         let (socket, _) = client_async("ws://localhost/v1/socket", stream).await.unwrap();
-        Socket { socket, id: 0 }
+        Socket { socket, id: 0, document: self.document.clone() }
     }
 }
 
@@ -106,6 +112,7 @@ impl Hall {
 pub(crate) struct Socket {
     pub(crate) socket: WebSocketStream<TcpStream>,
     id: u64,
+    document: Arc<Document>,
 }
 
 impl Socket {
@@ -131,6 +138,7 @@ impl Socket {
         self.say(&json!({ "id": self.id, "op": op, "input": input }).to_string()).await;
         let answer = self.hear().await;
         assert_eq!(answer["id"], self.id, "{answer}");
+        self.document.check_socket(op, &answer);
         answer
     }
 }

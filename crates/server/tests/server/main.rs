@@ -3,6 +3,7 @@
 
 mod client;
 mod common;
+mod document;
 mod door;
 mod figures;
 mod hall;
@@ -13,5 +14,6 @@ mod limits;
 mod live;
 mod online;
 mod rooms;
+mod secrets;
 mod stay;
 mod tickets;

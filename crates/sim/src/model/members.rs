@@ -212,6 +212,9 @@ impl Model {
                 format!("{who} asked for {wanted} and was let into {code}")
             })?,
             Wish::Resume { .. } => return Err(Divergence(format!("{who} has a seat and is given another"))),
+            Wish::Match { .. } => {
+                return Err(Divergence(format!("{who} is in a match: this model has none")));
+            }
         }
         ensure(matches!(options.intent, Wish::Host { .. }) == (member == MemberId(0)), || {
             format!("{who} is {member} and asked for {:?}", options.intent)
@@ -290,7 +293,7 @@ impl Model {
         let found = match &options.intent {
             Wish::Host { code, .. } => code.and_then(|code| self.open.get(&code)),
             Wish::Join { code } => self.open.get(code),
-            Wish::Resume { .. } => None,
+            Wish::Match { .. } | Wish::Resume { .. } => None,
         };
         let room = found.map(|index| self.room(*index));
         let is_meant = match (answer, &options.intent) {

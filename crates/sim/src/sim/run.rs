@@ -284,6 +284,7 @@ impl Sim {
                 self.push(at, Due::PeerHung(line, reason.to_owned()));
             }
             Output::Recorded { room, bytes } => self.disk.append(room, &bytes, self.now),
+            Output::Kept { code, number, entry, .. } => self.kept.push((code, number, entry)),
             Output::Happened(happening) => {
                 self.transcript.line(self.now, "hub", format_args!("{happening:?}"));
                 self.happenings.push(happening);

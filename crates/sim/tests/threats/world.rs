@@ -85,6 +85,8 @@ impl World {
             tick_rate: TickRate::DEFAULT,
             host_silence_ms: None,
             schema: Bytes::new(),
+            label: String::new(),
+            keep: false,
         };
         self.connect(Intent::Create(settings), name)
     }
@@ -268,7 +270,7 @@ impl World {
                 }
             }
             Output::Happened(happening) => self.happenings.push(happening),
-            Output::Recorded { .. } => {}
+            Output::Recorded { .. } | Output::Kept { .. } => {}
         }
     }
 

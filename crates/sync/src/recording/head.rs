@@ -3,7 +3,7 @@
 use super::{MAGIC, RecordingError, VERSION};
 use crate::schema::Schema;
 use bytes::Bytes;
-use parlor_proto::code::CODE_LEN_MAX;
+use parlor_proto::code::MATCH_ID_LEN;
 use parlor_proto::limits::{LABEL_BYTES_MAX, SCHEMA_BYTES_MAX, VERSION_MAX};
 use parlor_proto::wire::cursor::{ReadError, Reader, Write};
 use parlor_proto::{Instant, RoomCode, TickRate};
@@ -55,7 +55,7 @@ impl Head {
 
 /// The head with another schema, and the bytes of its own.
 fn read(reader: &mut Reader) -> Result<(Head, Bytes), ReadError> {
-    let code = reader.str_max("code", CODE_LEN_MAX)?;
+    let code = reader.str_max("code", MATCH_ID_LEN)?;
     let mut head = Head {
         code: code.parse().map_err(|_| ReadError::OutOfRange { field: "code" })?,
         app: reader.str_max("app", LABEL_BYTES_MAX)?,

@@ -73,6 +73,8 @@ pub enum Refusal {
         /// Which.
         kind: RoomKind,
     },
+    /// The server keeps no logs of matches.
+    NotKept,
     /// The session cannot be resumed.
     Resume {
         /// Why.
@@ -101,6 +103,7 @@ impl Refusal {
             Refusal::ServerFull => "server_full",
             Refusal::Schema { .. } => "schema",
             Refusal::RoomKind { .. } => "room_kind",
+            Refusal::NotKept => "not_kept",
             Refusal::Resume { .. } => "resume",
             Refusal::Unknown { .. } => "unknown",
         }
@@ -138,6 +141,10 @@ impl fmt::Display for Refusal {
             }
             Refusal::RoomKind { kind: RoomKind::Dedicated } => f.write_str(
                 "the server takes no rooms of dedicated hosts: it must be started with --dedicated for that",
+            ),
+            Refusal::RoomKind { kind: RoomKind::Match } => f.write_str("the server takes no matches"),
+            Refusal::NotKept => f.write_str(
+                "the server keeps no logs of matches: leave out keep, or start it with a folder for its data, `parlor serve --data`",
             ),
             Refusal::Resume { why: ResumeRefusal::Gone } => f.write_str(
                 "the server does not have the session any more: it kept the seat for as long as it does, or began anew",
@@ -216,6 +223,7 @@ impl Refusal {
                 out.put_u8(11);
                 out.put_u8(why.to_wire());
             }
+            Refusal::NotKept => out.put_u8(12),
             Refusal::Unknown { code } => out.put_u8(*code),
         }
     }
@@ -234,6 +242,7 @@ impl Refusal {
             9 => Refusal::Schema { hash: body.u64()? },
             10 => Refusal::RoomKind { kind: RoomKind::read(body)? },
             11 => Refusal::Resume { why: ResumeRefusal::read(body)? },
+            12 => Refusal::NotKept,
             code => {
                 body.rest();
                 Refusal::Unknown { code }

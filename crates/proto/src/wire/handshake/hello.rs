@@ -2,7 +2,7 @@
 
 use super::{Resume, read_code, read_tick_rate};
 use crate::channel::ChannelTable;
-use crate::code::RoomCode;
+use crate::code::{self, RoomCode};
 use crate::ids::PathId;
 use crate::limits;
 use crate::time::TickRate;
@@ -85,6 +85,12 @@ pub struct RoomSettings {
     /// What its entities are made of: an encoded schema of at most
     /// [`SCHEMA_BYTES_MAX`](limits::SCHEMA_BYTES_MAX) bytes. Empty if the game has no components of its own.
     pub schema: Bytes,
+    /// What a match is listed under, for people or for a game that looks for one: at most
+    /// [`LABEL_BYTES_MAX`](limits::LABEL_BYTES_MAX) bytes without control characters. Empty in rooms of other kinds, which are not
+    /// listed.
+    pub label: String,
+    /// Whether the log of a match is kept, so that it can be read after the match; never of other rooms.
+    pub keep: bool,
 }
 
 /// Who runs a room.
@@ -94,6 +100,9 @@ pub enum RoomKind {
     PlayerHosted,
     /// A process without a player, which has a seat beside those of the players.
     Dedicated,
+    /// The hub itself: a relayed match, whose members are equal. There is no state and nobody decides; what members send is passed
+    /// on in one order for all. Its code is its id, which leads to no room any more once the match has ended.
+    Match,
 }
 
 impl RoomKind {
@@ -103,6 +112,7 @@ impl RoomKind {
         match self {
             RoomKind::PlayerHosted => "player_hosted",
             RoomKind::Dedicated => "dedicated",
+            RoomKind::Match => "match",
         }
     }
 
@@ -112,14 +122,15 @@ impl RoomKind {
         match self {
             RoomKind::PlayerHosted => limits::MEMBERS_MAX_PLAYER_HOSTED,
             RoomKind::Dedicated => limits::MEMBERS_MAX_SERVER_RUN - HOSTS_WITHOUT_PLAYER,
+            RoomKind::Match => limits::MEMBERS_MAX_SERVER_RUN,
         }
     }
 
-    /// How many members a room of this kind may have that allows so many players: its host is one of them.
+    /// How many members a room of this kind may have that allows so many players: a host is one of them.
     #[must_use]
     pub const fn members_max(self, players_max: u16) -> u16 {
         match self {
-            RoomKind::PlayerHosted => players_max,
+            RoomKind::PlayerHosted | RoomKind::Match => players_max,
             RoomKind::Dedicated => players_max.saturating_add(HOSTS_WITHOUT_PLAYER),
         }
     }
@@ -178,6 +189,8 @@ impl Hello {
                     return Err(format!("the schema has {len} bytes; it may have at most {most}"));
                 }
                 settings.check_host_silence()?;
+                settings.check_code()?;
+                settings.check_match()?;
                 check_secret(settings.secret.as_deref())
             }
         }
@@ -278,6 +291,7 @@ impl RoomKind {
         match self {
             RoomKind::PlayerHosted => 0,
             RoomKind::Dedicated => 1,
+            RoomKind::Match => 2,
         }
     }
 
@@ -289,6 +303,7 @@ impl RoomKind {
         match body.u8()? {
             0 => Ok(RoomKind::PlayerHosted),
             1 => Ok(RoomKind::Dedicated),
+            2 => Ok(RoomKind::Match),
             value => Err(ReadError::Unknown { field: "room kind", value: value.into() }),
         }
     }
@@ -306,7 +321,36 @@ impl RoomSettings {
             RoomKind::Dedicated => {
                 Err("no player takes the part of a dedicated host: leave out host_migration".into())
             }
+            RoomKind::Match => Err("a match has no host: leave out host_migration".into()),
         }
+    }
+
+    fn check_code(&self) -> Result<(), String> {
+        match self.code {
+            Some(_) if self.kind == RoomKind::Match => {
+                Err("the id of a match is drawn: leave out the code".into())
+            }
+            Some(code) if code.is_match_id() => {
+                let (min, max) = (code::CODE_LEN_MIN, code::CODE_LEN_MAX);
+                Err(format!(
+                    "a code of {} letters is the id of a match: choose {min} to {max}",
+                    code::MATCH_ID_LEN
+                ))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn check_match(&self) -> Result<(), String> {
+        check_text("label", &self.label, 0, limits::LABEL_BYTES_MAX)?;
+        if self.kind != RoomKind::Match {
+            return match (self.label.is_empty(), self.keep) {
+                (true, false) => Ok(()),
+                (false, _) => Err("only a match has a label: leave it out".into()),
+                (true, true) => Err("only a match can be kept: leave out keep".into()),
+            };
+        }
+        if self.schema.is_empty() { Ok(()) } else { Err("a match has no state: leave out the schema".into()) }
     }
 
     fn write(&self, out: &mut Vec<u8>) {
@@ -317,6 +361,8 @@ impl RoomSettings {
         out.put_u16(self.tick_rate.hz());
         out.put_option(self.host_silence_ms, |out, silence_ms| out.put_varint(silence_ms.into()));
         out.put_bytes(&self.schema);
+        out.put_str(&self.label);
+        out.put_bool(self.keep);
     }
 
     fn read(body: &mut Reader) -> Result<Self, ReadError> {
@@ -328,6 +374,8 @@ impl RoomSettings {
             tick_rate: read_tick_rate(body)?,
             host_silence_ms: body.option("host silence", |body| body.varint_u32("host silence"))?,
             schema: body.bytes_max("schema", limits::SCHEMA_BYTES_MAX)?,
+            label: body.str_max("label", limits::LABEL_BYTES_MAX)?,
+            keep: body.bool("keep")?,
         })
     }
 }

@@ -7,12 +7,12 @@
 //!              intent: 0 create, settings | 1 join, code: text, secret: 0 | 1, text | 2 resume: session, token
 //!              | 3 path: 8 bytes
 //!  settings    kind: 1 byte · code: 0 | 1, text · secret: 0 | 1, text · max players: 2 bytes · tick rate: 2 bytes
-//!              host silence: 0 | 1, varint ms · schema: bytes
+//!              host silence: 0 | 1, varint ms · schema: bytes · label: text · keep: 0 | 1
 //!  Welcome     version: 2 bytes · session: 16 bytes · capabilities: 8 bytes · room: varint · code: text
 //!              kind: 1 byte · member: varint · authority: 0 hub | 1 member, varint
 //!              epoch: varint · tick rate: 2 bytes · opened: varint µs · now: varint µs · max players: 2 bytes
 //!              message limit: varint · datagram limit: varint · keep-alive: varint ms · silence: varint ms
-//!              resume: 0 | 1, token · grace: varint ms · gone: 0 | 1, varint ms · schema: bytes
+//!              resume: 0 | 1, token · grace: varint ms · gone: 0 | 1, varint ms · schema: bytes · members: varint
 //!  Redirect    address: text
 //!  RetryAfter  after: varint ms · detail: text
 //!  Refused     reason: 1 byte · what belongs to it
@@ -38,7 +38,7 @@ use crate::code::RoomCode;
 use crate::time::TickRate;
 
 fn read_code(body: &mut Reader) -> Result<RoomCode, ReadError> {
-    let text = body.str_max("room code", crate::code::CODE_LEN_MAX)?;
+    let text = body.str_max("room code", crate::code::MATCH_ID_LEN)?;
     // People type codes in any case; on the wire they are upper case.
     text.parse()
         .ok()

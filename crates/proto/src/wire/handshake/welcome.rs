@@ -70,6 +70,8 @@ pub struct Welcome {
     /// What the room's entities are made of, for a client whose hello named no schema: the encoded schema of the room's settings.
     /// Empty if there is none, and for a client that has it.
     pub schema: Bytes,
+    /// How many members are in it, the newcomer among them: so many are said to have joined before anything else of the room is.
+    pub members: u16,
 }
 
 /// Bounds that a hub tells its members.
@@ -146,6 +148,7 @@ impl Welcome {
         out.put_varint(self.grace_ms.into());
         out.put_option(self.gone_ms, |out, gone_ms| out.put_varint(gone_ms.into()));
         out.put_bytes(&self.schema);
+        out.put_varint(self.members.into());
     }
 
     pub(in crate::wire) fn read(body: &mut Reader) -> Result<Self, ReadError> {
@@ -173,6 +176,12 @@ impl Welcome {
             grace_ms: body.varint_u32("grace")?,
             gone_ms: body.option("gone", |body| body.varint_u32("gone"))?,
             schema: body.bytes_max("schema", limits::SCHEMA_BYTES_MAX)?,
+            members: read_members(body)?,
         })
     }
+}
+
+fn read_members(body: &mut Reader) -> Result<u16, ReadError> {
+    let members = body.varint_max("members", limits::MEMBERS_MAX_SERVER_RUN.into())?;
+    u16::try_from(members).map_err(|_| ReadError::OutOfRange { field: "members" })
 }

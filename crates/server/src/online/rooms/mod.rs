@@ -12,13 +12,14 @@ pub(super) use verbs::*;
 
 use super::Services;
 use super::failure::{Failure, Kind};
+use super::inbox::{PUSH, Told};
 use super::secrets::random;
 use crate::store::{
     AccountId, Effects, NewNotice, NewRoom, NewWebhook, Realm, RoomId, RoomState, StoreError,
 };
 use crate::system::unix_ms;
 use parlor_hub::turn::{
-    self, Actor, Code, Config, Context, Create, Effect, Op, PlayerId, Refusal, TurnRoom, UnixMillis,
+    self, Actor, Config, Context, Create, Effect, Op, PlayerId, Refusal, TurnRoom, UnixMillis,
 };
 use parlor_proto::RoomCode;
 use serde::Serialize;
@@ -60,7 +61,7 @@ pub(super) async fn change(
             }
         };
         if room.version() == before {
-            let seen = seen(&room, actor)?;
+            let seen = seen(services, &room, actor)?;
             *held = Some(room);
             return Ok(seen);
         }
@@ -70,7 +71,7 @@ pub(super) async fn change(
             Ok(numbers) => {
                 tell(services, realm, &notices, &numbers);
                 services.lanes().has_deadline(room.next_deadline().map(|at| at.0));
-                let seen = seen(&room, actor)?;
+                let seen = seen(services, &room, actor)?;
                 *held = Some(room);
                 return Ok(seen);
             }
@@ -113,7 +114,7 @@ pub(super) async fn open(
             Ok(numbers) => {
                 tell(services, realm, &notices, &numbers);
                 services.lanes().has_deadline(room.next_deadline().map(|at| at.0));
-                let seen = seen(&room, &Actor::Player(creator.clone()))?;
+                let seen = seen(services, &room, &Actor::Player(creator.clone()))?;
                 return seen.ok_or_else(|| Failure::defect("a creator does not see its room"));
             }
             Err(StoreError::Taken { .. }) => {}
@@ -136,7 +137,7 @@ pub(super) async fn look(
         Some(room) => room,
         None => load(services, realm, id).await?,
     };
-    let view = room.view(actor).map_err(Failure::from).and_then(|view| to_json(&view));
+    let view = room.view(actor, services.rules()).map_err(Failure::from).and_then(|view| to_json(&view));
     *held = Some(room);
     view
 }
@@ -154,8 +155,8 @@ pub(super) fn no_such_room(named: &str) -> Failure {
 }
 
 /// The room as an actor sees it from here on; nothing if it may not, for instance because it left.
-fn seen(room: &TurnRoom, actor: &Actor) -> Result<Seen, Failure> {
-    match room.view(actor) {
+fn seen(services: &Services, room: &TurnRoom, actor: &Actor) -> Result<Seen, Failure> {
+    match room.view(actor, services.rules()) {
         Ok(view) => to_json(&view).map(Some),
         Err(_) => Ok(None),
     }
@@ -176,14 +177,6 @@ fn state_of(room: &TurnRoom) -> Result<RoomState, Failure> {
         players: players.collect::<Result<_, _>>()?,
         deadline_ms: room.next_deadline().map(|at| at.0),
     })
-}
-
-/// A notice as inboxes and webhooks have it.
-#[derive(Serialize)]
-struct Told<'a, B> {
-    room: &'a turn::RoomId,
-    seq: u64,
-    body: B,
 }
 
 /// What a push says.
@@ -227,7 +220,7 @@ fn sent(services: &Services, realm: &Realm, room: &TurnRoom, effects: &[Effect])
             }
             Effect::Push(push) => {
                 let body = Called { on: push.on, title: &push.title, body: &push.body };
-                (&push.to, "push", to_json(&Told { room, seq: push.seq, body })?)
+                (&push.to, PUSH, to_json(&Told { room, seq: push.seq, body })?)
             }
         };
         if let Some(target) = services.webhook() {
@@ -271,19 +264,7 @@ fn draw_code() -> Result<RoomCode, Failure> {
 
 impl From<Refusal> for Failure {
     fn from(refusal: Refusal) -> Self {
-        let kind = match refusal.code {
-            Code::BadConfig | Code::BadInput | Code::TooDeep | Code::MissingField | Code::BadTurnOrder => {
-                Kind::BadInput
-            }
-            Code::TooLarge => Kind::TooLarge,
-            Code::NotInRoom | Code::NotHost | Code::ServerOnly | Code::Kicked | Code::NotYourVote => {
-                Kind::Forbidden
-            }
-            Code::NoSuchProposal | Code::NoSuchPlayer => Kind::NotFound,
-            Code::RulesFault => Kind::Defect,
-            _ => Kind::Conflict,
-        };
-        let failure = Failure::new(kind, refusal.code.as_str(), refusal.sentence);
+        let failure = Failure::new(refusal.code.into(), refusal.code.as_str(), refusal.sentence);
         match refusal.path {
             Some(path) => failure.at(path),
             None => failure,

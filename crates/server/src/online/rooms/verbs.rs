@@ -4,9 +4,13 @@ use super::{change, look, no_such_room, open};
 use crate::online::Services;
 use crate::online::accounts::Nothing;
 use crate::online::failure::{Failure, Kind};
+use crate::online::page::Limit;
 use crate::online::table::Caller;
 use crate::store::{AccountId, Page, Realm, Role, RoomId, RoomListing};
-use parlor_hub::turn::{self, Actor, Config, Create, Op, PlayerId, ProposalId, Visibility};
+use parlor_hub::turn::limits::{NAME_CHARS_MAX, PLAYERS_MAX, REASON_CHARS_MAX, WORD_PATTERN};
+use parlor_hub::turn::{
+    self, Actor, Config, Create, Op, PlayerId, ProposalId, RoomView, Summary, Visibility,
+};
 use parlor_proto::RoomCode;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
@@ -15,8 +19,6 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
-/// Rooms of a list that are given at once if nobody says how many.
-const PAGE: u64 = 50;
 /// Rooms that are looked at before one is opened.
 const LOOKED_AT_MAX: usize = 200;
 
@@ -27,29 +29,22 @@ type Object = Map<String, Value>;
 #[serde(deny_unknown_fields)]
 pub(crate) struct CreateRoom {
     /// How the room is set up: docs/turn-rooms.md has all fields.
-    #[schemars(with = "Option<Object>")]
+    #[schemars(with = "Option<Config>")]
     config: Option<Value>,
     /// The creator's name, as the others read it; that of the account if missing.
+    #[schemars(length(min = 1, max = NAME_CHARS_MAX))]
     player_name: Option<String>,
     /// The room's name; the game's if missing.
+    #[schemars(length(min = 1, max = NAME_CHARS_MAX))]
     name: Option<String>,
     /// Whether it is listed: `public` or `private`.
-    visibility: Option<Shown>,
+    visibility: Option<Visibility>,
     /// Seats, between the configuration's least and most.
+    #[schemars(range(min = 1, max = PLAYERS_MAX))]
     max_players: Option<u16>,
     /// Merged into the configuration's.
     #[schemars(with = "Option<Object>")]
     metadata: Option<Value>,
-}
-
-/// Whether a room is listed.
-#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum Shown {
-    /// Anybody may find and join it.
-    Public,
-    /// Only who has its code or id finds it.
-    Private,
 }
 
 /// Which part of a list.
@@ -61,9 +56,8 @@ pub(crate) struct ListRooms {
     /// What the last part gave as `next`.
     after: Option<String>,
     /// How many at most.
-    #[serde(default = "page")]
-    #[schemars(range(min = 1, max = 1000))]
-    limit: u64,
+    #[serde(default)]
+    limit: Limit,
 }
 
 /// Which part of one's own list.
@@ -73,13 +67,8 @@ pub(crate) struct PartOfList {
     /// What the last part gave as `next`.
     after: Option<String>,
     /// How many at most.
-    #[serde(default = "page")]
-    #[schemars(range(min = 1, max = 1000))]
-    limit: u64,
-}
-
-fn page() -> u64 {
-    PAGE
+    #[serde(default)]
+    limit: Limit,
 }
 
 /// By a code.
@@ -89,6 +78,7 @@ pub(crate) struct JoinByCode {
     /// The code, as somebody typed it.
     code: String,
     /// The player's name, as the others read it; that of the account if missing.
+    #[schemars(length(min = 1, max = NAME_CHARS_MAX))]
     name: Option<String>,
 }
 
@@ -97,6 +87,7 @@ pub(crate) struct JoinByCode {
 #[serde(deny_unknown_fields)]
 pub(crate) struct InRoom {
     /// Its id.
+    #[schemars(with = "turn::RoomId")]
     room: String,
 }
 
@@ -105,8 +96,10 @@ pub(crate) struct InRoom {
 #[serde(deny_unknown_fields)]
 pub(crate) struct JoinRoom {
     /// The room's id.
+    #[schemars(with = "turn::RoomId")]
     room: String,
     /// The player's name, as the others read it; that of the account if missing.
+    #[schemars(length(min = 1, max = NAME_CHARS_MAX))]
     name: Option<String>,
 }
 
@@ -115,10 +108,13 @@ pub(crate) struct JoinRoom {
 #[serde(deny_unknown_fields)]
 pub(crate) struct KickPlayer {
     /// The room's id.
+    #[schemars(with = "turn::RoomId")]
     room: String,
     /// The player's account.
+    #[schemars(with = "PlayerId")]
     player: String,
     /// Why; all are told.
+    #[schemars(length(min = 1, max = REASON_CHARS_MAX))]
     reason: Option<String>,
 }
 
@@ -127,8 +123,10 @@ pub(crate) struct KickPlayer {
 #[serde(deny_unknown_fields)]
 pub(crate) struct StartGame {
     /// The room's id.
+    #[schemars(with = "turn::RoomId")]
     room: String,
     /// All players in the order of their turns; drawn if missing.
+    #[schemars(with = "Option<Vec<PlayerId>>")]
     turn_order: Option<Vec<String>>,
     /// Who plays what, where the configuration says `assigned`.
     roles: Option<BTreeMap<String, String>>,
@@ -139,9 +137,11 @@ pub(crate) struct StartGame {
 #[serde(deny_unknown_fields)]
 pub(crate) struct ProposeMove {
     /// The room's id.
+    #[schemars(with = "turn::RoomId")]
     room: String,
     /// The type of the move.
     #[serde(rename = "type")]
+    #[schemars(regex(pattern = WORD_PATTERN))]
     kind: String,
     /// What belongs to it.
     #[serde(default)]
@@ -159,12 +159,14 @@ pub(crate) struct ProposeMove {
 #[serde(deny_unknown_fields)]
 pub(crate) struct ValidateMove {
     /// The room's id.
+    #[schemars(with = "turn::RoomId")]
     room: String,
     /// The move.
     proposal: u64,
     /// Whether it is right.
     accept: bool,
     /// Why not; all are told.
+    #[schemars(length(min = 1, max = REASON_CHARS_MAX))]
     reason: Option<String>,
 }
 
@@ -173,10 +175,13 @@ pub(crate) struct ValidateMove {
 #[serde(deny_unknown_fields)]
 pub(crate) struct EndGame {
     /// The room's id.
+    #[schemars(with = "turn::RoomId")]
     room: String,
     /// Who won, if one did.
+    #[schemars(with = "Option<PlayerId>")]
     winner: Option<String>,
     /// Why.
+    #[schemars(length(min = 1, max = REASON_CHARS_MAX))]
     reason: Option<String>,
 }
 
@@ -185,11 +190,13 @@ pub(crate) struct EndGame {
 #[serde(deny_unknown_fields)]
 pub(crate) struct UpdateRoom {
     /// The room's id.
+    #[schemars(with = "turn::RoomId")]
     room: String,
     /// Its name: the host's to set.
+    #[schemars(length(min = 1, max = NAME_CHARS_MAX))]
     name: Option<String>,
     /// Whether it is listed: the host's.
-    visibility: Option<Shown>,
+    visibility: Option<Visibility>,
     /// Merged into the room's metadata: the host's.
     #[schemars(with = "Option<Object>")]
     metadata: Option<Value>,
@@ -203,9 +210,11 @@ pub(crate) struct UpdateRoom {
 #[serde(deny_unknown_fields)]
 pub(crate) struct SayInRoom {
     /// The room's id.
+    #[schemars(with = "turn::RoomId")]
     room: String,
     /// What kind of message it is.
     #[serde(rename = "type")]
+    #[schemars(regex(pattern = WORD_PATTERN))]
     kind: String,
     /// The message.
     #[serde(default)]
@@ -216,7 +225,7 @@ pub(crate) struct SayInRoom {
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub(crate) struct RoomAnswer {
     /// The room: docs/turn-rooms.md has its fields. Null if whoever asked may not read it, for instance because it left.
-    #[schemars(with = "Option<Object>")]
+    #[schemars(with = "Option<RoomView<'static>>")]
     room: Option<Box<RawValue>>,
 }
 
@@ -224,7 +233,7 @@ pub(crate) struct RoomAnswer {
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub(crate) struct RoomList {
     /// Of each room what lists have of it.
-    #[schemars(with = "Vec<Object>")]
+    #[schemars(with = "Vec<Summary<'static>>")]
     rooms: Vec<Box<RawValue>>,
     /// What to give as `after` for the next part; missing after the last one.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -236,10 +245,8 @@ pub(crate) async fn create(
     caller: Caller,
     input: CreateRoom,
 ) -> Result<RoomAnswer, Failure> {
-    let (realm, player) = player(&services, &caller)?;
-    let config = config(&services, &realm, &input)?;
-    let create = input.create(&services, &realm, &caller).await?;
-    Ok(RoomAnswer { room: Some(open(&services, &realm, &player, &config, &create).await?) })
+    let new = New::read(&services, &caller, input).await?;
+    new.open(&services).await
 }
 
 /// A room of this game that the player sits in comes first, then the oldest that has a seat, then a room of its own.
@@ -248,50 +255,49 @@ pub(crate) async fn join_or_create(
     caller: Caller,
     input: CreateRoom,
 ) -> Result<RoomAnswer, Failure> {
-    let (realm, player) = player(&services, &caller)?;
-    let config = config(&services, &realm, &input)?;
-    let create = input.create(&services, &realm, &caller).await?;
-    let _alone = services.lanes().match_alone(&realm, config.game()).await;
+    let new = New::read(&services, &caller, input).await?;
+    let New { realm, player, config, create } = &new;
+    let _alone = services.lanes().match_alone(realm, config.game()).await;
     let is_wanted =
         |room: &RoomListing| room.game == config.game() && has_rules(room, config.rules.as_deref());
     let account = AccountId::new(player.as_str())?;
-    let mine = services.store().rooms_of(&realm, &account, None, LOOKED_AT_MAX).await?;
+    let mine = services.store().rooms_of(realm, &account, None, LOOKED_AT_MAX).await?;
     let actor = Actor::Player(player.clone());
     for room in mine.items.iter().rev().filter(|room| is_wanted(room) && !is_over(room)) {
-        if let Ok(room) = look(&services, &realm, &room.id, &actor).await {
+        if let Ok(room) = look(&services, realm, &room.id, &actor).await {
             return Ok(RoomAnswer { room: Some(room) });
         }
     }
-    let open_ones = services.store().joinable_rooms(&realm, config.game(), None, LOOKED_AT_MAX).await?;
+    let open_ones = services.store().joinable_rooms(realm, config.game(), None, LOOKED_AT_MAX).await?;
     for room in open_ones.items.iter().filter(|room| is_wanted(room)) {
         let join = turn::Join { name: create.player_name.clone() };
-        match change(&services, &realm, &room.id, &actor, Op::Join(join)).await {
+        match change(&services, realm, &room.id, &actor, Op::Join(join)).await {
             Ok(seen) => return Ok(RoomAnswer { room: seen }),
             // Somebody else was faster, or this player may not: the next one then.
             Err(failure) if failure.kind() == Kind::Unavailable => return Err(failure),
             Err(_) => {}
         }
     }
-    Ok(RoomAnswer { room: Some(open(&services, &realm, &player, &config, &create).await?) })
+    new.open(&services).await
 }
 
 pub(crate) async fn list(services: Services, caller: Caller, input: ListRooms) -> Result<RoomList, Failure> {
     let realm = services.realm_of(&caller)?;
     let game = input.game.as_deref().unwrap_or_else(|| realm.app());
     let page =
-        services.store().joinable_rooms(&realm, game, input.after.as_deref(), limit(input.limit)).await?;
+        services.store().joinable_rooms(&realm, game, input.after.as_deref(), input.limit.rows()).await?;
     listed(page)
 }
 
 pub(crate) async fn mine(services: Services, caller: Caller, input: PartOfList) -> Result<RoomList, Failure> {
     let (realm, account) = services.account_of(&caller)?;
-    listed(services.store().rooms_of(&realm, &account, input.after.as_deref(), limit(input.limit)).await?)
+    listed(services.store().rooms_of(&realm, &account, input.after.as_deref(), input.limit.rows()).await?)
 }
 
 /// All rooms of the realm, for its operators.
 pub(crate) async fn all(services: Services, caller: Caller, input: PartOfList) -> Result<RoomList, Failure> {
     let realm = services.realm_of(&caller)?;
-    listed(services.store().all_rooms(&realm, input.after.as_deref(), limit(input.limit)).await?)
+    listed(services.store().all_rooms(&realm, input.after.as_deref(), input.limit.rows()).await?)
 }
 
 pub(crate) async fn join_by_code(
@@ -389,7 +395,7 @@ pub(crate) async fn update(
     input: UpdateRoom,
 ) -> Result<RoomAnswer, Failure> {
     let UpdateRoom { room, name, visibility, metadata, data } = input;
-    let update = turn::Update { name, visibility: visibility.map(Visibility::from), metadata, data };
+    let update = turn::Update { name, visibility, metadata, data };
     perform(&services, &caller, &room, Op::Update(update)).await
 }
 
@@ -451,31 +457,30 @@ async fn name_of(
     Ok(services.store().account(realm, &account).await?.map(|account| account.display_name))
 }
 
-fn config(services: &Services, realm: &Realm, input: &CreateRoom) -> Result<Config, Failure> {
-    let written = input.config.clone().unwrap_or_else(|| Value::Object(Map::new()));
-    Ok(Config::read(&written, realm.app(), services.rules())?)
+/// A room that somebody wants, as it would be opened.
+struct New {
+    realm: Realm,
+    player: PlayerId,
+    config: Config,
+    create: Create,
 }
 
-impl CreateRoom {
-    async fn create(self, services: &Services, realm: &Realm, caller: &Caller) -> Result<Create, Failure> {
-        let player_name = name_of(services, realm, caller, self.player_name).await?;
-        let visibility = self.visibility.map(Visibility::from);
-        let (name, max_players, metadata) = (self.name, self.max_players, self.metadata);
-        Ok(Create { player_name, name, visibility, max_players, metadata })
+impl New {
+    async fn read(services: &Services, caller: &Caller, input: CreateRoom) -> Result<New, Failure> {
+        let (realm, player) = player(services, caller)?;
+        let written = input.config.unwrap_or_else(|| Value::Object(Map::new()));
+        let config = Config::read(&written, realm.app(), services.rules())?;
+        let player_name = name_of(services, &realm, caller, input.player_name).await?;
+        let CreateRoom { name, visibility, max_players, metadata, .. } = input;
+        let create = Create { player_name, name, visibility, max_players, metadata };
+        create.check(&config)?;
+        Ok(New { realm, player, config, create })
     }
-}
 
-impl From<Shown> for Visibility {
-    fn from(shown: Shown) -> Self {
-        match shown {
-            Shown::Public => Visibility::Public,
-            Shown::Private => Visibility::Private,
-        }
+    async fn open(&self, services: &Services) -> Result<RoomAnswer, Failure> {
+        let room = open(services, &self.realm, &self.player, &self.config, &self.create).await?;
+        Ok(RoomAnswer { room: Some(room) })
     }
-}
-
-fn limit(limit: u64) -> usize {
-    usize::try_from(limit).unwrap_or(usize::MAX)
 }
 
 fn listed(page: Page<RoomListing>) -> Result<RoomList, Failure> {

@@ -1,0 +1,214 @@
+"""What schemathesis cannot guess: for each operation an input that the server can do, with rooms that it makes for it. It notes
+which operation answered what, so that run.py can tell whether each was done at all.
+"""
+
+import atexit
+import itertools
+import json
+import os
+import re
+import subprocess
+
+import requests
+import schemathesis
+
+URL = os.environ["PARLOR_URL"]
+TOKENS = json.loads(os.environ["PARLOR_TOKENS"])
+ROLE = os.environ["PARLOR_ROLE"]
+APP = "magpies"
+numbers = itertools.count()
+
+
+@schemathesis.hook
+def before_add_examples(context, examples):
+    operation = context.operation
+    roles = operation.definition.raw.get("x-roles", [ROLE])
+    make = INPUTS.get(operation.definition.raw["operationId"])
+    if ROLE in roles and make is not None:
+        examples.insert(0, operation.Case(**make()))
+
+
+@schemathesis.hook
+def after_call(context, case, response):
+    # Methods that an operation does not have are asked for, too.
+    if case.method.upper() == case.operation.method.upper():
+        with open(os.environ["PARLOR_SEEN"], "a") as seen:
+            seen.write(f"{case.operation.definition.raw['operationId']} {response.status_code}\n")
+
+
+def ask(method, path, token=None, **body):
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    response = requests.request(method, f"{URL}/v1{path}", json=body, headers=headers, timeout=10)
+    assert response.status_code == 200, f"{method} {path}: {response.text}"
+    return response.json()
+
+
+class Player:
+    """Somebody else, or the player whom the tests are for."""
+
+    def __init__(self, token=None):
+        self.refresh_token = None
+        self.device = f"the device number {next(numbers):>6}"
+        if token is None:
+            signed_in = ask("POST", "/auth/device", app=APP, device=self.device, name="bob")
+            token, self.refresh_token = signed_in["access_token"], signed_in["refresh_token"]
+        self.token = token
+        self.id = ask("GET", "/account", token)["account"]["id"] if token != "" else None
+
+    def ask(self, method, path, **body):
+        return ask(method, path, self.token, **body)
+
+    def room(self, *others, **config):
+        """Opens a room, and others join it."""
+        config = {"auto_start": False, "players": {"min": 2, "max": 4}, **config}
+        room = self.ask("POST", "/rooms", config=config)["room"]
+        for other in others:
+            other.ask("POST", f"/rooms/{room['id']}/join")
+        return room
+
+    def game(self, *others, **config):
+        """Opens a room in which a game goes on; it is this player's turn."""
+        room = self.room(*others, turn_based=True, **config)
+        order = [self.id, *(other.id for other in others)]
+        return self.ask("POST", f"/rooms/{room['id']}/start", turn_order=order)["room"]
+
+    def move(self, room, **more):
+        move = {"type": "put", "data": {"cell": 4}, "state": {"last": 4}, **more}
+        return self.ask("POST", f"/rooms/{room['id']}/moves", **move)["room"]
+
+
+def me():
+    return Player(TOKENS["player"])
+
+
+def host():
+    """Whose rooms are acted upon: a player's own, or, for operators, anybody's."""
+    return me() if ROLE == "player" else Player()
+
+
+def at(room, **more):
+    return {"path_parameters": {"room": room["id"], **more}}
+
+
+def body(**fields):
+    return {"body": fields, "media_type": "application/json"}
+
+
+def a_whole_room():
+    """With a move that was made, one that waits, words, data and metadata."""
+    owner, other = host(), Player()
+    room = owner.game(other, quorum="all", turn_timeout_ms=60_000, roles=["white", "black"])
+    proposal = owner.move(room)["proposals"][0]["id"]
+    other.ask("POST", f"/rooms/{room['id']}/moves/{proposal}/verdict", accept=True)
+    owner.ask("PATCH", f"/rooms/{room['id']}", data={"mood": "tense"}, metadata={"league": 3})
+    other.move(room)
+    return at(room)
+
+
+def a_move_to_judge():
+    judge, mover = me(), Player()
+    room = mover.game(judge, quorum="all")
+    return {**at(room, proposal=mover.move(room)["proposals"][0]["id"]), **body(accept=False, reason="no")}
+
+
+def a_game_to_end():
+    owner, other = host(), Player()
+    return {**at(owner.game(other)), **body(winner=other.id, reason="agreed")}
+
+
+def an_inbox():
+    player, other = me(), Player()
+    room = player.game(other, notifications={"on_turn_start": {"title": "Your turn", "body": "{{roomName}}"}})
+    player.move(room)
+    other.ask("POST", f"/rooms/{room['id']}/messages", type="chat", body="hello")
+    other.move(room)
+    other.ask("POST", f"/rooms/{room['id']}/resign")
+    return {"query": {"after": 0, "limit": 100}}
+
+
+def a_banned_account():
+    account = Player().id
+    ask("POST", "/admin/bans", TOKENS["admin"], account=account, reason="cheated", for_s=60)
+    return account
+
+
+def a_linked_device():
+    device = f"another device number {next(numbers):>6}"
+    me().ask("POST", "/account/credentials", device="a device that stays")
+    me().ask("POST", "/account/credentials", device=device)
+    return body(device=device)
+
+
+def kicked():
+    owner, other = host(), Player()
+    return {**at(owner.room(other)), **body(player=other.id, reason="rude")}
+
+
+def started():
+    owner, other = me(), Player()
+    return {**at(owner.room(other)), **body(turn_order=[other.id, owner.id])}
+
+
+def moved():
+    owner, other = me(), Player()
+    room = owner.game(other)
+    move = body(type="put", data={"cell": 1}, state={"last": 1}, state_version=room["state_version"])
+    return {**at(room), **move}
+
+
+def a_room_in_memory():
+    """Somebody plays in a process of its own; it says which room."""
+    host = subprocess.Popen(
+        [os.environ["PARLOR_BINARY"], "play", "--headless", "--server", os.environ["PARLOR_SERVER"]],
+        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    atexit.register(host.kill)
+    for line in host.stderr:
+        if code := re.search(r"room (\w+)", line):
+            return code[1]
+    raise AssertionError("the room did not open")
+
+
+def in_memory(**more):
+    return {"path_parameters": {"code": a_room_in_memory(), **more}}
+
+
+INPUTS = {
+    "admission.ticket": lambda: body(create=True),
+    "admin.live_rooms": lambda: a_room_in_memory() and {"query": {"limit": 10}},
+    "admin.live_room": lambda: in_memory(),
+    "admin.end_live_room": lambda: {**in_memory(), **body(reason="it is late")},
+    "admin.remove_member": lambda: {**in_memory(member=0), **body(reason="rude")},
+    "auth.guest": lambda: body(app=APP, name="ada"),
+    "auth.device": lambda: body(app=APP, device="a device that is long enough"),
+    "auth.email": lambda: body(app=APP, email=f"{next(numbers)}@example.com", password="12345678", create=True),
+    "auth.custom": lambda: body(custom="7", name="cid"),
+    "auth.refresh": lambda: body(app=APP, refresh_token=Player().refresh_token),
+    "auth.sign_out": lambda: body(app=APP, refresh_token=Player().refresh_token),
+    "account.sign_out_everywhere": lambda: body(),
+    "account.rename": lambda: body(name="Ada"),
+    "account.link": lambda: body(device=f"one more device number {next(numbers):>6}"),
+    "account.unlink": a_linked_device,
+    "inbox.read": an_inbox,
+    "inbox.acknowledge": lambda: body(up_to=1),
+    "turn.create": lambda: body(config={"turn_based": True, "players": {"min": 2, "max": 3}}, name="Noughts"),
+    "turn.join_or_create": lambda: body(config={"rules": "draughts"}, player_name="ada"),
+    "turn.join_by_code": lambda: body(code=Player().room()["code"]),
+    "turn.read": a_whole_room,
+    "turn.update": lambda: {**at(me().room()), **body(name="Other", visibility="private", data={"a": {"b": None}})},
+    "turn.join": lambda: {**at(Player().room()), **body(name="ada")},
+    "turn.leave": lambda: {**at(me().room()), **body()},
+    "turn.kick": kicked,
+    "turn.say": lambda: {**at(me().room()), **body(type="chat", body={"text": "hello"})},
+    "turn.start": started,
+    "turn.propose": moved,
+    "turn.validate": a_move_to_judge,
+    "turn.resign": lambda: {**at(me().game(Player())), **body()},
+    "turn.end": a_game_to_end,
+    "admin.ban": lambda: body(account=Player().id, reason="cheated", for_s=60),
+    "admin.lift_ban": lambda: body(account=a_banned_account()),
+    "admin.set_role": lambda: body(account=Player().id, role="server"),
+    "admin.backup": lambda: body(),
+    "admin.bans": lambda: a_banned_account() and {},
+    "admin.rooms": lambda: Player().room() and {"query": {"limit": 10}},
+}
