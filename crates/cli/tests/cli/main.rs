@@ -8,6 +8,8 @@ mod bench;
 mod draughts;
 mod impaired;
 mod lan;
+mod matches;
+#[cfg(unix)]
 mod operate;
 mod rooms;
 mod support;
