@@ -1,6 +1,7 @@
 #!/bin/sh
 # Runs a command beside a PostgreSQL server of its own, from the system's packages, and takes the server away again. The command
-# finds its address in PARLOR_POSTGRES. The server listens on a socket in its own folder and nowhere else.
+# finds its address in PARLOR_POSTGRES: a socket in the server's own folder. Over TCP the server is at PARLOR_POSTGRES_TLS, with TLS
+# alone and on this machine alone; PARLOR_POSTGRES_ROOTS is the certificate that vouches for it, by the name localhost.
 #
 #     xtask/scratch-postgres.sh cargo test -p parlor-server --test store
 set -eu
@@ -27,9 +28,35 @@ trap 'exit 130' INT TERM
 
 if [ "$(id -u)" = 0 ]; then chown postgres "$folder"; fi
 chmod 755 "$folder"
+cat >"$folder/request" <<'REQUEST'
+[req]
+distinguished_name = name
+x509_extensions = end
+[name]
+[end]
+basicConstraints = critical, CA:FALSE
+subjectAltName = DNS:localhost
+REQUEST
 as_owner "$bin/initdb" -D "$folder/data" -A trust -U parlor >"$folder/said" 2>&1 || { cat "$folder/said" >&2; exit 1; }
-as_owner "$bin/pg_ctl" -D "$folder/data" -o "-k $folder -c listen_addresses=" -l "$folder/data/said" -w start >/dev/null ||
-    { cat "$folder/data/said" >&2; exit 1; }
-PARLOR_POSTGRES="postgres://parlor@$(printf %s "$folder" | sed 's,/,%2F,g')/postgres"
+as_owner openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=localhost -config "$folder/request" \
+    -keyout "$folder/data/server.key" -out "$folder/data/server.crt" 2>>"$folder/said" ||
+    { cat "$folder/said" >&2; exit 1; }
+as_owner sh -c "echo 'hostnossl all all all reject' | cat - '$folder/data/pg_hba.conf' >'$folder/data/hba'"
+
+# A port may be somebody else's.
+for _ in 1 2 3 4 5 6 7 8; do
+    port=$((20000 + $(od -An -N2 -tu2 /dev/urandom) % 12000))
+    settings="-k $folder -p $port -c listen_addresses=127.0.0.1 -c ssl=on -c hba_file=$folder/data/hba"
+    if as_owner "$bin/pg_ctl" -D "$folder/data" -o "$settings" -l "$folder/data/said" -w start >/dev/null; then
+        started=yes
+        break
+    fi
+done
+[ -n "${started:-}" ] || { cat "$folder/data/said" >&2; exit 1; }
+PARLOR_POSTGRES="postgres://parlor@$(printf %s "$folder" | sed 's,/,%2F,g'):$port/postgres"
+PARLOR_POSTGRES_TLS="postgres://parlor@localhost:$port/postgres"
+PARLOR_POSTGRES_ROOTS="$folder/roots"
+cp "$folder/data/server.crt" "$PARLOR_POSTGRES_ROOTS"
+export PARLOR_POSTGRES_TLS PARLOR_POSTGRES_ROOTS
 export PARLOR_POSTGRES
 "$@"

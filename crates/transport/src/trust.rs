@@ -35,6 +35,16 @@ impl Trust {
         self.config(alpn, &[&TLS13, &TLS12])
     }
 
+    /// TLS over TCP for a protocol that is none of ours, such as a database's.
+    ///
+    /// # Errors
+    /// The certificates that vouch for servers cannot be read.
+    pub fn foreign_tls(&self) -> Result<ClientConfig, ConnectError> {
+        let (mut config, _) = self.tcp_config(&[])?;
+        config.alpn_protocols.clear();
+        Ok(config)
+    }
+
     /// The configuration of one attempt, and where that attempt leaves why it refused the server.
     fn config(
         &self,

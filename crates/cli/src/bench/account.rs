@@ -28,10 +28,23 @@ impl CpuTime {
 /// # Errors
 /// The process is gone, or the kernel keeps no such account.
 pub(crate) fn cpu_time(pid: u32) -> anyhow::Result<CpuTime> {
+    cpu_time_of(pid, |_| true)
+}
+
+/// The processor time of those threads of a process whose names are wanted.
+///
+/// # Errors
+/// The process is gone, or the kernel keeps no such account.
+pub(crate) fn cpu_time_of(pid: u32, is_wanted: impl Fn(&str) -> bool) -> anyhow::Result<CpuTime> {
     let tasks = format!("/proc/{pid}/task");
     let mut total = CpuTime::default();
     for task in fs::read_dir(&tasks).with_context(|| format!("process {pid} is gone"))? {
-        let path = task?.path().join("schedstat");
+        let task = task?.path();
+        let name = fs::read_to_string(task.join("comm")).unwrap_or_default();
+        if !is_wanted(name.trim_end()) {
+            continue;
+        }
+        let path = task.join("schedstat");
         // A thread may end between the listing and the reading.
         let Ok(text) = fs::read_to_string(&path) else { continue };
         let [ran, waited] =
@@ -65,5 +78,7 @@ mod tests {
         // Until the account moves: it is kept by the scheduler, at the latest with its next tick.
         while cpu_time(own).expect("Linux keeps the account").since(before).ran.is_zero() {}
         assert!(cpu_time(u32::MAX).is_err());
+        let nobody = cpu_time_of(own, |name| name == "nobody has it");
+        assert_eq!(nobody.expect("Linux keeps the account"), CpuTime::default());
     }
 }

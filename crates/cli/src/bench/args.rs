@@ -392,6 +392,9 @@ pub(crate) enum Transport {
     Ws,
     /// WebSocket with TLS
     Wss,
+    /// A server of this process, without a socket
+    #[value(skip)]
+    Memory,
 }
 
 impl Transport {
@@ -401,6 +404,7 @@ impl Transport {
             Transport::Quic => "quic",
             Transport::Ws => "ws",
             Transport::Wss => "wss",
+            Transport::Memory => "memory",
         }
     }
 }

@@ -1,18 +1,24 @@
-//! How many members a core lets in: each connects anew, says hello, takes a seat by a room's code, and leaves.
+//! How many members a core lets in: each says hello, takes a seat by a room's code, and leaves. *Cold* is with a connection
+//! anew for each, and a whole handshake; *warm* is what is left of that on a link in memory, to a server of this process.
 
 use super::args::{JoinArgs, Transport};
 use super::generator::Crowd;
-use super::load::{Spent, Target, Usage, Way, fill};
+use super::load::{Manner, Spent, Target, Usage, Way, fill};
 use super::machine::Cores;
-use super::member::Wish;
+use super::member::{APP, Wish};
 use super::server::{Server, Settings};
 use super::table::{Table, figure};
 use super::tally::{generator_too_slow, percentile};
 use super::{note_of_cores, print, tell};
 use anyhow::Context;
 use parlor_proto::RoomCode;
+use parlor_server::admission::{Permit, PermitFor, Policy, SigningKey};
+use parlor_server::{Config, Server as OwnServer};
 use serde::Serialize;
 use serde_json::json;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
 use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
@@ -23,10 +29,32 @@ const SEARCH_TIME: Duration = Duration::from_secs(1);
 /// Members of each room while nobody joins it: the host.
 const HOSTS: u16 = 1;
 
+/// With what somebody comes in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Admission {
+    /// With nothing.
+    Anonymous,
+    /// With a token, good once, whose signature the server verifies.
+    Token,
+}
+
+impl Admission {
+    const BOTH: [Admission; 2] = [Admission::Anonymous, Admission::Token];
+
+    fn as_str(self) -> &'static str {
+        match self {
+            Admission::Anonymous => "anonymous",
+            Admission::Token => "token",
+        }
+    }
+}
+
 /// One row.
 #[derive(Debug, Serialize)]
 struct Row {
     transport: Transport,
+    admission: Admission,
     joins_asked_per_second: u32,
     joins: u32,
     joins_failed: u32,
@@ -44,28 +72,98 @@ struct Row {
 /// # Errors
 /// What kept it from measuring.
 pub(crate) async fn run(cores: Cores, args: &JoinArgs) -> anyhow::Result<()> {
+    let issuer = Issuer::new()?;
     let mut rows = Vec::new();
     for transport in args.via.transports() {
-        rows.push(row(cores, *transport, args).await?);
+        for admission in Admission::BOTH {
+            rows.push(cold(cores, *transport, admission, &issuer, args).await?);
+        }
     }
-    let setting = json!({ "cores": cores, "rooms": args.rooms, "seconds": args.seconds, "kind": "cold" });
+    for admission in Admission::BOTH {
+        rows.push(warm(cores, admission, &issuer, args).await?);
+    }
+    let setting = json!({ "cores": cores, "rooms": args.rooms, "seconds": args.seconds });
     print("join", args.common.json, &setting, &rows, &[note_of_cores(cores)], &table(&rows))
 }
 
-async fn row(cores: Cores, transport: Transport, args: &JoinArgs) -> anyhow::Result<Row> {
-    tell(&format!("joins over {transport}"));
-    let server = Server::start(cores, &Settings::default())?;
-    let target = Target::server(&server, transport)?;
+async fn cold(
+    cores: Cores,
+    transport: Transport,
+    admission: Admission,
+    issuer: &Issuer,
+    args: &JoinArgs,
+) -> anyhow::Result<Row> {
+    tell(&format!("joins over {transport}, {}", admission.as_str()));
+    let settings = Settings { admission_key: Some(&issuer.public), ..Settings::default() };
+    let server = Server::start(cores, &settings)?;
+    let way = Target::server(&server, transport)?.way;
+    row(way, transport, admission, issuer, args, || Spent::so_far(server.pid())).await
+}
+
+async fn warm(cores: Cores, admission: Admission, issuer: &Issuer, args: &JoinArgs) -> anyhow::Result<Row> {
+    tell(&format!("joins in memory, {}", admission.as_str()));
+    let server = cores.on_server_core(|| start_here(&issuer.public))?;
+    let fingerprint = server.fingerprint().context("a development server has a fingerprint")?;
+    let addr: SocketAddr = (Ipv4Addr::LOCALHOST, server.local_port()).into();
+    let way = Way::inside(server.inside(), addr, fingerprint);
+    row(way, Transport::Memory, admission, issuer, args, Spent::so_far_inside).await
+}
+
+/// A server of this process. Its threads stay on the core of whoever calls this.
+fn start_here(key: &Path) -> anyhow::Result<OwnServer> {
+    let admission = Some(Policy { key: Some(key.to_owned()), is_required: false });
+    let config = Config { listen: Ipv4Addr::LOCALHOST.into(), port: 0, admission, ..Config::default() };
+    // This thread is inside of a runtime, where no other one may wait.
+    let starting = std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        anyhow::Ok(runtime.block_on(OwnServer::start(config))?)
+    });
+    starting.join().map_err(|_| anyhow::anyhow!("starting a server panicked"))?
+}
+
+async fn row(
+    way: Way,
+    transport: Transport,
+    admission: Admission,
+    issuer: &Issuer,
+    args: &JoinArgs,
+    spent: impl Fn() -> anyhow::Result<Spent>,
+) -> anyhow::Result<Row> {
     let crowd = Crowd::new()?;
-    let codes = fill(&crowd, &target.way, target.manner, args.rooms, HOSTS).await?;
-    let door = Door { crowd: crowd.clone(), way: target.way.clone(), codes };
+    let codes = fill(&crowd, &way, Manner::ByCode, args.rooms, HOSTS).await?;
+    let key = (admission == Admission::Token).then(|| Rc::clone(&issuer.key));
+    let door = Door { crowd: crowd.clone(), way, codes, key };
     let found = door.join_in_turn(SEARCH_TIME).await?;
     let rate = args.rate.unwrap_or(found);
-    let (began, earlier) = (Instant::now(), Spent::so_far(server.pid())?);
+    let (began, earlier) = (Instant::now(), spent()?);
     let mut joined = door.join_at_rate(rate, Duration::from_secs_f64(args.seconds)).await?;
-    let spent = Spent::so_far(server.pid())?.since(earlier, began.elapsed());
+    let spent = spent()?.since(earlier, began.elapsed());
     crowd.leave_all();
-    Ok(evaluate(transport, rate, &mut joined, spent))
+    Ok(evaluate(transport, admission, rate, &mut joined, spent))
+}
+
+/// Gives out tokens.
+struct Issuer {
+    key: Rc<SigningKey>,
+    /// The file with the public key, for servers.
+    public: PathBuf,
+}
+
+impl Issuer {
+    fn new() -> anyhow::Result<Self> {
+        let key = SigningKey::generate().context("there is no key for tokens")?;
+        let public = std::env::temp_dir().join(format!("parlor-bench-{}.pub", std::process::id()));
+        std::fs::write(&public, key.public_pem())
+            .with_context(|| format!("{} cannot be written", public.display()))?;
+        Ok(Issuer { key: Rc::new(key), public })
+    }
+}
+
+impl Drop for Issuer {
+    fn drop(&mut self) {
+        // What is left is a public key of nobody.
+        let _ = std::fs::remove_file(&self.public);
+    }
 }
 
 /// Rooms that can be joined.
@@ -74,6 +172,8 @@ struct Door {
     crowd: Crowd,
     way: Way,
     codes: Vec<RoomCode>,
+    /// What makes tokens, if whoever joins must have one.
+    key: Option<Rc<SigningKey>>,
 }
 
 /// What came of many joins.
@@ -87,9 +187,12 @@ impl Door {
     /// Joins a room and leaves it, and gives how long the joining took, in µs.
     async fn join(&self, number: usize) -> anyhow::Result<u32> {
         let code = self.codes[number % self.codes.len()];
+        let permit = Permit { user: "somebody", app: APP, environment: "", what: PermitFor::Join(code) };
+        let token = self.key.as_ref().map(|key| key.token(&permit)).transpose()?;
+        let wish = Wish::join(0, HOSTS + 1, code).with_token(token);
         let began = Instant::now();
         let link = self.way.connect().await?;
-        let seated = self.crowd.seat(link, Wish::join(0, HOSTS + 1, code)).await?;
+        let seated = self.crowd.seat(link, wish).await?;
         let took = began.elapsed();
         self.crowd.leave(seated.who);
         Ok(u32::try_from(took.as_micros()).unwrap_or(u32::MAX))
@@ -142,7 +245,7 @@ impl Joined {
     }
 }
 
-fn evaluate(transport: Transport, rate: u32, joined: &mut Joined, spent: Spent) -> Row {
+fn evaluate(transport: Transport, admission: Admission, rate: u32, joined: &mut Joined, spent: Spent) -> Row {
     let count = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
     let joins = count(joined.took_us.len());
     let each = (joins > 0).then(|| spent.server.ran.as_secs_f64() / f64::from(joins));
@@ -153,6 +256,7 @@ fn evaluate(transport: Transport, rate: u32, joined: &mut Joined, spent: Spent) 
     };
     Row {
         transport,
+        admission,
         joins_asked_per_second: rate,
         joins,
         joins_failed: count(joined.failures.len()),
@@ -168,6 +272,7 @@ fn evaluate(transport: Transport, rate: u32, joined: &mut Joined, spent: Spent) 
 fn table(rows: &[Row]) -> Table {
     let mut table = Table::new(&[
         "transport",
+        "admission",
         "joins/s asked",
         "joins",
         "CPU µs/join",
@@ -182,6 +287,7 @@ fn table(rows: &[Row]) -> Table {
     for row in rows {
         table.row(vec![
             row.transport.to_string(),
+            row.admission.as_str().to_owned(),
             row.joins_asked_per_second.to_string(),
             row.joins.to_string(),
             figure(row.server_cpu_us_per_join, 0),
@@ -207,11 +313,13 @@ mod tests {
         let mut joined = Joined { took_us: vec![900, 1_000, 1_100, 5_000], failures: Vec::new() };
         let [server, generator, took] = [2, 8, 10].map(Duration::from_millis);
         let [server, generator] = [server, generator].map(|ran| CpuTime { ran, ..CpuTime::default() });
-        let row = evaluate(Transport::Quic, 400, &mut joined, Spent { server, generator, took });
+        let row =
+            evaluate(Transport::Quic, Admission::Token, 400, &mut joined, Spent { server, generator, took });
         assert_eq!((row.server_cpu_us_per_join, row.joins_per_second_and_core), (Some(500.0), Some(2_000.0)));
         assert_eq!((row.join_us_p50, row.join_us_p99, row.void.as_deref()), (Some(1_000), Some(5_000), None));
         joined.note(Err(anyhow::anyhow!("the door is shut")));
-        let row = evaluate(Transport::Quic, 400, &mut joined, Spent { server, generator, took });
+        let row =
+            evaluate(Transport::Quic, Admission::Token, 400, &mut joined, Spent { server, generator, took });
         assert!(row.void.is_some_and(|why| why.contains("1 joins failed") && why.contains("shut")));
     }
 }

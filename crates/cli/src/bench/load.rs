@@ -1,6 +1,6 @@
 //! Rooms full of members that send, and what that costs a server.
 
-use super::account::{CpuTime, cpu_time};
+use super::account::{CpuTime, cpu_time, cpu_time_of};
 use super::args::Transport;
 use super::generator::Crowd;
 use super::member::{MEMBERS, RATE_HZ, Wish};
@@ -9,6 +9,7 @@ use super::server::Server;
 use super::tally::{self, Delivery};
 use anyhow::Context;
 use parlor_proto::RoomCode;
+use parlor_transport::inside::Inside;
 use parlor_transport::quic::Dialer;
 use parlor_transport::websocket;
 use parlor_transport::{Fingerprint, Link, Trust};
@@ -37,12 +38,19 @@ pub(crate) struct Way {
     transport: Transport,
     addr: SocketAddr,
     trust: Trust,
+    /// The server lives in this process.
+    inside: Option<Inside>,
 }
 
 impl Way {
     pub(crate) fn new(transport: Transport, addr: SocketAddr, fingerprint: Fingerprint) -> Self {
         let (dialer, trust) = (Rc::new(Dialer::new()), Trust::Fingerprint(fingerprint));
-        Way { dialer, transport, addr, trust }
+        Way { dialer, transport, addr, trust, inside: None }
+    }
+
+    /// Into a server of this process, without a socket.
+    pub(crate) fn inside(inside: &Inside, addr: SocketAddr, fingerprint: Fingerprint) -> Self {
+        Way { inside: Some(inside.clone()), ..Way::new(Transport::Memory, addr, fingerprint) }
     }
 
     /// Connects, after a failure again: filling rooms is no part of any measurement, and a busy machine may be late.
@@ -63,7 +71,10 @@ impl Way {
     /// # Errors
     /// Why no link came to be.
     pub(crate) async fn connect(&self) -> anyhow::Result<Link> {
-        let connected = if self.transport == Transport::Quic {
+        let connected = if let Some(inside) = &self.inside {
+            let address = inside.address().context("the server of this process has no port")?;
+            inside.connect(&address).await
+        } else if self.transport == Transport::Quic {
             self.dialer.connect(self.addr, "localhost", &self.trust, PATIENCE).await
         } else {
             let secure = self.transport == Transport::Wss;
@@ -241,6 +252,18 @@ impl Spent {
     /// The server is gone.
     pub(crate) fn so_far(server: u32) -> anyhow::Result<Self> {
         let (server, generator) = (cpu_time(server)?, cpu_time(std::process::id())?);
+        Ok(Spent { server, generator, took: Duration::ZERO })
+    }
+
+    /// What both have had since they began, where the server lives in this process: its threads have names of their own.
+    ///
+    /// # Errors
+    /// The kernel keeps no such account.
+    pub(crate) fn so_far_inside() -> anyhow::Result<Self> {
+        let own = std::process::id();
+        let is_servers = |name: &str| name.starts_with("parlor-");
+        let (server, generator) =
+            (cpu_time_of(own, is_servers)?, cpu_time_of(own, |name| !is_servers(name))?);
         Ok(Spent { server, generator, took: Duration::ZERO })
     }
 

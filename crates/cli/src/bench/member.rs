@@ -5,7 +5,7 @@ use bytes::Bytes;
 use parlor_proto::channel::{Channel, Codec};
 use parlor_proto::session::{Event, Outgoing, Session, TurnedAway};
 use parlor_proto::wire::envelope::{Downward, To, Upward};
-use parlor_proto::wire::handshake::{Hello, Intent, RoomKind, RoomSettings};
+use parlor_proto::wire::handshake::{Auth, Hello, Intent, RoomKind, RoomSettings};
 use parlor_proto::{Carrier, ChannelId, CloseReason, Instant, Lane, Packet, RoomCode, TickRate, limits};
 use parlor_transport::{CloseCode, LinkSender, SendError};
 use std::time::Duration;
@@ -16,7 +16,7 @@ pub(crate) const MEMBERS: u16 = 8;
 /// Messages of each member, each second.
 pub(crate) const RATE_HZ: u16 = 30;
 /// The game that the members play.
-const APP: &str = "parlor-bench";
+pub(crate) const APP: &str = "parlor-bench";
 /// On which channel they send.
 const CHANNEL: ChannelId = ChannelId(limits::APP_CHANNEL_FIRST);
 /// How soon a link that takes nothing is asked again, and a datagram that may have been lost is sent again.
@@ -61,6 +61,14 @@ impl Wish {
     /// A seat in the room with this code.
     pub(crate) fn join(room: u32, members: u16, code: RoomCode) -> Self {
         Self::session(room, members, Intent::Join { code, secret: None })
+    }
+
+    /// The same, with a token that lets somebody in.
+    pub(crate) fn with_token(mut self, token: Option<String>) -> Self {
+        if let (WishedVoice::Session(hello), Some(token)) = (&mut self.voice, token) {
+            hello.auth = Auth::Token(token.into());
+        }
+        self
     }
 
     /// A seat at a relay that passes on each datagram to the others whose first one named the same room.

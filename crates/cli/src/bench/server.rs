@@ -19,13 +19,15 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// How a server is started.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Settings {
+pub(crate) struct Settings<'a> {
     /// How long a flush may wait for more messages.
     pub flush_quantum_ms: u16,
     /// Connections for each transport; the server's own default if `None`.
     pub connections_max: Option<usize>,
     /// Whether it has a store, and with it accounts and turn rooms.
     pub has_store: bool,
+    /// The public key of whoever gives out tokens; whoever has none comes in without.
+    pub admission_key: Option<&'a Path>,
 }
 
 /// What the server counted since it began, as `/stats` has it.
@@ -59,7 +61,7 @@ impl Server {
     ///
     /// # Errors
     /// It could not be started, or ended at once; its own words are on standard error then.
-    pub(crate) fn start(cores: Cores, settings: &Settings) -> anyhow::Result<Self> {
+    pub(crate) fn start(cores: Cores, settings: &Settings<'_>) -> anyhow::Result<Self> {
         let binary = std::env::current_exe().context("this binary's own path is not known")?;
         let registry = std::env::temp_dir().join(format!("parlor-bench-{}", std::process::id()));
         let data = registry.with_extension("data");
@@ -77,6 +79,9 @@ impl Server {
         }
         if settings.has_store {
             command.arg("--data").arg(&data);
+        }
+        if let Some(key) = settings.admission_key {
+            command.arg("--admission-key").arg(key).args(["--admission", "optional"]);
         }
         let mut process = Process::start(cores, command)?;
         let address =

@@ -1,6 +1,8 @@
 //! Where a store is: what an operator writes.
 
 use super::error::OpenError;
+use percent_encoding::percent_decode_str;
+use std::borrow::Cow;
 use std::path::PathBuf;
 
 /// The address of a store.
@@ -33,6 +35,57 @@ impl Address {
     }
 }
 
+/// How the way to a PostgreSQL server is protected, as `sslmode` and `sslrootcert` of its address say.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Protection {
+    /// Not at all.
+    None,
+    /// TLS, with a server for whose name somebody vouches whom this machine trusts.
+    System,
+    /// TLS, with a server for whose name one of the certificates in this file vouches.
+    Roots(PathBuf),
+}
+
+impl Protection {
+    /// What an address says of it, and the address without that; or what is wrong.
+    pub(super) fn take(address: &str) -> Result<(Protection, String), &'static str> {
+        let (place, query) = address.split_once('?').unwrap_or((address, ""));
+        let (mut mode, mut roots, mut others) = (None, None, Vec::new());
+        for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+            match pair.split_once('=') {
+                Some(("sslmode", value)) => mode = Some(value),
+                Some(("sslrootcert", value)) => roots = Some(value),
+                Some((key, _)) if key.starts_with("ssl") => {
+                    return Err("of what begins with ssl, only sslmode and sslrootcert are known");
+                }
+                _ => others.push(pair),
+            }
+        }
+        let protection = match (mode, roots) {
+            (None | Some("disable"), None) => Protection::None,
+            (None | Some("disable"), Some(_)) => {
+                return Err("sslrootcert without sslmode=verify-full would protect nothing");
+            }
+            // There is no TLS here with somebody who has not proven a name, so both are the same.
+            (Some("require" | "verify-full"), roots) => {
+                match roots.map(|path| percent_decode_str(path).decode_utf8()) {
+                    None | Some(Ok(Cow::Borrowed("system"))) => Protection::System,
+                    Some(Ok(path)) => Protection::Roots(path.into_owned().into()),
+                    Some(Err(_)) => return Err("sslrootcert is no path in UTF-8"),
+                }
+            }
+            (Some(_), _) => {
+                return Err(
+                    "sslmode is disable, require or verify-full, of which the last two verify the server's \
+                            name: others could end without protection, or with somebody else",
+                );
+            }
+        };
+        let query = if others.is_empty() { String::new() } else { format!("?{}", others.join("&")) };
+        Ok((protection, format!("{place}{query}")))
+    }
+}
+
 /// The address as it may stand in a log.
 pub(super) fn without_password(text: &str) -> String {
     let Some((scheme, rest)) = text.split_once("://") else { return text.to_owned() };
@@ -52,6 +105,33 @@ mod tests {
         }
         let server = "postgres://parlor@localhost/parlor";
         assert_eq!(Address::parse(server).unwrap(), Address::Postgres(server.to_owned()));
+    }
+
+    #[test]
+    fn protection_is_what_the_address_says_or_the_address_is_refused() {
+        let take = |query: &str| Protection::take(&format!("postgres://ada@db/parlor{query}"));
+        let plain = |query: &str| format!("postgres://ada@db/parlor{query}");
+        assert_eq!(take(""), Ok((Protection::None, plain(""))));
+        assert_eq!(take("?sslmode=disable&user=a"), Ok((Protection::None, plain("?user=a"))));
+        assert_eq!(take("?sslmode=require"), Ok((Protection::System, plain(""))));
+        assert_eq!(take("?a=b&sslmode=verify-full&c=d"), Ok((Protection::System, plain("?a=b&c=d"))));
+        assert_eq!(take("?sslmode=verify-full&sslrootcert=system"), Ok((Protection::System, plain(""))));
+        let roots = Protection::Roots("/etc/db ca.pem".into());
+        assert_eq!(take("?sslrootcert=%2Fetc%2Fdb%20ca.pem&sslmode=require"), Ok((roots, plain(""))));
+        for refused in [
+            "?sslmode=prefer",
+            "?sslmode=allow",
+            "?sslmode=verify-ca",
+            "?sslmode=",
+            "?sslmode=REQUIRE",
+            "?sslrootcert=ca.pem",
+            "?sslmode=disable&sslrootcert=ca.pem",
+            "?sslmode=require&sslcert=mine.pem",
+            "?sslnegotiation=direct",
+            "?sslmode=require&sslrootcert=%FF",
+        ] {
+            assert!(take(refused).is_err(), "{refused}");
+        }
     }
 
     #[test]

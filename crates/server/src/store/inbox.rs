@@ -2,7 +2,7 @@
 
 use super::Store;
 use super::error::StoreError;
-use super::sql::{Done, Fault, Param, Sql, params};
+use super::sql::{Done, Fault, Param, Row, Sql, params};
 use super::types::{AccountId, INBOX_MAX, Inbox, NewNotice, Notice, PAGE_MAX, Realm};
 use std::collections::BTreeMap;
 
@@ -70,56 +70,52 @@ impl Store {
     }
 }
 
-/// Puts notices into inboxes, and says which number each has in its own. Of too many in one inbox the oldest go.
-pub(super) fn put(sql: &mut dyn Sql, realm: &Realm, notices: &[NewNotice]) -> Done<Vec<u64>> {
-    // In the order of accounts: servers that write into the same inboxes wait for each other, and never in a circle.
-    let mut counts: BTreeMap<&AccountId, u64> = BTreeMap::new();
-    for notice in notices {
-        *counts.entry(&notice.to).or_default() += 1;
-    }
-    let mut next = make_place(sql, realm, &counts)?;
-    let mut numbers = Vec::with_capacity(notices.len());
-    for notice in notices {
-        let (seq, oldest) = next.get_mut(&notice.to).ok_or_else(not_made)?;
-        numbers.push(*seq);
-        if *seq >= *oldest {
-            sql.later(
-                "INSERT INTO notices (realm, account, seq, kind, body, at_ms) VALUES ($1, $2, $3, $4, $5, $6)",
-                params![realm, &notice.to, *seq, &notice.kind, &notice.body, notice.at_ms],
-            )?;
+/// How many notices are for whom, in the order of accounts: servers that write into the same inboxes wait for each other, and
+/// never in a circle.
+pub(super) struct Counts<'a>(BTreeMap<&'a AccountId, u64>);
+
+impl<'a> Counts<'a> {
+    pub(super) fn of(notices: &'a [NewNotice]) -> Counts<'a> {
+        let mut counts = BTreeMap::new();
+        for notice in notices {
+            *counts.entry(&notice.to).or_default() += 1;
         }
-        *seq += 1;
+        Counts(counts)
     }
-    Ok(numbers)
+
+    /// What to ask so that each inbox counts its new notices: of too many the oldest go.
+    pub(super) fn asks<'p>(
+        &'p self,
+        realm: &'p Realm,
+    ) -> impl Iterator<Item = (&'static str, Vec<Param<'p>>)> + 'p {
+        self.0.iter().map(move |(account, count)| {
+            let too_many = count.saturating_sub(INBOX_MAX);
+            let params = params![realm, *account, too_many + 1, *count, too_many, INBOX_MAX].to_vec();
+            (COUNT_MORE, params)
+        })
+    }
 }
 
-/// Counts so many more notices in the inboxes of these accounts, and forgets those that are too many. Gives for each the number
-/// of its next notice, and that of the oldest which it keeps.
-fn make_place<'a>(
+/// Its values are the newest notice's number and that of the oldest which is kept.
+const COUNT_MORE: &str = "INSERT INTO inboxes (realm, account, oldest, newest, dropped)
+     VALUES ($1, $2, $3, $4, $5) ON CONFLICT (realm, account) DO UPDATE SET
+         newest = inboxes.newest + $4,
+         oldest = CASE WHEN inboxes.newest + $4 - inboxes.oldest < $6 THEN inboxes.oldest
+                  ELSE inboxes.newest + $4 - $6 + 1 END,
+         dropped = CASE WHEN inboxes.newest + $4 - inboxes.oldest < $6 THEN inboxes.dropped
+                   ELSE inboxes.dropped + inboxes.newest + $4 - $6 + 1 - inboxes.oldest END
+     RETURNING newest, oldest";
+
+/// Puts notices into inboxes that have counted them, as `answers` say, and gives the number of each in its own.
+pub(super) fn put(
     sql: &mut dyn Sql,
     realm: &Realm,
-    counts: &BTreeMap<&'a AccountId, u64>,
-) -> Done<BTreeMap<&'a AccountId, (u64, u64)>> {
-    let inboxes: Vec<Vec<Param<'_>>> = counts
-        .iter()
-        .map(|(account, count)| {
-            let too_many = count.saturating_sub(INBOX_MAX);
-            params![realm, *account, too_many + 1, *count, too_many, INBOX_MAX].to_vec()
-        })
-        .collect();
-    let rows = sql.rows_each(
-        "INSERT INTO inboxes (realm, account, oldest, newest, dropped) VALUES ($1, $2, $3, $4, $5)
-         ON CONFLICT (realm, account) DO UPDATE SET
-             newest = inboxes.newest + $4,
-             oldest = CASE WHEN inboxes.newest + $4 - inboxes.oldest < $6 THEN inboxes.oldest
-                      ELSE inboxes.newest + $4 - $6 + 1 END,
-             dropped = CASE WHEN inboxes.newest + $4 - inboxes.oldest < $6 THEN inboxes.dropped
-                       ELSE inboxes.dropped + inboxes.newest + $4 - $6 + 1 - inboxes.oldest END
-         RETURNING newest, oldest",
-        &inboxes,
-    )?;
+    notices: &[NewNotice],
+    counts: &Counts<'_>,
+    answers: impl Iterator<Item = Vec<Row>>,
+) -> Done<Vec<u64>> {
     let mut next = BTreeMap::new();
-    for ((account, count), mut rows) in counts.iter().zip(rows) {
+    for ((account, count), mut rows) in counts.0.iter().zip(answers) {
         let row = rows.first_mut().ok_or_else(not_made)?;
         let (newest, oldest) = (row.number(0)?, row.number(1)?);
         // Each time a full inbox has let go of so many more.
@@ -133,7 +129,19 @@ fn make_place<'a>(
         }
         next.insert(*account, (newest.saturating_sub(*count) + 1, oldest));
     }
-    Ok(next)
+    let mut numbers = Vec::with_capacity(notices.len());
+    for notice in notices {
+        let (seq, oldest) = next.get_mut(&notice.to).ok_or_else(not_made)?;
+        numbers.push(*seq);
+        if *seq >= *oldest {
+            sql.later(
+                "INSERT INTO notices (realm, account, seq, kind, body, at_ms) VALUES ($1, $2, $3, $4, $5, $6)",
+                params![realm, &notice.to, *seq, &notice.kind, &notice.body, notice.at_ms],
+            )?;
+        }
+        *seq += 1;
+    }
+    Ok(numbers)
 }
 
 fn not_made() -> Fault {

@@ -133,7 +133,7 @@ struct Inner {
 #[derive(Clone, Debug)]
 enum Place {
     File(Arc<sqlite::Owned>),
-    Server(Arc<tokio_postgres::Config>),
+    Server(Arc<postgres::Server>),
 }
 
 impl Store {

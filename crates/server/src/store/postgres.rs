@@ -1,19 +1,30 @@
 //! The store in a PostgreSQL server, which several servers of Parlor's may share.
 //!
-//! A connection lives on a thread of the store's own, with a small runtime of its own, and has one statement under way at a
-//! time, as one of SQLite's has. There is no TLS: the server is reached by a socket of this machine or over a private network.
+//! A connection lives on a thread of the store's own, with a small runtime of its own. It waits for the answer to a statement
+//! only if somebody needs it: what can be put off ([`Sql::later`]) is sent at once, and its answer is looked at when the
+//! transaction settles.
+//!
+//! Without `sslmode` there is no TLS: the server is reached by a socket of this machine or over a private network then. With
+//! it, there is TLS with a server that has proven its name, or no connection.
 
 use super::Durability;
+use super::address::{Protection, without_password};
 use super::error::{OpenError, StoreError};
 use super::sql::{Done, Fault, Param, Row, Sql, Value};
 use bytes::BytesMut;
 use core::error::Error;
+use core::pin::Pin;
 use core::time::Duration;
+use futures_util::FutureExt;
+use futures_util::future::try_join_all;
+use parlor_transport::Trust;
 use std::collections::HashMap;
+use std::sync::Arc;
 use tokio::runtime::{Builder, Runtime};
 use tokio_postgres::config::SslMode;
 use tokio_postgres::types::{IsNull, ToSql, Type, to_sql_checked};
 use tokio_postgres::{Client, Config, NoTls, Statement};
+use tokio_postgres_rustls::MakeRustlsConnect;
 
 /// For as long a connection is tried.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -24,41 +35,59 @@ const STATEMENT_TIMEOUT: Duration = Duration::from_secs(10);
 const SESSION: &str = "SET statement_timeout = '10s'; SET lock_timeout = '5s'; \
      SET idle_in_transaction_session_timeout = '30s'; SET client_min_messages = warning";
 
+/// Statements whose answers wait at most, so that their number has a bound.
+const PENDING_MAX: usize = 256;
+
+/// A server, and how it is spoken to.
+#[derive(Clone)]
+pub(super) struct Server {
+    config: Config,
+    tls: Option<MakeRustlsConnect>,
+}
+
 /// The server that an address names.
-pub(super) fn parse(address: &str) -> Result<Config, OpenError> {
-    let mut config: Config = address.parse().map_err(|_| OpenError::Address {
-        address: super::address::without_password(address),
-        sentence: "a PostgreSQL store is postgres://USER:PASSWORD@HOST:PORT/DATABASE",
-    })?;
-    if !matches!(config.get_ssl_mode(), SslMode::Disable | SslMode::Prefer) {
-        return Err(OpenError::Address {
-            address: super::address::without_password(address),
-            sentence: "the store speaks no TLS to PostgreSQL: reach it by a local socket or a private network, \
-                       without sslmode",
-        });
-    }
+pub(super) fn parse(address: &str) -> Result<Server, OpenError> {
+    let refused = |sentence| OpenError::Address { address: without_password(address), sentence };
+    let (protection, plain) = Protection::take(address).map_err(refused)?;
+    let mut config: Config = plain
+        .parse()
+        .map_err(|_| refused("a PostgreSQL store is postgres://USER:PASSWORD@HOST:PORT/DATABASE"))?;
     config.connect_timeout(CONNECT_TIMEOUT).keepalives_idle(Duration::from_secs(30));
     if config.get_application_name().is_none() {
         config.application_name("parlor");
     }
-    Ok(config)
+    let trust = match protection {
+        Protection::None => None,
+        Protection::System => Some(Trust::System),
+        Protection::Roots(path) => {
+            let pem = std::fs::read_to_string(&path);
+            Some(Trust::Roots(pem.map_err(|error| OpenError::File { path, error })?))
+        }
+    };
+    config.ssl_mode(if trust.is_some() { SslMode::Require } else { SslMode::Disable });
+    let tls = trust.map(|trust| trust.foreign_tls()).transpose();
+    let tls = tls.map_err(|error| OpenError::Database(error.to_string()))?;
+    Ok(Server { config, tls: tls.map(MakeRustlsConnect::new) })
+}
+
+impl core::fmt::Debug for Server {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Server").field("config", &self.config).field("tls", &self.tls.is_some()).finish()
+    }
 }
 
 /// Makes a connection.
-pub(super) fn connect(config: &Config, durability: Durability) -> Done<Box<dyn Sql>> {
+pub(super) fn connect(server: &Server, durability: Durability) -> Done<Box<dyn Sql>> {
     let runtime = Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| Fault::Storage(format!("no runtime for PostgreSQL: {error}")))?;
     let connected =
-        runtime.block_on(async { tokio::time::timeout(CONNECT_TIMEOUT, config.connect(NoTls)).await });
-    let (client, connection) = match connected {
+        runtime.block_on(async { tokio::time::timeout(CONNECT_TIMEOUT, connect_to(server)).await });
+    let client = match connected {
         Ok(connected) => connected.map_err(|error| Fault::Storage(detail(&error)))?,
         Err(_) => return Err(Fault::Storage("PostgreSQL does not answer".to_owned())),
     };
-    runtime.spawn(async move {
-        // What it ends by, the statement under way reports too.
-        let _ = connection.await;
-    });
-    let mut postgres = Postgres { runtime, client, prepared: HashMap::new() };
+    let mut postgres =
+        Postgres { runtime, client: Arc::new(client), prepared: HashMap::new(), pending: Vec::new() };
     postgres.control(SESSION)?;
     // It could be switched off for the whole server.
     postgres.control(match durability {
@@ -68,11 +97,32 @@ pub(super) fn connect(config: &Config, durability: Durability) -> Done<Box<dyn S
     Ok(Box::new(postgres))
 }
 
+/// Connects, and lets the connection run on the runtime that this runs on. What it ends by, the statement under way reports too.
+async fn connect_to(server: &Server) -> Result<Client, tokio_postgres::Error> {
+    match &server.tls {
+        None => {
+            let (client, connection) = server.config.connect(NoTls).await?;
+            tokio::spawn(connection.map(|_| ()));
+            Ok(client)
+        }
+        Some(tls) => {
+            let (client, connection) = server.config.connect(tls.clone()).await?;
+            tokio::spawn(connection.map(|_| ()));
+            Ok(client)
+        }
+    }
+}
+
+/// A statement that was sent, and whose answer comes.
+type Sent = Pin<Box<dyn Future<Output = Result<u64, tokio_postgres::Error>> + Send>>;
+
 struct Postgres {
     runtime: Runtime,
-    client: Client,
+    client: Arc<Client>,
     /// By the text of the statement. There are as many as the store's code has.
     prepared: HashMap<&'static str, Statement>,
+    /// In the order in which they were sent.
+    pending: Vec<Sent>,
 }
 
 impl Postgres {
@@ -138,16 +188,70 @@ impl Sql for Postgres {
 
     fn rows(&mut self, statement: &'static str, params: &[Param<'_>]) -> Done<Vec<Row>> {
         let prepared = self.prepare(statement)?;
-        let found = self.wait(self.client.query(&prepared, &borrowed(params)))?;
-        found
-            .iter()
-            .map(|row| (0..row.len()).map(|column| value(row, column)).collect::<Done<_>>().map(Row))
-            .collect()
+        read(&self.wait(self.client.query(&prepared, &borrowed(params)))?)
+    }
+
+    fn rows_of_all(&mut self, asked: &[(&'static str, Vec<Param<'_>>)]) -> Done<Vec<Vec<Row>>> {
+        let prepared =
+            asked.iter().map(|(statement, _)| self.prepare(statement)).collect::<Done<Vec<_>>>()?;
+        let params: Vec<_> = asked.iter().map(|(_, params)| borrowed(params)).collect();
+        let sent = prepared.iter().zip(&params).map(|(prepared, params)| self.client.query(prepared, params));
+        self.wait(try_join_all(sent))?.iter().map(|found| read(found)).collect()
+    }
+
+    fn later(&mut self, statement: &'static str, params: &[Param<'_>]) -> Done<()> {
+        let prepared = self.prepare(statement)?;
+        let client = Arc::clone(&self.client);
+        let values: Vec<Value> = params.iter().map(|param| Value::from(*param)).collect();
+        let mut sent: Sent = Box::pin(async move {
+            let params: Vec<Param<'_>> = values.iter().map(Param::from).collect();
+            client.execute(&prepared, &borrowed(&params)).await
+        });
+        // To be polled once is what sends it, behind all that was sent before.
+        match (&mut sent).now_or_never() {
+            Some(answered) => answered.map(|_| ()).map_err(|error| self.fault(&error)),
+            None => {
+                self.pending.push(sent);
+                if self.pending.len() < PENDING_MAX { Ok(()) } else { self.settle() }
+            }
+        }
+    }
+
+    fn settle(&mut self) -> Done<()> {
+        let pending = core::mem::take(&mut self.pending);
+        if pending.is_empty() {
+            return Ok(());
+        }
+        self.wait(async {
+            let mut settled = Ok(());
+            // All are waited for. The first fault is the reason for those behind it.
+            for sent in pending {
+                let answered = sent.await.map(|_| ());
+                settled = settled.and(answered);
+            }
+            settled
+        })
     }
 
     fn control(&mut self, statements: &str) -> Done<()> {
         self.wait(self.client.batch_execute(statements))
     }
+
+    /// A transaction that has failed answers its end as if it were well: nothing may be left open before it.
+    fn step(&mut self, statement: &'static str) -> Done<()> {
+        if statement.starts_with("ROLLBACK") {
+            self.pending.clear();
+        } else {
+            self.settle()?;
+        }
+        self.control(statement)
+    }
+}
+
+fn read(found: &[tokio_postgres::Row]) -> Done<Vec<Row>> {
+    let values =
+        |row: &tokio_postgres::Row| (0..row.len()).map(|column| value(row, column)).collect::<Done<_>>();
+    found.iter().map(|row| values(row).map(Row)).collect()
 }
 
 fn borrowed<'a>(params: &'a [Param<'_>]) -> Vec<&'a (dyn ToSql + Sync)> {

@@ -52,11 +52,7 @@ impl Store {
             return Err(invalid("the room's version", "it must be greater than the expected one"));
         }
         let (realm, id) = (realm.clone(), id.clone());
-        self.write(bytes, move |sql| {
-            commit(sql, &realm, &id, expected, &state)?;
-            send(sql, &realm, &effects)
-        })
-        .await
+        self.write(bytes, move |sql| commit(sql, &realm, &id, expected, &state, &effects)).await
     }
 
     /// The room with this id.
@@ -254,64 +250,53 @@ fn put(sql: &mut dyn Sql, realm: &Realm, room: &NewRoom) -> Done<()> {
     Err(StoreError::Taken { what }.into())
 }
 
-fn commit(sql: &mut dyn Sql, realm: &Realm, id: &RoomId, expected: u64, state: &RoomState) -> Done<()> {
-    let players = in_lines(&state.players);
-    // Nearly always the same players sit there, and then this is all.
-    let changed = sql.change(
-        "UPDATE rooms SET version = $1, document = $2, joinable = $3, summary = $4, deadline_ms = $5
-         WHERE realm = $6 AND id = $7 AND version = $8 AND players = $9",
-        params![
-            state.version,
-            &state.document,
-            state.joinable,
-            &state.summary,
-            state.deadline_ms,
-            realm,
-            id,
-            expected,
-            &players
-        ],
-    )?;
-    if changed == 1 { Ok(()) } else { commit_with_players(sql, realm, id, expected, state) }
-}
-
-fn commit_with_players(
+fn commit(
     sql: &mut dyn Sql,
     realm: &Realm,
     id: &RoomId,
     expected: u64,
     state: &RoomState,
-) -> Done<()> {
-    let mut rows =
-        sql.rows("SELECT version, created_ms FROM rooms WHERE realm = $1 AND id = $2", params![realm, id])?;
+    effects: &Effects,
+) -> Done<Vec<u64>> {
+    let mut rows = sql.rows(
+        "SELECT version, players, created_ms FROM rooms WHERE realm = $1 AND id = $2",
+        params![realm, id],
+    )?;
     let Some(row) = rows.first_mut() else { return Err(StoreError::Missing { what: "room" }.into()) };
-    let (current, created_ms) = (row.number(0)?, row.number(1)?);
+    let (current, players_before, created_ms) = (row.number(0)?, row.text(1)?, row.number(2)?);
     if current != expected {
         return Err(StoreError::Stale { current }.into());
     }
-    let changed = sql.change(
-        "UPDATE rooms SET version = $1, document = $2, joinable = $3, summary = $4, players = $5, deadline_ms = $6
-         WHERE realm = $7 AND id = $8 AND version = $9",
-        params![
-            state.version,
-            &state.document,
-            state.joinable,
-            &state.summary,
-            &in_lines(&state.players),
-            state.deadline_ms,
-            realm,
-            id,
-            expected
-        ],
-    )?;
-    if changed == 0 {
+    let players = in_lines(&state.players);
+    let next = params![
+        state.version,
+        &state.document,
+        state.joinable,
+        &state.summary,
+        &players,
+        state.deadline_ms,
+        realm,
+        id,
+        expected
+    ];
+    let update = "UPDATE rooms SET version = $1, document = $2, joinable = $3, summary = $4, players = $5, deadline_ms = $6
+         WHERE realm = $7 AND id = $8 AND version = $9 RETURNING version";
+    // The room and the inboxes in one go, for a database that is asked over a network.
+    let counts = inbox::Counts::of(&effects.notices);
+    let asked: Vec<_> = core::iter::once((update, next.to_vec())).chain(counts.asks(realm)).collect();
+    let mut answers = sql.rows_of_all(&asked)?.into_iter();
+    if answers.next().is_none_or(|changed| changed.is_empty()) {
         // Another server's commit came between.
         let mut rows =
             sql.rows("SELECT version FROM rooms WHERE realm = $1 AND id = $2", params![realm, id])?;
         let current = rows.first_mut().map_or(Ok(expected), |row| row.number(0))?;
         return Err(StoreError::Stale { current }.into());
     }
-    set_players(sql, realm, id, created_ms, &state.players)
+    if players != players_before {
+        set_players(sql, realm, id, created_ms, &state.players)?;
+    }
+    call(sql, realm, effects)?;
+    inbox::put(sql, realm, &effects.notices, &counts, answers)
 }
 
 /// Ids have no control characters, so a line is an id.
@@ -338,10 +323,15 @@ fn set_players(
 }
 
 fn send(sql: &mut dyn Sql, realm: &Realm, effects: &Effects) -> Done<Vec<u64>> {
-    for webhook in &effects.webhooks {
-        webhooks::put(sql, realm, webhook)?;
-    }
-    inbox::put(sql, realm, &effects.notices)
+    call(sql, realm, effects)?;
+    let counts = inbox::Counts::of(&effects.notices);
+    let asked: Vec<_> = counts.asks(realm).collect();
+    let answers = sql.rows_of_all(&asked)?;
+    inbox::put(sql, realm, &effects.notices, &counts, answers.into_iter())
+}
+
+fn call(sql: &mut dyn Sql, realm: &Realm, effects: &Effects) -> Done<()> {
+    effects.webhooks.iter().try_for_each(|webhook| webhooks::put(sql, realm, webhook))
 }
 
 fn read_room(row: &mut Row) -> Done<Room> {

@@ -45,9 +45,9 @@ pub(super) trait Sql: Send {
     /// Asks for rows.
     fn rows(&mut self, statement: &'static str, params: &[Param<'_>]) -> Done<Vec<Row>>;
 
-    /// Asks for rows with the same statement and each of these parameters, in this order.
-    fn rows_each(&mut self, statement: &'static str, params: &[Vec<Param<'_>>]) -> Done<Vec<Vec<Row>>> {
-        params.iter().map(|params| self.rows(statement, params)).collect()
+    /// Asks for rows with each of these, in this order.
+    fn rows_of_all(&mut self, asked: &[(&'static str, Vec<Param<'_>>)]) -> Done<Vec<Vec<Row>>> {
+        asked.iter().map(|(statement, params)| self.rows(statement, params)).collect()
     }
 
     /// Statements without parameters or rows, seldom: layouts, and how a connection shall behave.
@@ -128,6 +128,28 @@ fn unexpected(column: usize, what: &str) -> Fault {
 /// A word in the store that no server writes.
 pub(super) fn unknown_word(what: &str, word: &str) -> Fault {
     Fault::Refused(StoreError::Damaged(format!("`{word}` is no {what}")))
+}
+
+impl From<Param<'_>> for Value {
+    fn from(param: Param<'_>) -> Self {
+        match param {
+            Param::Null => Value::Null,
+            Param::Int(number) => Value::Int(number),
+            Param::Text(text) => Value::Text(text.to_owned()),
+            Param::Bytes(bytes) => Value::Bytes(bytes.to_vec()),
+        }
+    }
+}
+
+impl<'a> From<&'a Value> for Param<'a> {
+    fn from(value: &'a Value) -> Self {
+        match value {
+            Value::Null => Param::Null,
+            Value::Int(number) => Param::Int(*number),
+            Value::Text(text) => Param::Text(text),
+            Value::Bytes(bytes) => Param::Bytes(bytes),
+        }
+    }
 }
 
 impl<'a> From<&'a str> for Param<'a> {

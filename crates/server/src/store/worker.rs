@@ -283,9 +283,9 @@ impl Sql for Watched<'_> {
         self.note(done, |_| !only_reads(statement))
     }
 
-    fn rows_each(&mut self, statement: &'static str, params: &[Vec<Param<'_>>]) -> Done<Vec<Vec<Row>>> {
-        let done = self.sql.rows_each(statement, params);
-        self.note(done, |_| !only_reads(statement))
+    fn rows_of_all(&mut self, asked: &[(&'static str, Vec<Param<'_>>)]) -> Done<Vec<Vec<Row>>> {
+        let done = self.sql.rows_of_all(asked);
+        self.note(done, |_| !asked.iter().all(|(statement, _)| only_reads(statement)))
     }
 
     fn control(&mut self, statements: &str) -> Done<()> {

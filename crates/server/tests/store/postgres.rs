@@ -117,6 +117,52 @@ async fn a_server_that_is_not_there_is_told_without_the_password() {
     assert!(matches!(error, OpenError::Database(_)), "{error:?}");
     assert!(!format!("{error:?}").contains("secret"), "{error:?}");
     let error =
-        Store::open("postgres://parlor:secret@db/parlor?sslmode=require").await.unwrap_err().to_string();
-    assert!(error.contains("TLS") && !error.contains("secret"), "{error}");
+        Store::open("postgres://parlor:secret@db/parlor?sslmode=prefer").await.unwrap_err().to_string();
+    assert!(error.contains("verify-full") && !error.contains("secret"), "{error}");
+}
+
+/// A server that speaks TLS alone, and the file with the certificate that vouches for it.
+fn with_tls() -> Option<(String, String)> {
+    let named = std::env::var("PARLOR_POSTGRES_TLS").ok().zip(std::env::var("PARLOR_POSTGRES_ROOTS").ok());
+    if named.is_none() {
+        println!("skipped: PARLOR_POSTGRES_TLS and PARLOR_POSTGRES_ROOTS name no server");
+    }
+    named
+}
+
+#[tokio::test]
+async fn a_server_is_reached_by_tls_if_it_proves_its_name_and_not_at_all_otherwise() {
+    let Some((address, roots)) = with_tls() else { return };
+    let with_roots = |mode: &str| format!("{address}?sslmode={mode}&sslrootcert={roots}");
+    for mode in ["verify-full", "require"] {
+        let store = Store::open(&with_roots(mode)).await.unwrap();
+        let realm = fresh_realm();
+        store.put_room(&realm, new_room("r1", state(1, "", &[])), Effects::default()).await.unwrap();
+        commit(&store, &realm, 2).await.unwrap();
+        assert_eq!(store.load_room(&realm, &room_id("r1")).await.unwrap().unwrap().state.version, 2);
+    }
+    let elsewhere = with_roots("verify-full").replace("@localhost:", "@127.0.0.1:");
+    for refused in [
+        // The server wants TLS, and is not spoken to by it.
+        address.clone(),
+        format!("{address}?sslmode=disable"),
+        // Nobody whom this machine trusts vouches for it.
+        format!("{address}?sslmode=verify-full"),
+        format!("{address}?sslmode=require"),
+        // It has another name.
+        elsewhere,
+    ] {
+        assert!(matches!(Store::open(&refused).await, Err(OpenError::Database(_))), "{refused}");
+    }
+    let missing = Store::open(&format!("{address}?sslmode=require&sslrootcert={roots}-not")).await;
+    assert!(matches!(missing, Err(OpenError::File { .. })), "{missing:?}");
+}
+
+#[tokio::test]
+async fn a_server_without_tls_is_not_spoken_to_without_it() {
+    let Some(scratch) = postgres().await else { return };
+    // No server speaks TLS on a socket of its own machine.
+    let asked = Store::open(&format!("{}&sslmode=verify-full", scratch.address)).await;
+    assert!(matches!(asked, Err(OpenError::Database(_))), "{asked:?}");
+    scratch.remove().await;
 }
