@@ -280,6 +280,9 @@ pub(crate) struct ServeArgs {
     /// Whether that service may have an address within a private network, or this machine's own
     #[arg(long, env = "PARLOR_WEBHOOK_PRIVATE")]
     pub webhook_private: bool,
+    /// Give out figures for monitoring there, over HTTP: /metrics, /health and /ready; 127.0.0.1:9770 keeps them on this machine
+    #[arg(long, env = "PARLOR_METRICS", value_name = "IP:PORT")]
+    pub metrics: Option<SocketAddr>,
     /// How the log on standard error looks [default: text]
     #[arg(long, env = "PARLOR_LOG_FORMAT", value_enum)]
     pub log_format: Option<LogFormat>,

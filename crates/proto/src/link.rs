@@ -15,6 +15,9 @@ pub enum LinkKind {
 }
 
 impl LinkKind {
+    /// All of them.
+    pub const ALL: [LinkKind; 3] = [LinkKind::Quic, LinkKind::WebSocket, LinkKind::Memory];
+
     /// Whether the link has datagrams: packets that may be lost and that hold nothing up.
     #[must_use]
     pub const fn has_datagrams(self) -> bool {

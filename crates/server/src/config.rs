@@ -3,7 +3,7 @@
 use crate::admission::Policy;
 use crate::handshakes::{HANDSHAKES_PER_SECOND, HANDSHAKES_PER_SECOND_ALL};
 use crate::online::OnlineConfig;
-use core::net::{IpAddr, Ipv6Addr};
+use core::net::{IpAddr, Ipv6Addr, SocketAddr};
 use core::num::NonZeroU16;
 use core::time::Duration;
 use parlor_proto::limits;
@@ -101,6 +101,9 @@ pub struct Config {
     /// The local network on which its rooms are announced, but those with a secret: whoever is there can find and join them
     /// without being told a code. `None`, the default, announces nothing.
     pub lan: Option<Network>,
+    /// Where figures for monitoring are given out, over HTTP without TLS: `/metrics`, `/health` and `/ready`. Port 0 takes a free one.
+    /// `None`, the default, gives out none.
+    pub metrics: Option<SocketAddr>,
     /// The services over a durable store: accounts, and rooms that outlive their players. `None`, the default, has none of them
     /// and stores nothing.
     pub online: Option<OnlineConfig>,
@@ -149,6 +152,7 @@ impl Default for Config {
             public_host: None,
             impairment: None,
             lan: None,
+            metrics: None,
             online: None,
         }
     }

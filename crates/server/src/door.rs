@@ -11,6 +11,7 @@ use parlor_hub::Origin;
 use parlor_hub::door::{Admitted, Doorkeeper, Guesses, OpenDoor};
 use parlor_proto::Instant;
 use parlor_proto::wire::handshake::{Hello, Refusal};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Cheap to clone. Its locks are held for moments, and by nobody who relays.
@@ -22,6 +23,8 @@ pub(crate) struct Door {
     handshakes: Arc<Mutex<Handshakes>>,
     guesses: Arc<Mutex<OpenDoor>>,
     tokens: Arc<Mutex<Tokens>>,
+    /// Guesses that were not looked at, because too many came before.
+    guesses_refused: Arc<AtomicU64>,
 }
 
 impl Door {
@@ -38,6 +41,7 @@ impl Door {
             handshakes: Arc::new(Mutex::new(handshakes)),
             guesses: Arc::new(Mutex::new(OpenDoor::new(guesses))),
             tokens: Arc::new(Mutex::new(tokens)),
+            guesses_refused: Arc::default(),
         }
     }
 
@@ -65,7 +69,19 @@ impl Door {
 
     /// Whether somebody may ask over HTTP whether there is a room.
     pub(crate) fn may_ask(&self, origin: Origin) -> Result<(), Duration> {
-        lock(&self.guesses).may_guess(origin, self.clock.now())
+        let now = self.clock.now();
+        self.judge_guess(origin, now)
+    }
+
+    /// How many guesses were refused.
+    pub(crate) fn guesses_refused(&self) -> u64 {
+        self.guesses_refused.load(Ordering::Relaxed)
+    }
+
+    fn judge_guess(&self, origin: Origin, now: Instant) -> Result<(), Duration> {
+        lock(&self.guesses).may_guess(origin, now).inspect_err(|_| {
+            self.guesses_refused.fetch_add(1, Ordering::Relaxed);
+        })
     }
 
     /// There was no room that somebody asked for over HTTP.
@@ -76,7 +92,7 @@ impl Door {
 
 impl Doorkeeper for Door {
     fn may_guess(&mut self, origin: Origin, now: Instant) -> Result<(), Duration> {
-        lock(&self.guesses).may_guess(origin, now)
+        self.judge_guess(origin, now)
     }
 
     fn guessed_wrong(&mut self, origin: Origin, now: Instant) {

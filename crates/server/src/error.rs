@@ -59,6 +59,16 @@ pub enum StartError {
          folder for accounts, which get tickets (--data FOLDER)"
     )]
     NobodyMayCome,
+    /// The port for monitoring could not be opened.
+    #[error(
+        "cannot listen on TCP {addr} for --metrics: {error}. Choose another port, or an address of this machine"
+    )]
+    Metrics {
+        /// The address asked for.
+        addr: SocketAddr,
+        /// What the operating system says.
+        error: io::Error,
+    },
     /// The services over the store could not start.
     #[error(transparent)]
     Online(#[from] OnlineError),

@@ -37,6 +37,7 @@ mod http;
 mod identity;
 mod inside;
 mod keeper;
+mod metrics;
 pub mod online;
 mod origin;
 mod pace;

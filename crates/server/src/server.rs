@@ -8,14 +8,15 @@ use crate::door::Door;
 use crate::error::{ServerFailed, StartError};
 use crate::gate::Gate;
 use crate::handshakes::Handshakes;
-use crate::http::{self, Facts};
+use crate::http::{self, Facts, Readiness};
 use crate::identity;
-use crate::online::Online;
+use crate::metrics::{Listener, Metrics, Scraper};
+use crate::online::{Online, Services};
 use crate::shard::{self, Directory, Shards};
 use crate::system;
 use crate::worker::{Task, Wants, Worker};
 use core::fmt;
-use core::net::IpAddr;
+use core::net::{IpAddr, SocketAddr};
 use core::time::Duration;
 use futures_util::FutureExt;
 use futures_util::future::{join_all, select_all};
@@ -44,6 +45,7 @@ pub struct Server {
     lan: Option<Advertiser>,
     inside: Inside,
     online: Option<Online>,
+    figures: Option<Listener>,
 }
 
 /// How much a server has to do.
@@ -97,9 +99,10 @@ impl Server {
             workers.iter().map(|worker| inside::door(worker.addr.port())).unzip();
         let of = |own| parlor_hub::Shards::new(own, addresses.clone());
         let shards = Shards::new(handles, of(0));
+        let metrics = Arc::clone(&facts.metrics);
         let online = match &config.online {
             Some(online) => {
-                let live = (shards.clone(), clock);
+                let live = (shards.clone(), clock, Arc::clone(&metrics));
                 Some(Online::start(online, config.apps.clone(), door.clone(), live).await?)
             }
             None => None,
@@ -126,17 +129,26 @@ impl Server {
                 keeper: online.as_ref().and_then(Online::keeper),
             });
         }
+        let services = online.as_ref().map(|online| online.services.clone());
+        let gates = [tcp_gate.clone(), quic_gate.clone()];
+        let figures = listener(config.metrics, &facts, &shards, door, gates, services).await?;
         // On a bad network everybody has one.
         let doors = if config.impairment.is_some() { Vec::new() } else { doors };
         let inside = Inside::new(doors, fingerprint);
         tracing::info!(%addr, shards = workers.len(), ?fingerprint, apps = ?config.apps, "listening");
-        Ok(Server { facts, shards, workers, tcp_gate, quic_gate, entry, lan, inside, online })
+        Ok(Server { facts, shards, workers, tcp_gate, quic_gate, entry, lan, inside, online, figures })
     }
 
     /// The port, UDP and TCP.
     #[must_use]
     pub fn local_port(&self) -> u16 {
         self.facts.port
+    }
+
+    /// Where monitoring gets its figures, if it does.
+    #[must_use]
+    pub fn metrics_addr(&self) -> Option<SocketAddr> {
+        self.figures.as_ref().map(|figures| figures.addr)
     }
 
     /// By what clients know a development identity. A certificate that somebody vouches for needs none.
@@ -203,6 +215,10 @@ impl Server {
             // A thread that cannot be had says goodbye to nobody, who find out by themselves.
             let _ = tokio::task::spawn_blocking(move || lan.stop()).await;
         }
+        // To the end: whoever watches shall see it go down.
+        if let Some(figures) = self.figures.take() {
+            figures.stop().await;
+        }
         tracing::info!(port = self.facts.port, "stopped");
     }
 }
@@ -254,7 +270,24 @@ fn facts(
         tracing::warn!("invites have an address and not the certificate's name: configure the public host");
     }
     let addresses = addresses(public, addr.ip(), port, fingerprint);
-    Ok(Facts { port, fingerprint, addresses, is_draining: AtomicBool::new(false) })
+    let metrics = Arc::new(Metrics::new(config.apps.as_deref()));
+    Ok(Facts { port, fingerprint, addresses, is_draining: AtomicBool::new(false), metrics })
+}
+
+/// Opens the port for monitoring, if there is to be one.
+async fn listener(
+    addr: Option<SocketAddr>,
+    facts: &Arc<Facts>,
+    shards: &Shards,
+    door: Door,
+    [tcp_gate, quic_gate]: [Gate; 2],
+    services: Option<Services>,
+) -> Result<Option<Listener>, StartError> {
+    let Some(addr) = addr else { return Ok(None) };
+    let readiness = Readiness { facts: Arc::clone(facts), services: services.clone() };
+    let (shards, metrics, started_s) = (shards.clone(), Arc::clone(&facts.metrics), system::unix_s());
+    let scraper = Scraper { shards, metrics, door, tcp_gate, quic_gate, services, started_s };
+    Listener::start(addr, scraper, readiness).await.map(Some)
 }
 
 /// Enters the server. One that cannot be found this way still can by its address.

@@ -10,7 +10,7 @@ use parlor_server::online::{KEEP_MATCHES_DAYS, OnlineConfig, WebhookConfig};
 use parlor_server::{Config, FLUSH_QUANTUM_MS_MAX, GRACE_S_MAX, IdentitySource, Server};
 use parlor_transport::discovery::Registry;
 use serde::Deserialize;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::num::{NonZeroU16, NonZeroU32};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -49,6 +49,7 @@ struct File {
     webhook: Option<String>,
     webhook_key: Option<PathBuf>,
     webhook_private: Option<bool>,
+    metrics: Option<SocketAddr>,
     log_format: Option<LogFormat>,
     log: Option<String>,
 }
@@ -143,6 +144,7 @@ fn settings(args: ServeArgs, file: File) -> anyhow::Result<Config> {
         room_log: args.room_log.or(file.room_log),
         public_host: args.public_host.or(file.public_host),
         impairment,
+        metrics: args.metrics.or(file.metrics),
         online,
         lan: (args.lan || file.lan.unwrap_or_default()).then(Network::default),
         ..default
@@ -236,6 +238,9 @@ fn admission(
 
 async fn serve(config: Config) -> anyhow::Result<()> {
     let (impairment, is_announced, online) = (config.impairment, config.lan.is_some(), config.online.clone());
+    // Before anybody is told that the server runs: whoever reads that may stop it at once.
+    let mut terminate = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())
+        .context("SIGTERM cannot be listened for")?;
     let mut server = Server::start(config).await?;
     announce(&server, online.as_ref());
     if let Some(impairment) = impairment {
@@ -244,8 +249,6 @@ async fn serve(config: Config) -> anyhow::Result<()> {
     if is_announced {
         say("  lan      rooms without a secret are announced on this network: parlor rooms --lan lists them");
     }
-    let mut terminate = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())
-        .context("SIGTERM cannot be listened for")?;
     tokio::select! {
         stopped = tokio::signal::ctrl_c() => stopped.context("Ctrl-C cannot be listened for")?,
         _ = terminate.recv() => {}
@@ -264,7 +267,11 @@ fn announce(server: &Server, online: Option<&OnlineConfig>) {
     let port = server.local_port();
     say(&format!("Parlor {} listens on port {port}", env!("CARGO_PKG_VERSION")));
     say(&format!("  games    QUIC, UDP {port}; WebSocket, wss://HOST:{port}/ws"));
-    say(&format!("  web      https://HOST:{port}/  (rooms: /rooms/CODE, health: /health)"));
+    say(&format!("  web      https://HOST:{port}/  (rooms: /rooms/CODE)"));
+    say(&format!("  health   https://HOST:{port}/health, and /ready: whether it takes players"));
+    if let Some(addr) = server.metrics_addr() {
+        say(&format!("  metrics  http://{addr}/metrics, and /health and /ready there too"));
+    }
     match server.fingerprint() {
         Some(_) => {
             say(
@@ -279,18 +286,40 @@ fn announce(server: &Server, online: Option<&OnlineConfig>) {
     say(&format!(
         "  play     parlor play --server 127.0.0.1:{port}, then parlor play --server 127.0.0.1:{port} --join CODE"
     ));
-    if let Some(OnlineConfig { store, is_open, .. }) = online {
+    if let Some(config @ OnlineConfig { store, is_open, .. }) = online {
         let who =
             if *is_open { "anybody may make an account" } else { "the game's own service makes accounts" };
         say(&format!(
             "  services https://HOST:{port}/v1  (what there is: /v1/openapi.json; JSON socket: /v1/socket)"
         ));
         say(&format!("  store    {}; {who}", without_password(store)));
+        operation(port, config);
         say(&format!(
             "  draughts parlor draughts --server 127.0.0.1:{port} --name ada, and another one as bob"
         ));
     }
     say("Ctrl-C tells every room and goes down.");
+}
+
+/// Says how the server is looked after.
+fn operation(port: u16, config: &OnlineConfig) {
+    match &config.operator_key {
+        Some(key) => {
+            say(&format!("  operator whoever has the private half of {}", key.display()));
+            say(&format!("           parlor admin rooms --server 127.0.0.1:{port} --key FILE --app APP"));
+        }
+        None => say(
+            "  operator none: parlor token --new-key FILE makes a key, and --operator-key FILE.pub takes it",
+        ),
+    }
+    match &config.backups {
+        Some(_) if config.store.starts_with("postgres") => say("  backups  by PostgreSQL's own tools"),
+        Some(folder) => say(&format!("  backups  {}, by parlor admin backup", folder.display())),
+        None => say("  backups  none: the server has no --data FOLDER"),
+    }
+    if let Some(webhook) = &config.webhook {
+        say(&format!("  webhook  {}", webhook.url));
+    }
 }
 
 /// A store's address as it may stand on a screen.

@@ -9,6 +9,8 @@ mod draughts;
 mod impaired;
 mod lan;
 mod matches;
+#[cfg(unix)]
+mod operate;
 mod rooms;
 mod support;
 mod tokens;

@@ -41,6 +41,7 @@ impl Machine {
             "PARLOR_LAN",
             "PARLOR_DATA",
             "PARLOR_STORE",
+            "PARLOR_METRICS",
             "PARLOR_ACCOUNTS",
             "PARLOR_OPERATOR",
             "PARLOR_OPERATOR_KEY",
@@ -113,6 +114,11 @@ impl Running {
     /// The rest of the first line of standard error that begins like this.
     pub(crate) fn complains(&self, start: &str) -> String {
         find(&self.stderr, start)
+    }
+
+    /// What is left of standard error once it has ended.
+    pub(crate) fn rest_of_complaints(&self) -> Vec<String> {
+        self.stderr.iter().collect()
     }
 
     /// Types a line.

@@ -34,6 +34,7 @@ impl Hub {
         let answer = match seated {
             Ok(welcome) => Answer::Welcome(Box::new(welcome)),
             Err(answer) => {
+                self.stats.turned_away(&answer);
                 let happened = Happening::TurnedAway { connection, answer: answer.clone() };
                 self.outputs.push_back(Output::Happened(happened));
                 Answer::TurnedAway(answer)

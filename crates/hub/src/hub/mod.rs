@@ -299,6 +299,8 @@ impl Hub {
 
     /// A packet came.
     pub fn handle_packet(&mut self, connection: ConnectionId, packet: Packet, now: Instant) {
+        self.stats.packets_received += 1;
+        self.stats.bytes_received += packet.bytes.len() as u64;
         let Some(state) = self.linked(connection) else { return };
         let pause = now.saturating_since(state.session.last_heard());
         state.rhythm.heard(pause, now);

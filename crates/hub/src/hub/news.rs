@@ -1,10 +1,12 @@
 //! What a hub wants done, and what it lets its driver know.
 
-use crate::room::{KeptEntry, Room, Setup};
+use crate::room::{Counters, KeptEntry, Room, Setup};
 use parlor_proto::session::TurnedAway;
 use parlor_proto::wire::control::LeaveReason;
 use parlor_proto::wire::handshake::RoomKind;
-use parlor_proto::{CloseReason, ConnectionId, Instant, MemberId, Packet, PeerMisbehaved, RoomCode, RoomId};
+use parlor_proto::{
+    CloseReason, ConnectionId, Instant, LinkKind, MemberId, Packet, PeerMisbehaved, RoomCode, RoomId,
+};
 use std::ops::AddAssign;
 
 /// What a hub wants done, and what it lets its driver know.
@@ -148,6 +150,8 @@ pub struct RoomSummary {
     pub members: usize,
     /// How many of them have no connection for now.
     pub away: usize,
+    /// How many are connected over each kind of link.
+    pub links: [(LinkKind, usize); 3],
     /// Players in it.
     pub players: usize,
     /// Players that it may have at once.
@@ -165,8 +169,28 @@ pub struct Stats {
     pub connections: usize,
     /// Messages between members, counted once for each receiver.
     pub messages_relayed: u64,
+    /// Messages between members that were dropped because their sender sent too many, counted once for each receiver.
+    pub over_budget: u64,
+    /// Inputs that were dropped because more came than steps had passed.
+    pub inputs_over_budget: u64,
+    /// Messages to members that were gone.
+    pub unreachable: u64,
+    /// How often another member became a room's authority.
+    pub migrations: u64,
     /// Packets given to connections.
     pub packets_sent: u64,
+    /// Bytes in them.
+    pub bytes_sent: u64,
+    /// Packets that came over connections.
+    pub packets_received: u64,
+    /// Bytes in them.
+    pub bytes_received: u64,
+    /// Hellos that were sent on to another hub.
+    pub redirected: u64,
+    /// Hellos that were told to come again later.
+    pub put_off: u64,
+    /// Hellos that were refused.
+    pub refused: u64,
     /// Messages that were flushed.
     pub flush_waits: u64,
     /// How long they waited in all, from their turn to their flush, in microseconds.
@@ -182,11 +206,41 @@ impl AddAssign for Stats {
         self.rooms += other.rooms;
         self.connections += other.connections;
         self.messages_relayed += other.messages_relayed;
+        self.over_budget += other.over_budget;
+        self.inputs_over_budget += other.inputs_over_budget;
+        self.unreachable += other.unreachable;
+        self.migrations += other.migrations;
         self.packets_sent += other.packets_sent;
+        self.bytes_sent += other.bytes_sent;
+        self.packets_received += other.packets_received;
+        self.bytes_received += other.bytes_received;
+        self.redirected += other.redirected;
+        self.put_off += other.put_off;
+        self.refused += other.refused;
         self.flush_waits += other.flush_waits;
         self.flush_wait_us += other.flush_wait_us;
         self.resumed += other.resumed;
         self.tokens_reused += other.tokens_reused;
+    }
+}
+
+impl Stats {
+    /// What a room counted while it was told something.
+    pub(super) fn add_room(&mut self, before: &Counters, after: &Counters) {
+        self.messages_relayed += after.relayed - before.relayed;
+        self.over_budget += after.over_budget - before.over_budget;
+        self.inputs_over_budget += after.inputs_over_budget - before.inputs_over_budget;
+        self.unreachable += after.unreachable - before.unreachable;
+        self.migrations += after.migrations - before.migrations;
+    }
+
+    /// Somebody was not let in.
+    pub(super) fn turned_away(&mut self, answer: &TurnedAway) {
+        match answer {
+            TurnedAway::Redirect(_) => self.redirected += 1,
+            TurnedAway::RetryAfter(_) => self.put_off += 1,
+            TurnedAway::Refused(_) => self.refused += 1,
+        }
     }
 }
 
@@ -202,6 +256,7 @@ pub(super) fn summary(room: &Room) -> RoomSummary {
         environment: environment.clone(),
         members: room.len(),
         away: room.away_count(),
+        links: LinkKind::ALL.map(|kind| (kind, room.linked_count(kind))),
         players: room.players(),
         max_players: settings.max_players,
         needs_secret: settings.secret.is_some(),

@@ -149,6 +149,7 @@ impl Hub {
         match denied {
             Denied::TurnedAway(answer) => {
                 state.session.answer(Answer::TurnedAway(answer.clone()), now);
+                self.stats.turned_away(&answer);
                 let happened = Happening::TurnedAway { connection, answer };
                 self.outputs.push_back(Output::Happened(happened));
             }

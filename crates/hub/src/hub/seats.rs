@@ -46,9 +46,9 @@ impl Hub {
         }
         seated.is_told = true;
         let is_lost = matches!(input, room::Input::Fate { delivered: false, .. });
-        let relayed = seated.room.counters().relayed;
+        let before = seated.room.counters();
         let handled = seated.room.handle(input, now);
-        self.stats.messages_relayed += seated.room.counters().relayed - relayed;
+        self.stats.add_room(&before, &seated.room.counters());
         if is_lost {
             // Not in this turn: an update that finds no place in a queue is lost at once, and so would be the next.
             self.schedule_release(id, now);

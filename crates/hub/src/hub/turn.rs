@@ -177,6 +177,7 @@ impl Hub {
         {
             handed_bytes += packet.bytes.len();
             self.stats.packets_sent += 1;
+            self.stats.bytes_sent += packet.bytes.len() as u64;
             self.outputs.push_back(Output::Packet { connection, packet });
         }
         if handed_bytes >= limits::HAND_OUT_BYTES {

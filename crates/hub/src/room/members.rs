@@ -137,6 +137,13 @@ impl Room {
         self.members.seated.values().filter(|member| !member.info.presence.connected).count()
     }
 
+    /// How many of its members are connected over a kind of link.
+    #[must_use]
+    pub fn linked_count(&self, link: LinkKind) -> usize {
+        let infos = self.members.seated.values().map(|member| &member.info);
+        infos.filter(|info| info.presence.connected && info.link == link).count()
+    }
+
     pub(super) fn flush_presence(&mut self, now: Instant) {
         let news = self.members.take_news(now);
         if news.is_empty() {

@@ -1,17 +1,20 @@
 //! What the server answers to HTTP: one request for each connection, but for the services, whose connections may stay
 //! (`stay.rs`).
 
+mod health;
 mod join;
 mod rooms;
 mod stats;
 mod stay;
 mod upgrade;
 
+pub(crate) use health::{Readiness, readiness_routes};
 pub(crate) use stay::places as staying_places;
 pub(crate) use upgrade::{Purpose, Upgrade, UpgradeSlot};
 
 use crate::door::Door;
 use crate::gate::Gate;
+use crate::metrics::Metrics;
 use crate::online::{self, AskedFrom, Services};
 use crate::shard::{Shard, Shards};
 use axum::Router;
@@ -29,7 +32,7 @@ use hyper::{StatusCode, Version};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use parlor_hub::Origin;
-use parlor_proto::RoomCode;
+use parlor_proto::{RoomCode, limits};
 use parlor_transport::Fingerprint;
 use parlor_transport::discovery::{Invite, ServerAddress};
 use parlor_transport::websocket::Io;
@@ -64,6 +67,8 @@ pub(crate) struct Facts {
     /// The one that reaches furthest comes first.
     pub(crate) addresses: Vec<ServerAddress>,
     pub(crate) is_draining: AtomicBool,
+    /// What is counted as it happens.
+    pub(crate) metrics: Arc<Metrics>,
 }
 
 impl Facts {
@@ -101,12 +106,13 @@ impl Site {
         let context = Context { shards: shards.clone(), facts: Arc::clone(&facts), door: door.clone() };
         let mut router = Router::new()
             .route("/", get(front))
-            .route("/health", get(health))
             .route("/stats", get(stats::stats))
             .route("/rooms/{code}", get(rooms::room))
             .route("/join/{code}", get(join::page))
             .route("/ws", get(upgrade::websocket))
             .fallback(not_found);
+        let readiness = Readiness { facts: Arc::clone(&facts), services: services.clone() };
+        router = router.merge(readiness_routes(readiness));
         if let Some(services) = services {
             let operations = online::routes(&services);
             let facts = Arc::clone(&facts);
@@ -145,11 +151,14 @@ pub(crate) async fn serve(io: impl Io, remote: SocketAddr, site: &Site, slot: &U
         request.extensions_mut().insert(Remote(remote.ip().to_canonical()));
         request.extensions_mut().insert(AskedFrom(origin));
         let may_stay = request.version() == Version::HTTP_11 && is_for_services(request.uri().path());
+        let path = request.uri().path().to_owned();
         let answering = router.call(request);
         let stay = &stay;
         async move {
             let stays = may_stay && !site.facts.is_draining() && stay.stays(&site.staying).await;
-            answering.await.map(|answer| if stays { answer } else { last(answer) })
+            let answer = answering.await?;
+            site.facts.metrics.requested(&path, answer.status());
+            Ok::<_, Infallible>(if stays { answer } else { last(answer) })
         }
     });
     let connection = builder(site.handshake_time).serve_connection(TokioIo::new(io), service).with_upgrades();
@@ -158,6 +167,17 @@ pub(crate) async fn serve(io: impl Io, remote: SocketAddr, site: &Site, slot: &U
 
 fn is_for_services(path: &str) -> bool {
     path.strip_prefix(SERVICES).is_some_and(|rest| rest.starts_with('/'))
+}
+
+/// Answers one request on the operator's own port.
+pub(crate) async fn serve_operator(io: impl Io, router: Router) {
+    let router = TowerToHyperService::new(router);
+    let service = service_fn(move |request: hyper::Request<Incoming>| {
+        let answering = router.call(request);
+        async move { answering.await.map(last) }
+    });
+    let connection = builder(limits::HANDSHAKE_TIMEOUT).serve_connection(TokioIo::new(io), service);
+    ended(timeout(EXCHANGE_TIME, connection).await.ok());
 }
 
 /// Tells a client without TLS that it needs it.
@@ -206,13 +226,10 @@ async fn front(State(Context { facts, .. }): State<Context>) -> String {
          Games connect by QUIC on UDP port {port}, or by WebSocket at /ws.\n{fingerprint}\n\
          /rooms/CODE  about a room, as JSON\n\
          /join/CODE   the same as a page\n\
-         /health      whether the server takes players\n\
+         /health      whether the server lives\n\
+         /ready       whether it takes players, as JSON\n\
          /v1          accounts and rooms that outlive their players, if this server has a store: /v1/openapi.json\n"
     )
-}
-
-async fn health(State(Context { facts, .. }): State<Context>) -> Response {
-    if facts.is_draining() { going_down() } else { "ok\n".into_response() }
 }
 
 async fn not_found() -> Response {
@@ -226,7 +243,6 @@ fn going_down() -> Response {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use parlor_proto::limits;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
     #[tokio::test(start_paused = true)]

@@ -44,8 +44,9 @@ use crate::admission::{KeyError, SigningKey, TicketKey, Tickets, read_public};
 use crate::clock::Clock;
 use crate::door::Door;
 use crate::keeper::{self, Keeper};
+use crate::metrics::Metrics;
 use crate::shard::Shards;
-use crate::store::{AccountId, OpenError, Realm, Role, Store, StoreError};
+use crate::store::{AccountId, Counters, OpenError, Realm, Role, Store, StoreError};
 use crate::system;
 use bans::Bans;
 use core::time::Duration;
@@ -128,6 +129,7 @@ struct Inner {
     feeds: Feeds,
     bans: Bans,
     live: Live,
+    metrics: Arc<Metrics>,
     webhook: Option<Arc<webhook::Target>>,
     backups: Option<PathBuf>,
     rules: RuleSets,
@@ -155,7 +157,7 @@ impl Online {
         config: &OnlineConfig,
         apps: Option<Vec<String>>,
         door: Door,
-        (shards, clock): (Shards, Clock),
+        (shards, clock, metrics): (Shards, Clock, Arc<Metrics>),
     ) -> Result<Self, OnlineError> {
         let webhook = config.webhook.as_ref().map(webhook::Target::new).transpose()?.map(Arc::new);
         let store = Store::open(&config.store).await?;
@@ -180,6 +182,7 @@ impl Online {
             feeds: Feeds::default(),
             bans: Bans::default(),
             live: Live::new(shards, clock),
+            metrics,
             webhook: webhook.clone(),
             backups: config.backups.clone(),
             rules: RuleSets::built_in(),
@@ -241,6 +244,12 @@ impl Drop for Online {
     }
 }
 
+/// The names of all operations.
+#[cfg(test)]
+pub(crate) fn operation_names() -> Vec<&'static str> {
+    operations::all().iter().map(|operation| operation.name).collect()
+}
+
 impl Services {
     /// All operations.
     pub(crate) fn operations(&self) -> &[Operation] {
@@ -267,13 +276,14 @@ impl Services {
             let identity = token.map(|token| services.tokens().verify(&token, now_s)).transpose()?;
             services.perform(at, Caller { identity, origin }, input).await
         };
-        self.on_own_threads(work).await
+        self.counted(at, self.on_own_threads(work)).await
     }
 
     /// Does an operation for a caller who is known already, and goes on to its end even if nobody waits for it any more.
     async fn perform_to_its_end(&self, at: usize, caller: Caller, input: Value) -> Answer {
         let services = self.clone();
-        self.on_own_threads(async move { services.perform(at, caller, input).await }).await
+        let work = async move { services.perform(at, caller, input).await };
+        self.counted(at, self.on_own_threads(work)).await
     }
 
     /// Does an operation.
@@ -285,6 +295,36 @@ impl Services {
             self.bans().check(self, &realm, &account).await?;
         }
         operation.run(self.clone(), caller, input).await
+    }
+
+    async fn counted(&self, at: usize, answering: impl Future<Output = Answer>) -> Answer {
+        let began = tokio::time::Instant::now();
+        let answer = answering.await;
+        if let Some(operation) = self.operations().get(at) {
+            let status = answer.as_ref().map_or_else(Failure::status, |_| hyper::StatusCode::OK);
+            self.0.metrics.answered(operation.name, status, began.elapsed());
+        }
+        answer
+    }
+
+    /// What the store did so far.
+    pub(crate) fn store_counters(&self) -> Counters {
+        self.store().counters()
+    }
+
+    /// Whether the store takes writes, as far as is known without trying.
+    pub(crate) fn store_state(&self) -> Result<(), StoreError> {
+        self.store().state()
+    }
+
+    /// Whether the store answers.
+    pub(crate) async fn store_answers(&self) -> Result<(), StoreError> {
+        self.store().answers().await
+    }
+
+    /// Calls that are owed to the game's own service, in all environments.
+    pub(crate) async fn webhooks_waiting(&self) -> Result<u64, StoreError> {
+        self.store().webhooks_waiting().await
     }
 
     async fn on_own_threads<T: Send + 'static>(

@@ -4,6 +4,7 @@ use core::fmt;
 use parlor_hub::{NotThere, Origin, RoomDetails, RoomPage, RoomQuery, RoomSummary, Stats};
 use parlor_proto::{ConnectionId, MemberId, Packet, RoomCode};
 use parlor_transport::{LinkClosed, LinkSender};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::sync::{mpsc, oneshot};
@@ -129,6 +130,36 @@ impl Shard {
     }
 }
 
+/// How many rooms there are, of what kind.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Census {
+    /// By game and kind.
+    pub(crate) rooms: BTreeMap<(String, &'static str), Counted>,
+    /// Members whose seats are kept.
+    pub(crate) away: u64,
+    /// Members that are connected, by how they are.
+    pub(crate) links: BTreeMap<&'static str, u64>,
+}
+
+/// Rooms, and who is in them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Counted {
+    pub(crate) rooms: u64,
+    pub(crate) members: u64,
+}
+
+impl Census {
+    pub(crate) fn count(&mut self, app: String, room: &RoomSummary) {
+        let counted = self.rooms.entry((app, room.kind.as_str())).or_default();
+        counted.rooms += 1;
+        counted.members += room.members as u64;
+        self.away += room.away as u64;
+        for (link, count) in room.links {
+            *self.links.entry(link.as_str()).or_default() += count as u64;
+        }
+    }
+}
+
 /// All shards of a server, as one of them sees them. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Shards {
@@ -180,6 +211,23 @@ impl Shards {
             }
         }
         Ok(page)
+    }
+
+    /// Counts the rooms of all shards, by what `name` makes of their games.
+    pub(crate) async fn census(&self, name: impl Fn(&str) -> String) -> Census {
+        let mut census = Census::default();
+        for shard in &*self.all {
+            let mut query = RoomQuery { limit: usize::MAX, ..RoomQuery::default() };
+            // A shard that has stopped has no rooms.
+            while let Ok(part) = shard.ask(|answer| Input::Rooms { query: query.clone(), answer }).await {
+                part.rooms.iter().for_each(|room| census.count(name(&room.app), room));
+                query.after = part.next;
+                if query.after.is_none() {
+                    break;
+                }
+            }
+        }
+        census
     }
 
     /// A room and who is in it.

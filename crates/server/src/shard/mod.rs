@@ -7,7 +7,7 @@ mod peer;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use handle::{Numbers, Shard, Shards, Stopped};
+pub(crate) use handle::{Census, Numbers, Shard, Shards, Stopped};
 
 use crate::clock::Clock;
 use crate::keeper::{Keeper, Of};

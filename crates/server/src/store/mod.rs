@@ -60,6 +60,9 @@ const READERS: usize = 2;
 /// Bytes of documents and bodies that wait to be written.
 const WAITING_BYTES_MAX: usize = 64 << 20;
 
+/// For how long a write that failed says that the next one may, too.
+const FAILURE_COUNTS_FOR: Duration = Duration::from_secs(30);
+
 /// What may be chosen about a store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
@@ -107,6 +110,8 @@ pub struct Counters {
     pub turned_away: u64,
     /// Writes that wait.
     pub waiting: u64,
+    /// How long transactions took in all, in microseconds.
+    pub busy_us: u64,
 }
 
 /// A handle on a store. The last one that is dropped closes it, after what waits is written.
@@ -167,7 +172,32 @@ impl Store {
             failed: pulse.failed.load(Ordering::Relaxed),
             turned_away: pulse.refused.load(Ordering::Relaxed),
             waiting: self.inner.writes.len() as u64,
+            busy_us: pulse.busy_us.load(Ordering::Relaxed),
         }
+    }
+
+    /// Whether writes are taken, as far as is known without trying.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unavailable`] while a commit stands still, or if the last one failed a moment ago.
+    pub fn state(&self) -> Result<(), StoreError> {
+        let reason = match () {
+            () if self.inner.pulse.is_stalled(self.inner.options.answer_limit) => "the database stands still",
+            () if self.inner.pulse.has_failed_within(FAILURE_COUNTS_FOR) => "the last write failed",
+            () => return Ok(()),
+        };
+        Err(unavailable(reason, self.inner.options.retry_after))
+    }
+
+    /// Whether the database answers, and [takes writes](Self::state).
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unavailable`].
+    pub async fn answers(&self) -> Result<(), StoreError> {
+        self.state()?;
+        self.read(|sql| sql.rows("SELECT number FROM parlor_layout", &[]).map(|_| ())).await
     }
 
     async fn write<T, F>(&self, bytes: usize, work: F) -> Result<T, StoreError>

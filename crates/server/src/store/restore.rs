@@ -3,7 +3,7 @@
 //! It is done in steps, each of which leaves the store whole: whoever is cut off in between has the old store or the backup.
 
 use super::address::Address;
-use super::backup::{BackupFacts, beside, check_backup, copy, remove_if_there, sync_folder};
+use super::backup::{BackupFacts, beside, check_backup, copy, folder_of, remove_if_there, sync_folder};
 use super::error::{BackupError, OpenError, RestoreError};
 use super::sqlite;
 use crate::system::unix_ms;
@@ -95,7 +95,27 @@ fn copy_in(plan: &Plan) -> Result<(), RestoreError> {
         let _ = remove_if_there(&plan.draft);
     }
     copied?;
+    for file in [plan.draft.clone(), beside(&plan.store, "-owner")] {
+        give_to_owner_of_folder(&file).map_err(plan.failed(&file))?;
+    }
     File::open(&plan.draft).and_then(|file| file.sync_all()).map_err(&failed)
+}
+
+/// Whoever restores may be root, and the server is not: what is made belongs to whoever the folder belongs to.
+#[cfg(unix)]
+fn give_to_owner_of_folder(file: &Path) -> io::Result<()> {
+    use std::os::unix::fs::MetadataExt;
+    let folder = fs::metadata(folder_of(file))?;
+    let now = fs::metadata(file)?;
+    if now.uid() == folder.uid() {
+        return Ok(());
+    }
+    std::os::unix::fs::chown(file, Some(folder.uid()), Some(folder.gid()))
+}
+
+#[cfg(not(unix))]
+fn give_to_owner_of_folder(_: &Path) -> io::Result<()> {
+    Ok(())
 }
 
 /// Gives the old store a second name.
@@ -253,6 +273,26 @@ mod tests {
         let server = restore("postgres://ada@localhost/parlor", &backup);
         assert!(matches!(server, Err(RestoreError::NotOurs)));
         assert_eq!(banned(&path).await, ["ada"]);
+    }
+
+    #[cfg(unix)]
+    #[tokio::test]
+    async fn what_is_restored_belongs_to_whoever_has_the_folder() {
+        use std::os::unix::fs::{MetadataExt, chown};
+        let folder = tempfile::tempdir().unwrap();
+        let backup = folder.path().join("backup.db");
+        let store = open(&folder.path().join("first.db")).await;
+        store.backup(&backup).await.unwrap();
+        let data = folder.path().join("data");
+        fs::create_dir(&data).unwrap();
+        let own = fs::metadata(&data).unwrap().uid();
+        // Only root can give something away; to anybody else all belongs already.
+        let owner = if own == 0 { 10_001 } else { own };
+        chown(&data, Some(owner), None).unwrap();
+        let restored = restore(data.join("parlor.db").to_str().unwrap(), &backup).unwrap();
+        for file in [restored.store.clone(), beside(&restored.store, "-owner")] {
+            assert_eq!(fs::metadata(&file).unwrap().uid(), owner, "{}", file.display());
+        }
     }
 
     #[tokio::test]

@@ -34,6 +34,20 @@ impl Store {
         .await
     }
 
+    /// How many calls are owed, in all realms.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unavailable`].
+    pub async fn webhooks_waiting(&self) -> Result<u64, StoreError> {
+        self.read(|sql| {
+            // A sum of what stands in the outboxes: calls are not counted one by one.
+            let mut rows = sql.rows("SELECT waiting FROM outboxes WHERE waiting > 0", &[])?;
+            rows.iter_mut().map(|row| row.number(0)).sum()
+        })
+        .await
+    }
+
     /// The call was answered, or is given up.
     ///
     /// # Errors

@@ -32,6 +32,10 @@ pub(super) struct Pulse {
     pub(super) writes: AtomicU64,
     pub(super) failed: AtomicU64,
     pub(super) refused: AtomicU64,
+    /// How long groups took in all.
+    pub(super) busy_us: AtomicU64,
+    /// When a group failed last, unless one was committed since. 0 if none did.
+    failed_us: AtomicU64,
 }
 
 impl Pulse {
@@ -43,6 +47,8 @@ impl Pulse {
             writes: AtomicU64::new(0),
             failed: AtomicU64::new(0),
             refused: AtomicU64::new(0),
+            busy_us: AtomicU64::new(0),
+            failed_us: AtomicU64::new(0),
         }
     }
 
@@ -55,7 +61,15 @@ impl Pulse {
     }
 
     fn end(&self) {
-        self.began_us.store(0, Ordering::Relaxed);
+        let began_us = self.began_us.swap(0, Ordering::Relaxed);
+        self.busy_us.fetch_add(self.now_us().saturating_sub(began_us), Ordering::Relaxed);
+    }
+
+    /// Whether the last group failed, and that so lately.
+    pub(super) fn has_failed_within(&self, time: Duration) -> bool {
+        let failed_us = self.failed_us.load(Ordering::Relaxed);
+        let time_us = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
+        failed_us != 0 && self.now_us().saturating_sub(failed_us) <= time_us
     }
 
     /// Whether a group has been under way for longer than this.
@@ -117,6 +131,7 @@ fn commit_group(
     }
     match try_group(&mut group, connection) {
         Ok(()) => {
+            pulse.failed_us.store(0, Ordering::Relaxed);
             pulse.groups.fetch_add(1, Ordering::Relaxed);
             pulse.writes.fetch_add(group.len() as u64, Ordering::Relaxed);
             group.into_iter().for_each(Job::answer);
@@ -132,6 +147,9 @@ fn commit_group(
 
 fn fail(group: Vec<Box<dyn Job>>, fault: Fault, pulse: &Pulse, retry_after: Duration) {
     pulse.failed.fetch_add(group.len() as u64, Ordering::Relaxed);
+    if matches!(fault, Fault::Storage(_)) {
+        pulse.failed_us.store(pulse.now_us(), Ordering::Relaxed);
+    }
     let error = match fault {
         Fault::Refused(error) => error,
         Fault::Storage(reason) | Fault::Again(reason) => unavailable(&reason, retry_after),

@@ -5,6 +5,7 @@ mod client;
 mod common;
 mod document;
 mod door;
+mod figures;
 mod hall;
 mod hostile;
 mod http;

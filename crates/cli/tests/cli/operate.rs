@@ -1,0 +1,72 @@
+//! A server as whoever operates it runs it: what it says at its start, what stands in its log, and how it ends.
+
+use crate::support::{Machine, Running};
+use serde_json::Value;
+
+/// A server that logs, and its address.
+fn serve(machine: &Machine, args: &[&str]) -> (Running, String) {
+    let server = machine.start(&[&["serve", "--port", "0"], args].concat());
+    let port = server.says("Parlor ").rsplit(' ').next().expect("the port ends the line").to_owned();
+    (server, format!("127.0.0.1:{port}"))
+}
+
+#[test]
+fn a_server_says_where_everything_is_and_ends_well_when_it_is_told_to() {
+    let machine = Machine::new();
+    let path = |name: &str| machine.path(name).to_str().expect("a plain path").to_owned();
+    assert!(machine.run(&["token", "--new-key", &path("operator")]).status.success());
+    let (key, data) = (path("operator.pub"), path("data"));
+    let args = ["--data", &data, "--operator-key", &key, "--metrics", "127.0.0.1:0", "--log", "info"];
+    let (mut server, address) = serve(&machine, &args);
+    for (start, word) in [
+        ("  health   ", "/ready"),
+        ("  metrics  ", "http://127.0.0.1:"),
+        ("  services ", "/v1"),
+        ("  store    ", "parlor.db"),
+        ("  operator ", "operator.pub"),
+        ("  backups  ", "backups"),
+    ] {
+        assert!(server.says(start).contains(word), "{start}");
+    }
+    let host = machine.start(&["play", "--server", &address, "--headless", "--seconds", "300", "--json"]);
+    while !server.complains("").contains("member joined") {}
+    // As a service manager and a container stop it.
+    server.terminate();
+    assert!(server.ends_well(), "SIGTERM is no failure");
+    assert!(host.report()["closed"].to_string().contains("server_shutdown"), "the room is told");
+}
+
+#[test]
+fn threat_33_no_name_of_a_player_forges_a_line_of_the_log() {
+    let machine = Machine::new();
+    // What a terminal obeys and is no control character to Unicode's letters, and what ends texts of JSON.
+    let name = "ada\", \"level\":\"ERROR\\n\u{202e}\u{2028}\u{200b}";
+    for format in ["json", "text"] {
+        let (mut server, address) = serve(&machine, &["--log-format", format, "--log", "info"]);
+        let play = ["play", "--server", &address, "--headless", "--updates", "2", "--json", "--name", name];
+        assert!(machine.run(&play).status.success());
+        // A name with control characters is refused, and the log says so in one line too.
+        let bad =
+            ["play", "--server", &address, "--headless", "--seconds", "20", "--name", "eve\n\u{1b}[2JERROR"];
+        assert!(!machine.run(&bad).status.success());
+        server.terminate();
+        assert!(server.ends_well());
+        let lines = server.rest_of_complaints();
+        assert!(lines.iter().any(|line| line.contains("member joined")), "{lines:#?}");
+        for line in &lines {
+            let is_plain = |letter: char| !letter.is_control() && !"\u{202e}\u{2028}".contains(letter);
+            if format == "json" {
+                let entry: Value =
+                    serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"));
+                assert!(entry["level"] == "INFO" || entry["level"] == "WARN", "{line}");
+                assert!(!line.chars().any(char::is_control), "{line:?}");
+            } else {
+                assert!(line.chars().all(is_plain), "{line:?}");
+                assert!(
+                    line.contains(" INFO ") || line.contains(" WARN "),
+                    "each line begins with its own time: {line:?}"
+                );
+            }
+        }
+    }
+}

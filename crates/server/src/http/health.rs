@@ -1,0 +1,52 @@
+//! Whether the server lives, and whether it takes players. The first is for whoever would start it again, the second for whoever
+//! sends players to it: a server that says goodbye lives and takes nobody.
+
+use super::Facts;
+use crate::online::Services;
+use crate::store::StoreError;
+use axum::extract::{RawQuery, State};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use axum::{Json, Router};
+use hyper::StatusCode;
+use hyper::header::CACHE_CONTROL;
+use serde_json::json;
+use std::sync::Arc;
+
+/// What the answer depends on. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct Readiness {
+    pub(crate) facts: Arc<Facts>,
+    pub(crate) services: Option<Services>,
+}
+
+/// `/health` and `/ready`.
+pub(crate) fn readiness_routes<S: Clone + Send + Sync + 'static>(readiness: Readiness) -> Router<S> {
+    Router::new().route("/health", get(health)).route("/ready", get(ready)).with_state(readiness)
+}
+
+async fn health() -> &'static str {
+    "ok\n"
+}
+
+/// Realtime rooms need no store, so that a store that stands still counts only for whoever asks for it: `/ready?store`.
+async fn ready(State(readiness): State<Readiness>, RawQuery(query): RawQuery) -> Response {
+    let counts_store =
+        query.is_some_and(|query| query.split('&').any(|part| part == "store" || part == "store="));
+    let store = match &readiness.services {
+        None => Ok("none"),
+        Some(services) if counts_store => services.store_answers().await.map(|()| "ok"),
+        Some(services) => services.store_state().map(|()| "ok"),
+    };
+    let is_draining = readiness.facts.is_draining();
+    let is_ready = !is_draining && (store.is_ok() || !counts_store);
+    let why = match &store {
+        _ if is_draining => Some("the server is going down".to_owned()),
+        Err(StoreError::Unavailable { reason, .. }) => Some(format!("the store is unavailable: {reason}")),
+        Err(error) => Some(error.to_string()),
+        Ok(_) => None,
+    };
+    let status = if is_ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+    let body = json!({ "ready": is_ready, "store": store.unwrap_or("unavailable"), "why": why });
+    (status, [(CACHE_CONTROL, "no-store")], Json(body)).into_response()
+}

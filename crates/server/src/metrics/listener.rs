@@ -1,0 +1,106 @@
+//! The port of the operator's monitoring. It is one of its own, so that a firewall can keep strangers from it: how busy a server is,
+//! and with which games, concerns whoever runs it. It has no TLS; what it tells is no secret of a player.
+
+use super::Scraper;
+use crate::error::StartError;
+use crate::gate::Gate;
+use crate::http::{self, Readiness};
+use axum::Router;
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use core::net::SocketAddr;
+use hyper::StatusCode;
+use hyper::header::{CACHE_CONTROL, CONTENT_TYPE};
+use std::thread::{self, JoinHandle};
+use tokio::net::TcpListener;
+use tokio::runtime;
+use tokio::sync::oneshot;
+
+/// The text format that the figures are in.
+const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+/// Requests that are answered at once. Monitoring sends one at a time.
+const AT_ONCE_MAX: usize = 16;
+
+/// The port, until it is dropped.
+#[derive(Debug)]
+pub(crate) struct Listener {
+    pub(crate) addr: SocketAddr,
+    /// Dropping it ends the thread.
+    stop: oneshot::Sender<()>,
+    thread: JoinHandle<()>,
+}
+
+impl Listener {
+    /// Opens the port. It has a thread of its own, so that neither packets nor operations wait for it.
+    pub(crate) async fn start(
+        addr: SocketAddr,
+        scraper: Scraper,
+        readiness: Readiness,
+    ) -> Result<Self, StartError> {
+        let failed = |error| StartError::Metrics { addr, error };
+        let listener = std::net::TcpListener::bind(addr).map_err(failed)?;
+        listener.set_nonblocking(true).map_err(failed)?;
+        let addr = listener.local_addr().map_err(failed)?;
+        let router = Router::new()
+            .route("/metrics", get(metrics))
+            .with_state(scraper)
+            .merge(http::readiness_routes(readiness))
+            .fallback(nothing);
+        let (stop, stopped) = oneshot::channel::<()>();
+        let work = move || {
+            // Without a runtime nobody answers, which monitoring takes for what it is.
+            let Ok(runtime) = runtime::Builder::new_current_thread().enable_all().build() else { return };
+            runtime.block_on(async {
+                tokio::select! {
+                    () = accept(listener, router) => {}
+                    _ = stopped => {}
+                }
+            });
+        };
+        let named = thread::Builder::new().name("parlor-metrics".to_owned());
+        let thread = named.spawn(work).map_err(StartError::Thread)?;
+        Ok(Listener { addr, stop, thread })
+    }
+
+    /// Closes the port.
+    pub(crate) async fn stop(self) {
+        let Listener { stop, thread, .. } = self;
+        drop(stop);
+        // A thread that cannot be had, or that panicked, leaves the port to the end of the process.
+        let _ = tokio::task::spawn_blocking(move || thread.join()).await;
+    }
+}
+
+async fn accept(listener: std::net::TcpListener, router: Router) {
+    let Ok(listener) = TcpListener::from_std(listener) else { return };
+    let gate = Gate::new(AT_ONCE_MAX);
+    loop {
+        match listener.accept().await {
+            Ok((stream, _)) => {
+                let Some(pass) = gate.enter() else { continue };
+                let router = router.clone();
+                tokio::spawn(async move {
+                    http::serve_operator(stream, router).await;
+                    drop(pass);
+                });
+            }
+            Err(error) => {
+                tracing::debug!(%error, "a connection for figures was not accepted");
+                // No more files: others must end first.
+                tokio::time::sleep(core::time::Duration::from_millis(100)).await;
+            }
+        }
+    }
+}
+
+async fn metrics(State(scraper): State<Scraper>) -> Response {
+    match scraper.text().await {
+        Ok(text) => ([(CONTENT_TYPE, OPEN_METRICS), (CACHE_CONTROL, "no-store")], text).into_response(),
+        Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, format!("{error}\n")).into_response(),
+    }
+}
+
+async fn nothing() -> Response {
+    (StatusCode::NOT_FOUND, "There are /metrics, /health and /ready here.\n").into_response()
+}

@@ -1,0 +1,134 @@
+//! Figures about the server, for its operator's monitoring.
+//!
+//! No word that came from a peer is ever a label (threat 33): a stranger who invents names would make the monitoring grow without
+//! end. Labels are words of this program, and the games that the server was told to serve.
+
+mod listener;
+mod process;
+mod scrape;
+
+pub(crate) use listener::Listener;
+pub(crate) use scrape::Scraper;
+
+use core::sync::atomic::AtomicU64;
+use core::time::Duration;
+use hyper::StatusCode;
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::Registry;
+
+/// Games that have figures of their own; those that are served beyond them are counted together.
+const APPS_MAX: usize = 64;
+/// What stands for everything that has no name of its own.
+const OTHER: &str = "other";
+/// Bounds of the histogram of answering times, in seconds.
+const LATENCIES_S: [f64; 10] = [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.3, 1.0, 3.0];
+
+type Seconds = Counter<f64, AtomicU64>;
+
+/// What is counted as it happens.
+#[derive(Debug)]
+pub(crate) struct Metrics {
+    /// The games that have names here, and what they are called: in one line, and so that no terminal obeys.
+    apps: Vec<(String, String)>,
+    requests: Family<Request, Counter>,
+    operations: Family<Answered, Counter>,
+    operation_seconds: Family<Operation, Seconds>,
+    latency: Histogram,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Request {
+    route: &'static str,
+    class: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Answered {
+    operation: &'static str,
+    class: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Operation {
+    operation: &'static str,
+}
+
+impl Metrics {
+    /// Nothing counted yet. `apps` are the games that the server serves, if it was told.
+    pub(crate) fn new(apps: Option<&[String]>) -> Self {
+        Metrics {
+            apps: apps
+                .unwrap_or_default()
+                .iter()
+                .take(APPS_MAX)
+                .map(|app| (app.clone(), shown(app)))
+                .collect(),
+            requests: Family::default(),
+            operations: Family::default(),
+            operation_seconds: Family::default(),
+            latency: Histogram::new(LATENCIES_S),
+        }
+    }
+
+    /// A request was answered.
+    pub(crate) fn requested(&self, path: &str, status: StatusCode) {
+        self.requests.get_or_create(&Request { route: route(path), class: class(status) }).inc();
+    }
+
+    /// An operation was done, or refused.
+    pub(crate) fn answered(&self, operation: &'static str, status: StatusCode, took: Duration) {
+        self.operations.get_or_create(&Answered { operation, class: class(status) }).inc();
+        self.operation_seconds.get_or_create(&Operation { operation }).inc_by(took.as_secs_f64());
+        self.latency.observe(took.as_secs_f64());
+    }
+
+    /// By which name a game is counted.
+    fn app<'a>(&'a self, app: &'a str) -> &'a str {
+        let known = self.apps.iter().find(|(known, _)| known == app);
+        known.map_or(OTHER, |(_, shown)| shown.as_str())
+    }
+
+    fn register(&self, registry: &mut Registry) {
+        let requests = "Requests over HTTP that were answered, by the kind of their status";
+        registry.register("parlor_http_requests", requests, self.requests.clone());
+        let operations = "Operations of the services that were answered, over HTTP and over JSON sockets";
+        registry.register("parlor_operations", operations, self.operations.clone());
+        let seconds = "Time that operations took in all";
+        registry.register("parlor_operation_seconds", seconds, self.operation_seconds.clone());
+        let latency = "How long operations took";
+        registry.register("parlor_operation_latency_seconds", latency, self.latency.clone());
+    }
+}
+
+fn shown(app: &str) -> String {
+    app.chars().map(|letter| if letter.is_control() { char::REPLACEMENT_CHARACTER } else { letter }).collect()
+}
+
+/// The route that serves a path.
+fn route(path: &str) -> &'static str {
+    match path {
+        "/" => "front",
+        "/health" => "health",
+        "/ready" => "ready",
+        "/stats" => "stats",
+        "/ws" => "websocket",
+        "/v1/socket" => "json_socket",
+        _ if path.starts_with("/v1/") => "operations",
+        _ if path.starts_with("/rooms/") => "room",
+        _ if path.starts_with("/join/") => "join",
+        _ => OTHER,
+    }
+}
+
+fn class(status: StatusCode) -> &'static str {
+    match status.as_u16() / 100 {
+        1 => "1xx",
+        2 => "2xx",
+        3 => "3xx",
+        4 => "4xx",
+        _ => "5xx",
+    }
+}

@@ -1,0 +1,81 @@
+//! What the operating system says of this process.
+
+use std::fs;
+
+/// Ticks in a second as `/proc` counts them: part of what Linux promises to programs, whatever its own clock does.
+const TICKS_PER_SECOND: f64 = 100.0;
+
+/// What the operating system says of this process. What it does not say is missing.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Process {
+    /// Memory that it has, in bytes.
+    pub(super) resident_bytes: Option<u64>,
+    /// Time that it had processors for, in seconds.
+    pub(super) cpu_s: Option<f64>,
+    /// Files and sockets that it has open.
+    pub(super) open_files: Option<u64>,
+    /// How many it may have open.
+    pub(super) open_files_max: Option<u64>,
+}
+
+impl Process {
+    /// As of now. Where there is no `/proc` nothing is known.
+    pub(super) fn look() -> Self {
+        let read = |file: &str| fs::read_to_string(format!("/proc/self/{file}")).ok();
+        Process {
+            resident_bytes: read("status").and_then(|text| resident(&text)),
+            cpu_s: read("stat").and_then(|text| cpu(&text)),
+            // One of them is the folder that is being read.
+            open_files: fs::read_dir("/proc/self/fd")
+                .ok()
+                .map(|files| files.count().saturating_sub(1) as u64),
+            open_files_max: read("limits").and_then(|text| files_max(&text)),
+        }
+    }
+}
+
+fn resident(status: &str) -> Option<u64> {
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    let kib: u64 = line.trim().strip_suffix(" kB")?.parse().ok()?;
+    kib.checked_mul(1024)
+}
+
+/// The program's name stands in brackets and may have anything in it; what is wanted comes after.
+fn cpu(stat: &str) -> Option<f64> {
+    let mut fields = stat.rsplit_once(") ")?.1.split(' ').skip(11);
+    let mut ticks = || fields.next()?.parse::<u64>().ok();
+    let (user, system) = (ticks()?, ticks()?);
+    Some((user + system) as f64 / TICKS_PER_SECOND)
+}
+
+fn files_max(limits: &str) -> Option<u64> {
+    let line = limits.lines().find_map(|line| line.strip_prefix("Max open files"))?;
+    line.split_whitespace().next()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_linux_says_is_read() {
+        assert_eq!(resident("Name:\tparlor\nVmRSS:\t   12 kB\n"), Some(12 * 1024));
+        let stat = "7 (a) b (c) S 1 7 7 0 -1 4194560 100 0 0 0 150 50 0 0 20 0 3 0 99";
+        assert_eq!(cpu(stat), Some(2.0));
+        assert_eq!(files_max("Max open files            1024                 4096  files\n"), Some(1024));
+        for nonsense in ["", "x", ") ", "VmRSS: 1", "Max open files unlimited"] {
+            assert_eq!((resident(nonsense), cpu(nonsense), files_max(nonsense)), (None, None, None));
+        }
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn this_process_has_memory_and_files() {
+        let file = fs::File::open("/proc/self/stat").unwrap();
+        let process = Process::look();
+        assert!(process.resident_bytes.unwrap() > 1 << 20);
+        assert!(process.open_files.unwrap() >= 1 && process.cpu_s.is_some());
+        assert!(process.open_files_max.unwrap() >= process.open_files.unwrap());
+        drop(file);
+    }
+}
