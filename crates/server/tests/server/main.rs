@@ -16,4 +16,3 @@ mod rooms;
 mod secrets;
 mod stay;
 mod tickets;
-mod walk;
