@@ -5,6 +5,7 @@ use parlor_proto::session::{Answer, Event, Outgoing, Session, TurnedAway};
 use parlor_proto::wire::action::{Action, AskedBy};
 use parlor_proto::wire::control::{ToHub, ToMember};
 use parlor_proto::wire::cursor::Reader;
+use parlor_proto::wire::data::MatchData;
 use parlor_proto::wire::envelope::{Downward, Upward};
 use parlor_proto::wire::frame::Frame;
 use parlor_proto::wire::handshake::{Authority, Hello, Intent, Limits, Refusal, RoomKind, Welcome};
@@ -53,11 +54,13 @@ pub fn control(bytes: &[u8]) {
         2 => {
             if let Ok(message) = Upward::decode(rest.clone()) {
                 assert_eq!(message.encode(), rest);
+                match_data(message.payload);
             }
         }
         3 => {
             if let Ok(message) = Downward::decode(rest.clone()) {
                 assert_eq!(message.encode(), rest);
+                match_data(message.payload);
             }
         }
         4 => {
@@ -80,6 +83,13 @@ pub fn control(bytes: &[u8]) {
                 assert_eq!(message.encode(), rest);
             }
         }
+    }
+}
+
+/// What stands in an envelope may be match data, which has one form.
+fn match_data(payload: Bytes) {
+    if let Ok(data) = MatchData::decode(payload.clone()) {
+        assert_eq!(data.encode(), payload);
     }
 }
 

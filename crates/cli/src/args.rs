@@ -39,6 +39,8 @@ pub(crate) enum Command {
     Arena(ArenaArgs),
     /// Play English draughts in two terminals, in a room that outlives both and the server
     Draughts(DraughtsArgs),
+    /// Be in a match: a room that the server itself runs, whose members are equal and send each other lines
+    Match(crate::commands::matches::MatchArgs),
     /// Look after the accounts and turn rooms of a server, as its operator
     Admin(crate::commands::admin::args::AdminArgs),
     /// Pass UDP on to a server as a bad network would, to try any program on it

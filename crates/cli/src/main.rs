@@ -21,6 +21,7 @@ mod report;
 mod seat;
 mod services;
 mod talk;
+mod typed;
 mod view;
 mod walkers;
 
@@ -42,6 +43,7 @@ fn main() -> ExitCode {
         Command::Arena(args) => commands::arena::run(&args),
         Command::Admin(args) => commands::admin::run(&args),
         Command::Draughts(args) => commands::draughts::run(&args),
+        Command::Match(args) => commands::matches::run(&args),
         Command::Impair(args) => commands::impair::run(&args),
         #[cfg(target_os = "linux")]
         Command::Bench(args) => bench::run(&args),

@@ -31,6 +31,7 @@
 //!   [`replicator`].
 //! - Inputs go from players to the host ([`Room::send_input`], [`Room::input`]); messages go from anybody to anybody
 //!   ([`Room::send`], [`Room::broadcast`]).
+//! - A match ([`Room::create_match`]) has no host: its players are equal and send each other data ([`Room::send_data`]).
 //! - A host can record its room into a file ([`Room::record`]), and [`recording::Playback`] plays it again, bit for bit.
 //! - [`core`] is the same without sockets, for other drivers: the simulator, a browser.
 //!
@@ -87,6 +88,8 @@ mod documents {
     struct Readme;
     #[doc = include_str!("../../../docs/guide.md")]
     struct Guide;
+    #[doc = include_str!("../../../docs/matches.md")]
+    struct Matches;
     #[doc = include_str!("../../../docs/world.md")]
     struct World;
     #[doc = include_str!("../../../docs/feel.md")]

@@ -123,6 +123,14 @@ pub enum ApiMisuse {
         /// Who asked.
         local: MemberId,
     },
+    /// There is nobody who could do this, or to whom it could be done: in a match all are equal.
+    #[error(
+        "a match has no host and no state, so nobody may {what}: send data, or play in a room that somebody hosts"
+    )]
+    NoHost {
+        /// What was asked.
+        what: &'static str,
+    },
     /// The room is not open yet.
     #[error("the room is still connecting: wait for Event::Open before you {what}")]
     NotOpen {

@@ -3,21 +3,19 @@
 use super::say;
 use crate::args::DraughtsArgs;
 use crate::draughts::{APP, Command, Game, HELP, word};
+use crate::typed::{lines, shown};
 use crate::{headless, reach, services};
 use anyhow::{Context, bail};
 use core::fmt::Display;
 use parlor::online::{self, Event, Phase, TurnRoom};
 use serde_json::{Value, json};
-use std::io::BufRead;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
-use std::sync::mpsc::{Receiver, TryRecvError, sync_channel};
+use std::sync::mpsc::TryRecvError;
 use std::time::Duration;
 
 /// How long it rests between two looks: nobody moves faster.
 const NAP: Duration = Duration::from_millis(20);
-/// Lines that may wait.
-const LINES_MAX: usize = 64;
 
 /// Runs the command until the game is over, or the player goes away.
 ///
@@ -72,19 +70,6 @@ fn session(args: &DraughtsArgs, server: &str, name: &str) -> anyhow::Result<Path
         .map(|letter| if letter.is_alphanumeric() || "-._".contains(letter) { letter } else { '_' })
         .collect();
     Ok(folder.join("parlor").join("sessions").join(file))
-}
-
-/// What is typed, line by line. The thread ends with the process: nobody can take it away from reading.
-fn lines() -> Receiver<String> {
-    let (sender, receiver) = sync_channel(LINES_MAX);
-    std::thread::spawn(move || {
-        for line in std::io::stdin().lock().lines().map_while(Result::ok) {
-            if sender.send(line).is_err() {
-                return;
-            }
-        }
-    });
-    receiver
 }
 
 /// The room, and what was said about it.
@@ -232,9 +217,4 @@ fn path(data: &Value) -> String {
     let row = |square: &u64| square.saturating_sub(1) / 4;
     let takes = squares.windows(2).any(|pair| row(&pair[0]).abs_diff(row(&pair[1])) != 1);
     squares.iter().map(u64::to_string).collect::<Vec<_>>().join(if takes { "x" } else { "-" })
-}
-
-/// What others named, without what could move a terminal's cursor.
-fn shown(text: &str) -> String {
-    text.chars().filter(|letter| !letter.is_control()).collect()
 }

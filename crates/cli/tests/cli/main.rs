@@ -8,6 +8,7 @@ mod bench;
 mod draughts;
 mod impaired;
 mod lan;
+mod matches;
 mod rooms;
 mod support;
 mod tokens;

@@ -37,6 +37,7 @@ impl RoomCore {
 fn read(joined: &mut Joined, control: ToMember, inbox: &mut Inbox) -> Result<(), CloseReason> {
     match control {
         ToMember::Joined(info) => {
+            joined.greeting_left = joined.greeting_left.saturating_sub(1);
             let host = joined.welcome.authority.member();
             let bytes = info.data.iter().map(|(key, value)| key.len() + value.len()).sum();
             let player = joined.players.joined(info, joined.welcome.member, host);

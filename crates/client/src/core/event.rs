@@ -17,10 +17,10 @@ use thiserror::Error;
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Event {
-    /// The room is open and this process is in it. [`PlayerJoined`](Event::PlayerJoined) follows for everybody who is
-    /// there, this player first.
+    /// The room is open and this process is in it. Everybody who is there can be [asked for](super::RoomCore::players), and
+    /// [`PlayerJoined`](Event::PlayerJoined) follows for each, this player first.
     Open {
-        /// The code to share.
+        /// The code to share; of a match it is its id.
         code: RoomCode,
     },
     /// Somebody is in the room.
@@ -100,6 +100,18 @@ pub enum Event {
         order: Option<u64>,
         /// The message.
         payload: Bytes,
+    },
+    /// A player of a match sent data.
+    Data {
+        /// Who.
+        from: MemberId,
+        /// What the game takes it for.
+        op: i64,
+        /// Its place among what has an order in the match: all who get two of them get them in the order of these numbers. `None` if
+        /// it might have been lost.
+        order: Option<u64>,
+        /// What was sent.
+        data: Bytes,
     },
     /// A player's connection takes less than the room has for it, or keeps up again. Of the state a slow player is given
     /// the newest alone, and unreliable messages to it are dropped; reliable ones wait, and when too many do it is

@@ -77,7 +77,7 @@ impl RoomCore {
     }
 
     /// Sends a payload of which the game counts `bytes` as its message.
-    fn send_enveloped(
+    pub(super) fn send_enveloped(
         &mut self,
         channel: ChannelId,
         mut to: To,
@@ -90,6 +90,9 @@ impl RoomCore {
         let max = limits::MESSAGE_BYTES_MAX.min(hub_max);
         if bytes > max {
             return Err(ApiMisuse::MessageTooLarge { bytes, max }.into());
+        }
+        if to == To::Authority && joined.is_match() {
+            return Err(ApiMisuse::NoHost { what: "be sent a message as the host" }.into());
         }
         if let To::Members(members) | To::Except(members) = &mut to {
             members.sort_unstable();
@@ -202,8 +205,7 @@ impl RoomCore {
         let (session, joined) = self.open("set player data")?;
         let held = joined.players.get(player).ok_or(ApiMisuse::NoSuchPlayer(player))?;
         if player != joined.welcome.member && !joined.is_host() {
-            let local = joined.welcome.member;
-            return Err(ApiMisuse::NotHost { what: "set another's player data", local }.into());
+            return Err(joined.not_host("set another's player data").into());
         }
         let is_new = value.is_some() && held.all_data().all(|(other, _)| other != key);
         if is_new && held.all_data().count() >= limits::PLAYER_DATA_KEYS_MAX {
@@ -215,8 +217,9 @@ impl RoomCore {
             .map(|(key, value)| Ok(key.len() + value.encode(limits::PLAYER_DATA_VALUE_BYTES_MAX)?.len()));
         let others = others.sum::<Result<usize, ValueError>>()?;
         let bytes = others + data.value.as_ref().map_or(0, |value| key.len() + value.len());
-        if bytes > limits::PLAYER_DATA_BYTES_MAX {
-            let max = limits::PLAYER_DATA_BYTES_MAX;
+        let members_max = joined.welcome.kind.members_max(joined.welcome.max_players);
+        let max = limits::player_data_bytes_max(members_max);
+        if bytes > max {
             let text =
                 format!("the player data of a player may have {max} bytes in all, this would make {bytes}");
             return Err(ApiMisuse::Bounds(text).into());
@@ -257,11 +260,7 @@ impl RoomCore {
         what: &'static str,
     ) -> Result<(&mut Session, &mut Joined), RoomError> {
         let (session, joined) = self.open(what)?;
-        if joined.is_host() {
-            Ok((session, joined))
-        } else {
-            Err(ApiMisuse::NotHost { what, local: joined.welcome.member }.into())
-        }
+        if joined.is_host() { Ok((session, joined)) } else { Err(joined.not_host(what).into()) }
     }
 }
 

@@ -4,7 +4,7 @@ use super::error::RoomError;
 use super::room::{Joined, RoomCore};
 use bytes::Bytes;
 use parlor_proto::session::Outgoing;
-use parlor_proto::{ApiMisuse, Instant, MemberId, Tick, TickRate, channel, limits};
+use parlor_proto::{Instant, MemberId, Tick, TickRate, channel, limits};
 use parlor_sync::inputs::{Arrival, Counters, Input, InputBuffer, InputError, OwnInputs, Report, Runs, View};
 use parlor_sync::limits::INPUTS_SENT_MAX;
 use parlor_sync::value::{Value, from_value, to_value};
@@ -144,7 +144,7 @@ impl RoomCore {
     /// [`RoomError`] if the room is not open, or the input is larger than [`limits::INPUT_BYTES_MAX`].
     pub fn send_input<T: Serialize + ?Sized>(&mut self, input: &T) -> Result<(), RoomError> {
         let has_lead = self.options.has_lead();
-        let (_, joined) = self.open("send an input")?;
+        let (_, joined) = self.open_with_host("be sent inputs")?;
         if joined.step().is_replay {
             return Ok(());
         }
@@ -174,7 +174,7 @@ impl RoomCore {
         let (me, is_host) = (joined.welcome.member, joined.is_host());
         let tick = joined.input_tick();
         if player != me && !is_host {
-            return Err(ApiMisuse::NotHost { what: "read inputs", local: me }.into());
+            return Err(joined.not_host("read inputs").into());
         }
         let input = if player == me { joined.inputs.own_at(tick) } else { joined.inputs.of(player, tick) };
         let Some(Input { tick, encoded, .. }) = input.cloned() else { return Ok(None) };

@@ -13,6 +13,7 @@ mod inbox;
 mod info;
 mod inputs;
 mod marks;
+mod matches;
 mod message;
 mod migration;
 mod options;

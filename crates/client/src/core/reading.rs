@@ -2,6 +2,7 @@
 
 use super::event::{Event, Message};
 use super::inbox::Inbox;
+use super::matches::is_match_data;
 use super::message::decode_typed;
 use super::room::{Joined, RoomCore};
 use super::shared::{News, Shared};
@@ -45,6 +46,7 @@ impl RoomCore {
             }
             channel::CHECKPOINT => return self.read_checkpoint(message.payload, at),
             channel::ROLLBACK => return self.read_rollback(message.payload),
+            channel if is_match_data(channel) => return self.read_data(message),
             channel::INPUT => self.read_input(MemberId(message.key), message.payload, at),
             channel => {
                 let row =

@@ -194,7 +194,7 @@ impl RoomCore {
     }
 
     fn own_stream(&mut self, what: &'static str) -> Result<&mut OwnStream, RoomError> {
-        let (_, Joined { replicas, .. }) = self.open(what)?;
+        let (_, Joined { replicas, .. }) = self.open_with_host(what)?;
         let missing = "this room was opened without a template: give RoomBuilder::template() one first";
         replicas.own.as_deref_mut().ok_or_else(|| ApiMisuse::Bounds(missing.into()).into())
     }

@@ -157,7 +157,7 @@ impl RoomCore {
     /// # Errors
     /// [`RoomError`] if the room is not open, or a value is out of its bounds.
     pub fn rollback(&mut self, config: &RollbackConfig) -> Result<(), RoomError> {
-        let (_, joined) = self.open("begin a rollback lane")?;
+        let (_, joined) = self.open_with_host("begin a rollback lane")?;
         let inner = config.of(joined.welcome.member, joined.welcome.authority.member()).map_err(bounds)?;
         joined.rollback = Some(Box::new(RollbackLane {
             players: config.players.clone(),

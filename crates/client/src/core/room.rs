@@ -82,6 +82,8 @@ pub(super) struct Joined {
     /// Which one-shot effects were shown.
     pub(super) once: Once,
     pub(super) players: Players,
+    /// Of how many the hub has yet to say that they are there.
+    pub(super) greeting_left: u16,
     pub(super) shared: Shared,
     pub(super) replicas: Replicas,
     /// Whom messages to the primary reach.
@@ -301,12 +303,16 @@ impl RoomCore {
     /// The next event. Everything that a game can read changes only in here: between two polls that give `None` the
     /// state, the players and the inputs stand still.
     pub fn poll(&mut self, now: Instant) -> Option<Event> {
-        if let Some(event) = self.inbox.next_event() {
+        if let Some(event) = self.next_event() {
             return Some(event);
         }
         self.commit(now);
         self.read_arrived(now);
-        self.inbox.next_event()
+        self.next_event()
+    }
+
+    fn next_event(&mut self) -> Option<Event> {
+        if self.awaits_greeting() { None } else { self.inbox.next_event() }
     }
 
     /// Whether a step of the room is due; if so it counts as run, and [`tick_number`](Self::tick_number) is its
@@ -414,6 +420,7 @@ impl RoomCore {
             replay: Replay::default(),
             once: Once::default(),
             players: Players::default(),
+            greeting_left: welcome.members,
             shared,
             replicas: Replicas::new(welcome.member, self.options.template.clone(), welcome.tick_rate),
             primary: None,

@@ -64,7 +64,7 @@ impl RoomCore {
         let value = to_value(payload)?;
         let encoded = value.encode(limits::MESSAGE_BYTES_MAX)?;
         let is_away = self.reconnect.is_away();
-        let (session, joined) = self.open("act")?;
+        let (session, joined) = self.open_with_host("act")?;
         let me = joined.welcome.member;
         if let Some(why) = joined.shared.refusal(me, entity) {
             return Err(RoomError::Refused { entity, why });
@@ -262,7 +262,7 @@ impl WorldAccess<'_> {
         if let Some(closed) = self.closed {
             return Err(ApiMisuse::Closed(closed.as_close_reason()).into());
         }
-        let local = self.joined.welcome.member;
-        self.joined.shared.host_mut().ok_or(RoomError::Misuse(ApiMisuse::NotHost { what, local }))
+        let not_host = self.joined.not_host(what);
+        self.joined.shared.host_mut().ok_or(RoomError::Misuse(not_host))
     }
 }

@@ -5,6 +5,7 @@ mod carry;
 mod comeback;
 mod dial;
 mod inputs;
+mod matches;
 mod past;
 mod paths;
 mod places;
