@@ -16,3 +16,4 @@ mod rooms;
 mod secrets;
 mod stay;
 mod tickets;
+mod walk;
