@@ -204,6 +204,94 @@ fn a_player_is_the_same_one_after_a_restart_of_its_game() {
     assert!(is_private(&host.path("ada")));
 }
 
+/// The lines of a session's file behind the first: refresh tokens.
+fn kept(path: &Path) -> Vec<String> {
+    let text = std::fs::read_to_string(path).unwrap();
+    text.lines().skip(1).map(str::to_owned).collect()
+}
+
+#[test]
+fn a_session_goes_on_by_its_newest_refresh_token_and_by_its_device_if_that_is_refused() {
+    let host = Host::start();
+    let mut ada = host.sign_in("ada").create("noughts").unwrap();
+    let (_, room) = until(&mut [&mut ada], connected);
+    let me = ada.me().unwrap().to_owned();
+    drop(ada);
+    let again = || {
+        let mut ada = host.sign_in("ada").resume("noughts", &room).unwrap();
+        until(&mut [&mut ada], connected);
+        assert_eq!(ada.me(), Some(me.as_str()), "the same player");
+        kept(&host.path("ada"))
+    };
+    let first = kept(&host.path("ada"));
+    let second = again();
+    assert_eq!((first.len(), second.len()), (1, 1), "one game at one server");
+    // A token is an id of the sign-in, a dot, and what changes each time.
+    let sign_in = |lines: &[String]| lines[0].rsplit_once('.').unwrap().0.to_owned();
+    assert_ne!(first, second, "a token is good once");
+    assert_eq!(sign_in(&first), sign_in(&second), "it is the same sign-in");
+    // Somebody has used what the file keeps: that sign-in is over, and the device begins another.
+    let text = std::fs::read_to_string(host.path("ada")).unwrap();
+    std::fs::write(host.path("ada"), text.replace(&second[0], &format!("{}x", second[0]))).unwrap();
+    let third = again();
+    assert_ne!(sign_in(&second), sign_in(&third));
+    assert!(is_private(&host.path("ada")));
+}
+
+#[test]
+fn a_host_says_how_a_game_begins_what_is_said_of_it_and_how_it_ends() {
+    let host = Host::start();
+    let sign_in =
+        |name: &str| host.sign_in(name).config("auto_start", false).config("role_assignment", "assigned");
+    let mut ada = sign_in("ada").config("roles", json!(["x", "o"])).create("noughts").unwrap();
+    let (_, room) = until(&mut [&mut ada], connected);
+    let mut bob = sign_in("bob").join("noughts", &room).unwrap();
+    until(&mut [&mut bob], connected);
+    let (ada_id, bob_id) = (ada.me().unwrap().to_owned(), bob.me().unwrap().to_owned());
+    let updated = |_, event: &Event| match event {
+        Event::Updated { player, changed } => Some((player.clone(), changed.clone())),
+        _ => None,
+    };
+    bob.set_data(&json!({ "mood": { "bob": "tense" } })).unwrap();
+    let changed = json!({ "data": { "mood": { "bob": "tense" } } });
+    assert_eq!(until(&mut [&mut ada, &mut bob], updated), (bob_id.clone(), changed));
+    ada.set_data(&json!({ "mood": { "ada": "calm" } })).unwrap();
+    ada.set_metadata(&json!({ "league": 3 })).unwrap();
+    ada.rename("The final").unwrap();
+    ada.set_public(false).unwrap();
+    wait(&mut [&mut ada, &mut bob], |rooms| {
+        rooms.iter().all(|room| {
+            let view = room.view().unwrap();
+            view.name == "The final"
+                && view.metadata["league"] == 3
+                && view.data == json!({ "mood": { "ada": "calm", "bob": "tense" } })
+        })
+    });
+    bob.rename("Mine").unwrap();
+    let failed = |_, event: &Event| match event {
+        Event::Failed { op, error } => Some((op.clone(), error.code.clone())),
+        _ => None,
+    };
+    assert_eq!(until(&mut [&mut bob], failed), ("turn.update".to_owned(), "not_host".to_owned()));
+    ada.start_with(&[&bob_id, &ada_id], &[(&ada_id, "o")]).unwrap();
+    wait(&mut [&mut ada, &mut bob], |rooms| rooms[1].my_turn());
+    let role = |id: &str| bob.view().unwrap().player(id).unwrap().role.clone();
+    assert_eq!((role(&ada_id), role(&bob_id)), (Some("o".to_owned()), Some("x".to_owned())));
+    assert_eq!(bob.view().unwrap().turn_order, [bob_id.clone(), ada_id]);
+    ada.say("chat", &json!("well played")).unwrap();
+    let said = |_, event: &Event| match event {
+        Event::Message { body, .. } => Some(body.clone()),
+        _ => None,
+    };
+    assert_eq!(until(&mut [&mut bob], said), "well played");
+    ada.end(Some(&bob_id), "agreed").unwrap();
+    let over = |_, event: &Event| match event {
+        Event::GameOver { winner, reason } => Some((winner.clone(), reason.clone())),
+        _ => None,
+    };
+    assert_eq!(until(&mut [&mut bob], over), (Some(bob_id), "agreed".to_owned()));
+}
+
 fn is_private(path: &Path) -> bool {
     use std::os::unix::fs::PermissionsExt;
     std::fs::metadata(path).unwrap().permissions().mode() & 0o077 == 0

@@ -23,6 +23,8 @@ use std::time::Duration;
 pub(super) const WAITING_MAX: usize = 64;
 /// Notices that are read at once after an outage: as many as an inbox has.
 const INBOX_PAGE: u64 = 256;
+/// Notices that the game has polled before the inbox is told to forget them.
+const ACKNOWLEDGE_EVERY: u64 = 32;
 /// How long to wait if a server does not say it.
 const PAUSE: Duration = Duration::from_secs(1);
 
@@ -58,6 +60,8 @@ enum Stage {
 #[derive(Clone, Debug)]
 enum Asked {
     SignIn,
+    Refresh,
+    Acknowledge,
     Inbox,
     Room,
     Move,
@@ -86,10 +90,16 @@ pub(super) struct Core {
     want: Want,
     stage: Stage,
     access: Option<String>,
+    /// What the next access token is had with.
+    refresh: Option<String>,
+    /// Whether it is another one than whoever drives this gave last.
+    is_renewed: bool,
     me: Option<String>,
     view: Option<RoomView>,
     /// The number of the newest notice that was taken in.
     seq: Option<u64>,
+    /// The number up to which the inbox was told to forget.
+    acknowledged: Option<u64>,
     asked: BTreeMap<u64, Asked>,
     next_id: u64,
     /// What is asked once the room is there.
@@ -138,9 +148,12 @@ impl Core {
             want,
             stage: Stage::Offline,
             access: None,
+            refresh: None,
+            is_renewed: false,
             me: None,
             view: None,
             seq: None,
+            acknowledged: None,
             asked: BTreeMap::new(),
             next_id: 0,
             queued: VecDeque::new(),
@@ -164,9 +177,23 @@ impl Core {
         self.out.pop_front()
     }
 
-    /// What the game is to be told next.
+    /// What the game is to be told next. Who asks again has taken in what it was told before.
     pub(super) fn poll_event(&mut self) -> Option<Event> {
-        self.events.pop_front()
+        let event = self.events.pop_front();
+        if event.is_none() {
+            self.acknowledge();
+        }
+        event
+    }
+
+    /// Gives the refresh token that is to be used for the next sign-in; without one it is the device.
+    pub(super) fn set_refresh(&mut self, token: Option<String>) {
+        self.refresh = token;
+    }
+
+    /// The refresh token, if it is another one than before: the one before is good no more.
+    pub(super) fn take_renewed(&mut self) -> Option<Option<String>> {
+        std::mem::take(&mut self.is_renewed).then(|| self.refresh.clone())
     }
 
     /// The server wants to be asked again after so long, on a new connection.
@@ -218,7 +245,12 @@ impl Core {
                     let error = OnlineError::new("lost", "the connection was lost before the answer came");
                     self.events.push_back(Event::Failed { op: request.op.to_owned(), error });
                 }
-                Asked::SignIn | Asked::Inbox | Asked::Room | Asked::Move => {}
+                Asked::SignIn
+                | Asked::Refresh
+                | Asked::Acknowledge
+                | Asked::Inbox
+                | Asked::Room
+                | Asked::Move => {}
             }
         }
         if !self.told_lost {
@@ -287,14 +319,32 @@ impl Core {
     fn sign_in(&mut self) {
         self.stage = Stage::SigningIn;
         self.access = None;
-        let mut input = json!({ "app": self.who.app, "device": self.who.device });
+        let mut input = json!({ "app": self.who.app });
         if let Some(environment) = &self.who.environment {
             input["environment"] = environment.as_str().into();
         }
+        if let Some(token) = &self.refresh {
+            input["refresh_token"] = token.as_str().into();
+            return self.ask("auth.refresh", input, Asked::Refresh);
+        }
+        input["device"] = self.who.device.as_str().into();
         if let Some(name) = &self.who.name {
             input["name"] = name.as_str().into();
         }
         self.ask("auth.device", input, Asked::SignIn);
+    }
+
+    /// Has the inbox forget what the game was told, so that it does not fill up. What is held is told with the next reading.
+    fn acknowledge(&mut self) {
+        if self.stage != Stage::Following || !self.held.is_empty() {
+            return;
+        }
+        let Some(seq) = self.seq else { return };
+        let before = *self.acknowledged.get_or_insert(seq);
+        if seq.saturating_sub(before) >= ACKNOWLEDGE_EVERY {
+            self.acknowledged = Some(seq);
+            self.ask("inbox.acknowledge", json!({ "up_to": seq }), Asked::Acknowledge);
+        }
     }
 
     /// Reads what happened since the last notice; who begins reads only how far the inbox is.
@@ -331,7 +381,10 @@ impl Core {
 
     fn handle_answer(&mut self, asked: Asked, output: Value) {
         match asked {
-            Asked::SignIn => {
+            Asked::Acknowledge => {}
+            Asked::SignIn | Asked::Refresh => {
+                self.refresh = output["refresh_token"].as_str().map(str::to_owned);
+                self.is_renewed = true;
                 self.me = output["account"]["id"].as_str().map(str::to_owned);
                 self.access = output["access_token"].as_str().map(str::to_owned);
                 self.catch_up();
@@ -486,7 +539,17 @@ impl Core {
                 self.pause = Some(error.retry_after().unwrap_or(PAUSE));
                 return;
             }
-            "token_expired" | "bad_token" | "signed_out" if !matches!(asked, Asked::SignIn) => {
+            "bad_refresh_token" | "refresh_token_reused" | "no_such_account" | "bad_input"
+                if matches!(asked, Asked::Refresh) =>
+            {
+                // Over, or used by another process of this player: the device is still the same.
+                self.refresh = None;
+                self.is_renewed = true;
+                return self.sign_in();
+            }
+            "token_expired" | "bad_token" | "signed_out"
+                if !matches!(asked, Asked::SignIn | Asked::Refresh) =>
+            {
                 if let Asked::Other(request) = asked {
                     self.queued.push_back(request);
                 }
@@ -499,7 +562,9 @@ impl Core {
             _ => {}
         }
         match asked {
-            Asked::SignIn | Asked::Inbox => self.close(error),
+            Asked::SignIn | Asked::Refresh | Asked::Inbox => self.close(error),
+            // The next one says it, too.
+            Asked::Acknowledge => {}
             Asked::Room => {
                 for event in std::mem::take(&mut self.held) {
                     self.tell(event);

@@ -91,6 +91,13 @@ pub enum Event {
         /// The message.
         body: Value,
     },
+    /// What is said about the room, or its data, was changed.
+    Updated {
+        /// By whom.
+        player: String,
+        /// What: `name`, `visibility`, and of `metadata` and `data` what was merged into them.
+        changed: Value,
+    },
     /// Something else changed: the room reads otherwise.
     Changed,
     /// Something that was asked for was not done.
@@ -153,6 +160,7 @@ pub(super) fn of_notice(notice: &Notice, me: &str) -> Option<Event> {
         "game_over" => {
             Event::GameOver { winner: body["winner"].as_str().map(str::to_owned), reason: text("reason") }
         }
+        "room_updated" => Event::Updated { player: text("player"), changed: body["changed"].clone() },
         "message" => {
             Event::Message { player: text("player"), kind: text("type"), body: body["body"].clone() }
         }

@@ -41,6 +41,7 @@
 mod core;
 mod error;
 mod event;
+mod keeper;
 mod room;
 mod session;
 mod sign_in;

@@ -3,6 +3,7 @@
 use super::core::{Core, Request};
 use super::error::RoomFailure;
 use super::event::Event;
+use super::keeper::Keeper;
 use super::session::Session;
 use super::view::{Phase, RoomPlayer, RoomView};
 use crate::net::{self, Connection, Trust};
@@ -42,7 +43,7 @@ impl Place {
 pub struct TurnRoom {
     core: Core,
     place: Place,
-    session: Session,
+    keeper: Keeper,
     link: Link,
     /// Attempts since the room was there.
     attempts: u32,
@@ -54,9 +55,9 @@ enum Link {
 }
 
 impl TurnRoom {
-    pub(super) fn new(core: Core, place: Place, session: Session) -> Self {
+    pub(super) fn new(core: Core, place: Place, keeper: Keeper) -> Self {
         let link = Link::Up(place.connect());
-        TurnRoom { core, place, session, link, attempts: 0 }
+        TurnRoom { core, place, keeper, link, attempts: 0 }
     }
 
     /// What happened next, if anything did.
@@ -74,11 +75,17 @@ impl TurnRoom {
                 Link::Waiting(until) if Instant::now() < *until => return None,
                 Link::Waiting(_) => self.link = Link::Up(self.place.connect()),
                 Link::Up(connection) => match connection.poll()? {
-                    net::Event::Open => self.core.handle_open(),
+                    net::Event::Open => {
+                        self.core.set_refresh(self.keeper.newest());
+                        self.core.handle_open();
+                    }
                     net::Event::Text(text) => self.core.handle_text(&text),
                     net::Event::Message(_) => {}
                     net::Event::Closed(why) => self.lost(why.to_string(), Duration::ZERO),
                 },
+            }
+            if let Some(token) = self.core.take_renewed() {
+                self.keeper.keep(token);
             }
             if self.core.is_following() {
                 self.attempts = 0;
@@ -104,8 +111,13 @@ impl TurnRoom {
         let even = WAIT_FIRST.saturating_mul(1 << self.attempts.min(16)).min(WAIT_MAX);
         self.attempts = self.attempts.saturating_add(1);
         // Three to five quarters, so that all who lost the same server do not come back at the same moment.
-        let drawn =
-            self.session.seed().wrapping_add(self.attempts.into()).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 55;
+        let drawn = self
+            .keeper
+            .session()
+            .seed()
+            .wrapping_add(self.attempts.into())
+            .wrapping_mul(0x9e37_79b9_7f4a_7c15)
+            >> 55;
         let parts = 768 + u32::try_from(drawn).unwrap_or(0);
         self.link = Link::Waiting(Instant::now() + at_least.max(even * parts / 1_024));
     }
@@ -125,7 +137,7 @@ impl TurnRoom {
     /// What to save so that the player is the same one after a restart.
     #[must_use]
     pub fn session(&self) -> &Session {
-        &self.session
+        self.keeper.session()
     }
 
     /// Whether the room is connected: if not, it reads as it last was.
@@ -213,12 +225,69 @@ impl TurnRoom {
         self.ask("turn.validate", json!({ "proposal": proposal, "accept": accept, "reason": reason }), true)
     }
 
-    /// Begins the game, as the host.
+    /// Begins the game, as the host. The order of turns is drawn, and so are the roles where the configuration says so.
     ///
     /// # Errors
     /// [`RoomFailure`]; nothing is sent then.
     pub fn start(&mut self) -> Result<(), RoomFailure> {
         self.ask("turn.start", json!({}), true)
+    }
+
+    /// Begins the game, as the host, with all players in this order of turns; `roles` says who plays what, by account, where the configuration has
+    /// them assigned.
+    ///
+    /// # Errors
+    /// [`RoomFailure`]; nothing is sent then.
+    pub fn start_with(&mut self, order: &[&str], roles: &[(&str, &str)]) -> Result<(), RoomFailure> {
+        let mut input = json!({ "turn_order": order });
+        if !roles.is_empty() {
+            let by_player = roles.iter().map(|(player, role)| ((*player).to_owned(), Value::from(*role)));
+            input["roles"] = Value::Object(by_player.collect());
+        }
+        self.ask("turn.start", input, true)
+    }
+
+    /// Ends the game where no rules decide, as the host.
+    ///
+    /// # Errors
+    /// [`RoomFailure`]; nothing is sent then.
+    pub fn end(&mut self, winner: Option<&str>, reason: &str) -> Result<(), RoomFailure> {
+        self.ask("turn.end", json!({ "winner": winner, "reason": reason }), true)
+    }
+
+    /// Merges an object into the room's data, field by field; null takes a field away. Any player may.
+    ///
+    /// # Errors
+    /// [`RoomFailure`]; nothing is sent then.
+    pub fn set_data(&mut self, patch: &impl Serialize) -> Result<(), RoomFailure> {
+        let patch = serde_json::to_value(patch)?;
+        self.ask("turn.update", json!({ "data": patch }), true)
+    }
+
+    /// Merges an object into what is said about the room, as the host.
+    ///
+    /// # Errors
+    /// [`RoomFailure`]; nothing is sent then.
+    pub fn set_metadata(&mut self, patch: &impl Serialize) -> Result<(), RoomFailure> {
+        let patch = serde_json::to_value(patch)?;
+        self.ask("turn.update", json!({ "metadata": patch }), true)
+    }
+
+    /// Gives the room another name, as the host.
+    ///
+    /// # Errors
+    /// [`RoomFailure`]; nothing is sent then.
+    pub fn rename(&mut self, name: &str) -> Result<(), RoomFailure> {
+        self.ask("turn.update", json!({ "name": name }), true)
+    }
+
+    /// Says whether the room is on lists and given to strangers, as the host.
+    ///
+    /// # Errors
+    /// [`RoomFailure`]; nothing is sent then.
+    pub fn set_public(&mut self, is_public: bool) -> Result<(), RoomFailure> {
+        let visibility = if is_public { "public" } else { "private" };
+        self.ask("turn.update", json!({ "visibility": visibility }), true)
     }
 
     /// Gives the game up.

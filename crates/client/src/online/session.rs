@@ -63,7 +63,13 @@ impl Session {
     pub fn kept(path: &Path) -> Result<Self, SessionError> {
         let failed = |error| SessionError::File { path: path.to_owned(), error };
         match std::fs::read_to_string(path) {
-            Ok(text) => text.trim().parse().map_err(|_| SessionError::NotInFile { path: path.to_owned() }),
+            Ok(text) => text
+                .lines()
+                .next()
+                .unwrap_or_default()
+                .trim()
+                .parse()
+                .map_err(|_| SessionError::NotInFile { path: path.to_owned() }),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 let session = Session::new()?;
                 if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {

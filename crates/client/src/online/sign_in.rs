@@ -2,6 +2,7 @@
 
 use super::core::{Core, Want, Who};
 use super::error::RoomFailure;
+use super::keeper::Keeper;
 use super::room::{Place, TurnRoom};
 use super::session::Session;
 use crate::net::Trust;
@@ -121,17 +122,19 @@ impl SignIn {
 
     fn open(self, game: &str, want: Want) -> Result<TurnRoom, RoomFailure> {
         let server: ServerAddress = self.server.trim().parse()?;
-        let session = match (self.session, self.session_file) {
-            (Some(session), _) => session,
-            (None, Some(path)) => Session::kept(&path)?,
-            (None, None) => Session::new()?,
+        let (session, path) = match (self.session, self.session_file) {
+            (Some(session), _) => (session, None),
+            (None, Some(path)) => (Session::kept(&path)?, Some(path)),
+            (None, None) => (Session::new()?, None),
         };
+        let environment = self.environment.as_deref().unwrap_or_default();
+        let keeper = Keeper::new(session.clone(), path, self.server.trim(), game, environment);
         let who = Who {
             app: game.to_owned(),
             environment: self.environment,
             name: self.name,
             device: session.device(),
         };
-        Ok(TurnRoom::new(Core::new(who, want), Place::new(server, self.trust), session))
+        Ok(TurnRoom::new(Core::new(who, want), Place::new(server, self.trust), keeper))
     }
 }

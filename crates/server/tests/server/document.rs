@@ -8,11 +8,29 @@ pub(crate) struct Document {
     components: Value,
 }
 
-struct Described {
-    name: String,
-    method: String,
-    path: String,
-    responses: Value,
+/// An operation.
+pub(crate) struct Described {
+    pub(crate) name: String,
+    pub(crate) method: String,
+    /// Below `/v1`.
+    pub(crate) path: String,
+    operation: Value,
+}
+
+impl Described {
+    /// The roles that it is for; none if it is for everybody.
+    pub(crate) fn roles(&self) -> Vec<&str> {
+        self.operation["x-roles"].as_array().into_iter().flatten().filter_map(Value::as_str).collect()
+    }
+
+    /// The schema of its body.
+    pub(crate) fn body(&self) -> Option<&Value> {
+        self.operation.pointer("/requestBody/content/application~1json/schema")
+    }
+
+    fn responses(&self) -> &Value {
+        &self.operation["responses"]
+    }
 }
 
 impl Document {
@@ -27,13 +45,18 @@ impl Document {
                     name: operation["operationId"].as_str().unwrap().to_owned(),
                     method: method.to_uppercase(),
                     path: path.strip_prefix("/v1").unwrap().to_owned(),
-                    responses: operation["responses"].clone(),
+                    operation: operation.clone(),
                 });
             }
         }
         // `/rooms/mine` comes before `/rooms/{room}`.
         operations.sort_by_key(|operation| operation.path.contains('{'));
         Document { operations, components: document["components"].clone() }
+    }
+
+    /// All operations.
+    pub(crate) fn described(&self) -> &[Described] {
+        &self.operations
     }
 
     /// All operations, in the order of their names: name, method, path.
@@ -72,7 +95,7 @@ impl Document {
         let fits = |(status, _): &(&String, &Value)| {
             self.faults(operation, status.parse().unwrap(), &answer).is_empty()
         };
-        assert!(operation.responses.as_object().unwrap().iter().any(|one| fits(&one)), "{name}: {answer}");
+        assert!(operation.responses().as_object().unwrap().iter().any(|one| fits(&one)), "{name}: {answer}");
     }
 
     #[track_caller]
@@ -82,7 +105,7 @@ impl Document {
     }
 
     fn faults(&self, operation: &Described, status: u16, answer: &Value) -> Vec<String> {
-        let response = &operation.responses[status.to_string()];
+        let response = &operation.responses()[status.to_string()];
         if response.is_null() {
             return vec!["which is not in the document".to_owned()];
         }

@@ -18,3 +18,4 @@ mod rooms;
 mod secrets;
 mod stay;
 mod tickets;
+mod walk;

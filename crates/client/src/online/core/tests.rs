@@ -239,3 +239,61 @@ fn nonsense_of_a_server_changes_nothing() {
     }
     assert!(events(&mut core).is_empty() && core.poll_text().is_none() && core.is_following());
 }
+
+#[test]
+fn a_token_that_is_over_is_had_anew_by_the_refresh_token_and_by_the_device_where_that_is_refused() {
+    let mut core = following();
+    assert_eq!(core.take_renewed(), Some(None), "this server gave none");
+    core.set_refresh(Some("s1.a".into()));
+    core.request(Request { op: "turn.leave", input: json!({ "room": "r1" }), again: true });
+    let (_, asked) = says(&mut core);
+    refuse(&mut core, &asked, "token_expired");
+    let (op, asked) = says(&mut core);
+    assert_eq!((op.as_str(), &asked["input"]["refresh_token"]), ("auth.refresh", &json!("s1.a")));
+    assert!(asked["input"]["device"].is_null(), "{asked}");
+    let signed_in = json!({ "account": { "id": "p1" }, "access_token": "u", "refresh_token": "s1.b" });
+    answer(&mut core, &asked, signed_in);
+    assert_eq!(core.take_renewed(), Some(Some("s1.b".into())), "the newest is to be kept");
+    assert_eq!(core.take_renewed(), None, "once");
+    core.handle_lost("gone".into());
+    core.handle_open();
+    let (_, asked) = says(&mut core);
+    refuse(&mut core, &asked, "token_expired");
+    for code in ["refresh_token_reused", "bad_refresh_token"] {
+        let (op, asked) = says(&mut core);
+        assert_eq!(op, "auth.refresh");
+        refuse(&mut core, &asked, code);
+        assert_eq!(core.take_renewed(), Some(None), "what is good no more is not kept");
+        let (op, asked) = says(&mut core);
+        assert_eq!((op.as_str(), &asked["input"]["device"]), ("auth.device", &json!("d".repeat(32))));
+        core.set_refresh(Some("s2.a".into()));
+        refuse(&mut core, &asked, "unavailable");
+        assert!(core.take_pause().is_some());
+        core.handle_lost("it shall wait".into());
+        core.handle_open();
+    }
+    let (_, asked) = says(&mut core);
+    refuse(&mut core, &asked, "banned");
+    assert!(core.is_closed(), "who is banned does not come in by the device either");
+}
+
+#[test]
+fn an_inbox_is_told_to_forget_what_the_game_has_polled_and_nothing_else() {
+    let mut core = following();
+    let newest = 4 + ACKNOWLEDGE_EVERY;
+    for seq in 5..=newest {
+        core.handle_text(&json!({ "event": notice(seq, "message", json!({ "player": "p2" })) }).to_string());
+    }
+    let (op, asked) = says(&mut core);
+    assert_eq!(op, "turn.read");
+    answer(&mut core, &asked, room(4, 1, "p1"));
+    let (_, asked) = says(&mut core);
+    assert!(matches!(core.poll_event(), Some(Event::Message { .. })));
+    assert!(core.poll_text().is_none(), "the rest was not told");
+    answer(&mut core, &asked, room(4, 1, "p1"));
+    assert_eq!(events(&mut core).len() as u64, ACKNOWLEDGE_EVERY - 1);
+    let (op, asked) = says(&mut core);
+    assert_eq!((op.as_str(), &asked["input"]["up_to"]), ("inbox.acknowledge", &json!(newest)));
+    answer(&mut core, &asked, json!({ "done": true }));
+    assert!(events(&mut core).is_empty() && core.poll_text().is_none(), "once");
+}
