@@ -73,6 +73,11 @@ impl Walk<'_> {
     async fn fields(&mut self, at: (&str, &str), token: Option<&str>, schema: &Value) {
         for (name, field) in schema["properties"].as_object().into_iter().flatten() {
             let Some(wrong) = wrong_for(field) else { continue };
+            // What else is an object is read as any JSON, and judged when all else is there.
+            let is_judged_late = name != "config" && wrong.is_number();
+            if is_judged_late {
+                continue;
+            }
             let body = json!({ name: wrong }).to_string();
             // The configuration has a reader of its own.
             let code = if name == "config" { "bad_config" } else { "bad_input" };
