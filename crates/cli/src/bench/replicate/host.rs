@@ -8,10 +8,8 @@ use anyhow::{Context, bail};
 use parlor::{EntityId, Event, Room};
 use parlor_server::{Config, Server};
 use parlor_sync::schema::{Schema, Transform};
-use parlor_transport::discovery::Registry;
 use parlor_transport::inside::Inside;
 use std::net::Ipv4Addr;
-use std::path::Path;
 use std::time::Duration;
 
 /// What it says first: then come address and code, with a space between.
@@ -40,20 +38,18 @@ pub(crate) fn serve(args: &ServeWalkersArgs) -> anyhow::Result<()> {
         .enable_all()
         .build()
         .context("the server's thread could not be started")?;
-    // Nobody else shall find the room.
-    let folder = std::env::temp_dir().join(format!("parlor-bench-walkers-{}", std::process::id()));
+    // Nobody else shall find the room, so it stands in no registry.
     let config = Config {
         listen: Ipv4Addr::LOCALHOST.into(),
         port: 0,
         dedicated: true,
         state_rate: STATE_RATE,
-        registry: Some(Registry::at(&folder)),
         ..Config::default()
     };
     let server = runtime.block_on(Server::start(config)).context("the server could not be started")?;
     let fingerprint = server.fingerprint().context("a development server has a fingerprint")?;
     let address = format!("127.0.0.1:{}#{fingerprint}", server.local_port());
-    let mut host = Host::open(server.inside(), &folder, args.hz, recording)?;
+    let mut host = Host::open(server.inside(), args.hz, recording)?;
     let code = host.room.code().context("a room that is open has a code")?;
     crate::commands::say(&format!("{MARK}{address} {code}"));
     loop {
@@ -71,9 +67,9 @@ struct Host {
 }
 
 impl Host {
-    fn open(inside: &Inside, folder: &Path, hz: u16, recording: Recording) -> anyhow::Result<Self> {
+    fn open(inside: &Inside, hz: u16, recording: Recording) -> anyhow::Result<Self> {
         let builder = Room::host(APP).dedicated().max_players(PLAYERS_MAX).tick_hz(hz).schema(schema()?);
-        let builder = builder.inside(inside).registry(Registry::at(folder));
+        let builder = builder.inside(inside);
         let is_moving = recording.is_moving();
         let mut host = Host { room: builder.open(), recording, walkers: Vec::new(), is_moving };
         while host.walkers.is_empty() {
