@@ -8,6 +8,8 @@ import json
 import os
 import re
 import subprocess
+import threading
+import time
 
 import requests
 import schemathesis
@@ -156,21 +158,43 @@ def moved():
     return {**at(room), **move}
 
 
-def a_room_in_memory():
-    """Somebody plays in a process of its own; it says which room."""
-    host = subprocess.Popen(
-        [os.environ["PARLOR_BINARY"], "play", "--headless", "--server", os.environ["PARLOR_SERVER"]],
-        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
-    atexit.register(host.kill)
-    for line in host.stderr:
-        if code := re.search(r"room (\w+)", line):
-            return code[1]
+def running(*command, said):
+    """Somebody plays in a process of its own, and says in which room."""
+    command = [os.environ["PARLOR_BINARY"], *command, "--server", os.environ["PARLOR_SERVER"]]
+    player = subprocess.Popen(
+        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+    atexit.register(player.kill)
+    for line in player.stdout:
+        if room := re.search(said, line):
+            # What it says from here on goes nowhere, and must not hold it up.
+            threading.Thread(target=player.stdout.read, daemon=True).start()
+            return room[1]
     raise AssertionError("the room did not open")
+
+
+def a_room_in_memory():
+    return running("play", "--headless", said=r"room (\w+)")
 
 
 def in_memory(**more):
     return {"path_parameters": {"code": a_room_in_memory(), **more}}
+
+
+def a_kept_match():
+    """One that the player whom the tests are for opened, as far as the store has it."""
+    ticket = me().ask("POST", "/admission", create=True)["token"]
+    match = running("match", "--keep", "--app", APP, "--token", ticket, said=r"^match (\w+)")
+    for _ in range(100):
+        kept = me().ask("GET", "/matches/kept")["matches"]
+        if any(one["id"] == match and one["entries"] > 1 for one in kept):
+            return match
+        time.sleep(0.05)
+    raise AssertionError("the match was not kept")
+
+
+def kept(**more):
+    return {"path_parameters": {"match": a_kept_match()}, **more}
 
 
 INPUTS = {
@@ -205,6 +229,10 @@ INPUTS = {
     "turn.validate": a_move_to_judge,
     "turn.resign": lambda: {**at(me().game(Player())), **body()},
     "turn.end": a_game_to_end,
+    "match.list": lambda: a_kept_match() and {"query": {"min_members": 1, "open_seats": True, "limit": 10}},
+    "match.kept": lambda: a_kept_match() and {"query": {"limit": 10}},
+    "match.log": lambda: kept(query={"from": 0, "limit": 10}),
+    "match.forget": lambda: kept(**body()),
     "admin.ban": lambda: body(account=Player().id, reason="cheated", for_s=60),
     "admin.lift_ban": lambda: body(account=a_banned_account()),
     "admin.set_role": lambda: body(account=Player().id, role="server"),
