@@ -28,7 +28,7 @@ impl Directory {
     }
 
     /// Enters a room under a code of `len` letters drawn from `random`, which gives numbers that are even over 32 bits. How many
-    /// they should be for so many rooms as there are then, [`code::len_for`] says.
+    /// they should be for so many rooms as there are then, [`code::len_for`](parlor_proto::code::len_for) says.
     ///
     /// Only a code that `may_be` is taken: one of several directories draws its own share of all codes.
     pub fn draw(
