@@ -99,7 +99,7 @@ async fn write(store: Store, realm: Realm, writer: usize) -> Result<Vec<u64>, St
         let room = RoomId::new(&format!("room-{}", rooms[round % rooms.len()]))?;
         let version = (round / rooms.len()) as u64 + 1;
         let to = AccountId::new(&format!("player-{room}"))?;
-        let notice = NewNotice { to, kind: "your_turn".into(), body: vec![b'y'; 200], at_ms: version };
+        let notice = NewNotice { to, kind: "your_turn".into(), body: vec![b'y'; 200].into(), at_ms: version };
         let effects = Effects { notices: vec![notice], webhooks: Vec::new() };
         let asked = Instant::now();
         store.commit_room(&realm, &room, version, state(version + 1), effects).await?;

@@ -2,9 +2,10 @@
 
 use super::limits::{ID_BYTES_MAX, ID_PATTERN};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 use std::borrow::Cow;
 use std::fmt;
+use std::sync::Arc;
 use thiserror::Error;
 
 /// A text is no id.
@@ -19,7 +20,7 @@ macro_rules! text_id {
         $(#[$doc])*
         #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
         #[serde(try_from = "String")]
-        pub struct $name(String);
+        pub struct $name(#[serde(serialize_with = "as_text")] Arc<str>);
 
         impl $name {
             /// The id that a text is.
@@ -27,7 +28,7 @@ macro_rules! text_id {
             /// # Errors
             /// [`BadId`] if the text is empty, too long, or has characters that an id may not have.
             pub fn new(text: &str) -> Result<Self, BadId> {
-                Self::try_from(text.to_owned())
+                if is_id(text) { Ok($name(text.into())) } else { Err(BadId { len: text.len() }) }
             }
 
             /// The id as text.
@@ -41,7 +42,7 @@ macro_rules! text_id {
             type Error = BadId;
 
             fn try_from(text: String) -> Result<Self, BadId> {
-                if is_id(&text) { Ok($name(text)) } else { Err(BadId { len: text.len() }) }
+                Self::new(&text)
             }
         }
 
@@ -75,6 +76,10 @@ text_id!(
     /// A turn room. Its creator, the server, never gives one twice.
     RoomId
 );
+
+fn as_text<S: Serializer>(text: &Arc<str>, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(text)
+}
 
 /// Ids are printed in logs and stand in paths of URLs, so they have nothing that needs to be escaped there.
 fn is_id(text: &str) -> bool {

@@ -44,6 +44,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// A turn room, whole. `serde` writes it and reads it back; both give an equal room.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -52,7 +53,9 @@ pub struct TurnRoom {
     #[serde(with = "code_as_text")]
     code: RoomCode,
     name: String,
-    config: Config,
+    /// Nothing changes it, so that copies of the room have one in common.
+    #[serde(with = "config_in_common")]
+    config: Arc<Config>,
     visibility: Visibility,
     max_players: u16,
     created_by: PlayerId,
@@ -255,7 +258,7 @@ impl TurnRoom {
             proposals_given: 0,
             notices_given: 0,
             result: None,
-            config,
+            config: Arc::new(config),
         };
         let mut work = Work::new(with, &Actor::Player(creator.clone()));
         room.join(creator, Join { name: create.player_name }, &mut work)?;
@@ -422,5 +425,19 @@ mod code_as_text {
 
     pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<RoomCode, D::Error> {
         String::deserialize(deserializer)?.parse().map_err(de::Error::custom)
+    }
+}
+
+/// A configuration as if there were no other owner.
+mod config_in_common {
+    use super::{Arc, Config};
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(config: &Arc<Config>, serializer: S) -> Result<S::Ok, S::Error> {
+        config.as_ref().serialize(serializer)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Arc<Config>, D::Error> {
+        Config::deserialize(deserializer).map(Arc::new)
     }
 }

@@ -136,7 +136,7 @@ pub(super) fn put(
         if *seq >= *oldest {
             sql.later(
                 "INSERT INTO notices (realm, account, seq, kind, body, at_ms) VALUES ($1, $2, $3, $4, $5, $6)",
-                params![realm, &notice.to, *seq, &notice.kind, &notice.body, notice.at_ms],
+                params![realm, &notice.to, *seq, &*notice.kind, &*notice.body, notice.at_ms],
             )?;
         }
         *seq += 1;

@@ -45,7 +45,8 @@ pub(super) const POSTGRES: Dialect = Dialect {
 };
 
 /// In order. A layout that was released is never changed: what shall be different is the next one.
-const LAYOUTS: [&str; 2] = [include_str!("layout_1.sql"), include_str!("layout_2.sql")];
+const LAYOUTS: [&str; 3] =
+    [include_str!("layout_1.sql"), include_str!("layout_2.sql"), include_str!("layout_3.sql")];
 
 /// The newest layout that this server knows.
 pub(super) const NEWEST: u64 = LAYOUTS.len() as u64;

@@ -1,6 +1,7 @@
 //! What the store keeps, as its callers see it.
 
 use super::error::StoreError;
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
@@ -310,9 +311,9 @@ pub struct NewNotice {
     /// Whose inbox.
     pub to: AccountId,
     /// What it is about.
-    pub kind: String,
-    /// The notice itself.
-    pub body: Vec<u8>,
+    pub kind: Cow<'static, str>,
+    /// The notice itself, which those who are told the same have in common.
+    pub body: Arc<[u8]>,
     /// When it was made, in milliseconds since 1970.
     pub at_ms: u64,
 }

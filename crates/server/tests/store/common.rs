@@ -111,7 +111,7 @@ pub(crate) fn new_room(id: &str, state: RoomState) -> NewRoom {
 }
 
 pub(crate) fn notice(to: &str, body: &str) -> NewNotice {
-    NewNotice { to: account_id(to), kind: "your_turn".to_owned(), body: body.as_bytes().to_vec(), at_ms: 9 }
+    NewNotice { to: account_id(to), kind: "your_turn".into(), body: body.as_bytes().into(), at_ms: 9 }
 }
 
 pub(crate) fn notices(notices: Vec<NewNotice>) -> Effects {

@@ -1,6 +1,8 @@
 //! Opening: what a store is made from, and what is refused with a sentence.
 
-use crate::common::{account, account_id, address_in, fresh_realm, open_in};
+use crate::common::{
+    account, account_id, address_in, fresh_realm, new_room, notice, notices, open_in, state,
+};
 use parlor_server::store::{OpenError, Options, Store};
 use rusqlite::Connection;
 use std::path::Path;
@@ -19,6 +21,44 @@ async fn a_store_is_there_again_when_it_is_opened_again() {
     drop(store);
     let store = open_in(folder.path(), Options::default()).await;
     assert!(store.account(&realm, &account_id("ada")).await.unwrap().is_some());
+}
+
+/// The table of notices as it was up to layout 2.
+const LAYOUT_2: &str = "
+    CREATE TABLE before (realm TEXT NOT NULL, account TEXT NOT NULL, seq INTEGER NOT NULL, kind TEXT NOT NULL,
+        body BLOB NOT NULL, at_ms INTEGER NOT NULL, PRIMARY KEY (realm, account, seq)) STRICT, WITHOUT ROWID;
+    INSERT INTO before (realm, account, seq, kind, body, at_ms)
+        SELECT realm, account, seq, kind, body, at_ms FROM notices;
+    DROP TABLE notices;
+    ALTER TABLE before RENAME TO notices;
+    UPDATE parlor_layout SET number = 2;";
+
+#[tokio::test]
+async fn what_waits_in_inboxes_of_layout_2_waits_there_in_the_newest() {
+    let folder = tempfile::tempdir().unwrap();
+    let realm = fresh_realm();
+    let store = open_in(folder.path(), Options::default()).await;
+    let told = [notice("ada", "one"), notice("bob", "two"), notice("ada", "three"), notice("ada", "four")];
+    store.put_room(&realm, new_room("r", state(1, "a", &[])), notices(told.to_vec())).await.unwrap();
+    store.acknowledge(&realm, &account_id("ada"), 1).await.unwrap();
+    let mut before = Vec::new();
+    for player in ["ada", "bob"] {
+        before.push(store.read_inbox(&realm, &account_id(player), 0, 10).await.unwrap());
+    }
+    assert_eq!(before.iter().map(|inbox| inbox.notices.len()).collect::<Vec<_>>(), [2, 1]);
+    drop(store);
+    in_file(folder.path(), LAYOUT_2);
+    let store = open_in(folder.path(), Options::default()).await;
+    for (player, before) in ["ada", "bob"].into_iter().zip(before) {
+        assert_eq!(store.read_inbox(&realm, &account_id(player), 0, 10).await.unwrap(), before);
+    }
+    // A notice keeps its number, which nobody else gets.
+    store
+        .put_room(&realm, new_room("s", state(1, "b", &[])), notices(vec![notice("ada", "five")]))
+        .await
+        .unwrap();
+    let inbox = store.read_inbox(&realm, &account_id("ada"), 3, 10).await.unwrap();
+    assert_eq!(inbox.notices.iter().map(|notice| notice.seq).collect::<Vec<_>>(), [4]);
 }
 
 #[tokio::test]

@@ -229,9 +229,10 @@ fn sent(services: &Services, realm: &Realm, room: &TurnRoom, effects: &[Effect])
             let body = call.get().as_bytes().to_vec();
             webhooks.push(NewWebhook { target: target.url.clone(), body, due_ms: at_ms });
         }
+        let body: Arc<[u8]> = notice.get().as_bytes().into();
         for player in to {
-            let (to, body) = (AccountId::new(player.as_str())?, notice.get().as_bytes().to_vec());
-            notices.push(NewNotice { to, kind: kind.to_owned(), body, at_ms });
+            let (to, body) = (AccountId::new(player.as_str())?, Arc::clone(&body));
+            notices.push(NewNotice { to, kind: kind.into(), body, at_ms });
         }
     }
     Ok(Effects { notices, webhooks })
