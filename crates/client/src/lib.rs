@@ -107,6 +107,9 @@ mod documents {
     #[doc = include_str!("../../../docs/lan.md")]
     struct Lan;
     #[cfg(feature = "online")]
+    #[doc = include_str!("../../../docs/accounts.md")]
+    struct Accounts;
+    #[cfg(feature = "online")]
     #[doc = include_str!("../../../docs/online.md")]
     struct Online;
 }

@@ -3,13 +3,13 @@
 use super::event::{ClosedReason, Event};
 use super::inbox::Came;
 use super::info::ReasonCode;
-use super::options::Wish;
+use super::options::{Admission, Wish};
 use super::reconnect::{LinkState, Tier};
 use super::room::{Joined, RoomCore};
 use super::vigil::Vigil;
 use parlor_proto::session::{Outgoing, SendError, Session, TurnedAway};
 use parlor_proto::wire::control::LeaveReason;
-use parlor_proto::wire::handshake::{Hello, Refusal, Resume, ResumeToken, Welcome};
+use parlor_proto::wire::handshake::{Hello, Intent, Refusal, Resume, ResumeToken, Welcome};
 use parlor_proto::{ApiMisuse, CloseReason, Instant, LinkKind};
 use std::time::Duration;
 
@@ -29,6 +29,8 @@ pub(super) enum LinkNews {
     GivenUp {
         detail: String,
     },
+    /// The player is not let in again.
+    Refused(ClosedReason),
     /// The hub is silent, and the host was in one process with it.
     HostGone,
 }
@@ -77,19 +79,56 @@ impl RoomCore {
         self.try_again(detail, Duration::ZERO, now);
     }
 
+    /// An attempt was not made, because the server asks for time.
+    pub fn attempt_put_off(&mut self, detail: &str, after: Duration, now: Instant) {
+        self.try_again(detail, after, now);
+    }
+
+    /// No further attempt is made, because the player would not be let in.
+    pub fn attempt_refused(&mut self, why: ClosedReason, now: Instant) {
+        self.reconnect.give_up();
+        self.arrive(now, Came::Link(LinkNews::Refused(why)));
+    }
+
+    /// What the next connection asks the server for, if it asks to be let in; `None` if a session goes on over it. For a driver that has to
+    /// get a token for it, which [`set_token`](Self::set_token) takes.
+    #[must_use]
+    pub fn next_admission(&self) -> Option<Admission> {
+        match self.next_hello()?.intent {
+            Intent::Create(settings) => Some(Admission::Create(settings.code)),
+            Intent::Join { code, .. } => Some(Admission::Join(code)),
+            Intent::Resume(_) | Intent::Path(_) => None,
+        }
+    }
+
+    /// What the next hello says who this is by.
+    pub fn set_token(&mut self, token: &str) {
+        self.options.token = Some(token.to_owned());
+    }
+
+    /// The hello that the next connection begins with; `None` if a session goes on over it.
+    fn next_hello(&self) -> Option<Hello> {
+        match (self.reconnect.trying(), &self.session, self.resume) {
+            (Some(Tier::Resume), Some(_), Some(_)) => None,
+            (Some(_), _, _) => {
+                let code = self.joined.as_ref().map(|joined| joined.welcome.code);
+                Some(self.options.hello_again(code))
+            }
+            (None, _, _) => Some(self.options.hello()),
+        }
+    }
+
     /// A connection stands: what is said on it depends on what is to be reached.
     pub(super) fn greet(&mut self, link: LinkKind, now: Instant) {
         self.link = Some(link);
-        let hello = match (self.reconnect.trying(), &mut self.session, self.resume) {
-            (Some(Tier::Resume), Some(session), Some(resume)) => return session.resume(resume, link, now),
-            (Some(_), _, _) => {
-                let code = self.joined.as_ref().map(|joined| joined.welcome.code);
-                self.options.hello_again(code)
+        match (self.next_hello(), &mut self.session, self.resume) {
+            (Some(hello), _, _) => {
+                let hello = Hello { key: self.paths.key(), ..hello };
+                self.session = Some(Session::client(hello, link, now));
             }
-            (None, _, _) => self.options.hello(),
-        };
-        let hello = Hello { key: self.paths.key(), ..hello };
-        self.session = Some(Session::client(hello, link, now));
+            (None, Some(session), Some(resume)) => session.resume(resume, link, now),
+            (None, _, _) => {}
+        }
     }
 
     /// The connection is gone. Says whether the session, or an attempt to have one again, lives on without it.
@@ -260,6 +299,10 @@ impl RoomCore {
                 self.link_state = LinkState::Lost;
                 self.last_reason = Some(ReasonCode::RelayAttachFailed);
                 self.close_with(ClosedReason::Session(CloseReason::ConnectionLost { detail }));
+            }
+            LinkNews::Refused(why) => {
+                self.link_state = LinkState::Lost;
+                self.close_with(why);
             }
             LinkNews::HostGone => {
                 self.link_state = LinkState::Lost;

@@ -257,6 +257,14 @@ pub enum ClosedReason {
     /// The server could not be reached, or not be trusted.
     #[error("{0}")]
     Connect(ConnectFailure),
+    /// The server does not let the player in as its account: see `RoomBuilder::account`.
+    #[error("{sentence} ({code})")]
+    Account {
+        /// For programs; docs/online.md lists them.
+        code: String,
+        /// For people; says what to do.
+        sentence: String,
+    },
 }
 
 impl ClosedReason {
@@ -276,6 +284,7 @@ impl ClosedReason {
             ClosedReason::Refused(refusal) => refusal.as_str(),
             ClosedReason::RetryAfter(_) => "retry_after",
             ClosedReason::Connect(failure) => failure.kind.as_str(),
+            ClosedReason::Account { .. } => "account",
         }
     }
 }

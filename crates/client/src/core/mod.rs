@@ -45,7 +45,7 @@ pub use info::{
     TransportStatus,
 };
 pub use message::decode_typed;
-pub use options::{Options, Wish};
+pub use options::{Admission, Options, Wish};
 pub use overlay::OverlayDiagnostics;
 pub use parlor_proto::PathId;
 pub use parlor_proto::wire::path::PathRole;

@@ -106,6 +106,15 @@ pub enum Wish {
     },
 }
 
+/// What a connection asks a server for, as far as a token has to say it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Admission {
+    /// A new room, with this code if there is one.
+    Create(Option<RoomCode>),
+    /// A seat in the room with this code.
+    Join(RoomCode),
+}
+
 /// Players that a match may have, if not said otherwise.
 const MATCH_PLAYERS_DEFAULT: u16 = 16;
 

@@ -175,6 +175,25 @@ impl RoomBuilder {
         self
     }
 
+    /// Comes in as this account, at the server that it is of: the others know it by [`Player::user`](crate::Player::user), and so does
+    /// the server. A ticket is had in the background before each connection that needs one. Without
+    /// [`server`](Self::server) the room is looked for at the account's own; one that an invite leads elsewhere is not joined, because no other
+    /// server is told anything of the account.
+    ///
+    /// ```no_run
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use parlor::{Room, online};
+    /// let account = online::sign_in("play.example.com").name("ada").account("tanks")?;
+    /// let room = Room::guest("tanks", "K7QM").name("ada").account(&account).open();
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[cfg(feature = "online")]
+    pub fn account(mut self, account: &crate::online::Account) -> Self {
+        self.reach.passport = Some(account.passport());
+        self
+    }
+
     /// The game's environment ("production", "development"): rooms of different ones never meet. Empty if not said.
     pub fn environment(mut self, environment: &str) -> Self {
         self.options.environment = environment.to_owned();
@@ -375,8 +394,17 @@ impl RoomBuilder {
     /// # Errors
     /// The first that is not, and what it may be.
     pub fn check(&self) -> Result<(), RoomError> {
-        let wrong = self.wrong.clone().or_else(|| self.options.check().err());
+        let wrong =
+            self.wrong.clone().or_else(|| self.options.check().err()).or_else(|| self.check_account().err());
         wrong.map_or(Ok(()), |wrong| Err(ApiMisuse::Bounds(wrong).into()))
+    }
+
+    fn check_account(&self) -> Result<(), String> {
+        let Some(passport) = &self.reach.passport else { return Ok(()) };
+        if self.options.token.is_some() {
+            return Err("a player comes in by an account or by a token: leave one of them out".into());
+        }
+        passport.check(&self.options.app, &self.options.environment)
     }
 
     /// Opens or joins the room. It returns at once: events say how it goes, what is wrong with a setting included.

@@ -1,11 +1,13 @@
 //! Reaching a server, and staying with it.
 
 use super::carry::{GOODBYE_PATIENCE, Party, carry};
+use super::passport::NoTicket;
 use super::paths::{Paths, Running};
 use super::places::{self, Place};
 use super::reach::{Reach, Via};
 use super::shared::Shared;
 use crate::core::{ClosedReason, ConnectFailure, ConnectFailureKind, JoinPath, RoomCore, Wish};
+use parlor_proto::wire::handshake::RetryAfter;
 use parlor_proto::{Instant, Packet};
 use parlor_transport::discovery::{AddressError, ServerAddress};
 use parlor_transport::quic::Dialer;
@@ -40,12 +42,15 @@ pub(super) async fn drive(shared: Arc<Shared>, wish: Wish, reach: Reach) {
     let paths = wants_paths.then(|| Running::begin(Paths::new(&shared, &dialer)));
     let ways = Ways { dialer: &dialer, paths: paths.as_ref().map(|running| &*running.paths) };
     let places = match (wish, &reach.server) {
+        // Where it was let in before, wherever the account's server had sent it.
         (Wish::Resume { .. }, Some(server)) => {
             Ok(vec![Place::new(server.clone(), Some(JoinPath::InternetExplicit))])
         }
-        (Wish::Join { code }, _) => places::for_guest(&reach, code, &reach.registry),
+        (Wish::Join { code }, _) => {
+            places::for_guest(&reach, code, &reach.registry).and_then(|places| only_at_home(places, &reach))
+        }
         (Wish::Host { .. } | Wish::Match { .. } | Wish::Resume { .. }, _) => {
-            places::for_host(&reach, &reach.registry)
+            places::for_host(&reach, &reach.registry).and_then(|places| only_at_home(places, &reach))
         }
     };
     match places {
@@ -59,6 +64,23 @@ pub(super) async fn drive(shared: Arc<Shared>, wish: Wish, reach: Reach) {
     shared.finished();
 }
 
+/// The places where the player is known. An account is shown to its own server alone, and to whichever that one sends the room to: whoever
+/// writes an invite shall not get hold of it.
+fn only_at_home(places: Vec<Place>, reach: &Reach) -> Result<Vec<Place>, ConnectFailure> {
+    let Some(passport) = &reach.passport else { return Ok(places) };
+    let home = passport.server();
+    match places.iter().find(|place| !place.address.is_on_host_of(home)) {
+        None => Ok(places),
+        Some(other) => {
+            let (other, home) = (&other.found.server, ServerAddress { fingerprint: None, ..home.clone() });
+            let detail = format!(
+                "the room is at {other}, and the account at {home}: sign in at {other}, or leave the account out"
+            );
+            Err(ConnectFailure { kind: ConnectFailureKind::BadAddress, detail })
+        }
+    }
+}
+
 /// Tries one place after the other, follows redirects, and stays where it is let in.
 async fn visit(shared: &Shared, ways: &Ways<'_>, places: Vec<Place>, reach: &Reach) {
     let mut places: std::collections::VecDeque<Place> = places.into();
@@ -67,7 +89,7 @@ async fn visit(shared: &Shared, ways: &Ways<'_>, places: Vec<Place>, reach: &Rea
     while let Some(place) = places.pop_front() {
         shared.lock().found(place.found.clone());
         let dialled = tokio::select! {
-            dialled = dial(ways, &place.address, reach) => dialled,
+            dialled = admit_and_dial(shared, ways, &place.address, reach) => dialled,
             () = shared.closed() => return,
         };
         match dialled {
@@ -92,7 +114,13 @@ async fn visit(shared: &Shared, ways: &Ways<'_>, places: Vec<Place>, reach: &Rea
                     }
                 }
             }
-            Err(failure) => last = Some(failure),
+            Err(NoTicket::NotAsked(failure)) => last = Some(failure),
+            Err(NoTicket::Refused { code, sentence }) => {
+                return shared.lock().failed(ClosedReason::Account { code, sentence });
+            }
+            Err(NoTicket::Later { after, detail }) => {
+                return shared.lock().failed(ClosedReason::RetryAfter(RetryAfter { after, detail }));
+            }
         }
     }
     fail(shared, last.unwrap_or_else(|| unreachable("there was no server to try")));
@@ -108,14 +136,21 @@ async fn come_back(shared: &Shared, ways: &Ways<'_>, mut address: ServerAddress,
         }
         shared.lock().attempt_begins(shared.now());
         let dialled = tokio::select! {
-            dialled = dial(ways, &address, reach) => dialled,
+            dialled = admit_and_dial(shared, ways, &address, reach) => dialled,
             () = given_up(shared) => return,
         };
         match dialled {
             Ok(link) => carry(shared, link, &ways.to_hub()).await,
-            Err(failure) => {
+            Err(NoTicket::NotAsked(failure)) => {
                 tracing::debug!(kind = failure.kind.as_str(), detail = %failure.detail, "the server is not reached");
                 shared.lock().attempt_failed(&failure.detail, shared.now());
+            }
+            Err(NoTicket::Later { after, detail }) => {
+                shared.lock().attempt_put_off(&detail, after, shared.now());
+            }
+            Err(NoTicket::Refused { code, sentence }) => {
+                let why = ClosedReason::Account { code, sentence };
+                return shared.lock().attempt_refused(why, shared.now());
             }
         }
         let redirect = shared.lock().take_redirect();
@@ -162,6 +197,23 @@ fn fail(shared: &Shared, failure: ConnectFailure) {
 
 fn unreachable(detail: &str) -> ConnectFailure {
     ConnectFailure { kind: ConnectFailureKind::Unreachable, detail: detail.to_owned() }
+}
+
+/// Connects to a server, with a ticket in hand if it will be asked to let an account in.
+async fn admit_and_dial(
+    shared: &Shared,
+    ways: &Ways<'_>,
+    address: &ServerAddress,
+    reach: &Reach,
+) -> Result<Link, NoTicket> {
+    if let Some(passport) = &reach.passport {
+        let admission = shared.lock().next_admission();
+        if let Some(admission) = admission {
+            let ticket = passport.ticket(address.clone(), admission).await?;
+            shared.lock().set_token(&ticket);
+        }
+    }
+    dial(ways, address, reach).await.map_err(NoTicket::NotAsked)
 }
 
 /// Connects to a server by QUIC, or by WebSocket where QUIC gets no answer; to one in this process in memory.

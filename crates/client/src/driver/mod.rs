@@ -6,6 +6,7 @@ mod comeback;
 mod dial;
 mod inputs;
 mod matches;
+mod passport;
 mod past;
 mod paths;
 mod places;
@@ -21,6 +22,8 @@ mod ticket;
 mod world;
 
 pub use builder::RoomBuilder;
+#[cfg(feature = "online")]
+pub(crate) use passport::{NoTicket, Passport, Ticketing};
 pub use reach::Via;
 pub use recording::Recording;
 pub use room::Room;

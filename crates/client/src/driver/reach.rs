@@ -1,9 +1,11 @@
 //! How the server is reached.
 
+use super::passport::Passport;
 use crate::core::Mode;
 use parlor_transport::discovery::{Registry, ServerAddress};
 use parlor_transport::impaired::Conditions;
 use parlor_transport::inside::Inside;
+use std::sync::Arc;
 
 /// What may connect to the server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -31,6 +33,8 @@ pub(super) struct Reach {
     pub(super) inside: Option<Inside>,
     /// The bad network that the room is on, for development.
     pub(super) conditions: Option<Conditions>,
+    /// The account that the player comes in as.
+    pub(super) passport: Option<Arc<dyn Passport>>,
 }
 
 impl Reach {
@@ -53,6 +57,7 @@ impl Default for Reach {
             join_page: None,
             inside: None,
             conditions: None,
+            passport: None,
         }
     }
 }

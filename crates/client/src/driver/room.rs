@@ -130,6 +130,9 @@ impl Room {
     pub(super) fn begin(options: Options, mut reach: Reach, wrong: Option<RoomError>) -> Room {
         // The room's own: another one of the same builder keeps its network when this one's changes.
         reach.conditions = reach.conditions.map(|conditions| Conditions::new(conditions.get()));
+        if let Some(passport) = &reach.passport {
+            reach.server.get_or_insert_with(|| passport.server().clone());
+        }
         let (wish, secret) = (options.intent.clone(), options.secret.clone());
         let shared = Arc::new(Shared::new(RoomCore::new(options, reach.mode)));
         match wrong {

@@ -112,10 +112,7 @@ impl Request {
         }
         let progress = match self.inbox.try_take() {
             Some(progress) => progress,
-            None if self.inbox.is_over() => {
-                let detail = "its task failed; please report this".to_owned();
-                Progress::Done(Err(NetError::Http { url: String::new(), detail }))
-            }
+            None if self.inbox.is_over() => task_failed(),
             None => return None,
         };
         self.is_over = matches!(progress, Progress::Done(_));
@@ -128,18 +125,43 @@ impl Request {
     /// [`NetError`]. That the server says no is not one: see [`Head::status`].
     pub fn poll_response(&mut self) -> Option<Result<Response, NetError>> {
         loop {
-            match self.poll()? {
-                Progress::Head(head) => self.head = Some(head),
-                Progress::Body(piece) => self.body.extend_from_slice(&piece),
-                Progress::Done(Err(error)) => return Some(Err(error)),
-                Progress::Done(Ok(())) => {
-                    let head = self.head.take().expect("an answer that is whole begins with its head");
-                    let body = std::mem::take(&mut self.body).into();
-                    return Some(Ok(Response { head, body }));
-                }
+            let progress = self.poll()?;
+            if let Some(response) = self.collect(progress) {
+                return Some(response);
             }
         }
     }
+
+    /// The same for a task, which waits for it.
+    #[cfg(feature = "online")]
+    pub(crate) async fn response(mut self) -> Result<Response, NetError> {
+        loop {
+            let progress = self.inbox.take().await.unwrap_or_else(task_failed);
+            if let Some(response) = self.collect(progress) {
+                return response;
+            }
+        }
+    }
+
+    fn collect(&mut self, progress: Progress) -> Option<Result<Response, NetError>> {
+        match progress {
+            Progress::Head(head) => self.head = Some(head),
+            Progress::Body(piece) => self.body.extend_from_slice(&piece),
+            Progress::Done(Err(error)) => return Some(Err(error)),
+            Progress::Done(Ok(())) => {
+                let head = self.head.take().expect("an answer that is whole begins with its head");
+                let body = std::mem::take(&mut self.body).into();
+                return Some(Ok(Response { head, body }));
+            }
+        }
+        None
+    }
+}
+
+/// What is told where a task ended without a word.
+fn task_failed() -> Progress {
+    let detail = "its task failed; please report this".to_owned();
+    Progress::Done(Err(NetError::Http { url: String::new(), detail }))
 }
 
 struct EndOnDrop(Arc<Queue<Progress>>);

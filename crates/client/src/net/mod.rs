@@ -59,7 +59,7 @@ use bytes::Bytes;
 use tokio::runtime::Handle;
 
 /// The thread for all of it, so that no handshake of a game's requests delays a room.
-fn handle() -> &'static Handle {
+pub(crate) fn handle() -> &'static Handle {
     static NET: Background = Background::new("parlor-net");
     NET.handle()
 }

@@ -14,6 +14,7 @@
 use super::error::OnlineError;
 use super::event::{Event, Notice, of_notice, of_view};
 use super::view::{Phase, RoomView};
+use super::who::{self, Who};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, VecDeque};
@@ -27,15 +28,6 @@ const INBOX_PAGE: u64 = 256;
 const ACKNOWLEDGE_EVERY: u64 = 32;
 /// How long to wait if a server does not say it.
 const PAUSE: Duration = Duration::from_secs(1);
-
-/// Who the player is.
-#[derive(Clone)]
-pub(super) struct Who {
-    pub(super) app: String,
-    pub(super) environment: Option<String>,
-    pub(super) name: Option<String>,
-    pub(super) device: String,
-}
 
 /// Which room.
 #[derive(Clone)]
@@ -319,19 +311,9 @@ impl Core {
     fn sign_in(&mut self) {
         self.stage = Stage::SigningIn;
         self.access = None;
-        let mut input = json!({ "app": self.who.app });
-        if let Some(environment) = &self.who.environment {
-            input["environment"] = environment.as_str().into();
-        }
-        if let Some(token) = &self.refresh {
-            input["refresh_token"] = token.as_str().into();
-            return self.ask("auth.refresh", input, Asked::Refresh);
-        }
-        input["device"] = self.who.device.as_str().into();
-        if let Some(name) = &self.who.name {
-            input["name"] = name.as_str().into();
-        }
-        self.ask("auth.device", input, Asked::SignIn);
+        let (op, input) = self.who.sign_in(self.refresh.as_deref());
+        let asked = if self.refresh.is_some() { Asked::Refresh } else { Asked::SignIn };
+        self.ask(op, input, asked);
     }
 
     /// Has the inbox forget what the game was told, so that it does not fill up. What is held is told with the next reading.
@@ -539,17 +521,13 @@ impl Core {
                 self.pause = Some(error.retry_after().unwrap_or(PAUSE));
                 return;
             }
-            "bad_refresh_token" | "refresh_token_reused" | "no_such_account" | "bad_input"
-                if matches!(asked, Asked::Refresh) =>
-            {
+            code if matches!(asked, Asked::Refresh) && who::is_sign_in_over(code) => {
                 // Over, or used by another process of this player: the device is still the same.
                 self.refresh = None;
                 self.is_renewed = true;
                 return self.sign_in();
             }
-            "token_expired" | "bad_token" | "signed_out"
-                if !matches!(asked, Asked::SignIn | Asked::Refresh) =>
-            {
+            code if !matches!(asked, Asked::SignIn | Asked::Refresh) && who::is_token_over(code) => {
                 if let Asked::Other(request) = asked {
                     self.queued.push_back(request);
                 }

@@ -33,22 +33,28 @@
 //!
 //! - [`SignIn`]: who the player is, and which room
 //! - [`TurnRoom`], [`Event`]: the room as a game holds it
+//! - [`Account`]: the same player in realtime rooms, and what there is for it to join
 //! - [`Session`]: what a game saves so that its player is the same one after a restart
 //! - [`RoomView`]: all that there is to read
 //!
 //! `docs/turn-rooms.md` says what a room is, `docs/accounts.md` what an account is, `docs/online.md` how this travels.
 
+mod account;
 mod core;
 mod error;
 mod event;
 mod keeper;
+mod lists;
 mod room;
 mod session;
 mod sign_in;
 mod view;
+mod who;
 
+pub use account::{Account, AccountError, Pending};
 pub use error::{OnlineError, RoomFailure};
 pub use event::Event;
+pub use lists::{Happened, KeptMatch, LiveMatch, LogEntry, MatchFilter, MatchLog, Part, RoomSummary};
 pub use room::TurnRoom;
 pub use session::{Session, SessionError};
 pub use sign_in::{SignIn, sign_in};

@@ -1,13 +1,14 @@
 //! Who a player is, and which room it wants.
 
-use super::core::{Core, Want, Who};
+use super::account::Account;
+use super::core::{Core, Want};
 use super::error::RoomFailure;
 use super::keeper::Keeper;
 use super::room::{Place, TurnRoom};
 use super::session::Session;
+use super::who::Who;
 use crate::net::Trust;
 use parlor_proto::RoomCode;
-use parlor_transport::discovery::ServerAddress;
 use serde_json::{Map, Value, json};
 use std::path::{Path, PathBuf};
 
@@ -120,8 +121,24 @@ impl SignIn {
         self.open(game, Want::Known(room.to_owned()))
     }
 
+    /// The player's account of this game, for realtime rooms ([`RoomBuilder::account`](crate::RoomBuilder::account)) and for lists. Nothing
+    /// is asked of the server before it is needed.
+    ///
+    /// # Errors
+    /// As for [`join_or_create`](Self::join_or_create).
+    pub fn account(self, game: &str) -> Result<Account, RoomFailure> {
+        let (server, trust) = (self.server.trim().parse()?, self.trust.clone());
+        let (who, keeper) = self.who(game)?;
+        Ok(Account::new(who, server, trust, keeper))
+    }
+
     fn open(self, game: &str, want: Want) -> Result<TurnRoom, RoomFailure> {
-        let server: ServerAddress = self.server.trim().parse()?;
+        let (server, trust) = (self.server.trim().parse()?, self.trust.clone());
+        let (who, keeper) = self.who(game)?;
+        Ok(TurnRoom::new(Core::new(who, want), Place::new(server, trust), keeper))
+    }
+
+    fn who(self, game: &str) -> Result<(Who, Keeper), RoomFailure> {
         let (session, path) = match (self.session, self.session_file) {
             (Some(session), _) => (session, None),
             (None, Some(path)) => (Session::kept(&path)?, Some(path)),
@@ -135,6 +152,6 @@ impl SignIn {
             name: self.name,
             device: session.device(),
         };
-        Ok(TurnRoom::new(Core::new(who, want), Place::new(server, self.trust), keeper))
+        Ok((who, keeper))
     }
 }

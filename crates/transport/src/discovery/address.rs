@@ -47,6 +47,12 @@ impl ServerAddress {
         }
     }
 
+    /// Whether both are on one machine, as far as their names say it. The shards of a server are; their ports differ.
+    #[must_use]
+    pub fn is_on_host_of(&self, other: &ServerAddress) -> bool {
+        self.host.eq_ignore_ascii_case(&other.host) || (self.is_loopback() && other.is_loopback())
+    }
+
     /// The beginning of URLs there, by the scheme without TLS (`http` or `ws`): with TLS, but on this machine, where nobody stands between
     /// and a server takes connections without, unless there is something to check a certificate by: a fingerprint, or `has_trust`.
     ///
