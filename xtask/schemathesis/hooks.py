@@ -128,6 +128,11 @@ def an_inbox():
     return {"query": {"after": 0, "limit": 100}}
 
 
+def a_room_to_find():
+    Player().ask("POST", "/rooms", metadata={"league": 3})
+    return {"query": {"criteria": json.dumps({"metadata": {"league": 3}}), "limit": 10}}
+
+
 def a_banned_account():
     account = Player().id
     ask("POST", "/admin/bans", TOKENS["admin"], account=account, reason="cheated", for_s=60)
@@ -216,7 +221,10 @@ INPUTS = {
     "inbox.read": an_inbox,
     "inbox.acknowledge": lambda: body(up_to=1),
     "turn.create": lambda: body(config={"turn_based": True, "players": {"min": 2, "max": 3}}, name="Noughts"),
-    "turn.join_or_create": lambda: body(config={"rules": "draughts"}, player_name="ada"),
+    "turn.join_or_create": lambda: body(
+        config={"rules": "draughts"}, player_name="ada", criteria={"rules": "draughts", "metadata": {"league": 3}}
+    ),
+    "turn.list": a_room_to_find,
     "turn.join_by_code": lambda: body(code=Player().room()["code"]),
     "turn.read": a_whole_room,
     "turn.update": lambda: {**at(me().room()), **body(name="Other", visibility="private", data={"a": {"b": None}})},

@@ -185,6 +185,21 @@ fn a_game_goes_on_when_its_server_has_restarted() {
 }
 
 #[test]
+fn players_who_look_for_the_same_meet() {
+    let host = Host::start();
+    let seek = |name: &str, mode: &str| {
+        let player = host.sign_in(name).criterion("metadata.mode", mode).criterion("max_players", 2);
+        player.join_or_create("noughts").unwrap()
+    };
+    let (mut ada, mut bob, mut cid) = (seek("ada", "free"), seek("bob", "ranked"), seek("cid", "ranked"));
+    let (_, free) = until(&mut [&mut ada], connected);
+    let (_, ranked) = until(&mut [&mut bob], connected);
+    assert_ne!(free, ranked);
+    assert_eq!(bob.view().unwrap().metadata, json!({ "mode": "ranked" }));
+    assert_eq!(until(&mut [&mut cid], connected).1, ranked);
+}
+
+#[test]
 fn a_player_is_the_same_one_after_a_restart_of_its_game() {
     let host = Host::start();
     let mut ada = host.sign_in("ada").create("noughts").unwrap();

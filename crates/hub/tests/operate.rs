@@ -168,6 +168,7 @@ fn a_room_says_who_is_in_it() {
     let member = |id, name: &str, connected, is_host| MemberSummary {
         id: MemberId(id),
         name: name.to_owned(),
+        user: None,
         link: LinkKind::WebSocket,
         connected,
         rtt_ms: None,

@@ -24,6 +24,7 @@ pub fn sign_in(server: &str) -> SignIn {
         session_file: None,
         trust: None,
         config: Map::new(),
+        criteria: Map::new(),
     }
 }
 
@@ -38,6 +39,7 @@ pub struct SignIn {
     session_file: Option<PathBuf>,
     trust: Option<Trust>,
     config: Map<String, Value>,
+    criteria: Map<String, Value>,
 }
 
 impl SignIn {
@@ -82,12 +84,35 @@ impl SignIn {
         self
     }
 
-    /// A room of this game in which the player sits already; or the oldest that can be joined; or one of its own.
+    /// What a room must be that [`join_or_create`](Self::join_or_create) gives: `name`, `max_players`, or `metadata.` and the name of a
+    /// value in its metadata, such as `metadata.mode`. A room that is opened because none is found is so, too.
+    pub fn criterion(mut self, field: &str, value: impl Into<Value>) -> Self {
+        let value = value.into();
+        match field.strip_prefix("metadata.") {
+            None => {
+                self.criteria.insert(field.to_owned(), value);
+            }
+            Some(name) => {
+                let metadata = self.criteria.entry("metadata").or_insert_with(|| json!({}));
+                if let Value::Object(fields) = metadata {
+                    fields.insert(name.to_owned(), value);
+                }
+            }
+        }
+        self
+    }
+
+    /// A room of this game in which the player sits already; or the oldest that can be joined; or one of its own. All of them meet
+    /// each [`criterion`](Self::criterion).
     ///
     /// # Errors
     /// [`RoomFailure`] if there is no such address, or the session's file cannot be used. All else is told by events.
     pub fn join_or_create(self, game: &str) -> Result<TurnRoom, RoomFailure> {
-        let input = json!({ "config": self.config });
+        let mut input = json!({ "config": self.config });
+        // A server that knows no criteria is asked without, where there are none.
+        if !self.criteria.is_empty() {
+            input["criteria"] = json!(self.criteria);
+        }
         self.open(game, Want::Found { op: "turn.join_or_create", input })
     }
 

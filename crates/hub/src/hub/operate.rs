@@ -66,6 +66,8 @@ pub struct MemberSummary {
     pub id: MemberId,
     /// What it calls itself.
     pub name: String,
+    /// The user that its token vouched for, if it had one: an account where the server gave out the token.
+    pub user: Option<String>,
     /// How it is connected, or was last.
     pub link: LinkKind,
     /// Whether it has a connection; otherwise its seat is kept for a while.

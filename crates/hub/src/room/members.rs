@@ -123,6 +123,7 @@ impl Room {
         let summary = |Member { info, .. }: &Member| MemberSummary {
             id: info.id,
             name: info.name.clone(),
+            user: info.user.clone(),
             link: info.link,
             connected: info.presence.connected,
             rtt_ms: info.presence.rtt_ms,

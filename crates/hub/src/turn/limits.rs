@@ -28,6 +28,10 @@ pub const MOVE_BYTES_MAX: usize = 64 * 1024;
 pub const MOVE_BYTES: usize = 16 * 1024;
 /// Largest size of the room's metadata, and of its data.
 pub const DATA_BYTES_MAX: usize = 16 * 1024;
+/// Values of a room's metadata that can be looked for at once.
+pub const CRITERIA_FIELDS_MAX: usize = 16;
+/// Largest size of what a room is looked for by, as compact JSON.
+pub const CRITERIA_BYTES_MAX: usize = 4 * 1024;
 /// Largest size of a room's message.
 pub const MESSAGE_BYTES_MAX: usize = 4 * 1024;
 /// Open proposals that a configuration may allow.
@@ -54,4 +58,5 @@ pub const SKIPPED_ROUNDS_MAX: u32 = 2;
 const _: () = assert!(STATE_BYTES <= STATE_BYTES_MAX && MOVE_BYTES <= MOVE_BYTES_MAX);
 const _: () = assert!(MOVE_BYTES_MAX <= STATE_BYTES_MAX && PROPOSALS <= PROPOSALS_MAX);
 const _: () = assert!((PLAYERS_MAX as usize) < BARRED_MAX);
+const _: () = assert!(CRITERIA_BYTES_MAX < DATA_BYTES_MAX);
 const _: () = assert!(TIMEOUT_MS_MIN <= VALIDATION_TIMEOUT_MS && VALIDATION_TIMEOUT_MS <= TIMEOUT_MS_MAX);

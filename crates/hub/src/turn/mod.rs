@@ -5,13 +5,14 @@
 //! operation to a copy, stores document and effects together, and only then answers; if storing fails it drops the copy,
 //! and nothing has happened. What is due by itself is due at [`TurnRoom::next_deadline`], as one more operation.
 //!
-//! - [`Config`]: what a room is set up to be
+//! - [`Config`]: what a room is set up to be; [`Criteria`]: what a room must be for whoever looks for one
 //! - [`Op`], [`Actor`], [`Context`]: what is asked, by whom, and with what
 //! - [`Effect`], [`Refusal`]: what comes of it
 //! - [`Rules`], [`RuleSets`]: games whose moves the server judges, such as [`draughts`] and [`rock_paper_scissors`]
 //! - `seats.rs`: who sits there; `play.rs`: the game's course; `moves.rs`: moves and the word of the peers
 
 mod config;
+mod criteria;
 pub mod draughts;
 mod effect;
 mod ids;
@@ -31,6 +32,7 @@ pub use config::{
     Config, Limits, MoveType, Moves, Notifications, OnTimeout, Players, Quorum, RoleAssignment, Template,
     Visibility,
 };
+pub use criteria::{Criteria, Listed};
 pub use effect::{Effect, Notice, NoticeKind, Push, PushOn};
 pub use ids::{BadId, PlayerId, ProposalId, RoomId, UnixMillis};
 pub use op::{Actor, Context, Create, End, Join, Kick, NewRoom, Op, Propose, Say, Start, Update, Validate};
@@ -231,15 +233,12 @@ impl TurnRoom {
     ) -> Result<(TurnRoom, Vec<Effect>), Refusal> {
         let NewRoom { id, code, creator, create } = new;
         create.check(&config)?;
-        let max_players = create.max_players.unwrap_or(config.players_max());
-        let name = create.name.or_else(|| config.name.clone()).unwrap_or_else(|| config.game().to_owned());
-        let metadata = json::patched(&config.metadata, "metadata", create.metadata, limits::DATA_BYTES_MAX)?;
         let mut room = TurnRoom {
             id,
             code,
-            name,
+            name: create.name_with(&config),
             visibility: create.visibility.unwrap_or(config.visibility),
-            max_players,
+            max_players: create.max_players_with(&config),
             created_by: creator.clone(),
             created: with.now,
             updated: with.now,
@@ -251,7 +250,7 @@ impl TurnRoom {
             turn: Turn::default(),
             state: config.state.clone(),
             state_version: 1,
-            metadata,
+            metadata: create.metadata_with(&config)?,
             data: Value::Object(serde_json::Map::new()),
             open: Vec::new(),
             decided: Vec::new(),

@@ -71,7 +71,22 @@ impl Create {
         for (path, text) in [("player_name", &self.player_name), ("name", &self.name)] {
             text.iter().try_for_each(|text| json::check_text(path, text, NAME_CHARS_MAX))?;
         }
-        json::patched(&config.metadata, "metadata", self.metadata.clone(), DATA_BYTES_MAX).map(|_| ())
+        self.metadata_with(config).map(|_| ())
+    }
+
+    /// What the room is called.
+    pub(super) fn name_with(&self, config: &Config) -> String {
+        self.name.as_deref().or(config.name.as_deref()).unwrap_or(config.game()).to_owned()
+    }
+
+    /// How many fit.
+    pub(super) fn max_players_with(&self, config: &Config) -> u16 {
+        self.max_players.unwrap_or(config.players_max())
+    }
+
+    /// What is said about the room.
+    pub(super) fn metadata_with(&self, config: &Config) -> Result<Value, Refusal> {
+        json::patched(&config.metadata, "metadata", self.metadata.clone(), DATA_BYTES_MAX)
     }
 }
 

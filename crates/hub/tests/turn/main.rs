@@ -2,6 +2,7 @@
 
 mod config;
 mod course;
+mod criteria;
 mod document;
 mod draughts;
 mod harness;

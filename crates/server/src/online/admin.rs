@@ -3,6 +3,7 @@
 use super::Services;
 use super::accounts::{DONE, Done, Nothing};
 use super::failure::{Failure, Kind};
+use super::live;
 use super::page::Limit;
 use super::table::Caller;
 use crate::store::{AccountId, Ban, Role, TEXT_BYTES_MAX};
@@ -83,8 +84,10 @@ pub(super) async fn ban(services: Services, caller: Caller, input: BanAccount) -
     // Tokens that are still good for a few minutes, and devices that are connected.
     services.bans().changed(&realm, &account);
     services.feeds().close(&realm, &account);
-    services.door().with_tickets(|tickets| tickets.bar(realm, account.clone(), unix_s()));
-    tracing::info!(%account, by = %ban.by, "banned");
+    services.door().with_tickets(|tickets| tickets.bar(realm.clone(), account.clone(), unix_s()));
+    // No ticket lets it in from here on, so it comes back into no room that was looked through.
+    let removed = live::remove_account(&services, &realm, &account, &ban.reason).await?;
+    tracing::info!(%account, by = %ban.by, removed, "banned");
     Ok(DONE)
 }
 

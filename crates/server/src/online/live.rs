@@ -8,10 +8,10 @@ use super::table::Caller;
 use super::{Services, rooms};
 use crate::clock::Clock;
 use crate::shard::{Shards, Stopped};
-use crate::store::Realm;
+use crate::store::{AccountId, Realm};
 use crate::system::unix_ms;
 use core::time::Duration;
-use parlor_hub::{MemberSummary, NotThere, RoomPage, RoomQuery, RoomSummary};
+use parlor_hub::{MemberSummary, NotThere, ROOMS_LOOKED_AT_MAX, RoomPage, RoomQuery, RoomSummary};
 use parlor_proto::{MemberId, RoomCode, limits};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -93,6 +93,8 @@ pub(super) struct LiveMember {
     id: u32,
     /// What it calls itself.
     name: String,
+    /// The account as which it came in, or the user that the game's own token names; null for a stranger.
+    user: Option<String>,
     /// How it is connected, or was last.
     #[schemars(extend("enum" = ["quic", "websocket", "memory"]))]
     link: &'static str,
@@ -180,6 +182,42 @@ pub(super) async fn remove(services: Services, caller: Caller, input: RemoveMemb
     Ok(DONE)
 }
 
+/// Takes the seats of an account in all rooms in memory of its realm, and gives how many they were. Rooms are read in parts and one after
+/// another, between which their shards do all else; so an account that may come in meanwhile must have been kept out before.
+pub(super) async fn remove_account(
+    services: &Services,
+    realm: &Realm,
+    account: &AccountId,
+    reason: &str,
+) -> Result<usize, Failure> {
+    let live = services.live();
+    let reason = cut(reason);
+    let (app, environments) = (Some(realm.app().to_owned()), environments(realm));
+    let mut query = RoomQuery { app, environments, matches: None, after: None, limit: ROOMS_LOOKED_AT_MAX };
+    let mut removed = 0;
+    loop {
+        let page = live.rooms(query.clone()).await?;
+        for room in page.rooms {
+            let details = live.shards.room_details(room.code).await.map_err(going_down)?;
+            let members = details.into_iter().flat_map(|details| details.members);
+            for member in members.filter(|member| member.user.as_deref() == Some(account.as_str())) {
+                let done = live.shards.remove_member(room.code, member.id, reason.to_owned());
+                // A room or a member that is gone meanwhile is what was wanted.
+                removed += usize::from(done.await.map_err(going_down)?.is_ok());
+            }
+        }
+        query.after = page.next;
+        if query.after.is_none() {
+            return Ok(removed);
+        }
+    }
+}
+
+/// A reason as long as one may be over the wire.
+fn cut(reason: &str) -> &str {
+    &reason[..reason.floor_char_boundary(limits::REASON_BYTES_MAX)]
+}
+
 impl Live {
     pub(super) fn new(shards: Shards, clock: Clock) -> Self {
         Live { shards, clock }
@@ -262,6 +300,7 @@ fn member(member: MemberSummary) -> LiveMember {
     LiveMember {
         id: member.id.0,
         name: member.name,
+        user: member.user,
         link: member.link.as_str(),
         connected: member.connected,
         rtt_ms: member.rtt_ms,

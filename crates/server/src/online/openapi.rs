@@ -81,7 +81,13 @@ fn describe(operation: &Operation, inputs: &mut SchemaGenerator, outputs: &mut S
             let place = if in_path.contains(&name.as_str()) { "path" } else { "query" };
             let schema = fields.remove(&name).map(written);
             let is_required = required.contains(&name);
-            parameters.push(json!({ "name": name, "in": place, "required": is_required, "schema": schema }));
+            let mut parameter = json!({ "name": name, "in": place, "required": is_required });
+            if is_object(schema.as_ref()) {
+                parameter["content"] = json!({ "application/json": { "schema": schema } });
+            } else {
+                parameter["schema"] = json!(schema);
+            }
+            parameters.push(parameter);
         }
     }
     let left: Vec<&String> = required.iter().filter(|name| !in_path.contains(&name.as_str())).collect();
@@ -121,6 +127,12 @@ fn written(mut schema: Value) -> Value {
         fields.remove("default");
     }
     schema
+}
+
+/// What stands in a query as JSON.
+fn is_object(schema: Option<&Value>) -> bool {
+    let kind = schema.and_then(|schema| schema.get("type"));
+    kind.is_some_and(|kind| kind == "object" || kind == &json!(["object"]))
 }
 
 fn responses(operation: &Operation, output: &Value) -> Value {

@@ -199,7 +199,8 @@ fn of_rooms() -> Vec<Operation> {
             EVERY_ROLE,
             "Lists the rooms of a game that can be joined",
             rooms::list,
-        ),
+        )
+        .refuses(&[&["too_large", "too_deep"]]),
         Operation::new(
             "turn.mine",
             get("/rooms/mine"),

@@ -57,6 +57,8 @@ enum Kinds {
     Text,
     Integer,
     Truth,
+    /// As JSON.
+    Object,
 }
 
 impl Operation {
@@ -134,6 +136,7 @@ impl Operation {
         let other = match self.query.get(field) {
             Some(Kinds::Integer) => text.parse::<u64>().ok().map(Value::from),
             Some(Kinds::Truth) => text.parse::<bool>().ok().map(Value::from),
+            Some(Kinds::Object) => json::parse(text.as_bytes()).ok().filter(Value::is_object),
             Some(Kinds::Text) | None => None,
         };
         other.unwrap_or_else(|| text.into())
@@ -175,6 +178,8 @@ fn fields(schema: &Schema) -> BTreeMap<String, Kinds> {
             Kinds::Integer
         } else if is("boolean") {
             Kinds::Truth
+        } else if is("object") {
+            Kinds::Object
         } else {
             Kinds::Text
         }

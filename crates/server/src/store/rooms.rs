@@ -368,8 +368,7 @@ fn page(rows: Vec<Row>, limit: usize) -> Done<Page<RoomListing>> {
     let mut items = rows.into_iter().map(|mut row| read_listing(&mut row)).collect::<Done<Vec<_>>>()?;
     let has_more = items.len() > limit;
     items.truncate(limit);
-    let last = items.last().filter(|_| has_more);
-    let next = last.map(|last| format!("{}.{}", last.created_ms, last.id));
+    let next = items.last().filter(|_| has_more).map(RoomListing::cursor);
     Ok(Page { items, next })
 }
 

@@ -385,6 +385,14 @@ pub struct RoomListing {
     pub created_ms: u64,
 }
 
+impl RoomListing {
+    /// What a page begins after, for one that begins after this room.
+    #[must_use]
+    pub fn cursor(&self) -> String {
+        format!("{}.{}", self.created_ms, self.id)
+    }
+}
+
 /// A part of a list, and where the next part begins.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Page<T> {

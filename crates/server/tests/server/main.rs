@@ -15,6 +15,7 @@ mod live;
 mod matches;
 mod online;
 mod rooms;
+mod search;
 mod secrets;
 mod stay;
 mod tickets;

@@ -2,6 +2,7 @@
 
 use crate::client::{creating, joining};
 use crate::hall::Hall;
+use parlor_proto::CloseReason;
 use parlor_proto::wire::handshake::{Auth, Hello, Refusal};
 use parlor_server::admission::Policy;
 use parlor_server::store::Role;
@@ -89,4 +90,36 @@ async fn what_a_ticket_is_for_must_be_said() {
         let (status, answer) = hall.call("POST", "/admission", Some(&ada), what.clone()).await;
         assert_eq!((status, &answer["error"]["path"]), (400, &json!("room")), "{what}: {answer}");
     }
+}
+
+#[tokio::test]
+async fn threat_03_a_ban_takes_the_seats_that_its_account_has() {
+    let hall = Hall::open().await;
+    let ((ada, _), (bob, bob_id)) = (hall.player("ada").await, hall.player("bob").await);
+    let admin = hall.operator(Role::Admin);
+    let auth = hall.ticket(&ada, json!({ "create": true })).await;
+    let mut host = hall.server.quic(Hello { auth, ..creating(None, None, 4) }).await;
+    let room = host.welcome().await.code;
+    let auth = hall.ticket(&bob, json!({ "room": room.as_str() })).await;
+    let mut guest = hall.server.websocket(true, Hello { auth, ..joining(room, None) }).await;
+    guest.welcome().await;
+    let mut stranger = hall.server.quic(joining(room, None)).await;
+    stranger.welcome().await;
+    let auth = hall.ticket(&bob, json!({ "create": true })).await;
+    let mut own = hall.server.quic(Hello { auth, ..creating(None, None, 4) }).await;
+    let own_room = own.welcome().await.code;
+
+    let at = format!("/admin/live/{room}");
+    let users = async || {
+        let shown = hall.good("GET", &at, &admin, json!({})).await;
+        let members = shown["members"].as_array().unwrap().clone();
+        members.into_iter().map(|member| member["user"].as_str().map(str::to_owned)).collect::<Vec<_>>()
+    };
+    assert_eq!(users().await[1..], [Some(bob_id.clone()), None], "who came by a ticket is named");
+    let reason = "é".repeat(150);
+    hall.good("POST", "/admin/bans", &admin, json!({ "account": bob_id, "reason": reason })).await;
+    let kicked = CloseReason::Kicked { reason: "é".repeat(100) };
+    assert_eq!((guest.closed().await, own.closed().await), (kicked.clone(), kicked));
+    assert_eq!(users().await.len(), 2, "the others stay");
+    assert!(hall.server.server.room(own_room).await.is_none(), "a room that had nobody else is over");
 }

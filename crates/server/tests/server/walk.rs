@@ -74,7 +74,7 @@ impl Walk<'_> {
         for (name, field) in schema["properties"].as_object().into_iter().flatten() {
             let Some(wrong) = wrong_for(field) else { continue };
             // What else is an object is read as any JSON, and judged when all else is there.
-            let is_judged_late = name != "config" && wrong.is_number();
+            let is_judged_late = !["config", "criteria"].contains(&name.as_str()) && wrong.is_number();
             if is_judged_late {
                 continue;
             }

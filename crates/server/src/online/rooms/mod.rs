@@ -5,6 +5,7 @@
 //! the store took it, so the next operation loads it again. Another server on the same store is noticed by its version.
 
 mod lanes;
+mod search;
 mod verbs;
 
 pub(super) use lanes::Lanes;

@@ -1,5 +1,6 @@
 //! What can be done with turn rooms, as operations. What each means stands in docs/turn-rooms.md.
 
+use super::search::{LOOKED_AT_MAX, PART, Search, Wanted};
 use super::{change, look, no_such_room, open};
 use crate::online::Services;
 use crate::online::accounts::Nothing;
@@ -9,18 +10,14 @@ use crate::online::table::Caller;
 use crate::store::{AccountId, Page, Realm, Role, RoomId, RoomListing};
 use parlor_hub::turn::limits::{NAME_CHARS_MAX, PLAYERS_MAX, REASON_CHARS_MAX, WORD_PATTERN};
 use parlor_hub::turn::{
-    self, Actor, Config, Create, Op, PlayerId, ProposalId, RoomView, Summary, Visibility,
+    self, Actor, Config, Create, Criteria, Op, PlayerId, ProposalId, RoomView, Summary, Visibility,
 };
 use parlor_proto::RoomCode;
 use schemars::JsonSchema;
-use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
-
-/// Rooms that are looked at before one is opened.
-const LOOKED_AT_MAX: usize = 200;
 
 type Object = Map<String, Value>;
 
@@ -47,12 +44,41 @@ pub(crate) struct CreateRoom {
     metadata: Option<Value>,
 }
 
+/// A room that shall be joined, or opened if there is none.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct JoinOrCreate {
+    /// What a room must be to be joined, over being public and having a seat. The room that is opened is so, too.
+    #[schemars(with = "Option<Criteria>")]
+    criteria: Option<Value>,
+    /// How a room is set up that is opened: docs/turn-rooms.md has all fields. One that is joined has the same `game` and `rules`.
+    #[schemars(with = "Option<Config>")]
+    config: Option<Value>,
+    /// The player's name, as the others read it; that of the account if missing.
+    #[schemars(length(min = 1, max = NAME_CHARS_MAX))]
+    player_name: Option<String>,
+    /// The name of a room that is opened; the game's if missing.
+    #[schemars(length(min = 1, max = NAME_CHARS_MAX))]
+    name: Option<String>,
+    /// Whether a room that is opened is listed: `public` or `private`.
+    visibility: Option<Visibility>,
+    /// Seats of a room that is opened, between the configuration's least and most.
+    #[schemars(range(min = 1, max = PLAYERS_MAX))]
+    max_players: Option<u16>,
+    /// Merged into the configuration's.
+    #[schemars(with = "Option<Object>")]
+    metadata: Option<Value>,
+}
+
 /// Which part of a list.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ListRooms {
     /// The game; that of the token if missing.
     game: Option<String>,
+    /// What a room must be to be listed, over being public and having a seat. In a query, this object as JSON.
+    #[schemars(with = "Option<Criteria>")]
+    criteria: Option<Value>,
     /// What the last part gave as `next`.
     after: Option<String>,
     /// How many at most.
@@ -249,33 +275,39 @@ pub(crate) async fn create(
     new.open(&services).await
 }
 
-/// A room of this game that the player sits in comes first, then the oldest that has a seat, then a room of its own.
+/// A room of this game that the player sits in comes first, then the oldest that has a seat, then a room of its own. All of them
+/// meet the criteria.
 pub(crate) async fn join_or_create(
     services: Services,
     caller: Caller,
-    input: CreateRoom,
+    input: JoinOrCreate,
 ) -> Result<RoomAnswer, Failure> {
-    let new = New::read(&services, &caller, input).await?;
+    let criteria = read_criteria(input.criteria.as_ref())?;
+    let JoinOrCreate { config, player_name, name, visibility, max_players, metadata, .. } = input;
+    let asked = CreateRoom { config, player_name, name, visibility, max_players, metadata };
+    let mut new = New::read(&services, &caller, asked).await?;
+    new.create = criteria.met_by(new.create, &new.config)?;
     let New { realm, player, config, create } = &new;
     let _alone = services.lanes().match_alone(realm, config.game()).await;
-    let is_wanted =
-        |room: &RoomListing| room.game == config.game() && has_rules(room, config.rules.as_deref());
+    let wanted = Wanted { game: config.game(), criteria: &criteria, rules: Some(config.rules.as_deref()) };
     let account = AccountId::new(player.as_str())?;
     let mine = services.store().rooms_of(realm, &account, None, LOOKED_AT_MAX).await?;
     let actor = Actor::Player(player.clone());
-    for room in mine.items.iter().rev().filter(|room| is_wanted(room) && !is_over(room)) {
+    for room in mine.items.iter().rev().filter(|room| wanted.goes_on_in(room)) {
         if let Ok(room) = look(&services, realm, &room.id, &actor).await {
             return Ok(RoomAnswer { room: Some(room) });
         }
     }
-    let open_ones = services.store().joinable_rooms(realm, config.game(), None, LOOKED_AT_MAX).await?;
-    for room in open_ones.items.iter().filter(|room| is_wanted(room)) {
-        let join = turn::Join { name: create.player_name.clone() };
-        match change(&services, realm, &room.id, &actor, Op::Join(join)).await {
-            Ok(seen) => return Ok(RoomAnswer { room: seen }),
-            // Somebody else was faster, or this player may not: the next one then.
-            Err(failure) if failure.kind() == Kind::Unavailable => return Err(failure),
-            Err(_) => {}
+    let mut search = Search::new(&services, realm, wanted, None);
+    while let Some(found) = search.part(PART).await? {
+        for room in found {
+            let join = turn::Join { name: create.player_name.clone() };
+            match change(&services, realm, &room.id, &actor, Op::Join(join)).await {
+                Ok(seen) => return Ok(RoomAnswer { room: seen }),
+                // Somebody else was faster, or this player may not: the next one then.
+                Err(failure) if failure.kind() == Kind::Unavailable => return Err(failure),
+                Err(_) => {}
+            }
         }
     }
     new.open(&services).await
@@ -284,9 +316,9 @@ pub(crate) async fn join_or_create(
 pub(crate) async fn list(services: Services, caller: Caller, input: ListRooms) -> Result<RoomList, Failure> {
     let realm = services.realm_of(&caller)?;
     let game = input.game.as_deref().unwrap_or_else(|| realm.app());
-    let page =
-        services.store().joinable_rooms(&realm, game, input.after.as_deref(), input.limit.rows()).await?;
-    listed(page)
+    let criteria = read_criteria(input.criteria.as_ref())?;
+    let wanted = Wanted { game, criteria: &criteria, rules: None };
+    listed(Search::new(&services, &realm, wanted, input.after).page(input.limit.rows()).await?)
 }
 
 pub(crate) async fn mine(services: Services, caller: Caller, input: PartOfList) -> Result<RoomList, Failure> {
@@ -483,24 +515,16 @@ impl New {
     }
 }
 
+fn read_criteria(written: Option<&Value>) -> Result<Criteria, Failure> {
+    Ok(written.map(Criteria::read).transpose()?.unwrap_or_default())
+}
+
 fn listed(page: Page<RoomListing>) -> Result<RoomList, Failure> {
-    let rooms = page.items.iter().map(read_summary).collect::<Result<_, _>>()?;
+    let summary = |room: RoomListing| {
+        let unread =
+            |error| Failure::defect(&format!("the summary of room {} cannot be read: {error}", room.id));
+        serde_json::from_slice(&room.summary).map_err(unread)
+    };
+    let rooms = page.items.into_iter().map(summary).collect::<Result<_, _>>()?;
     Ok(RoomList { rooms, next: page.next })
-}
-
-fn summary(room: &RoomListing) -> Result<Value, Failure> {
-    read_summary(room)
-}
-
-fn read_summary<T: DeserializeOwned>(room: &RoomListing) -> Result<T, Failure> {
-    let unread = |error| Failure::defect(&format!("the summary of room {} cannot be read: {error}", room.id));
-    serde_json::from_slice(&room.summary).map_err(unread)
-}
-
-fn has_rules(room: &RoomListing, rules: Option<&str>) -> bool {
-    summary(room).is_ok_and(|summary| summary["rules"].as_str() == rules)
-}
-
-fn is_over(room: &RoomListing) -> bool {
-    summary(room).is_ok_and(|summary| summary["phase"] == "ended")
 }
