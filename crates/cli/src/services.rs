@@ -1,9 +1,15 @@
 //! A server's services (accounts, turn rooms), as commands reach them.
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use parlor::net::Trust;
+use parlor::online::Pending;
 use parlor_transport::discovery::{Registry, ServerAddress};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// How long it rests between two looks.
+const NAP: Duration = Duration::from_millis(5);
 
 /// The server that is named, or the one on this machine.
 ///
@@ -18,6 +24,41 @@ pub(crate) fn server(named: Option<&str>) -> anyhow::Result<String> {
     found.context(
         "there is no server on this machine: start one with `parlor serve --data FOLDER`, or name one with --server",
     )
+}
+
+/// The file that keeps who a player is: a server is shown no secret of another.
+///
+/// # Errors
+/// None is named, and the user has no folder for such things.
+pub(crate) fn session_file(named: Option<&Path>, server: &str, name: &str) -> anyhow::Result<PathBuf> {
+    if let Some(path) = named {
+        return Ok(path.to_owned());
+    }
+    let given = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let folder = given("XDG_STATE_HOME").or_else(|| given("HOME").map(|home| home.join(".local/state")));
+    let folder = folder.context("there is no folder to keep the session in: name a file with --session")?;
+    let place = server.split('#').next().unwrap_or_default();
+    let file: String = format!("{place}-{name}")
+        .chars()
+        .map(|letter| if letter.is_alphanumeric() || "-._".contains(letter) { letter } else { '_' })
+        .collect();
+    Ok(folder.join("parlor").join("sessions").join(file))
+}
+
+/// Waits for an answer.
+///
+/// # Errors
+/// Why there is none; or it was interrupted.
+pub(crate) fn wait<T>(mut pending: Pending<T>, stop: &AtomicBool) -> anyhow::Result<T> {
+    loop {
+        if let Some(answer) = pending.poll() {
+            return Ok(answer?);
+        }
+        if stop.load(Ordering::Relaxed) {
+            bail!("interrupted before the server answered");
+        }
+        std::thread::sleep(NAP);
+    }
 }
 
 /// The store within the folder that a server has for its data.

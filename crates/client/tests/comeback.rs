@@ -1,13 +1,15 @@
 //! Connections over real sockets that break: through a proxy that can cut them.
 
+#[path = "support/proxy.rs"]
+mod proxy;
 mod support;
 #[path = "support/until.rs"]
 mod until;
 
 use parlor::{CloseReason, ClosedReason, Event, Impairment, LinkState, Registry, Room, RoomBuilder, Via};
 use parlor_server::{Config, Server};
-use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::sync::{Arc, Mutex};
+use proxy::Proxy;
+use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 use tokio::runtime::Runtime;
 use until::until;
@@ -55,50 +57,6 @@ impl Drop for Hall {
         if let Some(server) = self.server.take() {
             self.runtime.block_on(server.shutdown());
         }
-    }
-}
-
-/// Passes TCP on to a server as long as it is not cut.
-struct Proxy {
-    port: u16,
-    lines: Arc<Mutex<Lines>>,
-}
-
-#[derive(Default)]
-struct Lines {
-    is_cut: bool,
-    open: Vec<TcpStream>,
-}
-
-impl Proxy {
-    fn new(to: SocketAddr) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
-        let port = listener.local_addr().expect("it is bound").port();
-        let lines = Arc::new(Mutex::new(Lines::default()));
-        let shared = Arc::clone(&lines);
-        std::thread::spawn(move || {
-            for here in listener.incoming().flatten() {
-                let mut lines = shared.lock().expect("nobody panics with it");
-                let Ok(there) = TcpStream::connect(to) else { continue };
-                if lines.is_cut {
-                    continue;
-                }
-                for (from, into) in [(&here, &there), (&there, &here)] {
-                    let clone = |line: &TcpStream| line.try_clone().expect("it is open");
-                    let (mut from, mut into) = (clone(from), clone(into));
-                    std::thread::spawn(move || std::io::copy(&mut from, &mut into));
-                }
-                lines.open.extend([here, there]);
-            }
-        });
-        Proxy { port, lines }
-    }
-
-    /// Breaks all that there is, and lets nobody in any more; or lets them in again.
-    fn cut(&self, is_cut: bool) {
-        let mut lines = self.lines.lock().expect("nobody panics with it");
-        lines.is_cut = is_cut;
-        lines.open.drain(..).for_each(|line| drop(line.shutdown(std::net::Shutdown::Both)));
     }
 }
 

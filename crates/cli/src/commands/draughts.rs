@@ -9,7 +9,6 @@ use anyhow::{Context, bail};
 use core::fmt::Display;
 use parlor::online::{self, Event, Phase, TurnRoom};
 use serde_json::{Value, json};
-use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::TryRecvError;
 use std::time::Duration;
@@ -24,8 +23,8 @@ const NAP: Duration = Duration::from_millis(20);
 pub(crate) fn run(args: &DraughtsArgs) -> anyhow::Result<()> {
     let server = services::server(args.server.as_deref())?;
     let name = reach::name(args.name.as_deref());
-    let sign_in =
-        online::sign_in(&server).name(&name).rules(APP).session_file(&session(args, &server, &name)?);
+    let session = services::session_file(args.session.as_deref(), &server, &name)?;
+    let sign_in = online::sign_in(&server).name(&name).rules(APP).session_file(&session);
     let sign_in = match &args.ca {
         Some(file) => sign_in.trust(services::roots(file)?),
         None => sign_in,
@@ -54,22 +53,6 @@ pub(crate) fn run(args: &DraughtsArgs) -> anyhow::Result<()> {
         }
     }
     Ok(())
-}
-
-/// The file that keeps who the player is: a server is shown no secret of another.
-fn session(args: &DraughtsArgs, server: &str, name: &str) -> anyhow::Result<PathBuf> {
-    if let Some(path) = &args.session {
-        return Ok(path.clone());
-    }
-    let given = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    let folder = given("XDG_STATE_HOME").or_else(|| given("HOME").map(|home| home.join(".local/state")));
-    let folder = folder.context("there is no folder to keep the session in: name a file with --session")?;
-    let place = server.split('#').next().unwrap_or_default();
-    let file: String = format!("{place}-{name}")
-        .chars()
-        .map(|letter| if letter.is_alphanumeric() || "-._".contains(letter) { letter } else { '_' })
-        .collect();
-    Ok(folder.join("parlor").join("sessions").join(file))
 }
 
 /// The room, and what was said about it.

@@ -1,12 +1,16 @@
 //! `parlor match`: terminals in a match, which the server runs and whose members are equal.
 
+mod lists;
+
 use super::say;
 use crate::args::ReachArgs;
 use crate::typed::{lines, shown};
-use crate::{headless, lan, reach};
+use crate::{headless, lan, reach, services};
 use anyhow::bail;
 use clap::Args;
-use parlor::{CloseReason, ClosedReason, Event, LeaveReason, MemberId, Player, Room, RoomError, To};
+use parlor::online::{self, Account};
+use parlor::{CloseReason, ClosedReason, Event, Invite, LeaveReason, MemberId, Player, Room, RoomError, To};
+use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::TryRecvError;
 use std::time::Duration;
@@ -36,6 +40,18 @@ pub(crate) struct MatchArgs {
     /// Have the server keep the log of a new match
     #[arg(long, conflicts_with = "id")]
     pub keep: bool,
+    /// List the matches that can be joined, those under --label alone if it is given; needs a server with --data
+    #[arg(long, conflicts_with_all = ["id", "log", "keep", "token"])]
+    pub list: bool,
+    /// Print what happened in a match that was kept, for whoever was in it with --account
+    #[arg(long, value_name = "ID", conflicts_with_all = ["id", "keep", "label", "token"])]
+    pub log: Option<String>,
+    /// Come in with the account that --session keeps, so that the others and the log of a kept match know who it is; needs a server with --data
+    #[arg(long, conflicts_with = "token")]
+    pub account: bool,
+    /// File that keeps who the player is, for --account, --list and --log [default: one for each server and name, in the user's folder for such things]
+    #[arg(long, env = "PARLOR_SESSION", value_name = "FILE")]
+    pub session: Option<PathBuf>,
     /// The op code of the lines
     #[arg(long, value_name = "N", default_value_t = 1, allow_negative_numbers = true)]
     pub op: i64,
@@ -52,6 +68,12 @@ pub(crate) struct MatchArgs {
 /// What was wrong with the arguments, or why the match cannot be had.
 pub(crate) fn run(args: &MatchArgs) -> anyhow::Result<()> {
     let stop = headless::stop_flag()?;
+    if args.list {
+        return lists::list(&account(args, None)?, &args.label, &stop);
+    }
+    if let Some(id) = &args.log {
+        return lists::log(&account(args, None)?, id, &stop);
+    }
     let mut table = Table { room: open(args)?, op: args.op, server: args.reach.server.clone() };
     let typed = lines();
     let mut is_open = false;
@@ -79,8 +101,9 @@ pub(crate) fn run(args: &MatchArgs) -> anyhow::Result<()> {
 }
 
 fn open(args: &MatchArgs) -> anyhow::Result<Room> {
-    let builder = match &args.id {
-        Some(id) => Room::guest(&args.app, &lan::invite(&args.app, id, &args.reach)?),
+    let invite = args.id.as_deref().map(|id| lan::invite(&args.app, id, &args.reach)).transpose()?;
+    let builder = match &invite {
+        Some(invite) => Room::guest(&args.app, invite),
         None if args.reach.lan => {
             bail!("a match is run by a server: start `parlor serve --lan`, and name it here with --server")
         }
@@ -91,7 +114,26 @@ fn open(args: &MatchArgs) -> anyhow::Result<Room> {
     };
     let builder = builder.name(&reach::name(args.name.as_deref()));
     let builder = args.token.iter().fold(builder, |builder, token| builder.token(token));
+    let builder = if args.account { builder.account(&account(args, invite.as_deref())?) } else { builder };
     Ok(reach::connect(builder, &args.reach)?.open())
+}
+
+/// The player's account, at the server that is named, that the invite leads to, or that is here.
+fn account(args: &MatchArgs, invite: Option<&str>) -> anyhow::Result<Account> {
+    // A session that is named may be another server's, and is shown to none that somebody else's link leads to.
+    let invite = invite.filter(|_| args.session.is_none()).and_then(|invite| invite.parse::<Invite>().ok());
+    let invited = invite.and_then(|invite| invite.server).map(|server| server.to_string());
+    let of_environment = || std::env::var("PARLOR_SERVER").ok();
+    let server = args.reach.server.clone().or(invited).or_else(of_environment);
+    let server = services::server(server.as_deref())?;
+    let name = reach::name(args.name.as_deref());
+    let session = services::session_file(args.session.as_deref(), &server, &name)?;
+    let sign_in = online::sign_in(&server).name(&name).session_file(&session);
+    let sign_in = match &args.reach.ca {
+        Some(file) => sign_in.trust(services::roots(file)?),
+        None => sign_in,
+    };
+    Ok(sign_in.account(&args.app)?)
 }
 
 /// What a player typed.

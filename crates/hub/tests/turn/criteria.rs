@@ -12,7 +12,7 @@ fn read(written: Value) -> Criteria {
 fn opened(written: &Value, create: Create) -> Listed {
     let table = Table::created(config(written), create, 1, RuleSets::built_in(), &[]);
     // As a list says it.
-    let summary = serde_json::to_value(table.room.summary()).unwrap();
+    let summary = serde_json::to_value(table.room.summary()).expect("a summary is JSON");
     let listed = serde_json::from_value(summary).expect("a summary says what criteria look at");
     assert_eq!(Listed::from(&table.room.summary()), listed);
     listed

@@ -1,0 +1,282 @@
+//! Accounts in realtime rooms, over real sockets.
+
+#[path = "support/proxy.rs"]
+mod proxy;
+mod support;
+#[path = "support/until.rs"]
+mod until;
+
+use parlor::online::{self, Account, AccountError, Happened, MatchFilter, Pending};
+use parlor::{ClosedReason, ConnectFailureKind, Event, MemberId, Room, RoomBuilder, Via};
+use parlor_server::online::OnlineConfig;
+use parlor_server::{Config, Server};
+use proxy::Proxy;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::num::NonZeroU16;
+use std::time::Duration;
+use support::Patience;
+use tempfile::TempDir;
+use tokio::runtime::Runtime;
+use until::until;
+
+/// A server, with or without a store.
+struct House {
+    runtime: Runtime,
+    server: Option<Server>,
+    _folder: TempDir,
+}
+
+impl House {
+    fn new(config: Config) -> Self {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let runtime = Runtime::new().expect("a runtime");
+        let config = Config { listen: Ipv4Addr::LOCALHOST.into(), port: 0, ..config };
+        let online = config.online.map(|online| OnlineConfig {
+            store: folder.path().join("parlor.db").to_str().expect("its name is UTF-8").to_owned(),
+            ..online
+        });
+        let server = runtime.block_on(Server::start(Config { online, ..config })).expect("a port is free");
+        House { runtime, server: Some(server), _folder: folder }
+    }
+
+    fn port(&self) -> u16 {
+        self.server.as_ref().expect("it runs").local_port()
+    }
+
+    fn address(&self) -> String {
+        let fingerprint =
+            self.server.as_ref().expect("it runs").fingerprint().expect("it is a development server");
+        format!("127.0.0.1:{}#{fingerprint}", self.port())
+    }
+
+    fn account(&self, name: &str) -> Account {
+        account(&self.address(), name)
+    }
+}
+
+impl Drop for House {
+    fn drop(&mut self) {
+        if let Some(server) = self.server.take() {
+            self.runtime.block_on(server.shutdown());
+        }
+    }
+}
+
+fn with_accounts(is_open: bool) -> Config {
+    let online = OnlineConfig {
+        store: String::new(),
+        is_open,
+        operator_key: None,
+        webhook: None,
+        backups: None,
+        keep_matches_days: parlor_server::online::KEEP_MATCHES_DAYS,
+    };
+    Config { online: Some(online), ..Config::default() }
+}
+
+fn account(server: &str, name: &str) -> Account {
+    online::sign_in(server).name(name).account("tanks").expect("the address is one")
+}
+
+fn opened(builder: RoomBuilder) -> Room {
+    let mut room = builder.open();
+    until(&mut room, |event| match event {
+        Event::Closed(why) => panic!("{why}"),
+        event => matches!(event, Event::Open { .. }).then_some(()),
+    });
+    room
+}
+
+fn closed(builder: RoomBuilder) -> ClosedReason {
+    until(&mut builder.open(), |event| match event {
+        Event::Closed(why) => Some(why),
+        _ => None,
+    })
+}
+
+fn asked<T>(mut pending: Pending<T>) -> Result<T, AccountError> {
+    let patience = Patience::new();
+    loop {
+        if let Some(answer) = pending.poll() {
+            assert!(pending.poll().is_none(), "it comes once");
+            return answer;
+        }
+        patience.look_again(|| "no answer came".into());
+    }
+}
+
+fn code(room: &Room) -> String {
+    room.code().expect("it is open").to_string()
+}
+
+/// Who somebody is, as a player of the room sees it.
+fn user(room: &Room, id: MemberId) -> Option<String> {
+    room.player(id).expect("it is there").user
+}
+
+fn comes(room: &mut Room, id: MemberId) {
+    until(room, |event| matches!(event, Event::PlayerJoined(player) if player.id == id).then_some(()));
+}
+
+#[test]
+fn two_accounts_in_a_room_know_each_other() {
+    let house = House::new(with_accounts(true));
+    let (ada, bob) = (house.account("ada"), house.account("bob"));
+    let mut host = opened(Room::host("tanks").name("ada").account(&ada));
+    let guest = opened(Room::guest("tanks", &code(&host)).name("bob").account(&bob));
+    let (a, b) = (host.local_id().expect("it is in"), guest.local_id().expect("it is in"));
+    comes(&mut host, b);
+    let (is_ada, is_bob) = (user(&guest, a).expect("it has one"), user(&host, b).expect("it has one"));
+    assert_ne!(is_ada, is_bob);
+    assert_eq!((user(&host, a), user(&guest, b)), (Some(is_ada.clone()), Some(is_bob)), "all see the same");
+    let anybody = opened(Room::guest("tanks", &code(&host)).name("ada").server(&house.address()));
+    assert_eq!(user(&anybody, anybody.local_id().expect("it is in")), None, "a name is nobody's");
+
+    // The same account elsewhere is the same player, in a match as well, and to whoever has its session.
+    let duel = opened(Room::create_match("tanks").account(&ada));
+    assert_eq!(user(&duel, duel.local_id().expect("it is in")), Some(is_ada.clone()));
+    let again = online::sign_in(&house.address()).session(ada.session().clone());
+    let again = again.account("tanks").expect("the address is one");
+    let other = opened(Room::guest("tanks", &code(&duel)).account(&again));
+    assert_eq!(user(&other, other.local_id().expect("it is in")), Some(is_ada));
+}
+
+#[test]
+fn an_account_follows_a_room_to_another_shard() {
+    let house =
+        House::new(Config { shards: NonZeroU16::new(2).expect("it is not 0"), ..with_accounts(true) });
+    let (ada, bob) = (house.account("ada"), house.account("bob"));
+    let mut servers = std::collections::BTreeSet::new();
+    // Which shard a room is on is drawn: as many until both had one.
+    while servers.len() < 2 {
+        let host = opened(Room::host("tanks").account(&ada));
+        let guest = opened(Room::guest("tanks", &code(&host)).account(&bob));
+        assert!(user(&guest, guest.local_id().expect("it is in")).is_some());
+        servers.insert(guest.info().connectivity.server);
+    }
+}
+
+#[test]
+fn who_lost_its_seat_comes_in_again_as_the_same_account() {
+    let house = House::new(Config { grace: Duration::from_millis(100), ..with_accounts(true) });
+    let mut host = opened(Room::host("tanks").account(&house.account("ada")));
+    let proxy = Proxy::new(SocketAddr::from(([127, 0, 0, 1], house.port())));
+    let fingerprint = house.address().split_once('#').expect("it has one").1.to_owned();
+    let bob = account(&format!("127.0.0.1:{}#{fingerprint}", proxy.port), "bob");
+    let mut guest = opened(Room::guest("tanks", &code(&host)).account(&bob).via(Via::WebSocket));
+    let first = guest.local_id().expect("it is in");
+    comes(&mut host, first);
+    let is_bob = user(&host, first);
+    assert!(is_bob.is_some());
+    proxy.cut(true);
+    until(&mut host, |event| matches!(event, Event::PlayerLeft { id, .. } if id == first).then_some(()));
+    proxy.cut(false);
+    until(&mut guest, |event| match event {
+        Event::Closed(why) => panic!("{why}"),
+        event => (event == Event::Reconnected { state_resynced: true }).then_some(()),
+    });
+    let second = guest.local_id().expect("it is in");
+    assert_ne!(second, first);
+    comes(&mut host, second);
+    assert_eq!(user(&host, second), is_bob);
+}
+
+#[test]
+fn why_an_account_does_not_come_in_is_said() {
+    let without = House::new(Config::default());
+    let ClosedReason::Account { code, sentence } =
+        closed(Room::host("tanks").account(&without.account("ada")))
+    else {
+        panic!("a server without a store has no accounts");
+    };
+    assert_eq!(code, "no_accounts");
+    assert!(sentence.contains("--data") && sentence.contains("127.0.0.1"), "{sentence}");
+
+    let shut = House::new(with_accounts(false));
+    let why = closed(Room::host("tanks").account(&shut.account("ada")));
+    assert!(matches!(&why, ClosedReason::Account { code, .. } if code == "closed"), "{why:?}");
+    assert_eq!(why.as_str(), "account");
+}
+
+#[test]
+fn an_account_is_shown_to_no_server_but_its_own() {
+    let ada = account("play.example.com", "ada");
+    let why = closed(Room::guest("tanks", "K7QM").server("127.0.0.1:1").account(&ada));
+    let ClosedReason::Connect(failure) = why else { panic!("{why:?}") };
+    assert_eq!(failure.kind, ConnectFailureKind::BadAddress);
+    assert!(failure.detail.contains("play.example.com"), "{failure}");
+}
+
+#[test]
+fn what_does_not_go_with_an_account_is_said_before_the_room_opens() {
+    let ada = account("127.0.0.1:1", "ada");
+    let wrong = |builder: RoomBuilder| builder.check().expect_err("it does not").to_string();
+    assert!(wrong(Room::host("chess").account(&ada)).contains("one of tanks"));
+    assert!(wrong(Room::host("tanks").account(&ada).environment("staging")).contains("staging"));
+    assert!(wrong(Room::host("tanks").account(&ada).token("x")).contains("token"));
+    Room::host("tanks").account(&ada).environment("production").check().expect("it is the same");
+}
+
+#[test]
+fn an_account_finds_matches_and_reads_the_log_of_its_own() {
+    let house = House::new(with_accounts(true));
+    let (ada, bob) = (house.account("ada"), house.account("bob"));
+    let mut duel = opened(Room::create_match("tanks").name("ada").label("a & b").keep().account(&ada));
+    let (id, me) = (code(&duel), duel.local_id().expect("it is in"));
+    let is_ada = user(&duel, me);
+    let under = |label: &str| MatchFilter { label: Some(label.into()), ..MatchFilter::default() };
+    let listed = asked(bob.matches(&under("a & b"), None)).expect("it may");
+    assert_eq!(listed.items.iter().map(|live| (&*live.id, live.members)).collect::<Vec<_>>(), [(&*id, 1)]);
+    assert_eq!(asked(bob.matches(&under("a "), None)).expect("it may").items, []);
+
+    let guest = opened(Room::guest("tanks", &id).name("nobody").server(&house.address()));
+    comes(&mut duel, guest.local_id().expect("it is in"));
+    duel.broadcast_data(-7, "hi".as_bytes()).expect("it may");
+    duel.leave();
+    guest.leave();
+    let patience = Patience::new();
+    while asked(ada.kept_matches(None)).expect("it may").items.iter().all(|kept| kept.ended_at_ms.is_none()) {
+        patience.look_again(|| "the match does not end".into());
+    }
+    let log = asked(ada.match_log(&id, 0)).expect("it was in it");
+    let joined: Vec<_> = log
+        .entries
+        .iter()
+        .filter_map(|entry| match &entry.what {
+            Happened::Joined { name, user, .. } => Some((name.as_str(), user.clone())),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(joined, [("ada", is_ada), ("nobody", None)]);
+    let said = |entry: &parlor::online::LogEntry| match &entry.what {
+        Happened::Data { op, payload, .. } => Some((*op, payload.to_vec())),
+        _ => None,
+    };
+    assert_eq!(log.entries.iter().filter_map(said).collect::<Vec<_>>(), [(-7, b"hi".to_vec())]);
+    let Err(AccountError::Refused(error)) = asked(bob.match_log(&id, 0)) else {
+        panic!("who was not in it reads nothing");
+    };
+    assert_eq!(error.code, "no_such_match");
+}
+
+#[test]
+fn an_account_finds_the_turn_rooms_it_sits_in() {
+    let house = House::new(with_accounts(true));
+    let ada = house.account("ada");
+    assert_eq!(asked(ada.turn_rooms(None)).expect("it may").items, []);
+    let mut room = online::sign_in(&house.address())
+        .session(ada.session().clone())
+        .create("tanks")
+        .expect("the address is one");
+    let patience = Patience::new();
+    while !room.is_connected() {
+        while let Some(event) = room.poll() {
+            assert!(!matches!(event, online::Event::Closed(_)), "{event:?}");
+        }
+        patience.look_again(|| format!("{room:?}"));
+    }
+    let mine = asked(ada.turn_rooms(None)).expect("it may");
+    let view = room.view().expect("it is connected");
+    let listed: Vec<_> = mine.items.iter().map(|room| (&room.id, room.phase, room.player_count)).collect();
+    assert_eq!((listed, mine.next.as_ref()), (vec![(&view.id, view.phase, 1)], None));
+}
