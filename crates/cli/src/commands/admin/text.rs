@@ -42,10 +42,12 @@ pub(super) fn live_room(answer: &Value) -> String {
     let mut text = fields(&answer["room"]);
     for member in answer["members"].as_array().into_iter().flatten() {
         let [id, name, link] = ["id", "name", "link"].map(|field| plain(&member[field]));
+        let user =
+            member["user"].as_str().map(|_| format!("  as {}", plain(&member["user"]))).unwrap_or_default();
         let rtt = member["rtt_ms"].as_u64().map(|ms| format!("  {ms} ms")).unwrap_or_default();
         let is = |field: &str, word: &'static str| if member[field] == true { word } else { "" };
         let away = if member["connected"] == false { "  away" } else { "" };
-        let _ = write!(text, "\nmember {id}  {name}  {link}{rtt}{away}{}", is("is_host", "  host"));
+        let _ = write!(text, "\nmember {id}  {name}{user}  {link}{rtt}{away}{}", is("is_host", "  host"));
     }
     text
 }
@@ -77,10 +79,11 @@ mod tests {
     #[test]
     fn a_name_forges_no_line_and_steers_no_terminal() {
         let room = json!({ "room": { "code": "K7QM" }, "members": [
-            { "id": 1, "name": "ada\nmember 0  root\u{1b}[2J\u{9b}31m", "link": "quic", "connected": true, "is_host": false }
+            { "id": 1, "name": "ada\nmember 0  root\u{1b}[2J\u{9b}31m", "user": "p1\n", "link": "quic", "connected": true, "is_host": false }
         ] });
         let text = live_room(&room);
         assert_eq!(text.lines().count(), 2, "{text}");
+        assert!(text.contains("  as p1\\n  quic"), "{text}");
         assert!(!text.chars().any(|letter| letter.is_control() && letter != '\n'), "{text:?}");
     }
 }
