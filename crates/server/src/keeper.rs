@@ -4,7 +4,7 @@
 //! is slow or away the queue fills, and then the logs that would have grown end there; the task is told so and says it in the store once
 //! that works again. A log without an end is true up to it, one with a hole would not be.
 
-use crate::online::ENVIRONMENT;
+use crate::online::environment_of;
 use crate::store::Realm;
 use crate::system::unix_ms;
 use parlor_hub::room::KeptEntry;
@@ -116,8 +116,8 @@ impl Keeper {
         if lost == Some(Lost::Whole) || (lost == Some(Lost::Rest) && !is_end) {
             return;
         }
-        let environment = if of.environment.is_empty() { ENVIRONMENT } else { of.environment };
-        let key = Realm::new(of.app, environment).map(|realm| MatchKey { realm, id: of.code });
+        let key =
+            Realm::new(of.app, environment_of(of.environment)).map(|realm| MatchKey { realm, id: of.code });
         let key = match key {
             Ok(key) => key,
             Err(error) => return self.lose(of, None, number, is_end, &error.to_string()),

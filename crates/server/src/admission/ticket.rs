@@ -4,7 +4,7 @@
 //! start. Servers that share a store share its key; without that claim each of them would take a ticket once.
 
 use super::{CLOCK_SKEW_S_MAX, Claims, KeyError, PermitFor, Rejected, Signer, SigningKey, TOKEN_LIFE_S_MAX};
-use crate::online::ENVIRONMENT;
+use crate::online::environment_of;
 use crate::store::{AccountId, Realm};
 use crate::system;
 use data_encoding::HEXLOWER;
@@ -107,9 +107,7 @@ impl Tickets {
         }
         claims.check_fields()?;
         // A hello that names no environment means the one that accounts have then.
-        claims.check_audience(hello, |named| {
-            claims.env == if named.is_empty() { ENVIRONMENT } else { named }
-        })?;
+        claims.check_audience(hello, |named| claims.env == environment_of(named))?;
         claims.check_time(now_s, started_s)?;
         if self.is_barred(&claims, now_s) {
             return Err(Rejected::Banned);

@@ -14,7 +14,7 @@ pub(crate) use upgrade::{Purpose, Upgrade, UpgradeSlot};
 
 use crate::door::Door;
 use crate::gate::Gate;
-use crate::metrics::Metrics;
+use crate::metrics::{self, Metrics};
 use crate::online::{self, AskedFrom, Services};
 use crate::shard::{Shard, Shards};
 use axum::Router;
@@ -151,13 +151,13 @@ pub(crate) async fn serve(io: impl Io, remote: SocketAddr, site: &Site, slot: &U
         request.extensions_mut().insert(Remote(remote.ip().to_canonical()));
         request.extensions_mut().insert(AskedFrom(origin));
         let may_stay = request.version() == Version::HTTP_11 && is_for_services(request.uri().path());
-        let path = request.uri().path().to_owned();
+        let route = metrics::route(request.uri().path());
         let answering = router.call(request);
         let stay = &stay;
         async move {
             let stays = may_stay && !site.facts.is_draining() && stay.stays(&site.staying).await;
             let answer = answering.await?;
-            site.facts.metrics.requested(&path, answer.status());
+            site.facts.metrics.requested(route, answer.status());
             Ok::<_, Infallible>(if stays { answer } else { last(answer) })
         }
     });

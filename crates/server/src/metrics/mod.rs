@@ -73,9 +73,9 @@ impl Metrics {
         }
     }
 
-    /// A request was answered.
-    pub(crate) fn requested(&self, path: &str, status: StatusCode) {
-        self.requests.get_or_create(&Request { route: route(path), class: class(status) }).inc();
+    /// A request was answered by a [`route`].
+    pub(crate) fn requested(&self, route: &'static str, status: StatusCode) {
+        self.requests.get_or_create(&Request { route, class: class(status) }).inc();
     }
 
     /// An operation was done, or refused.
@@ -108,7 +108,7 @@ fn shown(app: &str) -> String {
 }
 
 /// The route that serves a path.
-fn route(path: &str) -> &'static str {
+pub(crate) fn route(path: &str) -> &'static str {
     match path {
         "/" => "front",
         "/health" => "health",

@@ -243,6 +243,7 @@ fn signed(value: u64) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::metrics::route;
     use hyper::StatusCode;
     use parlor_hub::RoomSummary;
     use parlor_proto::wire::handshake::RoomKind;
@@ -307,8 +308,8 @@ mod tests {
             room.label = hostile(number);
             census.count(metrics.app(&room.app).to_owned(), &room);
             let status = StatusCode::from_u16(100 + u16::try_from(number % 900).unwrap()).unwrap();
-            metrics.requested(&format!("/{}", room.app), status);
-            metrics.requested(&format!("/rooms/{}", room.app), status);
+            metrics.requested(route(&format!("/{}", room.app)), status);
+            metrics.requested(route(&format!("/rooms/{}", room.app)), status);
         }
         for operation in crate::online::operation_names() {
             for status in [StatusCode::OK, StatusCode::FORBIDDEN, StatusCode::INTERNAL_SERVER_ERROR] {

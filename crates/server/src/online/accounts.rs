@@ -17,6 +17,11 @@ use serde::{Deserialize, Serialize};
 /// The environment of a game where none is named.
 pub const ENVIRONMENT: &str = "production";
 
+/// The environment that a name stands for: games and tokens may leave it out.
+pub(crate) fn environment_of(named: &str) -> &str {
+    if named.is_empty() { ENVIRONMENT } else { named }
+}
+
 /// How long somebody who does not come back stays signed in.
 const REFRESH_LIFE: Duration = Duration::from_secs(60 * 24 * 60 * 60);
 /// For how long the refresh token before is good too, as long as nobody used its successor.

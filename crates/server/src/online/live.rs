@@ -134,10 +134,7 @@ pub(super) async fn list(services: Services, caller: Caller, input: ListLive) ->
     let realm = services.realm_of(&caller)?;
     let after = input.after.as_deref().map(|text| code("after", text)).transpose()?;
     let live = services.live();
-    let limit = input.limit.rows();
-    let (app, environments) = (Some(realm.app().to_owned()), environments(&realm));
-    let query = RoomQuery { app, environments, matches: None, after, limit };
-    let page = live.rooms(query).await?;
+    let page = live.rooms(RoomQuery { after, ..query(&realm, input.limit.rows()) }).await?;
     let rooms = page.rooms.iter().map(|room| seen(room, live)).collect();
     Ok(LiveRooms { rooms, next: page.next.map(|code| code.as_str().to_owned()) })
 }
@@ -192,8 +189,7 @@ pub(super) async fn remove_account(
 ) -> Result<usize, Failure> {
     let live = services.live();
     let reason = cut(reason);
-    let (app, environments) = (Some(realm.app().to_owned()), environments(realm));
-    let mut query = RoomQuery { app, environments, matches: None, after: None, limit: ROOMS_LOOKED_AT_MAX };
+    let mut query = query(realm, ROOMS_LOOKED_AT_MAX);
     let mut removed = 0;
     loop {
         let page = live.rooms(query.clone()).await?;
@@ -257,8 +253,14 @@ fn is_of(room: &RoomSummary, realm: &Realm) -> bool {
     room.app == realm.app() && environments(realm).contains(&room.environment)
 }
 
+/// Asks for the rooms of a realm, from the first on.
+pub(super) fn query(realm: &Realm, limit: usize) -> RoomQuery {
+    let (app, environments) = (Some(realm.app().to_owned()), environments(realm));
+    RoomQuery { app, environments, limit, ..RoomQuery::default() }
+}
+
 /// What rooms in memory may call a realm's environment.
-pub(super) fn environments(realm: &Realm) -> Vec<String> {
+fn environments(realm: &Realm) -> Vec<String> {
     let named = realm.environment();
     let unnamed = (named == ENVIRONMENT).then(String::new);
     core::iter::once(named.to_owned()).chain(unnamed).collect()

@@ -33,6 +33,7 @@ mod verified;
 mod webhook;
 
 pub use accounts::ENVIRONMENT;
+pub(crate) use accounts::environment_of;
 pub use tokens::{OPERATOR_LIFE_S_MAX, operator_token};
 pub use webhook::{WebhookConfig, WebhookError};
 
@@ -419,7 +420,7 @@ impl Services {
     /// The realm of whoever asks.
     fn realm_of(&self, caller: &Caller) -> Result<Realm, Failure> {
         let identity = caller.identity.as_ref().ok_or_else(|| Failure::defect("nobody asks"))?;
-        self.realm(&identity.aud, if identity.env.is_empty() { ENVIRONMENT } else { &identity.env })
+        self.realm(&identity.aud, environment_of(&identity.env))
     }
 
     /// The account of a player who asks.

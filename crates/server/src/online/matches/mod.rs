@@ -8,7 +8,6 @@ pub(super) use keeping::{begin, keep, look_after};
 use super::Services;
 use super::accounts::{DONE, Done};
 use super::failure::{Failure, Kind};
-use super::live::environments;
 use super::live::{self, Live};
 use super::page::Limit;
 use super::table::Caller;
@@ -152,18 +151,13 @@ pub(super) struct Log {
 pub(super) async fn list(services: Services, caller: Caller, input: ListMatches) -> Result<Matches, Failure> {
     let realm = services.realm_of(&caller)?;
     let after = input.after.as_deref().map(|text| live::code("after", text)).transpose()?;
-    let query = RoomQuery {
-        app: Some(realm.app().to_owned()),
-        environments: environments(&realm),
-        matches: Some(MatchFilter {
-            label: input.label,
-            members_min: input.min_members,
-            members_max: input.max_members,
-            has_seat: input.open_seats,
-        }),
-        after,
-        limit: input.limit.rows(),
-    };
+    let matches = Some(MatchFilter {
+        label: input.label,
+        members_min: input.min_members,
+        members_max: input.max_members,
+        has_seat: input.open_seats,
+    });
+    let query = RoomQuery { matches, after, ..live::query(&realm, input.limit.rows()) };
     let live = services.live();
     let page = live.rooms(query).await?;
     let matches = page.rooms.iter().map(|room| seen(room, live)).collect();
