@@ -216,6 +216,7 @@ impl Marks {
 mod tests {
     use super::*;
     use bytes::Bytes;
+    use futures_util::FutureExt;
     use parlor_proto::MemberId;
 
     fn of(room: u64) -> Of<'static> {
@@ -240,7 +241,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn where_the_queue_is_full_a_log_ends_and_never_has_a_hole() {
+    async fn threat_30_where_the_queue_is_full_a_log_ends_and_never_has_a_hole() {
         let (mut keeper, mut kept) = of_size(3, 1 << 20);
         let (first, second) = (of(1), of(2));
         keeper.keep(first, 0, opened());
@@ -256,6 +257,7 @@ mod tests {
         keeper.keep(first, 4, data(1));
         keeper.keep(second, 1, data(1));
         keeper.keep(second, 2, KeptEntry::Ended);
+        assert!(kept.take(1).now_or_never().is_none(), "neither entries nor an end");
         keeper.keep(first, 5, KeptEntry::Ended);
         let (said, marks) = taken(&mut kept).await;
         assert_eq!(said, []);
