@@ -22,7 +22,7 @@ pub(crate) struct Door {
     limits_local: bool,
     handshakes: Arc<Mutex<Handshakes>>,
     guesses: Arc<Mutex<OpenDoor>>,
-    tokens: Arc<Mutex<Tokens>>,
+    tokens: Arc<Tokens>,
     /// Guesses that were not looked at, because too many came before.
     guesses_refused: Arc<AtomicU64>,
 }
@@ -40,21 +40,19 @@ impl Door {
             limits_local,
             handshakes: Arc::new(Mutex::new(handshakes)),
             guesses: Arc::new(Mutex::new(OpenDoor::new(guesses))),
-            tokens: Arc::new(Mutex::new(tokens)),
+            tokens: Arc::new(tokens),
             guesses_refused: Arc::default(),
         }
     }
 
     /// From here on tickets of the server's own accounts let their owners in.
     pub(crate) fn accept_tickets(&self, tickets: Tickets) {
-        lock(&self.tokens).accept_tickets(tickets);
+        self.tokens.accept_tickets(tickets);
     }
 
-    /// Does something with the tickets, if there are any.
-    pub(crate) fn with_tickets(&self, act: impl FnOnce(&mut Tickets)) {
-        if let Some(tickets) = lock(&self.tokens).tickets() {
-            act(tickets);
-        }
+    /// The tickets of the server's own accounts, if it has any.
+    pub(crate) fn tickets(&self) -> Option<&Tickets> {
+        self.tokens.tickets()
     }
 
     /// Whose budgets count for an address.
@@ -104,7 +102,7 @@ impl Doorkeeper for Door {
     }
 
     fn admit(&mut self, hello: &Hello, _now: Instant) -> Result<Admitted, Refusal> {
-        lock(&self.tokens).admit(hello)
+        self.tokens.admit(hello)
     }
 }
 

@@ -10,7 +10,7 @@ use super::machine::{self, Cores, Memory};
 use super::member::MEMBERS;
 use super::server::{Server, Settings};
 use super::table::{Table, figure};
-use super::{note_of_cores, print, tell};
+use super::{print, tell};
 use anyhow::ensure;
 use serde::Serialize;
 use serde_json::json;
@@ -55,7 +55,7 @@ pub(crate) async fn run(cores: Cores, args: &IdleArgs) -> anyhow::Result<()> {
     let setting = json!({ "cores": cores, "settle_seconds": args.settle, "members_per_room": MEMBERS });
     let notes = [
         "the kernel's slabs and socket buffers are those of both ends; half of them are taken for the server's".to_owned(),
-        note_of_cores(cores),
+        cores.note(),
     ];
     print("idle", args.common.json, &setting, &rows, &notes, &table(&rows))
 }

@@ -9,10 +9,10 @@ use super::member::{APP, Wish};
 use super::server::{Server, Settings};
 use super::table::{Table, figure};
 use super::tally::{generator_too_slow, percentile};
-use super::{note_of_cores, print, tell};
+use super::{print, tell};
 use anyhow::Context;
 use parlor_proto::RoomCode;
-use parlor_server::admission::{Permit, PermitFor, Policy, SigningKey};
+use parlor_server::admission::{Permit, PermitFor, Policy, SigningKey, TOKENS_REMEMBERED_MAX};
 use parlor_server::{Config, Server as OwnServer};
 use serde::Serialize;
 use serde_json::json;
@@ -83,7 +83,7 @@ pub(crate) async fn run(cores: Cores, args: &JoinArgs) -> anyhow::Result<()> {
         rows.push(warm(cores, admission, &issuer, args).await?);
     }
     let setting = json!({ "cores": cores, "rooms": args.rooms, "seconds": args.seconds });
-    print("join", args.common.json, &setting, &rows, &[note_of_cores(cores)], &table(&rows))
+    print("join", args.common.json, &setting, &rows, &[cores.note()], &table(&rows))
 }
 
 async fn cold(
@@ -102,7 +102,7 @@ async fn cold(
 
 async fn warm(cores: Cores, admission: Admission, issuer: &Issuer, args: &JoinArgs) -> anyhow::Result<Row> {
     tell(&format!("joins in memory, {}", admission.as_str()));
-    let server = cores.on_server_core(|| start_here(&issuer.public))?;
+    let server = cores.on_server_cores(|| start_here(&issuer.public))?;
     let fingerprint = server.fingerprint().context("a development server has a fingerprint")?;
     let addr: SocketAddr = (Ipv4Addr::LOCALHOST, server.local_port()).into();
     let way = Way::inside(server.inside(), addr, fingerprint);
@@ -136,10 +136,23 @@ async fn row(
     let found = door.join_in_turn(SEARCH_TIME).await?;
     let rate = args.rate.unwrap_or(found);
     let (began, earlier) = (Instant::now(), spent()?);
-    let mut joined = door.join_at_rate(rate, Duration::from_secs_f64(args.seconds)).await?;
+    let mut joined = door.join_at_rate(rate, span(admission, rate, args.seconds)).await?;
     let spent = spent()?.since(earlier, began.elapsed());
     crowd.leave_all();
     Ok(evaluate(transport, admission, rate, &mut joined, spent))
+}
+
+/// How long a row is measured. A server remembers the tokens of a minute up to a number, and refuses more: that is no row's matter.
+fn span(admission: Admission, rate: u32, asked_s: f64) -> Duration {
+    let asked = Duration::from_secs_f64(asked_s);
+    match admission {
+        Admission::Anonymous => asked,
+        Admission::Token => {
+            let remembered = Duration::from_secs_f64(TOKENS_REMEMBERED_MAX as f64 / f64::from(rate.max(1)));
+            // Some went into finding the rate.
+            asked.min(remembered.saturating_sub(2 * SEARCH_TIME)).max(SEARCH_TIME)
+        }
+    }
 }
 
 /// Gives out tokens.

@@ -11,7 +11,7 @@ use super::server::{Server, Settings};
 use super::stamp::MESSAGE_BYTES;
 use super::table::{Table, figure};
 use super::tally::DELIVERED_PERCENT_MIN;
-use super::{note_of_cores, print, tell};
+use super::{print, tell};
 use serde::Serialize;
 use serde_json::json;
 use std::time::Duration;
@@ -67,7 +67,7 @@ pub(crate) async fn run(cores: Cores, args: &LatencyArgs) -> anyhow::Result<()> 
         "members_per_room": MEMBERS, "rate_hz": RATE_HZ, "message_bytes": MESSAGE_BYTES,
         "latency_p50_ratio_to_plain": ratios[0], "latency_p99_ratio_to_plain": ratios[1],
     });
-    let mut notes = vec![format!("{rooms} rooms; {}", note_of_cores(cores))];
+    let mut notes = vec![format!("{rooms} rooms; {}", cores.note())];
     match plain {
         Some(_) => notes.push(format!(
             "medians of the turns, {OURS} to {}: p50 {}, p99 {}",

@@ -4,56 +4,82 @@ use anyhow::{Context, bail};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use rustix::time::{ClockId, clock_gettime};
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use std::fs;
 use std::time::Duration;
 
-/// Where the server and the generator run, so that neither takes the other's time.
+/// Where the server and the generator run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Cores {
-    /// The number of the server's core.
-    pub server_core: usize,
+    /// The server's.
+    #[serde(serialize_with = "as_numbers")]
+    server_cores: CpuSet,
     /// The number of the generator's core.
-    pub generator_core: usize,
+    pub(crate) generator_core: usize,
+    /// All that this process may use.
+    #[serde(skip)]
+    allowed: CpuSet,
 }
 
 impl Cores {
-    /// The first and the last core that this process may use, and puts the calling thread on the last.
+    /// The first core that this process may use for the server and the last for the generator, so that neither takes the other's time.
+    /// Puts the calling thread on the last.
     ///
     /// # Errors
     /// What the operating system says.
     pub(crate) fn take() -> anyhow::Result<Self> {
         let allowed = sched_getaffinity(None).context("the cores of this process cannot be asked for")?;
-        let cores: Vec<usize> = (0..CpuSet::MAX_CPU).filter(|core| allowed.is_set(*core)).collect();
-        let (Some(first), Some(last)) = (cores.first(), cores.last()) else {
+        let (Some(first), Some(last)) = (numbers(&allowed).next(), numbers(&allowed).last()) else {
             bail!("the operating system names no core that this process may use");
         };
-        let cores = Cores { server_core: *first, generator_core: *last };
-        pin(cores.generator_core)?;
+        let cores = Cores { server_cores: only(first), generator_core: last, allowed };
+        pin(&only(last))?;
         Ok(cores)
     }
 
-    /// Whether both have to share one core, so that their figures mean little.
-    pub(crate) fn are_one(self) -> bool {
-        self.server_core == self.generator_core
+    /// The same, with a server that has all cores, the generator's among them.
+    pub(crate) fn whole_for_server(self) -> Self {
+        Cores { server_cores: self.allowed, ..self }
     }
 
-    /// Runs `start` on the server's core. A process that it starts stays there, because affinity is inherited.
+    /// Runs `start` on the server's cores. A process that it starts stays there, because affinity is inherited.
     ///
     /// # Errors
     /// What the operating system says, or `start`.
-    pub(crate) fn on_server_core<T>(self, start: impl FnOnce() -> anyhow::Result<T>) -> anyhow::Result<T> {
-        pin(self.server_core)?;
+    pub(crate) fn on_server_cores<T>(self, start: impl FnOnce() -> anyhow::Result<T>) -> anyhow::Result<T> {
+        pin(&self.server_cores)?;
         let started = start();
-        pin(self.generator_core)?;
+        pin(&only(self.generator_core))?;
         started
+    }
+
+    /// What must be said of the cores, for people.
+    pub(crate) fn note(self) -> String {
+        if numbers(&self.allowed).count() == 1 {
+            return "there is one core for both server and generator: the figures mean little".to_owned();
+        }
+        let server: Vec<String> = numbers(&self.server_cores).map(|core| core.to_string()).collect();
+        let cores = if server.len() == 1 { "core" } else { "cores" };
+        format!("server on {cores} {}, generator on core {}", server.join(", "), self.generator_core)
     }
 }
 
-fn pin(core: usize) -> anyhow::Result<()> {
+fn numbers(cores: &CpuSet) -> impl Iterator<Item = usize> {
+    (0..CpuSet::MAX_CPU).filter(|core| cores.is_set(*core))
+}
+
+fn as_numbers<S: Serializer>(cores: &CpuSet, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(numbers(cores))
+}
+
+fn only(core: usize) -> CpuSet {
     let mut set = CpuSet::new();
     set.set(core);
-    sched_setaffinity(None, &set).with_context(|| format!("this thread cannot be put on core {core}"))
+    set
+}
+
+fn pin(cores: &CpuSet) -> anyhow::Result<()> {
+    sched_setaffinity(None, cores).context("this thread cannot be put on the cores that are meant for it")
 }
 
 /// The processor time of this thread so far.
@@ -131,6 +157,18 @@ mod tests {
         let sockstat = "sockets: used 15\nTCP: inuse 1 orphan 0 tw 0 alloc 1 mem 270\nUDP: inuse 0 mem 238\n\
                         UDPLITE: inuse 9\nFRAG: inuse 0 memory 7\n";
         assert_eq!(socket_pages(sockstat), 508);
+    }
+
+    #[test]
+    fn a_server_has_its_core_or_all() {
+        let before = sched_getaffinity(None).expect("Linux says it");
+        let cores = Cores::take().expect("there is a core");
+        for cores in [cores, cores.whole_for_server()] {
+            let inside = cores.on_server_cores(|| Ok(sched_getaffinity(None)?)).expect("cores of its own");
+            assert_eq!(inside, cores.server_cores);
+        }
+        assert_eq!(cores.whole_for_server().server_cores, before);
+        assert_eq!(numbers(&cores.server_cores).count(), 1);
     }
 
     #[test]

@@ -127,13 +127,3 @@ fn tell(what: &str) {
         let _ = writeln!(stderr, "measuring {what}");
     }
 }
-
-/// What must be said of the cores, for people.
-fn note_of_cores(cores: Cores) -> String {
-    if cores.are_one() {
-        "there is one core for both server and generator: the figures mean little".to_owned()
-    } else {
-        let Cores { server_core, generator_core } = cores;
-        format!("server on core {server_core}, generator on core {generator_core}")
-    }
-}

@@ -8,7 +8,7 @@ use super::peers::{self, Colyseus, PlainRelay};
 use super::server::{Server, Settings};
 use super::stamp::MESSAGE_BYTES;
 use super::table::{Table, figure};
-use super::{note_of_cores, print, tell};
+use super::{print, tell};
 use serde::Serialize;
 use serde_json::json;
 use std::time::Duration;
@@ -41,7 +41,7 @@ pub(crate) async fn run(cores: Cores, args: &RelayArgs) -> anyhow::Result<()> {
             }
         }
     }
-    let mut notes = vec![note_of_cores(cores)];
+    let mut notes = vec![cores.note()];
     if args.peers {
         notes.extend(peers(cores, args, &plan, &mut rows).await?);
     }

@@ -155,7 +155,7 @@ impl Process {
         command.stdin(Stdio::null()).stdout(Stdio::piped());
         let what = command.get_program().to_string_lossy().into_owned();
         let started =
-            cores.on_server_core(|| command.spawn().with_context(|| format!("{what} cannot be started")));
+            cores.on_server_cores(|| command.spawn().with_context(|| format!("{what} cannot be started")));
         let mut child = started?;
         let said = BufReader::new(child.stdout.take().expect("standard output is piped"));
         Ok(Process { child, said, what })

@@ -6,7 +6,7 @@ use super::machine::Cores;
 use super::server::{Server, Settings};
 use super::table::{Table, figure};
 use super::tally::{generator_too_slow, percentile};
-use super::{note_of_cores, print, tell};
+use super::{print, tell};
 use anyhow::{Context, bail, ensure};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -48,6 +48,7 @@ struct Row {
 /// What kept it from measuring.
 pub(crate) async fn run(cores: Cores, args: &TurnsArgs) -> anyhow::Result<()> {
     tell("durable moves");
+    let cores = if args.one_core { cores } else { cores.whole_for_server() };
     let server = Server::start(cores, &Settings { has_store: true, ..Settings::default() })?;
     let mut syncs = sync_us(server.data())?;
     let (rooms, connections) = (args.rooms as usize, args.connections as usize);
@@ -87,7 +88,7 @@ pub(crate) async fn run(cores: Cores, args: &TurnsArgs) -> anyhow::Result<()> {
         usage,
     };
     let setting = json!({ "cores": cores, "seconds": args.seconds, "store": PRAGMAS });
-    let notes = [note_of_cores(cores), PRAGMAS.to_owned()];
+    let notes = [cores.note(), PRAGMAS.to_owned()];
     let table = table(&row);
     print("turns", args.common.json, &setting, &[row], &notes, &table)
 }

@@ -27,6 +27,7 @@ pub mod rock_paper_scissors;
 mod rules;
 mod seats;
 mod view;
+mod written;
 
 pub use config::{
     Config, Limits, MoveType, Moves, Notifications, OnTimeout, Players, Quorum, RoleAssignment, Template,
@@ -39,6 +40,7 @@ pub use op::{Actor, Context, Create, End, Join, Kick, NewRoom, Op, Propose, Say,
 pub use refusal::{Code, Refusal};
 pub use rules::{Attempt, Made, Next, Opening, Outcome, RuleSets, Rules, Secrets};
 pub use view::{ProposalView, RoomView, Summary};
+pub use written::Written;
 
 use notify::Work;
 use parlor_proto::RoomCode;
@@ -46,7 +48,6 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 /// A turn room, whole. `serde` writes it and reads it back; both give an equal room.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -55,9 +56,7 @@ pub struct TurnRoom {
     #[serde(with = "code_as_text")]
     code: RoomCode,
     name: String,
-    /// Nothing changes it, so that copies of the room have one in common.
-    #[serde(with = "config_in_common")]
-    config: Arc<Config>,
+    config: Written<Config>,
     visibility: Visibility,
     max_players: u16,
     created_by: PlayerId,
@@ -78,7 +77,7 @@ pub struct TurnRoom {
     /// Moves that wait for the word of the peers, oldest first.
     open: Vec<Proposal>,
     /// The last that were decided, oldest first.
-    decided: Vec<Decided>,
+    decided: Vec<Written<Decided>>,
     proposals_given: u64,
     notices_given: u64,
     result: Option<GameResult>,
@@ -257,7 +256,7 @@ impl TurnRoom {
             proposals_given: 0,
             notices_given: 0,
             result: None,
-            config: Arc::new(config),
+            config: Written::new(config),
         };
         let mut work = Work::new(with, &Actor::Player(creator.clone()));
         room.join(creator, Join { name: create.player_name }, &mut work)?;
@@ -408,7 +407,7 @@ impl TurnRoom {
 
     /// The last moves that were decided, oldest first.
     #[must_use]
-    pub fn decided(&self) -> &[Decided] {
+    pub fn decided(&self) -> &[Written<Decided>] {
         &self.decided
     }
 }
@@ -424,19 +423,5 @@ mod code_as_text {
 
     pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<RoomCode, D::Error> {
         String::deserialize(deserializer)?.parse().map_err(de::Error::custom)
-    }
-}
-
-/// A configuration as if there were no other owner.
-mod config_in_common {
-    use super::{Arc, Config};
-    use serde::{Deserialize, Deserializer, Serialize, Serializer};
-
-    pub(super) fn serialize<S: Serializer>(config: &Arc<Config>, serializer: S) -> Result<S::Ok, S::Error> {
-        config.as_ref().serialize(serializer)
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Arc<Config>, D::Error> {
-        Config::deserialize(deserializer).map(Arc::new)
     }
 }

@@ -8,7 +8,7 @@ use super::notify::Work;
 use super::op::{Propose, Validate};
 use super::refusal::{Code, Refusal};
 use super::rules::{Attempt, Made, Next, Outcome, Rules, Secrets};
-use super::{Check, Checks, Decided, GameResult, Phase, Proposal, TurnRoom, json};
+use super::{Check, Checks, Decided, GameResult, Phase, Proposal, TurnRoom, Written, json};
 use serde_json::{Value, json as object};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -438,7 +438,7 @@ impl TurnRoom {
     }
 
     fn remember(&mut self, decided: Decided) {
-        self.decided.push(decided);
+        self.decided.push(Written::new(decided));
         let old = self.decided.len().saturating_sub(DECIDED_MAX);
         self.decided.drain(..old);
     }

@@ -5,7 +5,7 @@ use super::ids::{PlayerId, ProposalId, RoomId, UnixMillis};
 use super::op::Actor;
 use super::refusal::{Code, Refusal};
 use super::rules::RuleSets;
-use super::{Checks, Decided, GameResult, Phase, Player, Proposal, Status, TurnRoom, json};
+use super::{Checks, Decided, GameResult, Phase, Player, Proposal, Status, TurnRoom, Written, json};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -51,7 +51,7 @@ pub struct RoomView<'a> {
     /// Moves that wait for the word of the peers, oldest first.
     pub proposals: Vec<ProposalView<'a>>,
     /// The last that were decided, oldest first.
-    pub decided: &'a [Decided],
+    pub decided: &'a [Written<Decided>],
     /// How the game ended.
     pub result: Option<&'a GameResult>,
 }

@@ -30,6 +30,7 @@ use parlor_proto::wire::handshake::{Auth, Hello, Intent, Refusal, RoomSettings};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use thiserror::Error;
 
 /// How long a token may be good for, in seconds.
@@ -120,13 +121,14 @@ impl Rejected {
     }
 }
 
-/// Verifies tokens and remembers which were used.
+/// Verifies tokens and remembers which were used. All shards ask the same one, and none waits for another's signature to be verified:
+/// what is remembered has locks of its own.
 #[derive(Debug)]
 pub(crate) struct Tokens {
     /// Those of the game's own service.
     service: Option<Signer>,
     /// Those of the accounts of this server.
-    tickets: Option<Tickets>,
+    tickets: OnceLock<Tickets>,
     is_required: bool,
     /// In seconds since 1970.
     started_s: u64,
@@ -138,7 +140,7 @@ pub(crate) struct Tokens {
 struct Signer {
     key: DecodingKey,
     validation: Validation,
-    used: Ledger,
+    used: Mutex<Ledger>,
 }
 
 impl Tokens {
@@ -151,28 +153,29 @@ impl Tokens {
     }
 
     fn with_key(service: Option<&[u8]>, is_required: bool, started_s: u64) -> Self {
-        Tokens { service: service.map(Signer::new), tickets: None, is_required, started_s }
+        Tokens { service: service.map(Signer::new), tickets: OnceLock::new(), is_required, started_s }
     }
 
     /// From here on tickets of the server's own accounts let their owners in too.
-    pub(crate) fn accept_tickets(&mut self, tickets: Tickets) {
-        self.tickets = Some(tickets);
+    pub(crate) fn accept_tickets(&self, tickets: Tickets) {
+        // There is one store, and it is opened once.
+        let _ = self.tickets.set(tickets);
     }
 
     /// The tickets, if there are accounts.
-    pub(crate) fn tickets(&mut self) -> Option<&mut Tickets> {
-        self.tickets.as_mut()
+    pub(crate) fn tickets(&self) -> Option<&Tickets> {
+        self.tickets.get()
     }
 
     /// Whether the hello's token lets somebody ask for what it asks; it is used up then.
-    pub(crate) fn admit(&mut self, hello: &Hello) -> Result<Admitted, Refusal> {
+    pub(crate) fn admit(&self, hello: &Hello) -> Result<Admitted, Refusal> {
         self.admit_at(hello, unix_s()).map_err(|rejected| {
             tracing::info!(app = ?hello.app, why = %rejected, "a token was not accepted");
             rejected.answer()
         })
     }
 
-    fn admit_at(&mut self, hello: &Hello, now_s: u64) -> Result<Admitted, Rejected> {
+    fn admit_at(&self, hello: &Hello, now_s: u64) -> Result<Admitted, Rejected> {
         let token = match &hello.auth {
             Auth::Token(token) => token,
             Auth::Anonymous if self.is_required => return Err(Rejected::Missing),
@@ -185,12 +188,12 @@ impl Tokens {
         // Which key is asked, the head says; that it is true, the signature says, which covers the head.
         let user = match head.typ.as_deref() {
             Some(ticket::TYP) => {
-                let tickets = self.tickets.as_mut().ok_or(Rejected::NoKey)?;
+                let tickets = self.tickets.get().ok_or(Rejected::NoKey)?;
                 tickets.admit(token, hello, now_s, self.started_s)?
             }
             Some(kind) if kind.starts_with(OWN_KINDS) => return Err(Rejected::NoKey),
             _ => {
-                let service = self.service.as_mut().ok_or(Rejected::NoKey)?;
+                let service = self.service.as_ref().ok_or(Rejected::NoKey)?;
                 let claims: Claims = service.open(token)?;
                 claims.check_fields()?;
                 claims.check_audience(hello, |environment| environment == claims.env)?;
@@ -209,7 +212,11 @@ impl Signer {
         // Times and audience are judged below, by a clock that a test can set and against what the hello asks for.
         validation.required_spec_claims.clear();
         (validation.validate_exp, validation.validate_aud) = (false, false);
-        Signer { key: DecodingKey::from_ed_der(public), validation, used: Ledger::new(TOKENS_REMEMBERED_MAX) }
+        Signer {
+            key: DecodingKey::from_ed_der(public),
+            validation,
+            used: Mutex::new(Ledger::new(TOKENS_REMEMBERED_MAX)),
+        }
     }
 
     /// What a token says, if the key signed it.
@@ -218,14 +225,19 @@ impl Signer {
     }
 
     /// A token that is good for what is asked is good no more; gives its user.
-    fn use_up(&mut self, claims: Claims, now_s: u64) -> Result<String, Rejected> {
+    fn use_up(&self, claims: Claims, now_s: u64) -> Result<String, Rejected> {
         let forget_s = claims.exp.saturating_add(CLOCK_SKEW_S_MAX);
-        self.used.enter(claims.jti, forget_s, now_s).map_err(|not| match not {
+        lock(&self.used).enter(claims.jti, forget_s, now_s).map_err(|not| match not {
             NotEntered::Known => Rejected::Used,
             NotEntered::Full => Rejected::Full,
         })?;
         Ok(claims.sub)
     }
+}
+
+/// What is remembered stays right if somebody panicked while it was held: each change is one step.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn not_signed(error: jsonwebtoken::errors::Error) -> Rejected {

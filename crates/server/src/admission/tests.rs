@@ -62,7 +62,7 @@ fn hello(intent: Intent, token: impl Into<Vec<u8>>) -> Hello {
 #[test]
 fn a_token_lets_its_user_in_once() {
     let key = key();
-    let mut tokens = tokens(&key);
+    let tokens = tokens(&key);
     let token = key.sign(&claims());
     let admitted = Admitted { user: Some("user-1".into()) };
     assert_eq!(tokens.admit_at(&join("K7QM", token.clone()), NOW_S), Ok(admitted));
@@ -72,7 +72,7 @@ fn a_token_lets_its_user_in_once() {
 #[test]
 fn threat_03_a_hundred_thousand_replays_are_refused() {
     let key = key();
-    let mut tokens = tokens(&key);
+    let tokens = tokens(&key);
     let token = key.sign(&claims());
     let hello = join("K7QM", token);
     assert!(tokens.admit_at(&hello, NOW_S).is_ok());
@@ -84,7 +84,7 @@ fn threat_03_a_hundred_thousand_replays_are_refused() {
 #[test]
 fn threat_03_a_token_is_good_for_one_room_one_game_and_one_purpose() {
     let key = key();
-    let mut tokens = tokens(&key);
+    let tokens = tokens(&key);
     let token = key.sign(&claims());
     let game = |app: &str, environment: &str| Hello {
         app: app.into(),
@@ -108,7 +108,7 @@ fn threat_03_a_token_is_good_for_one_room_one_game_and_one_purpose() {
 #[test]
 fn threat_03_a_token_for_a_new_room_joins_none() {
     let key = key();
-    let mut tokens = tokens(&key);
+    let tokens = tokens(&key);
     let any = |jti: &str| Claims { create: true, room: None, jti: jti.into(), ..claims() };
     let named = |jti: &str| Claims { create: true, jti: jti.into(), ..claims() };
     for hello in [
@@ -138,7 +138,7 @@ fn threat_03_time_is_kept_with_little_tolerance() {
         jti: format!("{iat} {exp}"),
         ..claims()
     };
-    let mut tokens = tokens(&key);
+    let tokens = tokens(&key);
     for (claims, result) in [
         (at(0, 60), Ok(())),
         (at(-60, 1), Err(Rejected::Life)),
@@ -163,7 +163,7 @@ fn threat_03_a_restart_forgets_no_token() {
     let key = key();
     let hello = join("K7QM", key.sign(&claims()));
     assert!(tokens(&key).admit_at(&hello, NOW_S).is_ok());
-    let mut restarted = Tokens::with_key(Some(key.public()), true, NOW_S);
+    let restarted = Tokens::with_key(Some(key.public()), true, NOW_S);
     assert_eq!(restarted.admit_at(&hello, NOW_S), Err(Rejected::BeforeStart));
     let fresh = key.sign(&Claims { iat: NOW_S, ..claims() });
     assert!(restarted.admit_at(&join("K7QM", fresh), NOW_S).is_ok());
@@ -180,7 +180,7 @@ fn forged(header: &Value, claims: &Value, sign: impl FnOnce(&[u8]) -> Vec<u8>) -
 #[test]
 fn threat_03_no_other_algorithm_is_accepted() {
     let key = key();
-    let mut tokens = tokens(&key);
+    let tokens = tokens(&key);
     let claims = serde_json::to_value(claims()).unwrap();
     let hmac = |secret: &[u8], message: &[u8]| {
         let key = ring::hmac::Key::new(ring::hmac::HMAC_SHA256, secret);
@@ -213,7 +213,7 @@ fn threat_03_no_other_algorithm_is_accepted() {
 #[test]
 fn threat_03_a_token_that_was_changed_anywhere_is_refused() {
     let key = key();
-    let mut tokens = tokens(&key);
+    let tokens = tokens(&key);
     let token = key.sign(&claims());
     for at in 0..token.len() {
         for change in [1_u8, 2, 0x20] {
@@ -237,7 +237,7 @@ fn threat_03_a_token_that_was_changed_anywhere_is_refused() {
 #[test]
 fn threat_03_claims_that_are_missing_or_of_another_kind_are_refused() {
     let key = key();
-    let mut tokens = tokens(&key);
+    let tokens = tokens(&key);
     let pair = |message: &[u8]| {
         crypto::install();
         let private = jsonwebtoken::EncodingKey::from_ed_der(key.private());
@@ -279,7 +279,7 @@ fn without_a_token_one_comes_in_only_where_it_is_optional() {
     let anonymous = Hello { auth: Auth::Anonymous, ..join("K7QM", "") };
     let wrong = join("K7QM", "a.b.c");
     for is_required in [true, false] {
-        let mut tokens = Tokens::with_key(Some(key.public()), is_required, 0);
+        let tokens = Tokens::with_key(Some(key.public()), is_required, 0);
         let expected = if is_required { Err(Rejected::Missing) } else { Ok(Admitted { user: None }) };
         assert_eq!(tokens.admit_at(&anonymous, NOW_S), expected);
         assert!(matches!(tokens.admit_at(&wrong, NOW_S), Err(Rejected::NotSigned(_))));
@@ -309,7 +309,7 @@ fn a_pair_of_keys_is_written_and_read_again() {
 #[test]
 fn a_token_that_was_given_out_is_accepted() {
     let key = key();
-    let mut tokens = Tokens::with_key(Some(key.public()), true, 0);
+    let tokens = Tokens::with_key(Some(key.public()), true, 0);
     let permit = |what| Permit { user: "ada", app: "tanks", environment: "production", what };
     let joining = key.token(&permit(PermitFor::Join(code("K7QM")))).unwrap();
     let opening = key.token(&permit(PermitFor::Create(None))).unwrap();
@@ -337,7 +337,7 @@ fn a_public_key_of_openssl_is_read() {
 /// Accounts' tickets beside the tokens of a game's own service.
 fn with_tickets(service: &SigningKey, store: &Arc<SigningKey>) -> (Tokens, TicketKey) {
     let ours = TicketKey::new(Arc::clone(store)).unwrap();
-    let mut tokens = tokens(service);
+    let tokens = tokens(service);
     tokens.accept_tickets(Tickets::of(&ours));
     (tokens, ours)
 }
@@ -353,7 +353,7 @@ fn ticket(key: &TicketKey, what: PermitFor) -> String {
 #[test]
 fn threat_03_a_ticket_lets_its_account_in_once_and_nowhere_else() {
     let (service, store) = (key(), Arc::new(key()));
-    let (mut tokens, ours) = with_tickets(&service, &store);
+    let (tokens, ours) = with_tickets(&service, &store);
     let joining = ticket(&ours, PermitFor::Join(code("K7QM")));
     let elsewhere = Hello { app: "golf".into(), ..join("K7QM", joining.clone()) };
     let staging = Hello { environment: "staging".into(), ..join("K7QM", joining.clone()) };
@@ -380,9 +380,9 @@ fn threat_03_a_ticket_lets_its_account_in_once_and_nowhere_else() {
 #[test]
 fn threat_03_a_ticket_is_good_at_the_server_that_gave_it_out_alone() {
     let (service, store) = (key(), Arc::new(key()));
-    let (mut here, ours) = with_tickets(&service, &store);
+    let (here, ours) = with_tickets(&service, &store);
     // On the same store, so with the same key: another server, or this one after a restart.
-    let (mut there, _) = with_tickets(&service, &store);
+    let (there, _) = with_tickets(&service, &store);
     let hello = join("K7QM", ticket(&ours, PermitFor::Join(code("K7QM"))));
     assert_eq!(there.admit_at(&hello, NOW_S), Err(Rejected::OtherServer));
     assert!(here.admit_at(&hello, NOW_S).is_ok());
@@ -391,7 +391,7 @@ fn threat_03_a_ticket_is_good_at_the_server_that_gave_it_out_alone() {
 #[test]
 fn threat_03_a_ban_stops_the_tickets_that_are_on_their_way() {
     let (service, store) = (key(), Arc::new(key()));
-    let (mut tokens, ours) = with_tickets(&service, &store);
+    let (tokens, ours) = with_tickets(&service, &store);
     let account = AccountId::new("p1").unwrap();
     let hello = || join("K7QM", ticket(&ours, PermitFor::Join(code("K7QM"))));
     tokens.tickets().unwrap().bar(realm(), account.clone(), NOW_S);
@@ -406,7 +406,7 @@ fn threat_03_a_ban_stops_the_tickets_that_are_on_their_way() {
 #[test]
 fn threat_32_no_token_is_taken_for_one_of_another_kind() {
     let (service, store) = (key(), Arc::new(key()));
-    let (mut tokens, ours) = with_tickets(&service, &store);
+    let (tokens, ours) = with_tickets(&service, &store);
     let says = |jti: &str| {
         let claims = Claims { jti: jti.into(), ..claims() };
         let mut says = serde_json::to_value(claims).unwrap();
@@ -439,6 +439,6 @@ fn threat_32_no_token_is_taken_for_one_of_another_kind() {
     // Without accounts there are no tickets, and without a service's key no tokens of one.
     let ticket = join("K7QM", ticket(&ours, PermitFor::Join(code("K7QM"))));
     assert_eq!(self::tokens(&service).admit_at(&ticket, NOW_S), Err(Rejected::NoKey));
-    let mut keyless = Tokens::with_key(None, false, NOW_S - 1_000);
+    let keyless = Tokens::with_key(None, false, NOW_S - 1_000);
     assert_eq!(keyless.admit_at(&join("K7QM", service.sign(&claims())), NOW_S), Err(Rejected::NoKey));
 }

@@ -3,7 +3,9 @@
 //! A ticket has the claims of any token for admission, the account as its user, and one more: which server gave it out, anew with each
 //! start. Servers that share a store share its key; without that claim each of them would take a ticket once.
 
-use super::{CLOCK_SKEW_S_MAX, Claims, KeyError, PermitFor, Rejected, Signer, SigningKey, TOKEN_LIFE_S_MAX};
+use super::{
+    CLOCK_SKEW_S_MAX, Claims, KeyError, PermitFor, Rejected, Signer, SigningKey, TOKEN_LIFE_S_MAX, lock,
+};
 use crate::online::environment_of;
 use crate::store::{AccountId, Realm};
 use crate::system;
@@ -11,7 +13,7 @@ use data_encoding::HEXLOWER;
 use parlor_proto::wire::handshake::Hello;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 /// What a ticket's head says it is.
 pub(super) const TYP: &str = "parlor-ticket";
@@ -70,7 +72,7 @@ pub(crate) struct Tickets {
     signer: Signer,
     issuer: Arc<str>,
     /// Accounts that were banned while a ticket may be on its way, and when none can be any more, in seconds since 1970.
-    barred: HashMap<(Realm, AccountId), u64>,
+    barred: Mutex<HashMap<(Realm, AccountId), u64>>,
 }
 
 impl Tickets {
@@ -79,23 +81,24 @@ impl Tickets {
         Tickets {
             signer: Signer::new(key.key.public()),
             issuer: Arc::clone(&key.issuer),
-            barred: HashMap::new(),
+            barred: Mutex::default(),
         }
     }
 
     /// No ticket of this account that was given out before `now_s` is good any more.
-    pub(crate) fn bar(&mut self, realm: Realm, account: AccountId, now_s: u64) {
-        self.barred.retain(|_, until_s| *until_s > now_s);
-        self.barred.insert((realm, account), now_s.saturating_add(TOKEN_LIFE_S_MAX + CLOCK_SKEW_S_MAX));
+    pub(crate) fn bar(&self, realm: Realm, account: AccountId, now_s: u64) {
+        let mut barred = lock(&self.barred);
+        barred.retain(|_, until_s| *until_s > now_s);
+        barred.insert((realm, account), now_s.saturating_add(TOKEN_LIFE_S_MAX + CLOCK_SKEW_S_MAX));
     }
 
     /// It may come in again.
-    pub(crate) fn unbar(&mut self, realm: Realm, account: AccountId) {
-        self.barred.remove(&(realm, account));
+    pub(crate) fn unbar(&self, realm: Realm, account: AccountId) {
+        lock(&self.barred).remove(&(realm, account));
     }
 
     pub(super) fn admit(
-        &mut self,
+        &self,
         token: &[u8],
         hello: &Hello,
         now_s: u64,
@@ -117,7 +120,7 @@ impl Tickets {
 
     fn is_barred(&self, claims: &Claims, now_s: u64) -> bool {
         let key = Realm::new(&claims.aud, &claims.env).ok().zip(AccountId::new(&claims.sub).ok());
-        key.and_then(|key| self.barred.get(&key)).is_some_and(|until_s| now_s < *until_s)
+        key.and_then(|key| lock(&self.barred).get(&key).copied()).is_some_and(|until_s| now_s < until_s)
     }
 }
 

@@ -84,7 +84,9 @@ pub(super) async fn ban(services: Services, caller: Caller, input: BanAccount) -
     // Tokens that are still good for a few minutes, and devices that are connected.
     services.bans().changed(&realm, &account);
     services.feeds().close(&realm, &account);
-    services.door().with_tickets(|tickets| tickets.bar(realm.clone(), account.clone(), unix_s()));
+    if let Some(tickets) = services.door().tickets() {
+        tickets.bar(realm.clone(), account.clone(), unix_s());
+    }
     // No ticket lets it in from here on, so it comes back into no room that was looked through.
     let removed = live::remove_account(&services, &realm, &account, &ban.reason).await?;
     tracing::info!(%account, by = %ban.by, removed, "banned");
@@ -96,7 +98,9 @@ pub(super) async fn lift_ban(services: Services, caller: Caller, input: LiftBan)
     let account = account(&input.account)?;
     services.store().lift_ban(&realm, &account).await?;
     services.bans().changed(&realm, &account);
-    services.door().with_tickets(|tickets| tickets.unbar(realm, account));
+    if let Some(tickets) = services.door().tickets() {
+        tickets.unbar(realm, account);
+    }
     Ok(DONE)
 }
 

@@ -1,14 +1,14 @@
 //! Inboxes: what players are told, in order, until they say that they know it.
+//!
+//! What a commit tells a player is one row, in one of the inbox's places. They are used in turn, so that an inbox which nobody reads
+//! writes over what it lets go of: no commit deletes anything, and each changes one page for each inbox.
 
 use super::Store;
 use super::error::StoreError;
-use super::sql::{Done, Fault, Param, Row, Sql, params};
+use super::sql::{Done, Fault, Param, Row, Sql, params, unexpected};
 use super::types::{AccountId, INBOX_MAX, Inbox, NewNotice, Notice, PAGE_MAX, Realm};
+use core::fmt::Write;
 use std::collections::BTreeMap;
-
-/// Notices that a full inbox has let go of are deleted together, so that not each new one changes a page at either end. They
-/// are below the inbox's `oldest` until then, and nobody reads them.
-const GONE_AT_ONCE: u64 = 32;
 
 impl Store {
     /// Notices of a player with numbers beyond `after`.
@@ -27,20 +27,22 @@ impl Store {
         self.read(move |sql| {
             // One statement, so that no commit comes between the inbox and its notices.
             let rows = sql.rows(
-                "SELECT i.newest, i.dropped, n.seq, n.kind, n.body, n.at_ms
-                 FROM inboxes i LEFT JOIN notices n ON n.realm = i.realm AND n.account = i.account AND n.seq > $1
-                      AND n.seq >= i.oldest
-                 WHERE i.realm = $2 AND i.account = $3 ORDER BY n.seq LIMIT $4",
+                "SELECT i.newest, i.dropped, i.oldest, n.newest, n.parts, n.body
+                 FROM inboxes i LEFT JOIN notices n ON n.realm = i.realm AND n.account = i.account AND n.newest > $1
+                      AND n.newest >= i.oldest
+                 WHERE i.realm = $2 AND i.account = $3 ORDER BY n.newest LIMIT $4",
                 params![after, &realm, &player, limit],
             )?;
             let mut inbox = Inbox::default();
             for mut row in rows {
                 (inbox.newest, inbox.dropped) = (row.number(0)?, row.number(1)?);
-                if let Some(seq) = row.optional_number(2)? {
-                    let (kind, body, at_ms) = (row.text(3)?, row.bytes(4)?, row.number(5)?);
-                    inbox.notices.push(Notice { seq, kind, body, at_ms });
+                let first = row.number(2)?.max(after.saturating_add(1));
+                if let Some(newest) = row.optional_number(3)? {
+                    let told = unpack(newest, &row.text(4)?, &row.bytes(5)?)?;
+                    inbox.notices.extend(told.into_iter().filter(|notice| notice.seq >= first));
                 }
             }
+            inbox.notices.truncate(limit);
             Ok(inbox)
         })
         .await
@@ -61,7 +63,7 @@ impl Store {
                 params![up_to, &realm, &player],
             )?;
             sql.change(
-                "DELETE FROM notices WHERE realm = $1 AND account = $2 AND seq <= $3",
+                "DELETE FROM notices WHERE realm = $1 AND account = $2 AND newest <= $3",
                 params![&realm, &player, up_to],
             )?;
             Ok(())
@@ -70,17 +72,17 @@ impl Store {
     }
 }
 
-/// How many notices are for whom, in the order of accounts: servers that write into the same inboxes wait for each other, and
-/// never in a circle.
-pub(super) struct Counts<'a>(BTreeMap<&'a AccountId, u64>);
+/// What is told to whom, in the order of accounts: servers that write into the same inboxes wait for each other, and never in a
+/// circle. Each notice stands beside its place among all.
+pub(super) struct Told<'a>(BTreeMap<&'a AccountId, Vec<(usize, &'a NewNotice)>>);
 
-impl<'a> Counts<'a> {
-    pub(super) fn of(notices: &'a [NewNotice]) -> Counts<'a> {
-        let mut counts = BTreeMap::new();
-        for notice in notices {
-            *counts.entry(&notice.to).or_default() += 1;
+impl<'a> Told<'a> {
+    pub(super) fn of(notices: &'a [NewNotice]) -> Told<'a> {
+        let mut told: BTreeMap<_, Vec<_>> = BTreeMap::new();
+        for (at, notice) in notices.iter().enumerate() {
+            told.entry(&notice.to).or_default().push((at, notice));
         }
-        Counts(counts)
+        Told(told)
     }
 
     /// What to ask so that each inbox counts its new notices: of too many the oldest go.
@@ -88,12 +90,66 @@ impl<'a> Counts<'a> {
         &'p self,
         realm: &'p Realm,
     ) -> impl Iterator<Item = (&'static str, Vec<Param<'p>>)> + 'p {
-        self.0.iter().map(move |(account, count)| {
+        self.0.iter().map(move |(account, told)| {
+            let count = told.len() as u64;
             let too_many = count.saturating_sub(INBOX_MAX);
-            let params = params![realm, *account, too_many + 1, *count, too_many, INBOX_MAX].to_vec();
+            let params = params![realm, *account, too_many + 1, count, too_many, INBOX_MAX].to_vec();
             (COUNT_MORE, params)
         })
     }
+
+    /// Puts the notices into inboxes that have counted them, as `answers` say, and gives the number of each in its own.
+    pub(super) fn put(
+        &self,
+        sql: &mut dyn Sql,
+        realm: &Realm,
+        answers: impl Iterator<Item = Vec<Row>>,
+    ) -> Done<Vec<u64>> {
+        let mut numbers = vec![0; self.0.values().map(Vec::len).sum()];
+        for ((account, told), mut rows) in self.0.iter().zip(answers) {
+            let row = rows.first_mut().ok_or_else(not_made)?;
+            let (newest, oldest) = (row.number(0)?, row.number(1)?);
+            let first = (newest + 1).saturating_sub(told.len() as u64);
+            for (seq, (at, _)) in (first..).zip(told) {
+                numbers[*at] = seq;
+            }
+            let kept = (first..).zip(told).filter(|(seq, _)| *seq >= oldest).map(|(_, (_, notice))| *notice);
+            let (parts, body) = pack(kept);
+            // Notices that are still there have numbers that are less than this apart, and so places of their own.
+            let place = newest % INBOX_MAX;
+            sql.later(PUT, params![realm, *account, place, newest, &parts, &body])?;
+        }
+        Ok(numbers)
+    }
+}
+
+/// What one commit tells a player as one row: of each notice its size in bytes, when it was made and its kind, in lines; and the
+/// bodies, one after the other.
+fn pack<'a>(notices: impl Iterator<Item = &'a NewNotice>) -> (String, Vec<u8>) {
+    let (mut parts, mut body) = (String::new(), Vec::new());
+    for notice in notices {
+        let line = if parts.is_empty() { "" } else { "\n" };
+        // Nothing is refused by a text.
+        let _ = write!(parts, "{line}{} {} {}", notice.body.len(), notice.at_ms, notice.kind);
+        body.extend_from_slice(&notice.body);
+    }
+    (parts, body)
+}
+
+/// The notices of a row whose last one has the number `newest`.
+fn unpack(newest: u64, parts: &str, mut body: &[u8]) -> Done<Vec<Notice>> {
+    let first = (newest + 1).saturating_sub(parts.lines().count() as u64);
+    let read = |(seq, part): (u64, &str)| {
+        let mut words = part.splitn(3, ' ');
+        let size = words.next()?.parse().ok()?;
+        let at_ms = words.next()?.parse().ok()?;
+        let kind = words.next()?.to_owned();
+        let (own, rest) = body.split_at_checked(size)?;
+        body = rest;
+        Some(Notice { seq, kind, body: own.to_vec(), at_ms })
+    };
+    let notices: Option<Vec<Notice>> = (first..).zip(parts.lines()).map(read).collect();
+    notices.ok_or_else(|| unexpected(4, "no list of notices"))
 }
 
 /// Its values are the newest notice's number and that of the oldest which is kept.
@@ -106,43 +162,9 @@ const COUNT_MORE: &str = "INSERT INTO inboxes (realm, account, oldest, newest, d
                    ELSE inboxes.dropped + inboxes.newest + $4 - $6 + 1 - inboxes.oldest END
      RETURNING newest, oldest";
 
-/// Puts notices into inboxes that have counted them, as `answers` say, and gives the number of each in its own.
-pub(super) fn put(
-    sql: &mut dyn Sql,
-    realm: &Realm,
-    notices: &[NewNotice],
-    counts: &Counts<'_>,
-    answers: impl Iterator<Item = Vec<Row>>,
-) -> Done<Vec<u64>> {
-    let mut next = BTreeMap::new();
-    for ((account, count), mut rows) in counts.0.iter().zip(answers) {
-        let row = rows.first_mut().ok_or_else(not_made)?;
-        let (newest, oldest) = (row.number(0)?, row.number(1)?);
-        // Each time a full inbox has let go of so many more.
-        let (gone, gone_before) = (oldest.saturating_sub(1), oldest.saturating_sub(1 + *count));
-        let is_full = newest.saturating_sub(oldest) + 1 >= INBOX_MAX;
-        if is_full && gone / GONE_AT_ONCE > gone_before / GONE_AT_ONCE {
-            sql.later(
-                "DELETE FROM notices WHERE realm = $1 AND account = $2 AND seq < $3",
-                params![realm, *account, oldest],
-            )?;
-        }
-        next.insert(*account, (newest.saturating_sub(*count) + 1, oldest));
-    }
-    let mut numbers = Vec::with_capacity(notices.len());
-    for notice in notices {
-        let (seq, oldest) = next.get_mut(&notice.to).ok_or_else(not_made)?;
-        numbers.push(*seq);
-        if *seq >= *oldest {
-            sql.later(
-                "INSERT INTO notices (realm, account, seq, kind, body, at_ms) VALUES ($1, $2, $3, $4, $5, $6)",
-                params![realm, &notice.to, *seq, &*notice.kind, &*notice.body, notice.at_ms],
-            )?;
-        }
-        *seq += 1;
-    }
-    Ok(numbers)
-}
+const PUT: &str = "INSERT INTO notices (realm, account, place, newest, parts, body)
+     VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT (realm, account, place) DO UPDATE SET
+         newest = $4, parts = $5, body = $6";
 
 fn not_made() -> Fault {
     StoreError::Damaged("an inbox was not made".to_owned()).into()

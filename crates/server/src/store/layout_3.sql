@@ -1,15 +1,18 @@
--- Notices stand in the order in which they come and have their keys in an index: in the order of their keys each player's would be
--- pages of their own, and a commit would write as many pages as it has players.
-CREATE TABLE notices_as_they_come (
+-- What a commit tells a player is one row, in one of the 256 places of the inbox, which are used in turn: an inbox that nobody reads
+-- writes over what it lets go of, and no commit deletes anything. `newest` is the number of the row's last notice; `parts` has of
+-- each notice its size in bytes, its time and its kind, in lines; `body` has the notices one after the other.
+ALTER TABLE notices RENAME TO notices_apart;
+CREATE TABLE notices (
     realm {text} NOT NULL,
     account {text} NOT NULL,
-    seq {int} NOT NULL,
-    kind {text} NOT NULL,
+    place {int} NOT NULL,
+    newest {int} NOT NULL,
+    parts {text} NOT NULL,
     body {bytes} NOT NULL,
-    at_ms {int} NOT NULL,
-    PRIMARY KEY (realm, account, seq)
-{strict};
-INSERT INTO notices_as_they_come (realm, account, seq, kind, body, at_ms)
-    SELECT realm, account, seq, kind, body, at_ms FROM notices ORDER BY at_ms, realm, account, seq;
-DROP TABLE notices;
-ALTER TABLE notices_as_they_come RENAME TO notices;
+    PRIMARY KEY (realm, account, place)
+{small};
+INSERT INTO notices (realm, account, place, newest, parts, body)
+    SELECT n.realm, n.account, n.seq % 256, n.seq, length(n.body) || ' ' || n.at_ms || ' ' || n.kind, n.body
+    FROM notices_apart n JOIN inboxes i ON i.realm = n.realm AND i.account = n.account
+    WHERE n.seq >= i.oldest ORDER BY n.realm, n.account, n.seq % 256;
+DROP TABLE notices_apart;

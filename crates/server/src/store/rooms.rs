@@ -211,6 +211,9 @@ fn check(state: &RoomState, effects: &Effects) -> Result<usize, StoreError> {
     let mut bytes = state.document.len() + state.summary.len();
     for notice in &effects.notices {
         check_text("the kind of notice", &notice.kind)?;
+        if notice.kind.contains('\n') {
+            return Err(invalid("the kind of notice", "it has more than one line"));
+        }
         check_size("a notice", notice.body.len(), BODY_BYTES_MAX)?;
         bytes += notice.body.len();
     }
@@ -258,46 +261,43 @@ fn commit(
     state: &RoomState,
     effects: &Effects,
 ) -> Done<Vec<u64>> {
-    let mut rows = sql.rows(
-        "SELECT version, players, created_ms FROM rooms WHERE realm = $1 AND id = $2",
-        params![realm, id],
-    )?;
-    let Some(row) = rows.first_mut() else { return Err(StoreError::Missing { what: "room" }.into()) };
-    let (current, players_before, created_ms) = (row.number(0)?, row.text(1)?, row.number(2)?);
-    if current != expected {
-        return Err(StoreError::Stale { current }.into());
-    }
     let players = in_lines(&state.players);
     let next = params![
         state.version,
         &state.document,
         state.joinable,
         &state.summary,
-        &players,
         state.deadline_ms,
+        &players,
         realm,
         id,
         expected
     ];
-    let update = "UPDATE rooms SET version = $1, document = $2, joinable = $3, summary = $4, players = $5, deadline_ms = $6
-         WHERE realm = $7 AND id = $8 AND version = $9 RETURNING version";
     // The room and the inboxes in one go, for a database that is asked over a network.
-    let counts = inbox::Counts::of(&effects.notices);
-    let asked: Vec<_> = core::iter::once((update, next.to_vec())).chain(counts.asks(realm)).collect();
+    let told = inbox::Told::of(&effects.notices);
+    let asked: Vec<_> = core::iter::once((NEXT, next.to_vec())).chain(told.asks(realm)).collect();
     let mut answers = sql.rows_of_all(&asked)?.into_iter();
     if answers.next().is_none_or(|changed| changed.is_empty()) {
-        // Another server's commit came between.
-        let mut rows =
-            sql.rows("SELECT version FROM rooms WHERE realm = $1 AND id = $2", params![realm, id])?;
-        let current = rows.first_mut().map_or(Ok(expected), |row| row.number(0))?;
-        return Err(StoreError::Stale { current }.into());
-    }
-    if players != players_before {
+        let mut rows = sql
+            .rows("SELECT version, created_ms FROM rooms WHERE realm = $1 AND id = $2", params![realm, id])?;
+        let row = rows.first_mut().ok_or(StoreError::Missing { what: "room" })?;
+        let (current, created_ms) = (row.number(0)?, row.number(1)?);
+        if current != expected || sql.change(NEXT_WITH_PLAYERS, next)? == 0 {
+            return Err(StoreError::Stale { current }.into());
+        }
         set_players(sql, realm, id, created_ms, &state.players)?;
     }
     call(sql, realm, effects)?;
-    inbox::put(sql, realm, &effects.notices, &counts, answers)
+    told.put(sql, realm, answers)
 }
+
+/// Puts the next state of a room whose players are the same as before, as they are most often.
+const NEXT: &str =
+    "UPDATE rooms SET version = $1, document = $2, joinable = $3, summary = $4, deadline_ms = $5
+     WHERE players = $6 AND realm = $7 AND id = $8 AND version = $9 RETURNING version";
+const NEXT_WITH_PLAYERS: &str =
+    "UPDATE rooms SET version = $1, document = $2, joinable = $3, summary = $4, deadline_ms = $5, players = $6
+     WHERE realm = $7 AND id = $8 AND version = $9";
 
 /// Ids have no control characters, so a line is an id.
 fn in_lines(players: &[AccountId]) -> String {
@@ -324,10 +324,10 @@ fn set_players(
 
 fn send(sql: &mut dyn Sql, realm: &Realm, effects: &Effects) -> Done<Vec<u64>> {
     call(sql, realm, effects)?;
-    let counts = inbox::Counts::of(&effects.notices);
-    let asked: Vec<_> = counts.asks(realm).collect();
+    let told = inbox::Told::of(&effects.notices);
+    let asked: Vec<_> = told.asks(realm).collect();
     let answers = sql.rows_of_all(&asked)?;
-    inbox::put(sql, realm, &effects.notices, &counts, answers.into_iter())
+    told.put(sql, realm, answers.into_iter())
 }
 
 fn call(sql: &mut dyn Sql, realm: &Realm, effects: &Effects) -> Done<()> {

@@ -121,7 +121,8 @@ impl Row {
     }
 }
 
-fn unexpected(column: usize, what: &str) -> Fault {
+/// A column that holds what no server puts there.
+pub(super) fn unexpected(column: usize, what: &str) -> Fault {
     Fault::Refused(StoreError::Damaged(format!("column {column} of a row has {what}")))
 }
 

@@ -23,12 +23,14 @@ async fn a_store_is_there_again_when_it_is_opened_again() {
     assert!(store.account(&realm, &account_id("ada")).await.unwrap().is_some());
 }
 
-/// The table of notices as it was up to layout 2.
+/// The table of notices as it was up to layout 2, of rows that have one notice each.
 const LAYOUT_2: &str = "
     CREATE TABLE before (realm TEXT NOT NULL, account TEXT NOT NULL, seq INTEGER NOT NULL, kind TEXT NOT NULL,
         body BLOB NOT NULL, at_ms INTEGER NOT NULL, PRIMARY KEY (realm, account, seq)) STRICT, WITHOUT ROWID;
     INSERT INTO before (realm, account, seq, kind, body, at_ms)
-        SELECT realm, account, seq, kind, body, at_ms FROM notices;
+        SELECT realm, account, newest, substr(rest, instr(rest, ' ') + 1), body,
+            CAST(substr(rest, 1, instr(rest, ' ') - 1) AS INTEGER)
+        FROM (SELECT *, substr(parts, instr(parts, ' ') + 1) AS rest FROM notices);
     DROP TABLE notices;
     ALTER TABLE before RENAME TO notices;
     UPDATE parlor_layout SET number = 2;";
@@ -39,7 +41,10 @@ async fn what_waits_in_inboxes_of_layout_2_waits_there_in_the_newest() {
     let realm = fresh_realm();
     let store = open_in(folder.path(), Options::default()).await;
     let told = [notice("ada", "one"), notice("bob", "two"), notice("ada", "three"), notice("ada", "four")];
-    store.put_room(&realm, new_room("r", state(1, "a", &[])), notices(told.to_vec())).await.unwrap();
+    for (number, told) in told.into_iter().enumerate() {
+        let room = new_room(&format!("r{number}"), state(1, "a", &[]));
+        store.put_room(&realm, room, notices(vec![told])).await.unwrap();
+    }
     store.acknowledge(&realm, &account_id("ada"), 1).await.unwrap();
     let mut before = Vec::new();
     for player in ["ada", "bob"] {

@@ -11,7 +11,7 @@ use super::replicate::{Walk, staleness_ticks};
 use super::server::{Server, Settings};
 use super::table::{Table, figure};
 use super::tally::{Delivery, Tally, percentile};
-use super::{note_of_cores, print, tell};
+use super::{print, tell};
 use crate::commands::say;
 use anyhow::{Context, bail, ensure};
 use bytes::Bytes;
@@ -88,7 +88,7 @@ pub(crate) fn run(args: &LossArgs) -> anyhow::Result<()> {
     if !args.common.json {
         tables.iter().for_each(|table| say(&format!("{}\n", table.render())));
     }
-    print("loss", args.common.json, &setting, &all, &[note_of_cores(cores)], &last)
+    print("loss", args.common.json, &setting, &all, &[cores.note()], &last)
 }
 
 fn lossy(cores: Cores, args: &LossArgs) -> anyhow::Result<Vec<Row>> {

@@ -17,7 +17,7 @@ use super::peers;
 use super::stand::{Counts, Plan, Stand};
 use super::table::{Table, figure};
 use super::tally::generator_too_slow;
-use super::{note_of_cores, print, tell};
+use super::{print, tell};
 use serde::Serialize;
 use serde_json::json;
 use std::time::Duration;
@@ -57,7 +57,7 @@ struct Row {
 pub(crate) fn run(args: &ReplicateArgs) -> anyhow::Result<()> {
     let cores = Cores::take()?;
     let mut rows = Vec::new();
-    let mut notes = vec![note_of_cores(cores)];
+    let mut notes = vec![cores.note()];
     for library in &args.of {
         if let Some(how) = how_to_build(*library) {
             notes.push(how);
