@@ -3,6 +3,7 @@
 
 use super::args::{JoinArgs, Transport};
 use super::generator::Crowd;
+use super::http::Http;
 use super::load::{Manner, Spent, Target, Usage, Way, fill};
 use super::machine::Cores;
 use super::member::{APP, Wish};
@@ -13,6 +14,7 @@ use super::{print, tell};
 use anyhow::Context;
 use parlor_proto::RoomCode;
 use parlor_server::admission::{Permit, PermitFor, Policy, SigningKey, TOKENS_REMEMBERED_MAX};
+use parlor_server::online::OnlineConfig;
 use parlor_server::{Config, Server as OwnServer};
 use serde::Serialize;
 use serde_json::json;
@@ -29,22 +31,28 @@ const SEARCH_TIME: Duration = Duration::from_secs(1);
 /// Members of each room while nobody joins it: the host.
 const HOSTS: u16 = 1;
 
+/// Players who ask for tickets at the same time.
+const ASKING: usize = 8;
+
 /// With what somebody comes in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 enum Admission {
     /// With nothing.
     Anonymous,
-    /// With a token, good once, whose signature the server verifies.
+    /// With a ticket, good once, that the server gave out itself.
+    Ticket,
+    /// With a token of another service, good once, whose signature the server verifies.
     Token,
 }
 
 impl Admission {
-    const BOTH: [Admission; 2] = [Admission::Anonymous, Admission::Token];
+    const ALL: [Admission; 3] = [Admission::Anonymous, Admission::Ticket, Admission::Token];
 
     fn as_str(self) -> &'static str {
         match self {
             Admission::Anonymous => "anonymous",
+            Admission::Ticket => "ticket",
             Admission::Token => "token",
         }
     }
@@ -75,11 +83,11 @@ pub(crate) async fn run(cores: Cores, args: &JoinArgs) -> anyhow::Result<()> {
     let issuer = Issuer::new()?;
     let mut rows = Vec::new();
     for transport in args.via.transports() {
-        for admission in Admission::BOTH {
+        for admission in Admission::ALL {
             rows.push(cold(cores, *transport, admission, &issuer, args).await?);
         }
     }
-    for admission in Admission::BOTH {
+    for admission in Admission::ALL {
         rows.push(warm(cores, admission, &issuer, args).await?);
     }
     let setting = json!({ "cores": cores, "rooms": args.rooms, "seconds": args.seconds });
@@ -94,25 +102,35 @@ async fn cold(
     args: &JoinArgs,
 ) -> anyhow::Result<Row> {
     tell(&format!("joins over {transport}, {}", admission.as_str()));
-    let settings = Settings { admission_key: Some(&issuer.public), ..Settings::default() };
+    let settings = Settings { admission_key: Some(&issuer.public), has_store: true, ..Settings::default() };
     let server = Server::start(cores, &settings)?;
     let way = Target::server(&server, transport)?.way;
-    row(way, transport, admission, issuer, args, || Spent::so_far(server.pid())).await
+    row((way, server.addr()), (transport, admission), issuer, args, || Spent::so_far(server.pid())).await
 }
 
 async fn warm(cores: Cores, admission: Admission, issuer: &Issuer, args: &JoinArgs) -> anyhow::Result<Row> {
     tell(&format!("joins in memory, {}", admission.as_str()));
-    let server = cores.on_server_cores(|| start_here(&issuer.public))?;
+    let data = Folder::new()?;
+    let server = cores.on_server_cores(|| start_here(&issuer.public, &data.0))?;
     let fingerprint = server.fingerprint().context("a development server has a fingerprint")?;
     let addr: SocketAddr = (Ipv4Addr::LOCALHOST, server.local_port()).into();
     let way = Way::inside(server.inside(), addr, fingerprint);
-    row(way, Transport::Memory, admission, issuer, args, Spent::so_far_inside).await
+    row((way, addr), (Transport::Memory, admission), issuer, args, Spent::so_far_inside).await
 }
 
 /// A server of this process. Its threads stay on the core of whoever calls this.
-fn start_here(key: &Path) -> anyhow::Result<OwnServer> {
+fn start_here(key: &Path, data: &Path) -> anyhow::Result<OwnServer> {
     let admission = Some(Policy { key: Some(key.to_owned()), is_required: false });
-    let config = Config { listen: Ipv4Addr::LOCALHOST.into(), port: 0, admission, ..Config::default() };
+    let online = Some(OnlineConfig {
+        store: data.join("parlor.db").display().to_string(),
+        is_open: true,
+        operator_key: None,
+        webhook: None,
+        keep_matches_days: 1,
+        backups: None,
+    });
+    let config =
+        Config { listen: Ipv4Addr::LOCALHOST.into(), port: 0, admission, online, ..Config::default() };
     // This thread is inside of a runtime, where no other one may wait.
     let starting = std::thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -122,24 +140,73 @@ fn start_here(key: &Path) -> anyhow::Result<OwnServer> {
 }
 
 async fn row(
-    way: Way,
-    transport: Transport,
-    admission: Admission,
+    (way, addr): (Way, SocketAddr),
+    (transport, admission): (Transport, Admission),
     issuer: &Issuer,
     args: &JoinArgs,
     spent: impl Fn() -> anyhow::Result<Spent>,
 ) -> anyhow::Result<Row> {
     let crowd = Crowd::new()?;
     let codes = fill(&crowd, &way, Manner::ByCode, args.rooms, HOSTS).await?;
-    let key = (admission == Admission::Token).then(|| Rc::clone(&issuer.key));
-    let door = Door { crowd: crowd.clone(), way, codes, key };
+    let pass = if admission == Admission::Token { Pass::Signed(Rc::clone(&issuer.key)) } else { Pass::None };
+    let mut door = Door { crowd: crowd.clone(), way, codes, pass };
     let found = door.join_in_turn(SEARCH_TIME).await?;
     let rate = args.rate.unwrap_or(found);
+    let span = span(admission, rate, args.seconds);
+    if admission == Admission::Ticket {
+        let joins = usize::try_from(span.as_nanos() * u128::from(rate) / 1_000_000_000)? + 1;
+        door.pass = Pass::GivenOut(tickets(addr, &door.codes, joins).await?.into());
+    }
     let (began, earlier) = (Instant::now(), spent()?);
-    let mut joined = door.join_at_rate(rate, span(admission, rate, args.seconds)).await?;
+    let mut joined = door.join_at_rate(rate, span).await?;
     let spent = spent()?.since(earlier, began.elapsed());
     crowd.leave_all();
     Ok(evaluate(transport, admission, rate, &mut joined, spent))
+}
+
+/// So many tickets, for one room after the other, as a player with an account asks for them.
+async fn tickets(addr: SocketAddr, codes: &[RoomCode], count: usize) -> anyhow::Result<Vec<String>> {
+    let mut asking = JoinSet::new();
+    for first in 0..ASKING {
+        let rooms: Vec<(usize, RoomCode)> =
+            (first..count).step_by(ASKING).map(|number| (number, codes[number % codes.len()])).collect();
+        asking.spawn_local(async move {
+            let mut http = Http::new(addr);
+            let player = http.sign_in(first).await?;
+            let mut given = Vec::new();
+            for (number, room) in rooms {
+                let answer =
+                    http.post("/admission", &player.token, &json!({ "room": room.as_str() })).await?;
+                given.push((number, answer["token"].as_str().context("a ticket is a text")?.to_owned()));
+            }
+            anyhow::Ok(given)
+        });
+    }
+    let mut tickets = vec![String::new(); count];
+    while let Some(given) = asking.join_next().await {
+        for (number, ticket) in given?? {
+            tickets[number] = ticket;
+        }
+    }
+    Ok(tickets)
+}
+
+/// A folder for a store, until this is dropped.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new() -> anyhow::Result<Self> {
+        let path = std::env::temp_dir().join(format!("parlor-bench-{}.join", std::process::id()));
+        std::fs::create_dir_all(&path).with_context(|| format!("{} cannot be made", path.display()))?;
+        Ok(Folder(path))
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        // What is left is a store of nobody.
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
 }
 
 /// How long a row is measured. A server remembers the tokens of a minute up to a number, and refuses more: that is no row's matter.
@@ -147,7 +214,7 @@ fn span(admission: Admission, rate: u32, asked_s: f64) -> Duration {
     let asked = Duration::from_secs_f64(asked_s);
     match admission {
         Admission::Anonymous => asked,
-        Admission::Token => {
+        Admission::Ticket | Admission::Token => {
             let remembered = Duration::from_secs_f64(TOKENS_REMEMBERED_MAX as f64 / f64::from(rate.max(1)));
             // Some went into finding the rate.
             asked.min(remembered.saturating_sub(2 * SEARCH_TIME)).max(SEARCH_TIME)
@@ -185,8 +252,17 @@ struct Door {
     crowd: Crowd,
     way: Way,
     codes: Vec<RoomCode>,
-    /// What makes tokens, if whoever joins must have one.
-    key: Option<Rc<SigningKey>>,
+    pass: Pass,
+}
+
+/// What whoever joins brings.
+#[derive(Clone)]
+enum Pass {
+    None,
+    /// A token that is made as it is needed.
+    Signed(Rc<SigningKey>),
+    /// That of its number.
+    GivenOut(Rc<[String]>),
 }
 
 /// What came of many joins.
@@ -200,8 +276,14 @@ impl Door {
     /// Joins a room and leaves it, and gives how long the joining took, in µs.
     async fn join(&self, number: usize) -> anyhow::Result<u32> {
         let code = self.codes[number % self.codes.len()];
-        let permit = Permit { user: "somebody", app: APP, environment: "", what: PermitFor::Join(code) };
-        let token = self.key.as_ref().map(|key| key.token(&permit)).transpose()?;
+        let token = match &self.pass {
+            Pass::None => None,
+            Pass::Signed(key) => {
+                let what = PermitFor::Join(code);
+                Some(key.token(&Permit { user: "somebody", app: APP, environment: "", what })?)
+            }
+            Pass::GivenOut(tickets) => tickets.get(number).cloned(),
+        };
         let wish = Wish::join(0, HOSTS + 1, code).with_token(token);
         let began = Instant::now();
         let link = self.way.connect().await?;

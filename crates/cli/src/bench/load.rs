@@ -261,7 +261,7 @@ impl Spent {
     /// The kernel keeps no such account.
     pub(crate) fn so_far_inside() -> anyhow::Result<Self> {
         let own = std::process::id();
-        let is_servers = |name: &str| name.starts_with("parlor-");
+        let is_servers = |name: &str| name.starts_with("parlor-") || name.starts_with("store-");
         let (server, generator) =
             (cpu_time_of(own, is_servers)?, cpu_time_of(own, |name| !is_servers(name))?);
         Ok(Spent { server, generator, took: Duration::ZERO })

@@ -11,6 +11,7 @@ mod cubes;
 mod feel;
 mod generator;
 mod hostloss;
+mod http;
 mod idle;
 mod join;
 mod latency;

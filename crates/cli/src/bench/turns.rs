@@ -1,13 +1,14 @@
 //! How many durable moves a server takes: turn rooms without rules, over HTTP, each move acknowledged when it is stored.
 
 use super::args::TurnsArgs;
+use super::http::{Http, Player};
 use super::load::{Spent, Usage};
 use super::machine::Cores;
 use super::server::{Server, Settings};
 use super::table::{Table, figure};
 use super::tally::{generator_too_slow, percentile};
 use super::{print, tell};
-use anyhow::{Context, bail, ensure};
+use anyhow::Context;
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::fs::File;
@@ -15,14 +16,10 @@ use std::io::Write;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::time::{Duration, Instant};
-use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
-use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 
 /// How often a block is made durable, to say how long the disk takes.
 const SYNCS: usize = 200;
-/// The longest answer that makes sense.
-const ANSWER_BYTES_MAX: usize = 1 << 20;
 /// What the store says of itself to SQLite; a group of moves is one commit.
 const PRAGMAS: &str = "SQLite: journal_mode=WAL, synchronous=FULL, fullfsync=ON";
 
@@ -155,15 +152,10 @@ struct Desk {
     rooms: Vec<Game>,
 }
 
-struct Player {
-    account: String,
-    token: String,
-}
-
 impl Desk {
     async fn open(addr: SocketAddr, number: usize, rooms: usize) -> anyhow::Result<Self> {
         let mut http = Http::new(addr);
-        let players = [http.sign_in(number, 0).await?, http.sign_in(number, 1).await?];
+        let players = [http.sign_in(2 * number).await?, http.sign_in(2 * number + 1).await?];
         let mut desk = Desk { http, players, rooms: Vec::new() };
         for _ in 0..rooms {
             let config = json!({ "turn_based": true, "players": { "min": 2, "max": 2 } });
@@ -175,7 +167,7 @@ impl Desk {
             desk.rooms.push(Game::read(&room["room"])?);
         }
         // Others may take long to open theirs, and no connection stays idle for long.
-        desk.http.kept = None;
+        desk.http.hang_up();
         Ok(desk)
     }
 
@@ -210,73 +202,5 @@ impl Game {
             state_version: room["state_version"].as_u64().context("a room has a version of its state")?,
             mover: text("current_player").context("the game has not begun")?,
         })
-    }
-}
-
-/// Plain HTTP over one connection, which stays for the next request if the server lets it.
-struct Http {
-    addr: SocketAddr,
-    kept: Option<BufReader<TcpStream>>,
-}
-
-impl Http {
-    fn new(addr: SocketAddr) -> Self {
-        Http { addr, kept: None }
-    }
-
-    async fn sign_in(&mut self, connection: usize, seat: usize) -> anyhow::Result<Player> {
-        let device = format!("bench-device-{connection:06}-{seat}");
-        let input = json!({ "app": "bench", "device": device, "name": format!("{connection}/{seat}") });
-        let answer = self.post("/auth/device", "", &input).await?;
-        let token = answer["access_token"].as_str().context("a sign-in gives a token")?.to_owned();
-        let account = answer["account"]["id"].as_str().context("an account has an id")?.to_owned();
-        Ok(Player { account, token })
-    }
-
-    /// Asks, and waits for the answer.
-    async fn post(&mut self, path: &str, token: &str, body: &Value) -> anyhow::Result<Value> {
-        let body = body.to_string();
-        let authorization =
-            if token.is_empty() { String::new() } else { format!("Authorization: Bearer {token}\r\n") };
-        let request = format!(
-            "POST /v1{path} HTTP/1.1\r\nHost: localhost\r\n{authorization}Content-Length: {}\r\n\r\n{body}",
-            body.len()
-        );
-        let mut stream = match self.kept.take() {
-            Some(stream) => stream,
-            None => {
-                let stream = TcpStream::connect(self.addr).await.context("the server takes no HTTP")?;
-                stream.set_nodelay(true)?;
-                BufReader::new(stream)
-            }
-        };
-        stream.write_all(request.as_bytes()).await?;
-        let (mut line, mut status, mut length, mut stays) = (String::new(), None, None, true);
-        loop {
-            line.clear();
-            ensure!(stream.read_line(&mut line).await? > 0, "the server hung up on POST {path}");
-            if status.is_none() {
-                status = Some(line.split(' ').nth(1).unwrap_or_default().to_owned());
-            } else if let Some((name, value)) = line.split_once(':') {
-                if name.eq_ignore_ascii_case("content-length") {
-                    length = value.trim().parse::<usize>().ok();
-                } else if name.eq_ignore_ascii_case("connection") {
-                    stays = !value.trim().eq_ignore_ascii_case("close");
-                }
-            }
-            if line.trim_end().is_empty() {
-                break;
-            }
-        }
-        let length =
-            length.filter(|length| *length <= ANSWER_BYTES_MAX).context("an answer without a length")?;
-        let mut answer = vec![0; length];
-        stream.read_exact(&mut answer).await?;
-        let status = status.unwrap_or_default();
-        if status != "200" {
-            bail!("POST {path} is answered with {status}: {}", String::from_utf8_lossy(&answer));
-        }
-        self.kept = stays.then_some(stream);
-        Ok(serde_json::from_slice(&answer)?)
     }
 }

@@ -1,9 +1,10 @@
-//! Ed25519 for `jsonwebtoken`, by `ring`, which TLS brings anyway. The library's own choices are one that wants CMake and
-//! one that brings RSA and two more curves, none of which a token here may have.
+//! Ed25519 and HMAC with SHA-256 for `jsonwebtoken`, by `ring`, which TLS brings anyway. The library's own choices are one that wants
+//! CMake and one that brings RSA and two more curves, none of which a token here may have.
 
 use jsonwebtoken::crypto::{CryptoProvider, JwtSigner, JwtVerifier, KeyUtils};
 use jsonwebtoken::errors::{Error, ErrorKind};
 use jsonwebtoken::{Algorithm, DecodingKey, EncodingKey};
+use ring::hmac;
 use ring::signature::{ED25519, Ed25519KeyPair, UnparsedPublicKey};
 use signature::{Signer, Verifier};
 
@@ -19,15 +20,25 @@ static PROVIDER: CryptoProvider = CryptoProvider {
 };
 
 fn signer(algorithm: &Algorithm, key: &EncodingKey) -> Result<Box<dyn JwtSigner>, Error> {
-    let Algorithm::EdDSA = algorithm else { return Err(ErrorKind::InvalidAlgorithm.into()) };
-    let pair = Ed25519KeyPair::from_pkcs8_maybe_unchecked(key.as_bytes())
-        .map_err(|_| Error::from(ErrorKind::InvalidEddsaKey))?;
-    Ok(Box::new(Private(pair)))
+    match algorithm {
+        Algorithm::EdDSA => {
+            let pair = Ed25519KeyPair::from_pkcs8_maybe_unchecked(key.as_bytes())
+                .map_err(|_| Error::from(ErrorKind::InvalidEddsaKey))?;
+            Ok(Box::new(Private(pair)))
+        }
+        Algorithm::HS256 => Ok(Box::new(Shared::new(key.as_bytes()))),
+        _ => Err(ErrorKind::InvalidAlgorithm.into()),
+    }
 }
 
+/// That the key is one of this algorithm, the library has seen to.
 fn verifier(algorithm: &Algorithm, key: &DecodingKey) -> Result<Box<dyn JwtVerifier>, Error> {
-    let Algorithm::EdDSA = algorithm else { return Err(ErrorKind::InvalidAlgorithm.into()) };
-    Ok(Box::new(Public(key.try_get_as_bytes()?.to_vec())))
+    let key = key.try_get_as_bytes()?;
+    match algorithm {
+        Algorithm::EdDSA => Ok(Box::new(Public(key.to_vec()))),
+        Algorithm::HS256 => Ok(Box::new(Shared::new(key))),
+        _ => Err(ErrorKind::InvalidAlgorithm.into()),
+    }
 }
 
 struct Private(Ed25519KeyPair);
@@ -57,5 +68,38 @@ impl Verifier<Vec<u8>> for Public {
 impl JwtVerifier for Public {
     fn algorithm(&self) -> Algorithm {
         Algorithm::EdDSA
+    }
+}
+
+/// A key that both sides have.
+struct Shared(hmac::Key);
+
+impl Shared {
+    fn new(key: &[u8]) -> Self {
+        Shared(hmac::Key::new(hmac::HMAC_SHA256, key))
+    }
+}
+
+impl Signer<Vec<u8>> for Shared {
+    fn try_sign(&self, message: &[u8]) -> Result<Vec<u8>, signature::Error> {
+        Ok(hmac::sign(&self.0, message).as_ref().to_vec())
+    }
+}
+
+impl Verifier<Vec<u8>> for Shared {
+    fn verify(&self, message: &[u8], signature: &Vec<u8>) -> Result<(), signature::Error> {
+        hmac::verify(&self.0, message, signature).map_err(|_| signature::Error::new())
+    }
+}
+
+impl JwtSigner for Shared {
+    fn algorithm(&self) -> Algorithm {
+        Algorithm::HS256
+    }
+}
+
+impl JwtVerifier for Shared {
+    fn algorithm(&self) -> Algorithm {
+        Algorithm::HS256
     }
 }

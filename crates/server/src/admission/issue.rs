@@ -170,10 +170,7 @@ impl SigningKey {
     }
 
     fn sign_with(&self, header: Header, claims: &impl Serialize) -> String {
-        crypto::install();
-        let key = EncodingKey::from_ed_der(&self.private);
-        jsonwebtoken::encode(&header, claims, &key)
-            .expect("the key was read before, and claims are texts and numbers")
+        sign(&header, claims, &EncodingKey::from_ed_der(&self.private))
     }
 
     /// The key as [`to_kept`](Self::to_kept) gave it.
@@ -195,6 +192,13 @@ impl SigningKey {
     pub(super) fn private(&self) -> &[u8] {
         &self.private
     }
+}
+
+/// A token. The key is one that fits the header's algorithm.
+pub(super) fn sign(header: &Header, claims: &impl Serialize, key: &EncodingKey) -> String {
+    crypto::install();
+    jsonwebtoken::encode(header, claims, key)
+        .expect("the key was read before, and claims are texts and numbers")
 }
 
 /// The 32 bytes of a public key in a file.

@@ -5,7 +5,7 @@
 //! which room or in a new one, and is good for a minute at most and once.
 //!
 //! A server with accounts gives out such tokens itself, *tickets*, to players who have signed in (`ticket.rs`). Its key and the
-//! service's are apart: what a token's head says it is (`typ`) decides which of the two may have signed it.
+//! service's are apart, and of different algorithms: what a token's head says it is (`typ`) decides which of the two may have signed it.
 //!
 //! [`SigningKey`] makes keys and tokens, for trying it out and for services that are written in Rust.
 
@@ -27,7 +27,6 @@ use ledger::{Ledger, NotEntered};
 use parlor_hub::door::Admitted;
 use parlor_proto::limits;
 use parlor_proto::wire::handshake::{Auth, Hello, Intent, Refusal, RoomSettings};
-use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
@@ -88,8 +87,6 @@ pub(crate) enum Rejected {
     NotSigned(String),
     #[error("this server has no key for tokens of its kind")]
     NoKey,
-    #[error("another server gave it out, or this one before it was started again")]
-    OtherServer,
     #[error("its account was banned")]
     Banned,
     #[error("its {0} has a length or a letter that it must not have")]
@@ -153,7 +150,12 @@ impl Tokens {
     }
 
     fn with_key(service: Option<&[u8]>, is_required: bool, started_s: u64) -> Self {
-        Tokens { service: service.map(Signer::new), tickets: OnceLock::new(), is_required, started_s }
+        Tokens {
+            service: service.map(|public| Signer::new(Algorithm::EdDSA, DecodingKey::from_ed_der(public))),
+            tickets: OnceLock::new(),
+            is_required,
+            started_s,
+        }
     }
 
     /// From here on tickets of the server's own accounts let their owners in too.
@@ -194,7 +196,7 @@ impl Tokens {
             Some(kind) if kind.starts_with(OWN_KINDS) => return Err(Rejected::NoKey),
             _ => {
                 let service = self.service.as_ref().ok_or(Rejected::NoKey)?;
-                let claims: Claims = service.open(token)?;
+                let claims = service.open(token)?;
                 claims.check_fields()?;
                 claims.check_audience(hello, |environment| environment == claims.env)?;
                 claims.check_time(now_s, self.started_s)?;
@@ -206,22 +208,19 @@ impl Tokens {
 }
 
 impl Signer {
-    fn new(public: &[u8]) -> Self {
+    /// Nothing else than this algorithm is accepted, whatever a token's head says.
+    fn new(algorithm: Algorithm, key: DecodingKey) -> Self {
         crypto::install();
-        let mut validation = Validation::new(Algorithm::EdDSA);
+        let mut validation = Validation::new(algorithm);
         // Times and audience are judged below, by a clock that a test can set and against what the hello asks for.
         validation.required_spec_claims.clear();
         (validation.validate_exp, validation.validate_aud) = (false, false);
-        Signer {
-            key: DecodingKey::from_ed_der(public),
-            validation,
-            used: Mutex::new(Ledger::new(TOKENS_REMEMBERED_MAX)),
-        }
+        Signer { key, validation, used: Mutex::new(Ledger::new(TOKENS_REMEMBERED_MAX)) }
     }
 
     /// What a token says, if the key signed it.
-    fn open<T: DeserializeOwned>(&self, token: &[u8]) -> Result<T, Rejected> {
-        Ok(jsonwebtoken::decode::<T>(token, &self.key, &self.validation).map_err(not_signed)?.claims)
+    fn open(&self, token: &[u8]) -> Result<Claims, Rejected> {
+        Ok(jsonwebtoken::decode(token, &self.key, &self.validation).map_err(not_signed)?.claims)
     }
 
     /// A token that is good for what is asked is good no more; gives its user.

@@ -164,7 +164,7 @@ impl Online {
         let store = Store::open(&config.store).await?;
         let kept = store.keep_secret(SIGNING_KEY, SigningKey::generate()?.to_kept()).await?;
         let own = Arc::new(SigningKey::from_kept(&kept).ok_or(OnlineError::SigningKey)?);
-        let tickets = TicketKey::new(Arc::clone(&own))?;
+        let tickets = TicketKey::generate()?;
         door.accept_tickets(Tickets::of(&tickets));
         let operator = config.operator_key.as_deref().map(read_public).transpose()?;
         let runtime = Builder::new_multi_thread()
