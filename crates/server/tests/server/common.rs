@@ -90,7 +90,7 @@ impl TestServer {
     }
 
     pub(crate) async fn get(&self, path: &str) -> Answer {
-        self.ask(&format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n")).await
+        self.ask(&format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")).await
     }
 
     /// Sends bytes over plain TCP and reads until the server closes.
