@@ -13,7 +13,7 @@ use super::tally::{generator_too_slow, percentile};
 use super::{print, tell};
 use anyhow::Context;
 use parlor_proto::RoomCode;
-use parlor_server::admission::{Permit, PermitFor, Policy, SigningKey, TOKENS_REMEMBERED_MAX};
+use parlor_server::admission::{Permit, PermitFor, Policy, SigningKey};
 use parlor_server::online::OnlineConfig;
 use parlor_server::{Config, Server as OwnServer};
 use serde::Serialize;
@@ -30,6 +30,9 @@ const SEARCH_TIME: Duration = Duration::from_secs(1);
 
 /// Members of each room while nobody joins it: the host.
 const HOSTS: u16 = 1;
+
+/// Tickets of a row.
+const TICKETS_MAX: u32 = 60_000;
 
 /// Players who ask for tickets at the same time.
 const ASKING: usize = 8;
@@ -209,15 +212,13 @@ impl Drop for Folder {
     }
 }
 
-/// How long a row is measured. A server remembers the tokens of a minute up to a number, and refuses more: that is no row's matter.
+/// How long a row is measured: tickets are asked for before it begins, and must still be good when it ends.
 fn span(admission: Admission, rate: u32, asked_s: f64) -> Duration {
     let asked = Duration::from_secs_f64(asked_s);
     match admission {
-        Admission::Anonymous => asked,
-        Admission::Ticket | Admission::Token => {
-            let remembered = Duration::from_secs_f64(TOKENS_REMEMBERED_MAX as f64 / f64::from(rate.max(1)));
-            // Some went into finding the rate.
-            asked.min(remembered.saturating_sub(2 * SEARCH_TIME)).max(SEARCH_TIME)
+        Admission::Anonymous | Admission::Token => asked,
+        Admission::Ticket => {
+            asked.min(Duration::from_secs_f64(f64::from(TICKETS_MAX) / f64::from(rate.max(1))))
         }
     }
 }

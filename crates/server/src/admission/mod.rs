@@ -38,8 +38,11 @@ pub const TOKEN_LIFE_S_MAX: u64 = 60;
 pub const CLOCK_SKEW_S_MAX: u64 = 5;
 /// Longest user and id of a token, in bytes.
 pub const CLAIM_BYTES_MAX: usize = limits::USER_BYTES_MAX;
-/// Tokens whose use is remembered at once: more than a thousand are let in each second until it is full.
-pub const TOKENS_REMEMBERED_MAX: usize = 100_000;
+/// Tokens whose use is remembered at once, of each who gives them out: 20,000 a second of those that are good for the longest time. They
+/// take some 50 bytes each.
+pub const TOKENS_REMEMBERED_MAX: usize = 1_300_000;
+
+const _: () = assert!(TOKENS_REMEMBERED_MAX as u64 == 20_000 * (TOKEN_LIFE_S_MAX + CLOCK_SKEW_S_MAX));
 
 /// What begins the `typ` of tokens that a server or its operators make. Those of a game's own service have another one, or none.
 const OWN_KINDS: &str = "parlor-";
@@ -226,7 +229,7 @@ impl Signer {
     /// A token that is good for what is asked is good no more; gives its user.
     fn use_up(&self, claims: Claims, now_s: u64) -> Result<String, Rejected> {
         let forget_s = claims.exp.saturating_add(CLOCK_SKEW_S_MAX);
-        lock(&self.used).enter(claims.jti, forget_s, now_s).map_err(|not| match not {
+        lock(&self.used).enter(&claims.jti, forget_s, now_s).map_err(|not| match not {
             NotEntered::Known => Rejected::Used,
             NotEntered::Full => Rejected::Full,
         })?;
