@@ -3,6 +3,7 @@
 use crate::admission::{Tickets, Tokens};
 use crate::clock::Clock;
 use crate::handshakes::{Handshakes, Verdict};
+use crate::mutex::lock;
 use crate::origin;
 use core::fmt;
 use core::net::IpAddr;
@@ -12,7 +13,7 @@ use parlor_hub::door::{Admitted, Doorkeeper, Guesses, OpenDoor};
 use parlor_proto::Instant;
 use parlor_proto::wire::handshake::{Hello, Refusal};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 /// Cheap to clone. Its locks are held for moments, and by nobody who relays.
 #[derive(Clone)]
@@ -110,9 +111,4 @@ impl fmt::Debug for Door {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Door").field("limits_local", &self.limits_local).finish_non_exhaustive()
     }
-}
-
-/// What is counted stays right if somebody panicked while it was held: each change is one step.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

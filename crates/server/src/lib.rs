@@ -38,6 +38,7 @@ mod identity;
 mod inside;
 mod keeper;
 mod metrics;
+mod mutex;
 pub mod online;
 mod origin;
 mod pace;

@@ -21,6 +21,7 @@ pub(crate) use issue::read_public;
 pub use issue::{KeyError, Permit, PermitFor, SigningKey};
 pub(crate) use ticket::{TicketKey, Tickets};
 
+use crate::mutex::lock;
 use crate::system::unix_s;
 use jsonwebtoken::{Algorithm, DecodingKey, Validation};
 use ledger::{Ledger, NotEntered};
@@ -29,7 +30,7 @@ use parlor_proto::limits;
 use parlor_proto::wire::handshake::{Auth, Hello, Intent, Refusal, RoomSettings};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Mutex, OnceLock};
 use thiserror::Error;
 
 /// How long a token may be good for, in seconds.
@@ -235,11 +236,6 @@ impl Signer {
         })?;
         Ok(claims.sub)
     }
-}
-
-/// What is remembered stays right if somebody panicked while it was held: each change is one step.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn not_signed(error: jsonwebtoken::errors::Error) -> Rejected {

@@ -4,7 +4,8 @@
 //! signature is a code (HMAC, SHA-256) by a key that a server draws when it starts and tells nobody. So none is good at another server,
 //! nor after a restart, when nobody knows any more which were used; and to verify one takes a fraction of what Ed25519 takes.
 
-use super::{CLOCK_SKEW_S_MAX, Claims, KeyError, PermitFor, Rejected, Signer, TOKEN_LIFE_S_MAX, issue, lock};
+use super::{CLOCK_SKEW_S_MAX, Claims, KeyError, PermitFor, Rejected, Signer, TOKEN_LIFE_S_MAX, issue};
+use crate::mutex::lock;
 use crate::online::environment_of;
 use crate::store::{AccountId, Realm};
 use crate::system;

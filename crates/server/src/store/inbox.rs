@@ -138,7 +138,7 @@ fn pack<'a>(notices: impl Iterator<Item = &'a NewNotice>) -> (String, Vec<u8>) {
 
 /// The notices of a row whose last one has the number `newest`.
 fn unpack(newest: u64, parts: &str, mut body: &[u8]) -> Done<Vec<Notice>> {
-    let first = (newest + 1).saturating_sub(parts.lines().count() as u64);
+    let first = (newest + 1).saturating_sub(parts.split('\n').count() as u64);
     let read = |(seq, part): (u64, &str)| {
         let mut words = part.splitn(3, ' ');
         let size = words.next()?.parse().ok()?;
@@ -148,7 +148,7 @@ fn unpack(newest: u64, parts: &str, mut body: &[u8]) -> Done<Vec<Notice>> {
         body = rest;
         Some(Notice { seq, kind, body: own.to_vec(), at_ms })
     };
-    let notices: Option<Vec<Notice>> = (first..).zip(parts.lines()).map(read).collect();
+    let notices: Option<Vec<Notice>> = (first..).zip(parts.split('\n')).map(read).collect();
     notices.ok_or_else(|| unexpected(4, "no list of notices"))
 }
 
@@ -168,4 +168,32 @@ const PUT: &str = "INSERT INTO notices (realm, account, place, newest, parts, bo
 
 fn not_made() -> Fault {
     StoreError::Damaged("an inbox was not made".to_owned()).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_one_row_is_read_as_it_was_told() {
+        let told = [("your_turn", "{}", 9), ("two words", "", 10), ("", "\n", 11), ("returns\r", "x", 12)];
+        let notice = |(kind, body, at_ms): (&'static str, &str, u64)| NewNotice {
+            to: AccountId::new("ada").unwrap(),
+            kind: kind.into(),
+            body: body.as_bytes().into(),
+            at_ms,
+        };
+        let (parts, body) = pack(told.map(notice).iter());
+        let read = unpack(20, &parts, &body).unwrap();
+        let again = |(seq, (kind, body, at_ms)): (u64, (&str, &str, u64))| Notice {
+            seq,
+            kind: kind.to_owned(),
+            body: body.as_bytes().to_vec(),
+            at_ms,
+        };
+        assert_eq!(read, (17..).zip(told).map(again).collect::<Vec<_>>());
+        for damaged in ["", "2 9", "x 9 kind", "100 9 kind"] {
+            assert!(unpack(20, damaged, &body).is_err(), "{damaged:?}");
+        }
+    }
 }
