@@ -3,7 +3,7 @@
 # finds its address in PARLOR_POSTGRES: a socket in the server's own folder. Over TCP the server is at PARLOR_POSTGRES_TLS, with TLS
 # alone and on this machine alone; PARLOR_POSTGRES_ROOTS is the certificate that vouches for it, by the name localhost.
 #
-#     xtask/scratch-postgres.sh cargo test -p parlor-server --test store
+#     xtask/scratch-postgres.sh cargo test -p parlor-services --test store
 set -eu
 
 initdb=$(find /usr/lib/postgresql /usr/local /opt -name initdb 2>/dev/null | sort | tail -n 1)

@@ -1,7 +1,7 @@
 //! The bodies of the fuzz targets: each takes any bytes and panics if a promise is broken.
 
 use bytes::Bytes;
-use parlor_proto::session::{Answer, Event, Outgoing, Session, TurnedAway};
+use parlor_proto::session::{Answer, Event, Outgoing, Rejection, Session};
 use parlor_proto::wire::action::{Action, AskedBy};
 use parlor_proto::wire::control::{ToHub, ToMember};
 use parlor_proto::wire::cursor::Reader;
@@ -143,7 +143,7 @@ pub fn session(script: &[u8]) {
             op::SEND => {
                 let (channel, key) = (ChannelId(script.byte()), script.byte());
                 let payload = Bytes::from(vec![key; script.number()]);
-                let message = Outgoing { channel, key: key.into(), payload, tag: None };
+                let message = Outgoing { channel, key: key.into(), payload, delivery_id: None };
                 let _ = ends[at].session.send(message);
             }
             op::CARRY => {
@@ -204,7 +204,7 @@ impl Checked {
     fn take_events(&mut self) {
         while let Some(event) = self.session.poll_event() {
             assert!(!self.is_over, "nothing comes after the end: {event:?}");
-            self.is_over = matches!(event, Event::Closed(_) | Event::TurnedAway(_));
+            self.is_over = matches!(event, Event::Closed(_) | Event::Rejected(_));
         }
     }
 }
@@ -237,7 +237,7 @@ fn hello() -> Hello {
 
 fn answer(byte: u8, now: Instant) -> Answer {
     if byte > 0 {
-        return Answer::TurnedAway(TurnedAway::Refused(Refusal::ServerFull));
+        return Answer::Rejected(Rejection::Refused(Refusal::ServerFull));
     }
     Answer::Welcome(Box::new(Welcome {
         version: limits::VERSION_MAX,

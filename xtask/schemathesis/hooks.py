@@ -34,8 +34,12 @@ def before_add_examples(context, examples):
 def after_call(context, case, response):
     # Methods that an operation does not have are asked for, too.
     if case.method.upper() == case.operation.method.upper():
-        with open(os.environ["PARLOR_SEEN"], "a") as seen:
-            seen.write(f"{case.operation.definition.raw['operationId']} {response.status_code}\n")
+        note(case.operation.definition.raw["operationId"], response.status_code)
+
+
+def note(operation, status):
+    with open(os.environ["PARLOR_SEEN"], "a") as seen:
+        seen.write(f"{operation} {status}\n")
 
 
 def ask(method, path, token=None, **body):
@@ -139,6 +143,14 @@ def a_banned_account():
     return account
 
 
+def an_account_that_is_gone():
+    """An account deletes itself alone, and the one that all is asked with must stay: another one is deleted here."""
+    account = Player()
+    account.ask("POST", "/account/delete", account=account.id)
+    note("account.delete", 200)
+    return body(account=account.id)
+
+
 def a_linked_device():
     device = f"another device number {next(numbers):>6}"
     me().ask("POST", "/account/credentials", device="a device that stays")
@@ -218,6 +230,7 @@ INPUTS = {
     "account.rename": lambda: body(name="Ada"),
     "account.link": lambda: body(device=f"one more device number {next(numbers):>6}"),
     "account.unlink": a_linked_device,
+    "account.delete": an_account_that_is_gone,
     "inbox.read": an_inbox,
     "inbox.acknowledge": lambda: body(up_to=1),
     "turn.create": lambda: body(config={"turn_based": True, "players": {"min": 2, "max": 3}}, name="Noughts"),
@@ -230,6 +243,7 @@ INPUTS = {
     "turn.update": lambda: {**at(me().room()), **body(name="Other", visibility="private", data={"a": {"b": None}})},
     "turn.join": lambda: {**at(Player().room()), **body(name="ada")},
     "turn.leave": lambda: {**at(me().room()), **body()},
+    "turn.delete": lambda: {**at(host().room()), **body()},
     "turn.kick": kicked,
     "turn.say": lambda: {**at(me().room()), **body(type="chat", body={"text": "hello"})},
     "turn.start": started,
@@ -244,6 +258,8 @@ INPUTS = {
     "admin.ban": lambda: body(account=Player().id, reason="cheated", for_s=60),
     "admin.lift_ban": lambda: body(account=a_banned_account()),
     "admin.set_role": lambda: body(account=Player().id, role="server"),
+    "admin.delete_account": lambda: body(account=Player().id),
+    "admin.export_account": lambda: {"query": {"account": Player().id}},
     "admin.backup": lambda: body(),
     "admin.bans": lambda: a_banned_account() and {},
     "admin.rooms": lambda: Player().room() and {"query": {"limit": 10}},

@@ -1,5 +1,5 @@
-//! Whether the tests of the threats would notice if a guard were gone: each guard of `guards.toml` is taken out of a copy
-//! of the tree, and the test that shows it must fail then.
+//! Mutation check of the threat tests: removes each guard of `guards.toml` from a copy of the tree; the test
+//! that covers it must fail.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -7,14 +7,15 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant, SystemTime};
 
+use crate::runner::Failure;
 use crate::steps::Invocation;
 
 /// The list, in the workspace's root.
 const LIST: &str = "xtask/guards.toml";
-/// A test that takes longer with its guard gone does not end: that is no failure that anybody would see.
+/// A test that runs longer without its guard counts as hung, which is not a visible failure.
 const TEST_TIME_MAX: Duration = Duration::from_secs(300);
 
-/// One guard, and what shows it.
+/// A guard and the test that covers it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Guard {
     threat: i64,
@@ -24,7 +25,7 @@ struct Guard {
     test: Test,
 }
 
-/// One test, as cargo is asked for it.
+/// A test, as cargo selects it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Test {
     package: String,
@@ -43,22 +44,25 @@ enum Ended {
 }
 
 /// `cargo xtask test --only guards`; the error is how to repeat it.
-pub(crate) fn run(root: &Path) -> Result<(), String> {
+pub(crate) fn run(root: &Path) -> Result<(), Failure> {
     let outcome = check(root);
     if let Err(why) = &outcome {
         println!("guards: {why}");
     }
-    outcome.map_err(|_| "cargo xtask test --only guards".to_owned())
+    outcome.map_err(|faults| Failure {
+        why: "cargo xtask test --only guards".to_owned(),
+        excerpt: faults.lines().map(str::to_owned).collect(),
+    })
 }
 
 fn check(root: &Path) -> Result<(), String> {
     let mut guards = list(root)?;
-    // Together what is built together: putting a guard back costs as much as taking it out.
+    // Sorted by what is built together: restoring a guard costs as much as removing it.
     guards.sort_by(|a, b| (&a.file, &a.test).cmp(&(&b.file, &b.test)));
     let benches = Bench::pair(root)?;
     benches[0].warm(&guards[0].test);
     benches[0].lend_target(&benches[1])?;
-    // One crate is built after the other here, which keeps one core busy; two rows of them keep two.
+    // Crates build one after the other here, which keeps one core busy. Two rows keep two busy.
     let (ours, theirs) = guards.split_at(guards.len() / 2);
     let faults = std::thread::scope(|scope| {
         let other = scope.spawn(|| benches[1].faults(theirs));
@@ -66,6 +70,10 @@ fn check(root: &Path) -> Result<(), String> {
         faults.extend(other.join().map_err(|_| "a thread panicked".to_owned())??);
         Ok::<_, String>(faults)
     })?;
+    if std::env::var_os("CI").is_some() {
+        // The copies are not reused, and the next step needs the disk space.
+        benches.iter().for_each(Bench::remove);
+    }
     if faults.is_empty() { Ok(()) } else { Err(faults.join("\n")) }
 }
 
@@ -87,14 +95,20 @@ impl Bench {
         Ok(benches)
     }
 
-    /// Builds a test, and with it most of what others need.
+    /// Frees its disk space. What cannot be removed stays until `cargo clean`.
+    fn remove(&self) {
+        let _ = fs::remove_dir_all(&self.target);
+        let _ = fs::remove_dir_all(&self.tree);
+    }
+
+    /// Builds a test, and with it most of what the others need.
     fn warm(&self, test: &Test) {
         if self.build(test).is_none() {
             println!("    {} does not build; what comes says so again", test.name);
         }
     }
 
-    /// Gives another one what is built here, if it has nothing yet: the libraries of others are the same there.
+    /// Copies this bench's build to another one without a build: the dependencies are the same there.
     fn lend_target(&self, other: &Bench) -> Result<(), String> {
         if other.target.exists() {
             return Ok(());
@@ -104,7 +118,7 @@ impl Bench {
         if is_copied { Ok(()) } else { Err(format!("{} could not be copied", self.target.display())) }
     }
 
-    /// What is wrong with guards and their tests, a line for each fault.
+    /// Faults of the guards and their tests, one per line.
     fn faults(&self, guards: &[Guard]) -> Result<Vec<String>, String> {
         let mut faults = Vec::new();
         let tests: BTreeSet<&Test> = guards.iter().map(|guard| &guard.test).collect();
@@ -142,8 +156,10 @@ impl Bench {
             if test.target == "lib" { "--lib".to_owned() } else { format!("--test {}", test.target) };
         let invocation = Invocation::cargo(&format!("test --no-run -p {} {target}", test.package));
         let invocation = invocation.env("CARGO_TARGET_DIR", &self.target.to_string_lossy());
-        // Nobody reads its output or its backtraces.
+        // Its output and backtraces are not read.
         let invocation = invocation.env("RUSTFLAGS", "-A warnings").env("CARGO_PROFILE_DEV_DEBUG", "0");
+        // The same crate changes by one line each time.
+        let invocation = invocation.env("CARGO_INCREMENTAL", "1");
         let mut command = invocation.command(&self.tree);
         let output = command.stdin(Stdio::null()).stdout(Stdio::null()).output().ok()?;
         let said = String::from_utf8_lossy(&output.stderr);
@@ -153,7 +169,8 @@ impl Bench {
     fn run_test(&self, test: &Test) -> Ended {
         let Some(program) = self.build(test) else { return Ended::NotRun };
         let folder = test.package.strip_prefix("parlor-").unwrap_or("client");
-        let folder = self.tree.join("crates").join(folder);
+        let places = ["crates", "tests", "tools"].map(|place| self.tree.join(place).join(folder));
+        let Some(folder) = places.into_iter().find(|place| place.is_dir()) else { return Ended::NotRun };
         let program = |more: &[&str]| {
             let mut command = Command::new(&program);
             command.current_dir(&folder).arg("--exact").args(more).arg(&test.name);
@@ -182,7 +199,7 @@ impl Bench {
     }
 }
 
-/// The program that cargo says it built: `Executable tests/a.rs (/target/debug/deps/a-12)`.
+/// The program's path in cargo's output: `Executable tests/a.rs (/target/debug/deps/a-12)`.
 fn executable(said: &str) -> Option<PathBuf> {
     let line = said.lines().rfind(|line| line.trim_start().starts_with("Executable "))?;
     let (_, path) = line.rsplit_once('(')?;
@@ -231,8 +248,8 @@ fn mutated(guard: &Guard, source: &str) -> Result<String, String> {
     }
 }
 
-/// Makes `tree` the same as the checkout, as far as git knows its files or would. What is the same already is left alone, and
-/// what is copied keeps its time, so that cargo builds only what has changed.
+/// Makes `tree` equal to the checkout's tracked and unignored files. Equal files are left alone and copies
+/// keep their time, so that cargo builds only what has changed.
 fn copy_tree(root: &Path, tree: &Path) -> Result<(), String> {
     let listing = Command::new("git")
         .args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"])
@@ -244,7 +261,7 @@ fn copy_tree(root: &Path, tree: &Path) -> Result<(), String> {
         names.split('\0').filter(|name| !name.is_empty()).map(|name| tree.join(name)).collect();
     for to in &files {
         let from = root.join(to.strip_prefix(tree).expect("it was just joined"));
-        // One that git knows may have been removed.
+        // A tracked file may have been removed.
         if from.is_file() {
             copy(&from, to).map_err(|error| format!("{}: {error}", to.display()))?;
         }
@@ -264,22 +281,27 @@ fn copy(from: &Path, to: &Path) -> std::io::Result<()> {
     if let Some(folder) = to.parent() {
         fs::create_dir_all(folder)?;
     }
-    // A file of the time before would look as if it had been built already.
+    // With its old time it would look as if it had been built already.
     write(to, &bytes)
 }
 
-/// Writes a file such that cargo sees that it is another.
+/// Writes a file so that cargo sees the change.
 #[allow(clippy::disallowed_methods, reason = "times of files are times of day")]
 fn write(to: &Path, bytes: &[u8]) -> std::io::Result<()> {
     fs::write(to, bytes)?;
     fs::File::options().write(true).open(to)?.set_modified(SystemTime::now())
 }
 
+/// Removes files that are not kept, and folders left empty: cargo takes a folder among the workspace's
+/// members for a crate.
 fn remove_others(folder: &Path, is_kept: &dyn Fn(&Path) -> bool) -> std::io::Result<()> {
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();
         if path.is_dir() {
             remove_others(&path, is_kept)?;
+            if fs::read_dir(&path)?.next().is_none() {
+                fs::remove_dir(&path)?;
+            }
         } else if !is_kept(&path) {
             fs::remove_file(&path)?;
         }

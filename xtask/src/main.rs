@@ -1,13 +1,17 @@
-//! `cargo xtask`: what keeps the house in order, in Rust, so that a checkout needs only Rust, git and a C linker.
+//! `cargo xtask`: the checks of this repository, in Rust, so that a checkout needs only Rust, git and a C
+//! linker.
 //!
 //! - `cargo xtask test`: everything that must hold before a change goes in ([`steps`] names the steps)
 //! - `cargo xtask tidy`: the rules no compiler knows ([`tidy`]); also a test, so `cargo test` runs it
 
 #![allow(clippy::print_stdout, reason = "it reports to a person at a terminal")]
 
+mod excerpt;
 mod guards;
 mod nat;
 mod options;
+mod peers;
+mod release;
 mod runner;
 mod steps;
 mod tidy;
@@ -19,9 +23,10 @@ use std::process::ExitCode;
 use options::Command;
 
 const USAGE: &str = "\
-cargo xtask test [--all] [--only STEP]... [--list]
+cargo xtask test [--all | --weekly] [--only STEP]... [--list]
     Runs the steps that need only Rust, git and a C linker.
       --all    adds the long runs, and makes every skipped step a failure
+      --weekly adds what needs an hour more, or what others wrote: the peers of the benches, the soak, all seeds and kills
       --only   runs just the steps named; a step that is named must be able to run
       --list   prints the steps and what they do
 cargo xtask tidy

@@ -1,6 +1,6 @@
-//! What the command line asks for.
+//! The command line.
 
-/// What to do.
+/// The command to run.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Command {
     Help,
@@ -11,8 +11,10 @@ pub(crate) enum Command {
 /// How `cargo xtask test` runs.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct TestOptions {
-    /// Long runs too, and nothing may be skipped.
+    /// Includes long runs; nothing may be skipped.
     pub(crate) all: bool,
+    /// Includes steps that take an hour or test third-party code, and everything else.
+    pub(crate) weekly: bool,
     /// Print the steps instead of running them.
     pub(crate) list: bool,
     /// The steps to run; all of them if empty.
@@ -37,6 +39,7 @@ fn parse_test(mut args: impl Iterator<Item = String>) -> Result<TestOptions, Str
     while let Some(arg) = args.next() {
         match arg.as_str() {
             "--all" => options.all = true,
+            "--weekly" => (options.all, options.weekly) = (true, true),
             "--list" => options.list = true,
             "--only" => {
                 let step = args.next().ok_or("`--only` needs the name of a step: see `--list`")?;
@@ -65,10 +68,13 @@ mod tests {
 
     #[test]
     fn options_are_read() {
-        let options = TestOptions { all: true, list: false, only: vec!["tidy".into(), "doc".into()] };
+        let options =
+            TestOptions { all: true, only: vec!["tidy".into(), "doc".into()], ..TestOptions::default() };
         assert_eq!(parsed("test --all --only tidy --only doc"), Ok(Command::Test(options)));
         let options = TestOptions { only: vec!["tidy".into()], ..TestOptions::default() };
         assert_eq!(parsed("test -- --only tidy"), Ok(Command::Test(options)));
+        let options = TestOptions { all: true, weekly: true, ..TestOptions::default() };
+        assert_eq!(parsed("test --weekly"), Ok(Command::Test(options)), "it is all and more");
         assert_eq!(parsed("tidy"), Ok(Command::Tidy));
         assert_eq!(parsed(""), Ok(Command::Help));
     }

@@ -1,19 +1,37 @@
-//! Runs the steps, says what it does, and counts.
+//! Runs the steps, reports on them, and counts.
 
+use std::io::{BufRead, BufReader, IsTerminal, Read};
 use std::path::Path;
-use std::process::ExitCode;
+use std::process::{ExitCode, Stdio};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
+use crate::excerpt::Excerpt;
 use crate::options::TestOptions;
-use crate::steps::{self, Invocation, Missing, NOT_COVERED, Step, Work};
-use crate::{guards, tidy};
+use crate::steps::{self, Invocation, Level, Missing, NOT_COVERED, Step, Work};
+use crate::{guards, release, tidy};
 
-/// How a step ended; the text of the last two is for a person.
+/// How a step ended; the texts are for a person.
 #[derive(Debug, PartialEq, Eq)]
 enum Outcome {
     Passed,
-    Failed(String),
+    Failed(Failure),
     Skipped(String),
+}
+
+/// The failure of a step.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Failure {
+    /// What to do: mostly the command that repeats it.
+    pub(crate) why: String,
+    /// The relevant lines of output, for the end of the run.
+    pub(crate) excerpt: Vec<String>,
+}
+
+impl Failure {
+    fn of(why: String) -> Failure {
+        Failure { why, excerpt: Vec::new() }
+    }
 }
 
 /// `cargo xtask tidy`.
@@ -49,8 +67,7 @@ fn chosen(steps: Vec<Step>, only: &[String]) -> Result<Vec<Step>, String> {
 }
 
 fn print_step(step: &Step) {
-    let when = if step.long { "--all" } else { "" };
-    println!("{:<8} {when:<6} {}", step.name, step.what);
+    println!("{:<12} {:<8} {}", step.name, step.level.option(), step.what);
 }
 
 /// Runs one step between the line that announces it and the line that says how it ended and how long it took.
@@ -61,59 +78,115 @@ fn announced(root: &Path, step: &Step, options: &TestOptions) -> Outcome {
     let took = seconds(start.elapsed());
     match &outcome {
         Outcome::Passed => println!("<== {}: passed in {took}\n", step.name),
-        Outcome::Failed(why) => println!("<== {}: FAILED in {took}: {why}\n", step.name),
+        Outcome::Failed(failure) => println!("<== {}: FAILED in {took}: {}\n", step.name, failure.why),
         Outcome::Skipped(why) => println!("<== {}: skipped, {why}\n", step.name),
     }
     outcome
 }
 
 fn outcome(root: &Path, step: &Step, options: &TestOptions) -> Outcome {
-    // Who names a step, or asks for all, wants it run, not excused.
-    let must_run = options.all || !options.only.is_empty();
-    if step.long && !must_run {
-        return Outcome::Skipped("it is a long run: `cargo xtask test --all`".to_owned());
+    let is_named = !options.only.is_empty();
+    let level = match options {
+        TestOptions { weekly: true, .. } => Level::Weekly,
+        TestOptions { all: true, .. } => Level::Long,
+        _ => Level::Quick,
+    };
+    if step.level > level && !is_named {
+        let option = step.level.option();
+        return Outcome::Skipped(format!("it is a long run: `cargo xtask test {option}`"));
     }
-    match (step.plan)(root) {
+    // A step that is named, or run with `--all`, must run: a missing prerequisite fails it.
+    let must_run = options.all || is_named;
+    match (step.plan)(root, level) {
         Ok(work) => match perform(root, work) {
             Ok(()) => Outcome::Passed,
-            Err(rerun) => Outcome::Failed(format!("rerun `{rerun}`")),
+            Err(failure) => {
+                Outcome::Failed(Failure { why: format!("rerun `{}`", failure.why), excerpt: failure.excerpt })
+            }
         },
-        Err(Missing { why, hint }) if must_run => Outcome::Failed(format!("{why}: {hint}")),
+        Err(Missing { why, hint }) if must_run => Outcome::Failed(Failure::of(format!("{why}: {hint}"))),
         Err(Missing { why, hint }) => Outcome::Skipped(format!("{why}: {hint}")),
     }
 }
 
-/// Does all of the work; the error is the commands that show the failures again.
-fn perform(root: &Path, work: Work) -> Result<(), String> {
+/// Does all of the work; the error has the commands that show the failures again.
+fn perform(root: &Path, work: Work) -> Result<(), Failure> {
     match work {
         Work::Tidy => run_tidy(root),
         Work::Guards => guards::run(root),
+        Work::Release => release::run(root),
         Work::Run(invocations) => {
-            let run = |invocation| spawn(root, invocation).err();
-            let failed: Vec<String> = invocations.iter().filter_map(run).collect();
-            if failed.is_empty() { Ok(()) } else { Err(failed.join("` and `")) }
+            let failed: Vec<Failure> =
+                invocations.iter().filter_map(|invocation| spawn(root, invocation).err()).collect();
+            if failed.is_empty() {
+                return Ok(());
+            }
+            let whys: Vec<&str> = failed.iter().map(|failure| failure.why.as_str()).collect();
+            let why = whys.join("` and `");
+            Err(Failure { why, excerpt: failed.into_iter().flat_map(|failure| failure.excerpt).collect() })
         }
     }
 }
 
-fn run_tidy(root: &Path) -> Result<(), String> {
+fn run_tidy(root: &Path) -> Result<(), Failure> {
     let violations = tidy::check(root);
     violations.iter().for_each(|violation| println!("{violation}"));
     if violations.is_empty() {
         return Ok(());
     }
     println!("tidy: {} violations", violations.len());
-    Err("cargo xtask tidy".to_owned())
+    let excerpt = violations.iter().map(ToString::to_string).collect();
+    Err(Failure { why: "cargo xtask tidy".to_owned(), excerpt })
 }
 
-fn spawn(root: &Path, invocation: &Invocation) -> Result<(), String> {
+/// Runs a program and shows its output; the error is how to repeat it.
+pub(crate) fn spawn(root: &Path, invocation: &Invocation) -> Result<(), Failure> {
     println!("    $ {invocation}");
-    match invocation.command(root).status() {
-        Ok(status) if status.success() => Ok(()),
-        Ok(_) => Err(invocation.to_string()),
+    let failure = |excerpt| Failure { why: invocation.to_string(), excerpt };
+    // A person at a terminal can scroll, and programs draw their progress there.
+    let run = if std::io::stdout().is_terminal() { watched } else { logged };
+    match run(root, invocation) {
+        Ok((true, _)) => Ok(()),
+        Ok((false, excerpt)) => Err(failure(excerpt)),
         Err(error) => {
             println!("{invocation}: could not be started: {error}");
-            Err(invocation.to_string())
+            Err(failure(vec![format!("it could not be started: {error}")]))
+        }
+    }
+}
+
+/// Whether the program succeeded, and the excerpt of its output if it did not.
+type Ran = (bool, Vec<String>);
+
+fn watched(root: &Path, invocation: &Invocation) -> std::io::Result<Ran> {
+    Ok((invocation.command(root).status()?.success(), Vec::new()))
+}
+
+/// Forwards the program's output, and keeps an excerpt of it.
+fn logged(root: &Path, invocation: &Invocation) -> std::io::Result<Ran> {
+    let mut command = invocation.command(root);
+    let mut running = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
+    let excerpt = Mutex::new(Excerpt::default());
+    let (out, err) = (running.stdout.take(), running.stderr.take());
+    std::thread::scope(|scope| {
+        if let Some(out) = out {
+            scope.spawn(|| pass_on(out, &excerpt, |line| println!("{line}")));
+        }
+        if let Some(err) = err {
+            pass_on(err, &excerpt, |line| eprintln!("{line}"));
+        }
+    });
+    let succeeded = running.wait()?.success();
+    let excerpt = excerpt.into_inner().map(Excerpt::into_lines).unwrap_or_default();
+    Ok((succeeded, excerpt))
+}
+
+fn pass_on(from: impl Read, excerpt: &Mutex<Excerpt>, print: impl Fn(&str)) {
+    for line in BufReader::new(from).split(b'\n').map_while(Result::ok) {
+        let line = String::from_utf8_lossy(&line);
+        print(&line);
+        if let Ok(mut excerpt) = excerpt.lock() {
+            excerpt.take(&line);
         }
     }
 }
@@ -123,7 +196,10 @@ fn conclude(outcomes: &[(&str, Outcome)], options: &TestOptions) -> ExitCode {
     for (name, outcome) in outcomes {
         match outcome {
             Outcome::Passed => {}
-            Outcome::Failed(why) => println!("{name}: FAILED, {why}"),
+            Outcome::Failed(Failure { why, excerpt }) => {
+                println!("{name}: FAILED, {why}");
+                excerpt.iter().for_each(|line| println!("    {line}"));
+            }
             Outcome::Skipped(why) => println!("{name}: skipped, {why}"),
         }
     }
@@ -152,8 +228,8 @@ mod tests {
     use super::*;
 
     fn long_step_without_its_tool() -> Step {
-        let plan = |_: &Path| Err(Missing { why: "no tool".to_owned(), hint: "get it".to_owned() });
-        Step { name: "tool", what: "needs a tool", long: true, plan }
+        let plan = |_: &Path, _| Err(Missing { why: "no tool".to_owned(), hint: "get it".to_owned() });
+        Step { name: "tool", what: "needs a tool", level: Level::Long, plan }
     }
 
     fn outcome_with(step: &Step, options: &TestOptions) -> Outcome {
@@ -166,16 +242,26 @@ mod tests {
         let skipped = outcome_with(&step, &TestOptions::default());
         assert_eq!(skipped, Outcome::Skipped("it is a long run: `cargo xtask test --all`".to_owned()));
         let all = TestOptions { all: true, ..TestOptions::default() };
-        assert_eq!(outcome_with(&step, &all), Outcome::Failed("no tool: get it".to_owned()));
+        assert_eq!(outcome_with(&step, &all), Outcome::Failed(Failure::of("no tool: get it".to_owned())));
+    }
+
+    #[test]
+    fn a_weekly_run_is_skipped_under_all_and_no_failure() {
+        let step = Step { level: Level::Weekly, ..long_step_without_its_tool() };
+        let all = TestOptions { all: true, ..TestOptions::default() };
+        let skipped = Outcome::Skipped("it is a long run: `cargo xtask test --weekly`".to_owned());
+        assert_eq!(outcome_with(&step, &all), skipped);
+        let weekly = TestOptions { all: true, weekly: true, ..TestOptions::default() };
+        assert_eq!(outcome_with(&step, &weekly), Outcome::Failed(Failure::of("no tool: get it".to_owned())));
     }
 
     #[test]
     fn a_short_step_without_its_tool_is_skipped_unless_named() {
-        let step = Step { long: false, ..long_step_without_its_tool() };
+        let step = Step { level: Level::Quick, ..long_step_without_its_tool() };
         let skipped = outcome_with(&step, &TestOptions::default());
         assert_eq!(skipped, Outcome::Skipped("no tool: get it".to_owned()));
         let named = TestOptions { only: vec!["tool".to_owned()], ..TestOptions::default() };
-        assert_eq!(outcome_with(&step, &named), Outcome::Failed("no tool: get it".to_owned()));
+        assert_eq!(outcome_with(&step, &named), Outcome::Failed(Failure::of("no tool: get it".to_owned())));
     }
 
     #[test]
@@ -183,16 +269,24 @@ mod tests {
         let programs =
             [Invocation::new("false").args("quietly"), Invocation::new("true"), Invocation::new("false")];
         let failing = Work::Run(programs.into());
-        assert_eq!(perform(Path::new("."), failing), Err("false quietly` and `false".to_owned()));
+        let why = |work| perform(Path::new("."), work).map_err(|failure| failure.why);
+        assert_eq!(why(failing), Err("false quietly` and `false".to_owned()));
         let absent = Work::Run(vec![Invocation::new("no-such-program")]);
-        assert_eq!(perform(Path::new("."), absent), Err("no-such-program".to_owned()));
+        assert_eq!(why(absent), Err("no-such-program".to_owned()));
+    }
+
+    #[test]
+    fn what_a_failed_program_said_is_kept() {
+        let fails = Invocation::new("ls").args("/no/such/folder");
+        let (succeeded, excerpt) = logged(Path::new("."), &fails).expect("it starts");
+        assert!(!succeeded && excerpt.concat().contains("/no/such/folder"), "{excerpt:?}");
     }
 
     #[test]
     fn the_last_line_counts_the_steps() {
         let outcomes = [
             ("a", Outcome::Passed),
-            ("b", Outcome::Failed(String::new())),
+            ("b", Outcome::Failed(Failure::default())),
             ("c", Outcome::Passed),
             ("d", Outcome::Skipped(String::new())),
         ];

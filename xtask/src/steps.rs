@@ -1,30 +1,66 @@
-//! The steps of `cargo xtask test`: what each runs, and what it needs to be able to run.
+//! The steps of `cargo xtask test`: commands and prerequisites.
 
 use std::fmt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use crate::{nat, wasm};
+use crate::{nat, peers, wasm};
 
-/// Whole worlds of the simulator in the long run; the tests have a short default of their own. Scenarios of one topic
-/// run with a share of them, which `crates/sim/src/seeds.rs` says.
-const LONG_SEEDS: &str = "10000";
-/// Cases per property in the long run; proptest's default is 256.
-const LONG_PROPTEST_CASES: &str = "4096";
+/// How many random cases a run tries. The tests have small defaults of their own.
+struct Chance {
+    /// Seeds of whole worlds of the simulator. Scenarios of one topic run with a fraction: see
+    /// `tests/sim/src/seeds.rs`.
+    seeds: &'static str,
+    /// Cases per property; proptest's default is 256.
+    proptest_cases: &'static str,
+    /// Processes that the store's kill loops kill, in each loop.
+    kills: &'static str,
+}
 
-/// Processes that the store's kill loops kill in the long run, in each loop.
-const LONG_KILLS: &str = "200";
+impl Chance {
+    const fn of(level: Level) -> Chance {
+        match level {
+            Level::Weekly => Chance { seeds: "10000", proptest_cases: "4096", kills: "200" },
+            Level::Quick | Level::Long => Chance { seeds: "2000", proptest_cases: "1024", kills: "40" },
+        }
+    }
+}
+
+/// Duration of the soak.
+const SOAK_MINUTES: &str = "30";
 
 /// One step.
 pub(crate) struct Step {
-    /// What `--only` calls it.
+    /// Its name for `--only`.
     pub(crate) name: &'static str,
-    /// What it shows, for `--list`.
+    /// What it checks, for `--list`.
     pub(crate) what: &'static str,
-    /// Part of `--all` alone, because it takes long or needs more than Rust, git and a C linker.
-    pub(crate) long: bool,
+    /// The level of runs that include it.
+    pub(crate) level: Level,
     /// Decides how it runs on this machine.
-    pub(crate) plan: fn(&Path) -> Result<Work, Missing>,
+    pub(crate) plan: fn(&Path, Level) -> Result<Work, Missing>,
+}
+
+/// When a step runs without being named.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Level {
+    /// Always.
+    Quick,
+    /// With `--all`: it takes long, or needs more than Rust, git and a C linker.
+    Long,
+    /// With `--weekly`: it needs what others wrote, or an hour.
+    Weekly,
+}
+
+impl Level {
+    /// The option that asks for it.
+    pub(crate) const fn option(self) -> &'static str {
+        match self {
+            Level::Quick => "",
+            Level::Long => "--all",
+            Level::Weekly => "--weekly",
+        }
+    }
 }
 
 /// What a step does.
@@ -34,11 +70,13 @@ pub(crate) enum Work {
     Tidy,
     /// The guards of [`crate::guards`], in this process.
     Guards,
+    /// The size of [`crate::release`], in this process.
+    Release,
     /// Programs, one after another. A failed one does not stop those after it.
     Run(Vec<Invocation>),
 }
 
-/// Why a step cannot run here, and what a person does about it.
+/// Why a step cannot run here, and how to make it run.
 #[derive(Debug)]
 pub(crate) struct Missing {
     pub(crate) why: String,
@@ -53,7 +91,7 @@ pub(crate) struct Invocation {
     env: Vec<(&'static str, String)>,
 }
 
-/// All steps in their order: what fails soonest and costs least comes first.
+/// All steps in order: cheap ones that fail early come first.
 pub(crate) fn steps(root: &Path) -> Vec<Step> {
     let mut steps = vec![
         step("tidy", "rules of the house: dependencies, purity, sizes, documents", plan_tidy),
@@ -64,13 +102,29 @@ pub(crate) fn steps(root: &Path) -> Vec<Step> {
         long("doc", "the documentation builds without warnings", plan_doc),
         long("deny", "licences, sources and duplicates of the dependencies", plan_deny),
         long("wasm", "proto, sync and the client's core compile to wasm32", wasm::plan),
-        long("seeds", "what chance decides again: 10,000 seeded worlds, the full count of cases", plan_seeds),
+        long(
+            "seeds",
+            "what chance decides again: 2,000 seeded worlds (--weekly: 10,000), more cases of each property",
+            plan_seeds,
+        ),
     ];
-    steps.push(long("guards", "each guard against a threat, taken out, is missed by its test", |_| {
+    steps.push(long("guards", "each guard against a threat, taken out, is missed by its test", |_, _| {
         Ok(Work::Guards)
     }));
+    steps.push(long("release", "the binary that users install builds, and has at most 25 MB", |_, _| {
+        Ok(Work::Release)
+    }));
+    steps.push(long(
+        "examples",
+        "the examples are built outside of the repository as a user's game, and played",
+        plan_examples,
+    ));
     steps.push(long("nat", "members behind real NATs, and forged packets, in network namespaces", nat::plan));
-    steps.push(long("store", "the store on both databases, 200 kills in each loop", plan_store));
+    steps.push(long(
+        "store",
+        "the store on both databases, 40 kills in each loop (--weekly: 200)",
+        plan_store,
+    ));
     steps.push(long(
         "schemathesis",
         "every operation, for every role, against the OpenAPI document",
@@ -79,78 +133,99 @@ pub(crate) fn steps(root: &Path) -> Vec<Step> {
     if root.join("fuzz/Cargo.toml").exists() {
         steps.push(long("fuzz", "the fuzz targets compile on stable", plan_fuzz));
     }
+    steps.push(weekly("peers", "what Parlor is measured against compiles, and Colyseus starts", peers::plan));
+    steps.push(weekly("soak", "half an hour of everything with an attacker: all levels off", plan_soak));
     steps
 }
 
-/// What no step covers, and how to get it. Said at the end of every run of all steps, so that nobody counts on it.
+/// What no step covers, and how to check it. Printed at the end of every full run, so that the gap is known.
 pub(crate) const NOT_COVERED: &str = "advisories: no step asks for them, because RustSec's database is fetched \
      from github.com; where that is reachable: `cargo deny check advisories`";
 
-const fn step(name: &'static str, what: &'static str, plan: fn(&Path) -> Result<Work, Missing>) -> Step {
-    Step { name, what, long: false, plan }
+const fn step(
+    name: &'static str,
+    what: &'static str,
+    plan: fn(&Path, Level) -> Result<Work, Missing>,
+) -> Step {
+    Step { name, what, level: Level::Quick, plan }
 }
 
-const fn long(name: &'static str, what: &'static str, plan: fn(&Path) -> Result<Work, Missing>) -> Step {
-    Step { name, what, long: true, plan }
+const fn long(
+    name: &'static str,
+    what: &'static str,
+    plan: fn(&Path, Level) -> Result<Work, Missing>,
+) -> Step {
+    Step { name, what, level: Level::Long, plan }
 }
 
-fn plan_tidy(_: &Path) -> Result<Work, Missing> {
+const fn weekly(
+    name: &'static str,
+    what: &'static str,
+    plan: fn(&Path, Level) -> Result<Work, Missing>,
+) -> Step {
+    Step { name, what, level: Level::Weekly, plan }
+}
+
+fn plan_tidy(_: &Path, _: Level) -> Result<Work, Missing> {
     Ok(Work::Tidy)
 }
 
-fn plan_fmt(_: &Path) -> Result<Work, Missing> {
+fn plan_fmt(_: &Path, _: Level) -> Result<Work, Missing> {
     need("cargo fmt --version", "rustfmt is not installed", "rustup component add rustfmt")?;
     Ok(Work::one(Invocation::cargo("fmt --all --check")))
 }
 
-fn plan_clippy(_: &Path) -> Result<Work, Missing> {
+fn plan_clippy(_: &Path, _: Level) -> Result<Work, Missing> {
     need("cargo clippy --version", "clippy is not installed", "rustup component add clippy")?;
     Ok(Work::one(Invocation::cargo("clippy --workspace --all-features --all-targets -- -D warnings")))
 }
 
-fn plan_test(_: &Path) -> Result<Work, Missing> {
+fn plan_test(_: &Path, _: Level) -> Result<Work, Missing> {
     Ok(Work::one(Invocation::cargo("test --workspace --all-features --no-fail-fast")))
 }
 
-/// The tests run it too, but cannot say by their result that they did without it.
-fn plan_python(_: &Path) -> Result<Work, Missing> {
+/// The tests run it too, but skip it silently where it is missing.
+fn plan_python(_: &Path, _: Level) -> Result<Work, Missing> {
     need("python3 --version", "python3 is not installed", "apt-get install python3")?;
     Ok(Work::one(Invocation::cargo("test --workspace --all-features --test python")))
 }
 
-/// The binary `parlor` and the library `parlor` have their pages in one place: the binary's are made first, so that the
-/// library's remain.
-fn plan_doc(_: &Path) -> Result<Work, Missing> {
+/// The binary `parlor` and the library `parlor` share a documentation folder: the binary's pages are made
+/// first, so that the library's remain.
+fn plan_doc(_: &Path, _: Level) -> Result<Work, Missing> {
     let strict = |args| Invocation::cargo(args).env("RUSTDOCFLAGS", "-D warnings");
     let others = strict("doc --no-deps --workspace --all-features --exclude parlor-cli");
     Ok(Work::Run(vec![strict("doc --no-deps --package parlor-cli"), others]))
 }
 
-fn plan_deny(_: &Path) -> Result<Work, Missing> {
+fn plan_deny(_: &Path, _: Level) -> Result<Work, Missing> {
     need("cargo deny --version", "cargo-deny is not installed", "cargo install cargo-deny --locked")?;
     Ok(Work::one(Invocation::cargo("deny check --hide-inclusion-graph licenses bans sources")))
 }
 
-/// Optimized, because ten thousand seeds take long without it, but with the debug profile's assertions
-/// and overflow checks. Other crates have next to nothing that chance decides, and take long to build.
-fn plan_seeds(_: &Path) -> Result<Work, Missing> {
+/// Optimized, because thousands of seeds take long without it, but with the debug profile's assertions and
+/// overflow checks. Other crates have almost no random tests, and take long to build.
+fn plan_seeds(_: &Path, level: Level) -> Result<Work, Missing> {
+    let chance = Chance::of(level);
     let tests = Invocation::cargo("test --tests --no-fail-fast --config profile.dev.opt-level=2")
-        .args("-p parlor-proto -p parlor-sync -p parlor-hub -p parlor-impair -p parlor-sim");
-    let seeds = or_from_environment("PARLOR_SEEDS", LONG_SEEDS);
-    let cases = or_from_environment("PROPTEST_CASES", LONG_PROPTEST_CASES);
+        .args("-p parlor-proto -p parlor-sync -p parlor-hub -p parlor-turn -p parlor-impair -p parlor-client-core -p parlor-sim");
+    let seeds = or_from_environment("PARLOR_SEEDS", chance.seeds);
+    let cases = or_from_environment("PROPTEST_CASES", chance.proptest_cases);
     Ok(Work::one(tests.env("PARLOR_SEEDS", &seeds).env("PROPTEST_CASES", &cases)))
 }
 
-/// Without PostgreSQL the tests run on SQLite alone, and cannot say so by their result.
-fn plan_store(_: &Path) -> Result<Work, Missing> {
+/// Without PostgreSQL the tests run on SQLite alone, and do not report the difference.
+fn plan_store(_: &Path, level: Level) -> Result<Work, Missing> {
     need("find /usr/lib/postgresql -name initdb", "there is no PostgreSQL", "apt-get install postgresql")?;
     let script = Invocation::new("sh").args("xtask/scratch-postgres.sh");
-    let tests = script.args("cargo test --package parlor-server --test store");
-    Ok(Work::one(tests.env("PARLOR_KILLS", &or_from_environment("PARLOR_KILLS", LONG_KILLS))))
+    // With all features, so that the build of the tests is reused.
+    let tests = script.args("cargo test --workspace --all-features --test store");
+    let kills = or_from_environment("PARLOR_KILLS", Chance::of(level).kills);
+    Ok(Work::one(tests.env("PARLOR_KILLS", &kills)))
 }
 
 /// Its versions are pinned with their hashes, and installed below target/.
-fn plan_schemathesis(_: &Path) -> Result<Work, Missing> {
+fn plan_schemathesis(_: &Path, _: Level) -> Result<Work, Missing> {
     let venv = "python3 cannot make environments of its own";
     need("python3 -m ensurepip --version", venv, "apt-get install python3 python3-venv")?;
     let build = Invocation::cargo("build --workspace --all-features --bin parlor");
@@ -159,11 +234,28 @@ fn plan_schemathesis(_: &Path) -> Result<Work, Missing> {
     Ok(Work::Run(vec![build, run]))
 }
 
-fn plan_fuzz(_: &Path) -> Result<Work, Missing> {
+fn plan_examples(_: &Path, _: Level) -> Result<Work, Missing> {
+    need("python3 --version", "python3 is not installed", "apt-get install python3")?;
+    Ok(Work::one(Invocation::new("python3").args("xtask/examples/run.py . target/examples")))
+}
+
+fn plan_fuzz(_: &Path, _: Level) -> Result<Work, Missing> {
     // libfuzzer-sys compiles libFuzzer, which is C++.
     let compiler = or_from_environment("CXX", "c++");
     need(&format!("{compiler} --version"), "there is no C++ compiler", "apt-get install g++")?;
     Ok(Work::one(Invocation::cargo("check --manifest-path fuzz/Cargo.toml")))
+}
+
+/// Optimized: the timing of a debug build says little about the delays of honest clients.
+fn plan_soak(_: &Path, _: Level) -> Result<Work, Missing> {
+    if !cfg!(target_os = "linux") {
+        let hint = "run it on Linux: it reads what a process takes from /proc".to_owned();
+        return Err(Missing { why: "benches run on Linux alone".to_owned(), hint });
+    }
+    let minutes = or_from_environment("PARLOR_SOAK_MINUTES", SOAK_MINUTES);
+    let build = Invocation::cargo("build --release -p parlor-cli -p parlor-bench");
+    let soak = Invocation::new("target/release/parlor-bench").args("soak --minutes").args(&minutes);
+    Ok(Work::Run(vec![build, soak]))
 }
 
 fn or_from_environment(name: &str, default: &str) -> String {
@@ -212,7 +304,7 @@ impl Invocation {
         self
     }
 
-    /// The command, ready to spawn. It has no stdin, so nothing can wait for an answer that nobody gives.
+    /// The command, ready to spawn. It has no stdin, so no program can wait for input.
     pub(crate) fn command(&self, root: &Path) -> Command {
         let mut command = Command::new(&self.program);
         command.args(&self.args).current_dir(root).stdin(Stdio::null());

@@ -1,12 +1,13 @@
-//! The step that compiles what browsers run to WebAssembly.
+//! The step that compiles the browser crates to WebAssembly.
 //!
-//! Where rustup has the target's standard library, plain cargo does it. Where it has not and cannot get it, Debian's
-//! `rustc-web`, `cargo-web` and `rust-web-src` do: they bring the library's source, and `-Zbuild-std` compiles it.
+//! With the target's standard library from rustup, it uses plain cargo. Otherwise it uses Debian's
+//! `rustc-web`, `cargo-web` and `rust-web-src`: they bring the library's source, and `-Zbuild-std` compiles
+//! it.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::steps::{Invocation, Missing, Work};
+use crate::steps::{Invocation, Level, Missing, Work};
 
 const TARGET: &str = "wasm32-unknown-unknown";
 const HINT: &str = "`rustup target add wasm32-unknown-unknown`, or on Debian \
@@ -16,11 +17,10 @@ const DEBIAN_CARGO: &str = "/usr/bin/cargo";
 const DEBIAN_RUSTC: &str = "/usr/bin/rustc";
 const DEBIAN_STD: &str = "/usr/lib/rustlib/src/rust/library/std";
 
-/// Chooses the toolchain, then compiles the pure crates as they are and the client without its sockets.
-pub(crate) fn plan(_: &Path) -> Result<Work, Missing> {
+/// Chooses the toolchain, then compiles what a browser runs.
+pub(crate) fn plan(_: &Path, _: Level) -> Result<Work, Missing> {
     let cargo = if rustup_has_target() { rustup_cargo } else { debian_cargo };
-    let client = "-p parlor --no-default-features";
-    Ok(Work::Run(vec![cargo("-p parlor-proto -p parlor-sync")?, cargo(client)?]))
+    Ok(Work::Run(vec![cargo("-p parlor-proto -p parlor-sync -p parlor-client-core")?]))
 }
 
 fn rustup_cargo(packages: &str) -> Result<Invocation, Missing> {

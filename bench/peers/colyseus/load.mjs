@@ -1,4 +1,4 @@
-// Rooms of 8 members, each of which sends 64 bytes to the 7 others 30 times a second: the load of `parlor bench relay`,
+// Rooms of 8 members, each of which sends 64 bytes to the 7 others 30 times a second: the load of `parlor-bench relay`,
 // counted in the same way. Prints one line of JSON.
 import { Client } from "@colyseus/sdk";
 import { readFileSync, readdirSync } from "node:fs";

@@ -19,3 +19,5 @@ const server = new Server({ transport, greet: false });
 server.define("relay", Relay);
 await server.listen(0, "127.0.0.1");
 console.log(`listens on ${transport.server.address().port}`);
+// To see that it starts.
+if (process.argv.includes("--once")) process.exit(0);

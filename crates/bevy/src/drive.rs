@@ -2,9 +2,9 @@
 
 use crate::entities::leave_entities;
 use crate::messages::{self, RoomEvent};
-use crate::plugin::{NetTick, Prepare, Publish};
 use crate::receive;
 use crate::room::RoomResource;
+use crate::schedule::{NetTick, Prepare, Publish};
 use bevy_ecs::prelude::{Resource, World};
 use parlor::Event;
 
@@ -49,5 +49,5 @@ fn poll(world: &mut World) -> Option<Event> {
 }
 
 fn is_due(world: &mut World) -> bool {
-    world.get_resource_mut::<RoomResource>().is_some_and(|mut room| room.tick())
+    world.get_resource_mut::<RoomResource>().is_some_and(|mut room| room.begin_step())
 }

@@ -45,19 +45,16 @@ pub struct EntityMap {
 
 impl EntityMap {
     /// The entity of the app that is `id` in the room.
-    #[must_use]
     pub fn get(&self, id: EntityId) -> Option<Entity> {
         self.entities.get(&id).copied()
     }
 
     /// How many entities are in the room and here.
-    #[must_use]
     pub fn len(&self) -> usize {
         self.entities.len()
     }
 
     /// Whether there is none.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.entities.is_empty()
     }

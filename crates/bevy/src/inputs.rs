@@ -1,10 +1,10 @@
 //! Inputs: what each player wants in a step, beside what it owns.
 
 use crate::entities::Owner;
-use crate::plugin::{Prepare, PrepareSet};
 use crate::prediction::not_replaying;
 use crate::registry::Registry;
 use crate::room::RoomResource;
+use crate::schedule::{Prepare, PrepareSet};
 use bevy_app::App;
 use bevy_ecs::error::Result;
 use bevy_ecs::prelude::{Commands, Component, Entity, In, Local, On, Query, Remove, ResMut};
@@ -34,7 +34,7 @@ impl<I: Send + Sync + 'static> Deref for Input<I> {
     }
 }
 
-/// What an input must be. How large it may be says [`parlor::Room::send_input`].
+/// What an input must be. How large it may be says [`parlor::Step::send_input`].
 pub trait Wish: Serialize + DeserializeOwned + Default + Clone + Send + Sync + 'static {}
 
 impl<I: Serialize + DeserializeOwned + Default + Clone + Send + Sync + 'static> Wish for I {}
@@ -123,7 +123,7 @@ impl InputApp for App {
 
 /// Sends what was sampled.
 fn send<I: Wish>(In(input): In<I>, mut room: ResMut<RoomResource>) -> Result {
-    match room.send_input(&input) {
+    match room.step().map_or(Ok(()), |mut step| step.send_input(&input)) {
         // The next poll tells that the room is over.
         Err(RoomError::Misuse(ApiMisuse::Closed(_))) => Ok(()),
         sent => Ok(sent?),
@@ -142,6 +142,7 @@ fn hand_out<I: Wish>(
 ) {
     let known_alone = if room.is_host() { None } else { room.local_id() };
     wishes.clear();
+    let Some(mut step) = room.step() else { return };
     for (entity, owner, input) in &mut entities {
         let owner = owner.0.filter(|owner| known_alone.is_none_or(|known| known == *owner));
         let Some(owner) = owner else {
@@ -150,8 +151,7 @@ fn hand_out<I: Wish>(
             }
             continue;
         };
-        // What cannot be read is no wish: a hostile player can send anything.
-        let read = || room.input::<I>(owner).ok().flatten().unwrap_or_default();
+        let read = || step.input::<I>(owner).unwrap_or_default();
         let wish = wishes.entry(owner).or_insert_with(read).clone();
         match input {
             Some(mut input) => input.0 = wish,

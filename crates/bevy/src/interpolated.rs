@@ -41,9 +41,9 @@ pub(crate) fn interpolate<C: Shared>(
     mut commands: Commands,
 ) {
     // The set of this system runs in an open room only.
-    let _ = room.world(|access| {
+    let _ = room.look(|access| {
         for (entity, networked, shown) in &mut entities {
-            let Ok(Some(component)) = access.interpolated_component::<C>(networked.id) else { continue };
+            let Ok(Some(component)) = access.interpolated::<C>(networked.id) else { continue };
             match shown {
                 Some(mut shown) => shown.0 = component,
                 None => drop(commands.entity(entity).insert(Interpolated(component))),

@@ -53,16 +53,20 @@ mod prediction;
 mod publish;
 mod receive;
 mod registry;
+mod replicate;
 mod room;
+mod schedule;
 
 pub use entities::{EntityMap, Networked, Owned, Owner, Replicate};
 pub use inputs::{Input, InputApp, Wish};
 pub use interpolated::Interpolated;
 pub use messages::{ActionReceived, ActionRefused, ReplicationFailed, RoomEvent};
-pub use plugin::{NetTick, ParlorPlugin, ParlorSet};
+pub use plugin::ParlorPlugin;
 pub use prediction::not_replaying;
-pub use registry::{ReplicateApp, ReplicateError, Replicating, Shared};
+pub use registry::{ReplicateError, Shared};
+pub use replicate::{ReplicateApp, Replicating};
 pub use room::{RoomCommandError, RoomCommands, RoomResource, in_room, is_authority};
+pub use schedule::{NetTick, ParlorSet};
 
 /// The program in the guide compiles as it stands there.
 #[cfg(doctest)]

@@ -22,8 +22,8 @@ use parlor::EntityId;
 /// fn count() {}
 ///
 /// fn shoot(mut room: ResMut<RoomResource>) {
-///     let step = room.tick_number().map_or(0, |tick| u64::from(tick.0));
-///     if room.once("shot", step) {
+///     let Some(step) = room.step() else { return };
+///     if step.once("shot", step.number().0.into()) {
 ///         println!("bang");
 ///     }
 /// }
@@ -32,7 +32,6 @@ use parlor::EntityId;
 ///     .add_plugins(ParlorPlugin::app("tanks"))
 ///     .add_systems(NetTick, (shoot, count.run_if(not_replaying)));
 /// ```
-#[must_use]
 pub fn not_replaying(room: Option<Res<RoomResource>>) -> bool {
     room.is_none_or(|room| !room.is_replay())
 }
@@ -59,7 +58,7 @@ pub(crate) fn set_back(
     world.resource_scope(|world, mut room: Mut<RoomResource>| {
         world.resource_scope(|world, registry: Mut<Registry>| {
             // A step runs in an open room only.
-            let _ = room.world(|access| {
+            let _ = room.look(|access| {
                 for (here, id) in entities {
                     let Ok(mut entity) = world.get_entity_mut(here) else { continue };
                     // A step that is not run again goes on from what the one before it left: nothing of that is a change.
@@ -77,8 +76,9 @@ pub(crate) fn predict<C: Shared>(
     mut own: Query<(Entity, &Networked, Option<&mut C>), With<Owned>>,
     mut failed: MessageWriter<ReplicationFailed>,
 ) {
-    // The set of this system runs in an open room only.
-    let _ = room.world(|access| {
+    let Some(mut step) = room.step() else { return };
+    // A step runs in an open room only.
+    let _ = step.edit(|access| {
         for (entity, Networked { id }, component) in &mut own {
             let written = match component {
                 Some(mut component) => access.insert(*id, &*component).and_then(|()| {

@@ -50,9 +50,10 @@ pub(crate) fn note_removal<C: Shared>(
 
 /// Takes out of the room what the app gave up.
 pub(crate) fn despawn(mut room: ResMut<RoomResource>, mut gone: ResMut<Gone>) {
+    let Some(mut host) = room.as_host() else { return };
     for id in gone.despawned.drain(..) {
         // One that the room does not have is what was wanted.
-        let _ = room.despawn(id);
+        let _ = host.despawn(id);
     }
 }
 
@@ -64,8 +65,9 @@ pub(crate) fn spawn(
     mut failed: MessageWriter<ReplicationFailed>,
     mut commands: Commands,
 ) {
+    let Some(mut host) = room.as_host() else { return };
     for (entity, owner) in &new {
-        match room.spawn(owner.0) {
+        match host.spawn(owner.0) {
             Ok(id) => {
                 map.insert(id, entity);
                 commands.entity(entity).insert(Networked { id });
@@ -86,12 +88,13 @@ pub(crate) fn transfer(
     mut failed: MessageWriter<ReplicationFailed>,
     mut commands: Commands,
 ) {
+    let Some(mut host) = room.as_host() else { return };
     for (entity, networked, owner) in &changed {
-        if let Err(error) = room.transfer(networked.id, owner.0) {
+        if let Err(error) = host.transfer(networked.id, owner.0) {
             failed.write(ReplicationFailed { entity, component: None, error });
             continue;
         }
-        if is_own(owner.0, room.local_id()) {
+        if is_own(owner.0, host.local_id()) {
             commands.entity(entity).insert(Owned);
         } else {
             commands.entity(entity).remove::<Owned>();
@@ -112,8 +115,9 @@ pub(crate) fn publish<C: Shared>(
     let mut fail = |entity, error| {
         failed.write(ReplicationFailed { entity, component: Some(C::NAME), error });
     };
+    let Some(mut host) = room.as_host() else { return };
     // The set of this system runs in an open room only.
-    let _ = room.world(|world| {
+    let _ = host.edit(|world| {
         for (entity, id) in removed.entities.drain(..) {
             if map.get(id) == Some(entity)
                 && !present.contains(entity)

@@ -7,7 +7,7 @@ use crate::room::RoomResource;
 use bevy_ecs::change_detection::DetectChangesMut;
 use bevy_ecs::prelude::{Entity, Mut, World};
 use bevy_ecs::world::EntityWorldMut;
-use parlor::{EntityId, Event, MemberId, WorldAccess};
+use parlor::{EntityId, Event, MemberId, WorldReader};
 
 /// Does what an event asks for.
 pub(crate) fn take(world: &mut World, event: &Event) {
@@ -61,8 +61,8 @@ fn inherit(world: &mut World) {
 
 /// Brings all that changed since the last call into the app.
 pub(crate) fn changes(world: &mut World) {
-    let Some(mut room) = world.get_resource_mut::<RoomResource>() else { return };
-    let changes = room.take_changes();
+    let Some(room) = world.get_resource::<RoomResource>() else { return };
+    let changes = room.world().take_changes();
     if !changes.is_empty() && !is_host(world) {
         update(world, &changes);
     }
@@ -78,7 +78,7 @@ fn update(world: &mut World, changes: &[(EntityId, u64)]) {
         let me = room.local_id();
         world.resource_scope(|world, registry: Mut<Registry>| {
             // What came is there from the opening of the room on.
-            let _ = room.world(|access| {
+            let _ = room.look(|access| {
                 for (id, mask) in changes {
                     let here: Option<Entity> = world.resource::<EntityMap>().get(*id);
                     // The game may despawn what it likes; the room still has it.
@@ -107,7 +107,7 @@ fn set_owner(entity: &mut EntityWorldMut<'_>, owner: Option<MemberId>, me: Optio
 /// Makes the component `C` of an entity what it is in the room, as a change or without a word.
 pub(crate) fn receive<C: Shared>(
     entity: &mut EntityWorldMut<'_>,
-    access: &WorldAccess<'_>,
+    access: &WorldReader<'_>,
     id: EntityId,
     is_change: bool,
 ) {

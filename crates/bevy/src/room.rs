@@ -4,29 +4,53 @@ use crate::entities::leave_entities;
 use crate::registry::Registry;
 use bevy_ecs::prelude::{Commands, Res, Resource, World};
 use parlor::schema::SchemaError;
-use parlor::{Room, RoomBuilder};
+use parlor::{HostBuilder, JoinBuilder, Room, RoomBuilder, Step, kind};
 use std::ops::{Deref, DerefMut};
 use thiserror::Error;
 
 /// The room that this app is in, from [`RoomCommands::host_room`] or [`RoomCommands::join_room`] on until it is over.
 /// It is a [`parlor::Room`]: send messages with it, read players, keyed state and diagnostics.
 ///
-/// The plugin calls `poll` and `tick`: what they give comes as messages and as runs of [`NetTick`](crate::NetTick). A
-/// game that called them itself would take what belongs to the plugin.
+/// The plugin polls it and runs its steps: what comes of that are messages and runs of [`NetTick`](crate::NetTick). Within those,
+/// [`step`](Self::step) is the step that runs. A game that polled the room itself would take what belongs to the plugin.
 #[derive(Debug, Resource)]
-pub struct RoomResource(pub(crate) Room);
+pub struct RoomResource {
+    room: Room,
+    /// Of the step that runs.
+    is_replay: bool,
+}
+
+impl RoomResource {
+    /// The step that runs, in [`NetTick`](crate::NetTick); `None` outside of it.
+    pub fn step(&mut self) -> Option<Step<'_>> {
+        self.room.current_step()
+    }
+
+    /// Whether a step runs that was run before: see [`Step::is_replay`].
+    pub fn is_replay(&self) -> bool {
+        self.is_replay
+    }
+
+    /// Begins the next step, if one is due.
+    pub(crate) fn begin_step(&mut self) -> bool {
+        let step = self.room.step();
+        let is_replay = step.as_ref().map(Step::is_replay);
+        self.is_replay = is_replay.unwrap_or_default();
+        is_replay.is_some()
+    }
+}
 
 impl Deref for RoomResource {
     type Target = Room;
 
     fn deref(&self) -> &Room {
-        &self.0
+        &self.room
     }
 }
 
 impl DerefMut for RoomResource {
     fn deref_mut(&mut self) -> &mut Room {
-        &mut self.0
+        &mut self.room
     }
 }
 
@@ -60,7 +84,7 @@ pub trait RoomCommands {
     ///
     /// It is opened when the commands are applied; what comes of it is told by [`RoomEvent`](crate::RoomEvent). A
     /// [`RoomCommandError`] goes to Bevy's error handler.
-    fn host_room(&mut self, set: impl FnOnce(RoomBuilder) -> RoomBuilder + Send + 'static);
+    fn host_room(&mut self, set: impl FnOnce(HostBuilder) -> HostBuilder + Send + 'static);
 
     /// Joins a room by its code or an invite link.
     ///
@@ -72,25 +96,25 @@ pub trait RoomCommands {
     ///     commands.join_room("K7QM", |room| room.name("bob"));
     /// }
     /// ```
-    fn join_room(&mut self, invite: &str, set: impl FnOnce(RoomBuilder) -> RoomBuilder + Send + 'static);
+    fn join_room(&mut self, invite: &str, set: impl FnOnce(JoinBuilder) -> JoinBuilder + Send + 'static);
 
     /// Leaves the room, if the app is in one. What came from it is despawned; what this app replicated stays.
     fn leave_room(&mut self);
 }
 
 impl RoomCommands for Commands<'_, '_> {
-    fn host_room(&mut self, set: impl FnOnce(RoomBuilder) -> RoomBuilder + Send + 'static) {
+    fn host_room(&mut self, set: impl FnOnce(HostBuilder) -> HostBuilder + Send + 'static) {
         self.queue(move |world: &mut World| begin(world, Room::host, set));
     }
 
-    fn join_room(&mut self, invite: &str, set: impl FnOnce(RoomBuilder) -> RoomBuilder + Send + 'static) {
+    fn join_room(&mut self, invite: &str, set: impl FnOnce(JoinBuilder) -> JoinBuilder + Send + 'static) {
         let invite = invite.to_owned();
-        self.queue(move |world: &mut World| begin(world, |app| Room::guest(app, &invite), set));
+        self.queue(move |world: &mut World| begin(world, |app| Room::join(app, &invite), set));
     }
 
     fn leave_room(&mut self) {
         self.queue(|world: &mut World| {
-            if let Some(RoomResource(room)) = world.remove_resource() {
+            if let Some(RoomResource { room, .. }) = world.remove_resource() {
                 room.leave();
                 leave_entities(world);
             }
@@ -98,10 +122,10 @@ impl RoomCommands for Commands<'_, '_> {
     }
 }
 
-fn begin(
+fn begin<K: kind::Hosted>(
     world: &mut World,
-    builder: impl FnOnce(&str) -> RoomBuilder,
-    set: impl FnOnce(RoomBuilder) -> RoomBuilder,
+    builder: impl FnOnce(&str) -> RoomBuilder<K>,
+    set: impl FnOnce(RoomBuilder<K>) -> RoomBuilder<K>,
 ) -> Result<(), RoomCommandError> {
     if world.contains_resource::<RoomResource>() {
         return Err(RoomCommandError::InRoom);
@@ -109,7 +133,7 @@ fn begin(
     let mut registry = world.get_resource_mut::<Registry>().ok_or(RoomCommandError::NoPlugin)?;
     let schema = registry.schema()?;
     let room = registry.say_predicted(set(builder(registry.app())).schema(schema)).open();
-    world.insert_resource(RoomResource(room));
+    world.insert_resource(RoomResource { room, is_replay: false });
     Ok(())
 }
 
@@ -126,13 +150,11 @@ fn begin(
 ///     .add_plugins(ParlorPlugin::app("tanks"))
 ///     .add_systems(NetTick, move_monsters.run_if(is_authority));
 /// ```
-#[must_use]
 pub fn is_authority(room: Option<Res<RoomResource>>) -> bool {
     room.is_some_and(|room| room.is_connected() && room.is_host())
 }
 
 /// A run condition: the app is in an open room.
-#[must_use]
 pub fn in_room(room: Option<Res<RoomResource>>) -> bool {
     room.is_some_and(|room| room.is_connected())
 }

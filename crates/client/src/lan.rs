@@ -7,7 +7,7 @@
 //! let mut nearby = lan::discover("tanks")?;
 //! let mut room = loop {
 //!     match nearby.poll() {
-//!         Some(LanEvent::Found(found)) => break Room::guest("tanks", &found.invite().to_string()).open(),
+//!         Some(LanEvent::Found(found)) => break Room::join("tanks", &found.invite().to_string()).open(),
 //!         Some(LanEvent::Lost(_)) | None => {} // draw the list that `nearby.rooms()` gives
 //!         Some(LanEvent::Ended(why)) => return Err(why.into()),
 //!     }

@@ -14,34 +14,38 @@
 //!             _ => {}
 //!         }
 //!     }
-//!     while room.tick() {
-//!         // One fixed step of the game: send an input, and on the host set the state.
+//!     while let Some(mut step) = room.step() {
+//!         step.send_input("right").expect("the room is open while it steps");
+//!         if let Some(mut host) = step.host() {
+//!             // One fixed step of the game, from host.inputs() to host.set(…).
+//!         }
 //!     }
 //!     // Draw.
 //!     std::thread::sleep(room.until_next_tick());
 //! }
 //! ```
 //!
-//! - [`Room`] is all that a game holds; [`RoomBuilder`] is what it says before; [`Event`] is what it is told.
-//! - State is a set of keys that the host writes ([`Room::set`]) and everybody reads: as it is ([`Room::get`]), or
-//!   smoothed for the eye ([`Room::interpolated`]).
-//! - Entities with components are for worlds of many things ([`Room::spawn`], [`Room::insert`], [`Room::component`]): quantized
+//! - [`Room`] is all that a game holds; [`RoomBuilder`] has its options before it opens; [`Event`] tells what happens in it.
+//! - State is a set of keys that the host writes ([`Host::set`]) and everybody reads: as it is ([`StateView::get`]), or
+//!   smoothed for the eye ([`StateView::interpolated`]).
+//! - Entities with components are for worlds of many things ([`Host::spawn`], [`Host::insert`], [`WorldView::component`]): quantized
 //!   by a [`schema`], sent as small as can be, and only to those who see them. Who owns one may [act](Room::act) on it.
-//! - States that players send of themselves, for games without a host that decides ([`Room::set_own`], [`Room::proxy`]): see
+//! - States that players send of themselves, for games without a host that decides ([`OwnState`]): see
 //!   [`replicator`].
-//! - Inputs go from players to the host ([`Room::send_input`], [`Room::input`]); messages go from anybody to anybody
+//! - Inputs go from players to the host ([`Step::send_input`], [`HostStep::inputs`]); messages go from anybody to anybody
 //!   ([`Room::send`], [`Room::broadcast`]).
 //! - A match ([`Room::create_match`]) has no host: its players are equal and send each other data ([`Room::send_data`]).
-//! - A host can record its room into a file ([`Room::record`]), and [`recording::Playback`] plays it again, bit for bit.
-//! - [`core`] is the same without sockets, for other drivers: the simulator, a browser.
+//! - A host can record its room into a file ([`Room::recording`]), and [`recording::Playback`] plays it again, bit for bit.
+//! - The crate `parlor-client-core` is the same without sockets, for other drivers: the simulator, a browser. Its API may change
+//!   with any release.
 //!
 //! Features: `driver` (on by default) has the sockets; `clipboard` adds `Room::copy_invite`; `lan` adds rooms on the local network
-//! (`parlor::lan`); `net` adds TCP, UDP, WebSocket and HTTP for what is not a room (`parlor::net`); `online` adds accounts and rooms
+//! (`parlor::lan`); `net` adds TCP, UDP, WebSocket and HTTP for what is not a room (`parlor::net`); `server` lets a host that finds no
+//! server start one in its process; `online` adds accounts and rooms
 //! that outlive every process (`parlor::online`). [`Module`] tells which of them a build has.
 
 #[cfg(any(feature = "driver", feature = "net"))]
 mod background;
-pub mod core;
 #[cfg(feature = "driver")]
 mod driver;
 #[cfg(feature = "lan")]
@@ -53,18 +57,22 @@ pub mod net;
 pub mod online;
 
 #[cfg(feature = "driver")]
-pub use driver::{Recording, Room, RoomBuilder, Ticket, TicketError, Via};
+pub use driver::{
+    Host, HostBuilder, HostStep, JoinBuilder, MatchBuilder, OwnState, Recording, RecordingControl, Rollback,
+    Room, RoomBuilder, SendOptions, StateView, Step, Ticket, TicketError, TransportPreference, WorldReader,
+    WorldView, kind,
+};
 
-pub use crate::core::{
+pub use crate::modules::{Module, ModuleDisabled};
+pub use parlor_client_core::{
     ClosedReason, ConnectFailure, ConnectFailureKind, Connectivity, Diagnostics, Event, JoinPath, LinkState,
     Message, Mode, OverlayDiagnostics, Past, PathMode, Player, ReasonCode, Role, RollbackConfig,
     RollbackRequest, RoomError, RoomInfo, Scope, StateSource, StateUpdate, Transport, TransportPath,
     TransportStatus, WorldAccess,
 };
-pub use crate::modules::{Module, ModuleDisabled};
 pub use parlor_proto::wire::action::ActionRefusal;
 pub use parlor_proto::wire::control::LeaveReason;
-pub use parlor_proto::wire::envelope::{From, To};
+pub use parlor_proto::wire::envelope::{Recipient, Sender};
 pub use parlor_proto::{ApiMisuse, CloseReason, EntityId, Epoch, Lane, LinkKind, MemberId, RoomCode, Tick};
 pub use parlor_sync::audience::Audience;
 pub use parlor_sync::inputs::Counters as InputCounters;
@@ -88,6 +96,8 @@ mod documents {
     struct Readme;
     #[doc = include_str!("../../../docs/guide.md")]
     struct Guide;
+    #[doc = include_str!("../../../docs/dedicated.md")]
+    struct Dedicated;
     #[doc = include_str!("../../../docs/matches.md")]
     struct Matches;
     #[doc = include_str!("../../../docs/world.md")]

@@ -14,44 +14,45 @@ pub enum Module {
     Lan,
     /// Accounts and rooms that the server runs: `parlor::online`.
     Online,
+    /// A server in the process of a host that finds none.
+    Server,
     /// An invite in the system's clipboard: `Room::copy_invite`.
     Clipboard,
 }
 
 impl Module {
     /// All that there are.
-    pub const ALL: [Module; 5] =
-        [Module::Multiplayer, Module::Net, Module::Lan, Module::Online, Module::Clipboard];
+    pub const ALL: [Module; 6] =
+        [Module::Multiplayer, Module::Net, Module::Lan, Module::Online, Module::Server, Module::Clipboard];
 
     /// Its name.
-    #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
             Module::Multiplayer => "multiplayer",
             Module::Net => "net",
             Module::Lan => "lan",
             Module::Online => "online",
+            Module::Server => "server",
             Module::Clipboard => "clipboard",
         }
     }
 
     /// The cargo feature of `parlor` that switches it on.
-    #[must_use]
     pub const fn feature(self) -> &'static str {
         match self {
             Module::Multiplayer => "driver",
-            Module::Net | Module::Lan | Module::Online | Module::Clipboard => self.as_str(),
+            Module::Net | Module::Lan | Module::Online | Module::Server | Module::Clipboard => self.as_str(),
         }
     }
 
     /// Whether this build has it.
-    #[must_use]
     pub const fn is_enabled(self) -> bool {
         match self {
             Module::Multiplayer => cfg!(feature = "driver"),
             Module::Net => cfg!(feature = "net"),
             Module::Lan => cfg!(feature = "lan"),
             Module::Online => cfg!(feature = "online"),
+            Module::Server => cfg!(feature = "server"),
             Module::Clipboard => cfg!(feature = "clipboard"),
         }
     }
@@ -78,13 +79,13 @@ pub struct ModuleDisabled(pub Module);
 
 impl ModuleDisabled {
     /// The word for it in JSON and in other languages.
-    #[must_use]
     pub const fn code(self) -> &'static str {
         match self.0 {
             Module::Multiplayer => "optional_module_multiplayer_disabled",
             Module::Net => "optional_module_net_disabled",
             Module::Lan => "optional_module_lan_disabled",
             Module::Online => "optional_module_online_disabled",
+            Module::Server => "optional_module_server_disabled",
             Module::Clipboard => "optional_module_clipboard_disabled",
         }
     }
@@ -124,6 +125,7 @@ mod tests {
             cfg!(feature = "net"),
             cfg!(feature = "lan"),
             cfg!(feature = "online"),
+            cfg!(feature = "server"),
             cfg!(feature = "clipboard"),
         ];
         assert_eq!(Module::ALL.map(Module::is_enabled), features);

@@ -7,9 +7,12 @@ mod support;
 mod until;
 
 use parlor::online::{self, Account, AccountError, Happened, MatchFilter, Pending};
-use parlor::{ClosedReason, ConnectFailureKind, Event, MemberId, Room, RoomBuilder, Via};
-use parlor_server::online::OnlineConfig;
+use parlor::{
+    ClosedReason, ConnectFailureKind, Event, HostBuilder, MemberId, Recipient, Room, RoomBuilder,
+    TransportPreference,
+};
 use parlor_server::{Config, Server};
+use parlor_services::OnlineConfig;
 use proxy::Proxy;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::num::NonZeroU16;
@@ -23,20 +26,28 @@ use until::until;
 struct House {
     runtime: Runtime,
     server: Option<Server>,
-    _folder: TempDir,
+    _folder: Option<TempDir>,
 }
 
 impl House {
-    fn new(config: Config) -> Self {
+    fn without_accounts() -> Self {
+        let runtime = Runtime::new().expect("a runtime");
+        let server = runtime.block_on(Server::start(local())).expect("a port is free");
+        House { runtime, server: Some(server), _folder: None }
+    }
+
+    fn with_accounts() -> Self {
+        Self::new(local(), true)
+    }
+
+    /// Anybody may make an account where it is open.
+    fn new(config: Config, is_open: bool) -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let runtime = Runtime::new().expect("a runtime");
-        let config = Config { listen: Ipv4Addr::LOCALHOST.into(), port: 0, ..config };
-        let online = config.online.map(|online| OnlineConfig {
-            store: folder.path().join("parlor.db").to_str().expect("its name is UTF-8").to_owned(),
-            ..online
-        });
-        let server = runtime.block_on(Server::start(Config { online, ..config })).expect("a port is free");
-        House { runtime, server: Some(server), _folder: folder }
+        let store = folder.path().join("parlor.db").to_str().expect("its name is UTF-8").to_owned();
+        let online = OnlineConfig { is_open, ..OnlineConfig::new(store) };
+        let server = runtime.block_on(parlor_services::start(config, online)).expect("a port is free");
+        House { runtime, server: Some(server), _folder: Some(folder) }
     }
 
     fn port(&self) -> u16 {
@@ -62,23 +73,29 @@ impl Drop for House {
     }
 }
 
-fn with_accounts(is_open: bool) -> Config {
-    let online = OnlineConfig {
-        store: String::new(),
-        is_open,
-        operator_key: None,
-        webhook: None,
-        backups: None,
-        keep_matches_days: parlor_server::online::KEEP_MATCHES_DAYS,
-    };
-    Config { online: Some(online), ..Config::default() }
+fn local() -> Config {
+    Config { listen: Ipv4Addr::LOCALHOST.into(), port: 0, ..Config::default() }
 }
 
 fn account(server: &str, name: &str) -> Account {
     online::sign_in(server).name(name).account("tanks").expect("the address is one")
 }
 
-fn opened(builder: RoomBuilder) -> Room {
+/// A turn room that the account has opened.
+fn turn_room(house: &House, account: &Account) -> online::TurnRoom {
+    let sign_in = online::sign_in(&house.address()).session(account.session().clone());
+    let mut room = sign_in.create("tanks").expect("the address is one");
+    let patience = Patience::new();
+    while !room.is_connected() {
+        while let Some(event) = room.poll() {
+            assert!(!matches!(event, online::Event::Closed(_)), "{event:?}");
+        }
+        patience.look_again(|| format!("{room:?}"));
+    }
+    room
+}
+
+fn opened<K>(builder: RoomBuilder<K>) -> Room {
     let mut room = builder.open();
     until(&mut room, |event| match event {
         Event::Closed(why) => panic!("{why}"),
@@ -87,7 +104,7 @@ fn opened(builder: RoomBuilder) -> Room {
     room
 }
 
-fn closed(builder: RoomBuilder) -> ClosedReason {
+fn closed<K>(builder: RoomBuilder<K>) -> ClosedReason {
     until(&mut builder.open(), |event| match event {
         Event::Closed(why) => Some(why),
         _ => None,
@@ -120,16 +137,16 @@ fn comes(room: &mut Room, id: MemberId) {
 
 #[test]
 fn two_accounts_in_a_room_know_each_other() {
-    let house = House::new(with_accounts(true));
+    let house = House::with_accounts();
     let (ada, bob) = (house.account("ada"), house.account("bob"));
     let mut host = opened(Room::host("tanks").name("ada").account(&ada));
-    let guest = opened(Room::guest("tanks", &code(&host)).name("bob").account(&bob));
+    let guest = opened(Room::join("tanks", &code(&host)).name("bob").account(&bob));
     let (a, b) = (host.local_id().expect("it is in"), guest.local_id().expect("it is in"));
     comes(&mut host, b);
     let (is_ada, is_bob) = (user(&guest, a).expect("it has one"), user(&host, b).expect("it has one"));
     assert_ne!(is_ada, is_bob);
     assert_eq!((user(&host, a), user(&guest, b)), (Some(is_ada.clone()), Some(is_bob)), "all see the same");
-    let anybody = opened(Room::guest("tanks", &code(&host)).name("ada").server(&house.address()));
+    let anybody = opened(Room::join("tanks", &code(&host)).name("ada").server(&house.address()));
     assert_eq!(user(&anybody, anybody.local_id().expect("it is in")), None, "a name is nobody's");
 
     // The same account elsewhere is the same player, in a match as well, and to whoever has its session.
@@ -137,20 +154,19 @@ fn two_accounts_in_a_room_know_each_other() {
     assert_eq!(user(&duel, duel.local_id().expect("it is in")), Some(is_ada.clone()));
     let again = online::sign_in(&house.address()).session(ada.session().clone());
     let again = again.account("tanks").expect("the address is one");
-    let other = opened(Room::guest("tanks", &code(&duel)).account(&again));
+    let other = opened(Room::join("tanks", &code(&duel)).account(&again));
     assert_eq!(user(&other, other.local_id().expect("it is in")), Some(is_ada));
 }
 
 #[test]
 fn an_account_follows_a_room_to_another_shard() {
-    let house =
-        House::new(Config { shards: NonZeroU16::new(2).expect("it is not 0"), ..with_accounts(true) });
+    let house = House::new(Config { shards: NonZeroU16::new(2).expect("it is not 0"), ..local() }, true);
     let (ada, bob) = (house.account("ada"), house.account("bob"));
     let mut servers = std::collections::BTreeSet::new();
     // Which shard a room is on is drawn: as many until both had one.
     while servers.len() < 2 {
         let host = opened(Room::host("tanks").account(&ada));
-        let guest = opened(Room::guest("tanks", &code(&host)).account(&bob));
+        let guest = opened(Room::join("tanks", &code(&host)).account(&bob));
         assert!(user(&guest, guest.local_id().expect("it is in")).is_some());
         servers.insert(guest.info().connectivity.server);
     }
@@ -158,12 +174,13 @@ fn an_account_follows_a_room_to_another_shard() {
 
 #[test]
 fn who_lost_its_seat_comes_in_again_as_the_same_account() {
-    let house = House::new(Config { grace: Duration::from_millis(100), ..with_accounts(true) });
+    let house = House::new(Config { grace: Duration::from_millis(100), ..local() }, true);
     let mut host = opened(Room::host("tanks").account(&house.account("ada")));
     let proxy = Proxy::new(SocketAddr::from(([127, 0, 0, 1], house.port())));
     let fingerprint = house.address().split_once('#').expect("it has one").1.to_owned();
     let bob = account(&format!("127.0.0.1:{}#{fingerprint}", proxy.port), "bob");
-    let mut guest = opened(Room::guest("tanks", &code(&host)).account(&bob).via(Via::WebSocket));
+    let mut guest =
+        opened(Room::join("tanks", &code(&host)).account(&bob).transport(TransportPreference::WebSocket));
     let first = guest.local_id().expect("it is in");
     comes(&mut host, first);
     let is_bob = user(&host, first);
@@ -183,7 +200,7 @@ fn who_lost_its_seat_comes_in_again_as_the_same_account() {
 
 #[test]
 fn why_an_account_does_not_come_in_is_said() {
-    let without = House::new(Config::default());
+    let without = House::without_accounts();
     let ClosedReason::Account { code, sentence } =
         closed(Room::host("tanks").account(&without.account("ada")))
     else {
@@ -192,7 +209,7 @@ fn why_an_account_does_not_come_in_is_said() {
     assert_eq!(code, "no_accounts");
     assert!(sentence.contains("--data") && sentence.contains("127.0.0.1"), "{sentence}");
 
-    let shut = House::new(with_accounts(false));
+    let shut = House::new(local(), false);
     let why = closed(Room::host("tanks").account(&shut.account("ada")));
     assert!(matches!(&why, ClosedReason::Account { code, .. } if code == "closed"), "{why:?}");
     assert_eq!(why.as_str(), "account");
@@ -201,7 +218,7 @@ fn why_an_account_does_not_come_in_is_said() {
 #[test]
 fn an_account_is_shown_to_no_server_but_its_own() {
     let ada = account("play.example.com", "ada");
-    let why = closed(Room::guest("tanks", "K7QM").server("127.0.0.1:1").account(&ada));
+    let why = closed(Room::join("tanks", "K7QM").server("127.0.0.1:1").account(&ada));
     let ClosedReason::Connect(failure) = why else { panic!("{why:?}") };
     assert_eq!(failure.kind, ConnectFailureKind::BadAddress);
     assert!(failure.detail.contains("play.example.com"), "{failure}");
@@ -210,7 +227,7 @@ fn an_account_is_shown_to_no_server_but_its_own() {
 #[test]
 fn what_does_not_go_with_an_account_is_said_before_the_room_opens() {
     let ada = account("127.0.0.1:1", "ada");
-    let wrong = |builder: RoomBuilder| builder.check().expect_err("it does not").to_string();
+    let wrong = |builder: HostBuilder| builder.check().expect_err("it does not").to_string();
     assert!(wrong(Room::host("chess").account(&ada)).contains("one of tanks"));
     assert!(wrong(Room::host("tanks").account(&ada).environment("staging")).contains("staging"));
     assert!(wrong(Room::host("tanks").account(&ada).token("x")).contains("token"));
@@ -219,7 +236,7 @@ fn what_does_not_go_with_an_account_is_said_before_the_room_opens() {
 
 #[test]
 fn an_account_finds_matches_and_reads_the_log_of_its_own() {
-    let house = House::new(with_accounts(true));
+    let house = House::with_accounts();
     let (ada, bob) = (house.account("ada"), house.account("bob"));
     let mut duel = opened(Room::create_match("tanks").name("ada").label("a & b").keep().account(&ada));
     let (id, me) = (code(&duel), duel.local_id().expect("it is in"));
@@ -229,9 +246,9 @@ fn an_account_finds_matches_and_reads_the_log_of_its_own() {
     assert_eq!(listed.items.iter().map(|live| (&*live.id, live.members)).collect::<Vec<_>>(), [(&*id, 1)]);
     assert_eq!(asked(bob.matches(&under("a "), None)).expect("it may").items, []);
 
-    let guest = opened(Room::guest("tanks", &id).name("nobody").server(&house.address()));
+    let guest = opened(Room::join("tanks", &id).name("nobody").server(&house.address()));
     comes(&mut duel, guest.local_id().expect("it is in"));
-    duel.broadcast_data(-7, "hi".as_bytes()).expect("it may");
+    duel.send_data(-7, Recipient::Others, "hi".as_bytes()).expect("it may");
     duel.leave();
     guest.leave();
     let patience = Patience::new();
@@ -261,22 +278,45 @@ fn an_account_finds_matches_and_reads_the_log_of_its_own() {
 
 #[test]
 fn an_account_finds_the_turn_rooms_it_sits_in() {
-    let house = House::new(with_accounts(true));
+    let house = House::with_accounts();
     let ada = house.account("ada");
     assert_eq!(asked(ada.turn_rooms(None)).expect("it may").items, []);
-    let mut room = online::sign_in(&house.address())
-        .session(ada.session().clone())
-        .create("tanks")
-        .expect("the address is one");
-    let patience = Patience::new();
-    while !room.is_connected() {
-        while let Some(event) = room.poll() {
-            assert!(!matches!(event, online::Event::Closed(_)), "{event:?}");
-        }
-        patience.look_again(|| format!("{room:?}"));
-    }
+    let room = turn_room(&house, &ada);
     let mine = asked(ada.turn_rooms(None)).expect("it may");
     let view = room.view().expect("it is connected");
     let listed: Vec<_> = mine.items.iter().map(|room| (&room.id, room.phase, room.player_count)).collect();
     assert_eq!((listed, mine.next.as_ref()), (vec![(&view.id, view.phase, 1)], None));
+}
+
+#[test]
+fn an_account_reads_what_is_stored_about_it_and_is_deleted() {
+    let house = House::with_accounts();
+    let ada = house.account("ada");
+    let before = asked(ada.info()).expect("it may");
+    assert_eq!(before.name, "ada");
+    let (mut kinds, mut after) = (Vec::new(), None);
+    loop {
+        let part = asked(ada.export(after.as_deref())).expect("it may");
+        if part.kind == "account" {
+            assert_eq!(part.entries[0]["account"]["id"], before.id);
+        }
+        kinds.push(part.kind);
+        after = part.next;
+        if after.is_none() {
+            break;
+        }
+    }
+    assert_eq!(kinds, ["account", "sign_ins", "rooms", "inbox", "matches"]);
+    let room = turn_room(&house, &ada);
+    let id = room.view().expect("it is connected").id.clone();
+    asked(ada.delete_room(&id)).expect("it opened it, and nobody else sits there");
+    assert_eq!(asked(ada.turn_rooms(None)).expect("it may").items, []);
+
+    asked(ada.delete()).expect("it may");
+    assert_eq!(asked(ada.clone().info()), Err(AccountError::Deleted));
+    let why = closed(Room::host("tanks").account(&ada));
+    assert!(matches!(&why, ClosedReason::Account { code, .. } if code == "no_such_account"), "{why:?}");
+    let anew = online::sign_in(&house.address()).session(ada.session().clone());
+    let anew = anew.account("tanks").expect("the address is one");
+    assert_ne!(asked(anew.info()).expect("it signs in").id, before.id);
 }

@@ -6,8 +6,9 @@ mod until;
 
 use parlor::recording::{Ended, Playback};
 use parlor::{
-    CloseReason, ClosedReason, ConnectFailureKind, Event, Impairment, LeaveReason, MemberId, Registry,
-    RollbackConfig, RollbackRequest, Room, RoomBuilder, RoomError, Via,
+    CloseReason, ClosedReason, ConnectFailureKind, Event, Impairment, JoinBuilder, LeaveReason, MemberId,
+    Recipient, Registry, RollbackConfig, RollbackRequest, Room, RoomBuilder, RoomError, SendOptions,
+    TransportPreference,
 };
 use parlor_server::{Config, Server};
 use std::collections::BTreeMap;
@@ -47,11 +48,11 @@ impl Hall {
         wait(self.here(Room::host("tanks").name("ada")).open())
     }
 
-    fn guest(&self, invite: &str) -> RoomBuilder {
-        self.here(Room::guest("tanks", invite).name("bob"))
+    fn guest(&self, invite: &str) -> JoinBuilder {
+        self.here(Room::join("tanks", invite).name("bob"))
     }
 
-    fn here(&self, builder: RoomBuilder) -> RoomBuilder {
+    fn here<K>(&self, builder: RoomBuilder<K>) -> RoomBuilder<K> {
         builder.registry(self.registry.clone())
     }
 }
@@ -110,8 +111,8 @@ fn what_was_sent_before_leaving_arrives() {
     let hall = Hall::new();
     let mut host = hall.host();
     let code = host.code().expect("it is open").to_string();
-    for via in [Via::Quic, Via::WebSocket] {
-        let mut guest = wait(hall.guest(&code).via(via).open());
+    for transport in [TransportPreference::Quic, TransportPreference::WebSocket] {
+        let guest = wait(hall.guest(&code).transport(transport).open());
         for number in 0..100 {
             guest.broadcast("count", &number).expect("the room is open");
         }
@@ -130,6 +131,30 @@ fn what_was_sent_before_leaving_arrives() {
 }
 
 #[test]
+fn numbered_messages_reach_all_in_one_order() {
+    let hall = Hall::new();
+    let mut host = hall.host();
+    let code = host.code().expect("it is open").to_string();
+    let mut guest = wait(hall.guest(&code).open());
+    let numbered = SendOptions::default().numbered();
+    for bid in 0..10 {
+        host.send_with(numbered, Recipient::Everyone, "bid", &bid).expect("the room is open");
+        guest.send_with(numbered, Recipient::Everyone, "bid", &(bid + 100)).expect("the room is open");
+    }
+    let heard = [&mut host, &mut guest].map(|room| {
+        let bids = (0..20).map(|_| {
+            until(room, |event| match event {
+                Event::Message(message) => Some((message.order, message.read::<i32>().expect("a number"))),
+                _ => None,
+            })
+        });
+        bids.collect::<Vec<_>>()
+    });
+    assert!(heard[0].iter().map(|(order, _)| *order).eq((0..20).map(Some)), "{heard:?}");
+    assert_eq!(heard[0], heard[1]);
+}
+
+#[test]
 fn a_room_works_inside_a_runtime_and_on_another_thread() {
     let hall = Hall::new();
     let host = hall.host();
@@ -137,7 +162,6 @@ fn a_room_works_inside_a_runtime_and_on_another_thread() {
     let builder = hall.guest(&code);
     let guest = hall.runtime.block_on(async { wait(builder.open()) });
     let guest = std::thread::spawn(move || {
-        let mut guest = guest;
         guest.broadcast("hello", "from another thread").expect("the room is open");
         guest
     });
@@ -156,9 +180,10 @@ fn the_wrong_server_is_not_talked_to() {
     let hall = Hall::new();
     let port = hall.server().local_port();
     let wrong = parlor_transport::Fingerprint([7; 32]);
-    for via in [Via::Auto, Via::Quic, Via::WebSocket] {
-        let room =
-            hall.here(Room::host("tanks").server(&format!("127.0.0.1:{port}#{wrong}")).via(via)).open();
+    for transport in [TransportPreference::Auto, TransportPreference::Quic, TransportPreference::WebSocket] {
+        let room = hall
+            .here(Room::host("tanks").server(&format!("127.0.0.1:{port}#{wrong}")).transport(transport))
+            .open();
         let (kind, detail) = failure(room);
         assert_eq!(kind, ConnectFailureKind::Untrusted, "{detail}");
         assert!(detail.contains("another certificate"), "{detail}");
@@ -197,15 +222,20 @@ fn websocket_takes_over_where_udp_gets_no_answer() {
 #[test]
 fn a_dead_port_and_a_bad_setting_are_named() {
     let hall = Hall::new();
-    let (kind, detail) =
-        failure(hall.here(Room::host("tanks").server("127.0.0.1:1").via(Via::WebSocket)).open());
+    let (kind, detail) = failure(
+        hall.here(Room::host("tanks").server("127.0.0.1:1").transport(TransportPreference::WebSocket)).open(),
+    );
     assert_eq!(kind, ConnectFailureKind::Unreachable, "{detail}");
     let (_, detail) = failure(Room::host("tanks").max_players(40).open());
     assert!(detail.contains("max_players is 40; it may be 2 to 16"), "{detail}");
-    let (_, detail) = failure(Room::join("tanks", "K7"));
+    let (_, detail) = failure(Room::join("tanks", "K7").open());
     assert!(detail.contains("4 to 12"), "{detail}");
-    let (_, detail) = failure(Room::guest("tanks", "K7QM").tick_hz(30).open());
-    assert!(detail.contains("for whoever opens the room"), "{detail}");
+    let (_, detail) = failure(Room::host("tanks").tick_hz(241).code("K7").open());
+    assert!(detail.contains("tick_hz is 241; it may be 1 to 240"), "{detail}");
+    let (_, detail) = failure(Room::host("tanks").code("K7").open());
+    assert!(detail.contains("code is \"K7\"") && detail.contains("4 to 12"), "{detail}");
+    let (_, detail) = failure(Room::host("tanks").host_timeout(Duration::from_millis(99)).open());
+    assert!(detail.contains("host_timeout is 99 ms; it may be 100"), "{detail}");
 }
 
 #[test]
@@ -215,8 +245,13 @@ fn leaving_while_connecting_needs_no_patience() {
     let silent = std::net::UdpSocket::bind("127.0.0.1:0").expect("a port is free");
     let port = silent.local_addr().expect("it is bound").port();
     let print = parlor_transport::Fingerprint([7; 32]);
-    let room =
-        hall.here(Room::host("tanks").server(&format!("127.0.0.1:{port}#{print}")).via(Via::Quic)).open();
+    let room = hall
+        .here(
+            Room::host("tanks")
+                .server(&format!("127.0.0.1:{port}#{print}"))
+                .transport(TransportPreference::Quic),
+        )
+        .open();
     room.leave();
 }
 
@@ -237,7 +272,7 @@ fn an_invite_link_is_enough() {
     assert_eq!(host.invite_link(), Some(format!("tanks://join/{code}?secret=sesame")));
     let invite = hall.server().invite(code, Some("sesame")).link("tanks");
     let elsewhere = tempfile::tempdir().expect("a temporary folder");
-    let guest = wait(Room::guest("tanks", &invite).registry(Registry::at(elsewhere.path())).open());
+    let guest = wait(Room::join("tanks", &invite).registry(Registry::at(elsewhere.path())).open());
     assert_eq!(guest.info().join_path, Some(parlor::JoinPath::InternetExplicit));
 }
 
@@ -250,9 +285,9 @@ fn rooms_are_spread_over_shards_and_found_by_the_first_port() {
     let mut places: Vec<Option<String>> = rooms.iter().map(|room| room.info().connectivity.server).collect();
     for host in &mut rooms {
         let code = host.code().expect("it is open");
-        for via in [Via::Quic, Via::WebSocket] {
+        for transport in [TransportPreference::Quic, TransportPreference::WebSocket] {
             // No registry: the port that everybody is given must do.
-            let guest = Room::guest("tanks", &code.to_string()).server(&server).via(via);
+            let guest = Room::join("tanks", &code.to_string()).server(&server).transport(transport);
             let guest = wait(guest.registry(Registry::at("/nowhere")).open());
             assert_eq!(guest.info().connectivity.server, host.info().connectivity.server);
         }
@@ -269,7 +304,7 @@ fn round_trip(room: &mut Room, enough: impl Fn(Duration) -> bool) {
     let patience = Patience::new();
     while !room.diagnostics().rtt.is_some_and(&enough) {
         while room.poll().is_some() {}
-        room.tick();
+        room.step();
         patience.look_again(|| format!("the round trip stays at {:?}", room.diagnostics().rtt));
     }
 }
@@ -280,8 +315,8 @@ fn a_room_can_be_put_on_a_bad_network_and_back() {
     let host = hall.host();
     let code = host.code().expect("it is open").to_string();
     let impaired: Impairment = "latency=50ms,loss=2%,seed=9".parse().expect("it is well formed");
-    for via in [Via::Quic, Via::WebSocket] {
-        let builder = hall.guest(&code).via(via).impairment(impaired);
+    for transport in [TransportPreference::Quic, TransportPreference::WebSocket] {
+        let builder = hall.guest(&code).transport(transport).impairment(impaired);
         let mut guest = wait(builder.clone().open());
         assert_eq!(guest.impairment(), Some(impaired));
         round_trip(&mut guest, |rtt| rtt >= Duration::from_millis(100));
@@ -301,24 +336,91 @@ fn a_room_can_be_put_on_a_bad_network_and_back() {
 }
 
 #[test]
+fn only_the_host_writes_and_an_input_that_cannot_be_read_is_none() {
+    let hall = Hall::new();
+    let mut host = hall.host();
+    let code = host.code().expect("it is open").to_string();
+    let mut guest = wait(hall.guest(&code).open());
+    let (ada, bob) = (host.local_id().expect("it is open"), guest.local_id().expect("it is open"));
+    assert!(guest.as_host().is_none());
+    assert!(host.current_step().is_none(), "none runs");
+    let patience = Patience::new();
+    // The guest sends a text, which the host's game does not expect.
+    while host.diagnostics().messages_unreadable == 0 {
+        while host.poll().is_some() || guest.poll().is_some() {}
+        while let Some(mut step) = guest.step() {
+            step.send_input("not a number").expect("it is short");
+            assert!(step.host().is_none());
+            assert_eq!(step.input::<i32>(ada), None, "another's");
+        }
+        while let Some(mut step) = host.step() {
+            step.send_input(&7).expect("it is short");
+            let number = step.number();
+            let mut host = step.host().expect("it is the host");
+            assert_eq!((host.number(), host.inputs::<i32>()), (number, vec![(ada, 7)]));
+            assert_eq!(host.input::<i32>(bob), None);
+            host.set("step", &number.0).expect("it fits");
+            assert_eq!(step.state().get("step"), Ok(Some(number.0)));
+        }
+        patience.look_again(|| format!("{:?}", host.info()));
+    }
+    host.as_host().expect("it is the host").set("round", &1).expect("it fits");
+    let round = until_state(&mut host, &mut guest, "round");
+    assert_eq!(round, 1);
+}
+
+/// Lets both go on until the guest has a key.
+#[track_caller]
+fn until_state(host: &mut Room, guest: &mut Room, key: &str) -> i32 {
+    let patience = Patience::new();
+    loop {
+        for room in [&mut *host, &mut *guest] {
+            while room.poll().is_some() {}
+            while room.step().is_some() {}
+        }
+        if let Some(value) = guest.state().get(key).expect("it is a number") {
+            return value;
+        }
+        patience.look_again(|| format!("{:?}", guest.info()));
+    }
+}
+
+#[test]
+fn a_step_is_there_again_until_the_next_poll() {
+    let hall = Hall::new();
+    let mut host = hall.host();
+    let patience = Patience::new();
+    let number = loop {
+        if let Some(step) = host.step() {
+            break step.number();
+        }
+        host.poll();
+        patience.look_again(|| "no step is due".to_owned());
+    };
+    assert_eq!(host.current_step().map(|step| step.number()), Some(number));
+    host.poll();
+    assert!(host.current_step().is_none());
+}
+
+#[test]
 fn a_recorded_room_is_in_its_file() {
     let hall = Hall::new();
     let folder = tempfile::tempdir().expect("a temporary folder");
     let path = folder.path().join("room.prec");
     let mut host = hall.host();
-    assert!(host.recording().is_none());
-    host.record(&path).expect("the host may");
-    assert!(matches!(host.record(&path), Err(RoomError::Misuse(_))), "it is being recorded");
+    assert!(host.recording().status().is_none());
+    host.recording().start(&path).expect("the host may");
+    assert!(matches!(host.recording().start(&path), Err(RoomError::Misuse(_))), "it is being recorded");
     let patience = Patience::new();
     for round in 1..=5 {
-        host.set("round", &round).expect("the host may");
-        while !host.tick() {
+        host.as_host().expect("it is the host").set("round", &round).expect("it fits");
+        while host.step().is_none() {
             host.poll();
             patience.look_again(|| "no step is due".to_owned());
         }
     }
     host.poll();
-    let recording = host.recording().expect("there is one");
+    let recording = host.recording().status().expect("there is one");
     assert_eq!((recording.figures.ended, recording.failure), (None, None));
     host.leave();
     let file = std::fs::read(&path).expect("it is written");
@@ -332,33 +434,33 @@ fn a_recorded_room_is_in_its_file() {
     assert_eq!(round, Some(5.into()));
     assert!(playback.players().values().eq(["ada"]));
     // What is there is not written over, and a room that could not be recorded can be.
-    let mut host = hall.host();
-    assert!(matches!(host.record(&path), Err(RoomError::File { .. })));
+    let host = hall.host();
+    assert!(matches!(host.recording().start(&path), Err(RoomError::File { .. })));
     assert_eq!(std::fs::read(&path).expect("it is there"), file);
     let other = folder.path().join("other.prec");
-    host.record(&other).expect("it is a new file");
-    host.stop_recording();
-    assert_eq!(host.recording().and_then(|it| it.figures.ended), Some(Ended::Stopped));
+    host.recording().start(&other).expect("it is a new file");
+    host.recording().stop();
+    assert_eq!(host.recording().status().and_then(|it| it.figures.ended), Some(Ended::Stopped));
     let bytes = std::fs::metadata(&other).expect("it is written").len();
-    assert_eq!(host.recording().map(|it| it.figures.bytes), Some(bytes));
+    assert_eq!(host.recording().status().map(|it| it.figures.bytes), Some(bytes));
 }
 
 /// One frame of a game on a rollback lane, with the state after each step as it was run last.
 fn lane_frame(room: &mut Room, players: &[MemberId], after: &mut BTreeMap<u32, i64>) {
     while room.poll().is_some() {}
-    while room.tick() {}
+    while room.step().is_some() {}
     let me = i64::from(room.local_id().expect("it is open").0);
-    let next = room.rollback_diagnostics().expect("it has a lane").next;
+    let next = room.rollback().diagnostics().expect("it has a lane").next;
     // Every player presses something else now and then, and holds it meanwhile.
-    while room.rollback_step(&(i64::from(next.0 / 4 % 5) + 10 * me)).expect("the room is open") {
-        while let Some(request) = room.rollback_request() {
+    while room.rollback().step(&(i64::from(next.0 / 4 % 5) + 10 * me)).expect("the room is open") {
+        while let Some(request) = room.rollback().request() {
             let RollbackRequest::Advance { tick, .. } = request else { continue };
-            let mut sum: i64 = room.rollback_state("sum").expect("it is a number").unwrap_or(7);
+            let mut sum: i64 = room.rollback().get("sum").expect("it is a number").unwrap_or(7);
             for player in players {
-                let pressed = room.rollback_input::<i64>(*player).expect("it is a number");
+                let pressed = room.rollback().input::<i64>(*player).expect("it is a number");
                 sum = (sum * 31 + pressed.map_or(-1, |(pressed, _)| pressed)) % 1_000_003;
             }
-            room.set_rollback_state("sum", &sum).expect("there is room for it");
+            room.rollback().set("sum", &sum).expect("there is room for it");
             after.insert(tick.0, sum);
         }
     }
@@ -373,35 +475,35 @@ fn players_and_one_who_watches_come_to_the_same_states_of_a_rollback_lane() {
     // An input is longer under way than it is held back, so what the other one does is guessed, and sometimes wrongly.
     let far: Impairment = "latency=120ms,jitter=20ms,loss=2%,seed=9".parse().expect("it is well formed");
     let guest = wait(hall.guest(&code).impairment(far).open());
-    let watcher = wait(hall.guest(&code).via(Via::WebSocket).open());
+    let watcher = wait(hall.guest(&code).transport(TransportPreference::WebSocket).open());
     let mut rooms = [host, guest, watcher];
     let players: Vec<MemberId> = rooms[..2].iter().filter_map(Room::local_id).collect();
     for room in &mut rooms {
-        while room.tick() {}
+        while room.step().is_some() {}
     }
     let newest = rooms.iter().filter_map(Room::tick_number).map(|tick| tick.0).max().expect("they are open");
     let config = RollbackConfig::new(players.clone(), parlor::Tick(newest + 15));
-    rooms.iter_mut().for_each(|room| room.rollback(&config).expect("all is within bounds"));
+    rooms.iter_mut().for_each(|room| room.rollback().begin(&config).expect("all is within bounds"));
     let mut after = [BTreeMap::new(), BTreeMap::new(), BTreeMap::new()];
     let patience = Patience::new();
     // Some more, so that whatever was guessed of those before is known and was run again.
     let end = config.begin.offset(i32::try_from(STEPS + 30).expect("it is a few seconds"));
     let is_over = |room: &Room| {
-        let lane = room.rollback_diagnostics().expect("it has a lane");
+        let lane = room.rollback().diagnostics().expect("it has a lane");
         lane.settled.since(end) >= 0 && lane.next.since(end) >= 0
     };
     while !rooms.iter().all(is_over) {
         rooms.iter_mut().zip(&mut after).for_each(|(room, after)| lane_frame(room, &players, after));
-        let lanes: Vec<_> = rooms.iter().map(Room::rollback_diagnostics).collect();
+        let lanes: Vec<_> = rooms.iter().map(|room| room.rollback().diagnostics()).collect();
         patience.look_again(|| format!("the lane stands like this: {lanes:?}"));
     }
     for (room, ran) in rooms.iter_mut().zip(&after) {
-        assert_eq!(room.rollback_event(), None);
+        assert_eq!(room.rollback().event(), None);
         for step in config.begin.0..config.begin.0 + STEPS {
             assert_eq!(ran[&step], after[0][&step], "after step {step}, of {:?}", room.local_id());
         }
     }
-    let [_, guest, watcher] = rooms.map(|room| room.rollback_diagnostics().expect("it has a lane"));
+    let [_, guest, watcher] = rooms.map(|room| room.rollback().diagnostics().expect("it has a lane"));
     assert!(guest.rollbacks > 0, "nothing was guessed wrongly: {guest:?}");
     assert_eq!((watcher.rollbacks, watcher.replayed), (0, 0), "who watches sees what is settled");
 }

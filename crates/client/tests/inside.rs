@@ -6,8 +6,8 @@ mod until;
 
 use parlor::schema::{Kind, Schema};
 use parlor::{
-    CloseReason, ClosedReason, EntityId, Event, Impairment, LinkKind, MemberId, PathMode, Registry, Room,
-    RoomBuilder, Transport, Via, replicated,
+    CloseReason, ClosedReason, EntityId, Event, HostBuilder, Impairment, LinkKind, MemberId, PathMode,
+    Registry, Room, RoomBuilder, Transport, TransportPreference, replicated,
 };
 use parlor_server::{Config, Server};
 use std::num::NonZeroU16;
@@ -52,7 +52,7 @@ impl Hall {
         self.server.as_ref().expect("it runs")
     }
 
-    fn host(&self) -> RoomBuilder {
+    fn host(&self) -> HostBuilder {
         Room::host("tanks")
             .name("ada")
             .schema(schema())
@@ -62,7 +62,7 @@ impl Hall {
 
     fn guest(&self, host: &Room) -> Room {
         let code = host.code().expect("it is open").to_string();
-        open(Room::guest("tanks", &code).name("bob").schema(schema()).registry(self.registry.clone()))
+        open(Room::join("tanks", &code).name("bob").schema(schema()).registry(self.registry.clone()))
     }
 
     fn quic_connections(&self) -> usize {
@@ -83,7 +83,7 @@ impl Drop for Hall {
 }
 
 #[track_caller]
-fn open(builder: RoomBuilder) -> Room {
+fn open<K>(builder: RoomBuilder<K>) -> Room {
     let mut room = builder.open();
     until(&mut room, |event| matches!(event, Event::PlayerJoined(player) if player.is_me).then_some(()));
     room
@@ -101,10 +101,10 @@ fn until_seen(host: &mut Room, guest: &mut Room, entity: EntityId) {
     loop {
         for room in [&mut *host, &mut *guest] {
             while room.poll().is_some() {}
-            while room.tick() {}
+            while room.step().is_some() {}
         }
-        let written = host.component::<Tank>(entity).expect("the host has it");
-        if guest.component::<Tank>(entity).ok().flatten() == written {
+        let written = host.world().component::<Tank>(entity).expect("the host has it");
+        if guest.world().component::<Tank>(entity).ok().flatten() == written {
             return;
         }
         patience.look_again(|| format!("the host has {written:?}; {:?}", guest.info()));
@@ -119,34 +119,38 @@ fn what_a_host_inside_writes_is_what_a_guest_outside_sees() {
     let mut guest = hall.guest(&host);
     assert_eq!(hall.quic_connections(), 1);
     assert_eq!(way_of_host(&guest), Some(Transport::Relay(LinkKind::Memory)));
-    let tanks: Vec<EntityId> = (0..300).map(|_| host.spawn(None).expect("there is room")).collect();
+    let tanks: Vec<EntityId> = {
+        let mut host = host.as_host().expect("it is the host");
+        (0..300).map(|_| host.spawn(None).expect("there is room")).collect()
+    };
     for round in 0..5u8 {
         for (number, tank) in (0u16..).zip(&tanks) {
             let at = [f32::from(number) / 3.0, f32::from(round) * 7.1];
             let name = format!("{number} in round {}", round / 2);
+            let mut host = host.as_host().expect("it is the host");
             host.insert(*tank, &Tank { at, name }).expect("it fits");
         }
         for tank in &tanks {
             until_seen(&mut host, &mut guest, *tank);
         }
     }
-    host.despawn(tanks[7]).expect("it is there");
+    host.as_host().expect("it is the host").despawn(tanks[7]).expect("it is there");
     let patience = Patience::new();
-    while guest.entities().contains(&tanks[7]) {
+    while guest.world().entities().contains(&tanks[7]) {
         for room in [&mut host, &mut guest] {
             while room.poll().is_some() {}
-            while room.tick() {}
+            while room.step().is_some() {}
         }
         patience.look_again(|| format!("{:?}", guest.info()));
     }
-    assert_eq!(guest.entities().len(), 299);
+    assert_eq!(guest.world().entities().len(), 299);
 }
 
 #[test]
 fn whoever_says_how_to_connect_wants_paths_or_a_bad_network_has_a_socket() {
     let hall = Hall::new(|_| {});
-    let ways: [fn(RoomBuilder) -> RoomBuilder; 3] = [
-        |builder| builder.via(Via::Quic),
+    let ways: [fn(HostBuilder) -> HostBuilder; 3] = [
+        |builder| builder.transport(TransportPreference::Quic),
         |builder| builder.paths(PathMode::Auto),
         |builder| builder.impairment(Impairment::none()),
     ];

@@ -50,7 +50,7 @@ fn a_room_nearby_is_joined_without_a_word_and_one_with_a_secret_is_not_seen() {
         _ => None,
     });
     assert_eq!((found.code, found.players_max), (code, 5));
-    let mut guest = Room::guest("tanks", &found.invite().to_string()).registry(nobodys.clone()).open();
+    let mut guest = Room::join("tanks", &found.invite().to_string()).registry(nobodys.clone()).open();
     open(&mut guest);
     wait(|| {
         while guest.poll().is_some() {}

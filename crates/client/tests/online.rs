@@ -5,8 +5,8 @@
 mod support;
 
 use parlor::online::{self, Event, Phase, SignIn, TurnRoom};
-use parlor_server::online::OnlineConfig;
 use parlor_server::{Config, Server};
+use parlor_services::OnlineConfig;
 use serde_json::{Value, json};
 use std::net::Ipv4Addr;
 use std::path::Path;
@@ -19,6 +19,8 @@ struct Host {
     runtime: Runtime,
     server: Option<Server>,
     folder: TempDir,
+    /// The operator's games; without them clients say how rooms are set up.
+    games: Option<std::path::PathBuf>,
     port: u16,
 }
 
@@ -27,27 +29,26 @@ impl Host {
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
         let folder = tempfile::tempdir().unwrap();
-        let mut host = Host { runtime, server: None, folder, port: 0 };
+        let mut host = Host { runtime, server: None, folder, games: None, port: 0 };
         host.up();
         host
     }
 
+    /// Has its games from a folder with one file from then on.
+    fn has_game(&mut self, app: &str, game: &Value) {
+        self.down();
+        let games = self.path("games");
+        std::fs::create_dir_all(&games).unwrap();
+        std::fs::write(games.join(format!("{app}.json")), game.to_string()).unwrap();
+        self.games = Some(games);
+        self.up();
+    }
+
     fn up(&mut self) {
         let store = self.folder.path().join("parlor.db").to_str().unwrap().to_owned();
-        let config = Config {
-            listen: Ipv4Addr::LOCALHOST.into(),
-            port: self.port,
-            online: Some(OnlineConfig {
-                store,
-                is_open: true,
-                operator_key: None,
-                webhook: None,
-                backups: None,
-                keep_matches_days: parlor_server::online::KEEP_MATCHES_DAYS,
-            }),
-            ..Config::default()
-        };
-        let server = self.runtime.block_on(Server::start(config)).unwrap();
+        let online = OnlineConfig { games: self.games.clone(), ..OnlineConfig::new(store) };
+        let config = Config { listen: Ipv4Addr::LOCALHOST.into(), port: self.port, ..Config::default() };
+        let server = self.runtime.block_on(parlor_services::start(config, online)).unwrap();
         self.port = server.local_port();
         self.server = Some(server);
     }
@@ -197,6 +198,40 @@ fn players_who_look_for_the_same_meet() {
     assert_ne!(free, ranked);
     assert_eq!(bob.view().unwrap().metadata, json!({ "mode": "ranked" }));
     assert_eq!(until(&mut [&mut cid], connected).1, ranked);
+}
+
+#[test]
+fn games_of_the_operator_need_no_word_of_the_clients() {
+    let mut host = Host::start();
+    let file = json!({
+        "turn_based": true, "players": { "min": 2, "max": 4 }, "modes": { "duel": { "players": { "max": 2 } } }
+    });
+    host.has_game("noughts", &file);
+    let sign_in = |name: &str| {
+        online::sign_in(&format!("127.0.0.1:{}", host.port)).name(name).session_file(&host.path(name))
+    };
+    let mut ada = sign_in("ada").mode("duel").join_or_create("noughts").unwrap();
+    let (_, room) = until(&mut [&mut ada], connected);
+    let view = ada.view().unwrap();
+    assert_eq!((view.game.as_str(), view.max_players), ("noughts.duel", 2));
+    let mut bob = sign_in("bob").mode("duel").join_or_create("noughts").unwrap();
+    assert_eq!(until(&mut [&mut bob], connected).1, room);
+    let mut cleo = sign_in("cleo").room_name("Cleo's").private().max_players(3).create("noughts").unwrap();
+    until(&mut [&mut cleo], connected);
+    let view = cleo.view().unwrap();
+    assert_eq!((view.name.as_str(), view.max_players), ("Cleo's", 3));
+    let mut eve = sign_in("eve").config("turn_timeout_ms", 1_000).create("noughts").unwrap();
+    let patience = Patience::new();
+    let error = loop {
+        match eve.poll() {
+            Some(Event::Closed(error)) => break error,
+            _ => patience.look_again(|| format!("{eve:?}")),
+        }
+    };
+    assert_eq!(
+        (error.code.as_str(), error.path.as_deref()),
+        ("operator_decides", Some("config.turn_timeout_ms"))
+    );
 }
 
 #[test]

@@ -1,16 +1,18 @@
-//! How often something may happen: for one, and for each of many, in memory that does not grow with how many there are.
+//! Rate limits: for one subject, and for many in constant memory.
 //!
-//! A budget keeps for each key the instant at which all that was spent will be paid back. Spending moves it on, time passes
-//! towards it, and whoever owes too much has to wait.
+//! A budget keeps for each key the instant at which all spending is paid back. Spending moves that instant
+//! on. A key whose instant is too far ahead must wait. This is the generic cell rate algorithm (GCRA), a
+//! token bucket.
 //!
-//! [`Budgets`] keeps them in a table of fixed size: each key has one cell in each of [`ROWS`] rows and owes the least of
-//! what its cells say. Cells are shared, so a key may seem to owe more than it does, but never less: nobody gets rid of a
-//! debt by coming under many names. A map that forgets would have to choose whom, and whoever floods it chooses along.
+//! [`Budgets`] keeps them in a table of fixed size, a count-min sketch. Each key has one cell in each of
+//! [`ROWS`] rows, and its debt is the minimum of its cells. Cells are shared, so a key may seem to owe more
+//! than it does, never less: using many names clears no debt. A map with eviction would let a flooding
+//! attacker influence which key is evicted.
 
 use core::time::Duration;
 use parlor_proto::Instant;
 
-/// `burst` at once, and one more each `interval`.
+/// A rate limit: `burst` at once, then one more per `interval`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rate {
     /// How many at once, at least one.
@@ -20,67 +22,64 @@ pub struct Rate {
 }
 
 impl Rate {
-    /// `per_second` on the long run, and `seconds` worth of them at once.
-    #[must_use]
+    /// Returns a rate of `per_second` on average, with a burst of `seconds` times that.
     pub fn per_second(per_second: u32, seconds: u32) -> Self {
         let per_second = per_second.max(1);
         Rate { burst: per_second.saturating_mul(seconds), interval: Duration::from_secs(1) / per_second }
     }
 
-    /// How long somebody waits who has paid everything back at `paid_at`; zero for not at all.
+    /// Returns how long a subject that is paid up at `paid_at` must wait; zero if it need not wait.
     fn wait(self, paid_at: Instant, now: Instant) -> Duration {
         let most = self.interval * self.burst.max(1).saturating_sub(1);
         paid_at.saturating_since(now).saturating_sub(most)
     }
 
-    /// When everything is paid back after one more was spent. Nobody owes more than a whole burst, so that whoever was told
-    /// to wait is let in after that.
+    /// Returns the instant at which all is paid back after one more is spent. The debt never exceeds a whole
+    /// burst, so that waiting for the reported time always suffices.
     fn spend(self, paid_at: Instant, now: Instant) -> Instant {
         (paid_at.max(now) + self.interval).min((now + self.interval * self.burst.max(1)).max(paid_at))
     }
 }
 
-/// The budget of one.
+/// The budget of one subject.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Budget {
     paid_at: Instant,
 }
 
 impl Budget {
-    /// How long until one more may be spent; zero for now.
-    #[must_use]
+    /// Returns how long until one more may be spent; zero if it may be at once.
     pub fn wait(&self, rate: Rate, now: Instant) -> Duration {
         rate.wait(self.paid_at, now)
     }
 
-    /// How long until all that was spent is paid back.
-    #[must_use]
+    /// Returns how long until all spending is paid back.
     pub fn owes(&self, now: Instant) -> Duration {
         self.paid_at.saturating_since(now)
     }
 
-    /// Spends one, whether or not it may be.
+    /// Spends one, whether or not the budget allows it.
     pub fn spend(&mut self, rate: Rate, now: Instant) {
         self.paid_at = rate.spend(self.paid_at, now);
     }
 }
 
-/// Cells that each key has.
+/// Cells of each key.
 pub const ROWS: usize = 4;
-/// Cells in each row. With as many keys in debt at once as this, one in six that is not seems to be.
+/// Cells in each row. With this many keys in debt at once, one in six keys without debt seems to be in debt.
 pub const CELLS: usize = 1 << 14;
 
-/// The budgets of many, by number. See the [module](self).
+/// The budgets of many keys. See the [module](self).
 #[derive(Debug)]
 pub struct Budgets {
-    /// When what was spent on a cell is paid back.
+    /// When the spending on a cell is paid back.
     cells: Vec<Instant>,
-    /// What spreads the keys over each row. Secret, so that nobody chooses keys that share their cells with another's.
+    /// The hash parameters of each row. Secret, so that attackers cannot choose colliding keys.
     spread: [(u64, u64); ROWS],
 }
 
 impl Budgets {
-    /// Nobody owes anything. `random` gives numbers that are even over 64 bits and that nobody can guess.
+    /// Creates an empty table. `random` returns unpredictable numbers, uniform over 64 bits.
     pub fn new(mut random: impl FnMut() -> u64) -> Self {
         Budgets {
             cells: vec![Instant::ZERO; ROWS * CELLS],
@@ -88,13 +87,17 @@ impl Budgets {
         }
     }
 
-    /// How long `key` must wait until it may spend one more; zero for not at all.
-    #[must_use]
+    /// Returns how long `key` must wait before it may spend one more; zero if it need not wait.
     pub fn wait(&self, key: u64, rate: Rate, now: Instant) -> Duration {
         rate.wait(self.paid_at(key), now)
     }
 
-    /// Spends one of `key`'s, whether or not it may.
+    /// Returns how long `key` must wait before it may spend one more, as if it had spent `more` first.
+    pub fn wait_after(&self, key: u64, more: u32, rate: Rate, now: Instant) -> Duration {
+        rate.wait(self.paid_at(key).max(now) + rate.interval * more, now)
+    }
+
+    /// Spends one of `key`'s, whether or not its budget allows it.
     pub fn spend(&mut self, key: u64, rate: Rate, now: Instant) {
         let paid_at = rate.spend(self.paid_at(key), now);
         for cell in self.cells_of(key) {
@@ -109,7 +112,7 @@ impl Budgets {
     fn cells_of(&self, key: u64) -> [usize; ROWS] {
         let mut row = 0;
         self.spread.map(|(factor, term)| {
-            // The upper bits of a product depend on all of the key's.
+            // The upper bits of a product depend on all bits of the key.
             let hash = key.wrapping_mul(factor).wrapping_add(term) >> (u64::BITS - CELLS.ilog2());
             row += CELLS;
             row - CELLS + usize::try_from(hash).expect("it is below the length of a row")
@@ -132,7 +135,7 @@ mod tests {
         }
     }
 
-    /// A bucket of tokens as one would write it down.
+    /// A straightforward token bucket as the model.
     struct Bucket {
         tokens: f64,
         at: Instant,
@@ -223,7 +226,7 @@ mod tests {
         table.spend(7, rate, now);
         let wait = table.wait(7, rate, now);
         assert_eq!(wait, rate.interval);
-        // Enough of them to share every cell, with less of a debt each.
+        // Enough keys to share every cell, each with a smaller debt.
         let small = Rate { burst: 2, interval: Duration::from_secs(1) };
         let mut random = numbers(5);
         (0..4 * CELLS).for_each(|_| table.spend(random(), small, now));

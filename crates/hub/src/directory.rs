@@ -1,21 +1,21 @@
-//! Which code leads to which room.
+//! Maps room codes to rooms.
 
 use parlor_proto::{RoomCode, RoomId};
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
-/// The codes of all live rooms. A code is free again when its room has ended.
+/// The codes of all live rooms. A code is free again when its room ends.
 #[derive(Debug, Default)]
 pub struct Directory {
     rooms: BTreeMap<RoomCode, RoomId>,
 }
 
-/// The chosen code leads to another room.
+/// The chosen code belongs to another room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CodeTaken;
 
 impl Directory {
-    /// Enters a room under the code that its creator chose.
+    /// Registers a room under the code that its creator chose.
     ///
     /// # Errors
     /// [`CodeTaken`] if a live room has it.
@@ -27,10 +27,11 @@ impl Directory {
         Ok(())
     }
 
-    /// Enters a room under a code of `len` letters drawn from `random`, which gives numbers that are even over 32 bits. How many
-    /// they should be for so many rooms as there are then, [`code::len_for`](parlor_proto::code::len_for) says.
+    /// Registers a room under a code of `len` letters drawn from `random`, which returns numbers uniform over
+    /// 32 bits. [`code::len_for`](parlor_proto::code::len_for) gives the length for a number of rooms.
     ///
-    /// Only a code that `may_be` is taken: one of several directories draws its own share of all codes.
+    /// Draws again until `may_be` accepts the code: each of several directories draws only from its own share
+    /// of all codes.
     pub fn draw(
         &mut self,
         room: RoomId,
@@ -39,7 +40,8 @@ impl Directory {
         may_be: impl Fn(RoomCode) -> bool,
     ) -> RoomCode {
         loop {
-            // At most one code in 10,000 is taken by a drawn one, so this ends soon even beside many chosen ones.
+            // At most one drawn code in 10,000 collides with another, so this ends soon beside many chosen
+            // ones.
             let code = RoomCode::draw(len, &mut random);
             if may_be(code) && self.choose(code, room).is_ok() {
                 return code;
@@ -47,30 +49,27 @@ impl Directory {
         }
     }
 
-    /// The room that `code` leads to.
-    #[must_use]
+    /// Returns the room that `code` leads to.
     pub fn find(&self, code: RoomCode) -> Option<RoomId> {
         self.rooms.get(&code).copied()
     }
 
-    /// The rooms whose codes come after a bound, in the order of the codes.
+    /// Returns the rooms whose codes come after a bound, in code order.
     pub fn after(&self, after: Bound<RoomCode>) -> impl Iterator<Item = (RoomCode, RoomId)> + '_ {
         self.rooms.range((after, Bound::Unbounded)).map(|(code, room)| (*code, *room))
     }
 
-    /// Takes a room out.
+    /// Removes a room.
     pub fn remove(&mut self, code: RoomCode) {
         self.rooms.remove(&code);
     }
 
-    /// Rooms that live.
-    #[must_use]
+    /// Returns the number of live rooms.
     pub fn len(&self) -> usize {
         self.rooms.len()
     }
 
-    /// Whether no room lives.
-    #[must_use]
+    /// Whether there are no live rooms.
     pub fn is_empty(&self) -> bool {
         self.rooms.is_empty()
     }

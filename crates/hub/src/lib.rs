@@ -1,28 +1,27 @@
-//! The pure server core of Parlor: a directory of rooms, one machine for each room, and the hub that seats sessions
-//! in them.
+//! The pure server core of Parlor: the room directory, one machine per room, and the hub that seats sessions
+//! in rooms.
 //!
-//! Nothing here has a clock, a source of randomness, a thread, a lock, a socket or `async`: time and seeds are passed
-//! in, packets go in and come out. A server drives one [`Hub`] on each shard; the simulator drives one on virtual time;
-//! [`room::log`] replays one room from what it was told.
+//! Nothing here has a clock, a source of randomness, a thread, a lock, a socket or `async`. Time and seeds
+//! are arguments; packets go in and come out. A server drives one [`Hub`] per shard; the simulator drives one
+//! on virtual time. [`room::log`] replays one room from its recorded inputs.
 //!
-//! - [`Hub`]: connections, sessions, and who sits where
-//! - [`door`]: who may ask for a room at all, and [`budget`]: how often
-//! - [`directory`]: which code leads to which room
-//! - [`Shards`]: which of several hubs a room lives on
-//! - [`room`]: members, presence, relay, state: one machine per room
-//! - [`turn`]: rooms that outlive their players and the server: a document, changed by one operation at a time
+//! - [`Hub`]: connections, sessions and seats
+//! - [`admission_policy`]: authorizes room requests; [`budget`]: rate limits
+//! - [`directory`]: maps room codes to rooms
+//! - [`Shards`]: assigns each room to one of several hubs
+//! - [`room`]: members, presence, relay and state: one machine per room
 
+pub mod admission_policy;
 pub mod budget;
 pub mod directory;
-pub mod door;
 mod hub;
 pub mod room;
 mod shards;
-pub mod turn;
 
-pub use door::Origin;
+pub use admission_policy::Origin;
 pub use hub::{
-    Config, Happening, Hub, MatchFilter, MemberSummary, NotThere, Output, ROOMS_LOOKED_AT_MAX, RoomDetails,
-    RoomPage, RoomQuery, RoomSummary, Stats,
+    Config, Hub, HubEvent, MatchFilter, NotThere, Output, ROOMS_LOOKED_AT_MAX, RoomDetails, RoomPage,
+    RoomQuery, RoomSummary, StateMemory, Stats,
 };
+pub use room::MemberSummary;
 pub use shards::Shards;

@@ -1,73 +1,66 @@
-//! Several hubs of one server, each with rooms, a thread and a port of its own.
+//! Several hubs of one server, each with its own rooms, thread and port.
 //!
-//! Which of them a room lives on is told by its code alone, so no hub has to ask another and nothing is shared: each draws only
-//! codes that are its own, and a hello for a code of another's is redirected to that one's port. Rooms whose code is not
-//! known yet are handed round by the first hub, whose port is the one that people are given.
+//! The room code alone determines the hub, so hubs share nothing and never ask each other. Each hub draws
+//! only codes of its own share, and redirects a hello for another's code to that hub's port. Players are
+//! given the first hub's port; it distributes new rooms without a chosen code round-robin.
 
 use parlor_proto::RoomCode;
 use xxhash_rust::xxh3::xxh3_64;
 
-/// The hubs of one server, as one of them sees them.
+/// The hubs of one server, from the viewpoint of one of them.
 #[derive(Clone, Debug)]
 pub struct Shards {
     own: usize,
     addresses: Vec<String>,
-    /// To whom the next new room goes.
+    /// The hub that gets the next new room.
     next: usize,
 }
 
 impl Shards {
-    /// A hub without others.
-    #[must_use]
+    /// Creates the set of a single hub.
     pub fn alone() -> Self {
         Shards { own: 0, addresses: vec![String::new()], next: 0 }
     }
 
-    /// The hub number `own` of those with these addresses, as a redirect names them (`:PORT` for another port of the same
-    /// host).
+    /// Creates the set as hub number `own` sees it. A redirect uses `addresses` as given (`:PORT` for another
+    /// port of the same host).
     ///
     /// # Panics
-    /// If there is no such number.
-    #[must_use]
+    /// If `own` is out of range.
     pub fn new(own: usize, addresses: Vec<String>) -> Self {
         assert!(own < addresses.len(), "hub {own} is one of {}", addresses.len());
         Shards { own, addresses, next: 0 }
     }
 
-    /// Its own number, from 0 on.
-    #[must_use]
+    /// Returns its own number, from 0.
     pub fn own(&self) -> usize {
         self.own
     }
 
-    /// How many there are; at least one.
-    #[must_use]
+    /// Returns the number of hubs; at least one.
     pub fn count(&self) -> usize {
         self.addresses.len()
     }
 
-    /// The number of the hub on which a room with this code lives, if it lives.
-    #[must_use]
+    /// Returns the number of the hub for rooms with this code.
     pub fn home(&self, code: RoomCode) -> usize {
         let hash = xxh3_64(code.as_str().as_bytes());
         usize::try_from(hash % self.count() as u64).expect("it is below a usize")
     }
 
-    /// Whether a room with this code would live here.
-    #[must_use]
+    /// Whether a room with this code would live on this hub.
     pub fn is_home(&self, code: RoomCode) -> bool {
         self.home(code) == self.own
     }
 
-    /// Where to send a client that asks for the room with this code; `None` if it is right here.
-    #[must_use]
+    /// Returns the address to redirect a client to that asks for this code; `None` if the room belongs here.
     pub fn elsewhere(&self, code: RoomCode) -> Option<&str> {
         let home = self.home(code);
         (home != self.own).then(|| self.addresses[home].as_str())
     }
 
-    /// Where to send a client that wants a new room under any code; `None` if it can be right here. The first hub hands
-    /// them round; the others keep what they are given.
+    /// Returns the address to redirect a client to that wants a new room under any code; `None` for here. The
+    /// first hub distributes such rooms round-robin; the others keep those they receive.
     pub fn spread(&mut self) -> Option<&str> {
         if self.own != 0 {
             return None;

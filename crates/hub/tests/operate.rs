@@ -1,4 +1,4 @@
-//! What whoever runs the server asks of a hub, against a plain list of the rooms that were opened.
+//! The operator API of a hub, against a plain list of the rooms that were opened.
 
 use parlor_hub::{
     Config, Hub, MemberSummary, NotThere, Origin, Output, ROOMS_LOOKED_AT_MAX, RoomPage, RoomQuery,
@@ -15,7 +15,7 @@ struct House {
     hub: Hub,
     now: Instant,
     members: BTreeMap<ConnectionId, Session>,
-    /// What each of them saw.
+    /// The events that each received.
     seen: BTreeMap<ConnectionId, Vec<Event>>,
 }
 
@@ -58,7 +58,7 @@ impl House {
         self.enter(Hello { name: name.into(), environment: "live".into(), ..hello }).0
     }
 
-    /// Lets everything that was said come to pass.
+    /// Delivers all packets in transit.
     fn settle(&mut self) {
         loop {
             let mut is_quiet = true;
@@ -107,7 +107,7 @@ impl House {
         left.collect()
     }
 
-    /// All parts of a list; each looks at no more rooms than it may.
+    /// Returns all pages of a list; each page examines a bounded number of rooms.
     fn list(&self, query: &RoomQuery) -> Vec<RoomCode> {
         let (mut all, mut query) = (Vec::new(), query.clone());
         loop {
@@ -213,12 +213,12 @@ fn a_member_is_removed_and_all_are_told() {
     let told = [(MemberId(1), LeaveReason::Kicked { reason: "he cheats".into() })];
     assert_eq!((&house.left(ada)[..], &house.left(cid)[..]), (&told[..], &told[..]));
     assert_eq!(remove(&mut house, 1), Err(NotThere::Member), "it has gone");
-    // One whose connection is lost has a seat to be taken, too.
+    // A disconnected member's seat can be freed too.
     house.hub.handle_disconnected(cid, house.now);
     house.settle();
     assert_eq!(remove(&mut house, 2), Ok(()));
     assert_eq!(house.left(ada).len(), 2);
-    // Without its host a room that nobody can take over ends, and nobody takes that for a lost connection.
+    // Without its host a room that cannot migrate ends, and members see the actual reason.
     let dan = house.join(code, "dan");
     assert_eq!(remove(&mut house, 0), Ok(()));
     assert_eq!(house.why_closed(ada), Some(&CloseReason::Kicked { reason: "he cheats".into() }));

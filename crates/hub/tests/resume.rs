@@ -1,6 +1,6 @@
-//! Who may go on with a session, against a model: resume tokens used in any order, by any number of ends at once.
+//! Resuming sessions, against a model: resume tokens used in any order, by any number of clients at once.
 
-use parlor_hub::{Config, Happening, Hub, Origin, Output};
+use parlor_hub::{Config, Hub, HubEvent, Origin, Output};
 use parlor_impair::Rng;
 use parlor_proto::session::{Event, Outgoing, Session};
 use parlor_proto::wire::cursor::Reader;
@@ -19,16 +19,16 @@ use std::time::Duration;
 const GRACE: Duration = Duration::from_secs(30);
 const HOST: ConnectionId = ConnectionId(0);
 
-/// A hub, a host that is there all the time, and connections on which bytes are said.
+/// A hub, a host that stays, and connections that carry frames.
 struct World {
     hub: Hub,
     now: Instant,
     host: Session,
     connections: u64,
-    /// What came on each, and which the hub closed.
+    /// The packets received on each, and which the hub closed.
     came: BTreeMap<ConnectionId, Vec<Packet>>,
     closed: BTreeSet<ConnectionId>,
-    happenings: Vec<Happening>,
+    hub_events: Vec<HubEvent>,
 }
 
 fn settings() -> RoomSettings {
@@ -58,7 +58,7 @@ impl World {
             connections: 0,
             came: BTreeMap::new(),
             closed: BTreeSet::new(),
-            happenings: Vec::new(),
+            hub_events: Vec::new(),
         };
         assert_eq!(world.connect(), HOST);
         let mut code = None;
@@ -81,7 +81,7 @@ impl World {
         connection
     }
 
-    /// Lets everything that was said come to pass.
+    /// Delivers all packets in transit.
     fn turn(&mut self) {
         while let Some(packet) = self.host.poll_packet(self.now) {
             self.hub.handle_packet(HOST, packet, self.now);
@@ -99,7 +99,7 @@ impl World {
                 Output::Close { connection, .. } => {
                     self.closed.insert(connection);
                 }
-                Output::Happened(happening) => self.happenings.push(happening),
+                Output::Event(hub_event) => self.hub_events.push(hub_event),
                 Output::Recorded { .. } | Output::Kept { .. } => {}
             }
         }
@@ -115,14 +115,14 @@ impl World {
         }
     }
 
-    /// Says a frame as the first thing on a connection of its own; gives what came of it.
+    /// Sends a frame first on a new connection; returns the answers.
     fn ask(&mut self, frame: &Frame) -> (ConnectionId, Vec<Frame>) {
         let connection = self.connect();
         self.say(connection, Some(frame));
         (connection, self.take(connection))
     }
 
-    /// Says a frame, or nothing but an empty header.
+    /// Sends a frame, or only an empty header.
     fn say(&mut self, connection: ConnectionId, frame: Option<&Frame>) {
         let mut bytes = Vec::new();
         Header::default().write(&mut bytes);
@@ -161,15 +161,15 @@ impl World {
         (connection, answer)
     }
 
-    /// The connections that a message of the host to all reaches.
+    /// The connections that a message of the host to all members reaches.
     fn reached(&mut self) -> Vec<ConnectionId> {
         self.came.clear();
         let upward = parlor_proto::wire::envelope::Upward {
-            to: parlor_proto::wire::envelope::To::Others,
+            to: parlor_proto::wire::envelope::Recipient::Others,
             stamp: false,
             payload: bytes::Bytes::from_static(b"hi"),
         };
-        // On a lane that keeps nothing for later.
+        // On a lane that stores nothing for later.
         let message = Outgoing::new(channel::MESSAGE_UNRELIABLE, upward.encode());
         self.host.send(message).expect("the host is in");
         self.turn();
@@ -194,13 +194,13 @@ fn refused(why: ResumeRefusal) -> Frame {
     Frame::Refused(Refusal::Resume { why })
 }
 
-/// What must hold, in ten plain lines: tokens by their number.
+/// The invariants, as a model in ten plain lines: tokens by number.
 struct Model {
     newest: usize,
     before: Option<usize>,
-    /// Used ones that the hub remembers: the last eight.
+    /// Used tokens that the hub remembers: the last eight.
     spent: Vec<usize>,
-    /// The peer has shown that it has the newest.
+    /// Whether the peer has proved that it has the newest.
     is_shown: bool,
     attached: Option<ConnectionId>,
     is_over: bool,
@@ -219,7 +219,7 @@ impl Model {
     }
 }
 
-/// How often the model is run; `PARLOR_SEEDS` says otherwise.
+/// Number of runs of the model. Override: `PARLOR_SEEDS`.
 fn seeds() -> u64 {
     std::env::var("PARLOR_SEEDS").map_or(100, |text| text.parse().expect("PARLOR_SEEDS is a number"))
 }
@@ -261,7 +261,7 @@ fn threat_09_of_any_number_of_live_resumes_exactly_one_has_the_session() {
                     assert_eq!(answer, Err(refused(why)), "{what}: a token that never was");
                 }
                 _ => {
-                    // Mostly those that may be good: each other one ends it.
+                    // Mostly tokens that may be valid: each other one ends the session.
                     let oldest = if rng.per_mille(30) { 0 } else { tokens.len().saturating_sub(2) };
                     let number = oldest + rng.index(tokens.len() - oldest);
                     let was_over = model.is_over;
@@ -292,14 +292,14 @@ fn threat_09_of_any_number_of_live_resumes_exactly_one_has_the_session() {
             let reached: Vec<ConnectionId> = model.attached.into_iter().collect();
             assert_eq!(world.reached(), reached, "{what}: one connection has the session, or none");
         }
-        let reused = world.happenings.iter().filter(|it| matches!(it, Happening::TokenReused { .. })).count();
+        let reused = world.hub_events.iter().filter(|it| matches!(it, HubEvent::TokenReused { .. })).count();
         assert_eq!(reused, usize::from(model.is_over), "seed {seed}");
         assert_eq!(world.hub.stats().tokens_reused, reused as u64);
     }
 }
 
-/// Two ends have the same token and use it at once, over and over, ten races for each seed of a world: the last one that was
-/// let in has the session alone; if it had been shown by then that the other one has a newer token, it is nobody's.
+/// Two clients have the same token and use it at once, in ten races per seed. The last one admitted has the
+/// session alone. If the other one had proved a newer token by then, the session ends for both.
 #[test]
 fn threat_09_of_two_that_race_one_wins_or_none() {
     const RACES: usize = 10;
@@ -314,7 +314,7 @@ fn threat_09_of_two_that_race_one_wins_or_none() {
             if rng.per_mille(500) {
                 world.hub.handle_disconnected(first, world.now);
             }
-            // Both were sent before either is answered, but for the few of which one has gone on already.
+            // Both are sent before either is answered, except in a few races.
             let is_shown = rng.per_mille(200);
             let ask = Frame::Resume(Resume { session: welcome.session, token });
             let (one, other) = (world.connect(), world.connect());
@@ -349,7 +349,7 @@ fn threat_08_a_token_that_was_stolen_and_used_first_is_of_no_use_to_either_in_th
     let (thief, stolen) = world.resume(session, first);
     let stolen = stolen.expect("the token is good, whoever has it");
     world.say(thief, None);
-    // The owner comes with what it has.
+    // The owner uses its old token.
     let (_, answer) = world.resume(session, first);
     assert_eq!(answer, Err(refused(ResumeRefusal::Token)));
     assert!(world.take(thief).contains(&Frame::Close(CloseReason::TokenReused)));
@@ -381,7 +381,7 @@ fn threat_08_a_wrong_token_is_a_wrong_guess_and_changes_nothing() {
     }
     assert_eq!(world.reached(), [connection]);
     assert!(world.resume(welcome.session, welcome.resume.expect("the hub keeps seats")).1.is_ok());
-    // From one place they are counted: then that place has no code looked up any more.
+    // From one place they are counted: then that place gets no more code lookups.
     let place = Origin(77 << 16);
     let ask = |world: &mut World, frame: Frame| {
         let connection = ConnectionId(world.connections);
@@ -396,7 +396,7 @@ fn threat_08_a_wrong_token_is_a_wrong_guess_and_changes_nothing() {
     let hello = Hello::new("tanks", Intent::Join { code, secret: None });
     let frames = ask(&mut world, Frame::Hello(Box::new(hello)));
     assert!(matches!(frames[..], [Frame::RetryAfter(_)]), "{frames:?}");
-    // A hub that began anew has none of its sessions: that is nobody's fault.
+    // A restarted hub has none of its sessions: that is no violation.
     let gone = Frame::Resume(Resume { session: SessionId(5), token: ResumeToken([9; 32]) });
     assert_eq!(ask(&mut world, gone), [refused(ResumeRefusal::Gone)]);
 }
@@ -432,7 +432,7 @@ fn who_was_removed_while_away_is_told_so_when_it_comes_back() {
     let token = welcome.resume.expect("the hub keeps seats");
     let reason = CloseReason::Kicked { reason: "rude".into() };
     assert_eq!(world.resume(welcome.session, token).1, Err(Frame::Close(reason)));
-    // To somebody else it is not told.
+    // Other clients do not learn of it.
     assert_eq!(world.resume(welcome.session, ResumeToken([1; 32])).1, Err(refused(ResumeRefusal::Token)));
     world.pass(GRACE + limits::SILENCE_TIMEOUT);
     assert_eq!(world.resume(welcome.session, token).1, Err(refused(ResumeRefusal::Gone)));
@@ -444,7 +444,7 @@ fn reliable_messages_for_one_that_is_away_have_their_bound() {
     let (connection, welcome) = world.join(code);
     world.hub.handle_disconnected(connection, world.now);
     let upward = parlor_proto::wire::envelope::Upward {
-        to: parlor_proto::wire::envelope::To::Others,
+        to: parlor_proto::wire::envelope::Recipient::Others,
         stamp: false,
         payload: vec![0; 8 * 1024].into(),
     };

@@ -51,13 +51,11 @@ pub struct Counts {
 
 impl Counts {
     /// How many packets arrive, second copies included.
-    #[must_use]
     pub fn arriving(&self) -> u64 {
         (self.offered + self.duplicated).saturating_sub(self.lost + self.in_outage + self.overflowed)
     }
 
     /// What came to these counts since they were `earlier`.
-    #[must_use]
     pub fn since(&self, earlier: &Counts) -> Counts {
         Counts {
             offered: self.offered.saturating_sub(earlier.offered),
@@ -89,7 +87,6 @@ struct Fate {
 impl Path {
     /// A direction as `impairment` has it. `flow` tells streams of numbers apart that come from one seed, such as those of
     /// several clients.
-    #[must_use]
     pub fn new(impairment: &Impairment, flow: u64, direction: Direction) -> Self {
         Path {
             impairment: *impairment,
@@ -120,7 +117,6 @@ impl Path {
     }
 
     /// What became of packets so far.
-    #[must_use]
     pub fn counts(&self) -> Counts {
         self.counts
     }
@@ -173,7 +169,6 @@ impl Arrivals {
     }
 
     /// How often the packet arrives: 0 to 2.
-    #[must_use]
     pub fn count(self) -> usize {
         self.into_iter().count()
     }

@@ -6,7 +6,6 @@ pub struct Rng(u64);
 
 impl Rng {
     /// Numbers from a seed.
-    #[must_use]
     pub fn new(seed: u64) -> Self {
         Rng(seed)
     }
@@ -28,6 +27,30 @@ impl Rng {
     /// An index below `len`, which is not 0.
     pub fn index(&mut self, len: usize) -> usize {
         usize::try_from(self.below(len as u64)).expect("it is below a usize")
+    }
+
+    /// A number from `low` up to but without `high`.
+    pub fn between(&mut self, low: f32, high: f32) -> f32 {
+        // 24 bits are what an f32 holds exactly, so the quotient stays below 1.
+        #[expect(clippy::cast_precision_loss, reason = "24 bits fit")]
+        let part = (self.draw() >> 40) as f32 / (1u32 << 24) as f32;
+        low + part * (high - low)
+    }
+
+    /// True with this probability, of 0 to 1.
+    pub fn chance(&mut self, probability: f32) -> bool {
+        self.between(0.0, 1.0) < probability
+    }
+
+    /// A direction of length 1. Without sine and cosine, whose last bits differ between machines.
+    pub fn direction(&mut self) -> (f32, f32) {
+        loop {
+            let (x, y) = (self.between(-1.0, 1.0), self.between(-1.0, 1.0));
+            let length = (x * x + y * y).sqrt();
+            if (0.1..=1.0).contains(&length) {
+                return (x / length, y / length);
+            }
+        }
     }
 
     /// True `count` times of 1,000.

@@ -41,7 +41,6 @@ pub struct Outage {
 
 impl Impairment {
     /// Nothing is wrong.
-    #[must_use]
     pub const fn none() -> Self {
         Impairment {
             latency: Duration::ZERO,
@@ -119,13 +118,11 @@ impl Impairment {
     }
 
     /// Whether nothing is wrong, so that packets need not pass through a [`Path`](crate::Path) at all.
-    #[must_use]
     pub fn is_none(&self) -> bool {
         *self == Impairment::none().seed(self.seed)
     }
 
     /// How long a packet takes one way if nothing else is wrong.
-    #[must_use]
     pub const fn one_way(&self) -> Duration {
         self.latency
     }

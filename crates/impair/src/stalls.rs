@@ -28,7 +28,6 @@ pub struct Stalls {
 impl Stalls {
     /// A direction as `impairment` has it. `flow` tells streams of numbers apart that come from one seed, such as those of
     /// several connections.
-    #[must_use]
     pub fn new(impairment: &Impairment, flow: u64, direction: Direction) -> Self {
         Stalls {
             impairment: *impairment,
@@ -56,13 +55,11 @@ impl Stalls {
 
     /// Whether the queue before the bottleneck has room for more at `now`. A path would lose what comes on top of it; a sender
     /// that goes by that, as TCP does, has no more under way than the path and its queue hold.
-    #[must_use]
     pub fn has_room(&self, now: Duration) -> bool {
         self.bottleneck.has_room(now)
     }
 
     /// What became of writes so far.
-    #[must_use]
     pub fn counts(&self) -> Counts {
         self.counts
     }

@@ -26,7 +26,6 @@ pub enum Lane {
 
 impl Lane {
     /// Whether every message of this lane arrives.
-    #[must_use]
     pub const fn is_reliable(self) -> bool {
         matches!(self, Lane::ReliableOrdered | Lane::ReliableUnordered)
     }
@@ -150,7 +149,6 @@ const fn built_in(id: ChannelId, lane: Lane, codec: Codec) -> Channel {
 }
 
 /// The built-in channel for typed messages on `lane`.
-#[must_use]
 pub const fn typed(lane: Lane) -> ChannelId {
     match lane {
         Lane::ReliableOrdered => MESSAGE_ORDERED,
@@ -210,7 +208,6 @@ impl ChannelTable {
     }
 
     /// The channel with this number.
-    #[must_use]
     pub fn get(&self, id: ChannelId) -> Option<&Channel> {
         BUILT_IN
             .get(usize::from(id.0))

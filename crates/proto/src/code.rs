@@ -48,7 +48,6 @@ impl RoomCode {
     ///
     /// # Panics
     /// If `len` is not a legal length.
-    #[must_use]
     pub fn draw(len: usize, mut draw: impl FnMut() -> u32) -> Self {
         assert!(is_len(len), "{len} is no length of a code");
         let mut letters = [0; MATCH_ID_LEN];
@@ -66,13 +65,11 @@ impl RoomCode {
     }
 
     /// Whether it is the id of a match: rooms of other kinds have shorter codes.
-    #[must_use]
     pub const fn is_match_id(&self) -> bool {
         self.len as usize == MATCH_ID_LEN
     }
 
     /// The code in upper case.
-    #[must_use]
     pub fn as_str(&self) -> &str {
         core::str::from_utf8(&self.letters[..usize::from(self.len)]).expect("a code holds ASCII only")
     }
@@ -84,7 +81,6 @@ const fn is_len(len: usize) -> bool {
 
 /// The length that a drawn code must have so that a random guess finds one of `live` rooms with a probability of at
 /// most 1 in 10,000 (threat 10): four letters suffice for 92 rooms, five for 2,862.
-#[must_use]
 pub fn len_for(live: usize) -> usize {
     (CODE_LEN_MIN..CODE_LEN_MAX)
         .find(|len| live as u128 * 10_000 <= 31u128.pow(u32::try_from(*len).expect("a code is short")))

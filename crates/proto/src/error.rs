@@ -195,7 +195,6 @@ pub enum CloseReason {
 
 impl CloseReason {
     /// The word for it in JSON, logs and metrics.
-    #[must_use]
     pub const fn as_str(&self) -> &'static str {
         match self {
             CloseReason::Left => "left",
@@ -274,7 +273,6 @@ impl CloseReason {
 }
 
 /// The longest front of `text` that has at most `max` bytes and ends between two letters.
-#[must_use]
 pub fn clip(text: &str, max: usize) -> &str {
     let mut end = text.len().min(max);
     while !text.is_char_boundary(end) {

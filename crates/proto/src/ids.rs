@@ -17,10 +17,6 @@ macro_rules! id {
 }
 
 id! {
-    /// Who a person is, across sessions and rooms. Anonymous members have none.
-    UserId(u64), "user "
-}
-id! {
     /// A live link between two processes, numbered by the process that accepted it. It never goes on the wire.
     ConnectionId(u64), "connection "
 }
@@ -58,13 +54,11 @@ pub struct EntityId {
 
 impl EntityId {
     /// Both parts in one number: the generation in the high half, the slot in the low one.
-    #[must_use]
     pub const fn to_bits(self) -> u32 {
         (self.generation as u32) << 16 | self.slot as u32
     }
 
     /// The id whose [`to_bits`](Self::to_bits) is `bits`. Every number is the bits of some id.
-    #[must_use]
     #[allow(clippy::cast_possible_truncation)] // each part is what the cast leaves
     pub const fn from_bits(bits: u32) -> Self {
         EntityId { slot: bits as u16, generation: (bits >> 16) as u16 }

@@ -24,6 +24,6 @@ pub mod wire;
 pub use channel::{Channel, ChannelTable, Lane};
 pub use code::RoomCode;
 pub use error::{ApiMisuse, CloseReason, PeerMisbehaved};
-pub use ids::{ChannelId, ConnectionId, EntityId, Epoch, MemberId, PathId, RoomId, SessionId, UserId};
+pub use ids::{ChannelId, ConnectionId, EntityId, Epoch, MemberId, PathId, RoomId, SessionId};
 pub use link::{Carrier, LinkKind, Packet};
 pub use time::{Instant, Tick, TickRate};

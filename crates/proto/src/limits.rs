@@ -177,7 +177,6 @@ pub const CLOSE_LINGER: Duration = Duration::from_millis(500);
 
 /// Bytes of all keys and values that one member of a room with `members_max` members, its host included, may have in its
 /// player data.
-#[must_use]
 pub const fn player_data_bytes_max(members_max: u16) -> usize {
     if members_max <= MEMBERS_MAX_PLAYER_HOSTED {
         PLAYER_DATA_BYTES_MAX

@@ -19,13 +19,11 @@ impl LinkKind {
     pub const ALL: [LinkKind; 3] = [LinkKind::Quic, LinkKind::WebSocket, LinkKind::Memory];
 
     /// Whether the link has datagrams: packets that may be lost and that hold nothing up.
-    #[must_use]
     pub const fn has_datagrams(self) -> bool {
         matches!(self, LinkKind::Quic)
     }
 
     /// Its number on the wire.
-    #[must_use]
     pub const fn to_wire(self) -> u8 {
         match self {
             LinkKind::Quic => 0,
@@ -48,7 +46,6 @@ impl LinkKind {
     }
 
     /// The word for it in JSON and in what a person reads.
-    #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
             LinkKind::Quic => "quic",

@@ -17,31 +17,26 @@ impl Instant {
     pub const ZERO: Instant = Instant(0);
 
     /// The instant `micros` µs after the origin.
-    #[must_use]
     pub const fn from_micros(micros: u64) -> Self {
         Instant(micros)
     }
 
     /// The instant `millis` ms after the origin.
-    #[must_use]
     pub const fn from_millis(millis: u64) -> Self {
         Instant(millis * 1_000)
     }
 
     /// Microseconds since the origin.
-    #[must_use]
     pub const fn as_micros(self) -> u64 {
         self.0
     }
 
     /// Whole milliseconds since the origin, rounded down.
-    #[must_use]
     pub const fn as_millis(self) -> u64 {
         self.0 / 1_000
     }
 
     /// How long after `earlier` this instant is; zero if it is not after it.
-    #[must_use]
     pub const fn saturating_since(self, earlier: Instant) -> Duration {
         Duration::from_micros(self.0.saturating_sub(earlier.0))
     }
@@ -87,39 +82,33 @@ pub struct Tick(pub u32);
 
 impl Tick {
     /// The next step.
-    #[must_use]
     pub const fn next(self) -> Tick {
         Tick(self.0.wrapping_add(1))
     }
 
     /// This tick moved by `steps`, which may be negative.
-    #[must_use]
     pub const fn offset(self, steps: i32) -> Tick {
         Tick(self.0.wrapping_add_signed(steps))
     }
 
     /// Steps from `earlier` to this tick; negative if this one is older.
-    #[must_use]
     #[allow(clippy::cast_possible_wrap)] // the wrap is the point: the distance on a circle of 2³² steps
     pub const fn since(self, earlier: Tick) -> i32 {
         self.0.wrapping_sub(earlier.0) as i32
     }
 
     /// Whether this tick comes after `other`.
-    #[must_use]
     pub const fn is_newer_than(self, other: Tick) -> bool {
         self.since(other) > 0
     }
 
     /// The low half of the number, which is what packets carry.
-    #[must_use]
     #[allow(clippy::cast_possible_truncation)]
     pub const fn to_wire(self) -> u16 {
         self.0 as u16
     }
 
     /// The tick nearest to `near` whose low half is `wire`.
-    #[must_use]
     #[allow(clippy::cast_possible_wrap, clippy::cast_possible_truncation)]
     pub const fn from_wire(wire: u16, near: Tick) -> Tick {
         near.offset(wire.wrapping_sub(near.0 as u16) as i16 as i32)
@@ -141,7 +130,6 @@ impl TickRate {
     pub const DEFAULT: TickRate = TickRate(NonZeroU16::new(30).expect("30 is not zero"));
 
     /// A rate of `hz` steps per second; `None` outside 1..=[`TICK_HZ_MAX`](crate::limits::TICK_HZ_MAX).
-    #[must_use]
     pub const fn new(hz: u16) -> Option<TickRate> {
         match NonZeroU16::new(hz) {
             Some(hz) if hz.get() <= crate::limits::TICK_HZ_MAX => Some(TickRate(hz)),
@@ -150,13 +138,11 @@ impl TickRate {
     }
 
     /// Steps per second.
-    #[must_use]
     pub const fn hz(self) -> u16 {
         self.0.get()
     }
 
     /// The length of one step.
-    #[must_use]
     pub const fn interval(self) -> Duration {
         Duration::from_nanos(1_000_000_000 / self.0.get() as u64)
     }
@@ -165,7 +151,6 @@ impl TickRate {
     ///
     /// Computed from the origin each time, so that a rate whose interval is no whole number of microseconds does
     /// not drift.
-    #[must_use]
     #[allow(clippy::cast_possible_truncation)] // the number of a tick wraps
     pub const fn tick_at(self, at: Instant) -> Tick {
         Tick((at.as_micros() as u128 * self.hz() as u128 / 1_000_000) as u32)
@@ -173,13 +158,11 @@ impl TickRate {
 
     /// When the step `tick` begins, in room time: the first microsecond at which [`tick_at`](Self::tick_at) gives it.
     /// Exact until the number wraps, which takes half a year at the highest rate.
-    #[must_use]
     pub const fn begins(self, tick: Tick) -> Instant {
         Instant::from_micros((tick.0 as u64 * 1_000_000).div_ceil(self.hz() as u64))
     }
 
     /// How long the step that is running at `at` has been running, below one [`interval`](Self::interval).
-    #[must_use]
     #[allow(clippy::cast_possible_truncation)] // below one second
     pub const fn phase_at(self, at: Instant) -> Duration {
         let scaled = at.as_micros() as u128 * self.hz() as u128 % 1_000_000;

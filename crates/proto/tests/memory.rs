@@ -2,23 +2,20 @@
 //!
 //! The allocator counts for the whole process, so this file has one test.
 
+mod open;
+
 use bytes::Bytes;
-use parlor_proto::session::{Answer, Event, Session};
+use open::{NOW, open_server, packet};
+use parlor_proto::session::Event;
 use parlor_proto::wire::control::{ToHub, ToMember};
 use parlor_proto::wire::cursor::Write;
 use parlor_proto::wire::envelope::Upward;
-use parlor_proto::wire::frame::{Fragment, Frame, Time};
-use parlor_proto::wire::handshake::{Authority, Hello, Intent, Limits, RoomKind, Welcome};
-use parlor_proto::wire::header::Header;
-use parlor_proto::{
-    Carrier, Epoch, Instant, LinkKind, MemberId, Packet, RoomId, SessionId, TickRate, channel, limits,
-};
+use parlor_proto::wire::frame::{Fragment, Frame};
+use parlor_proto::{Carrier, Packet, channel, limits};
 use peak_alloc::PeakAlloc;
 
 #[global_allocator]
 static ALLOCATOR: PeakAlloc = PeakAlloc;
-
-const NOW: Instant = Instant::from_millis(1);
 
 /// Bytes that were held at once beyond what was held before, while `input` bytes were taken in.
 fn check(what: &str, input: usize, take: impl FnOnce()) {
@@ -28,40 +25,6 @@ fn check(what: &str, input: usize, take: impl FnOnce()) {
     let held = ALLOCATOR.peak_usage() - before;
     let most = 8 * input + 64 * 1024;
     assert!(held <= most, "{what}: {held} bytes were held for {input}, which is more than {most}");
-}
-
-fn open_server() -> Session {
-    let code = "K7QM".parse().expect("it is a code");
-    let hello = Hello { name: "ada".into(), ..Hello::new("tanks", Intent::Join { code, secret: None }) };
-    let mut client = Session::client(hello, LinkKind::Quic, NOW);
-    let mut server = Session::server(LinkKind::Quic, NOW);
-    while let Some(packet) = client.poll_packet(NOW) {
-        server.handle_packet(packet, NOW).expect("it is honest");
-    }
-    let welcome = Welcome {
-        version: 1,
-        session: SessionId(1),
-        capabilities: 0,
-        room: RoomId(1),
-        code,
-        kind: RoomKind::PlayerHosted,
-        member: MemberId(1),
-        authority: Authority::Hub,
-        epoch: Epoch(0),
-        tick_rate: TickRate::DEFAULT,
-        opened: NOW,
-        now: NOW,
-        max_players: 4,
-        limits: Limits::of_this_build(),
-        resume: None,
-        grace_ms: 0,
-        gone_ms: None,
-        schema: Bytes::new(),
-        members: 1,
-    };
-    server.answer(Answer::Welcome(Box::new(welcome)), NOW);
-    while server.poll_event().is_some() || server.poll_packet(NOW).is_some() {}
-    server
 }
 
 /// Feeds packets to an open server that takes its events after each, as its caller must.
@@ -79,13 +42,6 @@ fn feed(what: &str, packets: impl Iterator<Item = Packet>) {
             }
         }
     });
-}
-
-fn packet(carrier: Carrier, number: Option<u16>, frames: impl IntoIterator<Item = Frame>) -> Packet {
-    let mut bytes = Vec::new();
-    Header { sequence: number, ..Header::default() }.write(&mut bytes);
-    frames.into_iter().for_each(|frame| frame.write(&mut bytes));
-    Packet { carrier, bytes: bytes.into() }
 }
 
 /// A frame that declares a length and has nothing, and bodies of lists that declare a count and have nothing.
@@ -155,8 +111,6 @@ fn threat_16_memory_is_bounded_by_what_came() {
     let held = ALLOCATOR.current_usage() - before;
     assert!(held < 256 * 1024, "{held} bytes are kept of a thousand one-byte messages");
     threat_14();
-    snapshots();
-    control_frames();
 }
 
 /// First fragments of many messages, and almost all fragments of some.
@@ -183,45 +137,4 @@ fn threat_14() {
         let held = ALLOCATOR.current_usage() - before;
         assert!(held <= 8 * 1024, "{held} bytes are kept of fragments that are too old");
     }
-}
-
-/// Threat 7: a million control frames, as many in each packet as may be, while nothing can be sent back.
-fn control_frames() {
-    let mut server = open_server();
-    let before = ALLOCATOR.current_usage();
-    let time = Frame::Time(Time { sent_us: 1, echo: None });
-    let mut unknown = Vec::new();
-    unknown.put_varint(0x3f);
-    unknown.put_bytes(b"later");
-    let mut packet =
-        packet(Carrier::Stream, Some(0), vec![time; limits::FRAMES_PER_PACKET_MAX / 2]).bytes.to_vec();
-    packet.extend(unknown.repeat(limits::FRAMES_PER_PACKET_MAX / 2));
-    for number in 0..=1_000_000 / limits::FRAMES_PER_PACKET_MAX {
-        #[allow(clippy::cast_possible_truncation)] // the wire carries the low half
-        packet[1..3].copy_from_slice(&(number as u16).to_le_bytes());
-        let packet = Packet { carrier: Carrier::Stream, bytes: packet.clone().into() };
-        server.handle_packet(packet, NOW).expect("it is as laid out");
-    }
-    assert!(server.stats().frames_unknown >= 500_000);
-    let held = ALLOCATOR.current_usage().saturating_sub(before);
-    assert!(held <= 64 * 1024, "{held} bytes are kept of a million frames");
-    let mut answers = 0;
-    while server.poll_packet(NOW).is_some() {
-        answers += 1;
-    }
-    // One, and those that acknowledge what the newest acknowledgement does not cover.
-    assert!(answers <= 1 + limits::IN_FLIGHT_MAX / 32, "{answers} packets answer them");
-}
-
-/// Threat 7: a flood of packets while nothing can be sent back.
-fn snapshots() {
-    let mut server = open_server();
-    let before = ALLOCATOR.current_usage();
-    for number in 0..1_000_000u32 {
-        #[allow(clippy::cast_possible_truncation)] // the wire carries the low half
-        let packet = packet(Carrier::Datagram, Some(number as u16), []);
-        server.handle_packet(packet, NOW).expect("it is as laid out");
-    }
-    let held = ALLOCATOR.current_usage().saturating_sub(before);
-    assert!(held <= 64 * 1024, "{held} bytes are kept of a million packets");
 }

@@ -6,18 +6,20 @@ use parlor_proto::Instant;
 /// The hub's time: microseconds since a little before the server started, so that "a moment ago" exists from the
 /// beginning on.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Clock {
+pub struct Clock {
     started: tokio::time::Instant,
 }
 
 const OFFSET: Duration = Duration::from_secs(1);
 
 impl Clock {
-    pub(crate) fn start() -> Self {
+    /// A clock that starts now.
+    pub fn start() -> Self {
         Clock { started: tokio::time::Instant::now() }
     }
 
-    pub(crate) fn now(self) -> Instant {
+    /// What it shows.
+    pub fn now(self) -> Instant {
         Instant::ZERO + OFFSET + self.started.elapsed()
     }
 

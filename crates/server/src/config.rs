@@ -2,10 +2,14 @@
 
 use crate::admission::Policy;
 use crate::handshakes::{HANDSHAKES_PER_SECOND, HANDSHAKES_PER_SECOND_ALL};
-use crate::online::OnlineConfig;
+use crate::kept::KEPT_MATCHES;
+use crate::renewal::CERTIFICATE_EVERY;
+use crate::system;
+use crate::time::Time;
 use core::net::{IpAddr, Ipv6Addr, SocketAddr};
 use core::num::NonZeroU16;
 use core::time::Duration;
+use parlor_hub::StateMemory;
 use parlor_proto::limits;
 use parlor_transport::Impairment;
 use parlor_transport::discovery::{DEFAULT_PORT, Registry};
@@ -22,6 +26,11 @@ pub const CONNECTIONS_MAX: usize = 4_096;
 pub const STATE_RATE: u32 = 192 * 1024;
 /// Least [`Config::state_rate`]: with less a room's state would hardly arrive at all.
 pub const STATE_RATE_MIN: u32 = 4 * 1024;
+
+/// Bytes of memory that the state of all rooms may take where the system does not say how much there is.
+pub const STATE_MEMORY: usize = 1 << 30;
+/// Least that a server takes for it by itself.
+pub const STATE_MEMORY_MIN: usize = 256 << 20;
 
 /// Longest [`Config::flush_quantum`], in milliseconds: more would be felt in every game.
 pub const FLUSH_QUANTUM_MS_MAX: u64 = 20;
@@ -47,6 +56,8 @@ pub struct Config {
     pub port: u16,
     /// How the server proves who it is.
     pub identity: IdentitySource,
+    /// How often the files of [`IdentitySource::Files`] are looked at: what is there then is used from the next handshake on.
+    pub certificate_every: Duration,
     /// The games that it serves; `None` for any.
     pub apps: Option<Vec<String>>,
     /// How many rooms may live at once; shards have equal parts of it.
@@ -54,6 +65,9 @@ pub struct Config {
     /// Whether rooms may have dedicated hosts: processes without a player, in whose rooms many more members fit than in one that a
     /// player hosts.
     pub dedicated: bool,
+    /// How much memory the state of rooms may take, in bytes: that of one room, that of all rooms that one address opened, and that of
+    /// all; shards have equal parts of it. Beyond it no room is opened, and the largest end.
+    pub state_memory: StateMemory,
     /// Bytes of state that one member is sent in a second on the long run, at most: what does not fit waits for its turn, the
     /// most urgent first. Never less than [`STATE_RATE_MIN`].
     pub state_rate: u32,
@@ -69,10 +83,18 @@ pub struct Config {
     pub grace: Duration,
     /// Whether the server lives in the process of a game that hosts a room, and ends with it: guests who hear nothing of it for
     /// [a while](parlor_proto::limits::HOST_GONE_TIMEOUT) take the host to be gone, instead of trying to reach it again. Unset for
-    /// a server that rooms of others are on.
+    /// a server that rooms of others are on. It enters its rooms in the [`registry`](Self::registry), but not itself: no other process
+    /// opens a room on it.
     pub is_of_host: bool,
     /// How many connections there may be at once on TCP, and as many again on QUIC.
     pub connections_max: usize,
+    /// How many of them one address may have on TCP, and as many again on QUIC. An IPv6 address stands for its network of 64
+    /// bits; 256 neighbours together have four times as many. `None`, the default, is an eighth of all, and 16 at least. This
+    /// machine's own processes are not counted, unless [`limits_local`](Self::limits_local) says so.
+    pub connections_per_address: Option<usize>,
+    /// The origins of web pages that may use the server beside its own, as browsers send them (`https://game.example`,
+    /// `http://localhost:5173`). Programs that are no browsers have none, and need none.
+    pub web_origins: Vec<String>,
     /// How many handshakes one address may begin in each second on the long run, and a few times as many at once. An IPv6
     /// address stands for its network of 64 bits; 256 neighbours together have four times as many.
     pub handshakes_per_second: u32,
@@ -104,9 +126,15 @@ pub struct Config {
     /// Where figures for monitoring are given out, over HTTP without TLS: `/metrics`, `/health` and `/ready`. Port 0 takes a free one.
     /// `None`, the default, gives out none.
     pub metrics: Option<SocketAddr>,
-    /// The services over a durable store: accounts, and rooms that outlive their players. `None`, the default, has none of them
-    /// and stores nothing.
-    pub online: Option<OnlineConfig>,
+    /// Matches of one account that are kept at once, where the server has [services](crate::embed) that keep them.
+    pub kept_matches: usize,
+    /// The clock of the services. Tests move it.
+    pub time: Time,
+}
+
+/// What the state of all rooms may take on a machine with so much memory, in bytes: half of it.
+fn state_memory_of(memory_bytes: Option<usize>) -> usize {
+    memory_bytes.map_or(STATE_MEMORY, |bytes| bytes / 2).max(STATE_MEMORY_MIN)
 }
 
 /// How a server proves who it is.
@@ -133,8 +161,10 @@ impl Default for Config {
             listen: IpAddr::V6(Ipv6Addr::UNSPECIFIED),
             port: DEFAULT_PORT,
             identity: IdentitySource::Development { folder: None },
+            certificate_every: CERTIFICATE_EVERY,
             apps: None,
             rooms_max: ROOMS_MAX,
+            state_memory: StateMemory::of(state_memory_of(system::memory_bytes())),
             dedicated: false,
             state_rate: STATE_RATE,
             shards: NonZeroU16::MIN,
@@ -142,6 +172,8 @@ impl Default for Config {
             grace: GRACE,
             is_of_host: false,
             connections_max: CONNECTIONS_MAX,
+            connections_per_address: None,
+            web_origins: Vec::new(),
             handshakes_per_second: HANDSHAKES_PER_SECOND,
             handshakes_per_second_all: HANDSHAKES_PER_SECOND_ALL,
             handshake_time: limits::HANDSHAKE_TIMEOUT,
@@ -153,7 +185,8 @@ impl Default for Config {
             impairment: None,
             lan: None,
             metrics: None,
-            online: None,
+            kept_matches: KEPT_MATCHES,
+            time: Time::default(),
         }
     }
 }

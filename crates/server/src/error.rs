@@ -2,7 +2,6 @@
 
 use crate::admission::KeyError;
 use crate::identity::IdentitySourceError;
-use crate::online::OnlineError;
 use core::net::SocketAddr;
 use core::num::NonZeroU16;
 use parlor_transport::discovery::AddressError;
@@ -69,12 +68,20 @@ pub enum StartError {
         /// What the operating system says.
         error: io::Error,
     },
-    /// The services over the store could not start.
-    #[error(transparent)]
-    Online(#[from] OnlineError),
     /// The public host is no address.
     #[error("the public host cannot stand in an invite: {0}")]
     PublicHost(AddressError),
+    /// An origin of web pages is none.
+    #[error(
+        "{text:?} is no origin of web pages: {why}. Give what a browser sends as Origin, for example https://game.example or \
+         http://localhost:5173"
+    )]
+    WebOrigin {
+        /// The origin asked for.
+        text: String,
+        /// What is wrong with it.
+        why: &'static str,
+    },
     /// The folder for room logs cannot be used.
     #[error("room logs cannot be written to {}: {error}. Name a folder that this user may write to", folder.display())]
     RoomLog {

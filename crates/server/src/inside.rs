@@ -1,7 +1,7 @@
 //! Rooms of the process that the server lives in: their links come without a socket.
 
+use crate::access::Access;
 use crate::connection;
-use crate::door::Door;
 use crate::shard::Shard;
 use core::future::pending;
 use core::net::Ipv4Addr;
@@ -10,14 +10,14 @@ use tokio::task::JoinSet;
 
 /// Takes links. Each has a task that ends with this one. They count for no limit of connections: what has them could make as many
 /// servers.
-pub(crate) async fn accept(mut entrance: Entrance, door: Door, shard: Shard) {
+pub(crate) async fn accept(mut entrance: Entrance, access: Access, shard: Shard) {
     let mut links = JoinSet::new();
     loop {
         tokio::select! {
             link = entrance.next() => {
                 // Nobody can bring one any more, and those that are there go on.
                 let Some(link) = link else { break };
-                let (origin, shard) = (door.origin(Ipv4Addr::LOCALHOST.into()), shard.clone());
+                let (origin, shard) = (access.origin(Ipv4Addr::LOCALHOST.into()), shard.clone());
                 links.spawn(async move { connection::serve(link, origin, &shard).await });
             }
             Some(ended) = links.join_next() => {

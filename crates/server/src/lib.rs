@@ -17,45 +17,54 @@
 //! - [`Config`] and [`IdentitySource`]: what a server may be told
 //! - [`Server`]: start, addresses, invites, shutdown
 //! - [`admission`]: tokens, without which a server may let nobody in
-//! - [`store`]: what outlives a server
+//! - [`embed`]: what it gives to services beside its rooms, which are a library of their own; [`realm`]: the names that they go by
 //! - [`StartError`], [`ServerFailed`]: why there is none
 //!
 //! What is bounded: connections, handshakes, queues, request heads, the time that each of them may take. What is absent:
 //! plain HTTP beyond this machine, and anything that makes game traffic wait for a disk.
 
+mod access;
 mod address;
 pub mod admission;
 mod bind;
 mod clock;
 mod config;
 mod connection;
-mod door;
+mod connection_limit;
+pub mod embed;
 mod error;
-mod gate;
+mod files;
 mod handshakes;
 mod http;
 mod identity;
 mod inside;
-mod keeper;
+mod kept;
+mod match_log_queue;
 mod metrics;
 mod mutex;
-pub mod online;
 mod origin;
 mod pace;
 mod quic;
+pub mod realm;
 mod recorder;
+mod renewal;
+mod seldom;
 mod server;
 mod shard;
-pub mod store;
 mod system;
 mod tcp;
+mod time;
 mod worker;
 
 pub use config::{
-    CONNECTIONS_MAX, Config, FLUSH_QUANTUM_MS_MAX, GRACE, GRACE_S_MAX, IdentitySource, ROOMS_MAX, STATE_RATE,
-    STATE_RATE_MIN,
+    CONNECTIONS_MAX, Config, FLUSH_QUANTUM_MS_MAX, GRACE, GRACE_S_MAX, IdentitySource, ROOMS_MAX,
+    STATE_MEMORY, STATE_MEMORY_MIN, STATE_RATE, STATE_RATE_MIN,
 };
 pub use error::{ServerFailed, StartError};
 pub use handshakes::{HANDSHAKES_PER_SECOND, HANDSHAKES_PER_SECOND_ALL};
 pub use identity::{IDENTITY_FILE, IdentitySourceError};
+pub use kept::KEPT_MATCHES;
+pub use parlor_hub::StateMemory;
+pub use renewal::CERTIFICATE_EVERY;
 pub use server::{Server, Stats};
+pub use time::Time;

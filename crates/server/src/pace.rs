@@ -10,19 +10,20 @@ const AT_ONCE: u32 = 100;
 
 /// The pace of one connection.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Pace {
+pub struct Pace {
     /// The earliest moment at which the next may be answered: it falls behind while nothing is asked. This machine's own
     /// processes have no budgets, and none here.
     may_ask: Option<Instant>,
 }
 
 impl Pace {
-    pub(crate) fn new(origin: Origin) -> Self {
+    /// The pace of a connection that counts for `origin`.
+    pub fn new(origin: Origin) -> Self {
         Pace { may_ask: (origin != Origin::LOCAL).then(Instant::now) }
     }
 
     /// Waits until what came now may be answered.
-    pub(crate) async fn wait(&mut self) {
+    pub async fn wait(&mut self) {
         if let Some(may_ask) = &mut self.may_ask {
             let now = Instant::now();
             *may_ask = (*may_ask).max(now.checked_sub(ASK_EVERY * AT_ONCE).unwrap_or(now)) + ASK_EVERY;

@@ -1,7 +1,7 @@
 //! The UDP port of a shard: who is let in, and which connection of the hub is which of the [`Engine`]'s.
 
-use crate::door::Door;
-use crate::gate::{Gate, Pass};
+use crate::access::Access;
+use crate::connection_limit::{ConnectionLimit, Permit};
 use crate::handshakes::Verdict;
 use crate::shard::Numbers;
 use core::net::SocketAddr;
@@ -17,27 +17,29 @@ use std::time::Instant;
 use tokio::time::timeout;
 
 /// What a link is told that is closed because the shard stops.
-pub(crate) const GOING_DOWN: &str = "the server is going down";
+pub const GOING_DOWN: &str = "the server is going down";
+/// The close reason for an address that has more connections than it may have.
+const TOO_MANY: &str = "too many connections come from this address: close some, or try again in a moment";
 /// How long the last packets may take.
 const END_TIME: Duration = Duration::from_millis(500);
 
 /// The port. Dropping it tells all peers that the server is going down.
 pub(crate) struct Quic {
     engine: Engine,
-    gate: Gate,
-    door: Door,
+    limit: ConnectionLimit,
+    access: Access,
     numbers: Numbers,
     handshake_time: Duration,
     seats: FxHashMap<Id, Seat>,
     /// How many of them have a link.
     links: usize,
-    /// How many the engine refused by itself, as far as the gate knows.
+    /// How many the engine refused by itself, as far as the limit knows.
     refused: u64,
 }
 
 /// A connection of the engine.
 struct Seat {
-    _pass: Pass,
+    permit: Permit,
     /// `None` until its handshake is done.
     connection: Option<ConnectionId>,
 }
@@ -60,13 +62,13 @@ pub(crate) enum Came {
 impl Quic {
     pub(crate) fn new(
         engine: Engine,
-        gate: Gate,
-        door: Door,
+        limit: ConnectionLimit,
+        access: Access,
         numbers: Numbers,
         handshake_time: Duration,
     ) -> Self {
         let seats = FxHashMap::default();
-        Quic { engine, gate, door, numbers, handshake_time, seats, links: 0, refused: 0 }
+        Quic { engine, limit, access, numbers, handshake_time, seats, links: 0, refused: 0 }
     }
 
     /// See [`Engine::ready`].
@@ -126,7 +128,7 @@ impl Quic {
         }
         // The engine refuses whoever comes while too many handshakes are under way.
         let refused = self.engine.stats().refused;
-        (self.refused..refused).for_each(|_| self.gate.turn_away());
+        (self.refused..refused).for_each(|_| self.limit.turn_away());
         self.refused = refused;
         None
     }
@@ -182,28 +184,42 @@ impl Quic {
 
     /// Decides about a client before any cryptography is done for it.
     fn answer(&mut self, incoming: Incoming) {
-        match self.door.handshake(incoming.remote().ip(), incoming.is_proven()) {
+        let addr = incoming.remote().ip();
+        let origin = self.access.origin(addr);
+        match self.access.handshake(addr, incoming.is_proven()) {
+            // A client beyond its address's share must prove the address first: it may be forged.
+            Verdict::Begin if !incoming.is_proven() && !self.limit.fits(origin) => {
+                return self.engine.ask_for_proof(incoming);
+            }
             Verdict::Begin => {}
             Verdict::Prove => return self.engine.ask_for_proof(incoming),
             Verdict::Refuse => {
-                self.gate.turn_away();
+                self.limit.turn_away();
                 return self.engine.refuse(incoming);
             }
         }
-        let Some(pass) = self.gate.enter() else { return self.engine.refuse(incoming) };
+        // Half-open connections under a false address take nobody's share: it is counted once the address is shown.
+        let shown = incoming.is_proven().then_some(origin);
+        let Some(permit) = self.limit.enter(shown) else { return self.engine.refuse(incoming) };
         if let Some(id) = self.engine.accept(incoming, self.handshake_time, now()) {
-            self.seats.insert(id, Seat { _pass: pass, connection: None });
+            self.seats.insert(id, Seat { permit, connection: None });
         }
     }
 
     fn connected(&mut self, id: Id) -> Option<Came> {
         let (seat, remote) = (self.seats.get_mut(&id)?, self.engine.remote(id)?);
+        // By the address that the handshake ended with, which is its own.
+        let origin = self.access.origin(remote.ip());
+        if !seat.permit.count_for(origin) {
+            self.limit.turn_away();
+            self.engine.part(id, [], CloseCode::GOING_AWAY, TOO_MANY, now());
+            return None;
+        }
         let connection = self.numbers.next();
         seat.connection = Some(connection);
         self.links += 1;
         tracing::debug!(connection = connection.0, %remote, kind = "quic", "connected");
-        // By the address that the handshake ended with.
-        Some(Came::Link { connection, id, origin: self.door.origin(remote.ip()) })
+        Some(Came::Link { connection, id, origin })
     }
 
     fn connection(&self, id: Id) -> Option<ConnectionId> {

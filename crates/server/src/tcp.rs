@@ -1,11 +1,11 @@
 //! The TCP port: HTTPS and WebSocket, and plain HTTP for this machine's own processes.
 
+use crate::access::Access;
 use crate::connection;
-use crate::door::Door;
-use crate::gate::Gate;
+use crate::connection_limit::TcpLimit;
 use crate::handshakes::Verdict;
 use crate::http::{self, Purpose, Site, Upgrade, UpgradeSlot};
-use crate::online;
+use crate::seldom::Seldom;
 use core::net::{IpAddr, SocketAddr};
 use core::time::Duration;
 use hyper_util::rt::TokioIo;
@@ -24,32 +24,38 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 /// Takes connections. Each has a task that ends with this one.
 pub(crate) async fn accept(
     listener: TcpListener,
-    gate: Gate,
-    door: Door,
+    limit: TcpLimit,
+    access: Access,
     tls: ServerTls,
     conditions: Option<Conditions>,
     site: Site,
 ) {
     let mut connections = JoinSet::new();
+    let mut exhausted = Seldom::default();
     loop {
         tokio::select! {
             accepted = listener.accept() => match accepted {
                 Ok((stream, remote)) => {
                     // Before anything is read of it, and above all before TLS. TCP has shown that the address is its own.
-                    if door.handshake(remote.ip(), true) != Verdict::Begin {
-                        gate.turn_away();
+                    if access.handshake(remote.ip(), true) != Verdict::Begin {
+                        limit.places.turn_away();
                         continue;
                     }
-                    // Beyond the limit a connection is closed at once: a queue would only hold it up until it is.
-                    let Some(pass) = gate.enter() else { continue };
+                    // Beyond its address's share a connection is closed at once: a queue would only hold it up until it is.
+                    let Some(entered) = limit.enter(access.origin(remote.ip())) else { continue };
                     let (tls, conditions, site) = (tls.clone(), conditions.clone(), site.clone());
                     connections.spawn(async move {
-                        serve(stream, remote, &tls, conditions.as_ref(), &site).await;
-                        drop(pass);
+                        serve(stream, remote, entered.is_of_reserve, &tls, conditions.as_ref(), &site).await;
+                        drop(entered);
                     });
                 }
                 Err(error) => {
-                    tracing::warn!(%error, "a TCP connection could not be accepted");
+                    if let Some(unsaid) = exhausted.may_say() {
+                        tracing::warn!(
+                            %error, unsaid,
+                            "a TCP connection could not be accepted; where too many files are open, raise their limit (ulimit -n)"
+                        );
+                    }
                     sleep(ACCEPT_PAUSE).await;
                 }
             },
@@ -65,6 +71,7 @@ pub(crate) async fn accept(
 async fn serve(
     stream: TcpStream,
     remote: SocketAddr,
+    is_of_reserve: bool,
     tls: &ServerTls,
     conditions: Option<&Conditions>,
     site: &Site,
@@ -72,8 +79,10 @@ async fn serve(
     // What comes before the link is boxed here and below, so that the task of a link does not hold its place as long as it
     // lives.
     match Box::pin(sniff_impaired(stream, remote, tls, conditions, site.handshake_time())).await {
-        Ok(Sniffed::Tls(stream)) => serve_http(stream, remote, site).await,
-        Ok(Sniffed::Plain(stream)) if may_be_plain(remote.ip()) => serve_http(stream, remote, site).await,
+        Ok(Sniffed::Tls(stream)) => serve_http(stream, remote, is_of_reserve, site).await,
+        Ok(Sniffed::Plain(stream)) if may_be_plain(remote.ip()) => {
+            serve_http(stream, remote, is_of_reserve, site).await
+        }
         Ok(Sniffed::Plain(stream)) => {
             tracing::debug!(%remote, "a plain connection from another machine was told to use TLS");
             Box::pin(http::turn_away_plain(stream, site.handshake_time())).await;
@@ -88,18 +97,17 @@ fn may_be_plain(remote: IpAddr) -> bool {
 }
 
 /// Answers one request, and goes on as a WebSocket if that is what was asked for.
-async fn serve_http(io: impl Io, remote: SocketAddr, site: &Site) {
+async fn serve_http(io: impl Io, remote: SocketAddr, is_of_reserve: bool, site: &Site) {
     let slot = UpgradeSlot::default();
-    Box::pin(http::serve(io, remote, site, &slot)).await;
-    let Some(Upgrade { on, purpose }) = slot.take() else { return };
+    Box::pin(http::serve(io, remote, is_of_reserve, site, &slot)).await;
+    let Some(Upgrade { on, origin, purpose }) = slot.take() else { return };
     match (on.await, purpose) {
         (Ok(upgraded), Purpose::Link) => {
             let link = websocket::accept(TokioIo::new(upgraded), remote).await;
-            connection::serve(link, site.origin(remote.ip()), site.shard()).await;
+            connection::serve(link, origin, site.shard()).await;
         }
         (Ok(upgraded), Purpose::Operations { services, token }) => {
-            let origin = site.origin(remote.ip());
-            Box::pin(online::serve_socket(TokioIo::new(upgraded), origin, token, &services)).await;
+            services.serve_socket(TokioIo::new(upgraded), origin, token).await;
         }
         (Err(error), _) => {
             tracing::debug!(%remote, %error, "a WebSocket client went away during its upgrade")

@@ -1,15 +1,15 @@
 //! A worker: one thread, with a runtime, a port and a shard of its own. Workers share nothing that a packet touches, so none
 //! waits for another.
 
+use crate::access::Access;
 use crate::bind::{Bound, bind};
 use crate::clock::Clock;
-use crate::door::Door;
+use crate::connection_limit::ConnectionLimits;
+use crate::embed::Services;
 use crate::error::{ServerFailed, StartError};
-use crate::gate::Gate;
 use crate::http::{Facts, Site};
 use crate::inside;
-use crate::keeper::Keeper;
-use crate::online::Services;
+use crate::match_log_queue::MatchLogQueue;
 use crate::quic::Quic;
 use crate::recorder::Recorder;
 use crate::shard::{self, DRAIN_TIME, Directory, Shard, Shards};
@@ -50,21 +50,18 @@ pub(crate) struct Wants {
 pub(crate) struct Task {
     pub(crate) hub: Hub,
     pub(crate) clock: Clock,
-    pub(crate) door: Door,
+    pub(crate) access: Access,
     pub(crate) handshake_time: Duration,
     pub(crate) inputs: shard::Inputs,
     pub(crate) shards: Shards,
     pub(crate) directory: Directory,
     pub(crate) facts: Arc<Facts>,
-    pub(crate) tcp_gate: Gate,
-    pub(crate) quic_gate: Gate,
-    /// Connections that stay for the next request.
-    pub(crate) staying: Gate,
+    pub(crate) limits: ConnectionLimits,
     /// Where rooms of this process come in.
     pub(crate) entrance: Entrance,
-    pub(crate) services: Option<Services>,
+    pub(crate) services: Option<Arc<dyn Services>>,
     /// Takes what happens in matches that are kept.
-    pub(crate) keeper: Option<Keeper>,
+    pub(crate) match_logs: Option<MatchLogQueue>,
 }
 
 /// A worker as the server sees it. Dropping it stops it at once.
@@ -146,16 +143,23 @@ async fn work(
     }
     // Another worker may not have started, and then none begins.
     let Ok(task) = task.await else { return Ok(()) };
-    let Task { hub, clock, door, handshake_time, inputs, shards, directory, facts, .. } = *task;
-    let Task { tcp_gate, quic_gate, staying, entrance, services, keeper, .. } = *task;
+    let Task { hub, clock, access, handshake_time, inputs, shards, directory, facts, .. } = *task;
+    let Task { limits, entrance, services, match_logs, .. } = *task;
     let shard = shards.own().clone();
-    let quic = Quic::new(engine, quic_gate, door.clone(), shard.numbers(), handshake_time);
-    let running = shard::run(hub, clock, inputs, Some(quic), directory, (recorder, keeper));
-    let site = Site::new(shards, facts, door.clone(), services, handshake_time, staying);
+    let quic = Quic::new(engine, limits.quic, access.clone(), shard.numbers(), handshake_time);
+    let running = shard::run(hub, clock, inputs, Some(quic), directory, (recorder, match_logs));
+    let site = Site::new(
+        shards,
+        facts,
+        access.clone(),
+        services,
+        handshake_time,
+        [limits.staying, limits.tcp.places.clone()],
+    );
     let mut tasks = JoinSet::new();
     tasks.spawn(named(SHARD, running));
-    tasks.spawn(named(INSIDE, inside::accept(entrance, door.clone(), shard.clone())));
-    tasks.spawn(named(TCP, tcp::accept(tcp, tcp_gate, door, wants.tls, wants.conditions, site)));
+    tasks.spawn(named(INSIDE, inside::accept(entrance, access.clone(), shard.clone())));
+    tasks.spawn(named(TCP, tcp::accept(tcp, limits.tcp, access, wants.tls, wants.conditions, site)));
     tokio::select! {
         ended = tasks.join_next() => Err(match ended {
             Some(Err(error)) => ServerFailed { part: "task", detail: error.to_string() },

@@ -5,7 +5,7 @@
 
 #![allow(clippy::print_stdout, reason = "it is a command")]
 
-#[path = "../../sim/src/walkers.rs"]
+#[path = "../../../tests/sim/src/walkers.rs"]
 #[allow(unreachable_pub, dead_code, reason = "it is another crate's, and a part of it is used")]
 mod walkers;
 

@@ -1,37 +1,35 @@
-//! Who may see something of a room, and who is looking.
+//! Audiences: which members may see a key or an entity.
 
 use parlor_proto::MemberId;
 use std::collections::BTreeSet;
 
-/// Who may see a key or an entity. What a member may not see is never sent to it.
+/// Which members may see a key or an entity. Members outside the audience are never sent it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Audience {
     /// Every member.
     #[default]
     All,
-    /// These members, at most [`AUDIENCE_MEMBERS_MAX`](crate::limits::AUDIENCE_MEMBERS_MAX). With none the authority alone has it, and whoever becomes the
-    /// authority after it.
+    /// These members, at most [`AUDIENCE_MEMBERS_MAX`](crate::limits::AUDIENCE_MEMBERS_MAX). If empty, only
+    /// the authority has it, and after a migration the next authority.
     Members(BTreeSet<MemberId>),
 }
 
-/// Who is looking.
+/// The receiver whose view is checked against an audience.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Viewer {
-    /// The hub, or whoever becomes the authority: sees everything, and who may see it.
+    /// The hub or the next authority: sees everything, audiences included.
     Everything,
-    /// A member: sees that whose audience it belongs to.
+    /// A member: sees only what its audiences admit.
     Member(MemberId),
 }
 
 impl Audience {
-    /// These members.
-    #[must_use]
+    /// Returns an audience of these members.
     pub fn members(members: impl IntoIterator<Item = MemberId>) -> Self {
         Audience::Members(members.into_iter().collect())
     }
 
-    /// Whether `viewer` sees what has this audience.
-    #[must_use]
+    /// Whether `viewer` may see state with this audience.
     pub fn admits(&self, viewer: Viewer) -> bool {
         match (self, viewer) {
             (Audience::All, _) | (_, Viewer::Everything) => true,
@@ -39,8 +37,7 @@ impl Audience {
         }
     }
 
-    /// How many members it names; none if it is all.
-    #[must_use]
+    /// Returns the number of members named; 0 for [`All`](Self::All).
     pub fn named(&self) -> usize {
         match self {
             Audience::All => 0,

@@ -1,49 +1,49 @@
-//! The hub's clock, as another process knows it: what gives "at a given time" its meaning for every face of the state.
+//! The hub's clock as another process estimates it. Timestamps of all state refer to it.
 //!
-//! Measurements come from the session (`Session::clock_offset_us`, a filter on minimum round trips); here is what
-//! makes of them a clock that may be read at any moment.
+//! Measurements come from the session (`Session::clock_offset_us`, a filter on minimum round trips). This
+//! module turns them into a clock that can be read at any moment.
 
 use core::time::Duration;
 use parlor_proto::Instant;
 
-/// Follows the hub's clock by slewing: it never runs backwards, and only an error that no slewing could mend in
-/// reasonable time makes it jump, forwards or backwards, which is counted.
+/// Follows the hub's clock by slewing, so it never runs backwards while slewing. Only an error too large to
+/// slew makes it jump, forwards or backwards; jumps are counted.
 ///
-/// The first guess is behind by the time that the welcome was under way, so the first measurement is ahead of it by half a
-/// round trip, however unlike the two ways are. It is taken over at once: slewing would take twenty times as long.
+/// The first guess is behind by the welcome's travel time, so the first measurement is ahead of it by half a
+/// round trip, however asymmetric the path. It is adopted at once: slewing would take twenty times as long.
 #[derive(Clone, Debug)]
 pub struct Clock {
-    /// The hub's clock minus ours, in µs, as it is used.
+    /// The hub's clock minus the local clock, in µs, as currently used.
     offset_us: i64,
     slewed_at: Instant,
-    /// The last offset that was measured; none before the first.
+    /// The last measured offset; `None` before the first measurement.
     measured_us: Option<i64>,
-    /// How far a measurement is from the one before it, smoothed, in µs.
+    /// Smoothed difference between consecutive measurements, in µs.
     variance_us: u64,
     jumps: u64,
 }
 
-/// An error beyond this is mended at once.
+/// A larger error is corrected by a jump.
 const JUMP_US: u64 = 250_000;
-/// Of the time that passes, at most this part (1 in 20) goes into mending a smaller one.
+/// Largest slew rate: 1 in 20 of the elapsed time.
 const SLEW: u64 = 20;
-/// An error up to this is not worth telling a player: the clock counts as synchronized.
+/// With an error up to this, the clock counts as synchronized.
 const SYNCHRONIZED_US: u64 = 10_000;
 /// Weight of the newest difference in the variance, 1 in 8.
 const VARIANCE_WEIGHT: u64 = 8;
 
 impl Clock {
-    /// A first guess: the hub's clock said `theirs` when it answered, and the answer came at `now`.
-    #[must_use]
+    /// Starts with a guess: the hub's clock read `theirs` when it answered, and the answer arrived at `now`.
     pub fn new(theirs: Instant, now: Instant) -> Self {
         let offset_us = signed(theirs.as_micros()) - signed(now.as_micros());
         Clock { offset_us, slewed_at: now, measured_us: None, variance_us: 0, jumps: 0 }
     }
 
-    /// Moves towards an offset that was measured: the hub's clock minus ours in µs, as of `now` of our clock. The same
-    /// measurement may be given again and again; each call slews as far as the time since the last one allows.
+    /// Moves towards a measured offset: the hub's clock minus the local clock in µs, at local time `now`. The
+    /// same measurement may be passed repeatedly; each call slews as far as the time since the last one
+    /// allows.
     ///
-    /// Says whether it was the first, before which the time was a guess.
+    /// Returns whether this was the first measurement.
     pub fn follow(&mut self, measured_us: i64, now: Instant) -> bool {
         let passed = now.saturating_since(self.slewed_at);
         self.slewed_at = self.slewed_at.max(now);
@@ -68,39 +68,34 @@ impl Clock {
         is_first
     }
 
-    /// How often it jumped.
-    #[must_use]
+    /// Returns how often the clock jumped.
     pub fn jumps(&self) -> u64 {
         self.jumps
     }
 
-    /// Whether the time is worth relying on: something was measured, and the clock is within 10 ms of it.
-    #[must_use]
+    /// Whether an offset was measured and the clock is within 10 ms of it.
     pub fn is_synchronized(&self) -> bool {
         self.measured_us.is_some_and(|measured| measured.abs_diff(self.offset_us) <= SYNCHRONIZED_US)
     }
 
-    /// How much one measurement differs from the next, smoothed over about eight of them; zero until two were made.
-    #[must_use]
+    /// Returns the difference between consecutive measurements, smoothed over about eight. Zero before the
+    /// second.
     pub fn variance(&self) -> Duration {
         Duration::from_micros(self.variance_us)
     }
 
-    /// What the hub's clock says.
-    #[must_use]
+    /// Returns the hub's time.
     pub fn hub_time(&self, now: Instant) -> Instant {
         Instant::from_micros(now.as_micros().saturating_add_signed(self.offset_us))
     }
 
-    /// Time since `opened`, an instant of the hub's clock.
-    #[must_use]
+    /// Returns the time since `opened`, an instant of the hub's clock.
     pub fn since(&self, opened: Instant, now: Instant) -> Duration {
         self.hub_time(now).saturating_since(opened)
     }
 
-    /// The time of a room that `opened` at an instant of the hub's clock: its origin is the opening, and ticks count
-    /// from there.
-    #[must_use]
+    /// Returns the room time of a room that `opened` at an instant of the hub's clock. Its origin is the
+    /// opening, and ticks count from there.
     pub fn room_time(&self, opened: Instant, now: Instant) -> Instant {
         Instant::ZERO + self.since(opened, now)
     }
@@ -142,7 +137,7 @@ mod tests {
             let mut clock = welcomed(down_ms);
             let round_ms: u64 = up_ms + down_ms;
             let now = Instant::from_millis(round_ms);
-            // What the best filter cannot know is half of what one way takes more than the other.
+            // The best filter cannot detect half of the difference between the two ways.
             let measured_us = 10_000_000 + (signed(up_ms * 1_000) - signed(down_ms * 1_000)) / 2;
             let before = clock.hub_time(now);
             clock.follow(measured_us, now);

@@ -1,12 +1,12 @@
-//! How far ahead of the room's time a member runs its steps, so that its inputs are at the authority in time.
+//! How far ahead of room time a member runs its steps, so that its inputs reach the authority in time.
 //!
-//! The authority measures what nobody else can: how long before it ran a step the input for it had come. What it reports
-//! moves the lead of the member by running its steps a little faster or slower, as Overwatch and Rocket League do (T. Ford,
-//! *Overwatch Gameplay Architecture and Netcode*, GDC 2017; J. Cone, *It IS Rocket Science*, GDC 2018): by a twentieth for
-//! each step that is missing, and by a twentieth at most. Nobody sees that.
+//! Only the authority can measure the margin: how long before a step ran its input had arrived. Its reports
+//! adjust the member's lead by running steps slightly faster or slower. Overwatch and Rocket League do the
+//! same (T. Ford, *Overwatch Gameplay Architecture and Netcode*, GDC 2017; J. Cone, *It IS Rocket Science*,
+//! GDC 2018). The change is 5% for each missing step and 5% at most, too little to be visible.
 //!
-//! An input that is lost comes with the next one, a step later. There is no room for losses that were not seen yet: each step of
-//! lead is a step further back that everything is when this member acts on it.
+//! A lost input is repeated in the next message, one step later. The lead leaves no room for losses not yet
+//! seen: each step of lead means that this member acts on state one step older.
 
 use crate::limits::{
     LEAD_HOLD, LEAD_MAX, LEAD_RISE_MAX, LEAD_STALL, MARGIN_WANTED, MARGIN_WINDOW, STEPS_LED_MAX,
@@ -15,44 +15,45 @@ use core::time::Duration;
 use parlor_proto::{Instant, Tick, TickRate};
 use std::collections::VecDeque;
 
-/// Parts in which the dilation is counted.
+/// Unit of the dilation: parts per million.
 const PPM: i64 = 1_000_000;
-/// How much faster or slower steps come at most: 5%.
+/// Largest change of the step rate: 5%.
 const DILATION_MAX_PPM: i64 = 50_000;
-/// How much faster they come for each step that the lead is too short.
+/// Speed-up for each step that the lead is too short.
 const GAIN_PPM: i64 = 50_000;
-/// How much slower they come for each step that it is too long: what is too long costs little, what is too short is seen.
+/// Slow-down for each step that the lead is too long. Too long a lead costs little; too short a lead is
+/// visible.
 const GAIN_SLOWER_PPM: i64 = GAIN_PPM / 5;
 
-/// The clock that a member's steps are run by: the room's time and a lead, which changes as the authority reports.
+/// The clock of a member's steps: room time plus a lead that follows the authority's reports.
 ///
-/// It never runs backwards, and it jumps only where play does not go on smoothly anyway: when it begins, with the first
+/// It never runs backwards. It jumps only where play is not smooth anyway: at the start, with the first
 /// report, and after a stall of more than [`LEAD_STALL`].
 #[derive(Clone, Debug)]
 pub struct Lead {
     rate: TickRate,
-    /// The newest moment of room time that was looked at.
+    /// The newest room time passed in.
     at: Instant,
     lead_us: i64,
     target_us: i64,
     dilation_ppm: i64,
     is_settled: bool,
-    /// The longest of the leads that reports asked for.
+    /// The longest lead that recent reports asked for.
     longest: Greatest,
-    /// The lead with which each of the last steps was run, by ascending tick.
+    /// The lead with which each recent step was run, by ascending tick.
     led: VecDeque<(Tick, i64)>,
     jumps: u64,
 }
 
-/// The greatest number of the last [`LEAD_HOLD`].
+/// The maximum of the numbers within the last [`LEAD_HOLD`].
 #[derive(Clone, Debug, Default)]
 struct Greatest {
-    /// Each with when it came: each is smaller than all before it that are still kept, so the first is the greatest.
+    /// Numbers with their arrival times, in descending order, so the first is the maximum.
     kept: VecDeque<(Instant, i64)>,
 }
 
 impl Greatest {
-    /// Takes one in that came at `at`, and gives the greatest.
+    /// Adds a number that arrived at `at` and returns the maximum.
     fn of(&mut self, at: Instant, number: i64) -> i64 {
         while self.kept.back().is_some_and(|(_, known)| *known <= number) {
             self.kept.pop_back();
@@ -66,9 +67,8 @@ impl Greatest {
 }
 
 impl Lead {
-    /// A first guess, at `room_time`: half of the round trip to the hub, and a step. How much round trips differ is not known at first;
-    /// the first report says what is missing.
-    #[must_use]
+    /// Starts with a guess at `room_time`: half of the round trip to the hub, plus one step. Jitter is not
+    /// known yet; the first report corrects the guess.
     pub fn new(rate: TickRate, room_time: Instant, round_trip: Duration) -> Self {
         let mut lead = Lead {
             rate,
@@ -86,13 +86,14 @@ impl Lead {
         lead
     }
 
-    /// Lets time pass, to `room_time`. Says whether the clock jumped: then there were no steps in between.
+    /// Advances to `room_time`. Returns whether the clock jumped, in which case the steps in between are
+    /// skipped.
     pub fn advance(&mut self, room_time: Instant) -> bool {
         let before = self.time(self.at);
         let passed = room_time.saturating_since(self.at);
         let is_set_back = self.at.saturating_since(room_time) > LEAD_STALL;
         if passed > LEAD_STALL || is_set_back {
-            // The room's time was set back: the steps that were run ahead of it are waited for by whoever counts steps.
+            // Room time was set back. The caller that counts steps waits for those already run ahead of it.
             self.at = room_time;
             self.lead_us = self.target_us;
             if !is_set_back {
@@ -111,7 +112,7 @@ impl Lead {
         false
     }
 
-    /// The step `tick` was run, for the first time.
+    /// Records that the step `tick` was run for the first time.
     pub fn ran(&mut self, tick: Tick) {
         if self.led.len() == STEPS_LED_MAX {
             self.led.pop_front();
@@ -119,15 +120,15 @@ impl Lead {
         self.led.push_back((tick, self.lead_us));
     }
 
-    /// The authority reports, as of `tick`, the least margin of the last half second, in ms. Says whether the clock jumped
-    /// ahead, which only the first report can do: then there were no steps in between. A report of steps that were not run with
-    /// this lead says nothing of it.
+    /// Takes a report as of `tick`: the smallest margin of the last half second, in ms. Returns whether the
+    /// clock jumped ahead, skipping the steps in between; only the first report can do that. A report about
+    /// steps not run with this lead is ignored.
     pub fn report(&mut self, tick: Tick, margin_ms: i16) -> bool {
         let margin_us = i64::from(margin_ms) * 1_000;
         let Some(lead_us) = self.least_lead(tick, margin_us) else { return false };
         let needed_us = lead_us + micros(MARGIN_WANTED) - margin_us;
         let is_first = !std::mem::replace(&mut self.is_settled, true);
-        // What a break of the network delays is not to be waited for with every step that follows.
+        // A network outage that delayed inputs must not raise the lead of every later step.
         let most_us = if is_first { micros(LEAD_MAX) } else { self.lead_us + micros(LEAD_RISE_MAX) };
         let needed_us = self.within_bounds(needed_us.min(most_us));
         self.target_us = self.longest.of(self.at, needed_us);
@@ -139,8 +140,8 @@ impl Lead {
         jumps
     }
 
-    /// The least lead of the steps that a report as of `tick` looks back on: the margin is theirs. An input that came late was noticed
-    /// when it came, so its step is longer ago by that. None if none of them was run with this lead.
+    /// Returns the smallest lead of the steps that a report as of `tick` covers. A late input is noticed on
+    /// arrival, so its step is older by the lateness. `None` if no covered step was run with this lead.
     fn least_lead(&self, tick: Tick, margin_us: i64) -> Option<i64> {
         let back_us = micros(MARGIN_WINDOW) + (-margin_us).max(0);
         let window = i32::try_from(back_us / self.interval_us() + 1).unwrap_or(i32::MAX);
@@ -148,28 +149,24 @@ impl Lead {
         self.led.iter().filter(|(of, _)| of_report(*of)).map(|(_, lead_us)| *lead_us).min()
     }
 
-    /// The moment that steps are run by, at `room_time`.
-    #[must_use]
+    /// Returns the time by which steps are run, at `room_time`.
     pub fn time(&self, room_time: Instant) -> Instant {
         let lead = Duration::from_micros(u64::try_from(self.lead_us).unwrap_or(0));
         self.at.max(room_time) + lead
     }
 
-    /// How far ahead of the room's time that is.
-    #[must_use]
+    /// Returns how far ahead of room time the steps run.
     pub fn lead(&self) -> Duration {
         Duration::from_micros(u64::try_from(self.lead_us).unwrap_or(0))
     }
 
-    /// How much faster than the room's time it runs at present: 0.95 to 1.05.
-    #[must_use]
+    /// Returns the current speed relative to room time: 0.95 to 1.05.
     pub fn dilation(&self) -> f64 {
         let ppm = i32::try_from(PPM + self.dilation_ppm).unwrap_or(i32::MAX);
         f64::from(ppm) / 1_000_000.0
     }
 
-    /// How often it jumped.
-    #[must_use]
+    /// Returns how often the clock jumped.
     pub fn jumps(&self) -> u64 {
         self.jumps
     }
@@ -179,7 +176,7 @@ impl Lead {
         lead_us.clamp(least, micros(LEAD_MAX).max(least))
     }
 
-    /// The length of a step in µs, at least 1.
+    /// Returns the length of a step in µs, at least 1.
     fn interval_us(&self) -> i64 {
         1_000_000 / i64::from(self.rate.hz())
     }

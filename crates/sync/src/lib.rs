@@ -1,8 +1,8 @@
 //! What two ends of Parlor must agree on to share a world.
 //!
-//! This crate is pure: it has no clock, no source of randomness, no thread, lock, socket or `async`. Time comes in
-//! as an [`Instant`](parlor_proto::Instant), bytes come in and go out, and the same calls always give the same
-//! results.
+//! This crate is pure: it has no clock, no source of randomness, no thread, lock, socket or `async`. Time
+//! comes in as an [`Instant`](parlor_proto::Instant), bytes come in and go out, and the same calls always
+//! give the same results.
 //!
 //! - [`value`]: self-describing values, and the way to and from Rust types
 //! - [`schema`]: what entities are made of, and how finely
@@ -14,6 +14,7 @@
 //! - [`prediction`]: own entities ahead of what the authority has told, and corrections of them
 //! - [`clock`]: the hub's clock, as another process knows it
 //! - [`inputs`] and [`lead`]: what members want in each step, and how it is there in time
+//! - [`lateness`]: how late a loop is run, which is no silence of others
 //! - [`saves`]: an authority's way back to an earlier step
 //! - [`recording`]: a room's world in a file, and playing it again
 //! - [`audience`]: who may see something
@@ -75,6 +76,7 @@ pub mod inputs;
 pub mod interest;
 pub mod interpolation;
 pub mod keyed;
+pub mod lateness;
 pub mod lead;
 pub mod limits;
 pub mod prediction;

@@ -1,4 +1,4 @@
-//! Bounds of sharing a world that talking has no part in; the others stand in [`parlor_proto::limits`].
+//! Limits of shared state. The limits of sessions and messages are in [`parlor_proto::limits`].
 
 use core::time::Duration;
 use parlor_proto::limits::{
@@ -6,8 +6,8 @@ use parlor_proto::limits::{
     STREAM_PACKET_BYTES_MAX, TICK_HZ_MAX,
 };
 
-/// What each key counts towards the bound of the state beside its name, hints, audience (four
-/// bytes for each member that it names) and value.
+/// What each key counts towards the state limit, beside its name, hints, audience (four bytes for each member
+/// named) and value.
 pub const KEY_OVERHEAD_BYTES: usize = 5;
 
 /// Members that an audience may name.
@@ -26,27 +26,39 @@ pub const HISTORY_DEPTH_MAX: usize = 32;
 pub const ARRIVALS_MAX: usize = 128;
 /// Age beyond which a timeline forgets an arrival.
 pub const ARRIVAL_AGE_MAX: Duration = Duration::from_secs(10);
+/// Updates after which a timeline has settled, if they span [`SETTLES_AFTER`].
+pub const SETTLES_WITH: usize = 16;
+/// See [`SETTLES_WITH`].
+pub const SETTLES_AFTER: Duration = Duration::from_secs(1);
 /// Longest delay of a playout, unless one tick takes longer.
 pub const BUFFER_DELAY_MAX: Duration = Duration::from_millis(500);
-/// A value that did not change for so long stood still: motion begins where the next change begins.
+/// A value unchanged for this long stood still: interpolation starts where the next change starts.
 pub const STILL_AFTER: Duration = Duration::from_millis(250);
-/// Rows are extrapolated at most so far beyond the newest.
+/// Longest extrapolation beyond the newest row.
 pub const EXTRAPOLATION_MAX: Duration = Duration::from_secs(1);
-/// What is drawn of an entity goes on so far beyond its newest row: two or three lost packets at any rate that games have, and
-/// short enough that what turned meanwhile is not seen far off.
+/// Longest extrapolation of drawn entities beyond their newest row. It covers two or three lost packets at
+/// usual rates. It is short enough that an entity that turned is not drawn far off.
 pub const DRAWN_BEYOND_MAX: Duration = Duration::from_millis(250);
-/// A shot is judged by what its shooter saw so long ago at most, and a game may say less: the longer it is, the more often
-/// somebody is hit who has reached cover meanwhile.
+/// Longest rewind for judging a shot; a game may set less. The longer the rewind, the more often players are
+/// hit who have already reached cover.
 pub const REWIND_MAX: Duration = Duration::from_millis(250);
-/// Steps that an authority may run again for inputs that came late, before each step that it runs for the first time.
+/// Steps that an authority may run again for inputs that came late, before each step that it runs for the
+/// first time.
 pub const RESIMULATE_TICKS_MAX: u32 = 32;
-/// Ticks by which a world goes back at most to when it was whole, if its authority dies while packets are missing: a second and
-/// a little, in which a lost packet has long been sent again.
+/// Most ticks by which a world goes back to its last complete state if its authority dies while packets are
+/// missing. It is a little over a second, enough for lost packets to be sent again.
 pub const RETREAT_TICKS_MAX: u32 = 32;
 /// Ticks that an authority may run its steps behind the room's time.
 pub const SIMULATION_DELAY_TICKS_MAX: u32 = 32;
-/// A playout that is further off than this jumps; below it, it only runs faster or slower.
+/// A playout with a larger error jumps; with a smaller one it runs faster or slower.
 pub const RESYNC_BEYOND: Duration = Duration::from_secs(1);
+
+/// Delays of a loop below this are scheduler granularity and are ignored when silence is judged.
+pub const DELAY_NONE: Duration = Duration::from_millis(10);
+/// Length of the spans for which a loop's delays count: one to two spans, and within each at most its length.
+pub const DELAY_SPAN: Duration = Duration::from_secs(1);
+/// A loop delayed by more than this stood still: earlier observations of other processes no longer count.
+pub const STANDSTILL: Duration = Duration::from_secs(1);
 
 /// Components that a game may register; built-in ones come on top.
 pub const COMPONENTS_MAX: usize = 32;
@@ -64,12 +76,12 @@ pub const FIELD_SPAN_MAX: u32 = i32::MAX as u32;
 pub const FIELD_ABS_MAX: f64 = 1e15;
 /// Least step of a range.
 pub const FIELD_STEP_MIN: f64 = 1e-15;
-/// The numbers of a range have at most 2 to this many steps between them and 0: an `f64` has 53 bits, and the others
-/// keep every step apart from its neighbours in spite of rounding.
+/// The numbers of a range have at most 2 to this many steps between them and 0: an `f64` has 53 bits, and the
+/// others keep every step apart from its neighbours in spite of rounding.
 pub const RESOLUTION_BITS_MAX: u32 = 44;
 /// Least and largest whole number of a range, by magnitude: every one of them is an `f64`.
 pub const INT_ABS_MAX: i64 = 1 << 53;
-/// Parts of a turn: an `f32` in radians tells so many apart.
+/// Most steps of a full turn: an `f32` in radians distinguishes this many.
 pub const ANGLE_STEPS_MAX: u32 = 1 << 22;
 /// Fewest bits of each of a direction's two lanes.
 pub const UNIT_VECTOR_BITS_MIN: u8 = 4;
@@ -77,118 +89,124 @@ pub const UNIT_VECTOR_BITS_MIN: u8 = 4;
 pub const UNIT_VECTOR_BITS_MAX: u8 = 16;
 /// Fewest bits of each of a rotation's three parts.
 pub const ROTATION_BITS_MIN: u8 = 4;
-/// Most bits of each of a rotation's three parts: with more, an `f32` does not tell apart which part is the largest.
+/// Most bits of each of a rotation's three parts: with more, an `f32` does not tell apart which part is the
+/// largest.
 pub const ROTATION_BITS_MAX: u8 = 12;
 /// Bytes of a key's hints, at most: a count, and for each a path, its length, its kind and a period.
 pub const HINTS_BYTES_MAX: usize = 1 + HINTS_MAX * (2 + HINT_PATH_BYTES_MAX + 1 + 8);
 
-/// Entities that a world has places for.
+/// Entities that a world can hold.
 pub const ENTITIES_MAX: usize = 16_384;
-/// Ticks that a row may be behind the newest and be built on, and that a packet may be late and be taken in.
+/// Largest age of a baseline, in ticks behind the newest; also the largest delay of a packet that is still
+/// accepted.
 pub const BASELINE_AGE_MAX: u32 = 64;
-/// Ticks whose rows are remembered, and after which the slot of an entity that is gone may be given to another one.
+/// Ticks whose rows are kept. After that, the slot of a despawned entity may be reused.
 pub const HISTORY_TICKS: u32 = 2 * BASELINE_AGE_MAX;
-/// Lanes and blobs of all components of a world, those of entities that went within the last [`HISTORY_TICKS`] included.
+/// Lanes and blobs of all components of a world, including entities despawned within the last
+/// [`HISTORY_TICKS`].
 pub const WORLD_LANES_MAX: usize = 131_072;
 /// Bytes of all blobs of a world.
 pub const WORLD_BLOB_BYTES_MAX: usize = 256 * 1024;
-/// Bytes of memory of all versions that an authority remembers, with the room that is kept for more; a reader refuses what makes
-/// it remember [`REPLICA_WORLDS_MAX`] times as much. Ten thousand entities with eight numbers that change at every tick fit.
+/// Bytes of memory of all versions that an authority keeps, including spare capacity. A reader refuses
+/// packets that would make it keep more than [`REPLICA_WORLDS_MAX`] times as much. Ten thousand entities with
+/// eight numbers that change every tick fit.
 pub const WORLD_HISTORY_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// Bytes of all blobs of an entity: with its lanes they fit one message.
 pub const ENTITY_BLOB_BYTES_MAX: usize = 40 * 1024;
-/// A reader may hold so many worlds at once, while it knows of what is there and not yet of what is gone.
+/// Worlds that a reader may hold at once, while it knows of spawned entities but not yet of despawned ones.
 pub const REPLICA_WORLDS_MAX: usize = 2;
 /// Changes that a world remembers in their order. A publisher that is further behind looks at all entities.
 pub const CHANGE_LOG_MAX: usize = 32_768;
-/// Ticks of which a prediction keeps what it made of them: one bit of a `u128` each.
+/// Ticks for which a prediction keeps its results: one bit of a `u128` each.
 pub const PREDICTED_TICKS: u32 = 128;
-/// Steps that a prediction runs again at most; what is known to be wrong only later is set right at once. As far back as packets of
-/// a world are taken in.
+/// Most steps that a prediction runs again; older errors are corrected at once, without a replay. Equals how
+/// far back packets of a world are accepted.
 pub const REPLAY_TICKS_MAX: u32 = BASELINE_AGE_MAX;
-/// Ticks for which it is remembered that a one-shot effect was shown: twice what can be run again, and more.
+/// Ticks for which a shown one-shot effect is remembered: more than twice what can be run again.
 pub const EFFECT_TICKS: u32 = 256;
 /// One-shot effects that are remembered: sixteen a tick.
 pub const EFFECTS_MAX: usize = 4_096;
-/// Numbers of packets of a world that a receiver tells apart: older ones it ignores, and a sender counts them as lost.
+/// Numbers of packets of a world that a receiver tells apart: older ones it ignores, and a sender counts them
+/// as lost.
 pub const NUMBER_WINDOW: u64 = 256;
-/// Packets of a world whose fate a publisher waits for; older ones count as lost.
+/// Packets of a world in flight that a publisher tracks; older ones count as lost.
 pub const FLIGHTS_MAX: usize = 256;
 /// Entries of one packet of a world.
 pub const PACKET_ENTRIES_MAX: usize = 1_024;
-/// What one packet of a world gives, in bytes: [`PACKET_PART_BYTES`] for each component and each blob, four for each lane, and
-/// the bytes of blobs. With its entries that is less than 1 MiB of memory, whatever the packet says.
+/// Decoded size of one packet of a world, in bytes: [`PACKET_PART_BYTES`] for each component and each blob,
+/// four for each lane, and the bytes of blobs. With its entries, a packet takes less than 1 MiB of memory.
 pub const PACKET_OUTPUT_BYTES_MAX: usize = 128 * 1024;
-/// Bytes that a component of a packet, and each of its blobs, counts beside what is in it.
+/// Bytes counted for each component of a packet, and each of its blobs, beside its content.
 pub const PACKET_PART_BYTES: usize = 32;
 
-/// What stands before the records of a recording, in bytes: a schema and a little more.
+/// Largest head of a recording, in bytes: a schema and a little more.
 pub const RECORDING_HEAD_BYTES_MAX: usize = SCHEMA_BYTES_MAX + 512;
 /// One record of a recording, in bytes: a packet, which may hold one entity that is larger than others.
 pub const RECORD_BYTES_MAX: usize = STREAM_PACKET_BYTES_MAX;
-/// Packets of a recording are made so large: no datagram has to carry them, and each costs a head and a check.
+/// Size of a recording's packets, in bytes. No datagram has to carry them, and each costs a head and a
+/// checksum.
 pub const RECORDING_PACKET_BYTES: usize = 16 * 1024;
-/// How often the hash of all is recorded, in room time. A fault is found so late at most; the hash of a large world takes a
-/// millisecond.
+/// Interval at which the hash of the world is recorded, in room time, and so the longest delay until a fault
+/// is found. The hash of a large world takes a millisecond.
 pub const RECORDING_MARK_EVERY: Duration = Duration::from_secs(1);
-/// Bytes of a recording that may wait to be written; with more it ends.
+/// Bytes of a recording that may wait to be written; if exceeded, the recording ends.
 pub const RECORDING_WAITING_BYTES_MAX: usize = 16 * 1024 * 1024;
 
-/// Parts of a step in which a member says how far behind it what it drew was.
+/// Parts of a step: the unit of a member's view, how far behind a step it drew.
 pub const VIEW_PARTS: u32 = 64;
-/// Own inputs that are remembered: those of so many steps. Nothing is run again that is longer ago.
+/// Own inputs that are remembered, one for each step. Older steps are never run again.
 pub const INPUTS_RECORDED_MAX: usize = 128;
 /// Inputs of one message.
 pub const INPUTS_SENT_MAX: usize = 32;
 /// Steps for which an authority holds the inputs of a member, and for which it knows when they were run.
 pub const INPUTS_KEPT_TICKS: u32 = 256;
-/// An input for a step that is longer ago, in steps or in seconds (the longer of 64 steps and a second), is ignored.
+/// Inputs for older steps are ignored. The limit is the longer of 64 steps and one second.
 pub const INPUT_BEHIND_TICKS: u32 = 64;
-/// An input for a step that is farther ahead is ignored.
+/// Inputs for steps further ahead are ignored.
 pub const INPUT_AHEAD_TICKS: u32 = 64;
-/// The largest margin that is told, early or late, in ms.
+/// Largest margin in a report, early or late, in ms.
 pub const INPUT_MARGIN_MS_MAX: i16 = 500;
-/// The margin that is told is the least of so long.
+/// Window of the margin in a report: it is the minimum over this time.
 pub const MARGIN_WINDOW: Duration = Duration::from_millis(500);
-/// A margin that is another by so many ms is told at once.
+/// A margin that changed by this many ms is reported at once.
 pub const MARGIN_STEP_MS: u16 = 2;
-/// Another change of it is told so often.
+/// Interval at which smaller changes of the margin are reported.
 pub const MARGIN_TOLD_EVERY: Duration = Duration::from_millis(250);
-/// The margin that a member aims at for the slowest of its inputs: a picture at 60 Hz, since a step that comes with the next one sends its
-/// input that much later, and what a report and the clocks may be off by.
+/// Target margin for the slowest of a member's inputs. It covers one frame at 60 Hz, by which an input is
+/// late if its step waits for the next frame, plus errors of reports and clocks.
 pub const MARGIN_WANTED: Duration = Duration::from_millis(20);
-/// The longest lead: who is farther away than that is late.
+/// Longest lead. Inputs of members further away arrive late.
 pub const LEAD_MAX: Duration = Duration::from_secs(1);
-/// A report asks for a lead that is longer than the present one by so much at most.
+/// Largest rise of the lead that one report can ask for.
 pub const LEAD_RISE_MAX: Duration = Duration::from_millis(100);
-/// The longest lead that was asked for within so long is the one that is kept: it grows fast and shrinks slowly.
+/// Time for which the longest requested lead is kept: the lead grows fast and shrinks slowly.
 pub const LEAD_HOLD: Duration = Duration::from_secs(10);
-/// A game that did not ask for steps for longer has stalled.
+/// A game that asks for no steps for longer than this has stalled.
 pub const LEAD_STALL: Duration = Duration::from_millis(250);
-/// Steps of which a member remembers with what lead they were run: a report comes within a second or two.
+/// Steps whose lead a member remembers; a report comes within a second or two.
 pub const STEPS_LED_MAX: usize = 512;
 
-/// Players of a rollback session: a mask of them is one byte.
+/// Players of a rollback session; a mask of them fits one byte.
 pub const ROLLBACK_PLAYERS_MAX: usize = 8;
-/// Those who watch one.
+/// Spectators of a rollback session.
 pub const ROLLBACK_SPECTATORS_MAX: usize = 16;
 /// Bytes of one player's input for one step.
 pub const ROLLBACK_INPUT_BYTES_MAX: usize = 64;
-/// Most steps that are run ahead of what is settled, and so the most that can have to be run again.
+/// Most steps run ahead of the settled tick, and so the most that may be run again.
 pub const ROLLBACK_WINDOW_MAX: u32 = 48;
-/// Longest way from an input to its step, in ticks.
+/// Longest input delay, in ticks.
 pub const ROLLBACK_DELAY_MAX: u32 = 16;
-/// Ticks beyond its next step for which an end takes inputs in.
+/// Ticks beyond its next step for which an end accepts inputs.
 pub const ROLLBACK_AHEAD_TICKS: u32 = 64;
-/// Ticks of which an end remembers inputs.
+/// Ticks for which an end remembers inputs.
 pub const ROLLBACK_RING_TICKS: usize = 128;
 /// Settled ticks that an arbiter remembers: more than a minute at 60 Hz.
 pub const ROLLBACK_HISTORY_TICKS: u32 = 4_096;
 /// Keys of a rollback lane's state.
 pub const ROLLBACK_KEYS_MAX: usize = 256;
-/// Keys that a member may predict by itself.
+/// Keys that a member may predict with an overlay.
 pub const OVERLAY_KEYS_MAX: usize = 64;
-/// Ticks for which such a prediction stands.
+/// Ticks for which an overlay value is shown.
 pub const OVERLAY_TICKS_MAX: u32 = 64;
 
 const _: () = {

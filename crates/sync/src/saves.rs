@@ -1,7 +1,8 @@
-//! What entities were at the end of the last steps, for an authority that goes back and runs steps again.
+//! Saved entity state of recent steps, for an authority that goes back and runs steps again.
 //!
-//! A world's own history is what was published, and that stays as it is: members have drawn it, and shots are judged by it.
-//! What a step became when it was run again is published with a later one. So steps that are run again begin from here.
+//! A world's own history is what was published and never changes: members have drawn it, and shots are judged
+//! by it. The result of a step that is run again is published with a later one. So resimulation starts from
+//! these saves.
 
 use crate::schema::ComponentId;
 use crate::world::{World, WorldError};
@@ -9,38 +10,37 @@ use bytes::Bytes;
 use parlor_proto::{EntityId, Tick};
 use std::collections::VecDeque;
 
-/// The components of all entities at the end of each of the last steps. Memory of steps that are forgotten is used again.
+/// The components of all entities at the end of each recent step. Reuses the memory of forgotten steps.
 #[derive(Clone, Debug, Default)]
 pub struct Saves {
-    /// Steps that are kept, at most.
+    /// Most steps that are kept.
     ticks: usize,
-    /// Components whose entities are left out, one bit each.
+    /// Mask of components whose entities are left out.
     without: u64,
     /// By ascending tick.
     saved: VecDeque<Saved>,
     spare: Vec<Saved>,
 }
 
-/// What all entities were at the end of a step.
+/// The state of all entities at the end of a step.
 #[derive(Clone, Debug, Default)]
 struct Saved {
     tick: Tick,
-    /// By ascending slot: each entity with the components that it had, one bit each.
+    /// Each entity with the mask of its components, by ascending slot.
     entities: Vec<(EntityId, u64)>,
-    /// Of all components of all entities, one after another.
+    /// Lanes of all components of all entities, concatenated.
     lanes: Vec<i32>,
     blobs: Vec<Bytes>,
 }
 
 impl Saves {
-    /// Saves of at most so many steps, of entities that have none of the components `without`, one bit each.
-    #[must_use]
+    /// Keeps at most `ticks` steps. Leaves out entities with a component in the mask `without`.
     pub fn new(ticks: usize, without: u64) -> Self {
         Saves { ticks, without, ..Saves::default() }
     }
 
-    /// Remembers what the entities are at the end of the step `tick`. What was remembered of it and of later steps goes: they
-    /// are run again.
+    /// Saves the entities at the end of the step `tick`. Discards saves of this and later steps, which are
+    /// run again.
     pub fn save(&mut self, world: &World, tick: Tick) {
         while self.saved.back().is_some_and(|newest| !tick.is_newer_than(newest.tick)) {
             self.spare.extend(self.saved.pop_back());
@@ -53,8 +53,8 @@ impl Saves {
         self.saved.push_back(save);
     }
 
-    /// The oldest step to whose end the world can be set back: since then no entity came or went, and no step was left out.
-    #[must_use]
+    /// Returns the oldest step that can be restored: since then no entity was spawned or despawned and no
+    /// step was skipped.
     pub fn oldest(&self, world: &World) -> Option<Tick> {
         let newest = self.saved.back()?;
         let is_same = |save: &Saved| save.ids().eq(newest.ids());
@@ -66,11 +66,12 @@ impl Saves {
         back.last().map(|(_, save)| save.tick)
     }
 
-    /// Sets the components of all entities back to what they were at the end of the step `tick`, which is not older than
-    /// [`oldest`](Self::oldest). Owners, rooms and audiences stay as they are. Says whether it did.
+    /// Restores the components of all entities to the end of the step `tick`, which must not be older than
+    /// [`oldest`](Self::oldest). Owners, zones and audiences stay unchanged. Returns whether it restored
+    /// anything.
     ///
     /// # Errors
-    /// [`WorldError`] if the world has no room for what it once had; a part of it is set back then.
+    /// [`WorldError`] if the world lacks space for the saved state; it is then partly restored.
     pub fn restore(&self, world: &mut World, tick: Tick) -> Result<bool, WorldError> {
         let is_known = self.oldest(world).is_some_and(|oldest| !oldest.is_newer_than(tick));
         let Some(save) = self.saved.iter().find(|save| is_known && save.tick == tick) else {
@@ -104,7 +105,8 @@ impl Saved {
 
     fn give(&self, world: &mut World) -> Result<(), WorldError> {
         let schema = world.schema().clone();
-        // What is too much goes before what is missing comes: together they may be more than a world may have.
+        // Surplus components are removed first: together with the missing ones they may exceed the world's
+        // limits.
         for (entity, mask) in &self.entities {
             for id in ComponentId::in_mask(world.mask(*entity)?) {
                 if mask & id.bit() == 0 || schema.components()[id.index()].blobs() > 0 {
@@ -126,7 +128,7 @@ impl Saved {
     }
 }
 
-/// The entities without these components, by ascending slot, each with the components that it has.
+/// Returns the entities without these components, by ascending slot, each with its component mask.
 fn entities(world: &World, without: u64) -> impl Iterator<Item = (EntityId, u64)> {
     let with_masks = world.entities().filter_map(|entity| Some((entity, world.mask(entity).ok()?)));
     with_masks.filter(move |(_, mask)| mask & without == 0)
@@ -165,7 +167,7 @@ mod tests {
     }
 
     proptest! {
-        /// Steps change entities in any way; whichever step it can be set back to, everything is as it was at its end.
+        /// Steps change entities arbitrarily; restoring any step restores its exact state.
         #[test]
         fn everything_is_as_it_was(
             steps in proptest::collection::vec(proptest::collection::vec((0usize..4, 0u8..6, 0i32..1_000), 0..4), 1..20),
@@ -216,7 +218,7 @@ mod tests {
             saves.save(&world, Tick(tick.cast_unsigned()));
         }
         assert_eq!(saves.oldest(&world), Some(Tick(1)));
-        // One that is left out comes and goes as it likes.
+        // An entity that is left out may come and go freely.
         let hidden = world.spawn(None).unwrap();
         world.write_row(hidden, ids[1], &[], &[Bytes::from("k")]).unwrap();
         saves.save(&world, Tick(4));

@@ -1,8 +1,9 @@
-//! A timer for one who waits again and again, each time until another moment, as a server's thread does.
+//! A reusable timer for one waiting task, such as a server's shard thread.
 //!
-//! On Linux it is the system's own. A timer of the runtime would wake the thread more often than it goes off: one that is some
-//! time away lies in a coarse slot of the runtime's wheel and is taken out when that slot begins, and one that is moved to an
-//! earlier moment wakes the very thread that moves it. Where little happens, these wake-ups cost more than all else.
+//! On Linux it is a timer of the operating system (timerfd). A tokio timer would wake the thread more often
+//! than it fires. A distant one lies in a coarse slot of the timer wheel and is taken out when that slot
+//! begins. One moved to an earlier time wakes the very thread that moves it. On a quiet server these wake-ups
+//! cost more than all other work.
 
 use core::future::pending;
 use core::pin::Pin;
@@ -21,15 +22,15 @@ use {
     tokio::io::unix::AsyncFd,
 };
 
-/// How much too early it may go off.
+/// How much too early the timer may fire.
 const EARLY_MAX: Duration = Duration::from_millis(3);
 
-/// The timer. It is set anew when it would go off too late, or much too early; a little too early costs its owner a look around,
-/// and less than to set it each time.
+/// The timer. It is set again only if it would fire too late or much too early. An early wake-up costs its
+/// owner less than setting the timer each time.
 #[derive(Debug)]
 pub struct Alarm {
     timer: Timer,
-    /// When it goes off; `None` if it went off.
+    /// When it fires; `None` after it fired.
     set: Option<Instant>,
 }
 
@@ -37,19 +38,18 @@ pub struct Alarm {
 enum Timer {
     #[cfg(target_os = "linux")]
     System(AsyncFd<SystemTimer>),
-    /// Elsewhere, and where the system gives none.
+    /// On other systems, and if the operating system refuses a timer.
     Runtime(Pin<Box<Sleep>>),
 }
 
 impl Alarm {
-    /// One that is not set. Must be called in a tokio runtime, in which it stays.
-    #[must_use]
+    /// Creates an unset timer. Must be called in a tokio runtime, in which it stays.
     pub fn new() -> Self {
         Alarm { timer: Timer::new(), set: None }
     }
 
-    /// Waits until `due`, or until a moment up to 3 ms earlier that was waited for before; for ever if there is none. May be
-    /// cancelled.
+    /// Waits until `due`; for ever if `None`. May return up to 3 ms early, at a time already set.
+    /// Cancel-safe.
     pub async fn until(&mut self, due: Option<Instant>) {
         let Some(due) = due else { return pending().await };
         let stays = |set: Instant| set <= due && due.duration_since(set) <= EARLY_MAX;
@@ -86,7 +86,7 @@ impl Timer {
         match self {
             #[cfg(target_os = "linux")]
             Timer::System(timer) => {
-                // Nothing at all would switch it off.
+                // Zero would switch the timer off.
                 let wait = at.saturating_duration_since(Instant::now()).max(Duration::from_nanos(1));
                 let once = Expiration::OneShot(TimeSpec::from_duration(wait));
                 if let Err(error) = timer.get_ref().0.set(once, TimerSetTimeFlags::empty()) {
@@ -102,9 +102,9 @@ impl Timer {
         match self {
             #[cfg(target_os = "linux")]
             Timer::System(timer) => loop {
-                // An error: the runtime ends, and whoever waits with it.
+                // An error means that the runtime is shutting down, and the waiting task with it.
                 let Ok(mut ready) = timer.readable().await else { return pending().await };
-                // It may have gone off before it was set to a later moment: then there is nothing to read.
+                // It may have fired before it was set to a later moment: then there is nothing to read.
                 if let Ok(_read) = ready.try_io(|timer| Ok(timer.get_ref().0.wait()?)) {
                     ready.clear_ready();
                     return;
@@ -115,7 +115,7 @@ impl Timer {
     }
 }
 
-/// The system's timer as the runtime takes files.
+/// The timer's file descriptor, registered with the runtime.
 #[cfg(target_os = "linux")]
 #[derive(Debug)]
 struct SystemTimer(TimerFd);
@@ -139,7 +139,7 @@ mod tests {
     use super::*;
     use tokio::time::timeout;
 
-    /// The system's, where there is one, and the runtime's.
+    /// The system's timer, where available, and tokio's.
     fn both(start: Instant) -> [Alarm; 2] {
         [Alarm::new(), Alarm { timer: Timer::runtime(start), set: None }]
     }
@@ -173,12 +173,12 @@ mod tests {
         }
     }
 
-    /// It went off while nobody waited, and the one who comes waits for something later.
+    /// The timer fires between two waits; the second wait is for a later moment.
     #[tokio::test]
     async fn what_went_off_before_it_was_set_anew_wakes_nobody() {
         for mut alarm in both(Instant::now()) {
             let first = Instant::now() + Duration::from_millis(1);
-            // On a machine that stood still meanwhile it has gone off already.
+            // On a machine that stalled it has fired already.
             let _ = timeout(Duration::ZERO, alarm.until(Some(first))).await;
             // The runtime hears of it, as of this one.
             Alarm::new().until(Some(first + Duration::from_millis(5))).await;

@@ -1,23 +1,23 @@
-//! How a link ends. Each end learns a code and a sentence; the codes are the same on every kind of link.
+//! How a link ends. Each end receives a code and a reason; the codes are the same on every kind of link.
 
 use core::fmt;
 use parlor_proto::error::clip;
 use parlor_proto::limits;
 use thiserror::Error;
 
-/// Longest reason that goes with a close, in bytes of UTF-8. A WebSocket close frame has room for no more; a longer
-/// reason is cut between two letters.
+/// Longest reason of a close, in bytes of UTF-8: the limit of a WebSocket close frame. A longer reason is cut
+/// between two characters.
 pub const CLOSE_REASON_BYTES_MAX: usize = 123;
 
-/// Why a link is over.
+/// Why a link ended.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum LinkClosed {
     /// This end closed it.
     #[error("closed by this end: {}", sentence(*.code, .reason))]
     Local {
-        /// The code that the peer is given.
+        /// The code sent to the peer.
         code: CloseCode,
-        /// The sentence that the peer is given.
+        /// The reason sent to the peer.
         reason: String,
     },
     /// The peer closed it. All that it sent before was received.
@@ -25,27 +25,27 @@ pub enum LinkClosed {
     ByPeer {
         /// The peer's code.
         code: CloseCode,
-        /// What the peer says about it: at most [`limits::REASON_BYTES_MAX`] bytes, perhaps empty.
+        /// The peer's reason: at most [`limits::REASON_BYTES_MAX`] bytes, perhaps empty.
         reason: String,
     },
-    /// Nothing came from the peer for so long that the connection counts as dead.
+    /// Idle timeout: nothing arrived from the peer for too long.
     #[error("nothing was heard from the other end for too long")]
     TimedOut,
-    /// The connection broke without a goodbye: the peer's process or machine is gone, or something between cut it.
+    /// The connection broke without a close: the peer's process or machine died, or the network cut it.
     #[error("the connection broke without a goodbye")]
     Reset,
-    /// The library or operating system below gave up.
+    /// The library or operating system reported an error.
     #[error("the connection failed: {0}")]
     TransportError(String),
-    /// The peer sent what no Parlor peer sends. It was told so and the link was closed.
+    /// The peer violated the protocol. The link was closed with the matching code.
     #[error("the other end does not speak Parlor: {0}")]
     NotParlor(Violation),
 }
 
-/// What a peer did that no Parlor peer does, below the level of sessions.
+/// A protocol violation by the peer, below the level of sessions.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Violation {
-    /// A WebSocket message of text came.
+    /// A WebSocket text message came.
     #[error("a text message came where only binary ones are used")]
     TextMessage,
     /// A packet on a stream or in a WebSocket message exceeds
@@ -58,13 +58,13 @@ pub enum Violation {
         /// Its size in bytes.
         bytes: usize,
     },
-    /// More bytes of unfinished isolated packets came than a Parlor sender lets be under way.
+    /// More bytes of unfinished isolated packets came than a Parlor sender allows in flight.
     #[error("too many bytes of unfinished packets came")]
     TooMuchUnfinished,
-    /// The first byte of a stream names no type.
+    /// The first byte of a stream is an unknown stream type.
     #[error("a stream of the unknown type {0} came")]
     UnknownStreamType(u8),
-    /// A stream ended before its type.
+    /// A stream ended before its type byte.
     #[error("a stream came without a type")]
     EmptyStream,
     /// A second record stream came.
@@ -76,13 +76,13 @@ pub enum Violation {
     /// The length of a record is not in its shortest form.
     #[error("the length of a record is not in its shortest form")]
     RecordLength,
-    /// The peer cut a stream off.
+    /// The peer reset a stream.
     #[error("a stream was reset")]
     StreamReset,
-    /// The peer refuses what is sent on a stream, yet does not close.
+    /// The peer stopped a stream without closing the connection.
     #[error("a stream was refused")]
     StreamStopped,
-    /// The peer takes no datagrams, or only shorter ones than Parlor needs.
+    /// The peer accepts no datagrams, or only shorter ones than Parlor needs.
     #[error("datagrams of {} bytes are not taken", limits::DATAGRAM_BYTES_MAX)]
     NoDatagrams,
     /// The WebSocket framing is wrong.
@@ -91,8 +91,7 @@ pub enum Violation {
 }
 
 impl Violation {
-    /// The code that the peer is given.
-    #[must_use]
+    /// Returns the close code sent to the peer.
     pub const fn code(&self) -> CloseCode {
         match self {
             Violation::TextMessage
@@ -118,27 +117,27 @@ impl Violation {
 pub struct CloseCode(pub u16);
 
 impl CloseCode {
-    /// Nothing is wrong: all was said.
+    /// Normal close.
     pub const DONE: CloseCode = CloseCode(0);
-    /// This process is going down.
+    /// This process is shutting down.
     pub const GOING_AWAY: CloseCode = CloseCode(1);
-    /// What came is not Parlor at all.
+    /// The data received is not Parlor's protocol.
     pub const NOT_PARLOR: CloseCode = CloseCode(2);
     /// More bytes came than a limit allows.
     pub const OVERSIZED: CloseCode = CloseCode(3);
     /// Framing that cannot be read.
     pub const MALFORMED: CloseCode = CloseCode(4);
-    /// The session found a fault in what the peer sent.
+    /// The session found a violation in the peer's packets.
     pub const MISBEHAVED: CloseCode = CloseCode(5);
-    /// The peer took its packets too slowly.
+    /// The peer received its packets too slowly.
     pub const TOO_SLOW: CloseCode = CloseCode(6);
-    /// The peer did not say hello in time.
+    /// The peer sent no hello in time.
     pub const NO_HELLO: CloseCode = CloseCode(7);
 
     /// Largest code.
     pub const MAX: CloseCode = CloseCode(999);
 
-    /// WebSocket codes that have a meaning of their own; all others are 4000 plus the code.
+    /// Codes with a standard WebSocket equivalent; all others are 4000 plus the code.
     const WEBSOCKET: [(CloseCode, u16); 5] = [
         (CloseCode::DONE, 1000),
         (CloseCode::GOING_AWAY, 1001),
@@ -147,16 +146,14 @@ impl CloseCode {
         (CloseCode::MALFORMED, 1002),
     ];
 
-    /// The WebSocket close code.
-    #[must_use]
+    /// Returns the WebSocket close code.
     pub fn to_websocket(self) -> u16 {
         let known = Self::WEBSOCKET.iter().find(|(code, _)| *code == self);
         known.map_or(4000 + self.0.min(Self::MAX.0), |(_, websocket)| *websocket)
     }
 
-    /// The code that a WebSocket close code stands for. One that Parlor never sends keeps its number (above
+    /// Converts a WebSocket close code. A code that Parlor never sends keeps its number (above
     /// [`MAX`](Self::MAX)).
-    #[must_use]
     pub fn from_websocket(code: u16) -> Self {
         let known = Self::WEBSOCKET.iter().find(|(_, websocket)| *websocket == code);
         match (known, code) {

@@ -1,4 +1,4 @@
-//! Why no link came to be, on the client's side, for a person and for a program that tries another way.
+//! Connection errors on the client's side: for display, and for a program that tries another transport.
 
 use crate::closed::CloseCode;
 use crate::identity::Fingerprint;
@@ -10,32 +10,32 @@ use thiserror::Error;
 /// Why a client could not connect.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ConnectError {
-    /// The name of the server has no address.
+    /// Name resolution failed.
     #[error("the address of {host} could not be found: {detail}. Check the name and the network")]
     NameResolution {
         /// The name.
         host: String,
-        /// What the system says.
+        /// The system's message.
         detail: String,
     },
-    /// The name can be no server's.
+    /// The text is not a valid server name.
     #[error("{0:?} is not the name or address of a server")]
     InvalidName(String),
-    /// The machine answers that nothing listens there.
+    /// The machine answered that nothing listens on that port.
     #[error("{addr} refused the connection: no server is running there")]
     Refused {
         /// The address tried.
         addr: SocketAddr,
     },
-    /// No way leads there.
+    /// There is no network route to the address.
     #[error("{addr} cannot be reached: {detail}")]
     Unreachable {
         /// The address tried.
         addr: SocketAddr,
-        /// What the system says.
+        /// The system's message.
         detail: String,
     },
-    /// Nothing answered in time: no server runs there, or the network blocks the way (many block UDP).
+    /// Nothing answered in time: no server runs there, or the network blocks it (many block UDP).
     #[error(
         "{addr} did not answer within {} ms: no server is running there, or the network blocks the way",
         waited.as_millis()
@@ -43,7 +43,7 @@ pub enum ConnectError {
     TimedOut {
         /// The address tried.
         addr: SocketAddr,
-        /// How long.
+        /// How long the client waited.
         waited: Duration,
     },
     /// The server has too many handshakes under way; try again later.
@@ -52,45 +52,45 @@ pub enum ConnectError {
         /// The server.
         addr: SocketAddr,
     },
-    /// The server proved to be another one than the one expected.
+    /// The server's certificate has another fingerprint than the expected one.
     #[error(
         "the server has another certificate than expected: {found} and not {expected}. It was set up anew, the \
          fingerprint is mistyped, or somebody is in between"
     )]
     WrongFingerprint {
-        /// The fingerprint asked for.
+        /// The expected fingerprint.
         expected: Fingerprint,
-        /// The fingerprint of what the server has.
+        /// The fingerprint of the server's certificate.
         found: Fingerprint,
     },
-    /// The server's certificate is not vouched for by whom the client trusts, or it is for another name.
+    /// No trusted authority signed the server's certificate, or it is for another name.
     #[error("the server's certificate is not trusted: {0}")]
     UntrustedCertificate(String),
-    /// What the client shall trust cannot be read.
+    /// The trusted root certificates cannot be read.
     #[error("what to trust could not be read: {0}")]
     TrustUnreadable(String),
-    /// Something else than Parlor answers there.
+    /// The server at that address does not speak Parlor.
     #[error("{addr} does not speak Parlor: {detail}")]
     NotParlor {
         /// The address tried.
         addr: SocketAddr,
-        /// What it does instead.
+        /// What it sent or did instead.
         detail: String,
     },
-    /// A WebSocket without encryption was asked for beyond this machine.
+    /// An unencrypted WebSocket to another machine was requested.
     #[error("{addr} is another machine, and ws:// has no encryption: use wss://")]
     PlainBeyondLoopback {
-        /// The address asked for.
+        /// The requested address.
         addr: SocketAddr,
     },
-    /// The server closed while the connection was made.
+    /// The server closed the connection during the handshake.
     #[error("{addr} closed the connection at once: {code} {reason}")]
     ClosedByPeer {
         /// The server.
         addr: SocketAddr,
-        /// Its code.
+        /// The server's close code.
         code: CloseCode,
-        /// What it says about it; may be empty.
+        /// The server's reason; may be empty.
         reason: String,
     },
     /// QUIC, TLS or HTTP failed.
@@ -98,7 +98,7 @@ pub enum ConnectError {
     Failed {
         /// The address tried.
         addr: SocketAddr,
-        /// What the library says.
+        /// The library's message.
         detail: String,
     },
 }
@@ -118,8 +118,8 @@ impl ConnectError {
     }
 }
 
-/// The addresses of a server, in the system's order of preference; at least one. `host` may be an address (IPv6
-/// without brackets).
+/// Resolves a server's addresses, in the system's order of preference; at least one. `host` may be an address
+/// (IPv6 without brackets).
 ///
 /// # Errors
 /// [`ConnectError::NameResolution`].

@@ -12,6 +12,7 @@ use sha2::{Digest, Sha256};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 use thiserror::Error;
+use x509_cert::der::Decode;
 
 /// How long a generated certificate is valid, in years.
 const VALID_YEARS: i32 = 10;
@@ -70,7 +71,6 @@ impl Identity {
 
     /// Makes a certificate for a player's direct paths, of one room: it says nothing about the player, and nobody else
     /// ever has it.
-    #[must_use]
     pub fn of_player() -> Self {
         Self::self_signed(&["player"], "parlor player").expect("the name is fine, and P-256 keys can be made")
     }
@@ -110,7 +110,6 @@ impl Identity {
     }
 
     /// The PEM that [`from_pem`](Self::from_pem) reads.
-    #[must_use]
     pub fn to_pem(&self) -> IdentityPem {
         let label = match &self.key {
             PrivateKeyDer::Pkcs1(_) => "RSA PRIVATE KEY",
@@ -124,9 +123,14 @@ impl Identity {
     }
 
     /// The fingerprint of the leaf certificate.
-    #[must_use]
     pub fn fingerprint(&self) -> Fingerprint {
         Fingerprint::of(&self.certified.cert[0])
+    }
+
+    /// Until when the leaf certificate is valid, in seconds since 1970; `None` where that cannot be read.
+    pub fn expires_s(&self) -> Option<u64> {
+        let leaf = x509_cert::Certificate::from_der(&self.certified.cert[0]).ok()?;
+        Some(leaf.tbs_certificate.validity.not_after.to_unix_duration().as_secs())
     }
 
     pub(crate) fn certified(&self) -> Arc<CertifiedKey> {
@@ -230,6 +234,13 @@ mod tests {
         assert_eq!(again.to_pem().key, pem.key);
         let one_file = format!("{}{}", pem.certificates, pem.key);
         assert!(Identity::from_pem(one_file.as_bytes(), one_file.as_bytes()).is_ok());
+    }
+
+    #[test]
+    fn a_certificate_says_until_when_it_is_valid() {
+        let expires_s = Identity::generate(&["localhost"]).unwrap().expires_s().unwrap();
+        let years = i32::try_from(expires_s / 31_556_952).unwrap() + 1970;
+        assert!((this_year() + VALID_YEARS..=this_year() + VALID_YEARS + 1).contains(&years), "{years}");
     }
 
     #[test]

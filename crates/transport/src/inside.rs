@@ -35,7 +35,6 @@ pub struct Door {
 pub struct Entrance(mpsc::Receiver<Link>);
 
 /// A door beside a server's port, and where its links come out.
-#[must_use]
 pub fn door(port: u16) -> (Door, Entrance) {
     let (links, entrance) = mpsc::channel(WAITING_MAX);
     (Door { port, links }, Entrance(entrance))
@@ -50,20 +49,17 @@ impl Entrance {
 
 impl Inside {
     /// The way into a server with these doors, and with this certificate if it is one of its own.
-    #[must_use]
     pub fn new(doors: impl IntoIterator<Item = Door>, fingerprint: Option<Fingerprint>) -> Self {
         Inside { doors: doors.into_iter().collect(), fingerprint }
     }
 
     /// The address of the first port, as others on this machine know it.
-    #[must_use]
     pub fn address(&self) -> Option<ServerAddress> {
         let port = self.doors.first()?.port;
         Some(ServerAddress { host: Ipv4Addr::LOCALHOST.to_string(), port, fingerprint: self.fingerprint })
     }
 
     /// Whether an address is one of this server: on this machine, by one of its ports, with no other certificate.
-    #[must_use]
     pub fn leads_to(&self, address: &ServerAddress) -> bool {
         let is_other = address.fingerprint.is_some_and(|print| self.fingerprint != Some(print));
         address.is_loopback() && !is_other && self.door(address.port).is_some()

@@ -1,18 +1,21 @@
-//! The sockets of Parlor, and the only place that has any.
+//! Parlor's sockets. No other crate opens one.
 //!
-//! A [`Link`] carries packets between two ends. It is made of QUIC, of a WebSocket or, within one process, of memory; all
-//! three have the same face and keep the same promises, which one contract test checks.
+//! A [`Link`] carries packets between two ends: over QUIC, over a WebSocket or, within one process, in
+//! memory. All three have the same interface and guarantees, which one contract test checks.
 //!
-//! - [`link`]: what a link is · [`closed`]: how one ends, with the codes both ends see
-//! - [`quic`]: a listener and a dialer · [`websocket`]: for networks that block UDP · [`memory`]: two ends in one process
-//! - [`inside`]: the way into a server of the same process
+//! - [`link`]: links · [`closed`]: how a link ends, with the close codes
+//! - [`quic`]: a listener and a dialer · [`websocket`]: for networks that block UDP · [`memory`]: two ends in
+//!   one process
+//! - [`inside`]: links to a server in the same process
 //! - [`direct`]: a link between two players without a server in between
-//! - [`identity`]: a server's certificate and its fingerprint · [`trust`]: whom a client believes · [`tls`]: TLS on TCP
-//! - [`alarm`]: a timer that wakes for nothing else · [`connect`]: why no link came to be · [`discovery`]: how a server is found · [`impaired`]: a bad network, on demand
+//! - [`identity`]: a server's certificate and its fingerprint · [`trust`]: how a client verifies it ·
+//!   [`tls`]: TLS on TCP
+//! - [`alarm`]: a timer without extra wake-ups · [`connect`]: connection errors · [`discovery`]: finding a
+//!   server · [`impaired`]: a simulated bad network
 //! - `lan`, a feature: rooms on the local network
 //!
-//! What is bounded: every queue, every buffer, every handshake. What is absent: a way to switch verification off,
-//! unencrypted WebSockets beyond this machine, and allocation from a length that a peer declares.
+//! Every queue, buffer and handshake is bounded. Absent by design: a way to disable verification, unencrypted
+//! WebSockets beyond this machine, and allocation by a length that a peer declares.
 
 pub mod alarm;
 pub mod closed;
@@ -22,6 +25,7 @@ pub mod discovery;
 pub mod identity;
 pub mod impaired;
 pub mod inside;
+mod io;
 #[cfg(feature = "lan")]
 pub mod lan;
 pub mod link;
@@ -39,6 +43,7 @@ pub use closed::{CloseCode, LinkClosed, Violation};
 pub use connect::ConnectError;
 pub use identity::{Fingerprint, Identity, IdentityError};
 pub use impaired::Impairment;
-pub use link::{Link, LinkReceiver, LinkSender, LinkStats, SendError};
+pub use link::{Link, LinkReceiver, LinkSender};
+pub use outbox::{LinkStats, SendError};
 pub use tls::ServerTls;
 pub use trust::Trust;

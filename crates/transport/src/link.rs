@@ -5,7 +5,7 @@
 
 use crate::closed::{CloseCode, LinkClosed};
 use crate::memory::MemorySource;
-use crate::outbox::Outbox;
+use crate::outbox::{LinkStats, Outbox, SendError, check_size};
 use crate::quic::congestion::bytes_per_second;
 use crate::quic::link::QuicSource;
 use crate::websocket::link::WebSocketSource;
@@ -15,9 +15,8 @@ use core::task::{Context, Poll, Waker};
 use core::time::Duration;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use parlor_proto::{Carrier, LinkKind, Packet, limits};
+use parlor_proto::{Carrier, LinkKind, Packet};
 use std::sync::Arc;
-use thiserror::Error;
 
 /// A connection that carries packets.
 #[derive(Debug)]
@@ -30,7 +29,6 @@ pub struct Link {
 
 impl Link {
     /// The two halves, for two tasks or two arms of a `select!`.
-    #[must_use]
     pub fn split(self) -> (LinkSender, LinkReceiver) {
         (self.sender, self.receiver)
     }
@@ -52,13 +50,11 @@ impl Link {
     }
 
     /// What the link is made of.
-    #[must_use]
     pub fn kind(&self) -> LinkKind {
         self.sender.kind()
     }
 
     /// Where the peer is. See [`LinkSender::remote`].
-    #[must_use]
     pub fn remote(&self) -> SocketAddr {
         self.sender.remote()
     }
@@ -75,51 +71,6 @@ impl Link {
             sender: LinkSender { wire, remote, outbox },
         }
     }
-}
-
-/// Why a packet was not taken. Nothing of it was sent.
-#[derive(Debug, Error)]
-pub enum SendError {
-    /// What was handed over before is not sent yet. Wait for [`LinkSender::writable`], or let the packet go.
-    #[error("the link is not writable now: what was handed over before is not sent yet")]
-    NotWritable(Packet),
-    /// The link is over.
-    #[error("the link is closed: {0}")]
-    Closed(LinkClosed),
-    /// The packet is larger than its carrier allows.
-    #[error("a packet of {bytes} bytes is larger than the {max} that its carrier allows")]
-    TooLarge {
-        /// Its size in bytes.
-        bytes: usize,
-        /// The limit in bytes.
-        max: usize,
-    },
-    /// Only QUIC has datagrams: ask [`LinkKind::has_datagrams`] before.
-    #[error("a {} link has no datagrams: send it on the stream", .0.as_str())]
-    NoDatagrams(LinkKind),
-}
-
-/// The size of a packet in bytes, if its carrier takes one of that size.
-pub(crate) fn check_size(packet: &Packet) -> Result<usize, SendError> {
-    let bytes = packet.bytes.len();
-    let max = match packet.carrier {
-        Carrier::Datagram => limits::DATAGRAM_BYTES_MAX,
-        Carrier::Stream | Carrier::Isolated => limits::STREAM_PACKET_BYTES_MAX,
-    };
-    if bytes > max { Err(SendError::TooLarge { bytes, max }) } else { Ok(bytes) }
-}
-
-/// What went over a link since it came to be. Sent is what was handed over, received is what was taken.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct LinkStats {
-    /// Packets handed over.
-    pub packets_sent: u64,
-    /// Their bytes, without framing.
-    pub bytes_sent: u64,
-    /// Packets received.
-    pub packets_received: u64,
-    /// Their bytes, without framing.
-    pub bytes_received: u64,
 }
 
 /// The half of a link that sends.
@@ -163,7 +114,6 @@ impl LinkSender {
 
     /// Whether the next packet on this carrier would be taken. A link that is over counts as writable, so that
     /// [`send`](Self::send) can say why not.
-    #[must_use]
     pub fn is_writable(&self, carrier: Carrier) -> bool {
         self.outbox.is_writable(self.lane(carrier))
     }
@@ -174,7 +124,7 @@ impl LinkSender {
     }
 
     /// Closes the link, at once for this end. What was handed over is given at most
-    /// [`CLOSE_LINGER`](limits::CLOSE_LINGER) to arrive, then the peer is told the code and the reason (cut at
+    /// [`CLOSE_LINGER`](parlor_proto::limits::CLOSE_LINGER) to arrive, then the peer is told the code and the reason (cut at
     /// [`CLOSE_REASON_BYTES_MAX`](crate::closed::CLOSE_REASON_BYTES_MAX) bytes). Does nothing if the link is over.
     pub fn close(&self, code: CloseCode, reason: &str) {
         self.outbox.close(code, reason);
@@ -193,13 +143,11 @@ impl LinkSender {
     }
 
     /// Why the link is over, if it is known to be.
-    #[must_use]
     pub fn end(&self) -> Option<LinkClosed> {
         self.outbox.end()
     }
 
     /// What the link is made of.
-    #[must_use]
     pub fn kind(&self) -> LinkKind {
         match self.wire {
             Wire::Quic(_) => LinkKind::Quic,
@@ -209,7 +157,6 @@ impl LinkSender {
     }
 
     /// Where the peer is now; with QUIC it may move. Memory gives 127.0.0.1 with port 0.
-    #[must_use]
     pub fn remote(&self) -> SocketAddr {
         match &self.wire {
             Wire::Quic(connection) => connection.remote_address(),
@@ -218,7 +165,6 @@ impl LinkSender {
     }
 
     /// The library's estimate of the round trip. QUIC has one, the others have none.
-    #[must_use]
     pub fn rtt(&self) -> Option<Duration> {
         match &self.wire {
             Wire::Quic(connection) => Some(connection.rtt()),
@@ -229,7 +175,6 @@ impl LinkSender {
     /// Bytes per second, with the connection's own, that the path to the peer lets through at the moment; `None` where that is
     /// not known, as of a WebSocket before a queue was seen. What is handed over beyond it waits. As long as less is handed over it is
     /// an upper bound.
-    #[must_use]
     pub fn bytes_per_second(&self) -> Option<u64> {
         match &self.wire {
             Wire::Quic(connection) => bytes_per_second(&*connection.congestion_state()),
@@ -239,7 +184,6 @@ impl LinkSender {
     }
 
     /// What went over the link, both ways.
-    #[must_use]
     pub fn stats(&self) -> LinkStats {
         self.outbox.stats()
     }

@@ -17,7 +17,6 @@ const CAPACITY: Capacity = Capacity { datagram_bytes: 1, stream_bytes: 64 * 1024
 
 /// Two links, each the other's peer. What is handed over is with the peer at once, so that
 /// [`closed`](crate::LinkSender::closed) does not wait.
-#[must_use]
 pub fn pair() -> (Link, Link) {
     let left = Arc::new(Outbox::new(CAPACITY));
     let right = Arc::new(Outbox::new(CAPACITY));

@@ -3,14 +3,59 @@
 //! packet.
 
 use crate::closed::{CloseCode, LinkClosed, Violation, clip_reason};
-use crate::link::{LinkStats, SendError};
 use bytes::Bytes;
 use core::pin::pin;
-use parlor_proto::{Carrier, Packet};
+use parlor_proto::{Carrier, LinkKind, Packet, limits};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use thiserror::Error;
 use tokio::sync::Notify;
+
+/// Why a packet was not taken. Nothing of it was sent.
+#[derive(Debug, Error)]
+pub enum SendError {
+    /// What was handed over before is not sent yet. Wait for [`LinkSender::writable`](crate::LinkSender::writable), or let the packet go.
+    #[error("the link is not writable now: what was handed over before is not sent yet")]
+    NotWritable(Packet),
+    /// The link is over.
+    #[error("the link is closed: {0}")]
+    Closed(LinkClosed),
+    /// The packet is larger than its carrier allows.
+    #[error("a packet of {bytes} bytes is larger than the {max} that its carrier allows")]
+    TooLarge {
+        /// Its size in bytes.
+        bytes: usize,
+        /// The limit in bytes.
+        max: usize,
+    },
+    /// Only QUIC has datagrams: ask [`LinkKind::has_datagrams`] before.
+    #[error("a {} link has no datagrams: send it on the stream", .0.as_str())]
+    NoDatagrams(LinkKind),
+}
+
+/// The size of a packet in bytes, if its carrier takes one of that size.
+pub(crate) fn check_size(packet: &Packet) -> Result<usize, SendError> {
+    let bytes = packet.bytes.len();
+    let max = match packet.carrier {
+        Carrier::Datagram => limits::DATAGRAM_BYTES_MAX,
+        Carrier::Stream | Carrier::Isolated => limits::STREAM_PACKET_BYTES_MAX,
+    };
+    if bytes > max { Err(SendError::TooLarge { bytes, max }) } else { Ok(bytes) }
+}
+
+/// What went over a link since it came to be. Sent is what was handed over, received is what was taken.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LinkStats {
+    /// Packets handed over.
+    pub packets_sent: u64,
+    /// Their bytes, without framing.
+    pub bytes_sent: u64,
+    /// Packets received.
+    pub packets_received: u64,
+    /// Their bytes, without framing.
+    pub bytes_received: u64,
+}
 
 /// What one queued packet counts beside its bytes, so that empty packets fill a queue too.
 const PACKET_OVERHEAD_BYTES: usize = 64;

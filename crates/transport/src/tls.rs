@@ -3,19 +3,19 @@
 use crate::connect::ConnectError;
 use crate::identity::Identity;
 use crate::impaired::{Conditions, Wire};
+use crate::io::Io;
 use crate::trust::Trust;
-use crate::websocket::Io;
 use core::net::SocketAddr;
 use core::time::Duration;
 use parlor_proto::limits::HANDSHAKE_TIMEOUT;
 use rustls::ServerConfig;
 use rustls::crypto::ring;
 use rustls::pki_types::ServerName;
-use rustls::server::ResolvesServerCert;
-use rustls::sign::{CertifiedKey, SingleCertAndKey};
+use rustls::server::{ClientHello, ResolvesServerCert};
+use rustls::sign::CertifiedKey;
 use rustls::version::{TLS12, TLS13};
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 use thiserror::Error;
 use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout_at};
@@ -25,25 +25,40 @@ use tokio_rustls::{TlsAcceptor, TlsConnector};
 /// What a client of TLS sends first: the type of a handshake record. No HTTP request begins so.
 const TLS_HANDSHAKE_RECORD: u8 = 0x16;
 
-/// An identity, ready to prove itself on QUIC and TCP. Cheap to clone.
+/// An identity, ready to prove itself on QUIC and TCP. Cheap to clone; all clones have the same one.
 #[derive(Clone, Debug)]
 pub struct ServerTls {
-    certified: Arc<CertifiedKey>,
+    current: Arc<Current>,
     tcp: Arc<ServerConfig>,
+}
+
+/// The certificate that is shown in the next handshake.
+#[derive(Debug)]
+struct Current(RwLock<Arc<CertifiedKey>>);
+
+impl ResolvesServerCert for Current {
+    fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        // It is replaced in one step, so a panic meanwhile left nothing half done.
+        Some(Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner)))
+    }
 }
 
 impl ServerTls {
     /// TLS 1.3 on QUIC, 1.2 and 1.3 on TCP, where HTTP/1.1 is negotiated.
-    #[must_use]
     pub fn new(identity: &Identity) -> Self {
-        let certified = identity.certified();
+        let current = Arc::new(Current(RwLock::new(identity.certified())));
         let mut tcp = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
             .with_protocol_versions(&[&TLS13, &TLS12])
             .expect("ring has suites for TLS 1.2 and 1.3")
             .with_no_client_auth()
-            .with_cert_resolver(resolver(&certified));
+            .with_cert_resolver(Arc::<Current>::clone(&current));
         tcp.alpn_protocols = vec![b"http/1.1".to_vec()];
-        ServerTls { certified, tcp: Arc::new(tcp) }
+        ServerTls { current, tcp: Arc::new(tcp) }
+    }
+
+    /// Proves itself by another identity from the next handshake on. Connections that stand go on as they are.
+    pub fn replace(&self, identity: &Identity) {
+        *self.current.0.write().unwrap_or_else(PoisonError::into_inner) = identity.certified();
     }
 
     pub(crate) fn quic_config(&self, alpn: Vec<Vec<u8>>) -> ServerConfig {
@@ -51,7 +66,7 @@ impl ServerTls {
             .with_protocol_versions(&[&TLS13])
             .expect("ring has suites for TLS 1.3")
             .with_no_client_auth()
-            .with_cert_resolver(resolver(&self.certified));
+            .with_cert_resolver(Arc::<Current>::clone(&self.current));
         config.alpn_protocols = alpn;
         // A dialer keeps no ticket: each would be made, sent and acknowledged for nothing.
         config.send_tls13_tickets = 0;
@@ -167,8 +182,4 @@ fn failed(addr: SocketAddr, error: &io::Error) -> ConnectError {
         }
         _ => ConnectError::from_io(addr, error),
     }
-}
-
-fn resolver(certified: &Arc<CertifiedKey>) -> Arc<dyn ResolvesServerCert> {
-    Arc::new(SingleCertAndKey::from(CertifiedKey::clone(certified)))
 }

@@ -176,7 +176,7 @@ fn bodies() -> Vec<(&'static str, Vec<u8>)> {
         ..EntryHead::update(slot)
     };
     let mine = Meta { owner: Some(MemberId(1)), ..Meta::default() };
-    let hidden = Meta { owner: None, room: 3, audience: Audience::members([MemberId(1), MemberId(9)]) };
+    let hidden = Meta { owner: None, zone: 3, audience: Audience::members([MemberId(1), MemberId(9)]) };
     let gone = EntryHead { kind: EntryKind::Despawn, ..EntryHead::update(40) };
     let kinds = [
         spawn(0, 1, mine.clone()),

@@ -1,15 +1,15 @@
-//! What no code of ours has (`unsafe`, unfinished parts, tests that are switched off), and what no test has: a wait for
-//! the wall clock, which is slow on a fast machine and wrong on a slow one.
+//! Forbidden code: `unsafe`, unfinished parts and disabled tests. In tests also waits for the wall clock,
+//! which are slow on a fast machine and wrong on a slow one.
 
+use super::house::{House, Violation};
 use super::lexer::Kind;
 use super::source::Source;
-use super::{House, Violation};
 
-/// Files that may say `unsafe`, each with the proof beside the code.
-const UNSAFE_ALLOWED: &[&str] = &["crates/faultdisk/src/vfs.rs"];
+/// Files that may use `unsafe`, each with a soundness proof beside the code.
+const UNSAFE_ALLOWED: &[&str] = &["tests/faultdisk/src/vfs.rs"];
 
 /// The simulator is a test tool as a whole: it runs on virtual time.
-const TEST_CRATES: [&str; 1] = ["crates/sim/"];
+const TEST_CRATES: [&str; 1] = ["tests/sim/"];
 
 const SLEEPS: [&[&str]; 5] = [
     &["std", "thread", "sleep"],
@@ -107,7 +107,7 @@ mod tests {
         );
         assert_eq!(rules_in("crates/x/tests/it.rs", "fn f() { tokio::time::sleep(d); }"), ["sleep"]);
         assert_eq!(rules_in("crates/x/tests/it.rs", "use tokio::time::{sleep};"), ["sleep"]);
-        assert_eq!(rules_in("crates/sim/src/lib.rs", "fn f() { std::thread::sleep(d); }"), ["sleep"]);
+        assert_eq!(rules_in("tests/sim/src/lib.rs", "fn f() { std::thread::sleep(d); }"), ["sleep"]);
     }
 
     #[test]

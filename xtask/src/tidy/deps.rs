@@ -1,12 +1,12 @@
-//! Dependencies point one way, and pure crates depend on little.
+//! Dependency direction between the crates, and the few dependencies that pure crates may have.
 
 use toml::{Table, Value};
 
-use super::{House, Violation};
+use super::house::{House, Manifest, Violation};
 
 const RULE: &str = "dependencies";
 
-/// A crate of the house, and the crates of the house that it may depend on.
+/// A crate of the repository, and the crates of the repository that it may depend on.
 struct Place {
     name: &'static str,
     may: &'static [&'static str],
@@ -14,54 +14,96 @@ struct Place {
     tests_may: &'static [&'static str],
 }
 
-/// The house. `ARCHITECTURE.md` says why each arrow points where it points.
+/// The crates. `ARCHITECTURE.md` has the reason for each arrow.
 const HOUSE: &[Place] = &[
     Place { name: "parlor-proto", may: &[], tests_may: &[] },
     Place { name: "parlor-sync", may: &["parlor-proto"], tests_may: &["parlor-impair"] },
     Place { name: "parlor-hub", may: &["parlor-proto", "parlor-sync"], tests_may: &["parlor-impair"] },
+    Place { name: "parlor-turn", may: &["parlor-proto"], tests_may: &[] },
     Place { name: "parlor-impair", may: &[], tests_may: &[] },
     Place { name: "parlor-transport", may: &["parlor-proto", "parlor-impair"], tests_may: &[] },
+    Place { name: "parlor-client-core", may: &["parlor-proto", "parlor-sync"], tests_may: &[] },
     Place {
         name: "parlor",
-        may: &["parlor-proto", "parlor-sync", "parlor-transport"],
-        tests_may: &["parlor-server"],
+        may: &["parlor-proto", "parlor-sync", "parlor-client-core", "parlor-transport", "parlor-server"],
+        tests_may: &["parlor-services"],
     },
     Place {
         name: "parlor-server",
-        may: &["parlor-proto", "parlor-sync", "parlor-hub", "parlor-transport"],
-        tests_may: &["parlor", "parlor-faultdisk"],
+        may: &["parlor-proto", "parlor-hub", "parlor-transport"],
+        tests_may: &["parlor-testing"],
+    },
+    Place {
+        name: "parlor-services",
+        may: &["parlor-proto", "parlor-hub", "parlor-turn", "parlor-transport", "parlor-server"],
+        tests_may: &["parlor-faultdisk", "parlor-testing"],
     },
     Place { name: "parlor-bevy", may: &["parlor"], tests_may: &["parlor-server"] },
-    Place { name: "parlor-cli", may: &EVERYTHING, tests_may: &[] },
+    Place {
+        name: "parlor-demos",
+        may: &["parlor-proto", "parlor-impair", "parlor-client-core", "parlor", "parlor-terminal"],
+        tests_may: &[],
+    },
+    Place {
+        name: "parlor-terminal",
+        may: &["parlor", "parlor-server", "parlor-transport"],
+        tests_may: &["parlor-proto"],
+    },
+    Place { name: "parlor-cli", may: &INSTALLED, tests_may: &[] },
+    Place { name: "parlor-bench", may: &EVERYTHING, tests_may: &[] },
     Place {
         name: "parlor-sim",
-        may: &["parlor-proto", "parlor-sync", "parlor-hub", "parlor-impair", "parlor"],
+        may: &["parlor-proto", "parlor-sync", "parlor-hub", "parlor-impair", "parlor-client-core"],
         tests_may: &[],
     },
     Place { name: "parlor-faultdisk", may: &[], tests_may: &[] },
+    Place {
+        name: "parlor-testing",
+        may: &["parlor-proto", "parlor-transport", "parlor-server"],
+        tests_may: &[],
+    },
     Place { name: "parlor-nat", may: &[], tests_may: &[] },
     Place { name: "xtask", may: &[], tests_may: &[] },
 ];
 
-const EVERYTHING: [&str; 8] = [
+/// Crates that users install: they may not contain the simulator or a demo.
+const INSTALLED: [&str; 11] = [
     "parlor-proto",
     "parlor-sync",
     "parlor-hub",
+    "parlor-turn",
     "parlor-impair",
     "parlor-transport",
+    "parlor-client-core",
     "parlor",
     "parlor-server",
+    "parlor-services",
+    "parlor-terminal",
+];
+
+const EVERYTHING: [&str; 13] = [
+    "parlor-proto",
+    "parlor-sync",
+    "parlor-hub",
+    "parlor-turn",
+    "parlor-impair",
+    "parlor-transport",
+    "parlor-client-core",
+    "parlor",
+    "parlor-server",
+    "parlor-services",
     "parlor-sim",
+    "parlor-demos",
+    "parlor-terminal",
 ];
 
 /// What any crate's tests may use: real sockets, and the simulator.
 const ANY_TEST_MAY: [&str; 2] = ["parlor-transport", "parlor-sim"];
 
 /// The crates whose every dependency is pure.
-const PURE: [&str; 4] = ["parlor-proto", "parlor-sync", "parlor-hub", "parlor-impair"];
-/// The crate that is pure where its optional dependencies are left out.
-const PURE_WITHOUT_OPTIONAL: &str = "parlor";
-/// The crates from outside that pure code may use: they compute, and ask nobody.
+const PURE: [&str; 6] =
+    ["parlor-proto", "parlor-sync", "parlor-hub", "parlor-turn", "parlor-impair", "parlor-client-core"];
+/// External crates that pure code may use: they compute, without I/O.
 const PURE_ALLOWED: [&str; 10] = [
     "bytes",
     "schemars",
@@ -75,16 +117,9 @@ const PURE_ALLOWED: [&str; 10] = [
     "rustc-hash",
 ];
 
-/// The manifest of a package of the workspace.
-pub(super) struct Manifest {
-    /// From the workspace's root.
-    pub(super) path: String,
-    pub(super) table: Table,
-}
-
 /// One line of a manifest's dependencies.
 struct Dependency<'a> {
-    /// The package's name, which `package = "…"` can make another one than the key.
+    /// The package's name; `package = "…"` can make it differ from the key.
     name: &'a str,
     value: &'a Value,
     section: Section,
@@ -97,18 +132,12 @@ enum Section {
     Dev,
 }
 
-/// Whether `path` is the manifest of a package of the workspace.
-pub(super) fn is_member(path: &str) -> bool {
-    let parts: Vec<&str> = path.split('/').collect();
-    matches!(parts[..], ["crates", _, "Cargo.toml"] | ["xtask", "Cargo.toml"])
-}
-
 /// Each crate of the house depends only on the crates that [`HOUSE`] lists for it.
 pub(super) fn one_way(house: &House) -> Vec<Violation> {
-    house.manifests.iter().flat_map(|manifest| one_way_violations(manifest, house)).collect()
+    house.manifests.iter().flat_map(one_way_violations).collect()
 }
 
-fn one_way_violations(manifest: &Manifest, house: &House) -> Vec<Violation> {
+fn one_way_violations(manifest: &Manifest) -> Vec<Violation> {
     let Some(place) = HOUSE.iter().find(|place| place.name == manifest.name()) else {
         let message = format!(
             "`{}` has no place in the house: add it to HOUSE in xtask/src/tidy/deps.rs and to ARCHITECTURE.md",
@@ -128,7 +157,6 @@ fn one_way_violations(manifest: &Manifest, house: &House) -> Vec<Violation> {
             );
             violations.push(Violation::new(&manifest.path, RULE, message));
         }
-        violations.extend(driver_violation(manifest, &dependency, house));
     }
     violations
 }
@@ -141,24 +169,6 @@ impl Place {
     }
 }
 
-/// The client's sockets are a feature: its transport is optional, and the simulator leaves it out.
-fn driver_violation(manifest: &Manifest, dependency: &Dependency<'_>, house: &House) -> Option<Violation> {
-    if dependency.section == Section::Dev {
-        return None;
-    }
-    let message = match (manifest.name(), dependency.name) {
-        ("parlor", "parlor-transport") if !dependency.is_optional() => {
-            "`parlor-transport` must be optional, behind the feature `driver`: browsers leave it out"
-        }
-        ("parlor-sim", "parlor") if dependency.has_default_features(house) => {
-            "`parlor` must be taken without `driver`, which has sockets: `default-features = false` in the \
-             workspace's dependency"
-        }
-        _ => return None,
-    };
-    Some(Violation::new(&manifest.path, RULE, message))
-}
-
 /// What pure crates use from outside is on [`PURE_ALLOWED`].
 pub(super) fn pure_manifests(house: &House) -> Vec<Violation> {
     house.manifests.iter().flat_map(pure_violations).collect()
@@ -166,12 +176,10 @@ pub(super) fn pure_manifests(house: &House) -> Vec<Violation> {
 
 fn pure_violations(manifest: &Manifest) -> Vec<Violation> {
     let name = manifest.name();
-    if !PURE.contains(&name) && name != PURE_WITHOUT_OPTIONAL {
+    if !PURE.contains(&name) {
         return Vec::new();
     }
-    let counts = |dependency: &Dependency<'_>| {
-        dependency.section != Section::Dev && !(name == PURE_WITHOUT_OPTIONAL && dependency.is_optional())
-    };
+    let counts = |dependency: &Dependency<'_>| dependency.section != Section::Dev;
     let impure =
         manifest.dependencies().into_iter().filter(counts).filter(|dependency| !dependency.is_pure());
     impure
@@ -255,27 +263,12 @@ impl Dependency<'_> {
         self.value.get(name).and_then(Value::as_bool)
     }
 
-    fn is_optional(&self) -> bool {
-        self.flag("optional") == Some(true)
-    }
-
     fn is_inherited(&self) -> bool {
         self.flag("workspace") == Some(true)
     }
 
     fn is_pure(&self) -> bool {
         PURE.contains(&self.name) || PURE_ALLOWED.contains(&self.name)
-    }
-
-    /// Cargo takes `default-features = false` of an inherited dependency from the workspace alone.
-    fn has_default_features(&self, house: &House) -> bool {
-        let shared = house.workspace.get("workspace").and_then(|workspace| workspace.get("dependencies"));
-        let shared = shared.and_then(|dependencies| dependencies.get(self.name));
-        let by_workspace = shared.and_then(|shared| shared.get("default-features")).and_then(Value::as_bool);
-        let asked_for = self.value.get("features").and_then(Value::as_array);
-        let driver =
-            asked_for.is_some_and(|features| features.iter().any(|name| name.as_str() == Some("driver")));
-        driver || by_workspace != Some(false) || self.flag("default-features") == Some(true)
     }
 }
 

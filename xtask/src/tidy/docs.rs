@@ -1,38 +1,27 @@
-//! What the documents promise: a reason for each dependency, and links that lead somewhere.
+//! Checks of the documents: a reason for each dependency, and links that resolve.
 
 use std::path::{Component, Path, PathBuf};
 
 use toml::{Table, Value};
 
-use super::{House, Violation, has_extension};
+use super::house::{Document, House, Violation};
 
-const ARCHITECTURE: &str = "ARCHITECTURE.md";
+const DEPENDENCIES: &str = "docs/dependencies.md";
 
-/// A document for people.
-pub(super) struct Document {
-    /// From the workspace's root.
-    pub(super) path: String,
-    pub(super) text: String,
-}
-
-/// Markdown at the root and in `docs/`.
-pub(super) fn is_document(path: &str) -> bool {
-    has_extension(path, "md") && (!path.contains('/') || path.starts_with("docs/"))
-}
-
-/// Each dependency from outside is named, as `` `name` ``, in a line of ARCHITECTURE.md that says what for.
+/// Each dependency from outside is named, as `` `name` ``, in a line of docs/dependencies.md that says what
+/// for.
 pub(super) fn dependencies(house: &House) -> Vec<Violation> {
     const RULE: &str = "reasons";
-    let Some(document) = house.documents.iter().find(|document| document.path == ARCHITECTURE) else {
-        let message = "is missing: it states the invariants, and a reason for each dependency";
-        return vec![Violation::new(ARCHITECTURE, RULE, message)];
+    let Some(document) = house.documents.iter().find(|document| document.path == DEPENDENCIES) else {
+        let message = "is missing: it has a reason for each dependency";
+        return vec![Violation::new(DEPENDENCIES, RULE, message)];
     };
     let unexplained =
         outside_dependencies(&house.workspace).into_iter().filter(|name| !has_line(document, name));
     unexplained
         .map(|name| {
-            let message = format!("has no line for `{name}`: say what it is for, under \"What we build on\"");
-            Violation::new(ARCHITECTURE, RULE, message)
+            let message = format!("has no line for `{name}`: say what it is for");
+            Violation::new(DEPENDENCIES, RULE, message)
         })
         .collect()
 }
@@ -52,7 +41,7 @@ pub(super) fn links(house: &House) -> Vec<Violation> {
     house.documents.iter().flat_map(|document| broken_links(&house.root, document)).collect()
 }
 
-/// Each test that a document names, `` `threat_04_…` ``, is there.
+/// Each test that a document names, `` `threat_04_…` ``, exists.
 pub(super) fn tests(house: &House) -> Vec<Violation> {
     let is_there = |name: &str| house.sources.iter().any(|source| source.has_function(name));
     let mut violations = Vec::new();
@@ -91,7 +80,7 @@ fn broken_links(root: &Path, document: &Document) -> Vec<Violation> {
         .collect()
 }
 
-/// The path without `..`; nothing, if it leaves the checkout.
+/// The path without `..`; `None` if it leaves the checkout.
 fn within(path: &Path) -> Option<PathBuf> {
     let mut inside = PathBuf::new();
     for component in path.components() {
@@ -105,7 +94,7 @@ fn within(path: &Path) -> Option<PathBuf> {
     Some(inside)
 }
 
-/// The relative link targets of a text, without their anchors, each with its line. Code is no link.
+/// The relative link targets of a text, without their anchors, each with its line. Code is skipped.
 fn targets(text: &str) -> Vec<(usize, String)> {
     let mut in_fence = false;
     let mut found = Vec::new();

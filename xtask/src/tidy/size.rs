@@ -1,16 +1,11 @@
-//! A file is a concept, and a concept that needs more than 600 lines is looked at again. (Functions over 70 lines are
-//! clippy's: `too-many-lines-threshold` in clippy.toml.)
+//! File size: a file is one concept, and a file over 600 lines needs a second look. (Functions over 70 lines
+//! are clippy's: `too-many-lines-threshold` in clippy.toml.)
 
-use super::{House, Violation, has_extension, table};
+use super::house::{House, Violation, table};
 
 const RULE: &str = "size";
 const LINES_MAX: usize = 600;
 const ALLOW_FILE: &str = "xtask/tidy-allow.toml";
-
-/// Whether a file's length is looked at: code that people write.
-pub(super) fn is_measured(path: &str) -> bool {
-    has_extension(path, "rs") || has_extension(path, "ts")
-}
 
 /// Compares all lengths with the limit and with the list of exceptions.
 pub(super) fn check(house: &House) -> Vec<Violation> {

@@ -1,7 +1,7 @@
 //! Rust source as the rules see it: its tokens, which of them are tests, and the paths they name.
 //!
-//! It is no parser. It knows as much of the language as the rules need, and is wrong only in code that nobody writes by
-//! accident (a `HashMap` behind three macros); review finds that.
+//! This is not a parser. It knows as much of the language as the rules need. It is wrong only in code that
+//! does not occur by accident (a `HashMap` behind three macros); review finds that.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +12,7 @@ pub(crate) struct Source {
     /// From the workspace's root.
     pub(crate) path: String,
     pub(crate) tokens: Vec<Token>,
-    /// Files that are tests because this one says `#[cfg(test)] mod name;`.
+    /// Files that are tests because this one declares `#[cfg(test)] mod name;`.
     test_modules: Vec<String>,
 }
 
@@ -31,8 +31,8 @@ pub(crate) struct NamedPath {
 pub(crate) enum Origin {
     /// In a `use`; a glob import ends in `*`.
     Import,
-    /// In other code. `end` is the index of the first token after it; `import` is what its first segment stands for,
-    /// where a `use` shortened it.
+    /// In other code. `end` is the index of the first token after it; `import` is what its first segment
+    /// stands for, where a `use` shortened it.
     Code { end: usize, import: Option<Vec<String>> },
 }
 
@@ -88,13 +88,22 @@ impl Source {
         self.tokens.iter_mut().for_each(|token| token.in_test = true);
     }
 
-    fn imports(&self) -> Vec<Import> {
+    /// What it imports, as written.
+    pub(crate) fn imports(&self) -> Vec<Import> {
         let mut imports = Vec::new();
         for index in self.use_starts() {
             let skip = usize::from(self.is_mark(index + 1, "::"));
+            let before = imports.len();
             self.use_tree(index + 1 + skip, &[], &mut imports);
+            let is_export = index > 0 && (self.text(index - 1) == "pub" || self.is_mark(index - 1, ")"));
+            imports[before..].iter_mut().for_each(|import| import.is_export = is_export);
         }
         imports
+    }
+
+    /// Whether all of it is a test.
+    pub(crate) fn is_test(&self) -> bool {
+        self.tokens.iter().all(|token| token.in_test)
     }
 
     /// Indices of the words that begin an import: `use`, and `extern crate`, which names a crate as well.
@@ -141,7 +150,7 @@ impl Source {
             index += 2;
         }
         let in_test = self.tokens.get(index - 1).is_some_and(|token| token.in_test);
-        imports.push(Import { name, segments, line, in_test });
+        imports.push(Import { name, segments, line, in_test, is_export: false });
         index
     }
 
@@ -219,18 +228,21 @@ pub(crate) fn mark_test_files(sources: &mut [Source]) {
     }
 }
 
-/// Integration tests and benchmarks stand beside `src`; below `src`, what is a test says so.
+/// Integration tests and benchmarks stand beside `src`; test code below `src` is marked as such. The crates
+/// in the folder `tests` at the root are tools, whose own tests stand in the same places.
 fn is_test_path(path: &str) -> bool {
     let is_test = |part: &str| part == "tests" || part == "benches";
-    path.split('/').take_while(|part| *part != "src").any(is_test)
+    path.split('/').skip(1).take_while(|part| *part != "src").any(is_test)
 }
 
 /// One name that a `use` brings.
-struct Import {
-    name: String,
-    segments: Vec<String>,
+pub(crate) struct Import {
+    pub(crate) name: String,
+    pub(crate) segments: Vec<String>,
     line: usize,
-    in_test: bool,
+    pub(crate) in_test: bool,
+    /// Whether it hands the name on: `pub use`, `pub(crate) use`.
+    pub(crate) is_export: bool,
 }
 
 /// What the names that a file imports stand for.

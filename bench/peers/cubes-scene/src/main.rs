@@ -1,4 +1,4 @@
-//! Cubes that fall onto a plane and are pushed about by a larger one, from a seed: what `parlor bench cubes` codes.
+//! Cubes that fall onto a plane and are pushed about by a larger one, from a seed: what `parlor-bench cubes` codes.
 //!
 //! `cubes-scene SEED FRAMES` writes to standard output, all numbers little-endian:
 //!

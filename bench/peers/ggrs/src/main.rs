@@ -1,6 +1,6 @@
-//! ggrs's sync-test session over the world of `parlor bench rollback`: `ggrs-rollback ENTITIES STEPS SEED WARM`.
+//! ggrs's sync-test session over the world of `parlor-bench rollback`: `ggrs-rollback ENTITIES STEPS SEED WARM`.
 
-#[path = "../../../../crates/cli/src/bench/rollback/scene.rs"]
+#[path = "../../../../tools/bench/src/rollback/scene.rs"]
 mod scene;
 
 use ggrs::{Config, GgrsRequest, PlayerType, PredictRepeatLast, SessionBuilder};

@@ -2,28 +2,25 @@
 //! and between them a network that lets acknowledgements come later. The library says how its server and its clients are
 //! made; all else is the same for each.
 
-// The walkers are those of Parlor's own bench, from its own file; this is where that file finds the random numbers.
-extern crate self as parlor_impair;
-
-// How time and bytes are counted stands in Parlor's bench as well, so that no peer is counted in another way.
-#[path = "../../../../crates/cli/src/bench/account.rs"]
+// The walkers are those of Parlor's own bench, from its own file. How time and bytes are counted stands there as well, so that no
+// peer is counted in another way.
+#[allow(dead_code)] // Parlor's bench asks it for more.
+#[path = "../../../../tools/bench/src/account.rs"]
 mod account;
 mod args;
 mod client;
-#[path = "../../../../crates/cli/src/bench/network.rs"]
+#[allow(dead_code)] // Parlor's bench asks it for more.
+#[path = "../../../../tools/bench/src/network.rs"]
 mod network;
 #[allow(dead_code)] // Parlor's bench asks it for more.
-#[path = "../../../../crates/cli/src/bench/recording.rs"]
+#[path = "../../../../tools/bench/src/recording.rs"]
 mod recording;
-#[path = "../../../../crates/impair/src/rng.rs"]
-mod rng;
 mod server;
 #[allow(dead_code)] // What others need of it stands there too.
-#[path = "../../../../crates/sim/src/walkers.rs"]
+#[path = "../../../../tests/sim/src/walkers.rs"]
 mod walkers;
 
 pub use args::Setting;
-pub use rng::Rng;
 
 use anyhow::bail;
 use bevy::prelude::{App, Bundle, Component};

@@ -139,7 +139,7 @@ fn positions(app: &mut App) -> Vec<Position> {
 }
 
 /// What a member may ask for: something with an entity of its own.
-fn press_horn(mut room: ResMut<RoomResource>, own: Query<&Networked, With<Owned>>) -> Result {
+fn press_horn(room: Res<RoomResource>, own: Query<&Networked, With<Owned>>) -> Result {
     for tank in &own {
         room.act(tank.id, "honk", &2)?;
     }

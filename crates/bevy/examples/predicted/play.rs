@@ -89,7 +89,7 @@ fn sample(mut seen: ResMut<Seen>) -> Push {
 
 /// One fixed step, the same on the host and on the member that steers, and again whenever it has to be run again.
 fn step(
-    mut room: ResMut<RoomResource>,
+    room: Res<RoomResource>,
     mut seen: ResMut<Seen>,
     mut skaters: Query<(&mut Skater, &mut Course, &Input<Push>)>,
 ) {

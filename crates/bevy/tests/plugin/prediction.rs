@@ -68,7 +68,7 @@ fn note(
     mut room: ResMut<RoomResource>,
     own: Query<(Ref<Position>, &Input<Drive>), With<Owned>>,
 ) {
-    let step = room.tick_number().expect("a step runs in an open room").0;
+    let step = room.step().expect("it runs in a step").number().0;
     if room.is_replay() {
         seat.again += 1;
     } else {
@@ -182,7 +182,7 @@ fn an_input_that_comes_late_counts_in_its_step_because_the_host_runs_its_systems
     let hall = Hall::new();
     let (mut host, mut member) = (driving(true), driving(true));
     let here = hall.registry.clone();
-    let room = |room: parlor::RoomBuilder| room.registry(here).tick_hz(15).resimulate(32);
+    let room = |room: parlor::HostBuilder| room.registry(here).tick_hz(15).resimulate(32);
     ask(&mut host, |commands| commands.host_room(room));
     until(&mut [&mut host], |apps| me(apps[0]).is_some());
     hall.join(&mut host, &mut member);

@@ -1,50 +1,70 @@
-//! What a game says about its room before it is opened or joined.
+//! Options of a room, set before it is opened or joined.
 
-use super::reach::{Reach, Via};
+use super::connect_options::{ConnectOptions, TransportPreference};
+use super::kind;
 use super::room::Room;
 use super::ticket::Ticket;
-use crate::core::{Mode, Options, PathMode, RoomError, Wish};
+use parlor_client_core::{Mode, Options, PathMode, RoomError, Wish};
 use parlor_proto::wire::handshake::Resume;
-use parlor_proto::{ApiMisuse, Lane, RoomCode, TickRate, limits};
-use parlor_sync::prediction::Smoothing;
-use parlor_sync::replicator::Template;
-use parlor_sync::schema::{Replicated, Schema};
+use parlor_proto::{ApiMisuse, Lane, RoomCode};
 use parlor_transport::discovery::{Invite, Registry};
 use parlor_transport::impaired::{Conditions, Impairment};
 use parlor_transport::inside::Inside;
-use std::num::NonZeroU64;
-use std::sync::Arc;
-use std::time::Duration;
+use std::marker::PhantomData;
 
-/// How long a host may be silent in a room whose host may change, unless it is said otherwise.
-const HOST_SILENCE: Duration = Duration::from_millis(250);
-
-/// A room to be. Every setting has a default; what is wrong with one is said when the room is opened.
+/// Options of a room. Each has a default. A wrong one closes the room at once, with the reason in [`Event::Closed`](crate::Event::Closed).
+///
+/// The [`kind`] of the builder says which options there are: [`HostBuilder`], [`JoinBuilder`] or [`MatchBuilder`]. A function that
+/// sets options of any room takes a `RoomBuilder<K>`.
 ///
 /// ```no_run
 /// use parlor::Room;
 /// let room = Room::host("tanks").name("ada").max_players(4).tick_hz(30).open();
-/// let guest = Room::guest("tanks", "K7QM").name("bob").open();
+/// let guest = Room::join("tanks", "K7QM").name("bob").open();
+/// ```
+///
+/// An option of another kind does not compile:
+///
+/// ```compile_fail,E0599
+/// let guest = parlor::Room::join("tanks", "K7QM").max_players(4).open();
 /// ```
 #[derive(Clone, Debug)]
 #[must_use = "a room begins with open()"]
-pub struct RoomBuilder {
+pub struct RoomBuilder<K> {
     pub(super) options: Options,
-    reach: Reach,
+    pub(super) connect: ConnectOptions,
     /// The first thing that was wrong.
     wrong: Option<String>,
+    kind: PhantomData<K>,
 }
 
-impl RoomBuilder {
+/// Options of a room that this process hosts: [`Room::host`].
+pub type HostBuilder = RoomBuilder<kind::Host>;
+/// Options of a seat in a room or match: [`Room::join`], [`Room::resume`].
+pub type JoinBuilder = RoomBuilder<kind::Join>;
+/// Options of a match: [`Room::create_match`].
+pub type MatchBuilder = RoomBuilder<kind::Match>;
+
+impl<K> RoomBuilder<K> {
+    fn new(options: Options) -> Self {
+        RoomBuilder { options, connect: ConnectOptions::default(), wrong: None, kind: PhantomData }
+    }
+}
+
+impl HostBuilder {
     pub(super) fn host(app: &str) -> Self {
-        RoomBuilder { options: Options::host(app), reach: Reach::default(), wrong: None }
+        RoomBuilder::new(Options::host(app))
     }
+}
 
+impl MatchBuilder {
     pub(super) fn create_match(app: &str) -> Self {
-        RoomBuilder { options: Options::create_match(app), reach: Reach::default(), wrong: None }
+        RoomBuilder::new(Options::create_match(app))
     }
+}
 
-    pub(super) fn guest(app: &str, invite: &str) -> Self {
+impl JoinBuilder {
+    pub(super) fn join(app: &str, invite: &str) -> Self {
         let (invite, wrong) = match invite.parse::<Invite>() {
             Ok(invite) => (invite, None),
             // Never used: the room is closed with what is wrong before it would connect.
@@ -55,146 +75,76 @@ impl RoomBuilder {
         };
         let mut options = Options::join(app, invite.code);
         options.secret = invite.secret;
-        RoomBuilder { options, reach: Reach { server: invite.server, ..Reach::default() }, wrong }
+        let mut builder = RoomBuilder::new(options);
+        (builder.connect.server, builder.wrong) = (invite.server, wrong);
+        builder
+    }
+
+    /// The room that a program's arguments name, if they name one.
+    pub(super) fn from_args(app: &str, args: impl IntoIterator<Item = String>) -> Option<Self> {
+        let mut args = args.into_iter();
+        let invite = loop {
+            let arg = args.next()?;
+            match arg.strip_prefix("--join") {
+                Some("") => break args.next().unwrap_or_default(),
+                Some(rest) if rest.starts_with('=') => break rest[1..].to_owned(),
+                _ if !arg.starts_with('-') => break arg,
+                _ => {}
+            }
+        };
+        Some(Self::join(app, &invite))
     }
 
     pub(super) fn resume(app: &str, ticket: &Ticket) -> Self {
         let mut options = Options::host(app);
         let Resume { session, token } = ticket.resume;
         options.intent = Wish::Resume { session, token };
-        RoomBuilder {
-            options,
-            reach: Reach { server: Some(ticket.server.clone()), ..Reach::default() },
-            wrong: None,
-        }
+        let mut builder = RoomBuilder::new(options);
+        builder.connect.server = Some(ticket.server.clone());
+        builder
     }
+}
 
-    /// What others may call this player: at most 48 bytes.
+/// Options of every room.
+impl<K> RoomBuilder<K> {
+    /// Sets the player's name, as the others see it: at most 48 bytes. Default: empty.
     pub fn name(mut self, name: &str) -> Self {
         self.options.name = name.to_owned();
         self
     }
 
-    /// Players that a new room may have at once: 2 to 16, of which the host is one; with [`dedicated`](Self::dedicated) 2 to
-    /// 255, of which it is none. Four if not said. Of a match 2 to 256, and 16 if not said.
-    pub fn max_players(self, players: u16) -> Self {
-        self.host_only("max_players", |wish| {
-            if let Wish::Host { max_players, .. } | Wish::Match { max_players, .. } = wish {
-                *max_players = players;
-            }
-            Ok(())
-        })
-    }
-
-    /// Steps per second of a new room: 1 to 240. Thirty if not said.
-    pub fn tick_hz(self, hz: u16) -> Self {
-        self.host_only("tick_hz", |wish| {
-            let rate = TickRate::new(hz)
-                .ok_or_else(|| format!("tick_hz is {hz}; it may be 1 to {}", limits::TICK_HZ_MAX))?;
-            if let Wish::Host { tick_rate, .. } | Wish::Match { tick_rate, .. } = wish {
-                *tick_rate = rate;
-            }
-            Ok(())
-        })
-    }
-
-    /// The code of a new room: 4 to 12 letters and digits. If not said, the server draws one.
-    pub fn code(self, code: &str) -> Self {
-        self.host_only("code", |wish| {
-            let chosen = code.parse().map_err(|error| format!("code is {code:?}: {error}"))?;
-            match wish {
-                Wish::Host { code, .. } => *code = Some(chosen),
-                _ => return Err("the id of a match is drawn: leave out code".into()),
-            }
-            Ok(())
-        })
-    }
-
-    /// Hosts without playing: this process only decides, and has a seat beside those of the players, of whom the room may
-    /// have up to 255. The server must allow it.
-    pub fn dedicated(self) -> Self {
-        self.host_only("dedicated", |wish| {
-            match wish {
-                Wish::Host { dedicated, .. } => *dedicated = true,
-                _ => return Err("a match has no host: leave out dedicated".into()),
-            }
-            Ok(())
-        })
-    }
-
-    /// What a new match is listed under, for whoever looks for one: at most 64 bytes without control characters. Empty if not said.
-    pub fn label(self, text: &str) -> Self {
-        self.match_only("label", |wish| {
-            if let Wish::Match { label, .. } = wish {
-                text.clone_into(label);
-            }
-        })
-    }
-
-    /// Has the server keep the log of a new match: who was in it and what was sent reliably can be read when it is over. The server
-    /// must have a place for it.
-    pub fn keep(self) -> Self {
-        self.match_only("keep", |wish| {
-            if let Wish::Match { keep, .. } = wish {
-                *keep = true;
-            }
-        })
-    }
-
-    fn match_only(self, what: &str, set: impl FnOnce(&mut Wish)) -> Self {
-        self.host_only(what, |wish| {
-            if !matches!(wish, Wish::Match { .. }) {
-                return Err(format!("{what} is for a match: begin it with Room::create_match"));
-            }
-            set(wish);
-            Ok(())
-        })
-    }
-
-    fn host_only(mut self, what: &str, set: impl FnOnce(&mut Wish) -> Result<(), String>) -> Self {
-        let result = match &mut self.options.intent {
-            wish @ (Wish::Host { .. } | Wish::Match { .. }) => set(wish),
-            Wish::Join { .. } | Wish::Resume { .. } => {
-                Err(format!("{what} is for whoever opens the room, not for whoever joins it"))
-            }
-        };
-        self.note(result);
-        self
-    }
-
-    /// What a joiner must know beside the code, where guessing matters. An invite link carries it.
+    /// Sets a secret that joiners need beside the code. Invite links contain it. Default: none.
     pub fn secret(mut self, secret: &str) -> Self {
         self.options.secret = Some(secret.to_owned());
         self
     }
 
-    /// What says who this is to a server that admits by token. The game's own service gives it out, for this room and this
-    /// player; it is good for a minute at most and once, so ask for one right before.
+    /// Sets the admission token, for a server that admits by token. The game's own service issues it for this room and this player. It is
+    /// valid once and for at most a minute, so request it just before.
     pub fn token(mut self, token: &str) -> Self {
         self.options.token = Some(token.to_owned());
         self
     }
 
-    /// Comes in as this account, at the server that it is of: the others know it by [`Player::user`](crate::Player::user), and so does
-    /// the server. A ticket is had in the background before each connection that needs one. Without
-    /// [`server`](Self::server) the room is looked for at the account's own; one that an invite leads elsewhere is not joined, because no other
-    /// server is told anything of the account.
+    /// Joins as this account. The others see it as [`Player::user`](crate::Player::user). Each connection gets its ticket in the
+    /// background. Default [`server`](Self::server): the account's own. An invite to another server is refused: no other server learns
+    /// of the account.
     ///
     /// ```no_run
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// use parlor::{Room, online};
     /// let account = online::sign_in("play.example.com").name("ada").account("tanks")?;
-    /// let room = Room::guest("tanks", "K7QM").name("ada").account(&account).open();
+    /// let room = Room::join("tanks", "K7QM").name("ada").account(&account).open();
     /// # Ok(())
     /// # }
     /// ```
     #[cfg(feature = "online")]
     pub fn account(mut self, account: &crate::online::Account) -> Self {
-        self.reach.passport = Some(account.passport());
+        self.connect.passport = Some(account.passport());
         self
     }
 
-    /// The game's environment ("production", "development"): rooms of different ones never meet. Empty if not said.
+    /// Sets the game's environment ("production", "development"). Players of different environments never meet. Default: empty.
     pub fn environment(mut self, environment: &str) -> Self {
         self.options.environment = environment.to_owned();
         self
@@ -208,169 +158,91 @@ impl RoomBuilder {
         self
     }
 
-    /// What the room's entities are made of; host and guests must have the same. Without it there is keyed state alone.
-    ///
-    /// ```no_run
-    /// # use parlor::schema::{Kind, Schema};
-    /// # struct Tank { at: [f32; 2] }
-    /// # parlor::replicated!(Tank as "tank" => { at: Kind::vector2(-256.0, 256.0, 1.0 / 512.0) });
-    /// # fn main() -> Result<(), parlor::schema::SchemaError> {
-    /// let schema = Schema::builder().replicate::<Tank>().build()?;
-    /// let room = parlor::Room::host("tanks").schema(schema).open();
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub fn schema(mut self, schema: Schema) -> Self {
-        self.options.schema = Some(Arc::new(schema));
-        self
-    }
-
-    /// What this player's own state is made of, which it sends by [`Room::set_own`] and others read by [`Room::proxy`].
-    pub fn template(mut self, template: Template) -> Self {
-        self.options.template = Some(template);
-        self
-    }
-
-    /// Runs a guest's steps ahead of the room's time, so that its input for a step is at the host before the host runs that
-    /// step; how far ahead, the host's word of its inputs decides. Without it an input is used as soon as it comes. On a host it
-    /// does nothing.
-    pub fn lead(mut self) -> Self {
-        self.options.lead = true;
-        self
-    }
-
-    /// Predicts a component of a guest's own entities: its steps write them by [`insert`](crate::WorldAccess::insert), as the
-    /// host's do, and it sees at once what comes of its inputs. What the host then has otherwise is set right, and the steps since
-    /// are run again. It implies [`lead`](Self::lead); on a host it does nothing, so both may say it.
-    ///
-    /// ```no_run
-    /// # use parlor::schema::{Kind, Schema};
-    /// # struct Tank { at: [f32; 2] }
-    /// # parlor::replicated!(Tank as "tank" => { at: Kind::vector2(-256.0, 256.0, 1.0 / 512.0) });
-    /// # fn main() -> Result<(), parlor::schema::SchemaError> {
-    /// let schema = Schema::builder().replicate::<Tank>().build()?;
-    /// let room = parlor::Room::guest("tanks", "K7QM").schema(schema).predict::<Tank>().open();
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub fn predict<C: Replicated>(mut self) -> Self {
-        self.options.predicted.push(C::NAME.to_owned());
-        self
-    }
-
-    /// How what was predicted wrongly is kept from the eye; see [`Smoothing`] for what it is if not said.
-    pub fn smoothing(mut self, smoothing: Smoothing) -> Self {
-        self.options.smoothing = smoothing;
-        self
-    }
-
-    /// Keeps the hash of the state at every sequence that `sequences` divides and at which all of it was there, so that members
-    /// can compare what they decoded: see [`Room::state_marks`]. Zero keeps none, which is what is done if not said.
-    pub fn hash_every(mut self, sequences: u64) -> Self {
-        self.options.hash_every = NonZeroU64::new(sequences);
-        self
-    }
-
-    /// When this host is silent for a quarter of a second (three quarters of that, if its connection is steady), gone, or leaves, another player takes its part and the game goes on; this
-    /// one is a player like any other if it comes back. A game keeps nothing for its steps outside of the room, so that they run the same
-    /// at whoever is the host. For a host; off if not said otherwise.
-    pub fn host_migration(mut self) -> Self {
-        self.options.host_silence = Some(HOST_SILENCE);
-        self
-    }
-
-    /// [Host migration](Self::host_migration) after another silence than usual, 100 ms to 10 s.
-    pub fn host_silence(mut self, silence: Duration) -> Self {
-        self.options.host_silence = Some(silence);
-        self
-    }
-
-    /// Whether a connection that is lost is made again, as long as the server keeps this player's seat; it is, if not said.
-    /// [`Event::ConnectionLost`](crate::Event::ConnectionLost) tells of it, and what follows how it went.
+    /// Sets whether the room reconnects while the server keeps this player's seat. Default: true. Events report it, beginning with
+    /// [`Event::ConnectionLost`](crate::Event::ConnectionLost).
     pub fn reconnect(mut self, reconnect: bool) -> Self {
         self.options.reconnect = reconnect;
         self
     }
 
-    /// The server: `HOST`, `HOST:PORT` or `HOST:PORT#FINGERPRINT`. If not said, the environment variable
-    /// `PARLOR_SERVER` counts, and then a server on this machine.
+    /// Sets the server: `HOST`, `HOST:PORT` or `HOST:PORT#FINGERPRINT`. Default: the environment variable `PARLOR_SERVER`, then a server
+    /// on this machine.
     pub fn server(mut self, address: &str) -> Self {
         match address.parse() {
-            Ok(server) => self.reach.server = Some(server),
+            Ok(server) => self.connect.server = Some(server),
             Err(error) => self.note(Err(format!("server: {error}"))),
         }
         self
     }
 
-    /// The server is one that this process runs, as whoever hosts for friends does: `server.inside()` of the crate `parlor-server`
-    /// gives the way in. The room talks to it in memory, unless it is put on a bad network, told [by what](Self::via) to connect, or
-    /// wants [paths](Self::paths) of its own. It takes the place of [`server`](Self::server).
+    /// Uses a server in this process, by `server.inside()` of the crate `parlor-server`, instead of [`server`](Self::server). The room talks to it in
+    /// memory, unless it has an [impairment](Self::impairment), a [transport](Self::transport) or direct [paths](Self::paths).
     pub fn inside(mut self, server: &Inside) -> Self {
         match server.address() {
             Some(address) => {
-                self.reach.server = Some(address);
-                self.reach.inside = Some(server.clone());
+                self.connect.server = Some(address);
+                self.connect.inside = Some(server.clone());
             }
             None => self.note(Err("inside: the server is on a bad network; name it by its address".into())),
         }
         self
     }
 
-    /// Whether this player and the host may talk without the server in between, where their networks let them: see
-    /// [`PathMode`]. If not said, all goes through the server, and nobody is told any address. Both must want it, the host too.
+    /// Allows a direct path between this player and the host, where their networks let them: see [`PathMode`]. Both ends must allow it.
+    /// Default: everything goes through the server, and no player learns another's address.
     ///
     /// ```no_run
     /// # use parlor::{PathMode, Room};
-    /// let room = Room::guest("tanks", "K7QM").paths(PathMode::Auto).open();
+    /// let room = Room::join("tanks", "K7QM").paths(PathMode::Auto).open();
     /// ```
     pub fn paths(mut self, paths: PathMode) -> Self {
         self.options.paths = paths;
         self
     }
 
-    /// How the room shall be reached.
+    /// Sets the mode of the connection. Default: [`Mode::Auto`].
     pub fn mode(mut self, mode: Mode) -> Self {
-        self.reach.mode = mode;
+        self.connect.mode = mode;
         self
     }
 
-    /// What may connect to the server.
-    pub fn via(mut self, via: Via) -> Self {
-        self.reach.via = via;
+    /// Sets which transports are tried. Default: QUIC, and WebSocket where QUIC gets no answer.
+    pub fn transport(mut self, transport: TransportPreference) -> Self {
+        self.connect.transport = transport;
         self
     }
 
-    /// Certificates (PEM) that may vouch for the server instead of those that the system trusts.
+    /// Sets the root certificates (PEM) that the server is verified against. Default: the system's.
     pub fn roots(mut self, pem: &str) -> Self {
-        self.reach.roots = Some(pem.to_owned());
+        self.connect.roots = Some(pem.to_owned());
         self
     }
 
-    /// The registry of rooms on this machine, instead of the user's.
+    /// Sets the registry of rooms on this machine. Default: the user's.
     pub fn registry(mut self, registry: Registry) -> Self {
-        self.reach.registry = registry;
+        self.connect.registry = registry;
         self
     }
 
-    /// The scheme of the game's invite links. "parlor" if not said.
+    /// Sets the scheme of invite links. Default: "parlor".
     pub fn invite_scheme(mut self, scheme: &str) -> Self {
         let is_scheme = |c: char| c.is_ascii_alphanumeric() || "+-.".contains(c);
         if scheme.starts_with(|c: char| c.is_ascii_alphabetic()) && scheme.chars().all(is_scheme) {
-            self.reach.scheme = scheme.to_owned();
+            self.connect.scheme = scheme.to_owned();
         } else {
             self.note(Err(format!("invite_scheme is {scheme:?}; it may have letters, digits, +, - and .")));
         }
         self
     }
 
-    /// A web page that shows a friend how to join: [`Room::join_page`] is this and the code.
+    /// Sets the web page that shows how to join; [`Room::join_page`] appends the code. Default: none.
     pub fn join_page(mut self, base: &str) -> Self {
-        self.reach.join_page = Some(base.trim_end_matches('/').to_owned());
+        self.connect.join_page = Some(base.trim_end_matches('/').to_owned());
         self
     }
 
-    /// A tool for development: puts this room's connection on a bad network, in both directions. With
-    /// [`Impairment::none`] nothing is wrong until [`Room::set_impairment`] says so.
+    /// Simulates a bad network on this room's connection, in both directions, for development. With [`Impairment::none`] it does nothing
+    /// until [`Room::set_impairment`] changes it.
     ///
     /// ```no_run
     /// # use parlor::Room;
@@ -379,7 +251,7 @@ impl RoomBuilder {
     /// ```
     pub fn impairment(mut self, impairment: Impairment) -> Self {
         self.note(impairment.check().map_err(|error| format!("impairment: {error}")));
-        self.reach.conditions = Some(Conditions::new(impairment));
+        self.connect.conditions = Some(Conditions::new(impairment));
         self
     }
 
@@ -389,10 +261,10 @@ impl RoomBuilder {
         }
     }
 
-    /// Whether every setting is within its bounds.
+    /// Checks all options.
     ///
     /// # Errors
-    /// The first that is not, and what it may be.
+    /// The first one out of bounds, and its bounds.
     pub fn check(&self) -> Result<(), RoomError> {
         let wrong =
             self.wrong.clone().or_else(|| self.options.check().err()).or_else(|| self.check_account().err());
@@ -400,17 +272,40 @@ impl RoomBuilder {
     }
 
     fn check_account(&self) -> Result<(), String> {
-        let Some(passport) = &self.reach.passport else { return Ok(()) };
+        let Some(passport) = &self.connect.passport else { return Ok(()) };
         if self.options.token.is_some() {
             return Err("a player comes in by an account or by a token: leave one of them out".into());
         }
         passport.check(&self.options.app, &self.options.environment)
     }
 
-    /// Opens or joins the room. It returns at once: events say how it goes, what is wrong with a setting included.
-    #[must_use]
+    /// Opens or joins the room. Returns at once; events report progress and failure, a wrong option included.
     pub fn open(self) -> Room {
         let wrong = self.check().err();
-        Room::begin(self.options, self.reach, wrong)
+        Room::begin(self.options, self.connect, wrong)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn joined(args: &str) -> Option<Result<String, String>> {
+        let builder = JoinBuilder::from_args("tanks", args.split_whitespace().map(str::to_owned))?;
+        let Wish::Join { code } = builder.options.intent else { panic!("it joins") };
+        Some(builder.wrong.map_or_else(|| Ok(code.to_string()), Err))
+    }
+
+    #[test]
+    fn a_room_is_named_by_an_argument_or_an_option() {
+        for args in ["K7QM", "--join K7QM", "--join=K7QM", "--mute K7QM --loud", "parlor://join/K7QM"] {
+            assert_eq!(joined(args), Some(Ok("K7QM".to_owned())), "{args}");
+        }
+        for args in ["", "--mute", "--joined"] {
+            assert_eq!(joined(args), None, "{args}");
+        }
+        for args in ["--join", "--join=", "K7QM!"] {
+            assert!(joined(args).expect("a room is named").is_err(), "{args}");
+        }
     }
 }

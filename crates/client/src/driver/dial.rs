@@ -1,12 +1,14 @@
 //! Reaching a server, and staying with it.
 
-use super::carry::{GOODBYE_PATIENCE, Party, carry};
+use super::connect_options::{ConnectOptions, TransportPreference};
+use super::handle::Handle;
+use super::link_pump::{GOODBYE_PATIENCE, PacketEndpoint, pump};
+#[cfg(feature = "server")]
+use super::own_server;
 use super::passport::NoTicket;
 use super::paths::{Paths, Running};
 use super::places::{self, Place};
-use super::reach::{Reach, Via};
-use super::shared::Shared;
-use crate::core::{ClosedReason, ConnectFailure, ConnectFailureKind, JoinPath, RoomCore, Wish};
+use parlor_client_core::{ClosedReason, ConnectFailure, ConnectFailureKind, JoinPath, RoomCore, Wish};
 use parlor_proto::wire::handshake::RetryAfter;
 use parlor_proto::{Instant, Packet};
 use parlor_transport::discovery::{AddressError, ServerAddress};
@@ -36,38 +38,52 @@ impl Ways<'_> {
 }
 
 /// Drives a room from its first connection to its end.
-pub(super) async fn drive(shared: Arc<Shared>, wish: Wish, reach: Reach) {
-    let dialer = Arc::new(reach.conditions.clone().map_or_else(Dialer::new, Dialer::impaired));
-    let wants_paths = shared.lock().wants_paths() && reach.via != Via::WebSocket;
+pub(super) async fn drive(shared: Arc<Handle>, wish: Wish, connect: ConnectOptions) {
+    let dialer = Arc::new(connect.conditions.clone().map_or_else(Dialer::new, Dialer::impaired));
+    let wants_paths = shared.lock().wants_paths() && connect.transport != TransportPreference::WebSocket;
     let paths = wants_paths.then(|| Running::begin(Paths::new(&shared, &dialer)));
     let ways = Ways { dialer: &dialer, paths: paths.as_ref().map(|running| &*running.paths) };
-    let places = match (wish, &reach.server) {
+    #[cfg(feature = "server")]
+    let (connect, own) = match own_server::if_needed(&wish, connect).await {
+        Ok(connect_and_own) => connect_and_own,
+        Err(failure) => {
+            fail(&shared, failure);
+            return shared.finished();
+        }
+    };
+    let places = match (wish, &connect.server) {
         // Where it was let in before, wherever the account's server had sent it.
         (Wish::Resume { .. }, Some(server)) => {
             Ok(vec![Place::new(server.clone(), Some(JoinPath::InternetExplicit))])
         }
         (Wish::Join { code }, _) => {
-            places::for_guest(&reach, code, &reach.registry).and_then(|places| only_at_home(places, &reach))
+            let app = shared.lock().app().to_owned();
+            places::for_guest(&connect, &app, code, &connect.registry)
+                .and_then(|places| only_at_home(places, &connect))
         }
         (Wish::Host { .. } | Wish::Match { .. } | Wish::Resume { .. }, _) => {
-            places::for_host(&reach, &reach.registry).and_then(|places| only_at_home(places, &reach))
+            places::for_host(&connect, &connect.registry).and_then(|places| only_at_home(places, &connect))
         }
     };
     match places {
-        Ok(places) => visit(&shared, &ways, places, &reach).await,
+        Ok(places) => visit(&shared, &ways, places, &connect).await,
         Err(failure) => fail(&shared, failure),
     }
     if let Some(paths) = paths {
         paths.end().await;
     }
     let _ = tokio::time::timeout(GOODBYE_PATIENCE, dialer.wait_idle()).await;
+    #[cfg(feature = "server")]
+    if let Some(own) = own {
+        own.release().await;
+    }
     shared.finished();
 }
 
 /// The places where the player is known. An account is shown to its own server alone, and to whichever that one sends the room to: whoever
 /// writes an invite shall not get hold of it.
-fn only_at_home(places: Vec<Place>, reach: &Reach) -> Result<Vec<Place>, ConnectFailure> {
-    let Some(passport) = &reach.passport else { return Ok(places) };
+fn only_at_home(places: Vec<Place>, connect: &ConnectOptions) -> Result<Vec<Place>, ConnectFailure> {
+    let Some(passport) = &connect.passport else { return Ok(places) };
     let home = passport.server();
     match places.iter().find(|place| !place.address.is_on_host_of(home)) {
         None => Ok(places),
@@ -82,22 +98,25 @@ fn only_at_home(places: Vec<Place>, reach: &Reach) -> Result<Vec<Place>, Connect
 }
 
 /// Tries one place after the other, follows redirects, and stays where it is let in.
-async fn visit(shared: &Shared, ways: &Ways<'_>, places: Vec<Place>, reach: &Reach) {
+async fn visit(shared: &Handle, ways: &Ways<'_>, places: Vec<Place>, connect: &ConnectOptions) {
     let mut places: std::collections::VecDeque<Place> = places.into();
     let mut redirects = 0;
     let mut last = None;
     while let Some(place) = places.pop_front() {
-        shared.lock().found(place.found.clone());
+        shared.lock().found(place.found.clone(), !places.is_empty());
         let dialled = tokio::select! {
-            dialled = admit_and_dial(shared, ways, &place.address, reach) => dialled,
+            dialled = admit_and_dial(shared, ways, &place.address, connect) => dialled,
             () = shared.closed() => return,
         };
         match dialled {
             Ok(link) => {
-                shared.reached(&place.address);
-                carry(shared, link, &ways.to_hub()).await;
+                shared.reached(connect.public(&place.address));
+                pump(shared, link, &ways.to_hub()).await;
+                if shared.lock().take_passed_over() {
+                    continue;
+                }
                 let Some(address) = shared.lock().take_redirect() else {
-                    return come_back(shared, ways, place.address, reach).await;
+                    return come_back(shared, ways, place.address, connect).await;
                 };
                 redirects += 1;
                 match elsewhere(&address, &place.address) {
@@ -127,7 +146,7 @@ async fn visit(shared: &Shared, ways: &Ways<'_>, places: Vec<Place>, reach: &Rea
 }
 
 /// Reaches the server again each time that the connection to it is lost, as often as the room wants it.
-async fn come_back(shared: &Shared, ways: &Ways<'_>, mut address: ServerAddress, reach: &Reach) {
+async fn come_back(shared: &Handle, ways: &Ways<'_>, mut address: ServerAddress, connect: &ConnectOptions) {
     loop {
         let Some(at) = shared.lock().next_attempt() else { return };
         tokio::select! {
@@ -136,11 +155,11 @@ async fn come_back(shared: &Shared, ways: &Ways<'_>, mut address: ServerAddress,
         }
         shared.lock().attempt_begins(shared.now());
         let dialled = tokio::select! {
-            dialled = admit_and_dial(shared, ways, &address, reach) => dialled,
+            dialled = admit_and_dial(shared, ways, &address, connect) => dialled,
             () = given_up(shared) => return,
         };
         match dialled {
-            Ok(link) => carry(shared, link, &ways.to_hub()).await,
+            Ok(link) => pump(shared, link, &ways.to_hub()).await,
             Err(NoTicket::NotAsked(failure)) => {
                 tracing::debug!(kind = failure.kind.as_str(), detail = %failure.detail, "the server is not reached");
                 shared.lock().attempt_failed(&failure.detail, shared.now());
@@ -162,7 +181,7 @@ async fn come_back(shared: &Shared, ways: &Ways<'_>, mut address: ServerAddress,
 }
 
 /// Lets time pass in a room without a connection, until it wants none any more.
-async fn given_up(shared: &Shared) {
+async fn given_up(shared: &Handle) {
     let mut bell = shared.listen();
     loop {
         let due = {
@@ -190,7 +209,7 @@ fn elsewhere(redirect: &str, from: &ServerAddress) -> Result<ServerAddress, Addr
     }
 }
 
-fn fail(shared: &Shared, failure: ConnectFailure) {
+fn fail(shared: &Handle, failure: ConnectFailure) {
     tracing::debug!(kind = failure.kind.as_str(), detail = %failure.detail, "no server was reached");
     shared.lock().failed(ClosedReason::Connect(failure));
 }
@@ -201,28 +220,32 @@ fn unreachable(detail: &str) -> ConnectFailure {
 
 /// Connects to a server, with a ticket in hand if it will be asked to let an account in.
 async fn admit_and_dial(
-    shared: &Shared,
+    shared: &Handle,
     ways: &Ways<'_>,
     address: &ServerAddress,
-    reach: &Reach,
+    connect: &ConnectOptions,
 ) -> Result<Link, NoTicket> {
-    if let Some(passport) = &reach.passport {
+    if let Some(passport) = &connect.passport {
         let admission = shared.lock().next_admission();
         if let Some(admission) = admission {
             let ticket = passport.ticket(address.clone(), admission).await?;
             shared.lock().set_token(&ticket);
         }
     }
-    dial(ways, address, reach).await.map_err(NoTicket::NotAsked)
+    dial(ways, address, connect).await.map_err(NoTicket::NotAsked)
 }
 
 /// Connects to a server by QUIC, or by WebSocket where QUIC gets no answer; to one in this process in memory.
-async fn dial(ways: &Ways<'_>, address: &ServerAddress, reach: &Reach) -> Result<Link, ConnectFailure> {
+async fn dial(
+    ways: &Ways<'_>,
+    address: &ServerAddress,
+    connect: &ConnectOptions,
+) -> Result<Link, ConnectFailure> {
     // Paths begin at the socket by which the hub is reached, so a room that wants them has one.
-    if let Some(inside) = reach.inside(address).filter(|_| ways.paths.is_none()) {
+    if let Some(inside) = connect.inside(address).filter(|_| ways.paths.is_none()) {
         return inside.connect(address).await.map_err(|error| failure(address, &error));
     }
-    let trust = match (address.fingerprint, &reach.roots) {
+    let trust = match (address.fingerprint, &connect.roots) {
         (Some(fingerprint), _) => Trust::Fingerprint(fingerprint),
         (None, Some(roots)) => Trust::Roots(roots.clone()),
         (None, None) => Trust::System,
@@ -231,7 +254,7 @@ async fn dial(ways: &Ways<'_>, address: &ServerAddress, reach: &Reach) -> Result
         connect::resolve(&address.host, address.port).await.map_err(|error| failure(address, &error))?;
     let mut last = None;
     for addr in resolved {
-        if reach.via != Via::WebSocket {
+        if connect.transport != TransportPreference::WebSocket {
             match ways.dialer.connect(addr, &address.host, &trust, QUIC_PATIENCE).await {
                 Ok(link) => return Ok(link),
                 Err(error) => {
@@ -243,9 +266,9 @@ async fn dial(ways: &Ways<'_>, address: &ServerAddress, reach: &Reach) -> Result
                 }
             }
         }
-        if reach.via != Via::Quic {
+        if connect.transport != TransportPreference::Quic {
             let target = Target { secure: true, addr, host: address.host.clone(), path: "/ws".into() };
-            let conditions = reach.conditions.as_ref();
+            let conditions = connect.conditions.as_ref();
             match websocket::connect_impaired(&target, &trust, WEBSOCKET_PATIENCE, conditions).await {
                 Ok(link) => return Ok(link),
                 Err(error) => last = Some(error),
@@ -294,7 +317,7 @@ struct ToHub<'a> {
     paths: Option<&'a Paths>,
 }
 
-impl Party for ToHub<'_> {
+impl PacketEndpoint for ToHub<'_> {
     fn connected(&self, core: &mut RoomCore, link: &LinkSender, now: Instant) {
         if let Some(paths) = self.paths {
             paths.offer(core, link);
@@ -320,6 +343,10 @@ impl Party for ToHub<'_> {
 
     fn is_finished(&self, core: &RoomCore) -> bool {
         core.is_finished()
+    }
+
+    fn goes_on(&self, core: &RoomCore) -> bool {
+        core.is_coming_back()
     }
 
     fn poll_timeout(&self, core: &RoomCore) -> Option<Instant> {

@@ -1,30 +1,40 @@
 //! The driver: sockets and a background thread behind a room, so that a game needs neither a runtime nor patience.
 
 mod builder;
-mod carry;
-mod comeback;
+mod connect_options;
 mod dial;
-mod inputs;
-mod matches;
+mod handle;
+mod host;
+pub mod kind;
+mod link_pump;
+mod messages;
+#[cfg(feature = "server")]
+mod own_server;
 mod passport;
-mod past;
 mod paths;
 mod places;
-mod prediction;
-mod reach;
+mod reconnect;
 mod recording;
 mod replicas;
 mod rollback;
 mod room;
 mod runtime;
-mod shared;
+mod state;
+mod step;
 mod ticket;
 mod world;
 
-pub use builder::RoomBuilder;
+pub use builder::{HostBuilder, JoinBuilder, MatchBuilder, RoomBuilder};
+pub use connect_options::TransportPreference;
+pub use host::Host;
+pub use messages::SendOptions;
 #[cfg(feature = "online")]
 pub(crate) use passport::{NoTicket, Passport, Ticketing};
-pub use reach::Via;
-pub use recording::Recording;
+pub use recording::{Recording, RecordingControl};
+pub use replicas::OwnState;
+pub use rollback::Rollback;
 pub use room::Room;
+pub use state::StateView;
+pub use step::{HostStep, Step};
 pub use ticket::{Ticket, TicketError};
+pub use world::{WorldReader, WorldView};

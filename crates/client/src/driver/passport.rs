@@ -1,6 +1,6 @@
 //! What a player comes into rooms with who has an account: tickets, which are good once and not for long.
 
-use crate::core::{Admission, ConnectFailure};
+use parlor_client_core::{Admission, ConnectFailure};
 use parlor_transport::discovery::ServerAddress;
 use std::fmt::Debug;
 use std::future::Future;

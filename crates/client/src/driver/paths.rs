@@ -1,8 +1,8 @@
 //! Direct paths: opens what the core wants opened, and carries its packets, each path in a task of its own.
 
-use super::carry::{GOODBYE_PATIENCE, Party, carry};
-use super::shared::Shared;
-use crate::core::{PathCommand, PathId, PathRole, RoomCore};
+use super::handle::Handle;
+use super::link_pump::{GOODBYE_PATIENCE, PacketEndpoint, pump};
+use parlor_client_core::{PathCommand, PathId, PathRole, RoomCore};
 use parlor_proto::{Instant, LinkKind, Packet};
 use parlor_transport::direct::{Attempt, Direct, Role};
 use parlor_transport::quic::Dialer;
@@ -16,7 +16,7 @@ use tokio::time::{sleep, timeout};
 /// The direct paths of a room.
 #[derive(Debug)]
 pub(super) struct Paths {
-    shared: Arc<Shared>,
+    shared: Arc<Handle>,
     direct: Direct,
     /// Where the hub was reached last.
     hub: Mutex<SocketAddr>,
@@ -24,7 +24,7 @@ pub(super) struct Paths {
 
 impl Paths {
     /// Paths from the sockets of this dialer, under an identity of their own: nobody can tell by it who was in another room.
-    pub(super) fn new(shared: &Arc<Shared>, dialer: &Arc<Dialer>) -> Self {
+    pub(super) fn new(shared: &Arc<Handle>, dialer: &Arc<Dialer>) -> Self {
         Paths {
             shared: Arc::clone(shared),
             direct: Direct::new(Arc::clone(dialer), &Identity::of_player()),
@@ -113,7 +113,7 @@ impl Paths {
             () = way.is_over() => return,
         };
         match opened {
-            Ok(link) => carry(shared, link, way).await,
+            Ok(link) => pump(shared, link, way).await,
             Err(error) => {
                 tracing::debug!(%error, "there is no direct path");
                 shared.lock().path_failed(way.id, &error.to_string(), shared.now());
@@ -137,7 +137,7 @@ impl Way {
     }
 }
 
-impl Party for Way {
+impl PacketEndpoint for Way {
     fn connected(&self, core: &mut RoomCore, link: &LinkSender, now: Instant) {
         core.path_connected(self.id, link.kind(), link.remote(), now);
     }

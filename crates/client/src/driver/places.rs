@@ -1,7 +1,7 @@
 //! Which servers to try for a room, in which order (A5, A6).
 
-use super::reach::Reach;
-use crate::core::{ConnectFailure, ConnectFailureKind, Found, JoinPath, Mode, Scope};
+use super::connect_options::ConnectOptions;
+use parlor_client_core::{ConnectFailure, ConnectFailureKind, Found, JoinPath, Mode, Scope};
 use parlor_proto::RoomCode;
 use parlor_transport::discovery::{Registry, ServerAddress};
 use std::env;
@@ -25,50 +25,64 @@ impl Place {
 pub(super) const SERVER_VARIABLE: &str = "PARLOR_SERVER";
 
 /// Where a room can be opened.
-pub(super) fn for_host(reach: &Reach, registry: &Registry) -> Result<Vec<Place>, ConnectFailure> {
-    if let Some(server) = configured(reach)? {
+pub(super) fn for_host(connect: &ConnectOptions, registry: &Registry) -> Result<Vec<Place>, ConnectFailure> {
+    if let Some(server) = configured(connect)? {
         return Ok(vec![known(server, registry, None)]);
     }
     let here = registry.servers().first().map(|entry| on_this_machine(entry.port, entry.fingerprint));
     match here {
-        Some(address) if reach.mode != Mode::Relay => Ok(vec![Place::new(address, None)]),
+        Some(address) if connect.mode != Mode::Relay => Ok(vec![Place::new(address, None)]),
         _ => Err(no_server("no server was found to open a room on")),
     }
 }
 
-/// Where the room with this code may be. The registry of this machine comes first, then the configured server.
+/// Whether a server is named, or runs on this machine for the rooms of all.
+#[cfg(feature = "server")]
+pub(super) fn is_there_a_server(
+    connect: &ConnectOptions,
+    registry: &Registry,
+) -> Result<bool, ConnectFailure> {
+    Ok(configured(connect)?.is_some() || !registry.servers().is_empty())
+}
+
+/// Where the room of `app` with this code may be. The registry of this machine comes first, then the configured server: two games may
+/// have rooms with the same code.
 pub(super) fn for_guest(
-    reach: &Reach,
+    connect: &ConnectOptions,
+    app: &str,
     code: RoomCode,
     registry: &Registry,
 ) -> Result<Vec<Place>, ConnectFailure> {
-    if let Some(server) = &reach.server {
+    if let Some(server) = &connect.server {
         return Ok(vec![known(server.clone(), registry, Some(JoinPath::InternetExplicit))]);
     }
     let mut places = Vec::new();
-    if reach.mode != Mode::Relay
-        && let Some(entry) = registry.room(code)
-    {
+    let here = registry.room(code).filter(|_| connect.mode != Mode::Relay);
+    if let Some(entry) = here.as_ref().filter(|entry| entry.app == app) {
         let address = on_this_machine(entry.server.port, entry.server.fingerprint);
         places.push(Place::new(address, Some(JoinPath::Local)));
     }
-    if let Some(server) = configured(reach)? {
+    if let Some(server) = configured(connect)? {
         places.push(known(server, registry, Some(JoinPath::InternetFallback)));
     }
     if places.is_empty() {
-        return Err(no_server(&format!(
-            "no room {code} was found on this machine, and no server is configured"
-        )));
+        return Err(no_server(&match here {
+            Some(entry) => format!(
+                "the room {code} on this machine is of the game {:?} and not of {app:?}, and no server is configured",
+                entry.app
+            ),
+            None => format!("no room {code} was found on this machine, and no server is configured"),
+        }));
     }
     Ok(places)
 }
 
 /// The server that the game or the environment names; `None` if they name none or only this machine shall do.
-fn configured(reach: &Reach) -> Result<Option<ServerAddress>, ConnectFailure> {
-    if reach.server.is_some() {
-        return Ok(reach.server.clone());
+fn configured(connect: &ConnectOptions) -> Result<Option<ServerAddress>, ConnectFailure> {
+    if connect.server.is_some() {
+        return Ok(connect.server.clone());
     }
-    if reach.mode == Mode::Local {
+    if connect.mode == Mode::Local {
         return Ok(None);
     }
     match env::var(SERVER_VARIABLE) {
@@ -100,7 +114,8 @@ fn no_server(what: &str) -> ConnectFailure {
         kind: ConnectFailureKind::NoServer,
         detail: format!(
             "{what}. Start one on this machine with `parlor serve`, or name one: set {SERVER_VARIABLE}=HOST, pass it \
-             to the room, or join by an invite link, which carries its server"
+             to the room, or join by an invite link, which carries its server. A game that hosts can bring its own: \
+             the feature `server` of the crate `parlor`"
         ),
     }
 }
@@ -110,9 +125,9 @@ mod tests {
     use super::*;
     use parlor_transport::Fingerprint;
 
-    fn reach(mode: Mode, server: Option<&str>) -> Reach {
+    fn connect(mode: Mode, server: Option<&str>) -> ConnectOptions {
         let server = server.map(|text| text.parse().expect("an address"));
-        Reach { mode, server, ..Reach::default() }
+        ConnectOptions { mode, server, ..ConnectOptions::default() }
     }
 
     #[test]
@@ -120,20 +135,33 @@ mod tests {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let registry = Registry::at(folder.path().join("parlor"));
         let code: RoomCode = "K7QM".parse().expect("a code");
-        let failure = for_guest(&reach(Mode::Local, None), code, &registry).expect_err("nothing is there");
+        let failure =
+            for_guest(&connect(Mode::Local, None), "tanks", code, &registry).expect_err("nothing is there");
         assert_eq!(failure.kind, ConnectFailureKind::NoServer);
         assert!(failure.detail.contains("K7QM") && failure.detail.contains("PARLOR_SERVER"), "{failure}");
 
         let print = Fingerprint([5; 32]);
         let _entry = registry.enter_room(code, "tanks", 9_000, print).expect("the folder is ours");
-        let places = for_guest(&reach(Mode::Local, None), code, &registry).expect("the room is there");
+        let places =
+            for_guest(&connect(Mode::Local, None), "tanks", code, &registry).expect("the room is there");
         assert_eq!(places[0].found.join_path, Some(JoinPath::Local));
         assert_eq!(places[0].address.fingerprint, Some(print));
-        let explicit =
-            for_guest(&reach(Mode::Auto, Some("play.example.com")), code, &registry).expect("it is named");
+        let explicit = for_guest(&connect(Mode::Auto, Some("play.example.com")), "tanks", code, &registry)
+            .expect("it is named");
         assert_eq!(explicit[0].found.join_path, Some(JoinPath::InternetExplicit));
         assert_eq!(explicit[0].found.scope, Scope::Internet);
-        assert!(for_guest(&reach(Mode::Relay, None), code, &registry).is_err());
+        assert!(for_guest(&connect(Mode::Relay, None), "tanks", code, &registry).is_err());
+    }
+
+    #[test]
+    fn a_room_of_another_game_on_this_machine_is_passed_by() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let registry = Registry::at(folder.path().join("parlor"));
+        let code: RoomCode = "K7QM".parse().expect("a code");
+        let _entry = registry.enter_room(code, "chess", 9_000, Fingerprint([5; 32])).expect("it is ours");
+        let failure = for_guest(&connect(Mode::Local, None), "tanks", code, &registry).expect_err("not ours");
+        assert!(failure.detail.contains("chess") && failure.detail.contains("tanks"), "{failure}");
+        assert!(for_guest(&connect(Mode::Local, None), "chess", code, &registry).is_ok());
     }
 
     #[test]
@@ -142,10 +170,10 @@ mod tests {
         let registry = Registry::at(folder.path().join("parlor"));
         let print = Fingerprint([5; 32]);
         let _entry = registry.enter_server(9_000, print).expect("the folder is ours");
-        let places = for_host(&reach(Mode::Auto, Some("127.0.0.1:9000")), &registry).expect("it is named");
+        let places = for_host(&connect(Mode::Auto, Some("127.0.0.1:9000")), &registry).expect("it is named");
         assert_eq!(places[0].address.fingerprint, Some(print));
-        let places = for_host(&reach(Mode::Auto, None), &registry).expect("it is found");
+        let places = for_host(&connect(Mode::Auto, None), &registry).expect("it is found");
         assert_eq!(places[0].address.port, 9_000);
-        assert!(for_host(&reach(Mode::Relay, None), &registry).is_err());
+        assert!(for_host(&connect(Mode::Relay, None), &registry).is_err());
     }
 }

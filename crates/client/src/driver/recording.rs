@@ -1,7 +1,7 @@
 //! A recording on its way into a file, and what a game says of it.
 
 use super::room::Room;
-use crate::core::{RoomCore, RoomError};
+use parlor_client_core::{RoomCore, RoomError};
 use parlor_sync::recording::Figures;
 use std::fs::{File, OpenOptions};
 use std::io::Write;
@@ -48,7 +48,8 @@ pub struct Recording {
 }
 
 impl Tape {
-    /// A tape into a new file, which only its owner can read: a recording has what everybody in the room may see, together.
+    /// A tape into a new file, which only its owner can read: a recording has what everybody in the room may
+    /// see, together.
     fn create(path: &Path) -> Result<Self, RoomError> {
         let failed =
             |error: std::io::Error| RoomError::File { path: path.to_owned(), detail: error.to_string() };
@@ -73,7 +74,7 @@ impl Tape {
     }
 
     /// Takes what a room recorded, if the disk keeps up.
-    fn wind(&self, core: &mut RoomCore) {
+    pub(super) fn wind(&self, core: &mut RoomCore) {
         if self.progress.failure().is_some() {
             core.stop_recording();
             return;
@@ -121,61 +122,66 @@ fn write_all(mut file: File, path: &Path, queue: &Receiver<Vec<u8>>, progress: &
     }
 }
 
-/// Recordings.
 impl Room {
-    /// Records the room from here on into a new file, for the host: all state that it writes, tick by tick, and who comes and
-    /// goes, to be played again by `parlor replay` or [`Playback`](crate::recording::Playback). It ends with the room, or with
-    /// [`stop_recording`](Self::stop_recording). The file has everything, also what only some players may see.
-    ///
-    /// ```no_run
-    /// # let mut room = parlor::Room::host("tanks").open();
-    /// # while room.poll().is_some() {}
-    /// room.record("tonight.prec")?;
-    /// # Ok::<(), parlor::RoomError>(())
-    /// ```
-    ///
-    /// # Errors
-    /// [`RoomError`] if this process is not the host, the room is not open yet, it is being recorded already, or the file cannot
-    /// be made, as when there is one of that name.
-    pub fn record(&mut self, path: impl AsRef<Path>) -> Result<(), RoomError> {
-        self.with(|core, _| core.start_recording())?;
-        match Tape::create(path.as_ref()) {
-            Ok(tape) => {
-                self.tape = Some(tape);
-                Ok(())
-            }
-            Err(error) => {
-                self.with(|core, _| core.forget_recording());
-                Err(error)
-            }
-        }
+    /// The recording of this room.
+    pub fn recording(&self) -> RecordingControl<'_> {
+        RecordingControl { room: self }
     }
 
-    /// Ends the recording, if there is one, and waits, for a second at the most, until the file is whole.
-    pub fn stop_recording(&mut self) {
-        self.with(|core, _| core.stop_recording());
-        self.finish_recording(Duration::from_secs(1));
-    }
-
-    /// How the newest recording stands; `None` if there was none.
-    #[must_use]
-    pub fn recording(&self) -> Option<Recording> {
-        let figures = self.with(|core, _| core.recording_figures())?;
-        let failure = self.tape.as_ref().and_then(|tape| tape.progress.failure());
-        Some(Recording { figures, failure })
-    }
-
-    pub(super) fn finish_recording(&mut self, patience: Duration) {
-        if let Some(mut tape) = self.tape.take() {
+    pub(super) fn finish_recording(&self, patience: Duration) {
+        let tape = self.tape().take();
+        if let Some(mut tape) = tape {
             self.with(|core, _| tape.finish(core));
             tape.wait(patience);
         }
     }
 }
 
-/// Hands over what `core` recorded.
-pub(super) fn wind(tape: Option<&Tape>, core: &mut RoomCore) {
-    if let Some(tape) = tape {
-        tape.wind(core);
+/// Records a room: from [`Room::recording`].
+///
+/// ```no_run
+/// # let room = parlor::Room::host("tanks").open();
+/// room.recording().start("tonight.prec")?;
+/// # Ok::<(), parlor::RoomError>(())
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct RecordingControl<'a> {
+    room: &'a Room,
+}
+
+impl RecordingControl<'_> {
+    /// Records the room from here on into a new file, for the host: all state that it writes, tick by tick,
+    /// and who comes and goes, to be played again by `parlor replay` or
+    /// [`Playback`](crate::recording::Playback). It ends with the room, or with [`stop`](Self::stop). The
+    /// file has everything, also what only some players may see.
+    ///
+    /// # Errors
+    /// [`RoomError`] if this process is not the host, the room is not open yet, it is being recorded already,
+    /// or the file cannot be made, as when there is one of that name.
+    pub fn start(&self, path: impl AsRef<Path>) -> Result<(), RoomError> {
+        self.room.with(|core, _| core.start_recording())?;
+        match Tape::create(path.as_ref()) {
+            Ok(tape) => {
+                *self.room.tape() = Some(tape);
+                Ok(())
+            }
+            Err(error) => {
+                self.room.with(|core, _| core.forget_recording());
+                Err(error)
+            }
+        }
+    }
+
+    /// Ends the recording, if there is one, and waits, for a second at the most, until the file is whole.
+    pub fn stop(&self) {
+        self.room.with(|core, _| core.stop_recording());
+        self.room.finish_recording(Duration::from_secs(1));
+    }
+
+    /// How the newest recording stands; `None` if there was none.
+    pub fn status(&self) -> Option<Recording> {
+        let figures = self.room.with(|core, _| core.recording_figures())?;
+        let failure = self.room.tape().as_ref().and_then(|tape| tape.progress.failure());
+        Some(Recording { figures, failure })
     }
 }

@@ -85,7 +85,7 @@ impl Connection {
         let running = task(Arc::clone(&pipes), options);
         let of_task = Arc::clone(&pipes);
         let (closing, closed_here) = oneshot::channel::<Never>();
-        super::handle().spawn(async move {
+        super::runtime::handle().spawn(async move {
             // Also if the task panics: whoever polls is told, and whoever sends.
             let _end = EndOnDrop(Arc::clone(&of_task));
             let linger_over = async {
@@ -169,7 +169,6 @@ impl Connection {
     }
 
     /// Datagrams that came and were dropped because the game did not poll, or that the system did not take.
-    #[must_use]
     pub fn dropped(&self) -> u64 {
         self.pipes.dropped.load(Ordering::Relaxed)
     }

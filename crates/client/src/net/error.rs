@@ -79,7 +79,6 @@ pub enum NetError {
 
 impl NetError {
     /// The word for it in JSON and in other languages.
-    #[must_use]
     pub const fn as_str(&self) -> &'static str {
         match self {
             NetError::Url { .. } => "bad_url",
@@ -142,7 +141,6 @@ pub enum Closed {
 
 impl Closed {
     /// The word for it in JSON and in other languages.
-    #[must_use]
     pub const fn as_str(&self) -> &'static str {
         match self {
             Closed::Here => "here",

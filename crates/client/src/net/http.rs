@@ -43,14 +43,12 @@ pub struct Head {
 
 impl Head {
     /// The first value of a header.
-    #[must_use]
     pub fn header(&self, name: &str) -> Option<&str> {
         let is_it = |(known, _): &&(String, String)| known.eq_ignore_ascii_case(name);
         self.headers.iter().find(is_it).map(|(_, value)| value.as_str())
     }
 
     /// Whether the status is one from 200 to 299.
-    #[must_use]
     pub fn is_success(&self) -> bool {
         (200..300).contains(&self.status)
     }
@@ -93,7 +91,7 @@ pub(super) fn begin(method: Method, url: &str, options: Options) -> Request {
     let of_task = Arc::clone(&inbox);
     let (alive, given_up) = oneshot::channel();
     let url = url.to_owned();
-    super::handle().spawn(async move {
+    super::runtime::handle().spawn(async move {
         let _end = EndOnDrop(Arc::clone(&of_task));
         let done = tokio::select! {
             done = perform(method, &url, &options, &of_task) => done,

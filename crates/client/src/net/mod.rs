@@ -42,6 +42,8 @@ mod error;
 mod http;
 mod options;
 mod queue;
+pub(crate) mod runtime;
+mod start;
 mod tcp;
 mod udp;
 mod url;
@@ -54,19 +56,10 @@ pub use options::Options;
 pub use parlor_transport::{ConnectError, Fingerprint, Trust};
 pub use udp::UDP_MESSAGE_BYTES_MAX;
 
-use crate::background::Background;
 use bytes::Bytes;
-use tokio::runtime::Handle;
-
-/// The thread for all of it, so that no handshake of a game's requests delays a room.
-pub(crate) fn handle() -> &'static Handle {
-    static NET: Background = Background::new("parlor-net");
-    NET.handle()
-}
 
 /// Connects by TCP. `host` is a name or an address (IPv6 without brackets). TCP is a stream of bytes: what was sent in one piece
 /// may come in several, and several in one, so a protocol on it says itself where a message ends. There is no encryption.
-#[must_use]
 pub fn tcp(host: &str, port: u16) -> Connection {
     Options::default().tcp(host, port)
 }
@@ -74,31 +67,26 @@ pub fn tcp(host: &str, port: u16) -> Connection {
 /// Sends and receives datagrams by UDP, to and from one address. `host` is a name or an address (IPv6 without brackets). It is
 /// [open](Event::Open) as soon as that address is known, which says nothing of whether anybody listens there. Datagrams may
 /// be lost, doubled and reordered; keep them to 1,200 bytes. There is no encryption.
-#[must_use]
 pub fn udp(host: &str, port: u16) -> Connection {
     Options::default().udp(host, port)
 }
 
 /// Connects to a WebSocket: `wss://HOST[:PORT]/PATH`, whose certificate is verified, or `ws://`, without encryption.
-#[must_use]
 pub fn websocket(url: &str) -> Connection {
     Options::default().websocket(url)
 }
 
 /// Asks for what is at an `https://` or `http://` URL. Redirects are followed, but not from `https` to `http`.
-#[must_use]
 pub fn get(url: &str) -> Request {
     Options::default().get(url)
 }
 
 /// Sends a body to an `https://` or `http://` URL. The header `content-type` says what it is: see [`Options::header`].
-#[must_use]
 pub fn post(url: &str, body: impl Into<Bytes>) -> Request {
     Options::default().post(url, body)
 }
 
 /// Puts a body at an `https://` or `http://` URL. The header `content-type` says what it is: see [`Options::header`].
-#[must_use]
 pub fn put(url: &str, body: impl Into<Bytes>) -> Request {
     Options::default().put(url, body)
 }

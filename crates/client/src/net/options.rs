@@ -1,9 +1,5 @@
 //! What may be set before something is begun.
 
-use super::connection::Connection;
-use super::http::Request;
-use super::{http, tcp, udp, websocket};
-use bytes::Bytes;
 use core::time::Duration;
 use parlor_transport::Trust;
 
@@ -78,41 +74,5 @@ impl Options {
     pub fn header(mut self, name: &str, value: &str) -> Self {
         self.headers.push((name.to_owned(), value.to_owned()));
         self
-    }
-
-    /// As [`net::tcp`](super::tcp()).
-    #[must_use]
-    pub fn tcp(self, host: &str, port: u16) -> Connection {
-        tcp::open(host, port, self)
-    }
-
-    /// As [`net::udp`](super::udp()).
-    #[must_use]
-    pub fn udp(self, host: &str, port: u16) -> Connection {
-        udp::open(host, port, self)
-    }
-
-    /// As [`net::websocket`](super::websocket()).
-    #[must_use]
-    pub fn websocket(self, url: &str) -> Connection {
-        websocket::open(url, self)
-    }
-
-    /// As [`net::get`](super::get).
-    #[must_use]
-    pub fn get(self, url: &str) -> Request {
-        http::begin(http::Method::Get, url, self)
-    }
-
-    /// As [`net::post`](super::post).
-    #[must_use]
-    pub fn post(self, url: &str, body: impl Into<Bytes>) -> Request {
-        http::begin(http::Method::Post(body.into()), url, self)
-    }
-
-    /// As [`net::put`](super::put).
-    #[must_use]
-    pub fn put(self, url: &str, body: impl Into<Bytes>) -> Request {
-        http::begin(http::Method::Put(body.into()), url, self)
     }
 }

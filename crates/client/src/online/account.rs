@@ -6,8 +6,8 @@
 mod passport;
 
 use super::error::OnlineError;
-use super::keeper::Keeper;
 use super::session::Session;
+use super::token_store::TokenStore;
 use super::who::{self, Who};
 use crate::net::{self, NetError, Response, Trust};
 use parlor_transport::discovery::ServerAddress;
@@ -42,7 +42,7 @@ pub struct Account {
     shared: Arc<Shared>,
 }
 
-struct Shared {
+pub(super) struct Shared {
     who: Who,
     server: ServerAddress,
     trust: Option<Trust>,
@@ -52,8 +52,10 @@ struct Shared {
 }
 
 struct Signed {
-    keeper: Keeper,
+    tokens: TokenStore,
     access: Option<String>,
+    /// The account was deleted: to sign in would make another one.
+    is_deleted: bool,
 }
 
 /// Why an account did not get an answer.
@@ -74,6 +76,9 @@ pub enum AccountError {
         /// Where.
         server: String,
     },
+    /// It was deleted: [`Account::delete`].
+    #[error("the account was deleted: sign in anew for another one")]
+    Deleted,
     /// What came is no answer of a server of this version.
     #[error("what answers at {server} is no Parlor server of this version: {detail}")]
     BadAnswer {
@@ -107,36 +112,55 @@ pub(super) enum Question {
     /// What is at a path below `/v1`.
     Get(String),
     /// An operation at a path, with its input.
-    Post(&'static str, Value),
+    Post(String, Value),
 }
 
 impl Account {
-    pub(super) fn new(who: Who, server: ServerAddress, trust: Option<Trust>, keeper: Keeper) -> Self {
-        let session = keeper.session().clone();
-        let signed = Mutex::new(Signed { keeper, access: None });
+    pub(super) fn new(who: Who, server: ServerAddress, trust: Option<Trust>, tokens: TokenStore) -> Self {
+        let session = tokens.session().clone();
+        let signed = Mutex::new(Signed { tokens, access: None, is_deleted: false });
         Account { shared: Arc::new(Shared { who, server, trust, session, signed }) }
     }
 
     /// What to save so that the player is the same one after a restart.
-    #[must_use]
     pub fn session(&self) -> &Session {
         &self.shared.session
     }
 
     /// Asks the account's own server, in the background.
     pub(super) fn ask<T: DeserializeOwned + Send + 'static>(&self, question: Question) -> Pending<T> {
-        let shared = Arc::clone(&self.shared);
+        self.work(|shared| async move { shared.ask_own(question).await })
+    }
+
+    /// Does something in the background.
+    pub(super) fn work<T: Send + 'static, F>(&self, work: impl FnOnce(Arc<Shared>) -> F) -> Pending<T>
+    where
+        F: Future<Output = Result<T, AccountError>> + Send + 'static,
+    {
+        let done = work(Arc::clone(&self.shared));
         let (sender, answer) = oneshot::channel();
-        net::handle().spawn(async move {
-            let asked = shared.ask(&shared.server, &question).await;
+        net::runtime::handle().spawn(async move {
             // Whoever asked may be gone.
-            let _ = sender.send(asked.and_then(|output| shared.read(&shared.server, output)));
+            let _ = sender.send(done.await);
         });
         Pending { answer }
     }
 }
 
 impl Shared {
+    /// Asks the account's own server something, as the account.
+    pub(super) async fn ask_own<T: DeserializeOwned>(&self, question: Question) -> Result<T, AccountError> {
+        let output = self.ask(&self.server, &question).await?;
+        self.read(&self.server, output)
+    }
+
+    /// The account is no more.
+    pub(super) async fn forget(&self) {
+        let mut signed = self.signed.lock().await;
+        signed.tokens.keep(None);
+        (signed.access, signed.is_deleted) = (None, true);
+    }
+
     /// Asks a server of this account's house something, as the account.
     async fn ask(&self, at: &ServerAddress, question: &Question) -> Result<Value, AccountError> {
         let (access, is_fresh) = self.access(None).await?;
@@ -152,19 +176,22 @@ impl Shared {
     /// An access token, another one than `over`, and whether it is of this moment.
     async fn access(&self, over: Option<&str>) -> Result<(String, bool), AccountError> {
         let mut signed = self.signed.lock().await;
+        if signed.is_deleted {
+            return Err(AccountError::Deleted);
+        }
         if let Some(access) = signed.access.as_deref().filter(|access| Some(*access) != over) {
             return Ok((access.to_owned(), false));
         }
         signed.access = None;
-        let refresh = signed.keeper.newest();
+        let refresh = signed.tokens.newest();
         let answer = match self.sign_in(refresh.as_deref()).await {
             Err(AccountError::Refused(error)) if refresh.is_some() && who::is_sign_in_over(&error.code) => {
-                signed.keeper.keep(None);
+                signed.tokens.keep(None);
                 self.sign_in(None).await?
             }
             answer => answer?,
         };
-        signed.keeper.keep(Some(answer.refresh_token));
+        signed.tokens.keep(Some(answer.refresh_token));
         signed.access = Some(answer.access_token.clone());
         Ok((answer.access_token, true))
     }
@@ -173,7 +200,7 @@ impl Shared {
     async fn sign_in(&self, refresh: Option<&str>) -> Result<SignedIn, AccountError> {
         let (op, input) = self.who.sign_in(refresh);
         let path = if op == "auth.refresh" { "/auth/refresh" } else { "/auth/device" };
-        let output = self.send(&self.server, &Question::Post(path, input), None).await?;
+        let output = self.send(&self.server, &Question::Post(path.to_owned(), input), None).await?;
         self.read(&self.server, output)
     }
 

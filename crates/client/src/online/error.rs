@@ -28,7 +28,6 @@ impl OnlineError {
     }
 
     /// When to ask again.
-    #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
         self.retry_after_ms.map(Duration::from_millis)
     }

@@ -33,7 +33,7 @@ pub struct MatchFilter {
     pub open_seats: bool,
 }
 
-/// A match that can be joined, by its id: `Room::guest`.
+/// A match that can be joined, by its id: `Room::join`.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct LiveMatch {
     /// Its id.
@@ -183,17 +183,17 @@ pub struct RoomSummary {
 impl Account {
     /// The turn rooms that the player sits in, a hundred at once; `after` is [`Part::next`] of the part before.
     pub fn turn_rooms(&self, after: Option<&str>) -> Pending<Part<RoomSummary>> {
-        self.get("/rooms/mine", &[("after", after.map(text))])
+        self.get("/rooms/mine", &[("after", after.map(escaped))])
     }
 
     /// The live matches of the account's game that can be found, a hundred at once; `after` is [`Part::next`] of the part before.
     pub fn matches(&self, filter: &MatchFilter, after: Option<&str>) -> Pending<Part<LiveMatch>> {
         let fields = [
-            ("label", filter.label.as_deref().map(text)),
+            ("label", filter.label.as_deref().map(escaped)),
             ("min_members", Some(filter.min_members.to_string())),
             ("max_members", filter.max_members.map(|members| members.to_string())),
             ("open_seats", Some(filter.open_seats.to_string())),
-            ("after", after.map(text)),
+            ("after", after.map(escaped)),
         ];
         self.get("/matches", &fields)
     }
@@ -201,12 +201,12 @@ impl Account {
     /// The matches that the player was in and that the server keeps, the newest first, a hundred at once; `after` is [`Part::next`] of the part
     /// before.
     pub fn kept_matches(&self, after: Option<&str>) -> Pending<Part<KeptMatch>> {
-        self.get("/matches/kept", &[("after", after.map(text))])
+        self.get("/matches/kept", &[("after", after.map(escaped))])
     }
 
     /// What happened in a match that the player was in, from an entry on; then `from` is [`MatchLog::next`] of the part before.
     pub fn match_log(&self, id: &str, from: u64) -> Pending<MatchLog> {
-        self.get(&format!("/matches/{}/log", text(id)), &[("from", Some(from.to_string()))])
+        self.get(&format!("/matches/{}/log", escaped(id)), &[("from", Some(from.to_string()))])
     }
 
     fn get<T: serde::de::DeserializeOwned + Send + 'static>(
@@ -222,7 +222,7 @@ impl Account {
 }
 
 /// A text as it stands in a URL.
-fn text(value: &str) -> String {
+pub(super) fn escaped(value: &str) -> String {
     utf8_percent_encode(value, NON_ALPHANUMERIC).to_string()
 }
 
@@ -261,6 +261,6 @@ mod tests {
 
     #[test]
     fn what_stands_in_a_url_is_escaped() {
-        assert_eq!(text("a b&c=ü"), "a%20b%26c%3D%C3%BC");
+        assert_eq!(escaped("a b&c=ü"), "a%20b%26c%3D%C3%BC");
     }
 }

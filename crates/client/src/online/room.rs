@@ -3,8 +3,8 @@
 use super::core::{Core, Request};
 use super::error::RoomFailure;
 use super::event::Event;
-use super::keeper::Keeper;
 use super::session::Session;
+use super::token_store::TokenStore;
 use super::view::{Phase, RoomPlayer, RoomView};
 use crate::net::{self, Connection, Trust};
 use parlor_transport::discovery::ServerAddress;
@@ -43,7 +43,7 @@ impl Place {
 pub struct TurnRoom {
     core: Core,
     place: Place,
-    keeper: Keeper,
+    tokens: TokenStore,
     link: Link,
     /// Attempts since the room was there.
     attempts: u32,
@@ -55,9 +55,9 @@ enum Link {
 }
 
 impl TurnRoom {
-    pub(super) fn new(core: Core, place: Place, keeper: Keeper) -> Self {
+    pub(super) fn new(core: Core, place: Place, tokens: TokenStore) -> Self {
         let link = Link::Up(place.connect());
-        TurnRoom { core, place, keeper, link, attempts: 0 }
+        TurnRoom { core, place, tokens, link, attempts: 0 }
     }
 
     /// What happened next, if anything did.
@@ -76,7 +76,7 @@ impl TurnRoom {
                 Link::Waiting(_) => self.link = Link::Up(self.place.connect()),
                 Link::Up(connection) => match connection.poll()? {
                     net::Event::Open => {
-                        self.core.set_refresh(self.keeper.newest());
+                        self.core.set_refresh(self.tokens.newest());
                         self.core.handle_open();
                     }
                     net::Event::Text(text) => self.core.handle_text(&text),
@@ -85,7 +85,7 @@ impl TurnRoom {
                 },
             }
             if let Some(token) = self.core.take_renewed() {
-                self.keeper.keep(token);
+                self.tokens.keep(token);
             }
             if self.core.is_following() {
                 self.attempts = 0;
@@ -112,7 +112,7 @@ impl TurnRoom {
         self.attempts = self.attempts.saturating_add(1);
         // Three to five quarters, so that all who lost the same server do not come back at the same moment.
         let drawn = self
-            .keeper
+            .tokens
             .session()
             .seed()
             .wrapping_add(self.attempts.into())
@@ -123,31 +123,26 @@ impl TurnRoom {
     }
 
     /// The room as the server says that it stands; nothing before [`Event::Connected`].
-    #[must_use]
     pub fn view(&self) -> Option<&RoomView> {
         self.core.view()
     }
 
     /// This player's account.
-    #[must_use]
     pub fn me(&self) -> Option<&str> {
         self.core.me()
     }
 
     /// What to save so that the player is the same one after a restart.
-    #[must_use]
     pub fn session(&self) -> &Session {
-        self.keeper.session()
+        self.tokens.session()
     }
 
     /// Whether the room is connected: if not, it reads as it last was.
-    #[must_use]
     pub fn is_connected(&self) -> bool {
         self.core.is_following()
     }
 
     /// Whether this player may move now: it is its turn, and no move of its own waits for an answer.
-    #[must_use]
     pub fn my_turn(&self) -> bool {
         let is_turn = |view: &RoomView| {
             view.phase == Phase::Playing
@@ -158,7 +153,6 @@ impl TurnRoom {
     }
 
     /// Who sits there, in the order of joining.
-    #[must_use]
     pub fn players(&self) -> &[RoomPlayer] {
         self.view().map_or(&[], |view| &view.players)
     }

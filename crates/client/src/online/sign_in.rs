@@ -3,9 +3,9 @@
 use super::account::Account;
 use super::core::{Core, Want};
 use super::error::RoomFailure;
-use super::keeper::Keeper;
 use super::room::{Place, TurnRoom};
 use super::session::Session;
+use super::token_store::TokenStore;
 use super::who::Who;
 use crate::net::Trust;
 use parlor_proto::RoomCode;
@@ -24,6 +24,7 @@ pub fn sign_in(server: &str) -> SignIn {
         session_file: None,
         trust: None,
         config: Map::new(),
+        options: Map::new(),
         criteria: Map::new(),
     }
 }
@@ -39,6 +40,8 @@ pub struct SignIn {
     session_file: Option<PathBuf>,
     trust: Option<Trust>,
     config: Map<String, Value>,
+    /// What is said of a room that is opened beside its configuration.
+    options: Map<String, Value>,
     criteria: Map<String, Value>,
 }
 
@@ -73,12 +76,39 @@ impl SignIn {
         self
     }
 
-    /// The rule set that judges the moves of rooms that are opened, such as `draughts`. Rooms that are found have it too.
+    /// The rule set that judges the moves of rooms that are opened, such as `draughts`. Rooms that are found have it too. Where the server
+    /// has games of its operator's, their files say it, and this must say the same.
     pub fn rules(self, rules: &str) -> Self {
         self.config("rules", rules)
     }
 
-    /// A field of the configuration of rooms that are opened: docs/turn-rooms.md has them all.
+    /// The mode of the game, one of those that its operator's file has.
+    pub fn mode(self, mode: &str) -> Self {
+        self.option("mode", mode)
+    }
+
+    /// The name of a room that is opened.
+    pub fn room_name(self, name: &str) -> Self {
+        self.option("name", name)
+    }
+
+    /// A room that is opened is on no list and given to no stranger.
+    pub fn private(self) -> Self {
+        self.option("visibility", "private")
+    }
+
+    /// Seats of a room that is opened: no more than the game's configuration has.
+    pub fn max_players(self, seats: u16) -> Self {
+        self.option("max_players", seats)
+    }
+
+    fn option(mut self, name: &str, value: impl Into<Value>) -> Self {
+        self.options.insert(name.to_owned(), value.into());
+        self
+    }
+
+    /// A field of the configuration of rooms that are opened: docs/turn-rooms.md has them all. It is for servers for development: one with
+    /// games of its operator's refuses what its file does not say.
     pub fn config(mut self, field: &str, value: impl Into<Value>) -> Self {
         self.config.insert(field.to_owned(), value.into());
         self
@@ -108,7 +138,7 @@ impl SignIn {
     /// # Errors
     /// [`RoomFailure`] if there is no such address, or the session's file cannot be used. All else is told by events.
     pub fn join_or_create(self, game: &str) -> Result<TurnRoom, RoomFailure> {
-        let mut input = json!({ "config": self.config });
+        let mut input = self.asked();
         // A server that knows no criteria is asked without, where there are none.
         if !self.criteria.is_empty() {
             input["criteria"] = json!(self.criteria);
@@ -121,8 +151,17 @@ impl SignIn {
     /// # Errors
     /// As for [`join_or_create`](Self::join_or_create).
     pub fn create(self, game: &str) -> Result<TurnRoom, RoomFailure> {
-        let input = json!({ "config": self.config });
+        let input = self.asked();
         self.open(game, Want::Found { op: "turn.create", input })
+    }
+
+    /// What is said of a room that is opened. Whoever says nothing of its configuration leaves it to the server.
+    fn asked(&self) -> Value {
+        let mut input = json!(self.options);
+        if !self.config.is_empty() {
+            input["config"] = json!(self.config);
+        }
+        input
     }
 
     /// The room with this code or id.
@@ -153,30 +192,30 @@ impl SignIn {
     /// As for [`join_or_create`](Self::join_or_create).
     pub fn account(self, game: &str) -> Result<Account, RoomFailure> {
         let (server, trust) = (self.server.trim().parse()?, self.trust.clone());
-        let (who, keeper) = self.who(game)?;
-        Ok(Account::new(who, server, trust, keeper))
+        let (who, tokens) = self.who(game)?;
+        Ok(Account::new(who, server, trust, tokens))
     }
 
     fn open(self, game: &str, want: Want) -> Result<TurnRoom, RoomFailure> {
         let (server, trust) = (self.server.trim().parse()?, self.trust.clone());
-        let (who, keeper) = self.who(game)?;
-        Ok(TurnRoom::new(Core::new(who, want), Place::new(server, trust), keeper))
+        let (who, tokens) = self.who(game)?;
+        Ok(TurnRoom::new(Core::new(who, want), Place::new(server, trust), tokens))
     }
 
-    fn who(self, game: &str) -> Result<(Who, Keeper), RoomFailure> {
+    fn who(self, game: &str) -> Result<(Who, TokenStore), RoomFailure> {
         let (session, path) = match (self.session, self.session_file) {
             (Some(session), _) => (session, None),
             (None, Some(path)) => (Session::kept(&path)?, Some(path)),
             (None, None) => (Session::new()?, None),
         };
         let environment = self.environment.as_deref().unwrap_or_default();
-        let keeper = Keeper::new(session.clone(), path, self.server.trim(), game, environment);
+        let tokens = TokenStore::new(session.clone(), path, self.server.trim(), game, environment);
         let who = Who {
             app: game.to_owned(),
             environment: self.environment,
             name: self.name,
             device: session.device(),
         };
-        Ok((who, keeper))
+        Ok((who, tokens))
     }
 }

@@ -93,7 +93,6 @@ pub struct RoomResult {
 
 impl RoomView {
     /// The player with this id.
-    #[must_use]
     pub fn player(&self, id: &str) -> Option<&RoomPlayer> {
         self.players.iter().find(|player| player.id == id)
     }

@@ -13,7 +13,7 @@ pub(crate) fn until<T>(room: &mut Room, wanted: impl Fn(Event) -> Option<T>) -> 
                 return found;
             }
         }
-        room.tick();
+        room.step();
         patience.look_again(|| format!("the room stands like this: {:?}", room.info()));
     }
 }

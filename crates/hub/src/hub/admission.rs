@@ -1,12 +1,12 @@
-//! Who is let in, into which room, and what the others are told.
+//! Admits clients to rooms and announces them.
 
-use super::news::summary;
-use super::turn::{MEASURE_INTERVAL, Timer};
-use super::{Config, Happening, Hub, Output, RETRY_AFTER_SHUTDOWN, Seated};
-use crate::door::{Admitted, Origin};
+use super::cycle::{MEASURE_INTERVAL, Timer};
+use super::events::summary;
+use super::{Config, Hub, HubEvent, Output, RETRY_AFTER_SHUTDOWN, Seated};
+use crate::admission_policy::{Admitted, Guess, Origin, Outcome};
 use crate::room::{self, Room, Setup};
 use bytes::Bytes;
-use parlor_proto::session::{Answer, TurnedAway};
+use parlor_proto::session::{Answer, Rejection};
 use parlor_proto::wire::handshake::{
     Auth, Hello, Intent, Limits, Redirect, Refusal, RetryAfter, RoomKind, RoomSettings, Welcome,
 };
@@ -15,8 +15,17 @@ use rand_chacha::rand_core::Rng;
 use std::cmp::Reverse;
 use std::time::Duration;
 
-/// What somebody is told who must wait, whatever it asked for.
+/// The detail sent to a client that must wait, whatever it asked for.
 const TOO_MANY_GUESSES: &str = "too many wrong room codes or tokens came from your network";
+
+/// A hello that may be answered here.
+struct Judged {
+    /// The protocol version in use.
+    version: u16,
+    admitted: Admitted,
+    /// Its charge until the answer is known.
+    guess: Option<Guess>,
+}
 
 impl Hub {
     /// Answers a hello.
@@ -26,42 +35,43 @@ impl Hub {
         }
         let Some(state) = self.connections.get(&connection) else { return };
         let (link, origin) = (state.link, state.origin);
-        let mut user = None;
-        let seated = self.judge(&hello, origin, now).and_then(|(version, admitted)| {
-            user = admitted.user;
-            self.seat(connection, &hello, version, now)
+        let (mut user, mut guess) = (None, None);
+        let seated = self.judge(&hello, origin, now).and_then(|judged| {
+            user.clone_from(&judged.admitted.user);
+            guess = judged.guess;
+            self.seat(connection, &hello, &judged.admitted, judged.version, now)
         });
         let answer = match seated {
             Ok(welcome) => Answer::Welcome(Box::new(welcome)),
             Err(answer) => {
-                self.stats.turned_away(&answer);
-                let happened = Happening::TurnedAway { connection, answer: answer.clone() };
-                self.outputs.push_back(Output::Happened(happened));
-                Answer::TurnedAway(answer)
+                self.stats.rejected(&answer);
+                let happened = HubEvent::Rejected { connection, answer: answer.clone() };
+                self.outputs.push_back(Output::Event(happened));
+                Answer::Rejected(answer)
             }
         };
-        if user.is_none() && is_wrong_guess(&hello, &answer) {
-            self.door.guessed_wrong(origin, now);
+        if let Some(guess) = guess {
+            self.policy.settle_guess(guess, outcome(&hello, &answer), now);
         }
         let room = match &answer {
             Answer::Welcome(welcome) => Some((welcome.room, welcome.code, welcome.member)),
-            Answer::TurnedAway(_) => None,
+            Answer::Rejected(_) => None,
         };
         let state = self.connections.get_mut(&connection).expect("a connection that says hello is known");
         state.session.answer(answer, now);
         state.key = hello.key;
         let Some((room, code, member)) = room else { return };
         if !state.session.is_open() {
-            // It said goodbye, or broke the protocol, together with its hello: nobody need hear of it.
+            // It left or violated the protocol together with its hello: the room need not learn of it.
             state.seat = None;
             return self.unseat(room, member);
         }
-        // Only now: what the room tells the newcomer must come after the welcome.
+        // Only after the welcome: the room's messages to the newcomer must follow it.
         self.tell(room, room::Input::Join { name: hello.name.clone(), user: user.clone(), link }, now);
         self.tell_of_link(room, member, connection, now);
         self.tell_reachable(connection, now);
-        let joined = Happening::Joined { code, member, name: hello.name, connection, user };
-        self.outputs.push_back(Output::Happened(joined));
+        let joined = HubEvent::Joined { code, member, name: hello.name, connection, user };
+        self.outputs.push_back(Output::Event(joined));
     }
 
     /// Finds or opens the room and reserves the seat.
@@ -69,15 +79,20 @@ impl Hub {
         &mut self,
         connection: ConnectionId,
         hello: &Hello,
+        admitted: &Admitted,
         version: u16,
         now: Instant,
-    ) -> Result<Welcome, TurnedAway> {
+    ) -> Result<Welcome, Rejection> {
+        let origin = self.connections.get(&connection).map_or(Origin::LOCAL, |state| state.origin);
         let id = match &hello.intent {
-            Intent::Create(settings) => self.open(hello, settings, now),
+            Intent::Create(settings) => {
+                self.has_memory(origin)?;
+                self.open(hello, admitted, settings, origin, now)
+            }
             Intent::Join { code, secret } => self.find(hello, *code, secret.as_deref()),
             Intent::Resume(_) | Intent::Path(_) => unreachable!("it was answered before"),
         }
-        .map_err(TurnedAway::Refused)?;
+        .map_err(Rejection::Refused)?;
         let session = self.draw_session();
         let resume = self.begin_family(connection, session);
         let seated = self.rooms.get_mut(&id).expect("the room was just found or opened");
@@ -94,7 +109,7 @@ impl Hub {
         SessionId(u128::from(self.random.next_u64()) << 64 | u128::from(self.random.next_u64()))
     }
 
-    /// The address of the hub that serves this instead, if it is another one of the same server.
+    /// Returns the address of the hub that is responsible, if it is another one of the same server.
     fn elsewhere(&mut self, intent: &Intent) -> Option<String> {
         let shards = &mut self.config.shards;
         let address = match intent {
@@ -107,7 +122,7 @@ impl Hub {
         address.map(str::to_owned)
     }
 
-    /// Gives back a seat that was reserved and not taken.
+    /// Frees a seat that was reserved and not taken.
     fn unseat(&mut self, id: RoomId, member: MemberId) {
         let Some(seated) = self.rooms.get_mut(&id) else { return };
         seated.connections.remove(&member);
@@ -116,28 +131,44 @@ impl Hub {
         }
     }
 
-    /// Whether the hello may be answered at all, and here; gives the version that both speak, and who asks. Nothing in here
-    /// depends on which rooms there are.
-    fn judge(&mut self, hello: &Hello, origin: Origin, now: Instant) -> Result<(u16, Admitted), TurnedAway> {
-        let version = self.understand(hello).map_err(TurnedAway::Refused)?;
+    /// Checks whether the hello may be answered at all, and here. Independent of which rooms exist.
+    fn judge(&mut self, hello: &Hello, origin: Origin, now: Instant) -> Result<Judged, Rejection> {
+        let version = self.understand(hello).map_err(Rejection::Refused)?;
         if self.is_shutting_down {
             let detail = "the server is going down".into();
-            return Err(TurnedAway::RetryAfter(RetryAfter { after: RETRY_AFTER_SHUTDOWN, detail }));
+            return Err(Rejection::RetryAfter(RetryAfter { after: RETRY_AFTER_SHUTDOWN, detail }));
         }
         if let Some(address) = self.elsewhere(&hello.intent) {
-            return Err(TurnedAway::Redirect(Redirect { address }));
+            return Err(Rejection::Redirect(Redirect { address }));
         }
+        let has_token = hello.auth != Auth::Anonymous;
+        let mut guess = None;
         if is_guess(hello) {
-            self.door.may_guess(origin, now).map_err(|after| {
-                let after = Duration::from_secs(after.as_secs() + 1);
-                TurnedAway::RetryAfter(RetryAfter { after, detail: TOO_MANY_GUESSES.into() })
-            })?;
+            guess = Some(self.policy.begin_guess(origin, has_token, now).map_err(wait)?);
         }
-        let admitted = self.door.admit(hello, now).map_err(TurnedAway::Refused)?;
-        Ok((version, admitted))
+        let admitted = self.policy.admit(hello, now).map_err(Rejection::Refused);
+        let judged = admitted.and_then(|admitted| {
+            if let (Some(guess), Some(user)) = (&mut guess, &admitted.user)
+                && depends_on_codes(hello)
+            {
+                self.policy.charge_user(guess, hello, user, now).map_err(wait)?;
+            }
+            Ok(admitted)
+        });
+        match judged {
+            Ok(admitted) => Ok(Judged { version, admitted, guess }),
+            Err(answer) => {
+                if let Some(guess) = guess {
+                    let is_wrong_token = has_token && answer == Rejection::Refused(Refusal::Unauthorized);
+                    let outcome = if is_wrong_token { Outcome::Wrong } else { Outcome::Right };
+                    self.policy.settle_guess(guess, outcome, now);
+                }
+                Err(answer)
+            }
+        }
     }
 
-    /// Whether the hello can be understood; gives the version that both speak.
+    /// Checks the hello's format and version; returns the protocol version to use.
     pub(super) fn understand(&self, hello: &Hello) -> Result<u16, Refusal> {
         let version = hello.version_max.min(limits::VERSION_MAX);
         if version < hello.version_min.max(limits::VERSION_MIN) {
@@ -154,7 +185,14 @@ impl Hub {
         }
     }
 
-    fn open(&mut self, hello: &Hello, settings: &RoomSettings, now: Instant) -> Result<RoomId, Refusal> {
+    fn open(
+        &mut self,
+        hello: &Hello,
+        admitted: &Admitted,
+        settings: &RoomSettings,
+        origin: Origin,
+        now: Instant,
+    ) -> Result<RoomId, Refusal> {
         let kind = settings.kind;
         if kind == RoomKind::Dedicated && !self.config.dedicated {
             return Err(Refusal::RoomKind { kind });
@@ -165,6 +203,30 @@ impl Hub {
         if self.rooms.len() >= self.config.rooms_max {
             return Err(Refusal::ServerFull);
         }
+        if settings.keep {
+            self.policy.keep(hello, admitted)?;
+        }
+        let opened = self.open_counted(hello, settings, origin, now);
+        match (&opened, admitted.user.as_deref().filter(|_| settings.keep)) {
+            (Ok(id), Some(user)) => {
+                let seated = self.rooms.get_mut(id).expect("the room was just opened");
+                seated.keeper = Some(user.to_owned());
+            }
+            (Err(_), Some(user)) => self.policy.keep_ended(&hello.app, &hello.environment, user),
+            (_, None) => {}
+        }
+        opened
+    }
+
+    /// Opens a room whose quotas are checked and counted.
+    fn open_counted(
+        &mut self,
+        hello: &Hello,
+        settings: &RoomSettings,
+        origin: Origin,
+        now: Instant,
+    ) -> Result<RoomId, Refusal> {
+        let kind = settings.kind;
         let id = RoomId(self.next_room);
         let code = match settings.code {
             Some(code) => {
@@ -173,8 +235,8 @@ impl Hub {
             }
             None => {
                 let (random, shards) = (&mut self.random, &self.config.shards);
-                let extra = self.door.code_letters_extra(now);
-                // A guess goes to the hub whose share of all codes it is in, so that what counts is how full that share is.
+                let extra = self.policy.code_letters_extra(now);
+                // A guess goes to the hub that owns the code, so only the density of its share counts.
                 let of_rooms = code::len_for((self.directory.len() + 1) * shards.count()) + extra;
                 let len = match kind {
                     RoomKind::Match => code::MATCH_ID_LEN,
@@ -200,16 +262,16 @@ impl Hub {
         })?;
         self.next_room += self.config.shards.count() as u64;
         self.outputs.extend(head.map(|bytes| Output::Recorded { room: id, bytes }));
-        self.outputs.push_back(Output::Happened(Happening::RoomOpened(summary(&room))));
+        self.outputs.push_back(Output::Event(HubEvent::RoomOpened(summary(&room))));
         self.timers.push(Reverse((now + MEASURE_INTERVAL, Timer::Measure(id))));
-        let seated = Seated::new(room);
-        self.begin_lease(id, &seated, now);
+        let seated = Seated::new(room, origin);
+        self.begin_host_timeout(id, &seated, now);
         self.rooms.insert(id, seated);
         Ok(id)
     }
 
-    /// The room with this code, if it takes whoever asks. Whether there is one is told only to those who know its secret
-    /// and are of its environment, and all that they say is compared whether there is one or not (threat 10).
+    /// Finds the room with this code, if it admits the client. Its existence is revealed only to clients with
+    /// its secret and environment. Both are compared whether or not the room exists (threat 10).
     fn find(&self, hello: &Hello, code: RoomCode, secret: Option<&str>) -> Result<RoomId, Refusal> {
         let found =
             self.directory.find(code).and_then(|id| self.rooms.get(&id).map(|seated| (id, &seated.room)));
@@ -229,7 +291,7 @@ impl Hub {
     }
 }
 
-/// Whether the game that says hello is the room's.
+/// Checks whether the hello's game matches the room's.
 pub(super) fn fits(room: &Room, hello: &Hello) -> Result<(), Refusal> {
     let setup = room.setup();
     if setup.app != hello.app {
@@ -243,28 +305,36 @@ pub(super) fn fits(room: &Room, hello: &Hello) -> Result<(), Refusal> {
     }
 }
 
-/// Whether the answer to the hello depends on which codes there are, or on a token: then it is a guess at one.
+/// Whether the answer to the hello reveals existing codes or a token's validity: then it counts as a guess.
 fn is_guess(hello: &Hello) -> bool {
-    let is_for_any_room = matches!(hello.intent, Intent::Create(RoomSettings { code: None, .. }));
-    !is_for_any_room || hello.auth != Auth::Anonymous
+    depends_on_codes(hello) || hello.auth != Auth::Anonymous
 }
 
-/// Whether the answer to somebody anonymous shows that a guess was wrong. A new room under a chosen code always counts: that
-/// the code was free says that no room had it.
-fn is_wrong_guess(hello: &Hello, answer: &Answer) -> bool {
+fn depends_on_codes(hello: &Hello) -> bool {
+    !matches!(hello.intent, Intent::Create(RoomSettings { code: None, .. }))
+}
+
+/// Returns what the answer reveals. Opening a room under a chosen code always counts as wrong: success shows
+/// that no room had that code.
+fn outcome(hello: &Hello, answer: &Answer) -> Outcome {
     let chooses_code = matches!(hello.intent, Intent::Create(RoomSettings { code: Some(_), .. }));
-    match answer {
+    let is_wrong = match answer {
         Answer::Welcome(_) => chooses_code,
-        Answer::TurnedAway(TurnedAway::Refused(refusal)) => match refusal {
-            Refusal::NoSuchRoom | Refusal::CodeTaken => true,
-            Refusal::Unauthorized => hello.auth != Auth::Anonymous,
-            _ => false,
-        },
-        Answer::TurnedAway(_) => false,
-    }
+        Answer::Rejected(Rejection::Refused(refusal)) => {
+            matches!(refusal, Refusal::NoSuchRoom | Refusal::CodeTaken)
+        }
+        Answer::Rejected(_) => false,
+    };
+    if is_wrong { Outcome::Wrong } else { Outcome::Right }
 }
 
-/// Whether two texts of at most [`limits::LABEL_BYTES_MAX`] bytes are the same, in a time that depends on neither.
+/// Returns the answer to a client whose guess budget is used up.
+fn wait(after: Duration) -> Rejection {
+    let after = Duration::from_secs(after.as_secs() + 1);
+    Rejection::RetryAfter(RetryAfter { after, detail: TOO_MANY_GUESSES.into() })
+}
+
+/// Compares two texts of at most [`limits::LABEL_BYTES_MAX`] bytes in constant time.
 fn same(a: &str, b: &str) -> bool {
     let byte = |text: &str, at| text.as_bytes().get(at).copied().unwrap_or_default();
     let differing =
@@ -284,7 +354,7 @@ pub(super) fn welcome(
     let ms = |time: Duration| u32::try_from(time.as_millis()).unwrap_or(u32::MAX);
     let mut limits = Limits::of_this_build();
     let of_host = config.is_of_host.then(|| ms(limits::KEEP_ALIVE_INTERVAL_OF_HOST));
-    for wanted in super::lease::keep_alive_ms(room).into_iter().chain(of_host) {
+    for wanted in super::host_timeout::keep_alive_ms(room).into_iter().chain(of_host) {
         limits.keep_alive_ms = limits.keep_alive_ms.min(wanted);
     }
     Welcome {

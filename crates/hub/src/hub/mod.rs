@@ -1,30 +1,33 @@
-//! Connections, sessions, and who sits where.
+//! Connections, sessions and seats.
 
+mod admin;
 mod admission;
-mod lease;
-mod news;
-mod operate;
+mod cycle;
+mod events;
+mod host_timeout;
+mod memory;
 mod resume;
 mod seats;
 mod tokens;
-mod turn;
 
-pub use news::{Happening, Output, RoomSummary, Stats};
-pub use operate::{
-    MatchFilter, MemberSummary, NotThere, ROOMS_LOOKED_AT_MAX, RoomDetails, RoomPage, RoomQuery,
-};
+pub use admin::{MatchFilter, NotThere, ROOMS_LOOKED_AT_MAX, RoomDetails, RoomPage, RoomQuery};
+pub use events::{HubEvent, Output, RoomSummary, Stats};
+pub use memory::StateMemory;
 
+use crate::admission_policy::{AdmissionPolicy, AdmitAll, GuessLimits, Guesses, Origin};
 use crate::directory::Directory;
-use crate::door::{Doorkeeper, GuessLimits, Guesses, OpenDoor, Origin};
 use crate::room::{self, Room};
 use crate::shards::Shards;
 use core::net::SocketAddr;
-use lease::Rhythm;
+use cycle::Timer;
+use host_timeout::Rhythm;
+use memory::Ledger;
 use parlor_proto::session::{Event, Outgoing, Session};
 use parlor_proto::wire::control::{LeaveReason, Presence};
 use parlor_proto::{
     CloseReason, ConnectionId, Instant, LinkKind, MemberId, Packet, RoomCode, RoomId, SessionId,
 };
+use parlor_sync::lateness::Lateness;
 use rand_chacha::ChaCha12Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 use resume::{Away, Ended};
@@ -33,41 +36,42 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 use std::time::Duration;
 use tokens::Family;
-use turn::Timer;
 
-/// What a hub may be told about itself.
+/// Configuration of a hub.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Where room codes and session ids are drawn from. A server draws it from the operating system at its start;
-    /// whoever knows it knows the codes.
+    /// The seed for room codes and session ids. Secret: it reveals the codes. A server draws it from the
+    /// operating system at its start.
     pub seed: [u8; 32],
     /// The games that it serves; `None` for any.
     pub apps: Option<Vec<String>>,
-    /// How many rooms may live at once.
+    /// The maximum number of live rooms.
     pub rooms_max: usize,
-    /// Whether it takes rooms of dedicated hosts, which have many more members than those that a player hosts.
+    /// Whether it accepts rooms of dedicated hosts, which have many more members than player-hosted rooms.
     pub dedicated: bool,
-    /// Whether logs of matches are kept: then what happens in a match that asks for it comes out as [`Output::Kept`].
+    /// Whether match logs are kept. Entries of matches that ask for it are emitted as [`Output::Kept`].
     pub keeps: bool,
-    /// Bytes of state that one member is sent in a second on the long run, at most.
+    /// Maximum average bytes of state sent to one member per second.
     pub state_bytes_per_second: u32,
     /// Whether the inputs of every room come out as [`Output::Recorded`].
     pub record: bool,
-    /// How long a room may hold back what it has to send, from the first message on, so that what comes meanwhile goes in
-    /// the same packets. Zero sends at the end of every turn.
+    /// Maximum time that a room holds back output, from the first message on, so that later messages share
+    /// the packets. Zero flushes at the end of every turn.
     pub flush_quantum: Duration,
-    /// How long the seat of a member is kept whose connection broke or is silent, so that it can come back. Zero keeps none.
+    /// How long a disconnected or silent member's seat is kept for its return. Zero keeps no seats.
     pub grace: Duration,
-    /// Whether it lives in the process of a host and ends with it: its guests take its silence for the host being gone.
+    /// Whether it runs in the process of a host and ends with it. Its silence then means host loss.
     pub is_of_host: bool,
     /// The hubs of the same server.
     pub shards: Shards,
+    /// Memory limits for the state of rooms.
+    pub memory: StateMemory,
 }
 
 impl Config {
-    /// Any game, up to 10,000 rooms, none of them dedicated, no log of a match kept, 192 KiB of state in a second, nothing recorded, nothing held back, seats
-    /// kept for 30 s, in the process of no host, the only hub of its server.
-    #[must_use]
+    /// Returns the defaults: any game, 10,000 rooms, no dedicated rooms, no match logs, 192 KiB of state per
+    /// second, no recording, no flush delay, seats kept for 30 s, not in a host's process, the only hub of
+    /// its server.
     pub fn new(seed: [u8; 32]) -> Self {
         Config {
             seed,
@@ -81,6 +85,7 @@ impl Config {
             grace: Duration::from_secs(30),
             is_of_host: false,
             shards: Shards::alone(),
+            memory: StateMemory::default(),
         }
     }
 }
@@ -90,38 +95,39 @@ struct Connection {
     session: Session,
     link: LinkKind,
     origin: Origin,
-    /// The SHA-256 of the certificate that its peer shows to other members, if it wants to reach them itself.
+    /// The SHA-256 of the certificate that its peer shows on direct paths; `None` if it wants none.
     key: Option<[u8; 32]>,
-    /// Where its peer is seen, if others may reach it there.
+    /// The observed address of its peer, if others may reach it there.
     observed: Option<SocketAddr>,
     seat: Option<(RoomId, MemberId)>,
-    /// How regularly it is heard.
+    /// How regularly packets arrive.
     rhythm: Rhythm,
-    /// What its session can be resumed with, as long as it can.
+    /// The resume tokens of its session, while it can be resumed.
     family: Option<Family>,
-    /// It has no link: its session waits for another one, and its id is but a name for that.
+    /// Set while it has no link: its session waits for another one, and its id only names that session.
     away: Option<Away>,
     /// Whether the connection takes packets now.
     writable: bool,
-    /// Bytes per second that its path carries, if that is known.
+    /// The measured capacity of its path, in bytes per second.
     carries: Option<u32>,
-    /// Whether it took none at some time since it was last measured.
+    /// Whether it was not writable at some time since the last measurement.
     was_blocked: bool,
-    /// Messages that were replaced or dropped when it was last measured.
+    /// Messages that had been replaced or dropped at the last measurement.
     lagged: u64,
-    /// Whether it took nothing and something waited for it when it was last measured.
+    /// Whether it was not writable and had data waiting at the last measurement.
     had_waiting: bool,
-    /// Whether it stands in a list of connections to pack.
+    /// Whether it is in a list of connections to pack.
     is_touched: bool,
-    /// Its earliest entry among the timers that is still meant.
+    /// Its earliest timer entry that is still valid.
     timer: Option<Instant>,
-    /// Why its session is over, once it is.
+    /// Why its session ended, once it has.
     over: &'static str,
 }
 
 impl Connection {
-    /// What its member's room is to hear of it. It is slow if something had to give way because it took nothing, or if it took
-    /// nothing and something waited at two measures in a row: state that does not leave holds back the newer.
+    /// Returns the presence for its room. It is slow if messages were replaced or dropped while it was not
+    /// writable, or if state waited while it was not writable at two measurements in a row: unsent state
+    /// holds back newer state.
     fn measure(&mut self, member: MemberId) -> Presence {
         let stats = self.session.stats();
         let lagged = stats.messages_replaced + stats.messages_dropped;
@@ -137,21 +143,26 @@ impl Connection {
 struct Seated {
     room: Room,
     connections: BTreeMap<MemberId, ConnectionId>,
-    /// What was for the authority and is of its session, which is over, by the numbers that it had there.
+    /// Unacknowledged messages for the authority from ended sessions, with their numbers there.
     undelivered: Vec<(u64, Outgoing)>,
     /// Its members' connections that may have packets to send; they are packed with the room's next flush.
     touched: Vec<ConnectionId>,
     /// When it flushes next, once there is something to flush.
     flush_at: Option<Instant>,
-    /// Whether it was told something since its last flush.
+    /// Whether it got an input since its last flush.
     is_told: bool,
-    /// When it is flushed at the latest, though nothing happens in it meanwhile.
+    /// The user whose quota a kept match counts against.
+    keeper: Option<String>,
+    /// The latest time of its next flush, even without input.
     release_at: Option<Instant>,
     held: Held,
+    /// The origin that opened it, and its share of the state memory.
+    opener: Origin,
+    bytes: usize,
 }
 
 impl Seated {
-    fn new(room: Room) -> Self {
+    fn new(room: Room, opener: Origin) -> Self {
         Seated {
             room,
             connections: BTreeMap::new(),
@@ -159,44 +170,50 @@ impl Seated {
             touched: Vec::new(),
             flush_at: None,
             is_told: false,
+            keeper: None,
             release_at: None,
             held: Held::default(),
+            opener,
+            bytes: 0,
         }
     }
 }
 
-/// How long messages were held back for a flush, so far.
+/// The total time that messages waited for a flush.
 #[derive(Clone, Copy, Debug, Default)]
 struct Held {
     messages: u64,
-    /// The sum of the instants at which they came.
+    /// The sum of their arrival times.
     came_us: u64,
 }
 
 /// The rooms of one shard and the sessions in them. See the [crate](crate).
 ///
-/// A driver tells it what arrived with the `handle_*` functions, calls [`flush`](Self::flush) when nothing more has,
-/// and then does what [`poll_output`](Self::poll_output) gives until `None`.
+/// A driver passes in arrivals with the `handle_*` functions, calls [`flush`](Self::flush) when no more are
+/// pending, and then executes [`poll_output`](Self::poll_output) until `None`.
 #[derive(Debug)]
 pub struct Hub {
     config: Config,
     random: ChaCha12Rng,
-    /// What resume tokens are drawn from.
+    /// The generator of resume tokens.
     tokens: ChaCha12Rng,
-    door: Box<dyn Doorkeeper>,
+    policy: Box<dyn AdmissionPolicy>,
     directory: Directory,
     rooms: FxHashMap<RoomId, Seated>,
+    /// The memory that the rooms use.
+    ledger: Ledger,
     next_room: u64,
     connections: FxHashMap<ConnectionId, Connection>,
     /// How many of them have no link.
     away: usize,
-    /// Whose sessions can be resumed, by all names that each has had.
+    /// Resumable sessions, by every id that each has had.
     sessions: FxHashMap<SessionId, ConnectionId>,
-    /// Sessions that ended and whose members may not know why, for a while.
+    /// Sessions that ended recently for a reason that their members may not know.
     ended: FxHashMap<SessionId, Ended>,
-    /// Earliest first. An entry that its owner does not stand by any more is passed over when its time comes: moving it each
-    /// time that something later becomes due would cost more.
+    /// Earliest first. Stale entries are skipped when due: moving them at each postponement costs more.
     timers: BinaryHeap<Reverse<(Instant, Timer)>>,
+    /// How late its timers ran recently.
+    lateness: Lateness,
     /// Connections without a seat that may have packets to send.
     touched: Vec<ConnectionId>,
     /// Rooms whose flush is due.
@@ -206,38 +223,38 @@ pub struct Hub {
     outputs: VecDeque<Output>,
 }
 
-/// What a hub that shuts down tells those who would come in.
+/// The retry time that a hub sends to new clients while it shuts down.
 const RETRY_AFTER_SHUTDOWN: Duration = Duration::from_secs(5);
 
 impl Hub {
-    /// A hub without rooms, whose door is open: nobody has a token, and guesses are counted.
-    #[must_use]
+    /// Creates a hub without rooms that admits every client without a token and counts guesses.
     pub fn new(config: Config) -> Self {
-        // Another stream than the one that codes are drawn from.
+        // A separate stream from the one that draws codes.
         let mut random = ChaCha12Rng::from_seed(config.seed);
         random.set_stream(1);
         let guesses = Guesses::new(GuessLimits::default(), || random.next_u64());
-        Hub::with_door(config, Box::new(OpenDoor::new(guesses)))
+        Hub::with_policy(config, Box::new(AdmitAll::new(guesses)))
     }
 
-    /// A hub without rooms, before which `door` stands.
-    #[must_use]
-    pub fn with_door(config: Config, door: Box<dyn Doorkeeper>) -> Self {
+    /// Creates a hub without rooms, guarded by `policy`.
+    pub fn with_policy(config: Config, policy: Box<dyn AdmissionPolicy>) -> Self {
         let mut tokens = ChaCha12Rng::from_seed(config.seed);
         tokens.set_stream(2);
         Hub {
             random: ChaCha12Rng::from_seed(config.seed),
             tokens,
-            door,
+            policy,
             next_room: config.shards.own() as u64,
             config,
             directory: Directory::default(),
             rooms: FxHashMap::default(),
+            ledger: Ledger::default(),
             connections: FxHashMap::default(),
             away: 0,
             sessions: FxHashMap::default(),
             ended: FxHashMap::default(),
             timers: BinaryHeap::new(),
+            lateness: Lateness::default(),
             touched: Vec::new(),
             due_rooms: Vec::new(),
             is_shutting_down: false,
@@ -246,7 +263,7 @@ impl Hub {
         }
     }
 
-    /// A connection was accepted. Its id must be new.
+    /// Adds an accepted connection. Its id must be new.
     pub fn handle_connected(
         &mut self,
         connection: ConnectionId,
@@ -279,8 +296,8 @@ impl Hub {
         self.touch(connection, now);
     }
 
-    /// From which address a connection comes, as far as others may reach its peer there: that of a QUIC connection, each time that
-    /// it is another one. It is told to nobody unless both ends of a path want one.
+    /// Sets the remote address of a QUIC connection, at first and at each change. Other members learn it only
+    /// if both ends of a path want a direct path.
     pub fn handle_address(&mut self, connection: ConnectionId, address: SocketAddr, now: Instant) {
         let Some(state) = self.linked(connection) else { return };
         if state.observed.replace(address) != Some(address) {
@@ -288,7 +305,7 @@ impl Hub {
         }
     }
 
-    /// Tells a room how one of its members may be reached beside the hub, if it wants to be.
+    /// Tells a room the direct addresses of a member that wants direct paths.
     fn tell_reachable(&mut self, connection: ConnectionId, now: Instant) {
         let Some(state) = self.connections.get(&connection) else { return };
         if let Some(((room, member), key)) = state.seat.zip(state.key) {
@@ -297,7 +314,7 @@ impl Hub {
         }
     }
 
-    /// A packet came.
+    /// Handles a received packet.
     pub fn handle_packet(&mut self, connection: ConnectionId, packet: Packet, now: Instant) {
         self.stats.packets_received += 1;
         self.stats.bytes_received += packet.bytes.len() as u64;
@@ -305,28 +322,27 @@ impl Hub {
         let pause = now.saturating_since(state.session.last_heard());
         state.rhythm.heard(pause, now);
         if let Err(how) = state.session.handle_packet(packet, now) {
-            self.outputs.push_back(Output::Happened(Happening::Misbehaved { connection, how }));
+            self.outputs.push_back(Output::Event(HubEvent::Misbehaved { connection, how }));
         }
         self.drain_events(connection, now);
         self.touch(connection, now);
     }
 
-    /// A connection was closed because its other end sent what no member sends: its seat is not kept.
+    /// Handles a connection that was closed because its peer violated the protocol: its seat is not kept.
     pub fn handle_violation(&mut self, connection: ConnectionId, now: Instant) {
         if self.linked(connection).is_some() {
             self.forget(connection, LeaveReason::ConnectionLost, now);
         }
     }
 
-    /// A connection broke or was closed by its other end.
+    /// Handles a connection that broke or that its peer closed.
     pub fn handle_disconnected(&mut self, connection: ConnectionId, now: Instant) {
         if self.linked(connection).is_some() && !self.keep(connection, LeaveReason::ConnectionLost, now) {
             self.forget(connection, LeaveReason::ConnectionLost, now);
         }
     }
 
-    /// A connection takes packets again, or takes none for now. Meanwhile what waits is combined and replaced by
-    /// newer state.
+    /// Sets whether a connection accepts packets. Otherwise newer state replaces waiting data.
     pub fn handle_writable(&mut self, connection: ConnectionId, writable: bool, now: Instant) {
         if let Some(state) = self.linked(connection) {
             let is_news = std::mem::replace(&mut state.writable, writable) != writable;
@@ -339,10 +355,10 @@ impl Hub {
         }
     }
 
-    /// The path of a connection carries so many bytes per second, all that goes over it included: its member is made no more
-    /// packets of state than that.
+    /// Sets the measured capacity of a connection's path, in bytes per second including all overhead. No more
+    /// state than that is sent to its member.
     pub fn handle_path(&mut self, connection: ConnectionId, bytes_per_second: u32, now: Instant) {
-        // What is beyond every budget makes no difference.
+        // Values beyond every budget make no difference.
         let carries = bytes_per_second.min(self.config.state_bytes_per_second.saturating_mul(2));
         let Some(state) = self.linked(connection) else { return };
         let is_news = state.carries.replace(carries) != Some(carries);
@@ -351,7 +367,7 @@ impl Hub {
         }
     }
 
-    /// Tells a room what is known of the link over which a member has come.
+    /// Tells a room what is known of a member's link.
     fn tell_of_link(&mut self, room: RoomId, member: MemberId, connection: ConnectionId, now: Instant) {
         let Some(state) = self.connections.get(&connection) else { return };
         let (writable, carries) = (state.writable, state.carries);
@@ -363,46 +379,50 @@ impl Hub {
         }
     }
 
-    /// Ends every room and lets nobody in any more. What has to be said is said with the next flush.
+    /// Ends every room and admits no more clients. The goodbyes are sent with the next flush.
     pub fn shut_down(&mut self, now: Instant) {
         self.is_shutting_down = true;
+        // A hub in a host's process goes down because the host does.
+        let reason = if self.config.is_of_host { CloseReason::HostLeft } else { CloseReason::ServerShutdown };
         let mut rooms: Vec<RoomId> = self.rooms.keys().copied().collect();
         rooms.sort_unstable();
         for room in rooms {
-            self.tell(room, room::Input::End { reason: CloseReason::ServerShutdown }, now);
+            self.tell(room, room::Input::End { reason: reason.clone() }, now);
         }
     }
 
-    /// What must be done, oldest first.
+    /// Returns the next action for the driver, oldest first.
     pub fn poll_output(&mut self) -> Option<Output> {
         self.outputs.pop_front()
     }
 
-    /// The room that a code leads to.
-    #[must_use]
+    /// Returns the room with this code.
     pub fn room(&self, code: RoomCode) -> Option<RoomSummary> {
-        self.seated(code).map(|(_, seated)| news::summary(&seated.room))
+        self.seated(code).map(|(_, seated)| events::summary(&seated.room))
     }
 
-    /// Rooms that live.
-    #[must_use]
+    /// Returns the number of live rooms.
     pub fn room_count(&self) -> usize {
         self.rooms.len()
     }
 
-    /// Connections that are known, in a room or not yet.
-    #[must_use]
+    /// Returns the number of connections, in a room or not yet.
     pub fn connection_count(&self) -> usize {
         self.connections.len() - self.away
     }
 
-    /// What it has, and what it counted.
-    #[must_use]
+    /// Returns counters and current sizes.
     pub fn stats(&self) -> Stats {
-        Stats { rooms: self.room_count(), connections: self.connection_count(), ..self.stats }
+        Stats {
+            rooms: self.room_count(),
+            connections: self.connection_count(),
+            state_bytes: self.ledger.bytes(),
+            rooms_ended_for_memory: self.ledger.ended(),
+            ..self.stats
+        }
     }
 
-    /// A connection, if it has a link.
+    /// Returns a connection, if it has a link.
     fn linked(&mut self, connection: ConnectionId) -> Option<&mut Connection> {
         self.connections.get_mut(&connection).filter(|state| state.away.is_none())
     }
@@ -429,8 +449,8 @@ impl Hub {
             match event {
                 Event::Hello(hello) => self.admit(connection, *hello, now),
                 Event::Message(message) => self.heard(connection, message, now),
-                Event::Delivered(tag) => self.fate(seat, tag.0, true, now),
-                Event::Lost(tag) => self.fate(seat, tag.0, false, now),
+                Event::Delivered(delivery_id) => self.fate(seat, delivery_id.0, true, now),
+                Event::Lost(delivery_id) => self.fate(seat, delivery_id.0, false, now),
                 Event::Closed(reason) => {
                     (state.seat, state.over) = (None, reason.as_str());
                     self.close_family(connection, &reason, now);
@@ -444,8 +464,8 @@ impl Hub {
                 }
                 Event::Resume(resume) => self.resume(connection, resume, now),
                 Event::Silent => self.silent(connection, now),
-                // A server's session has no answers to a hello of its own.
-                Event::Welcome(_) | Event::Resumed(_) | Event::TurnedAway(_) => {}
+                // A server's session never sends a hello, so it gets no answers to one.
+                Event::Welcome(_) | Event::Resumed(_) | Event::Rejected(_) => {}
             }
         }
     }

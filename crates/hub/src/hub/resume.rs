@@ -1,34 +1,35 @@
-//! Sessions whose connection is lost and whose seat is kept: who may go on with them, and until when.
+//! Resuming sessions: disconnected members keep their seat for a while and prove ownership by a token.
 
+use super::cycle::Timer;
 use super::tokens::{Family, Verdict};
-use super::turn::Timer;
-use super::{Happening, Hub, Output};
+use super::{Hub, HubEvent, Output};
+use crate::admission_policy::{Origin, Outcome};
 use crate::room;
-use parlor_proto::session::{Answer, Outgoing, Session, TurnedAway};
+use parlor_proto::session::{Answer, Outgoing, Rejection, Session};
 use parlor_proto::wire::control::{LeaveReason, ToMember};
 use parlor_proto::wire::handshake::{Hello, Refusal, Resume, ResumeRefusal, ResumeToken, Welcome};
 use parlor_proto::{CloseReason, ConnectionId, Instant, MemberId, RoomId, SessionId, channel, limits};
 use rand_chacha::rand_core::Rng;
 use std::cmp::Reverse;
 
-/// A session that has no connection.
+/// A session without a connection.
 #[derive(Debug)]
 pub(super) struct Away {
     until: Instant,
-    /// What the others are told if it does not come back.
+    /// The reason that the others receive if it does not come back.
     reason: LeaveReason,
 }
 
-/// A session that ended in a way that its member may not have heard of: it is told when it wants to go on.
+/// A session whose end its member may have missed: a resume attempt is answered with the reason.
 #[derive(Debug)]
 pub(super) struct Ended {
     family: Family,
     reason: CloseReason,
 }
 
-/// Why nobody goes on with a session.
+/// Why a session cannot be resumed.
 enum Denied {
-    TurnedAway(TurnedAway),
+    Rejected(Rejection),
     /// It ended meanwhile.
     Over(CloseReason),
 }
@@ -41,12 +42,12 @@ impl Denied {
 
 impl From<Refusal> for Denied {
     fn from(refusal: Refusal) -> Self {
-        Denied::TurnedAway(TurnedAway::Refused(refusal))
+        Denied::Rejected(Rejection::Refused(refusal))
     }
 }
 
 impl Hub {
-    /// A session that can be resumed gets its first token; `None` if no seats are kept.
+    /// Creates the first token of a resumable session; `None` if no seats are kept.
     pub(super) fn begin_family(
         &mut self,
         connection: ConnectionId,
@@ -69,7 +70,7 @@ impl Hub {
         ResumeToken(token)
     }
 
-    /// A connection is lost: keeps its session's seat, if it has one and can go on. Says whether it does.
+    /// Keeps the seat of a lost connection's session, if it can be resumed. Returns whether it does.
     pub(super) fn keep(&mut self, connection: ConnectionId, reason: LeaveReason, now: Instant) -> bool {
         let until = now + self.config.grace;
         let Some(state) = self.connections.get_mut(&connection) else { return false };
@@ -83,7 +84,7 @@ impl Hub {
         self.timers.push(Reverse((until, Timer::Grace(connection))));
         let code = self.rooms.get(&room).map(|seated| seated.room.setup().code);
         if let Some(code) = code {
-            self.outputs.push_back(Output::Happened(Happening::Away { code, member, reason }));
+            self.outputs.push_back(Output::Event(HubEvent::Away { code, member, reason }));
         }
         self.drain_events(connection, now);
         self.tell_untaken(room, member, now);
@@ -91,7 +92,7 @@ impl Hub {
         true
     }
 
-    /// A session has let go of a connection on which nothing was heard.
+    /// Handles a session that timed out and released its connection.
     pub(super) fn silent(&mut self, connection: ConnectionId, now: Instant) {
         if self.keep(connection, LeaveReason::TimedOut, now) {
             let reason = CloseReason::TimedOut.as_str();
@@ -99,7 +100,7 @@ impl Hub {
         }
     }
 
-    /// A seat was kept for as long as it is.
+    /// Frees a kept seat whose grace period is over.
     pub(super) fn grace_over(&mut self, connection: ConnectionId, now: Instant) {
         let away = self.connections.get(&connection).and_then(|state| state.away.as_ref());
         if let Some(reason) = away.filter(|away| away.until <= now).map(|away| away.reason.clone()) {
@@ -107,7 +108,7 @@ impl Hub {
         }
     }
 
-    /// A session is over: it cannot be resumed. If its member may not know why, that is kept for it.
+    /// Makes a closed session unresumable. Keeps the reason for a member that missed it.
     pub(super) fn close_family(&mut self, connection: ConnectionId, reason: &CloseReason, now: Instant) {
         let Some(family) = self.connections.get_mut(&connection).and_then(|state| state.family.take()) else {
             return;
@@ -123,7 +124,7 @@ impl Hub {
                 | CloseReason::TooSlow
         );
         if is_of_hub && let Some(session) = family.sessions().last() {
-            // Its member may find out that it is cut off as late as that, and then tries for as long as a seat is kept.
+            // Its member may detect the loss as late as this, and then retries for as long as a seat is kept.
             let until = now + limits::SILENCE_TIMEOUT + self.config.grace;
             self.timers.push(Reverse((until, Timer::Ended(session))));
             self.ended.insert(session, Ended { family, reason: reason.clone() });
@@ -136,7 +137,7 @@ impl Hub {
         });
     }
 
-    /// Somebody wants to go on with a session that it has still.
+    /// Handles an attempt to resume a session whose process still has it.
     pub(super) fn resume(&mut self, connection: ConnectionId, resume: Resume, now: Instant) {
         match self.claim(connection, &resume, now) {
             Ok(older) => self.go_on(connection, older, &resume.token, now),
@@ -147,17 +148,17 @@ impl Hub {
     fn deny(&mut self, connection: ConnectionId, denied: Denied, now: Instant) {
         let Some(state) = self.connections.get_mut(&connection) else { return };
         match denied {
-            Denied::TurnedAway(answer) => {
-                state.session.answer(Answer::TurnedAway(answer.clone()), now);
-                self.stats.turned_away(&answer);
-                let happened = Happening::TurnedAway { connection, answer };
-                self.outputs.push_back(Output::Happened(happened));
+            Denied::Rejected(answer) => {
+                state.session.answer(Answer::Rejected(answer.clone()), now);
+                self.stats.rejected(&answer);
+                let happened = HubEvent::Rejected { connection, answer };
+                self.outputs.push_back(Output::Event(happened));
             }
             Denied::Over(reason) => state.session.close(reason, now),
         }
     }
 
-    /// The connection that carries, or carried last, the session that somebody proves to have.
+    /// Verifies a resume request. Returns the connection that carries, or last carried, the session.
     fn claim(
         &mut self,
         connection: ConnectionId,
@@ -185,13 +186,21 @@ impl Hub {
             (Verdict::Reused, Some(older)) => self.revoke(older, now),
             _ => {
                 let origin = self.connections.get(&connection).map(|state| state.origin);
-                origin.into_iter().for_each(|origin| self.door.guessed_wrong(origin, now));
+                origin.into_iter().for_each(|origin| self.guessed_a_resume_token(origin, now));
             }
         }
         Err(Denied::resume(ResumeRefusal::Token))
     }
 
-    /// Two ends have a session, and nobody can tell which of them it belongs to: neither keeps it.
+    /// Charges a wrong resume token. An exhausted budget refuses no resume: 32 bytes cannot be guessed, and a
+    /// network in debt may have lost its connections.
+    fn guessed_a_resume_token(&mut self, origin: Origin, now: Instant) {
+        if let Ok(guess) = self.policy.begin_guess(origin, false, now) {
+            self.policy.settle_guess(guess, Outcome::Wrong, now);
+        }
+    }
+
+    /// Ends a session that two clients claim: the hub cannot tell which one owns it.
     fn revoke(&mut self, connection: ConnectionId, now: Instant) {
         let Some(state) = self.connections.get_mut(&connection) else { return };
         state.session.close(CloseReason::TokenReused, now);
@@ -200,17 +209,17 @@ impl Hub {
             && let Some(seated) = self.rooms.get(&room)
         {
             let code = seated.room.setup().code;
-            self.outputs.push_back(Output::Happened(Happening::TokenReused { code, member }));
+            self.outputs.push_back(Output::Event(HubEvent::TokenReused { code, member }));
         }
         self.drain_events(connection, now);
         self.touch(connection, now);
     }
 
-    /// The session of `older` goes on over `connection`, which has one of its own until now.
+    /// Moves the session of `older` to `connection`, replacing its own.
     fn go_on(&mut self, connection: ConnectionId, older: ConnectionId, used: &ResumeToken, now: Instant) {
         let is_deciding = self.connections.get(&connection).is_some_and(|state| state.session.is_deciding());
         if !is_deciding {
-            // It left, or broke the protocol, together with what it asked.
+            // It left, or violated the protocol, in the same packet as its request.
             return;
         }
         let next = self.draw_token();
@@ -233,13 +242,12 @@ impl Hub {
     fn told_back(&mut self, room: RoomId, member: MemberId, connection: ConnectionId, is_restarted: bool) {
         if let Some(seated) = self.rooms.get(&room) {
             let code = seated.room.setup().code;
-            let happened = Happening::Resumed { code, member, connection, is_restarted };
-            self.outputs.push_back(Output::Happened(happened));
+            let happened = HubEvent::Resumed { code, member, connection, is_restarted };
+            self.outputs.push_back(Output::Event(happened));
         }
     }
 
-    /// Gives the seat of `older`, and what resumes it, to `connection`, and closes the other. Gives the seat and the session
-    /// that had it.
+    /// Moves the seat and tokens of `older` to `connection` and closes `older`. Returns seat and session.
     fn take_over(
         &mut self,
         connection: ConnectionId,
@@ -268,7 +276,7 @@ impl Hub {
         Some((room, member, state.session))
     }
 
-    /// Answers a hello of a process that has lost its session and wants its seat.
+    /// Answers the hello of a restarted process that wants its old seat.
     pub(super) fn restart(&mut self, connection: ConnectionId, hello: &Hello, resume: &Resume, now: Instant) {
         if let Some(state) = self.connections.get_mut(&connection) {
             state.key = hello.key;
@@ -282,7 +290,7 @@ impl Hub {
         }
     }
 
-    /// The welcome to the seat, whose it was, and the next token; `None` if nobody waits for it any more.
+    /// Returns the welcome, the seat's old connection and the next token; `None` if the client has left.
     fn reseat(
         &mut self,
         connection: ConnectionId,
@@ -296,7 +304,7 @@ impl Hub {
         let seat = self.connections.get(&older).and_then(|state| state.seat).ok_or_else(gone)?;
         let (session, next) = (self.draw_session(), self.draw_token());
         let seated = self.rooms.get(&seat.0).ok_or_else(gone)?;
-        // Its world was lost with its process, and nobody else has the right to go on with it.
+        // A restarted host has lost its world, and no other process may continue it.
         if seated.room.authority().member() == Some(seat.1) {
             return Err(gone());
         }
@@ -304,7 +312,7 @@ impl Hub {
         let state = self.connections.get(&connection).filter(|state| state.session.is_deciding());
         Ok(state.map(|_| {
             let welcome = super::admission::welcome(&self.config, &seated.room, hello, version, session, now);
-            // Its seat is one of them.
+            // The count includes its own seat.
             let members = welcome.members - 1;
             let welcome = Welcome { member: seat.1, resume: Some(next), members, ..welcome };
             (welcome, older, next)
@@ -347,7 +355,7 @@ impl Hub {
     }
 }
 
-/// Whether what was said before a greeting is worth saying after it: a greeting tells who is in the room and how they are.
+/// Whether a message from before a greeting is still useful after it: greetings list all members.
 fn is_news_still(message: &Outgoing) -> bool {
     message.channel != channel::CONTROL
         || matches!(

@@ -1,10 +1,10 @@
-//! Between sessions and rooms: what a member's session heard goes to its room, and what the room wants is done.
+//! Connects sessions and rooms: passes session messages to rooms and executes rooms' outputs.
 
-use super::{Happening, Hub, Output};
+use super::{Hub, HubEvent, Output};
 use crate::room::{self, Setup};
 use parlor_proto::session::{Message, Outgoing, SendError};
 use parlor_proto::wire::control::LeaveReason;
-use parlor_proto::{CloseReason, ConnectionId, Instant, MemberId, RoomId};
+use parlor_proto::{CloseReason, ConnectionId, Instant, MemberId, PeerMisbehaved, RoomId, channel};
 
 impl Hub {
     pub(super) fn heard(&mut self, connection: ConnectionId, message: Message, now: Instant) {
@@ -19,9 +19,15 @@ impl Hub {
         self.tell(room, room::Input::Message { from, channel, key, payload, epoch }, now);
     }
 
-    pub(super) fn fate(&mut self, seat: Option<(RoomId, MemberId)>, tag: u64, delivered: bool, now: Instant) {
+    pub(super) fn fate(
+        &mut self,
+        seat: Option<(RoomId, MemberId)>,
+        delivery_id: u64,
+        delivered: bool,
+        now: Instant,
+    ) {
         if let Some((room, member)) = seat {
-            self.tell(room, room::Input::Fate { member, tag, delivered }, now);
+            self.tell(room, room::Input::Fate { member, delivery_id, delivered }, now);
         }
     }
 
@@ -29,17 +35,36 @@ impl Hub {
         if let Some(seated) = self.rooms.get_mut(&room) {
             let code = seated.room.setup().code;
             if seated.connections.remove(&member).is_some() {
-                let left = Happening::Left { code, member, reason: reason.clone() };
-                self.outputs.push_back(Output::Happened(left));
+                let left = HubEvent::Left { code, member, reason: reason.clone() };
+                self.outputs.push_back(Output::Event(left));
             }
         }
         self.tell_untaken(room, member, now);
         self.tell(room, room::Input::Leave { member, reason }, now);
     }
 
-    /// Tells a room something and does what it wants done.
+    /// Passes an input to a room and executes its outputs. A misbehaving member is removed after that: a room
+    /// gets no input while its outputs are half executed.
     pub(super) fn tell(&mut self, id: RoomId, input: room::Input, now: Instant) {
-        let Some(seated) = self.rooms.get_mut(&id) else { return };
+        let grows = growth(&input);
+        let fault = self.pass_in(id, input, now);
+        self.obey(id, now);
+        if let Some((member, how)) = fault {
+            self.expel(id, member, how, now);
+        }
+        if let Some(from) = grows {
+            self.weigh(id, from, now);
+        }
+    }
+
+    /// Lets a room handle an input. Returns the member at fault, if any.
+    fn pass_in(
+        &mut self,
+        id: RoomId,
+        input: room::Input,
+        now: Instant,
+    ) -> Option<(MemberId, PeerMisbehaved)> {
+        let seated = self.rooms.get_mut(&id)?;
         if self.config.record {
             let bytes = room::log::entry(now, &input);
             self.outputs.push_back(Output::Recorded { room: id, bytes });
@@ -50,14 +75,16 @@ impl Hub {
         let handled = seated.room.handle(input, now);
         self.stats.add_room(&before, &seated.room.counters());
         if is_lost {
-            // Not in this turn: an update that finds no place in a queue is lost at once, and so would be the next.
+            // Not in this turn: an update that finds its queue full is lost at once, as would be the next.
             self.schedule_release(id, now);
         } else {
             self.schedule_flush(id, now);
         }
-        if let Err((member, how)) = handled {
-            return self.expel(id, member, how, now);
-        }
+        handled.err()
+    }
+
+    /// Executes a room's outputs.
+    fn obey(&mut self, id: RoomId, now: Instant) {
         while let Some(seated) = self.rooms.get_mut(&id)
             && let Some(output) = seated.room.poll_output()
         {
@@ -100,16 +127,16 @@ impl Hub {
         match state.session.send(message) {
             Ok(()) => {}
             Err(SendError::Full) => state.session.close(CloseReason::TooSlow, now),
-            // The session is over and its events, which wait to be read, say so. Nothing else can be wrong: a room
-            // refuses what would not fit with its envelope around it, and what the sender's session took on a channel
-            // is in the table of every member.
+            // The session is over, and its pending events say so. No other error is possible: a room refuses
+            // what would not fit with its envelope, and every member's table has the channels that the
+            // sender's session accepted.
             Err(SendError::Misuse(_)) => {
                 debug_assert!(!state.session.is_open(), "a room sends what its members' sessions take");
             }
         }
     }
 
-    /// Ends a session whose member its room has forgotten already.
+    /// Ends the session of a member that its room has already forgotten.
     fn remove(&mut self, connection: ConnectionId, reason: CloseReason, now: Instant) {
         let Some(state) = self.connections.get_mut(&connection) else { return };
         let seat = state.seat.take();
@@ -119,21 +146,35 @@ impl Hub {
             && let Some(seated) = self.rooms.get(&room)
         {
             let (code, reason) = (seated.room.setup().code, leave_reason(&reason));
-            self.outputs.push_back(Output::Happened(Happening::Left { code, member, reason }));
+            self.outputs.push_back(Output::Event(HubEvent::Left { code, member, reason }));
         }
     }
 
     pub(super) fn end(&mut self, id: RoomId, reason: CloseReason) {
         let Some(seated) = self.rooms.remove(&id) else { return };
+        self.uncount(&seated);
         self.touched.extend(seated.touched);
-        let code = seated.room.setup().code;
+        let setup = seated.room.setup();
+        let code = setup.code;
         self.directory.remove(code);
-        self.outputs.push_back(Output::Happened(Happening::RoomEnded { code, reason }));
+        if let Some(user) = &seated.keeper {
+            self.policy.keep_ended(&setup.app, &setup.environment, user);
+        }
+        self.outputs.push_back(Output::Event(HubEvent::RoomEnded { code, reason }));
     }
 }
 
-/// What the others are told when a session ends that the room did not end: by its member's goodbye, or by itself. A goodbye
-/// can say anything, but only the authority removes members.
+/// Whether an input may grow a room's memory, and which member sent it, if one did.
+fn growth(input: &room::Input) -> Option<Option<MemberId>> {
+    match input {
+        room::Input::Message { from, channel: channel::STATE | channel::REPLICAS, .. } => Some(Some(*from)),
+        room::Input::Join { .. } | room::Input::Flush => Some(None),
+        _ => None,
+    }
+}
+
+/// Returns the reason that the others receive when a session ends by its member's goodbye or by itself. A
+/// goodbye can claim any reason, but only the authority kicks members.
 pub(super) fn leave_reason_of_member(reason: &CloseReason) -> LeaveReason {
     match leave_reason(reason) {
         LeaveReason::Kicked { .. } => LeaveReason::Left,

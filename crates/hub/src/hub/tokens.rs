@@ -1,17 +1,16 @@
-//! The tokens of one session: which of them is good, and which was used before.
+//! The resume tokens of one session: which one is valid and which were used.
 
 use parlor_proto::SessionId;
 use parlor_proto::wire::handshake::ResumeToken;
 use sha2::{Digest, Sha256};
 use std::collections::VecDeque;
 
-/// Tokens that are known to have been used, and sessions that one seat has had, of each so many. A token that is older is
-/// refused as any other that is not good.
+/// How many used tokens and earlier session ids are remembered per seat. Older ones count as unknown.
 const SPENT_MAX: usize = 8;
 
-/// All that is kept of a token: whoever reads a hub's memory or its logs cannot resume anything.
+/// The stored form of a token: a hub's memory or logs cannot be used to resume a session.
 ///
-/// They are compared as they are: how long that takes depends on hashes, and tells nothing of tokens.
+/// Comparison need not be constant-time: its timing depends on hashes and reveals nothing about tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Hash([u8; 32]);
 
@@ -21,25 +20,25 @@ impl Hash {
     }
 }
 
-/// The tokens that one seat was given, one after the other.
+/// The successive tokens of one seat.
 #[derive(Clone, Debug)]
 pub(super) struct Family {
-    /// The names under which it can be resumed, the present one last: a process that began anew has another session.
+    /// The ids under which it can be resumed, the current one last: a restarted process gets a new session.
     sessions: VecDeque<SessionId>,
     newest: Hash,
-    /// The one that the newest was given for.
+    /// The token that the newest one replaced.
     before: Option<Hash>,
     spent: VecDeque<Hash>,
 }
 
-/// What a token is.
+/// The validity of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// It proves whose the session is.
+    /// It proves ownership of the session.
     Good,
-    /// It did so once, and its owner has another one: somebody else has it, too.
+    /// It was valid once and has been replaced: two clients have it.
     Reused,
-    /// It never did, as far as is known.
+    /// It is not known.
     Unknown,
 }
 
@@ -49,8 +48,8 @@ impl Family {
         Family { sessions, newest: Hash::of(token), before: None, spent }
     }
 
-    /// Judges a token. `is_shown` says whether the peer has shown that it was given the newest: until then that may have been
-    /// lost on its way, and the one before is as good.
+    /// Judges a token. `is_shown` says whether the peer has proved receipt of the newest token. Until then
+    /// the newest may be lost in transit, and the one before it is valid too.
     pub(super) fn judge(&self, token: &ResumeToken, is_shown: bool) -> Verdict {
         let hash = Hash::of(token);
         if hash == self.newest || !is_shown && self.before == Some(hash) {
@@ -62,7 +61,7 @@ impl Family {
         }
     }
 
-    /// A good token was used, and `next` is given for it.
+    /// Replaces a valid token that was used by `next`.
     pub(super) fn rotate(&mut self, used: &ResumeToken, next: &ResumeToken) {
         let used = Hash::of(used);
         let spent = if used == self.newest { self.before.replace(used) } else { Some(self.newest) };
@@ -72,7 +71,7 @@ impl Family {
         }
     }
 
-    /// The seat has another session from here on. Gives one that it cannot be resumed under any more, if there is one.
+    /// Sets the seat's new session id. Returns the oldest id if it can no longer be used to resume.
     pub(super) fn renamed(&mut self, session: SessionId) -> Option<SessionId> {
         push_bounded(&mut self.sessions, session)
     }
@@ -105,7 +104,7 @@ mod tests {
         assert_eq!(family.judge(&token(0), true), Verdict::Good);
         assert_eq!(family.judge(&token(9), true), Verdict::Unknown);
         family.rotate(&token(0), &token(1));
-        // The answer with the next may have been lost.
+        // The answer with the next token may be lost.
         assert_eq!(family.judge(&token(0), false), Verdict::Good);
         assert_eq!(family.judge(&token(1), false), Verdict::Good);
         assert_eq!(family.judge(&token(0), true), Verdict::Reused);

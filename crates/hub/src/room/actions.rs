@@ -1,4 +1,4 @@
-//! What members ask to happen to entities of theirs, on its way to the authority.
+//! Members' actions on their own entities, on the way to the authority.
 
 use super::relay::Held;
 use super::{Output, Room};
@@ -9,7 +9,7 @@ use parlor_proto::wire::control::{RefusedAction, ToMember};
 use parlor_proto::{Instant, MemberId, PeerMisbehaved, channel};
 
 impl Room {
-    /// Takes an action in and passes it on if the entity is the sender's own; otherwise the sender is told.
+    /// Passes on an action if the entity is the sender's own; otherwise refuses it to the sender.
     pub(super) fn action_from(
         &mut self,
         from: MemberId,
@@ -28,7 +28,7 @@ impl Room {
         }
     }
 
-    /// Gives the authority an action, with its sender.
+    /// Sends the authority an action, with its sender.
     pub(super) fn pass_on_action(&mut self, from: MemberId, action: Action) {
         let Some(authority) = self.authority.member() else { return };
         self.counters.actions += 1;
@@ -36,7 +36,7 @@ impl Room {
         self.outputs.push_back(Output::Send { to: vec![authority], message });
     }
 
-    /// Tells a member that what it asked for was refused.
+    /// Sends a member the refusal of its action.
     pub(super) fn refuse_action(&mut self, member: MemberId, refused: RefusedAction) {
         if self.members.get(member).is_none() {
             self.counters.unreachable += 1;

@@ -1,40 +1,40 @@
-//! How much a member may make its room send, so that nobody pays for what another sends too much.
+//! Traffic budgets of members, so that no member pays for another's excess.
 //!
-//! What is counted are bytes × receivers: each receiver has an account with each sender for unreliable messages, and one with
-//! all senders for reliable ones, so that the sums of a sender and of a room are bounded by those of its receivers. Beside
-//! them stands one account for all unreliable messages of the room. The authority's state and what the hub itself says is
-//! not held back here: it is bounded by what it is made of.
+//! Budgets count bytes × receivers. Unreliable messages have an account per pair of sender and receiver,
+//! reliable ones an account per receiver for all senders. The totals of a sender and of a room are thus
+//! bounded by those of the receivers. One more account covers all unreliable messages of the room. The
+//! authority's state and the hub's own messages are bounded elsewhere and never held back here.
 
 use parlor_proto::{Instant, MemberId, TickRate, limits};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What an account may hold, and how fast it empties.
+/// The capacity of an account, and how fast it drains.
 #[derive(Clone, Copy, Debug)]
 struct Rate {
     per_second: u64,
     burst: u64,
 }
 
-/// Unreliable bytes from one sender to one receiver. A message of full size passes, and the queue of the receiver has room
-/// for those of others beside it.
+/// Unreliable bytes from one sender to one receiver. A message of full size passes, and the receiver's queue
+/// has room for other senders' messages beside it.
 const UNRELIABLE_OF_PAIR: Rate = Rate {
     per_second: 128 * 1024,
     burst: (limits::PAYLOAD_BYTES_MAX + limits::WAITING_MESSAGE_BYTES) as u64,
 };
 /// Unreliable bytes × receivers of a room.
 const UNRELIABLE_OF_ROOM: Rate = Rate { per_second: 8 * 1024 * 1024, burst: 8 * 1024 * 1024 };
-/// Reliable bytes from all senders to one receiver. What a receiver that reads has not acknowledged within a quarter of a
-/// second is then less than what may wait for it, so that it is never closed for what others send.
+/// Reliable bytes from all senders to one receiver. An active receiver's unacknowledged bytes of a quarter
+/// second then fit into its queue, so that others' messages never disconnect it.
 const RELIABLE_OF_RECEIVER: Rate = Rate { per_second: 256 * 1024, burst: 96 * 1024 };
 
-/// Bytes of its own state that a member may send.
+/// Own-state bytes that a member may send.
 const OWN_STATE: Rate = Rate {
     per_second: limits::OWN_STATE_BYTES_PER_SECOND as u64,
     burst: limits::OWN_STATE_BYTES_PER_SECOND as u64,
 };
 
-/// Reliable bytes of one sender that wait until the accounts of their receivers have room for them. A member that sends
-/// beyond it is disconnected: the fault is not that of its receivers.
+/// Reliable bytes of one sender that may wait for their receivers' budgets. A member that exceeds it is
+/// disconnected: it is at fault, not its receivers.
 pub(super) const SENDER_WAITING_BYTES_MAX: usize = 256 * 1024;
 
 const _: () = {
@@ -53,10 +53,10 @@ const _: () = {
     );
 };
 
-/// An account that empties with time.
+/// A leaky bucket.
 #[derive(Clone, Copy, Debug)]
 struct Account {
-    /// In millionths, so that nothing is lost between two moments that are a microsecond apart.
+    /// In millionths, so that intervals of a microsecond are not rounded away.
     level: u64,
     at: Instant,
 }
@@ -82,7 +82,7 @@ impl Account {
         self.level = self.level.saturating_add(units.saturating_mul(MILLIONTHS));
     }
 
-    /// Charges the units if there is room for them.
+    /// Charges the units if they fit.
     fn take(&mut self, rate: Rate, units: u64, now: Instant) -> bool {
         self.pass_time(rate, now);
         let has_room = self.has_room(rate, units);
@@ -103,21 +103,21 @@ pub(super) struct Budgets {
     reliable: BTreeMap<MemberId, Account>,
     own_states: BTreeMap<MemberId, Account>,
     states_rate: Rate,
-    /// Of members whose paths carry less.
+    /// Rates of members with a lower path capacity.
     states_rates: BTreeMap<MemberId, Rate>,
-    /// Of those who receive the own states of others.
+    /// By receiver of others' own states.
     states: BTreeMap<MemberId, Account>,
-    /// Members that were told that they sent too much.
+    /// Members that were notified that they exceeded a budget.
     told: BTreeSet<MemberId>,
 }
 
 impl Budgets {
-    /// A member is sent at most `state_bytes_per_second` of the own states of all others.
+    /// Creates the accounts. A member receives at most `state_bytes_per_second` of all others' own states.
     pub(super) fn new(tick_rate: TickRate, state_bytes_per_second: u32, opened: Instant) -> Self {
         let states = u64::from(state_bytes_per_second);
         let per_second = u64::from(tick_rate.hz());
         Budgets {
-            // Half a second of inputs may come at once, after a link has stood still for that long.
+            // Half a second of inputs may come at once, after a link has stalled for that long.
             inputs_rate: Rate { per_second, burst: (per_second / 2).max(16) },
             inputs: BTreeMap::new(),
             unreliable: BTreeMap::new(),
@@ -131,12 +131,12 @@ impl Budgets {
         }
     }
 
-    /// Whether one more input of a member is within the steps that have passed.
+    /// Charges an input; returns whether it is within one per step.
     pub(super) fn take_input(&mut self, from: MemberId, now: Instant) -> bool {
         self.inputs.entry(from).or_insert_with(|| Account::new(now)).take(self.inputs_rate, 1, now)
     }
 
-    /// Whether an unreliable message may go to a receiver.
+    /// Charges an unreliable message; returns whether it may be sent.
     pub(super) fn take_unreliable(
         &mut self,
         from: MemberId,
@@ -157,8 +157,8 @@ impl Budgets {
         may_go
     }
 
-    /// Whether a reliable message may go to all of its receivers now. It goes to all of them or waits: each of them gets a
-    /// sender's messages in their order.
+    /// Charges a reliable message; returns whether it may be sent to all its receivers now. It goes to all or
+    /// waits, because each receiver gets a sender's messages in order.
     pub(super) fn take_reliable(&mut self, to: &[MemberId], bytes: usize, now: Instant) -> bool {
         let units = units(bytes);
         let may_go = to.iter().all(|member| {
@@ -172,20 +172,20 @@ impl Budgets {
         may_go
     }
 
-    /// Counts what the hub itself says to a receiver: it does not wait, but what others say does.
+    /// Charges a message of the hub itself: it never waits, but delays others' messages.
     pub(super) fn charge_reliable(&mut self, to: MemberId, bytes: usize, now: Instant) {
         let account = self.reliable.entry(to).or_insert_with(|| Account::new(now));
         account.pass_time(RELIABLE_OF_RECEIVER, now);
         account.charge(units(bytes));
     }
 
-    /// Whether a member may send so many bytes of its own state.
+    /// Charges own-state bytes; returns whether the member may send them.
     pub(super) fn take_own_state(&mut self, from: MemberId, bytes: usize, now: Instant) -> bool {
         let account = self.own_states.entry(from).or_insert_with(|| Account::new(now));
         account.take(OWN_STATE, bytes as u64, now)
     }
 
-    /// Whether a member may be sent some more of the own states of others.
+    /// Whether a member's budget for others' own states has room.
     pub(super) fn has_room_for_states(&mut self, to: MemberId, now: Instant) -> bool {
         let rate = self.states_rate_of(to);
         let account = self.states.entry(to).or_insert_with(|| Account::new(now));
@@ -193,7 +193,7 @@ impl Budgets {
         account.has_room(rate, 0)
     }
 
-    /// What a member's path carries, or that it is not known: it is sent no more than that of the own states of others.
+    /// Sets the path capacity of a member, `None` if unknown. It bounds the rate of others' own states.
     pub(super) fn set_path(&mut self, member: MemberId, bytes_per_second: Option<u32>) {
         let room = bytes_per_second.map(|carries| u64::from(room_for_state(carries)));
         match room.filter(|room| *room < self.states_rate.per_second) {
@@ -202,12 +202,12 @@ impl Budgets {
         };
     }
 
-    /// At which rate a member is sent the own states of others.
+    /// Returns the rate at which a member receives others' own states.
     fn states_rate_of(&self, to: MemberId) -> Rate {
         self.states_rates.get(&to).copied().unwrap_or(self.states_rate)
     }
 
-    /// Counts what a member was sent of the own states of others.
+    /// Charges the sent bytes of others' own states.
     pub(super) fn charge_states(&mut self, to: MemberId, bytes: usize, now: Instant) {
         let rate = self.states_rate_of(to);
         let account = self.states.entry(to).or_insert_with(|| Account::new(now));
@@ -215,7 +215,7 @@ impl Budgets {
         account.charge(bytes as u64);
     }
 
-    /// Whether a member is to be told that it sent too much: once.
+    /// Whether a member must be notified that it exceeded a budget: true once.
     pub(super) fn is_news(&mut self, member: MemberId) -> bool {
         self.told.insert(member)
     }
@@ -235,14 +235,13 @@ fn rate_of_states(per_second: u64) -> Rate {
     Rate { per_second, burst: per_second / 8 }
 }
 
-/// Bytes per second of state for which there is room on a path that carries so many: packets have headers, of the session, of
-/// QUIC, and acknowledgements go too. What else is said takes its part beyond that; then the connection takes nothing for a
-/// moment, and no state is made meanwhile.
+/// Returns the state bytes per second that fit on a path of this capacity, less the overhead of session, QUIC
+/// and acknowledgements. Other messages may exceed it; then the connection blocks and no state is made.
 pub(super) const fn room_for_state(carries: u32) -> u32 {
     carries - carries / 16
 }
 
-/// What a message of so many bytes counts, here as in the queues of those who receive it.
+/// Returns the cost of a message of this size, the same as in its receivers' queues.
 fn units(bytes: usize) -> u64 {
     (bytes + limits::WAITING_MESSAGE_BYTES) as u64
 }
@@ -256,7 +255,7 @@ mod tests {
     const RATE: Rate = Rate { per_second: 1_000, burst: 500 };
 
     proptest! {
-        /// In no stretch of time does an account take more than its burst and what it empties meanwhile.
+        /// In any period an account takes at most its burst plus what drains meanwhile.
         #[test]
         fn an_account_takes_its_burst_and_its_rate(
             steps in proptest::collection::vec((0u64..300_000, 1u64..200), 1..200),

@@ -8,8 +8,8 @@
 //!  entry   at: varint µs · length: varint · input: kind 1 byte and its fields
 //! ```
 //!
-//! The room's machine is deterministic, so a log of its inputs is a log of all it ever did: [`replay`] gives the same
-//! outputs, one for one. A log that was cut short (its server was killed) replays up to the cut.
+//! The room's machine is deterministic, so a log of its inputs determines its whole history: [`replay`] gives
+//! identical outputs. A truncated log (its server was killed) replays up to the cut.
 
 use super::{Input, Output, Room, Setup, SetupError};
 use bytes::Bytes;
@@ -24,7 +24,7 @@ use thiserror::Error;
 
 const MAGIC: &[u8] = b"PARLORLOG";
 const VERSION: u8 = 7;
-/// An input is one message and little more.
+/// An input is one message plus a small overhead.
 const ENTRY_BYTES_MAX: usize = limits::STREAM_PACKET_BYTES_MAX + 1024;
 
 /// Why a log cannot be replayed.
@@ -39,31 +39,30 @@ pub enum LogError {
     /// The log of a room that this build would not open.
     #[error("the room of this log cannot be run again: {0}")]
     Setup(#[from] SetupError),
-    /// Bytes that are no entry.
+    /// Bytes that are not a valid entry.
     #[error("entry {entry} of the room log could not be read: {error}")]
     Malformed {
-        /// Which entry, from 0; the head counts as none.
+        /// The index of the entry, from 0; the head does not count.
         entry: u64,
-        /// Why.
+        /// The cause.
         error: ReadError,
     },
 }
 
-/// What a log holds, and what came of it.
+/// One replayed entry and its results.
 #[derive(Clone, Debug)]
 pub struct Step {
-    /// When the room was told, on the clock of the hub that wrote the log.
+    /// When the input came, on the clock of the hub that wrote the log.
     pub at: Instant,
-    /// What it was told.
+    /// The input.
     pub input: Input,
-    /// Whom it found misbehaving, and how.
+    /// The misbehaving member and its violation, if any.
     pub refused: Option<String>,
-    /// What it wanted done.
+    /// The room's outputs.
     pub outputs: Vec<Output>,
 }
 
-/// The first bytes of a log.
-#[must_use]
+/// Returns the head of a log.
 pub fn head(setup: &Setup) -> Vec<u8> {
     let mut out = Vec::new();
     out.put(MAGIC);
@@ -86,8 +85,7 @@ pub fn head(setup: &Setup) -> Vec<u8> {
     out
 }
 
-/// One entry of a log.
-#[must_use]
+/// Returns one entry of a log.
 pub fn entry(at: Instant, input: &Input) -> Vec<u8> {
     let mut body = Vec::new();
     write_input(input, &mut body);
@@ -97,10 +95,10 @@ pub fn entry(at: Instant, input: &Input) -> Vec<u8> {
     out
 }
 
-/// Runs a room again from its log, step by step. After an error there are no more steps.
+/// Replays a room from its log, step by step. An error ends the iteration.
 ///
 /// # Errors
-/// [`LogError`] if the head is not one of a log.
+/// [`LogError`] if the head is not that of a log.
 pub fn replay(log: Bytes) -> Result<Replay, LogError> {
     let mut reader = Reader::new(log);
     if reader.take(MAGIC.len()).ok().as_deref() != Some(MAGIC) {
@@ -115,7 +113,7 @@ pub fn replay(log: Bytes) -> Result<Replay, LogError> {
     Ok(Replay { room: Room::new(setup)?, reader, entries: 0 })
 }
 
-/// A room that runs from its log. See [`replay`].
+/// An iterator over the steps of a replayed room. See [`replay`].
 #[derive(Debug)]
 pub struct Replay {
     room: Room,
@@ -124,8 +122,7 @@ pub struct Replay {
 }
 
 impl Replay {
-    /// The room as it is after the steps that were taken.
-    #[must_use]
+    /// Returns the room after the steps taken so far.
     pub fn room(&self) -> &Room {
         &self.room
     }
@@ -189,7 +186,7 @@ fn read_entry(reader: &mut Reader) -> Result<(Instant, Input), ReadError> {
     Ok((at, input))
 }
 
-/// The number that stands for what it is.
+/// Returns the wire number of the input's kind.
 fn kind(input: &Input) -> u8 {
     match input {
         Input::Join { .. } => 0,
@@ -229,9 +226,9 @@ fn write_input(input: &Input, out: &mut Vec<u8>) {
             out.put_varint(epoch.0.into());
             out.put(payload);
         }
-        Input::Fate { member, tag, delivered } => {
+        Input::Fate { member, delivery_id, delivered } => {
             out.put_varint(member.0.into());
-            out.put_varint(*tag);
+            out.put_varint(*delivery_id);
             out.put_bool(*delivered);
         }
         Input::Measured(presence) => {
@@ -283,7 +280,11 @@ fn read_input(body: &mut Reader) -> Result<Input, ReadError> {
             epoch: Epoch(body.varint_u32("epoch")?),
             payload: body.rest(),
         },
-        3 => Input::Fate { member: member(body)?, tag: body.varint()?, delivered: body.bool("delivered")? },
+        3 => Input::Fate {
+            member: member(body)?,
+            delivery_id: body.varint()?,
+            delivered: body.bool("delivered")?,
+        },
         4 => {
             let member = member(body)?;
             Input::Measured(Presence::read(member, body)?)

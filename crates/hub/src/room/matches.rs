@@ -1,8 +1,7 @@
-//! Relayed matches: rooms that the hub itself runs. Their members are equal, there is no state, and what they say to each other is
-//! passed on in the order in which the room takes it.
+//! Relayed matches: rooms whose authority is the hub. Members are equal and there is no state. Their messages
+//! are relayed in the order in which the room receives them.
 //!
-//! A match that is kept says what happens in it as [`KeptEntry`], one after another: whoever stores them has what every member was
-//! told, in the same order.
+//! A kept match emits its history as [`KeptEntry`] values, in its members' message order.
 
 use super::relay::Held;
 use super::{Output, Room};
@@ -13,62 +12,64 @@ use parlor_proto::wire::envelope::Upward;
 use parlor_proto::wire::handshake::RoomKind;
 use parlor_proto::{ChannelId, Lane, MemberId, PeerMisbehaved, channel, limits};
 
-/// What happened in a match that is kept.
+/// An entry in the log of a kept match.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KeptEntry {
     /// It opened; always the first.
     Opened {
-        /// What it is listed under.
+        /// The match's label.
         label: String,
-        /// Members that it may have at once.
+        /// The maximum number of members.
         members_max: u16,
+        /// The user that opened it, by its token.
+        by: Option<String>,
     },
-    /// Somebody took a seat.
+    /// A member joined.
     Joined {
-        /// As which member.
+        /// The member.
         member: MemberId,
-        /// Under which name.
+        /// Its name.
         name: String,
-        /// Who it is by its token, if it had one.
+        /// The user of its token, if it had one.
         user: Option<String>,
     },
-    /// Somebody's seat is free again. Who is in the match when its server ends it is not said to have left.
+    /// A member left. Not recorded for members that are still in the match when its server ends it.
     Left {
-        /// Whose.
+        /// The member.
         member: MemberId,
-        /// Why.
+        /// The reason.
         reason: LeaveReason,
     },
-    /// Somebody sent data reliably. What may be lost is not kept.
+    /// A member sent reliable data. Unreliable data is not logged.
     Data {
-        /// Its place among what has an order in the match.
+        /// Its number among the ordered messages of the match.
         order: u64,
-        /// Who sent it.
+        /// The sender.
         from: MemberId,
-        /// What the game takes it for.
+        /// The operation code, defined by the game.
         op: i64,
-        /// Whom it went to, ascending; nobody, if the sender was alone.
+        /// The receivers, ascending; empty if the sender was alone.
         to: Vec<MemberId>,
-        /// What was sent.
+        /// The data.
         payload: Bytes,
     },
     /// It is over; always the last.
     Ended,
 }
 
-/// The number of the next entry of a match that is kept.
+/// Numbers the entries of a kept match.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Keeping {
     next: u64,
 }
 
 impl Room {
-    /// Whether it is a relayed match: then no member decides and there is no state.
+    /// Whether it is a relayed match: no member is the authority and there is no state.
     pub(super) fn is_match(&self) -> bool {
         self.setup.settings.kind == RoomKind::Match
     }
 
-    /// Whether what a member says on `channel` has a place in this kind of room.
+    /// Checks whether `channel` is allowed in this kind of room.
     pub(super) fn check_place(&self, channel: ChannelId) -> Result<(), PeerMisbehaved> {
         let is_data = matches!(channel, channel::MATCH_DATA | channel::MATCH_DATA_UNRELIABLE);
         if is_data && !self.is_match() {
@@ -96,7 +97,7 @@ impl Room {
         Ok(())
     }
 
-    /// Match data has the form that it must have, and an order if all of it arrives: members never say so themselves.
+    /// Checks the format of match data. All reliable data gets an order: members never request it.
     pub(super) fn check_data(
         channel: ChannelId,
         lane: Lane,
@@ -110,16 +111,20 @@ impl Room {
         Ok(Upward { stamp: lane.is_reliable(), ..upward })
     }
 
-    /// Whether what a member says is kept, though nobody may get it: then it is its own affair how much it says.
+    /// Whether a message is logged even without receivers. It is then charged to its sender.
     pub(super) fn keeps(&self, held: &Held) -> bool {
         self.keeping.is_some() && matches!(held, Held::Message { channel: channel::MATCH_DATA, .. })
     }
 
     pub(super) fn keep_joined(&mut self, member: MemberId) {
-        let settings = &self.setup.settings;
+        if self.keeping.is_none() {
+            return;
+        }
+        let info = self.members.get(member).map(|member| &member.info);
+        let by = info.and_then(|info| info.user.clone());
         if self.keeping.is_some_and(|keeping| keeping.next == 0) {
-            let opened = KeptEntry::Opened { label: settings.label.clone(), members_max: self.members_max() };
-            self.keep(opened);
+            let label = self.setup.settings.label.clone();
+            self.keep(KeptEntry::Opened { label, members_max: self.members_max(), by });
         }
         let info = self.members.get(member).map(|member| &member.info);
         let joined =
@@ -136,7 +141,7 @@ impl Room {
         }
     }
 
-    /// Says what happened, if this is a match that is kept.
+    /// Logs an entry, if this is a kept match.
     pub(super) fn keep(&mut self, entry: KeptEntry) {
         if let Some(keeping) = &mut self.keeping {
             let number = keeping.next;

@@ -1,8 +1,7 @@
-//! Who is in a room, what is known of them, and the player data they carry.
+//! The members of a room, their presence and their player data.
 
 use super::Room;
 use super::relay::Held;
-use crate::hub::MemberSummary;
 use bytes::Bytes;
 use parlor_proto::wire::control::{LeaveReason, MemberInfo, PlayerData, Presence, ToHub, ToMember};
 use parlor_proto::wire::cursor::ReadError;
@@ -10,27 +9,46 @@ use parlor_proto::{CloseReason, Instant, LinkKind, MemberId, PeerMisbehaved, lim
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+/// A member as operators see it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MemberSummary {
+    /// Its id.
+    pub id: MemberId,
+    /// Its display name.
+    pub name: String,
+    /// The user that its token vouched for, if any: an account if the server issued the token.
+    pub user: Option<String>,
+    /// Its current or last kind of link.
+    pub link: LinkKind,
+    /// Whether it is connected; otherwise its seat is kept for a while.
+    pub connected: bool,
+    /// Its round-trip time in milliseconds; `None` until measured.
+    pub rtt_ms: Option<u32>,
+    /// Whether it is the room's host.
+    pub is_host: bool,
+}
+
 #[derive(Debug)]
 pub(super) struct Member {
     pub(super) info: MemberInfo,
-    /// What the others were told of it last.
+    /// The presence last sent to the others.
     told: Presence,
 }
 
-/// The members of a room. Ids count up and are never given again.
+/// The members of a room. Ids count up and are never reused.
 #[derive(Debug, Default)]
 pub(super) struct Members {
     seated: BTreeMap<MemberId, Member>,
     next: u32,
-    /// When news of them was told last.
+    /// When presence was last sent.
     told_at: Option<Instant>,
 }
 
-/// How long changes of round trips wait since something was told last. Each telling costs every member a packet, and the hub its
-/// acknowledgement: too much for a figure that people look at now and then.
+/// Minimum interval for sending changed round trips. Each update costs every member a packet and the hub an
+/// acknowledgement: too much for a figure that players rarely read.
 const ROUND_TRIPS_EVERY: Duration = Duration::from_secs(5);
 
-/// Ids of members share a 32-bit key with 16 bits of the sender's own when sequenced messages are relayed.
+/// Relayed sequenced messages pack the member id and 16 bits of the sender's key into a 32-bit key.
 const SEATINGS_MAX: u32 = 1 << 16;
 
 impl Members {
@@ -38,7 +56,7 @@ impl Members {
         MemberId(self.next)
     }
 
-    /// Whether ids are left.
+    /// Whether unused ids are left.
     pub(super) fn can_seat(&self) -> bool {
         self.next < SEATINGS_MAX
     }
@@ -80,7 +98,7 @@ impl Members {
         }
     }
 
-    /// Those of whom something worth telling changed since it was told; they count as told.
+    /// Returns presence that changed enough to send, and marks it as sent.
     fn take_news(&mut self, now: Instant) -> Vec<Presence> {
         let may_wait = self.seated.values().all(|member| !is_urgent(member.told, member.info.presence));
         if may_wait && self.told_at.is_some_and(|at| now < at + ROUND_TRIPS_EVERY) {
@@ -100,12 +118,12 @@ impl Members {
     }
 }
 
-/// What is told at once: all but how long a round trip takes that was known before.
+/// Whether a change is sent at once: any change but that of a known round-trip time.
 fn is_urgent(told: Presence, now: Presence) -> bool {
     told.connected != now.connected || told.slow != now.slow || told.rtt_ms.is_some() != now.rtt_ms.is_some()
 }
 
-/// A round trip that wavers is no news: it must differ by 5 ms and by a fifth.
+/// Whether a change is worth sending. A round trip must differ by 5 ms and by a fifth, to ignore jitter.
 fn is_news(told: Presence, now: Presence) -> bool {
     is_urgent(told, now)
         || match (told.rtt_ms, now.rtt_ms) {
@@ -115,8 +133,7 @@ fn is_news(told: Presence, now: Presence) -> bool {
 }
 
 impl Room {
-    /// Who is in it, in the order in which they came, as an operator sees them.
-    #[must_use]
+    /// Returns its members for operators, in order of joining.
     pub fn member_summaries(&self) -> Vec<MemberSummary> {
         let authority = self.authority.member();
         let members = self.members.seated.values();
@@ -132,14 +149,12 @@ impl Room {
         members.map(summary).collect()
     }
 
-    /// How many of its members have no connection for now.
-    #[must_use]
+    /// Returns how many members are disconnected.
     pub fn away_count(&self) -> usize {
         self.members.seated.values().filter(|member| !member.info.presence.connected).count()
     }
 
-    /// How many of its members are connected over a kind of link.
-    #[must_use]
+    /// Returns how many members are connected over a kind of link.
     pub fn linked_count(&self, link: LinkKind) -> usize {
         let infos = self.members.seated.values().map(|member| &member.info);
         infos.filter(|info| info.presence.connected && info.link == link).count()
@@ -192,7 +207,7 @@ impl Room {
                 self.path_down(from, id, was_up);
                 Ok(())
             }
-            // A newer member asks for what this hub does not know.
+            // A request of a newer protocol that this hub does not know.
             None => Ok(()),
         }
     }
@@ -207,8 +222,8 @@ impl Room {
         self.reliable_from(from, Held::Data(data), now)
     }
 
-    /// Sets player data and tells those who may know of it. Whoever sets more than a member may have has kept no count of
-    /// what it set.
+    /// Sets player data and sends it to the members that may see it. Exceeding the data limits is a
+    /// violation: senders know the limits and what they set.
     pub(super) fn set_data(&mut self, data: PlayerData) -> Result<(), PeerMisbehaved> {
         let out_of_range =
             |field| PeerMisbehaved::Malformed { what: "player data", error: ReadError::OutOfRange { field } };
@@ -239,7 +254,7 @@ impl Room {
         Ok(())
     }
 
-    /// Who is told of a change of player data.
+    /// Returns the receivers of a change of player data.
     pub(super) fn told_of(&self, data: &PlayerData) -> Vec<MemberId> {
         let mut told = self.seers_of(data.member);
         told.push(data.member);
@@ -305,7 +320,7 @@ mod tests {
         }
         assert_eq!(members.take_news(at(0)), []);
         members.measured(presence(true, Some(40)));
-        // Of somebody who is gone.
+        // Of a member that left.
         members.measured(Presence { member: MemberId(9), ..presence(true, Some(40)) });
         assert_eq!(members.take_news(at(0)), [presence(true, Some(40))], "it was not known before");
         members.measured(presence(true, Some(42)));

@@ -1,8 +1,9 @@
-//! The part of the authority passes to another member.
+//! Host migration: another member becomes the authority.
 //!
-//! A room whose settings have a host silence does not end with its host. When the host is silent, away or gone, the connected member with the
-//! lowest id is named in its place: once for each epoch, so there are never two. It is given all of the state
-//! ([`State::hand_over`](super::state::State::hand_over)), and what an authority of an older epoch says is ignored.
+//! A room with a host timeout does not end with its host. When the host is silent, away or gone, the
+//! connected member with the lowest id becomes the authority: one per epoch, so there are never two. It
+//! receives the whole state ([`State::hand_over`](super::state::State::hand_over)). Messages of an older
+//! epoch's authority are ignored.
 
 use super::{Output, Room, Succession};
 use parlor_proto::session::Outgoing;
@@ -13,9 +14,8 @@ use parlor_proto::wire::handshake::Authority;
 use parlor_proto::{Epoch, MemberId, PeerMisbehaved, channel};
 use std::time::Duration;
 
-/// A message that waits for the authority of `epoch`, as it goes to that of `next`; `None` if it is for the member itself, or for
-/// the authority of another epoch.
-#[must_use]
+/// Returns a message that waits for the authority of `epoch`, readdressed to that of `next`; `None` if it is
+/// for the member itself, or for the authority of another epoch.
 pub fn for_authority(message: &Outgoing, epoch: Epoch, next: Epoch) -> Option<Outgoing> {
     let payload = match message.channel {
         channel::CONTROL => None,
@@ -33,26 +33,25 @@ pub fn for_authority(message: &Outgoing, epoch: Epoch, next: Epoch) -> Option<Ou
 }
 
 impl Room {
-    /// Whose silence matters, and how long it may be; `None` if no other member takes the host's part.
-    #[must_use]
-    pub fn lease(&self) -> Option<(MemberId, Duration)> {
+    /// Returns the member whose silence is watched and the timeout; `None` if the host role cannot migrate.
+    pub fn host_timeout(&self) -> Option<(MemberId, Duration)> {
         let silence = Duration::from_millis(self.setup.settings.host_silence_ms?.into());
         Some((self.authority.member()?, silence))
     }
 
-    /// Nothing was heard of the host for too long, and something of these.
+    /// Replaces a host that timed out by one of the members that were heard.
     pub(super) fn host_silent(&mut self, heard: &[MemberId]) {
         self.succeed(|member| heard.contains(&member));
     }
 
-    /// A member is away or gone: if it is the host, another one takes its part. Says whether one did.
+    /// Replaces a member that is away or gone, if it is the host. Returns whether it was replaced.
     pub(super) fn without(&mut self, member: MemberId) -> bool {
         self.authority == Authority::Member(member) && self.succeed(|_| true)
     }
 
-    /// Names the connected member with the lowest id that `is_fit`, other than the authority; says whether there is one.
+    /// Names the lowest connected member that `is_fit`, except the authority. Returns whether there is one.
     fn succeed(&mut self, is_fit: impl Fn(MemberId) -> bool) -> bool {
-        if self.lease().is_none() || self.ended {
+        if self.host_timeout().is_none() || self.ended {
             return false;
         }
         let old = self.authority.member();
@@ -70,7 +69,7 @@ impl Room {
         let legacy = self.state.hand_over(heir, self.epoch, self.untaken.take());
         self.counters.migrations += 1;
         self.counters.retreats += u64::from(legacy.went_back);
-        // First of all: what is sent from here on is of the new epoch.
+        // Must come first: messages after it belong to the new epoch.
         self.outputs.push_back(Output::Epoch { epoch: self.epoch });
         let handover = Handover {
             epoch: self.epoch,
@@ -86,15 +85,15 @@ impl Room {
         true
     }
 
-    /// The first word of a new authority came: it has all of the state and goes on with it.
+    /// Handles the first state packet of a new authority: it has the whole state and continues.
     pub(super) fn goes_on(&mut self) {
         let all = self.members.ids().collect();
         self.control(all, &ToMember::GoesOn { epoch: self.epoch });
         self.offer_paths();
     }
 
-    /// A member that was the authority, or was to be, knows that it is not and has nothing of the state: it is sent its view. One that
-    /// was named again since will ask again.
+    /// Handles a former authority's report that it dropped its state: it gets its view. A member that was
+    /// named again since will ask again.
     pub(super) fn follow(&mut self, from: MemberId, epoch: Epoch) -> Result<(), PeerMisbehaved> {
         let Some(since) = self.former.get(&from) else {
             return Err(PeerMisbehaved::NotAuthority { what: "that it is the authority no more" });

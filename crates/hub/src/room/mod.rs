@@ -1,15 +1,16 @@
-//! One room: its members, what they say to each other, and the state they share.
+//! One room: its members, their messages and the state they share.
 //!
-//! A room is a machine: [`Room::handle`] takes one [`Input`], [`Room::poll_output`] gives what must be done until
-//! `None`. It knows members, not connections, so it runs unchanged in a server, in the simulator, and from a
-//! [`log`] of its inputs.
+//! A room is a pure machine: [`Room::handle`] takes one [`Input`], [`Room::poll_output`] returns actions
+//! until `None`. It knows members, not connections, so it runs unchanged in a server, in the simulator, and
+//! from a [`log`] of its inputs.
 
 mod actions;
-mod away;
 mod budget;
+mod disconnect;
 pub mod log;
 mod matches;
 mod members;
+mod memory;
 mod migration;
 mod paths;
 mod primary;
@@ -20,6 +21,7 @@ mod state;
 mod view;
 
 pub use matches::KeptEntry;
+pub use members::MemberSummary;
 pub use migration::for_authority;
 pub use setup::{Setup, SetupError};
 
@@ -27,7 +29,7 @@ use budget::Budgets;
 use core::net::SocketAddr;
 use matches::Keeping;
 use members::Members;
-use parlor_proto::session::{Outgoing, Tag};
+use parlor_proto::session::{DeliveryId, Outgoing};
 use parlor_proto::wire::control::{LeaveReason, Presence, ToMember};
 use parlor_proto::wire::handshake::{Authority, RoomKind};
 use parlor_proto::{
@@ -45,161 +47,160 @@ use view::View;
 
 use bytes::Bytes;
 
-/// What a room is told.
+/// An input of a room.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Input {
-    /// Somebody takes the seat [`Room::next_member`].
+    /// A client takes the seat [`Room::next_member`].
     Join {
-        /// What others may call it.
+        /// Its display name.
         name: String,
-        /// Who it is, by its token: at most [`USER_BYTES_MAX`](parlor_proto::limits::USER_BYTES_MAX) bytes.
+        /// The user of its token: at most [`USER_BYTES_MAX`](parlor_proto::limits::USER_BYTES_MAX) bytes.
         user: Option<String>,
-        /// How it is connected.
+        /// The kind of link.
         link: LinkKind,
     },
-    /// A member's session is over.
+    /// A member's session ended.
     Leave {
-        /// Whose.
+        /// The member.
         member: MemberId,
-        /// Why.
+        /// The reason.
         reason: LeaveReason,
     },
-    /// A member said something.
+    /// A member sent a message.
     Message {
-        /// Who.
+        /// The sender.
         from: MemberId,
-        /// On which channel.
+        /// The channel.
         channel: ChannelId,
-        /// Under which key, if the channel is sequenced.
+        /// The key, if the channel is sequenced.
         key: u32,
-        /// What.
+        /// The message's bytes.
         payload: Bytes,
-        /// The room's epoch as the member knew it.
+        /// The room's epoch as the sender knew it.
         epoch: Epoch,
     },
-    /// What became of a state update.
+    /// A state update was delivered or lost.
     Fate {
-        /// To whom it went.
+        /// Its receiver.
         member: MemberId,
-        /// The tag it had.
-        tag: u64,
+        /// Its delivery id.
+        delivery_id: u64,
         /// Whether it arrived.
         delivered: bool,
     },
-    /// A member's connection takes packets again, or takes none for now: of the state it is then given the newest alone.
+    /// A member's connection became writable or blocked. After a block only the newest state is sent.
     Writable {
-        /// Whose.
+        /// The member.
         member: MemberId,
-        /// Whether it takes packets.
+        /// Whether it is writable.
         writable: bool,
     },
-    /// A member's path carries so much: it is made no more state than that.
+    /// The measured capacity of a member's path: no more state than that is sent to it.
     Path {
-        /// Whose.
+        /// The member.
         member: MemberId,
-        /// All that goes over it included.
+        /// The capacity, including all overhead.
         bytes_per_second: u32,
     },
     /// A member's connection is lost; its seat is kept.
     Away {
-        /// Whose.
+        /// The member.
         member: MemberId,
     },
-    /// It has a connection again, or another one.
+    /// A member's connection is back, or was replaced.
     Back {
-        /// Who.
+        /// The member.
         member: MemberId,
-        /// How it is connected.
+        /// The kind of link.
         link: LinkKind,
     },
-    /// A member's process began anew and has its seat again.
+    /// A member's process restarted and resumed its seat.
     Restarted {
-        /// Whose.
+        /// The member.
         member: MemberId,
-        /// How it is connected.
+        /// The kind of link.
         link: LinkKind,
     },
     /// What the hub measured of a member.
     Measured(Presence),
-    /// A member wants paths to other members beside the hub, or the hub sees it elsewhere than before.
+    /// A member wants direct paths to other members, or its observed address changed.
     Reachable {
-        /// Which.
+        /// The member.
         member: MemberId,
         /// The SHA-256 of the certificate that it shows on them.
         key: [u8; 32],
-        /// Where the hub sees it, if that is where others may reach it.
+        /// Its observed address, if others may reach it there.
         observed: Option<SocketAddr>,
-        /// What the ids of its paths are made of: drawn by the hub. Only the first counts.
+        /// The hub's seed for its path ids. Only the first one counts.
         seed: u64,
     },
-    /// The authority has not acknowledged reliable messages for it up to the one that has this number in its session: it may have
-    /// taken them all the same.
+    /// The authority may have processed unacknowledged reliable messages up to this number.
     Untaken {
-        /// The highest of them.
+        /// The highest such number in its session.
         number: u64,
     },
-    /// Nothing was heard of the authority for as long as a host may be silent.
+    /// The host timeout expired.
     HostSilent {
-        /// Those of whom something was heard meanwhile.
+        /// The members that were heard meanwhile.
         heard: Vec<MemberId>,
     },
-    /// Everything that had come was handled: send what there is to send.
+    /// All pending input was handled: send what is due.
     Flush,
     /// The server ends the room.
     End {
-        /// Why.
+        /// The reason.
         reason: CloseReason,
     },
 }
 
-/// What a room wants done.
+/// An action for the hub.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Output {
     /// Send a message to some members.
     Send {
-        /// To whom.
+        /// The receivers.
         to: Vec<MemberId>,
-        /// What: one encoding for all.
+        /// The message: one encoding for all.
         message: Outgoing,
     },
-    /// What is sent to members from here on is of this epoch.
+    /// Messages to members belong to this epoch from here on.
     Epoch {
-        /// Which.
+        /// The new epoch.
         epoch: Epoch,
     },
-    /// What the old authority has not taken of what is [for the authority](for_authority) goes to the new one.
+    /// Pass messages [for the authority](for_authority) that the old one has not processed on to the new one.
     Succession(Succession),
-    /// Append to the log of a match that is kept.
+    /// Append to the log of a kept match.
     Kept {
-        /// The number of the entry: they count from 0, without gaps.
+        /// The number of the entry: counts from 0, without gaps.
         number: u64,
-        /// What happened.
+        /// The entry.
         entry: KeptEntry,
     },
     /// End a member's session. The room has forgotten the member already.
     Remove {
-        /// Whose.
+        /// The member.
         member: MemberId,
-        /// Why.
+        /// The reason.
         reason: CloseReason,
     },
     /// The room is over; all its members were removed.
     Ended {
-        /// Why.
+        /// The reason.
         reason: CloseReason,
     },
 }
 
-/// The part of the authority passed from one member to another.
+/// The authority moved from one member to another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Succession {
-    /// Whose part it was; its session may be over.
+    /// The old authority; its session may be over.
     pub from: Option<MemberId>,
-    /// Whose it is.
+    /// The new authority.
     pub to: MemberId,
-    /// Under which epoch it was the old one's.
+    /// The old authority's epoch.
     pub epoch: Epoch,
-    /// Reliable messages whose numbers in the old one's session are below this are in the state that the new one goes on with.
+    /// The state includes reliable messages with lower numbers in the old authority's session.
     pub taken: u64,
 }
 
@@ -210,70 +211,70 @@ pub struct Room {
     schema_hash: u64,
     authority: Authority,
     epoch: Epoch,
-    /// Who was the authority, and from which epoch on it was not any more.
+    /// Former authorities, and the epoch from which each was replaced.
     former: BTreeMap<MemberId, Epoch>,
-    /// The highest number of a message that the authority may have taken, if there is one.
+    /// The highest number of a message that the authority may have processed without acknowledging it.
     untaken: Option<u64>,
     members: Members,
-    /// Whom messages to the primary reach.
+    /// Receives the messages addressed to the primary.
     primary: Primary,
     state: State,
     replicas: Replicas,
     paths: Paths,
     budgets: Budgets,
-    /// Reliable messages that their senders' budgets do not allow yet.
+    /// Reliable messages that exceed their senders' budgets for now.
     queues: Queues,
-    /// Messages that were given an order so far.
+    /// Number of messages that were given an order.
     stamped: u64,
-    /// If it is a match that is kept.
+    /// Set if it is a kept match.
     keeping: Option<Keeping>,
     ended: bool,
     outputs: VecDeque<Output>,
     counters: Counters,
 }
 
-/// What a room counted since it opened.
+/// Counters of a room since it opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// Messages that were relayed, counted once for each receiver.
+    /// Messages relayed, counted once for each receiver.
     pub relayed: u64,
-    /// Inputs that were passed on to the authority.
+    /// Inputs passed on to the authority.
     pub inputs: u64,
-    /// Inputs that were not passed on because more came than steps have passed.
+    /// Inputs dropped because they came faster than steps pass.
     pub inputs_over_budget: u64,
-    /// Unreliable messages that were not passed on because their sender sent too many, counted once for each receiver.
+    /// Unreliable messages dropped because their sender exceeded its budget, counted once for each receiver.
     pub over_budget: u64,
-    /// Packets of state that the authority sent and that were taken in.
+    /// State packets of the authority that were applied.
     pub updates: u64,
-    /// Packets of state that came too late or again.
+    /// State packets that were late or duplicates.
     pub updates_old: u64,
-    /// What an authority of an older epoch said, and what it was ignored for.
+    /// Messages of a former authority that were ignored.
     pub stale_epoch: u64,
-    /// Messages to members that were gone.
+    /// Messages to members that had left.
     pub unreachable: u64,
-    /// Packets of members' own states that came.
+    /// Packets received of members' own states.
     pub own_states: u64,
-    /// Actions that were passed on to the authority.
+    /// Actions passed on to the authority.
     pub actions: u64,
-    /// Actions that were refused, here or by the authority.
+    /// Actions refused, by the room or by the authority.
     pub actions_refused: u64,
-    /// How often another member became the authority.
+    /// Host migrations.
     pub migrations: u64,
-    /// Paths that a member and the authority were offered to try.
+    /// Direct paths offered between a member and the authority.
     pub paths_offered: u64,
-    /// Paths over which the state came to a member.
+    /// Direct paths that carried state to a member.
     pub paths_up: u64,
-    /// Addresses that members named and that could not be theirs, and lists of them that came too soon.
+    /// Candidate addresses refused as implausible, and candidate lists refused as too frequent.
     pub candidates_refused: u64,
-    /// How often the state went back for that to when nothing was missing.
+    /// Migrations in which the state was rolled back to the last complete version.
     pub retreats: u64,
 }
 
 impl Room {
-    /// A room without members. Whoever joins first is its host, unless it is a match.
+    /// Creates a room without members. The first member to join is its host, unless it is a match.
     ///
     /// # Errors
-    /// [`SetupError`] if the schema that its creator sent is none of a room.
+    /// [`SetupError`] if the creator's schema is not one of a room.
     pub fn new(setup: Setup) -> Result<Self, SetupError> {
         let schema = Arc::new(setup.schema()?);
         let (rate, bytes_per_second) = (setup.settings.tick_rate, setup.state_bytes_per_second);
@@ -304,72 +305,62 @@ impl Room {
         })
     }
 
-    /// What it is.
-    #[must_use]
+    /// Returns its setup.
     pub fn setup(&self) -> &Setup {
         &self.setup
     }
 
-    /// The state as its authority published it, as far as it has arrived.
-    #[must_use]
+    /// Returns the state as published by the authority, as far as it has arrived.
     pub fn world(&self) -> &World {
         self.state.world()
     }
 
-    /// The hash of what its entities are made of: who reads them must have the same.
-    #[must_use]
+    /// Returns the hash of its schema. Readers of the state must have the same.
     pub fn schema_hash(&self) -> u64 {
         self.schema_hash
     }
 
-    /// Who decides in it.
-    #[must_use]
+    /// Returns the authority.
     pub fn authority(&self) -> Authority {
         self.authority
     }
 
-    /// How often that has changed.
-    #[must_use]
+    /// Returns the epoch: how often the authority has changed.
     pub fn epoch(&self) -> Epoch {
         self.epoch
     }
 
-    /// The step that is running at `now`, an instant of the hub's clock.
-    #[must_use]
+    /// Returns the tick at `now`, an instant of the hub's clock.
     pub fn tick_at(&self, now: Instant) -> Tick {
         self.setup.settings.tick_rate.tick_at(self.time_at(now))
     }
 
-    /// The room's time at `now`, an instant of the hub's clock.
-    #[must_use]
+    /// Returns the room's time at `now`, an instant of the hub's clock.
     pub fn time_at(&self, now: Instant) -> Instant {
         Instant::ZERO + now.saturating_since(self.setup.opened)
     }
 
-    /// Members that are in it.
+    /// Returns the ids of its members.
     pub fn member_ids(&self) -> impl Iterator<Item = MemberId> + '_ {
         self.members.ids()
     }
 
-    /// How many members are in it.
-    #[must_use]
+    /// Returns the number of members.
     pub fn len(&self) -> usize {
         self.members.len()
     }
 
-    /// Whether nobody is in it.
-    #[must_use]
+    /// Whether it has no members.
     pub fn is_empty(&self) -> bool {
         self.members.len() == 0
     }
 
-    /// How many players are in it: a dedicated host is none.
-    #[must_use]
+    /// Returns the number of players; a dedicated host does not count.
     pub fn players(&self) -> usize {
         self.members.ids().filter(|id| self.is_player(*id)).count()
     }
 
-    /// How many members it may have at once.
+    /// Returns the maximum number of members.
     fn members_max(&self) -> u16 {
         let settings = &self.setup.settings;
         settings.kind.members_max(settings.max_players)
@@ -379,42 +370,37 @@ impl Room {
         self.setup.settings.kind != RoomKind::Dedicated || self.authority != Authority::Member(member)
     }
 
-    /// Whether another member fits in.
-    #[must_use]
+    /// Whether a seat is free.
     pub fn has_seat(&self) -> bool {
         self.members.len() < usize::from(self.members_max()) && self.members.can_seat()
     }
 
-    /// Whether it is over.
-    #[must_use]
+    /// Whether it has ended.
     pub fn has_ended(&self) -> bool {
         self.ended
     }
 
-    /// The id that the next [`Input::Join`] gives.
-    #[must_use]
+    /// Returns the id that the next [`Input::Join`] assigns.
     pub fn next_member(&self) -> MemberId {
         self.members.next_id()
     }
 
-    /// What it counted.
-    #[must_use]
+    /// Returns its counters.
     pub fn counters(&self) -> Counters {
         self.counters
     }
 
-    /// Whether something waits for time to pass: let it [`Flush`](Input::Flush) now and then.
-    #[must_use]
+    /// Whether output waits for time to pass, so that it needs a periodic [`Flush`](Input::Flush).
     pub fn has_waiting(&self) -> bool {
         !self.queues.is_empty() || self.state.is_waiting() || self.replicas.is_waiting()
     }
 
-    /// Takes an input in that came at `now`, an instant of the hub's clock. After [`Output::Ended`] it does nothing any
-    /// more.
+    /// Handles an input that came at `now`, an instant of the hub's clock. Does nothing after
+    /// [`Output::Ended`].
     ///
     /// # Errors
-    /// A member and what it did, if it said what it must not; nothing has changed then, but for what a packet of state said
-    /// before its fault, and the caller ends that member's session.
+    /// The misbehaving member and its violation. Nothing has changed then, except by the valid part of a
+    /// state packet. The caller ends that member's session.
     pub fn handle(&mut self, input: Input, now: Instant) -> Result<(), (MemberId, PeerMisbehaved)> {
         if self.ended {
             return Ok(());
@@ -426,7 +412,9 @@ impl Room {
                 let said = self.message(from, channel, key, payload, epoch, now);
                 return said.map_err(|how| (from, how));
             }
-            Input::Fate { member, tag, delivered } => self.fate(member, Tag(tag), delivered),
+            Input::Fate { member, delivery_id, delivered } => {
+                self.fate(member, DeliveryId(delivery_id), delivered)
+            }
             Input::Writable { member, writable } => {
                 self.state.writable(member, writable);
                 self.replicas.writable(member, writable);
@@ -448,7 +436,7 @@ impl Room {
         Ok(())
     }
 
-    /// What must be done, oldest first.
+    /// Returns the next action, oldest first.
     pub fn poll_output(&mut self) -> Option<Output> {
         self.outputs.pop_front()
     }
@@ -471,8 +459,8 @@ impl Room {
         }
     }
 
-    fn fate(&mut self, member: MemberId, tag: Tag, delivered: bool) {
-        match tag.stream() {
+    fn fate(&mut self, member: MemberId, delivery_id: DeliveryId, delivered: bool) {
+        match delivery_id.stream() {
             (None, number) => self.state.fate(member, number, delivered),
             (Some(source), number) => self.replicas.fate(member, source, number, delivered),
         }
@@ -485,7 +473,7 @@ impl Room {
         self.members.measured(presence);
     }
 
-    /// Tells those of them who may know of the primary who it is.
+    /// Tells those of `to` that may know the primary which member it is.
     fn tell_primary(&mut self, mut to: Vec<MemberId>) {
         let primary = self.primary.primary();
         to.retain(|member| primary.is_none_or(|primary| self.view(*member).sees_member(primary)));
@@ -552,8 +540,8 @@ impl Room {
         }
     }
 
-    /// Whether a member is the authority. Who was it may not have heard yet that it is no more, and its word is ignored; of
-    /// anybody else it is a fault.
+    /// Whether a member is the authority. A former authority may not know of its replacement yet and is
+    /// ignored; for any other member the message is a violation.
     fn is_word_of_authority(&mut self, from: MemberId, what: &'static str) -> Result<bool, PeerMisbehaved> {
         if self.authority == Authority::Member(from) {
             return Ok(true);
@@ -573,17 +561,17 @@ impl Room {
         released
     }
 
-    /// What `member` may know. Presence, state and what a newcomer is told all come through here.
+    /// Returns the view of `member`. Presence, state and greetings are all filtered by it.
     fn view(&self, member: MemberId) -> View<'_> {
         View::new(member, &self.members)
     }
 
-    /// The other members that may know of `member`.
+    /// Returns the other members that may know of `member`.
     fn seers_of(&self, member: MemberId) -> Vec<MemberId> {
         self.members.ids().filter(|other| *other != member && self.view(*other).sees_member(member)).collect()
     }
 
-    /// Says something to members, and how many bytes it has.
+    /// Sends a control message to members; returns its size in bytes.
     fn control(&mut self, to: Vec<MemberId>, message: &ToMember) -> usize {
         let payload = message.encode();
         let bytes = payload.len();

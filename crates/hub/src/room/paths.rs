@@ -1,7 +1,8 @@
-//! Paths between members and the authority beside the hub: who may try one, and who has one.
+//! Signaling for direct paths between members and the authority.
 //!
-//! A member that wants no such path has no entry here, and nothing of it is told to anybody. The hub introduces two ends and vouches
-//! for their certificates; whether they reach each other it learns from the member, and then sends that one no state.
+//! A member that wants no direct path has no entry here, and nothing of it is revealed. The hub introduces
+//! two ends and vouches for their certificates. Once the member reports that its path is up, it gets no state
+//! from the hub.
 
 use super::Room;
 use core::net::SocketAddr;
@@ -10,39 +11,39 @@ use parlor_proto::wire::path::{Candidates, PathOffer, PathRole, is_candidate};
 use parlor_proto::{Instant, MemberId, PathId, limits};
 use std::collections::BTreeMap;
 
-/// How members may be reached beside the hub, of those that want it.
+/// The members that want direct paths.
 #[derive(Debug, Default)]
 pub(super) struct Paths {
     of: BTreeMap<MemberId, Reach>,
 }
 
-/// How one member may be reached.
+/// How to reach one member directly.
 #[derive(Debug)]
 struct Reach {
     key: [u8; 32],
-    /// Where the hub sees it.
+    /// Its observed address.
     observed: Option<SocketAddr>,
-    /// What the ids of its paths are made of, and how many were.
+    /// The seed of its path ids, and how many were drawn.
     seed: u64,
     drawn: u64,
     named: Option<Named>,
-    /// The path to the authority that was offered last.
+    /// The latest path offered to the authority.
     path: Option<PathId>,
-    /// Whether the state comes over it.
+    /// Whether it receives the state over that path.
     is_up: bool,
 }
 
-/// What a member said of itself.
+/// The candidates that a member sent.
 #[derive(Debug)]
 struct Named {
     candidates: Candidates,
     at: Instant,
-    /// No path was offered for it yet.
+    /// Whether no path was offered for it yet.
     is_fresh: bool,
 }
 
 impl Reach {
-    /// SplitMix64 of a seed that nobody else knows.
+    /// SplitMix64 of a secret seed.
     fn draw(&mut self) -> PathId {
         self.drawn += 1;
         let mut drawn = self.seed.wrapping_add(self.drawn.wrapping_mul(0x9e37_79b9_7f4a_7c15));
@@ -55,7 +56,7 @@ impl Reach {
         self.observed.is_some_and(|observed| observed.ip().to_canonical().is_loopback())
     }
 
-    /// What the other end of a path is told, the address first that is most likely to be reached from afar.
+    /// Returns the addresses for the other end. The one most likely reachable from afar comes first.
     fn candidates(&self, other: &Reach) -> Vec<SocketAddr> {
         let Some(Named { candidates, .. }) = &self.named else { return Vec::new() };
         let observed = self.observed.filter(|_| candidates.may_tell_observed);
@@ -76,14 +77,14 @@ impl Paths {
         self.of.remove(&member);
     }
 
-    /// Who reaches the authority without the hub.
+    /// Returns the members with a direct path to the authority.
     pub(super) fn up(&self) -> impl Iterator<Item = MemberId> {
         self.of.iter().filter(|(_, reach)| reach.is_up).map(|(member, _)| *member)
     }
 }
 
 impl Room {
-    /// A member wants paths, or is seen elsewhere.
+    /// Adds a member that wants direct paths, or updates its observed address.
     pub(super) fn reachable(
         &mut self,
         member: MemberId,
@@ -99,7 +100,7 @@ impl Room {
         (reach.key, reach.observed) = (key, observed);
     }
 
-    /// A member names its addresses. Those that cannot be its own are left out and counted, and so is what comes too often.
+    /// Stores a member's candidate addresses. Drops and counts implausible or too frequent ones.
     pub(super) fn candidates_from(&mut self, from: MemberId, mut candidates: Candidates, now: Instant) {
         let Some(reach) = self.paths.of.get_mut(&from) else { return };
         let is_early =
@@ -115,9 +116,9 @@ impl Room {
         self.offer_paths();
     }
 
-    /// Introduces the authority and those members to each other that wait for it.
+    /// Offers paths between the authority and each member that waits for one.
     pub(super) fn offer_paths(&mut self) {
-        // A new authority is reached when it is one: it offers nothing of the state before.
+        // A new authority gets offers only once it is active: until then it has no state to send.
         let Some(host) = self.authority.member().filter(|_| !self.state.is_handed_over()) else { return };
         let waiting: Vec<MemberId> = self
             .paths
@@ -167,7 +168,7 @@ impl Room {
         self.control(vec![member], &ToMember::Path(dial));
     }
 
-    /// The state comes to a member over its path.
+    /// Marks a member's path as carrying the state.
     pub(super) fn path_up(&mut self, from: MemberId, id: PathId) {
         let reach = self.paths.of.get_mut(&from).filter(|reach| reach.path == Some(id) && !reach.is_up);
         let Some(reach) = reach else { return };
@@ -177,7 +178,7 @@ impl Room {
         self.tell_direct(from, true);
     }
 
-    /// A path is over for a member. One that has let go of the hub's stream has nothing of it.
+    /// Handles the end of a member's path. If it carried the state, the hub's stream restarts.
     pub(super) fn path_down(&mut self, from: MemberId, id: PathId, was_up: bool) {
         let Some(reach) = self.paths.of.get_mut(&from) else { return };
         reach.path.take_if(|path| *path == id);
@@ -190,7 +191,8 @@ impl Room {
         }
     }
 
-    /// The authority is another one: no path leads to it. Who had one says so, and is sent the hub's stream from then on.
+    /// Ends all paths because the authority changed. Each member reports the end of its path, and then gets
+    /// the hub's stream.
     pub(super) fn end_paths(&mut self) {
         let up: Vec<MemberId> = self.paths.up().collect();
         for reach in self.paths.of.values_mut() {
@@ -208,7 +210,7 @@ impl Room {
         self.control(told, &ToMember::Direct { member, direct });
     }
 
-    /// Tells a newcomer who reaches the authority without the hub.
+    /// Tells a newcomer which members reach the authority directly.
     pub(super) fn greet_with_paths(&mut self, newcomer: MemberId) {
         let up: Vec<MemberId> =
             self.paths.up().filter(|member| self.view(newcomer).sees_member(*member)).collect();

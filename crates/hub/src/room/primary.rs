@@ -1,53 +1,52 @@
-//! Who is the primary of a room: the one member that others' events may be sent to when one of them must decide.
+//! Chooses the primary of a room: the member to which others send events that one member must decide.
 //!
-//! In a room where each member owns its state nobody is the authority, but something must be: who spawns the ball, who
-//! counts the goals. The hub names a member for it and hands the part over when that member lags or leaves.
+//! In a room where each member owns its state there is no authority, but one member must spawn the ball and
+//! count the goals. The hub names it, and names another when it lags or leaves.
 //!
-//! The part stays where it is as long as it can. It moves only if the primary leaves, or lags in three measures in a row
-//! and somebody does better; a member that recovers does not take it back; and whoever gets it because another lagged keeps
-//! it for a while. So it never flaps.
+//! Hysteresis prevents flapping. The role moves only if the primary leaves, or lags in three measurements in
+//! a row and a better member exists. A member that recovers does not take it back. A primary that replaced a
+//! lagging one keeps the role for a while.
 
 use parlor_proto::MemberId;
 use parlor_proto::wire::control::Presence;
 use std::collections::BTreeMap;
 
-/// Measures in a row that must be bad before a member counts as lagging.
+/// Consecutive bad measurements after which a member counts as lagging.
 const BAD_MEASURES: u32 = 3;
-/// Measures in a row that must be good before a member that lagged does no longer.
+/// Consecutive good measurements after which a lagging member counts as fit again.
 const GOOD_MEASURES: u32 = 10;
-/// Measures of itself for which a primary keeps the part though it lags, unless it is gone.
+/// Measurements during which a new primary keeps the role even if it lags, unless it disconnects.
 const HOLD_MEASURES: u32 = 20;
-/// A round trip is bad if it is longer than the others' median by this, in ms, and by half of that median.
+/// A round trip is bad if it exceeds the others' median by this, in ms, and by half of that median.
 const LAG_MS: u32 = 100;
 
-/// Names the primary of one room. It is told who comes and goes and what is measured, and has no time but the count of
-/// measures.
+/// Chooses the primary of one room. Its only clock is the count of measurements.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Primary {
     members: BTreeMap<MemberId, Record>,
     primary: Option<MemberId>,
-    /// Measures of the primary since it got the part, up to [`HOLD_MEASURES`].
+    /// Measurements of the primary since it was named, up to [`HOLD_MEASURES`].
     held: u32,
 }
 
-/// What is known of one member.
+/// The measurements of one member.
 #[derive(Clone, Copy, Debug, Default)]
 struct Record {
-    /// Round trip of the last measure, if its connection stood.
+    /// The last round trip; `None` if it was disconnected.
     rtt_ms: Option<u32>,
-    /// How the last measure was.
+    /// The result of the last measurement.
     last: Standing,
-    /// Bad measures in a row up to the last, at most [`BAD_MEASURES`].
+    /// Consecutive bad measurements, at most [`BAD_MEASURES`].
     bad: u32,
-    /// Measures in a row up to the last for which it was not connected, at most [`BAD_MEASURES`].
+    /// Consecutive measurements while disconnected, at most [`BAD_MEASURES`].
     away: u32,
-    /// Good measures in a row up to the last, at most [`GOOD_MEASURES`].
+    /// Consecutive good measurements, at most [`GOOD_MEASURES`].
     good: u32,
-    /// What holds of it, until enough measures in a row say otherwise.
+    /// Its stable standing, until enough consecutive measurements contradict it.
     settled: Standing,
 }
 
-/// How fit a member is, the fittest first.
+/// The fitness of a member, best first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 enum Standing {
     #[default]
@@ -57,32 +56,29 @@ enum Standing {
 }
 
 impl Primary {
-    /// A room without members.
-    #[must_use]
+    /// Creates a room without members.
     pub(super) fn new() -> Self {
         Primary::default()
     }
 
-    /// The primary; none in a room without members.
-    #[must_use]
+    /// Returns the primary; `None` in a room without members.
     pub(super) fn primary(&self) -> Option<MemberId> {
         self.primary
     }
 
-    /// Somebody took a seat. Says whether the primary is another than before.
+    /// Adds a member. Returns whether the primary changed.
     pub(super) fn joined(&mut self, member: MemberId) -> bool {
         self.members.entry(member).or_default();
         self.primary.is_none() && self.name(Some(member))
     }
 
-    /// Somebody is gone for good. Says whether the primary is another than before.
+    /// Removes a member. Returns whether the primary changed.
     pub(super) fn left(&mut self, member: MemberId) -> bool {
         self.members.remove(&member);
         self.primary == Some(member) && self.name(self.fittest())
     }
 
-    /// A member was measured. Says whether the primary is another than before. Members that are not in the room are
-    /// ignored.
+    /// Records a measurement. Returns whether the primary changed. Ignores members that are not in the room.
     pub(super) fn measured(&mut self, presence: &Presence) -> bool {
         let standing = self.judge(presence);
         let Some(record) = self.members.get_mut(&presence.member) else { return false };
@@ -94,7 +90,7 @@ impl Primary {
         self.reconsider()
     }
 
-    /// Hands over if somebody is fitter than a primary that does not do.
+    /// Names another primary if the current one is unfit and a fitter member exists.
     fn reconsider(&mut self) -> bool {
         let Some(record) = self.primary.and_then(|primary| self.members.get(&primary)) else { return false };
         let may_move = match record.settled {
@@ -113,7 +109,7 @@ impl Primary {
         before != member
     }
 
-    /// The fittest member, of several the one with the lowest id.
+    /// Returns the fittest member, the lowest id among equals.
     fn fittest(&self) -> Option<MemberId> {
         let fitness = self.members.iter().map(|(id, record)| (record.fitness(), *id));
         fitness.min().map(|(_, id)| id)
@@ -131,7 +127,7 @@ impl Primary {
         if presence.slow || is_late { Standing::Lags } else { Standing::Fit }
     }
 
-    /// The lower median of the others' round trips; none if none was measured.
+    /// Returns the lower median of the others' round trips; `None` if none was measured.
     fn median_of_others_ms(&self, member: MemberId) -> Option<u32> {
         let others = self.members.iter().filter(|(id, _)| **id != member);
         let mut rtts_ms: Vec<u32> = others.filter_map(|(_, record)| record.rtt_ms).collect();
@@ -156,7 +152,7 @@ impl Record {
         }
     }
 
-    /// How fit it is to become the primary: one bad measure is enough to pass over it.
+    /// Returns its fitness to become the primary: one bad measurement disqualifies it.
     fn fitness(&self) -> Standing {
         self.last.max(self.settled)
     }
@@ -186,7 +182,7 @@ mod tests {
         room
     }
 
-    /// Measures everybody `rounds` times, and says how often the primary changed.
+    /// Measures all members `rounds` times; returns how often the primary changed.
     fn measure(room: &mut Primary, rounds: u32, presences: &[Presence]) -> usize {
         (0..rounds).flat_map(|_| presences).filter(|presence| room.measured(presence)).count()
     }
@@ -251,7 +247,7 @@ mod tests {
         let all_slow = [0, 1, 2].map(|member| Presence { slow: true, ..fine(member, 20) });
         assert_eq!(measure(&mut room, 100, &all_slow), 0);
         assert_eq!(measure(&mut room, 100, &[0, 1, 2].map(away)), 0);
-        // One comes back, slowly: it is better than one that is gone.
+        // One comes back, slowly: it is fitter than a disconnected one.
         assert_eq!(measure(&mut room, GOOD_MEASURES, &[all_slow[2]]), 1);
         assert_eq!(room.primary(), Some(MemberId(2)));
     }

@@ -7,11 +7,11 @@ use parlor_proto::session::Outgoing;
 use parlor_proto::wire::action::Action;
 use parlor_proto::wire::control::{PlayerData, RefusedAction, ToMember};
 use parlor_proto::wire::cursor::ReadError;
-use parlor_proto::wire::envelope::{Downward, ENVELOPE_BYTES_MAX, From, To, Upward};
+use parlor_proto::wire::envelope::{Downward, ENVELOPE_BYTES_MAX, Recipient, Sender, Upward};
 use parlor_proto::{ChannelId, Instant, Lane, MemberId, PeerMisbehaved, channel, limits};
 use std::collections::{BTreeMap, VecDeque};
 
-/// Something that a member said and that reaches others reliably.
+/// A reliable message of a member that reaches others.
 #[derive(Clone, Debug)]
 pub(super) enum Held {
     Message { channel: ChannelId, key: u32, upward: Upward },
@@ -35,7 +35,7 @@ impl Held {
     }
 }
 
-/// What waits until the budgets of its receivers allow it, by sender and in the order of each.
+/// Messages that wait for their receivers' budgets, in order per sender.
 #[derive(Debug, Default)]
 pub(super) struct Queues {
     by_sender: BTreeMap<MemberId, Queue>,
@@ -56,7 +56,7 @@ impl Queues {
         self.by_sender.remove(&sender);
     }
 
-    /// Bytes of one sender that wait.
+    /// Returns the waiting bytes of one sender.
     fn bytes_of(&self, sender: MemberId) -> usize {
         self.by_sender.get(&sender).map_or(0, |queue| queue.bytes)
     }
@@ -92,7 +92,7 @@ impl Queues {
 }
 
 impl Room {
-    /// Takes a message between members in.
+    /// Relays a message between members.
     pub(super) fn relay_from(
         &mut self,
         from: MemberId,
@@ -115,7 +115,7 @@ impl Room {
         self.reliable_from(from, Held::Message { channel, key, upward }, now)
     }
 
-    /// Passes on what reaches others reliably, now or when their budgets allow it.
+    /// Relays a reliable message, at once or when budgets allow it.
     pub(super) fn reliable_from(
         &mut self,
         from: MemberId,
@@ -128,14 +128,13 @@ impl Room {
         self.pass_on(from, held)
     }
 
-    /// Whether so much of a member's waits that it must not send more. Its session tells it by not acknowledging what it
-    /// sent; whoever sends on all the same is disconnected.
-    #[must_use]
+    /// Whether a sender has too much waiting and must pause. Its session then withholds acknowledgements; a
+    /// sender that continues anyway is disconnected.
     pub fn holds_back(&self, member: MemberId) -> bool {
         self.queues.bytes_of(member) > HOLD_BYTES
     }
 
-    /// Passes on what has waited, one message of each sender after another, so that none waits for all of another's.
+    /// Relays waiting messages round-robin, one per sender, so that no sender waits for all of another's.
     pub(super) fn release(&mut self, now: Instant) -> Result<(), (MemberId, PeerMisbehaved)> {
         loop {
             let mut is_done = true;
@@ -187,7 +186,7 @@ impl Room {
         }
     }
 
-    /// Drops the message for those to whom its sender has sent too much already, and says so once.
+    /// Relays an unreliable message. Drops it for receivers whose budget is used up; reports that once.
     fn relay_unreliable(
         &mut self,
         from: MemberId,
@@ -208,9 +207,9 @@ impl Room {
         self.relay(from, channel, key, upward, to);
     }
 
-    /// Encodes a message once, whoever receives it.
+    /// Encodes a message once for all receivers.
     fn relay(&mut self, from: MemberId, channel: ChannelId, key: u32, upward: Upward, to: Vec<MemberId>) {
-        // What is kept has its place, though nobody was there.
+        // Logged data gets its number even without receivers.
         if to.is_empty() && channel != channel::MATCH_DATA {
             return;
         }
@@ -219,13 +218,13 @@ impl Room {
             self.stamped - 1
         });
         self.keep_data(from, order, &upward.payload, &to);
-        let authority_of = (upward.to == To::Authority).then_some(self.epoch);
+        let authority_of = (upward.to == Recipient::Authority).then_some(self.epoch);
         let message = Outgoing {
             channel,
             key: relayed_key(from, key),
-            payload: Downward { from: From::Member(from), order, authority_of, payload: upward.payload }
+            payload: Downward { from: Sender::Member(from), order, authority_of, payload: upward.payload }
                 .encode(),
-            tag: None,
+            delivery_id: None,
         };
         self.counters.relayed += to.len() as u64;
         if to.is_empty() {
@@ -234,30 +233,30 @@ impl Room {
         self.outputs.push_back(Output::Send { to, message });
     }
 
-    /// The members that a message reaches; those that are gone are counted, for their sender may not know yet.
-    fn present(&mut self, from: MemberId, to: &To) -> Vec<MemberId> {
+    /// Returns the members that a message reaches. Counts those that have left: the sender may not know yet.
+    fn present(&mut self, from: MemberId, to: &Recipient) -> Vec<MemberId> {
         let (reached, gone) = self.receivers(from, to);
         self.counters.unreachable += gone;
         reached
     }
 
-    /// The members that a message reaches, and how many that it names are gone.
-    fn receivers(&self, from: MemberId, to: &To) -> (Vec<MemberId>, u64) {
+    /// Returns the members that a message reaches, and how many named ones have left.
+    fn receivers(&self, from: MemberId, to: &Recipient) -> (Vec<MemberId>, u64) {
         let sees = |member: &MemberId| self.view(*member).sees_member(from);
         let mut named = match to {
-            To::Authority => match self.authority.member() {
+            Recipient::Authority => match self.authority.member() {
                 Some(authority) => vec![authority],
                 None => return (Vec::new(), 1),
             },
-            To::Others => return (self.seers_of(from), 0),
-            To::Everyone => return (self.members.ids().filter(sees).collect(), 0),
-            To::Except(members) => {
+            Recipient::Others => return (self.seers_of(from), 0),
+            Recipient::Everyone => return (self.members.ids().filter(sees).collect(), 0),
+            Recipient::Except(members) => {
                 let is_named = |member: &MemberId| members.binary_search(member).is_err();
                 return (self.members.ids().filter(is_named).filter(sees).collect(), 0);
             }
-            To::Primary => self.primary.primary().into_iter().collect(),
-            To::Member(member) => vec![*member],
-            To::Members(members) => members.clone(),
+            Recipient::Primary => self.primary.primary().into_iter().collect(),
+            Recipient::Member(member) => vec![*member],
+            Recipient::Members(members) => members.clone(),
         };
         let count = named.len();
         named.retain(|member| self.members.get(*member).is_some() && self.view(*member).sees_member(from));
@@ -265,11 +264,10 @@ impl Room {
         (named, gone)
     }
 
-    /// Passes a message of inputs on to the authority, under its sender's key, so that a newer one replaces an older one that
-    /// still waits and no sender replaces another's.
+    /// Passes an input message on to the authority, keyed by its sender. A newer input thus replaces only an
+    /// older one of the same sender that still waits.
     ///
-    /// Nobody reads it here, but it must not be larger than one can be, nor may more come than steps pass: the host's
-    /// link pays for them (threat 21).
+    /// The hub limits its size and its rate (one per step), as the host's link carries it (threat 21).
     pub(super) fn input_from(
         &mut self,
         from: MemberId,
@@ -288,25 +286,25 @@ impl Room {
             return Ok(());
         }
         self.counters.inputs += 1;
-        let message = Outgoing { channel: channel::INPUT, key: from.0, payload, tag: None };
+        let message = Outgoing { channel: channel::INPUT, key: from.0, payload, delivery_id: None };
         self.outputs.push_back(Output::Send { to: vec![authority], message });
         Ok(())
     }
 }
 
-/// Bytes that may wait for a member before it is held back.
+/// Waiting bytes of a member beyond which it is paused.
 const HOLD_BYTES: usize = 32 * 1024;
 const _: () = assert!(
     HOLD_BYTES + limits::RELIABLE_QUEUE_BYTES_MAX * 6 / 5 <= SENDER_WAITING_BYTES_MAX,
     "what a sender has under way when it is held back fits, with the envelopes"
 );
 
-/// Largest payload that is relayed: with any envelope around it a message frame still takes it.
+/// Largest relayed payload: with any envelope it still fits into a message frame.
 const RELAYED_BYTES_MAX: usize = limits::PAYLOAD_BYTES_MAX - ENVELOPE_BYTES_MAX;
-/// Largest envelope of a message on its way down: who sent it, its place among the stamped ones, and the epoch.
+/// Largest envelope of a relayed message: sender, order and epoch.
 const ENVELOPE_BYTES_MAX_DOWN: usize = 1 + 8 + 8 + 8;
 
-/// Sequenced messages of different senders must not replace each other, so the sender is part of the relayed key.
+/// Adds the sender to the key: sequenced messages of different senders must not replace each other.
 fn relayed_key(from: MemberId, key: u32) -> u32 {
     from.0 << 16 | key & 0xffff
 }
@@ -353,7 +351,7 @@ mod tests {
     #[test]
     fn threat_12_whoever_sends_on_although_held_back_is_at_fault() {
         let mut room = room(3);
-        let upward = Upward { to: To::Others, stamp: false, payload: vec![7; 20_000].into() };
+        let upward = Upward { to: Recipient::Others, stamp: false, payload: vec![7; 20_000].into() };
         let say = || Input::Message {
             from: MemberId(1),
             channel: channel::MESSAGE_ORDERED,
@@ -374,7 +372,7 @@ mod tests {
         let PeerMisbehaved::Flooded { waiting } = how else { panic!("{how:?}") };
         assert!(waiting > SENDER_WAITING_BYTES_MAX && waiting < SENDER_WAITING_BYTES_MAX + 21_000);
         assert!(room.holds_back(MemberId(1)) && !room.holds_back(MemberId(2)));
-        // What passed at once, and what waits.
+        // What passed at once, plus what waits.
         assert!((96 + 256) * 1_024 / 20_300 >= said && said > 256 * 1_024 / 20_300, "{said}");
     }
 }

@@ -1,10 +1,9 @@
-//! What members say of themselves: each sends its own state up once, and every other member is sent it from here, the more
-//! often the nearer the two are.
+//! Members' own states: each is sent to the room once and distributed, to nearer members more often.
 
 use super::budget::Budgets;
 use super::{Output, Room};
 use bytes::Bytes;
-use parlor_proto::session::{Outgoing, Tag};
+use parlor_proto::session::{DeliveryId, Outgoing};
 use parlor_proto::wire::replica::{OwnState, StateOf};
 use parlor_proto::{Instant, MemberId, PeerMisbehaved, TickRate, channel, limits};
 use parlor_sync::audience::Viewer;
@@ -15,56 +14,79 @@ use parlor_sync::world::{Encodings, Outcome, Publisher, PublisherConfig, Replica
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// The states of all members that send one.
+/// The own states of all members that send one.
 #[derive(Debug)]
 pub(super) struct Replicas {
     sources: BTreeMap<MemberId, Source>,
     rate: TickRate,
-    /// Beyond it others are sent as seldom as can be; none if distance does not count.
+    /// Beyond this distance states are sent at the lowest rate; `None` if distance does not count.
     radius: Option<f64>,
-    /// Who is served first in the next flush, so that a receiver whose budget is small gets something of everybody.
+    /// The source served first in the next flush: rotates, so that small budgets reach all sources.
     first: usize,
-    /// Members whose connections take nothing for now: they are sent the newest when they do.
+    /// Blocked members: they get the newest state when they unblock.
     blocked: BTreeSet<MemberId>,
+    /// Bytes of memory of all sources.
+    bytes: usize,
 }
 
 /// The state of one member.
 #[derive(Debug)]
 struct Source {
-    /// As it came, to be passed on.
+    /// The encoded schema, to be passed on.
     schema: Bytes,
     form: Form,
     replica: Replica,
     position: Option<[f64; 3]>,
     receivers: BTreeMap<MemberId, Receiver>,
     encodings: Encodings,
-    /// Somebody may have to be sent something.
+    /// Whether some receiver may need an update now.
     due: bool,
-    /// Somebody is to be sent something later.
+    /// Whether some receiver gets an update later.
     is_waiting: bool,
+    /// Its memory in bytes when last counted.
+    bytes: usize,
 }
 
-/// How far one receiver is with one state.
+/// One receiver's progress with one state.
 #[derive(Debug)]
 struct Receiver {
     publisher: Publisher,
     introduction: Introduction,
-    /// When it may be sent the state again.
+    /// The earliest time of its next update.
     not_before: Instant,
 }
 
-/// What one state may take of a receiver's link: its changes are small, and the sum over all states is bounded too.
+/// One state's maximum rate per receiver. Its changes are small, and the sum over all states is bounded too.
 const BYTES_PER_SECOND: u32 = 32 * 1024;
+/// Maximum memory of one member's state and history: ample for a game that changes it at each step.
+const OWN_STATE_MEMORY_MAX: usize = 4 << 20;
 const _: () = assert!(BYTES_PER_SECOND as usize <= limits::OWN_STATE_BYTES_PER_SECOND);
 
 impl Replicas {
     pub(super) fn new(rate: TickRate, radius: Option<f64>) -> Self {
-        Replicas { sources: BTreeMap::new(), rate, radius, first: 0, blocked: BTreeSet::new() }
+        Replicas { sources: BTreeMap::new(), rate, radius, first: 0, blocked: BTreeSet::new(), bytes: 0 }
     }
 
-    /// A member may receive the states of others.
+    /// Adds a receiver.
     pub(super) fn add(&mut self, member: MemberId) {
         self.sources.values_mut().for_each(|source| source.add(member));
+        self.count();
+    }
+
+    /// Returns its memory in bytes.
+    pub(super) fn memory_bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Returns the member whose state takes the most memory.
+    pub(super) fn most(&self) -> Option<MemberId> {
+        let of = |(id, source): (&MemberId, &Source)| (source.bytes, *id);
+        self.sources.iter().map(of).max().map(|(_, member)| member)
+    }
+
+    fn count(&mut self) {
+        self.sources.values_mut().for_each(|source| source.bytes = source.memory_bytes());
+        self.bytes = self.sources.values().map(|source| source.bytes).sum();
     }
 
     pub(super) fn remove(&mut self, member: MemberId) {
@@ -73,9 +95,10 @@ impl Replicas {
         self.sources.values_mut().for_each(|source| {
             source.receivers.remove(&member);
         });
+        self.count();
     }
 
-    /// The process of a member began anew: it has nothing of others, and what it sends builds on nothing.
+    /// Resets a member whose process restarted: it has no state of others, and its own stream starts anew.
     pub(super) fn restarted(&mut self, member: MemberId) {
         self.blocked.remove(&member);
         for (id, source) in &mut self.sources {
@@ -108,12 +131,12 @@ impl Replicas {
         source.due |= !delivered || source.is_waiting;
     }
 
-    /// Whether something waits for time to pass.
+    /// Whether an update is waiting for time to pass.
     pub(super) fn is_waiting(&self) -> bool {
         self.sources.values().any(|source| source.is_waiting)
     }
 
-    /// Takes in a packet of a member's own state. `others` are those who may receive it.
+    /// Applies a packet of a member's own state. `others` are the possible receivers.
     fn take(
         &mut self,
         from: MemberId,
@@ -132,10 +155,16 @@ impl Replicas {
             }
             (Some(source), _) => source,
         };
-        source.take(state.packet)
+        source.take(state.packet)?;
+        let bytes = source.memory_bytes();
+        self.bytes = self.bytes + bytes - core::mem::replace(&mut source.bytes, bytes);
+        if bytes > OWN_STATE_MEMORY_MAX + source.receivers_bytes() {
+            return Err(bad("what it was takes too much memory to remember: send it more rarely"));
+        }
+        Ok(())
     }
 
-    /// How often the state of `source` is sent to `member`, in steps.
+    /// Returns the interval, in steps, at which the state of `source` is sent to `member`.
     fn interval_ticks(&self, source: &Source, member: MemberId) -> u32 {
         let there = self.sources.get(&member).and_then(|own| own.position);
         let nearness = match (self.radius, source.position, there) {
@@ -167,7 +196,7 @@ impl Replicas {
                 let interval = self.rate.interval() * self.interval_ticks(&source, *member);
                 let bytes = source.send(id, *member, receiver, now, &mut send);
                 if bytes > 0 {
-                    // Half a step early is in time: steps of different members do not meet.
+                    // Half a step early is in time: steps of different members are not aligned.
                     receiver.not_before = now + interval - self.rate.interval() / 2;
                     budgets.charge_states(*member, bytes, now);
                 }
@@ -192,6 +221,7 @@ impl Source {
             encodings: Encodings::default(),
             due: false,
             is_waiting: false,
+            bytes: 0,
         })
     }
 
@@ -202,6 +232,19 @@ impl Source {
         let receiver = Receiver { publisher, introduction, not_before: Instant::ZERO };
         self.receivers.insert(member, receiver);
         self.due = true;
+    }
+
+    /// Returns its memory in bytes.
+    fn memory_bytes(&self) -> usize {
+        self.replica.memory_bytes()
+            + self.receivers_bytes()
+            + self.encodings.memory_bytes(self.replica.world())
+    }
+
+    /// Returns the memory of its receivers in bytes; all know the same number of entities.
+    fn receivers_bytes(&self) -> usize {
+        let one = self.receivers.values().next().map_or(0, |receiver| receiver.publisher.memory_bytes());
+        self.receivers.len() * (size_of::<Receiver>() + 2 * one)
     }
 
     fn take(&mut self, packet: Bytes) -> Result<(), PeerMisbehaved> {
@@ -216,7 +259,7 @@ impl Source {
         Ok(())
     }
 
-    /// Where the member is: its first field that has a position.
+    /// Returns the member's position: its first field that has one.
     fn read_position(&self) -> Option<[f64; 3]> {
         let component = self.form.component();
         let has_position =
@@ -225,11 +268,11 @@ impl Source {
         let world = self.replica.world();
         let entity = world.entities().next()?;
         let (lanes, blobs) = world.read_row(entity, ComponentId(0)).ok()??;
-        // A vector of two numbers has no third, which reads as 0.
+        // A two-dimensional vector has no third component; it reads as 0.
         Some(RowReader::new(component, lanes, blobs).field(field).array())
     }
 
-    /// Sends a receiver what is due; says how many bytes that were.
+    /// Sends a receiver what is due; returns the number of bytes.
     fn send(
         &mut self,
         id: MemberId,
@@ -245,8 +288,8 @@ impl Source {
             let state = receiver.introduction.wrap(packet, sent);
             let payload = StateOf { source: id, state }.encode();
             bytes += payload.len();
-            let tag = Some(Tag::of_replica(id, sent.0));
-            send(member, Outgoing { channel: channel::REPLICAS, key: 0, payload, tag });
+            let delivery_id = Some(DeliveryId::of_replica(id, sent.0));
+            send(member, Outgoing { channel: channel::REPLICAS, key: 0, payload, delivery_id });
         }
         bytes
     }
@@ -262,8 +305,8 @@ fn distance(a: [f64; 3], b: [f64; 3]) -> f64 {
 }
 
 impl Room {
-    /// Takes a packet of a member's own state in. Packets build on each other, so none can be dropped: who sends too much is
-    /// at fault.
+    /// Applies a packet of a member's own state. Packets build on each other, so none can be dropped:
+    /// exceeding the budget is a violation.
     pub(super) fn own_state_from(
         &mut self,
         from: MemberId,
@@ -281,7 +324,7 @@ impl Room {
         Ok(())
     }
 
-    /// Gives every member what is due of the others' own states.
+    /// Sends every member the updates of others' own states that are due.
     pub(super) fn flush_replicas(&mut self, now: Instant) {
         let outputs = &mut self.outputs;
         self.replicas.flush(&mut self.budgets, now, |member, message| {

@@ -1,47 +1,47 @@
-//! What a room is from its opening on.
+//! The immutable setup of a room.
 
 use parlor_proto::wire::handshake::RoomSettings;
 use parlor_proto::{ChannelTable, Instant, RoomCode, RoomId};
 use parlor_sync::schema::{Schema, SchemaError};
 use thiserror::Error;
 
-/// What a room is from its opening on.
+/// The immutable setup of a room.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Setup {
     /// Its id.
     pub id: RoomId,
     /// Its code.
     pub code: RoomCode,
-    /// Which game it is for.
+    /// The game's name.
     pub app: String,
-    /// Which environment of the game.
+    /// The game's environment.
     pub environment: String,
-    /// What its creator asked for.
+    /// The creator's settings.
     pub settings: RoomSettings,
-    /// The channels of its game.
+    /// The game's channels.
     pub channels: ChannelTable,
     /// When it opened, on the hub's clock.
     pub opened: Instant,
-    /// Bytes of state that one member is sent in a second on the long run, at most.
+    /// Maximum average bytes of state sent to one member per second.
     pub state_bytes_per_second: u32,
 }
 
-/// Why a room cannot be what its creator asked for.
+/// Why a room cannot be created.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum SetupError {
     /// Its schema could not be read.
     #[error("the schema could not be read: {0}")]
     Schema(#[from] SchemaError),
-    /// Its schema is one of a member's own state.
+    /// Its schema is that of a member's own state.
     #[error("the schema lacks the components that every room has: build it with Schema::builder()")]
     BareSchema,
 }
 
 impl Setup {
-    /// What its entities are made of.
+    /// Returns the schema of its entities.
     ///
     /// # Errors
-    /// [`SetupError`] if the bytes in its settings are no schema of a room.
+    /// [`SetupError`] if the bytes in its settings are not a room's schema.
     pub fn schema(&self) -> Result<Schema, SetupError> {
         if self.settings.schema.is_empty() {
             return Ok(Schema::default());

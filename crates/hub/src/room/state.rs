@@ -1,9 +1,9 @@
-//! The room's state: the authority sends it up once, every member is sent its own view of it.
+//! The room's state: the authority sends it once, and each member receives its own view of it.
 
 use super::budget::room_for_state;
 use super::{Output, Room};
 use bytes::Bytes;
-use parlor_proto::session::{Outgoing, Tag};
+use parlor_proto::session::{DeliveryId, Outgoing};
 use parlor_proto::wire::action::ActionRefusal;
 use parlor_proto::wire::cursor::ReadError;
 use parlor_proto::wire::replica::Checkpoint;
@@ -18,30 +18,32 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What a budget or the bytes under way held back is tried again after so long, and not with each packet that comes
-/// meanwhile: it would leave in crumbs.
+/// Delay before retrying after a budget or the in-flight limit held data back. Retrying with each arriving
+/// packet would send tiny fragments.
 const RETRY_AFTER: Duration = Duration::from_millis(15);
 
-/// What the authority published, and how far each member is.
+/// The published state, and each member's progress.
 #[derive(Debug)]
 pub(super) struct State {
     replica: Replica,
-    /// Who is given everything because it becomes the authority.
+    /// The member that receives the whole state because it becomes the authority.
     heir: Option<Heir>,
     views: Views,
-    /// Where the numbers of streams begin that begin under this epoch. Late fates of older ones have lower numbers.
+    /// Where the streams of this epoch start numbering. Late fates of older ones are lower.
     numbers_from: u64,
     config: PublisherConfig,
-    /// Members whose connections take nothing for now, and how many bytes may be under way to each.
+    /// Blocked members, and the in-flight byte limit of each.
     blocked: BTreeMap<MemberId, usize>,
-    /// Members that the authority sends the state itself.
+    /// Members that receive the state directly from the authority.
     direct: BTreeSet<MemberId>,
-    /// Bytes per second of state that the paths of members have room for, where that is known.
+    /// Known path capacities of members for state, in bytes per second.
     paths: BTreeMap<MemberId, u32>,
     /// Something changed, or was lost, since the last flush.
     due: bool,
-    /// When it is tried again to send what a member may not be sent at the moment, if there is something.
+    /// When to retry held-back data; `None` if there is none.
     waits_until: Option<Instant>,
+    /// Bytes of memory of `views` at the last flush.
+    views_bytes: usize,
 }
 
 /// A member that becomes the authority.
@@ -52,21 +54,19 @@ struct Heir {
     publisher: Publisher,
 }
 
-/// What a new authority is left.
+/// What a new authority inherits.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Legacy {
-    /// Which ids it must not give again.
+    /// Entity ids that it must not reuse.
     pub(super) used: IdsUsed,
-    /// Messages to the one before whose numbers are below this are in the state.
+    /// Messages to the old authority with lower numbers are contained in the state.
     pub(super) taken: u64,
-    /// Whether the state went back to when nothing was missing.
+    /// Whether the state was rolled back to the last complete version.
     pub(super) went_back: bool,
 }
 
-/// Bytes per second that an heir is sent. Everybody waits for it.
+/// State bytes per second sent to an heir. High, because all members wait for it.
 const HEIR_BYTES_PER_SECOND: u32 = 512 * 1024;
-/// Packets of one stream that may be sent under one epoch, as a power of two.
-const NUMBERS_OF_EPOCH_BITS: u32 = 24;
 
 impl State {
     pub(super) fn new(schema: Arc<Schema>, rate: TickRate, bytes_per_second: u32) -> Self {
@@ -81,7 +81,14 @@ impl State {
             paths: BTreeMap::new(),
             due: false,
             waits_until: None,
+            views_bytes: 0,
         }
+    }
+
+    /// Returns its memory in bytes.
+    pub(super) fn memory_bytes(&self) -> usize {
+        let heir = self.heir.as_ref().map_or(0, |heir| heir.publisher.memory_bytes());
+        self.replica.memory_bytes() + heir + self.views_bytes
     }
 
     pub(super) fn world(&self) -> &World {
@@ -96,7 +103,7 @@ impl State {
         self.due = true;
     }
 
-    /// Whether a member is to go on with the state, and has not said a word of it yet.
+    /// Whether a new authority has been named and has not sent state yet.
     pub(super) fn is_handed_over(&self) -> bool {
         self.heir.is_some()
     }
@@ -114,7 +121,7 @@ impl State {
         self.heir.take_if(|heir| heir.member == member);
     }
 
-    /// While a member's connection takes nothing, no more than one packet waits for it: what is made later is newer.
+    /// Limits a blocked member to one packet in flight: a packet made later is newer.
     pub(super) fn writable(&mut self, member: MemberId, writable: bool) {
         if writable {
             self.blocked.remove(&member);
@@ -125,8 +132,8 @@ impl State {
         self.configure(member);
     }
 
-    /// What a member's path carries, all included, or that it is not known: no more packets are made than there is room for,
-    /// so that they need not wait, and the newest state takes the place of what was not made.
+    /// Sets the capacity of a member's path in bytes per second, including overhead; `None` if unknown.
+    /// Packets beyond the capacity are not made, so none of them queue and the newest state is sent instead.
     pub(super) fn path(&mut self, member: MemberId, bytes_per_second: Option<u32>) {
         match bytes_per_second.filter(|_| self.has(member)) {
             Some(carries) => self.paths.insert(member, room_for_state(carries)),
@@ -151,8 +158,8 @@ impl State {
         PublisherConfig { in_flight_bytes_max: blocked.unwrap_or(config.in_flight_bytes_max), ..config }
     }
 
-    /// A member is sent the state by the authority, and no packets are made for it here; or it is not any more, and has nothing of
-    /// what was sent to it from here.
+    /// Sets whether the authority sends a member its state directly. If so, the hub sends it none. Otherwise
+    /// the hub's stream restarts from nothing.
     pub(super) fn direct(&mut self, member: MemberId, direct: bool) {
         if direct {
             self.direct.insert(member);
@@ -166,21 +173,21 @@ impl State {
         self.configure(member);
     }
 
-    /// A member that has no connection is made no packets.
+    /// Stops sending to a member without a connection.
     pub(super) fn away(&mut self, member: MemberId) {
         self.blocked.insert(member, 0);
         self.configure(member);
     }
 
-    /// What is held is the truth from here on, and `heir` is given all of it, under `epoch`. Messages up to the number `untaken` in
-    /// the session of the authority before may be in it in part: then what is held is first what it was when nothing was missing.
+    /// Makes the held state authoritative and sends all of it to `heir`, under `epoch`. Messages to the old
+    /// authority up to the number `untaken` may be partly included; if so, the state is first rolled back to
+    /// the last complete version.
     pub(super) fn hand_over(&mut self, heir: MemberId, epoch: Epoch, untaken: Option<u64>) -> Legacy {
         let (taken, back) = untaken.map_or((0, None), |last| self.look_back(Epoch(epoch.0 - 1), last));
         back.into_iter().for_each(|tick| self.replica.go_back(tick));
         let used = self.replica.hand_over();
         self.views.remove(heir);
-        // A tag has room for 40 bits of a number: 2^16 epochs, after which the oldest streams are long forgotten.
-        self.numbers_from = u64::from(epoch.0 & 0xffff) << NUMBERS_OF_EPOCH_BITS;
+        self.numbers_from = DeliveryId::first_number(epoch);
         let mut publisher = Publisher::new(Viewer::Everything, PublisherConfig::new(HEIR_BYTES_PER_SECOND));
         publisher.number_from(self.numbers_from);
         self.heir = Some(Heir { member: heir, epoch, publisher });
@@ -188,8 +195,9 @@ impl State {
         Legacy { used, taken, went_back: back.is_some() }
     }
 
-    /// Below which number the messages to the authority of `epoch` are taken in the newest state of which nothing is missing, and
-    /// the tick of that state if it is an older one and messages up to `last` may have been taken since.
+    /// Returns the number below which messages to the authority of `epoch` are included in the newest
+    /// complete state. Also returns that state's tick if it is older and messages up to `last` may have been
+    /// processed since.
     fn look_back(&self, epoch: Epoch, last: u64) -> (u64, Option<Tick>) {
         let Some(newest) = self.world().tick() else { return (0, None) };
         let whole = self.replica.whole();
@@ -197,8 +205,9 @@ impl State {
         (taken, whole.filter(|whole| *whole != newest && taken <= last))
     }
 
-    /// What arrived may have something sent, too: it came so late that it counts as lost, or it is the last that was missing, so
-    /// that the member can be told that it has all. What is held back anyway waits for its time.
+    /// Records the fate of an update. A delivery may trigger sending too: one that came after its loss was
+    /// assumed, or the last missing one, after which the member can be told that it is complete. Held-back
+    /// data still waits.
     pub(super) fn fate(&mut self, member: MemberId, number: u64, delivered: bool) {
         match self.heir.as_mut().filter(|heir| heir.member == member) {
             Some(_) if number < self.numbers_from => {}
@@ -216,21 +225,21 @@ impl State {
         }
     }
 
-    /// Whether something waits for time to pass.
+    /// Whether data is waiting for time to pass.
     pub(super) fn is_waiting(&self) -> bool {
         self.waits_until.is_some()
     }
 
-    /// Takes in a packet of the authority; says whether it was news, and whether it is the first of a new authority.
+    /// Applies a packet of the authority. Returns whether it is new, and the first of a new authority.
     fn apply(&mut self, packet: Bytes) -> Result<(bool, bool), StreamError> {
         let is_news = matches!(self.replica.apply(packet)?, Outcome::Taken(_));
-        // Who goes on with the state has all of it.
+        // An heir that sends state has received all of it.
         let is_first = self.heir.take_if(|_| is_news).is_some();
         self.due |= is_news;
         Ok((is_news, is_first))
     }
 
-    /// Gives what each member is to be sent.
+    /// Sends what is due to each member.
     fn flush(&mut self, now: Instant, mut send: impl FnMut(MemberId, ChannelId, Bytes, Sent)) {
         if !self.due && self.waits_until.is_none_or(|until| now < until) {
             return;
@@ -248,6 +257,7 @@ impl State {
             is_heir_due = publisher.is_due(world);
         }
         self.views.flush(world, now, |member, packet, sent| send(member, channel::STATE, packet, sent));
+        self.views_bytes = self.views.memory_bytes(world);
         let members: Vec<MemberId> = self.views.members().filter(|member| !self.is_held(*member)).collect();
         let mut is_due = |member| self.views.publisher_mut(member).is_some_and(|it| it.is_due(world));
         self.waits_until = (is_heir_due || members.into_iter().any(&mut is_due)).then(|| now + RETRY_AFTER);
@@ -258,7 +268,7 @@ impl State {
         self.blocked.contains_key(&member) || self.direct.contains(&member)
     }
 
-    /// Whether a member may not act on an entity, and why. What it does not see is not there for it.
+    /// Returns why a member may not act on an entity; `None` if it may. Unseen entities do not exist for it.
     fn refusal(&self, member: MemberId, is_authority: bool, entity: EntityId) -> Option<ActionRefusal> {
         let Ok(owner) = self.world().owner(entity) else { return Some(ActionRefusal::NoSuchEntity) };
         if owner == Some(member) || is_authority && owner.is_none() {
@@ -270,8 +280,7 @@ impl State {
 }
 
 impl Room {
-    /// Takes a packet of the authority in. One under an older epoch is ignored: it was under way when the authority
-    /// changed.
+    /// Applies a state packet of the authority. Ignores an older epoch: it was in flight at the change.
     pub(super) fn state_from(
         &mut self,
         from: MemberId,
@@ -286,7 +295,7 @@ impl Room {
             return Ok(());
         }
         if epoch > self.epoch {
-            // Epochs are given by the hub: nobody can know of one before it does.
+            // The hub assigns epochs: no member can know a later one.
             let error = ReadError::OutOfRange { field: "epoch" };
             return Err(PeerMisbehaved::Malformed { what: "the state", error });
         }
@@ -300,17 +309,17 @@ impl Room {
         Ok(())
     }
 
-    /// Gives every member that may see something new its packets. The authority wrote the state and needs none.
+    /// Sends every member the changes in its view. The authority wrote the state and needs none.
     pub(super) fn flush_state(&mut self, now: Instant) {
         let outputs = &mut self.outputs;
         self.state.flush(now, |member, channel, payload, sent| {
-            let tag = Some(Tag::of_state(sent.0));
-            let message = Outgoing { channel, key: 0, payload, tag };
+            let delivery_id = Some(DeliveryId::of_state(sent.0));
+            let message = Outgoing { channel, key: 0, payload, delivery_id };
             outputs.push_back(Output::Send { to: vec![member], message });
         });
     }
 
-    /// Whether a member may not act on an entity, and why.
+    /// Returns why a member may not act on an entity; `None` if it may.
     pub(super) fn action_refusal(&self, member: MemberId, entity: EntityId) -> Option<ActionRefusal> {
         self.state.refusal(member, self.authority.member() == Some(member), entity)
     }

@@ -1,4 +1,4 @@
-//! What members ask to happen to entities.
+//! Members' actions on entities.
 
 use crate::harness::{HOST, House, Label, schema};
 use bytes::Bytes;
@@ -16,7 +16,7 @@ fn open(entity: EntityId) -> Action {
     Action { entity, name: "open".into(), value: Bytes::from_static(&[0x2a]) }
 }
 
-/// Two guests; what is whose: Ada's, Bob's, nobody's, and one that Bob does not see.
+/// Two guests, and entities of Ada, of Bob, of no owner, and one that Bob does not see.
 fn house() -> (House, [EntityId; 4]) {
     let mut house = House::new(1, RoomKind::PlayerHosted, &schema(), 2);
     let world = &mut house.host.world;
@@ -69,7 +69,7 @@ fn what_a_member_asks_of_anothers_is_refused_and_counted() {
     let expected = [
         (adas, ActionRefusal::NotOwner),
         (nobodys, ActionRefusal::NotOwner),
-        // To say that it is another's would say that it is there.
+        // "Not owner" would reveal that it exists.
         (hidden, ActionRefusal::NoSuchEntity),
         (gone, ActionRefusal::NoSuchEntity),
         (far, ActionRefusal::NoSuchEntity),

@@ -1,9 +1,9 @@
-//! A room, its host and its guests on virtual time, with a network between them that loses, delays and reorders what may be
-//! lost.
+//! A room, its host and its guests on virtual time. The network loses, delays and reorders unreliable
+//! packets.
 
 use bytes::Bytes;
 use parlor_hub::room::{Input, Output, Room, Setup, log};
-use parlor_proto::session::{Outgoing, Tag};
+use parlor_proto::session::{DeliveryId, Outgoing};
 use parlor_proto::wire::action::{Action, AskedBy};
 use parlor_proto::wire::control::{LeaveReason, ToHub, ToMember};
 use parlor_proto::wire::handshake::{RoomKind, RoomSettings};
@@ -26,7 +26,7 @@ pub(crate) const HOST: MemberId = MemberId(0);
 pub(crate) const RATE: TickRate = TickRate::DEFAULT;
 const STEP: Duration = Duration::from_millis(10);
 
-/// Where something is.
+/// A position.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Pos {
     pub(crate) at: [f32; 3],
@@ -34,7 +34,7 @@ pub(crate) struct Pos {
 
 parlor_sync::replicated!(Pos as "pos" => { at: Kind::vector3(-512.0, 512.0, 1.0 / 64.0) });
 
-/// What it is called.
+/// A name.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Label {
     pub(crate) text: String,
@@ -78,7 +78,7 @@ pub(crate) struct Stream {
     pub(crate) world: World,
     publisher: Publisher,
     encodings: Encodings,
-    /// Of a member's own state: what it is made of, until the hub has it.
+    /// The schema of a member's own state, until the hub has it.
     schema: Option<Bytes>,
 }
 
@@ -96,20 +96,20 @@ impl Stream {
 
 /// A member's process.
 pub(crate) struct End {
-    /// What it sees of the room's state; the host wrote it.
+    /// Its view of the room's state, written by the host.
     pub(crate) replica: Replica,
-    /// Bytes of each packet of it that came.
+    /// The size of each state packet received.
     pub(crate) packets: Vec<usize>,
-    /// The states of others.
+    /// The own states of others.
     pub(crate) states: BTreeMap<MemberId, (Bytes, Replica)>,
-    /// Bytes of them that came.
+    /// Bytes received of them.
     pub(crate) state_bytes: usize,
     pub(crate) control: Vec<ToMember>,
     pub(crate) asked: Vec<AskedBy>,
     pub(crate) own: Option<Stream>,
-    /// The last packet of its own state, as it was sent.
+    /// The last packet of its own state, as sent.
     pub(crate) said: Option<Bytes>,
-    /// Every entity of which it ever knew.
+    /// Every entity that it ever saw.
     pub(crate) seen: BTreeSet<u16>,
 }
 
@@ -117,25 +117,25 @@ enum Event {
     Up { from: MemberId, channel: ChannelId, payload: Bytes },
     Down { to: MemberId, message: Outgoing },
     FateUp { from: MemberId, channel: ChannelId, number: u64, delivered: bool },
-    FateDown { to: MemberId, tag: Tag, delivered: bool },
+    FateDown { to: MemberId, delivery_id: DeliveryId, delivered: bool },
 }
 
-/// A room and everybody in it.
+/// A room and all its members.
 pub(crate) struct House {
     pub(crate) room: Room,
     pub(crate) now: Instant,
     pub(crate) rng: ChaCha8Rng,
     pub(crate) loss_per_mille: u32,
-    /// Above 0.
+    /// Greater than 0.
     pub(crate) jitter_ms: u32,
-    /// How much longer state takes that the room sends.
+    /// Extra delay of state that the room sends.
     pub(crate) detour: Duration,
-    /// How many packets of state that the room sends next are lost.
+    /// How many of the room's next state packets are lost.
     pub(crate) doomed: u32,
     pub(crate) host: Stream,
     pub(crate) ends: BTreeMap<MemberId, End>,
     pub(crate) faults: Vec<(MemberId, PeerMisbehaved)>,
-    /// What the room was told, and what it wanted done.
+    /// The room's log, and its outputs.
     log: Vec<u8>,
     outputs: Vec<Output>,
     wire: BTreeMap<(Instant, u64), Event>,
@@ -200,7 +200,7 @@ impl House {
         self.ends.get_mut(&member).expect("the test knows who is there")
     }
 
-    /// Tells the room something and sends what it wants sent.
+    /// Passes an input to the room and sends its outputs.
     pub(crate) fn tell(&mut self, input: Input) {
         self.log.extend(log::entry(self.now, &input));
         if let Err((member, how)) = self.room.handle(input, self.now) {
@@ -235,15 +235,16 @@ impl House {
         if row.lane.is_reliable() {
             return self.at(Duration::from_millis(40), Event::Down { to, message: message.clone() });
         }
-        let tag = message.tag.expect("the room wants to know what becomes of state");
+        let delivery_id = message.delivery_id.expect("the room wants to know what becomes of state");
         let is_doomed = self.doomed > 0;
         self.doomed -= u32::from(is_doomed);
         if self.chance(self.loss_per_mille) || is_doomed {
-            return self.at(Duration::from_millis(150), Event::FateDown { to, tag, delivered: false });
+            return self
+                .at(Duration::from_millis(150), Event::FateDown { to, delivery_id, delivered: false });
         }
         let after = self.delay() + self.detour;
         self.at(after, Event::Down { to, message: message.clone() });
-        self.at(after + Duration::from_millis(40), Event::FateDown { to, tag, delivered: true });
+        self.at(after + Duration::from_millis(40), Event::FateDown { to, delivery_id, delivered: true });
     }
 
     /// Sends a packet of a stream up.
@@ -258,7 +259,7 @@ impl House {
         self.at(after + Duration::from_millis(40), fate);
     }
 
-    /// Says something that arrives for certain, after what was said before.
+    /// Sends a message reliably and in order.
     pub(crate) fn say(&mut self, from: MemberId, channel: ChannelId, payload: Bytes) {
         self.at(Duration::from_millis(40), Event::Up { from, channel, payload });
     }
@@ -280,7 +281,7 @@ impl House {
         self.end(member).own = Some(own);
     }
 
-    /// Lets time pass; with each step of the room the game runs.
+    /// Runs virtual time; the game runs at each step of the room.
     pub(crate) fn run(&mut self, duration: Duration, mut game: impl FnMut(&mut House)) {
         let until = self.now + duration;
         while self.now < until {
@@ -301,7 +302,7 @@ impl House {
         }
     }
 
-    /// Lets everything arrive, without loss.
+    /// Delivers everything in transit, without loss.
     pub(crate) fn settle(&mut self) {
         self.loss_per_mille = 0;
         self.run(Duration::from_secs(3), |_| {});
@@ -363,15 +364,15 @@ impl House {
                     }
                 }
             }
-            Event::FateDown { to, tag, delivered } => {
+            Event::FateDown { to, delivery_id, delivered } => {
                 if self.ends.contains_key(&to) {
-                    self.tell(Input::Fate { member: to, tag: tag.0, delivered });
+                    self.tell(Input::Fate { member: to, delivery_id: delivery_id.0, delivered });
                 }
             }
         }
     }
 
-    /// Runs the room again from its log: it wants the same done.
+    /// Replays the room from its log and expects the same outputs.
     pub(crate) fn assert_replays(&self) {
         let mut replay = log::replay(self.log.clone().into()).expect("it is a log");
         let mut outputs = Vec::new();
@@ -420,7 +421,7 @@ impl End {
         }
     }
 
-    /// The lanes that it has of a member's state.
+    /// Its lanes of a member's state.
     pub(crate) fn state_of(&self, source: MemberId) -> Option<Vec<i32>> {
         let (_, replica) = self.states.get(&source)?;
         let entity = replica.world().entities().next()?;
@@ -436,7 +437,7 @@ impl House {
         own.world.hash(Viewer::Member(reader))
     }
 
-    /// The tick that is running.
+    /// The current tick.
     pub(crate) fn tick(&self) -> Tick {
         RATE.tick_at(self.now)
     }

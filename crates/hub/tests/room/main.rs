@@ -1,4 +1,4 @@
-//! One room and its members: what one says, what another hears, and over a network that loses.
+//! One room and its members, over a lossy network.
 
 mod actions;
 mod dedicated;

@@ -1,4 +1,4 @@
-//! Relayed matches: who gets what its members say, in which order, and what is kept of it; against a model.
+//! Relayed matches: receivers, order and log of messages, against a model.
 
 use crate::harness::{settings, setup};
 use bytes::Bytes;
@@ -6,7 +6,7 @@ use parlor_hub::room::{Input, KeptEntry, Output, Room, Setup, log};
 use parlor_proto::wire::action::Action;
 use parlor_proto::wire::control::{LeaveReason, MemberInfo, ToHub, ToMember};
 use parlor_proto::wire::data::MatchData;
-use parlor_proto::wire::envelope::{Downward, From, To, Upward};
+use parlor_proto::wire::envelope::{Downward, Recipient, Sender, Upward};
 use parlor_proto::wire::handshake::{Authority, RoomKind, RoomSettings};
 use parlor_proto::{
     ChannelId, CloseReason, EntityId, Epoch, Instant, LinkKind, MemberId, PeerMisbehaved, channel,
@@ -29,7 +29,7 @@ fn join(name: &str, user: Option<&str>) -> Input {
     Input::Join { name: name.into(), user: user.map(Into::into), link: LinkKind::Memory }
 }
 
-fn data(to: To, op: i64, payload: &[u8]) -> Bytes {
+fn data(to: Recipient, op: i64, payload: &[u8]) -> Bytes {
     let payload = MatchData { op, payload: Bytes::copy_from_slice(payload) }.encode();
     Upward { to, stamp: false, payload }.encode()
 }
@@ -42,13 +42,13 @@ fn outputs(room: &mut Room) -> Vec<Output> {
     std::iter::from_fn(|| room.poll_output()).collect()
 }
 
-/// Tells a room something that it takes, and what it wants done.
+/// Passes an accepted input to a room; returns its outputs.
 fn tell(room: &mut Room, input: Input) -> Vec<Output> {
     room.handle(input, Instant::ZERO).expect("it may be said");
     outputs(room)
 }
 
-/// Match data that a room sends: to whom, and what.
+/// The match data that a room sends, with the receivers.
 fn sent(outputs: &[Output]) -> Vec<(Vec<MemberId>, ChannelId, Downward, MatchData)> {
     let is_data = |channel| [channel::MATCH_DATA, channel::MATCH_DATA_UNRELIABLE].contains(&channel);
     let sends = outputs.iter().filter_map(|output| match output {
@@ -78,7 +78,7 @@ fn its_members_are_equal_and_know_who_each_is() {
     assert_eq!(room.authority(), Authority::Hub);
     tell(&mut room, join("ada", Some("account 1")));
     let outputs = tell(&mut room, join("bob", None));
-    assert_eq!((room.players(), room.authority(), room.lease()), (2, Authority::Hub, None));
+    assert_eq!((room.players(), room.authority(), room.host_timeout()), (2, Authority::Hub, None));
     let control = |to: u32| -> Vec<(String, Option<String>)> {
         let told = outputs.iter().filter_map(|output| match output {
             Output::Send { to: told, message } if told.contains(&MemberId(to)) => {
@@ -106,7 +106,7 @@ fn whoever_opened_it_may_leave_and_it_ends_with_its_last_member() {
     let leave = |member| Input::Leave { member: MemberId(member), reason: LeaveReason::Left };
     tell(&mut room, leave(0));
     assert!(!room.has_ended());
-    // A seat that is kept is one.
+    // A kept seat counts.
     tell(&mut room, Input::Away { member: MemberId(1) });
     assert!(!room.has_ended());
     let outputs = tell(&mut room, leave(1));
@@ -121,7 +121,7 @@ fn nothing_of_a_host_has_a_place_in_it() {
     tell(&mut room, join("bob", None));
     let action =
         Action { entity: EntityId { slot: 1, generation: 0 }, name: "open".into(), value: Bytes::new() };
-    let word = Upward { to: To::Others, stamp: false, payload: "x".into() }.encode();
+    let word = Upward { to: Recipient::Others, stamp: false, payload: "x".into() }.encode();
     let of_others = [
         (channel::STATE, "x".into()),
         (channel::INPUT, "x".into()),
@@ -142,8 +142,8 @@ fn nothing_of_a_host_has_a_place_in_it() {
         assert!(matches!(how, Err((_, PeerMisbehaved::NotAuthority { .. }))), "{how:?}");
     }
     assert_eq!(outputs(&mut room), [], "and nobody was told a thing");
-    // Whom nobody is, a message reaches not.
-    let nobody = tell(&mut room, says(0, channel::MATCH_DATA, data(To::Authority, 1, b"hi")));
+    // A message without an existing receiver is not delivered.
+    let nobody = tell(&mut room, says(0, channel::MATCH_DATA, data(Recipient::Authority, 1, b"hi")));
     assert!(nobody.is_empty() && room.counters().unreachable == 1);
 }
 
@@ -153,14 +153,14 @@ fn match_data_has_a_place_in_no_other_room_and_its_form_everywhere() {
         let mut hosted = Room::new(setup(settings(kind, &Schema::default()))).expect("it is a room");
         tell(&mut hosted, join("ada", None));
         for channel in [channel::MATCH_DATA, channel::MATCH_DATA_UNRELIABLE] {
-            let how = hosted.handle(says(0, channel, data(To::Others, 1, b"hi")), Instant::ZERO);
+            let how = hosted.handle(says(0, channel, data(Recipient::Others, 1, b"hi")), Instant::ZERO);
             assert!(matches!(how, Err((_, PeerMisbehaved::OutOfPlace { .. }))), "{how:?}");
         }
     }
     let mut room = room(true);
     tell(&mut room, join("ada", None));
     for channel in [channel::MATCH_DATA, channel::MATCH_DATA_UNRELIABLE] {
-        let empty = Upward { to: To::Others, stamp: false, payload: Bytes::new() }.encode();
+        let empty = Upward { to: Recipient::Others, stamp: false, payload: Bytes::new() }.encode();
         let how = room.handle(says(0, channel, empty), Instant::ZERO);
         assert!(matches!(how, Err((_, PeerMisbehaved::Malformed { what: "match data", .. }))), "{how:?}");
     }
@@ -174,10 +174,10 @@ fn what_is_kept_is_what_happened_in_its_order() {
     let leave = |member, reason| Input::Leave { member: MemberId(member), reason };
     for input in [
         join("ada", Some("account 1")),
-        says(0, channel::MATCH_DATA, data(To::Others, -3, b"alone")),
+        says(0, channel::MATCH_DATA, data(Recipient::Others, -3, b"alone")),
         join("bob", None),
-        says(1, channel::MATCH_DATA, data(To::Everyone, 7, b"hello")),
-        says(1, channel::MATCH_DATA_UNRELIABLE, data(To::Everyone, 7, b"may be lost")),
+        says(1, channel::MATCH_DATA, data(Recipient::Everyone, 7, b"hello")),
+        says(1, channel::MATCH_DATA_UNRELIABLE, data(Recipient::Everyone, 7, b"may be lost")),
         leave(0, LeaveReason::TimedOut),
         Input::End { reason: CloseReason::ServerShutdown },
     ] {
@@ -195,7 +195,7 @@ fn what_is_kept_is_what_happened_in_its_order() {
         payload: payload.into(),
     };
     let entries = [
-        KeptEntry::Opened { label: "duel".into(), members_max: 8 },
+        KeptEntry::Opened { label: "duel".into(), members_max: 8, by: Some("account 1".into()) },
         joined(0, "ada", Some("account 1")),
         data(0, 0, -3, &[], "alone"),
         joined(1, "bob", None),
@@ -211,14 +211,14 @@ fn threat_12_who_is_alone_in_a_match_that_is_kept_is_held_back_too() {
     let said = |keep: bool| {
         let mut room = room(keep);
         tell(&mut room, join("ada", None));
-        let entry = says(0, channel::MATCH_DATA, data(To::Others, 1, &[7; 20_000]));
+        let entry = says(0, channel::MATCH_DATA, data(Recipient::Others, 1, &[7; 20_000]));
         (0..1_000).take_while(|_| room.handle(entry.clone(), Instant::ZERO).is_ok()).count()
     };
     assert_eq!(said(false), 1_000, "nobody pays for it");
     assert!(said(true) < 30, "the log does");
 }
 
-/// What a script does: numbers that are taken modulo what there is.
+/// The steps of a script: numbers that are taken modulo the available choices.
 #[derive(Clone, Debug)]
 enum Act {
     Join,
@@ -239,15 +239,15 @@ fn acts() -> impl Strategy<Value = Vec<Act>> {
     proptest::collection::vec(act, 1..120)
 }
 
-/// A match, and what a model of it expects.
+/// A match and its model.
 struct Game {
     room: Room,
     log: Vec<u8>,
     now: Instant,
     here: BTreeSet<MemberId>,
-    /// How often each member has spoken reliably.
+    /// Number of reliable messages sent by each member.
     spoken: BTreeMap<MemberId, u32>,
-    /// What each member got reliably: order, sender and the sender's count.
+    /// The reliable messages each member got: order, sender and the sender's count.
     got: BTreeMap<MemberId, Vec<(u64, MemberId, u32)>>,
     all: Vec<Output>,
 }
@@ -266,14 +266,14 @@ impl Game {
         }
     }
 
-    /// Whether the room took it; who was at fault is put out, as a hub does it.
+    /// Returns whether the room accepted the input; removes a misbehaving member, as a hub does.
     fn tell(&mut self, input: Input) -> Result<(), TestCaseError> {
         self.log.extend(log::entry(self.now, &input));
         let handled = self.room.handle(input, self.now);
         let outputs = outputs(&mut self.room);
         for (to, channel, downward, data) in sent(&outputs) {
             prop_assert!(!to.is_empty());
-            let From::Member(from) = downward.from else { panic!("a member says it") };
+            let Sender::Member(from) = downward.from else { panic!("a member says it") };
             let count = u32::from_le_bytes(data.payload[..4].try_into().expect("it has a count"));
             let named = named(&data, from, &self.here);
             for member in to {
@@ -312,7 +312,7 @@ impl Game {
             }
             Act::Join => {}
             Act::Leave(number) => {
-                // The last one stays: what follows would be said to nobody.
+                // The last member stays: later messages would have no receivers.
                 if self.here.len() > 1
                     && let Some(member) = pick(number, &self.here)
                 {
@@ -326,17 +326,17 @@ impl Game {
                 of.dedup();
                 let count = self.spoken.entry(from).or_default();
                 *count += u32::from(reliable);
-                // Who is meant, as the one who looks at what came reads it: the kind, how many, and whom.
+                // The payload names its receivers for the check: the kind, the count and the members.
                 let mut payload = count.to_le_bytes().to_vec();
                 payload.extend([to, u8::try_from(of.len()).expect("they are few")]);
                 of.iter().for_each(|member| payload.extend(member.0.to_le_bytes()));
                 payload.resize(payload.len() + bytes, 7);
                 let to = match to {
-                    0 => To::Others,
-                    1 => To::Everyone,
-                    2 => To::Members(of),
-                    3 => To::Except(of),
-                    _ => of.first().copied().map_or(To::Others, To::Member),
+                    0 => Recipient::Others,
+                    1 => Recipient::Everyone,
+                    2 => Recipient::Members(of),
+                    3 => Recipient::Except(of),
+                    _ => of.first().copied().map_or(Recipient::Others, Recipient::Member),
                 };
                 let channel = if reliable { channel::MATCH_DATA } else { channel::MATCH_DATA_UNRELIABLE };
                 self.tell(says(from.0, channel, data(to, 1, &payload)))?;
@@ -350,7 +350,7 @@ impl Game {
     }
 }
 
-/// For whom match data is, by what its sender wrote into it.
+/// The receivers of match data, as its sender wrote them into it.
 fn named(data: &MatchData, from: MemberId, here: &BTreeSet<MemberId>) -> BTreeSet<MemberId> {
     let listed = data.payload[6..].chunks_exact(4).take(data.payload[5].into());
     let listed: BTreeSet<MemberId> =
@@ -372,7 +372,7 @@ proptest! {
         for act in acts {
             game.act(act)?;
         }
-        // What was held back goes out in time.
+        // Held-back messages are sent in time.
         for _ in 0..400 {
             game.act(Act::Pass(100))?;
         }
@@ -386,7 +386,7 @@ proptest! {
                 prop_assert!(before.is_none_or(|before| before < *count), "{} overtook itself", from);
             }
         }
-        // What is kept is the same, for each of those whom it went to.
+        // The log has the same data, for each of its receivers.
         let kept = kept(&game.all);
         prop_assert!(kept.iter().map(|(number, _)| *number).eq(0..kept.len() as u64));
         let mut of_log: BTreeMap<MemberId, Vec<(u64, MemberId, u32)>> = BTreeMap::new();
@@ -401,11 +401,11 @@ proptest! {
             }
         }
         prop_assert_eq!(&of_log, &game.got);
-        // Nothing of those who are here was forgotten.
+        // No message of a present member was lost.
         for (member, count) in game.spoken.iter().filter(|(member, _)| game.here.contains(member)) {
             prop_assert_eq!(told.get(member).copied().unwrap_or_default(), *count);
         }
-        // And the room's own log gives all of it again.
+        // The room's own log replays to the same outputs.
         let replayed = log::replay(game.log.into()).expect("it is a log");
         let replayed: Vec<Output> = replayed.flat_map(|step| step.expect("it is whole").outputs).collect();
         prop_assert_eq!(replayed, game.all);

@@ -1,4 +1,5 @@
-//! Who is the authority when hosts fall silent, go away, come back and leave: one for each epoch, and nobody else's word counts.
+//! The authority when hosts fall silent, disconnect, return and leave: one per epoch, and other members'
+//! state is ignored.
 
 use crate::harness::{schema, settings, setup};
 use bytes::Bytes;
@@ -17,20 +18,20 @@ fn room() -> Room {
     Room::new(setup(RoomSettings { host_silence_ms: Some(250), ..settings })).expect("it is a room")
 }
 
-/// What must hold, in ten plain lines.
+/// The invariants, as a model in ten plain lines.
 #[derive(Default)]
 struct Model {
-    /// Who is in the room, and whether it is connected.
+    /// The members of the room, and whether each is connected.
     members: BTreeMap<u32, bool>,
     authority: u32,
     epoch: u32,
-    /// Who was the authority before.
+    /// Former authorities.
     former: BTreeSet<u32>,
     is_over: bool,
 }
 
 impl Model {
-    /// The authority loses its part to the lowest other one that is connected and fit.
+    /// Replaces the authority by the lowest other member that is connected and fit.
     fn succeed(&mut self, is_fit: impl Fn(u32) -> bool) -> bool {
         let old = self.authority;
         let heir = self.members.iter().find(|(id, connected)| **connected && **id != old && is_fit(**id));
@@ -46,7 +47,7 @@ impl Model {
         self.former.remove(&id);
     }
 
-    /// What becomes of something that can be read as no state, if it is read.
+    /// The expected handling of bytes that are not valid state.
     fn state_of(&self, from: u32, epoch: u32) -> Word {
         if epoch < self.epoch || from != self.authority && self.former.contains(&from) {
             Word::Ignored
@@ -60,16 +61,16 @@ impl Model {
 
 #[derive(Debug, PartialEq, Eq)]
 enum Word {
-    /// It was tried to read it.
+    /// The room tried to decode it.
     Heard,
     Ignored,
-    /// It is not for this member to say.
+    /// The member may not send it.
     Fault,
-    /// Of an epoch that there was not yet.
+    /// Of a future epoch.
     Ahead,
 }
 
-/// Says as a member something that is no state.
+/// Sends bytes that are not valid state as a member.
 fn say(room: &mut Room, from: u32, epoch: u32) -> Word {
     let ignored = room.counters().stale_epoch;
     let said = room.handle(
@@ -114,7 +115,7 @@ fn act(room: &mut Room, model: &mut Model, rng: &mut ChaCha8Rng) {
     let mut below = |bound: u32| rng.next_u32() % bound;
     let ids: Vec<u32> = model.members.keys().copied().collect();
     let of = |draw: u32| ids[draw as usize % ids.len()];
-    // Mostly it is the authority to whom something happens.
+    // Most events happen to the authority.
     let whom = if below(2) == 0 && ids.contains(&model.authority) { model.authority } else { of(below(99)) };
     let member = MemberId(whom);
     let input = match below(6) {

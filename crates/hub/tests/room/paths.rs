@@ -1,4 +1,4 @@
-//! Who is introduced to whom for a path beside the hub, and at which addresses.
+//! Direct paths: which members are introduced, and at which addresses.
 
 use crate::harness::{HOST, schema, settings, setup};
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -36,7 +36,7 @@ fn tell(room: &mut Room, input: Input, now: Instant) {
     room.handle(input, now).expect("nobody is at fault");
 }
 
-/// A member that wants paths is seen at an address.
+/// A member that wants paths is observed at an address.
 fn seen(room: &mut Room, member: MemberId, at: &str) {
     let byte = u8::try_from(member.0).expect("few members");
     let observed = Some(address(at));
@@ -53,7 +53,7 @@ fn name(room: &mut Room, from: MemberId, addresses: Vec<SocketAddr>, now: Instan
     say(room, from, &ToHub::Candidates(Candidates { addresses, may_tell_observed: true }), now);
 }
 
-/// To whom paths were offered, and how.
+/// The paths offered, by receiver.
 fn offers(room: &mut Room) -> Vec<(MemberId, PathOffer)> {
     let outputs: Vec<Output> = std::iter::from_fn(|| room.poll_output()).collect();
     let mut offers = Vec::new();
@@ -68,7 +68,7 @@ fn offers(room: &mut Room) -> Vec<(MemberId, PathOffer)> {
     offers
 }
 
-/// Who is told of whom that it has a path, or none any more.
+/// The announced changes of direct paths: receiver, member, and whether it has one.
 fn directs(room: &mut Room) -> Vec<(MemberId, MemberId, bool)> {
     let outputs: Vec<Output> = std::iter::from_fn(|| room.poll_output()).collect();
     let mut directs = Vec::new();
@@ -159,7 +159,7 @@ fn threat_11_who_names_addresses_too_often_is_not_heard() {
     name(&mut room, HOST, vec![address("10.0.0.1:1")], NOW);
     let mut ids = BTreeSet::<PathId>::new();
     for ms in 0..30_000 {
-        // A flood of victims of its choice.
+        // An attempt to flood victims of the attacker's choice.
         let victim = Ipv4Addr::from(0x0900_0000 + ms);
         let now = NOW + Duration::from_millis(ms.into());
         name(&mut room, GUEST, vec![SocketAddr::new(IpAddr::from(victim), 53)], now);
@@ -181,7 +181,7 @@ fn threat_11_no_more_addresses_are_told_than_an_attempt_may_have() {
     name(&mut room, GUEST, many(2), NOW);
     let told = offers(&mut room);
     assert_eq!(told.len(), 2);
-    // The one that the hub sees comes first, and takes the place of another.
+    // The observed address comes first and displaces another.
     for (_, offer) in told {
         assert_eq!(offer.candidates.len(), PATH_CANDIDATES_MAX);
         assert!(offer.candidates[0].is_ipv4());

@@ -1,16 +1,16 @@
-//! Whom the hub names primary, and whom messages to the primary reach.
+//! The choice of the primary, and the receivers of messages to it.
 
 use crate::harness::{HOST, House, schema};
 use parlor_hub::room::{Input, Output};
 use parlor_proto::wire::control::{Presence, ToMember};
-use parlor_proto::wire::envelope::{To, Upward};
+use parlor_proto::wire::envelope::{Recipient, Upward};
 use parlor_proto::wire::handshake::RoomKind;
 use parlor_proto::{Epoch, MemberId, channel};
 
 const ADA: MemberId = MemberId(1);
 const BOB: MemberId = MemberId(2);
 
-/// Who was told last to be the primary.
+/// The primary last announced to a member.
 fn told(house: &mut House, member: MemberId) -> Option<MemberId> {
     let primary = |message: &ToMember| match message {
         ToMember::Primary(primary) => Some(*primary),
@@ -19,9 +19,9 @@ fn told(house: &mut House, member: MemberId) -> Option<MemberId> {
     house.end(member).control.iter().filter_map(primary).next_back().flatten()
 }
 
-/// Whom a message to the primary reaches.
+/// The receivers of a message to the primary.
 fn reached(house: &mut House) -> Vec<MemberId> {
-    let upward = Upward { to: To::Primary, stamp: false, payload: "hello".into() };
+    let upward = Upward { to: Recipient::Primary, stamp: false, payload: "hello".into() };
     let (from, channel, payload) = (BOB, channel::MESSAGE_ORDERED, upward.encode());
     let said = Input::Message { from, channel, key: 0, payload, epoch: Epoch(0) };
     house.room.handle(said, house.now).expect("it may be said");

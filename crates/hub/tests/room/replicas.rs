@@ -1,4 +1,4 @@
-//! The states that members send of themselves.
+//! Members' own states.
 
 use crate::harness::{House, Pos, RATE, schema, settings, setup};
 use bytes::Bytes;
@@ -119,14 +119,14 @@ fn who_leaves_is_forgotten() {
     assert!(house.end(late).states.keys().eq(&MEMBERS[..3]));
 }
 
-/// What a member may say on the channel, and how that is wrong.
+/// The violations that the hub detects for messages on the channel.
 fn faults(say: impl Fn(&mut House)) -> Vec<(MemberId, PeerMisbehaved)> {
     let mut house = four(3, &schema());
     MEMBERS.iter().for_each(|member| write(&mut house, *member, 1.0));
     house.settle();
     say(&mut house);
     house.settle();
-    // The others lost nothing by it.
+    // The others are not affected.
     write(&mut house, MemberId(0), 2.0);
     house.settle();
     let last = written(&mut house, MemberId(0));

@@ -1,4 +1,4 @@
-//! The room's state on its way from the host to everybody.
+//! The distribution of the room's state from the host to all members.
 
 use crate::harness::{HOST, House, Label, Pos, RATE, schema, settings, setup};
 use bytes::Bytes;
@@ -16,7 +16,7 @@ fn house(seed: u64, guests: u32) -> House {
     House::new(seed, RoomKind::PlayerHosted, &schema(), guests)
 }
 
-/// Something random happens to the world of the host. Entities whose slot is a multiple of four are for member 1 alone.
+/// Changes the host's world at random. Only member 1 sees entities whose slot is a multiple of four.
 fn play(house: &mut House, entities: &mut Vec<EntityId>) {
     let mut random = || house.rng.next_u32();
     let (verb, which, amount) = (random() % 10, random() as usize, random());
@@ -69,8 +69,8 @@ fn every_guest_ends_with_what_the_host_shows_it_whatever_is_lost() {
     }
 }
 
-/// A room with a guest whose network loses nothing and keeps the order, and two entities that the guest has. The function that
-/// comes with it writes the one of a number.
+/// A room with a guest on a lossless, ordered network, and two entities that the guest has. The returned
+/// function writes the entity of a number.
 fn quiet_house() -> (House, impl Fn(&mut House, usize)) {
     let mut house = house(1, 1);
     house.jitter_ms = 1;
@@ -91,7 +91,7 @@ const A_MOMENT: Duration = Duration::from_millis(100);
 #[test]
 fn what_a_guest_ignored_because_it_came_too_late_is_sent_again_though_nothing_else_happens() {
     let (mut house, write) = quiet_house();
-    // It is overtaken by what the host writes when nobody may build any more on what is as old as it is.
+    // The host's later updates overtake it, until it is too old to serve as a baseline.
     house.detour = RATE.interval() * (BASELINE_AGE_MAX + 20);
     write(&mut house, 0);
     house.run(A_MOMENT, |_| {});
@@ -109,7 +109,7 @@ fn what_a_guest_ignored_because_it_came_too_late_is_sent_again_though_nothing_el
 #[test]
 fn a_guest_whose_last_missing_packet_came_is_told_that_it_has_all_though_nothing_else_happens() {
     let (mut house, write) = quiet_house();
-    // While one packet is under way for long, the next one is lost, and what it said goes again.
+    // While one packet is delayed for long, the next one is lost and its content is sent again.
     house.detour = Duration::from_secs(1);
     write(&mut house, 0);
     house.run(A_MOMENT, |_| {});
@@ -130,7 +130,7 @@ fn what_is_not_for_a_guest_is_never_sent_to_it() {
     house.run(Duration::from_secs(4), |house| {
         play(house, &mut entities);
         let owned = |entity: &&EntityId| house.host.world.owner(**entity).is_ok_and(|owner| owner.is_some());
-        // An owner sees its own whatever the audience says.
+        // An owner sees its own entity whatever the audience.
         let free = entities.iter().filter(|entity| entity.slot.is_multiple_of(4) && !owned(entity));
         hidden.extend(free.map(|entity| entity.slot));
         for entity in entities.iter().filter(|entity| entity.slot.is_multiple_of(4)) {
@@ -210,7 +210,7 @@ fn a_guest_is_sent_what_is_near_its_own_and_nothing_else() {
     assert_eq!(has(&mut house, 1), [eye.slot, rock.slot]);
     assert_eq!(has(&mut house, 2), [other.slot, tree.slot]);
     assert_eq!(house.end(MemberId(2)).seen, BTreeSet::from([other.slot, tree.slot]), "never more than that");
-    // Member 1 goes there, and is told what it sees on the way and what it does not see any more.
+    // Member 1 moves there, and learns what it sees on the way and what leaves its view.
     house.loss_per_mille = 150;
     let mut x = 0.0;
     house.run(Duration::from_secs(4), |house| {

@@ -1,6 +1,6 @@
 //! Which packets arrived: the window a receiver keeps, and the packets whose fate a sender waits for.
 
-use super::Tag;
+use super::DeliveryId;
 use crate::error::PeerMisbehaved;
 use crate::limits;
 use crate::time::Instant;
@@ -138,9 +138,9 @@ impl Received {
 /// What a packet carried that somebody waits to hear about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Part {
-    /// A whole tagged message.
-    Whole(Tag),
-    /// A fragment of a tagged message, by the message's fragment id.
+    /// A whole tracked message.
+    Whole(DeliveryId),
+    /// A fragment of a tracked message, by the message's fragment id.
     Fragment(u16),
 }
 
@@ -151,21 +151,21 @@ struct Sent {
     parts: Vec<Part>,
 }
 
-/// The fate of a tagged message.
+/// The fate of a tracked message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fate {
-    Delivered(Tag),
-    Lost(Tag),
+    Delivered(DeliveryId),
+    Lost(DeliveryId),
 }
 
 /// Packets that were sent and whose fate is not known.
 #[derive(Debug, Default)]
 pub(super) struct InFlight {
     next: u64,
-    /// In ascending order. Only packets that carried something tagged are kept.
+    /// In ascending order. Only packets that carried something tracked are kept.
     sent: VecDeque<Sent>,
-    /// Fragments still to be acknowledged of each tagged message.
-    fragments: BTreeMap<u16, (Tag, usize)>,
+    /// Fragments still to be acknowledged of each tracked message.
+    fragments: BTreeMap<u16, (DeliveryId, usize)>,
     arrivals: Arrivals,
 }
 
@@ -226,16 +226,22 @@ impl InFlight {
         }
     }
 
-    /// Notes that the fragments of a tagged message are about to go out.
-    pub(super) fn expect_fragments(&mut self, id: u16, tag: Tag, count: usize, fates: &mut Vec<Fate>) {
-        if let Some((old, _)) = self.fragments.insert(id, (tag, count)) {
+    /// Notes that the fragments of a tracked message are about to go out.
+    pub(super) fn expect_fragments(
+        &mut self,
+        id: u16,
+        delivery_id: DeliveryId,
+        count: usize,
+        fates: &mut Vec<Fate>,
+    ) {
+        if let Some((old, _)) = self.fragments.insert(id, (delivery_id, count)) {
             fates.push(Fate::Lost(old));
         }
     }
 
     /// Notes that the fragments of a message that have not gone out never will.
     pub(super) fn give_up_fragments(&mut self, id: u16, fates: &mut Vec<Fate>) {
-        fates.extend(self.fragments.remove(&id).map(|(tag, _)| Fate::Lost(tag)));
+        fates.extend(self.fragments.remove(&id).map(|(delivery_id, _)| Fate::Lost(delivery_id)));
     }
 
     /// Packets that count as lost, whatever they carried.
@@ -293,7 +299,7 @@ impl InFlight {
         }
         // What is left has fragments that never went out.
         let unsent = std::mem::take(&mut self.fragments);
-        fates.extend(unsent.into_values().map(|(tag, _)| Fate::Lost(tag)));
+        fates.extend(unsent.into_values().map(|(delivery_id, _)| Fate::Lost(delivery_id)));
     }
 
     /// When the oldest packet was sent.
@@ -305,9 +311,9 @@ impl InFlight {
         let Some(sent) = self.sent.remove(at) else { return };
         for part in sent.parts {
             match part {
-                Part::Whole(tag) => fates.push(Fate::Lost(tag)),
+                Part::Whole(delivery_id) => fates.push(Fate::Lost(delivery_id)),
                 Part::Fragment(id) => {
-                    fates.extend(self.fragments.remove(&id).map(|(tag, _)| Fate::Lost(tag)));
+                    fates.extend(self.fragments.remove(&id).map(|(delivery_id, _)| Fate::Lost(delivery_id)));
                 }
             }
         }
@@ -315,13 +321,13 @@ impl InFlight {
 
     fn part_arrived(&mut self, part: Part, fates: &mut Vec<Fate>) {
         match part {
-            Part::Whole(tag) => fates.push(Fate::Delivered(tag)),
+            Part::Whole(delivery_id) => fates.push(Fate::Delivered(delivery_id)),
             Part::Fragment(id) => {
                 // An entry that is gone belongs to a message of which another fragment was lost.
-                let Some((tag, left)) = self.fragments.get_mut(&id) else { return };
+                let Some((delivery_id, left)) = self.fragments.get_mut(&id) else { return };
                 *left -= 1;
                 if *left == 0 {
-                    fates.push(Fate::Delivered(*tag));
+                    fates.push(Fate::Delivered(*delivery_id));
                     self.fragments.remove(&id);
                 }
             }
@@ -363,13 +369,13 @@ mod tests {
             }
         }
 
-        /// Every tagged message has exactly one fate, whatever is lost.
+        /// Every tracked message has exactly one fate, whatever is lost.
         #[test]
         fn each_tag_has_one_fate(arrives in proptest::collection::vec(any::<bool>(), 1..200)) {
             let (mut sender, mut receiver, mut fates) = (InFlight::default(), Received::default(), Vec::new());
-            for (tag, arrives) in arrives.iter().enumerate() {
+            for (delivery_id, arrives) in arrives.iter().enumerate() {
                 let number = sender.next_number();
-                sender.note(Instant::ZERO, vec![Part::Whole(Tag(tag as u64))], &mut fates);
+                sender.note(Instant::ZERO, vec![Part::Whole(DeliveryId(delivery_id as u64))], &mut fates);
                 if *arrives {
                     receiver.take(number);
                     sender.acked(receiver.ack().unwrap(), false, &mut fates).unwrap();
@@ -378,9 +384,9 @@ mod tests {
             sender.lose_all(&mut fates);
             let mut seen = BTreeSet::new();
             for fate in &fates {
-                let (Fate::Delivered(tag) | Fate::Lost(tag)) = fate;
-                prop_assert!(seen.insert(tag.0));
-                let arrived = arrives[usize::try_from(tag.0).unwrap()];
+                let (Fate::Delivered(delivery_id) | Fate::Lost(delivery_id)) = fate;
+                prop_assert!(seen.insert(delivery_id.0));
+                let arrived = arrives[usize::try_from(delivery_id.0).unwrap()];
                 prop_assert_eq!(matches!(fate, Fate::Delivered(_)), arrived);
             }
             prop_assert_eq!(seen.len(), arrives.len());
@@ -426,11 +432,11 @@ mod tests {
         for step in [1, 3] {
             let (mut sender, mut receiver, mut fates) =
                 (InFlight::default(), Received::default(), Vec::new());
-            for tag in 0..500 {
-                if tag % step == 0 {
+            for delivery_id in 0..500 {
+                if delivery_id % step == 0 {
                     receiver.take(sender.next_number());
                 }
-                sender.note(Instant::ZERO, vec![Part::Whole(Tag(tag))], &mut fates);
+                sender.note(Instant::ZERO, vec![Part::Whole(DeliveryId(delivery_id))], &mut fates);
             }
             while let Some(ack) = receiver.take_snapshot() {
                 sender.acked(ack, false, &mut fates).unwrap();
@@ -451,19 +457,22 @@ mod tests {
     #[test]
     fn a_link_in_order_needs_no_bits() {
         let (mut sender, mut fates) = (InFlight::default(), Vec::new());
-        for tag in 0..100 {
-            sender.note(Instant::ZERO, vec![Part::Whole(Tag(tag))], &mut fates);
+        for delivery_id in 0..100 {
+            sender.note(Instant::ZERO, vec![Part::Whole(DeliveryId(delivery_id))], &mut fates);
         }
         sender.acked(Ack { newest: 98, bits: 0 }, true, &mut fates).unwrap();
-        assert_eq!(fates, (0..99).map(|tag| Fate::Delivered(Tag(tag))).collect::<Vec<_>>());
+        assert_eq!(
+            fates,
+            (0..99).map(|delivery_id| Fate::Delivered(DeliveryId(delivery_id))).collect::<Vec<_>>()
+        );
     }
 
     #[test]
     fn fragments_that_never_left_have_a_fate_too() {
         let (mut sender, mut fates) = (InFlight::default(), Vec::new());
-        sender.expect_fragments(0, Tag(7), 3, &mut fates);
+        sender.expect_fragments(0, DeliveryId(7), 3, &mut fates);
         sender.lose_all(&mut fates);
         sender.lose_all(&mut fates);
-        assert_eq!(fates, [Fate::Lost(Tag(7))]);
+        assert_eq!(fates, [Fate::Lost(DeliveryId(7))]);
     }
 }

@@ -1,6 +1,6 @@
 //! What a session tells its caller, and how that answers.
 
-use super::Tag;
+use super::DeliveryId;
 use crate::error::CloseReason;
 use crate::ids::{ChannelId, Epoch};
 use crate::time::Tick;
@@ -25,14 +25,14 @@ pub enum Event {
     /// A client is not let in; the session is over. A client that resumes and is to come again later has its session still,
     /// without a connection. At a server: its peer was turned away without being asked about,
     /// because the two share no version of the protocol.
-    TurnedAway(TurnedAway),
+    Rejected(Rejection),
     /// A message came.
     Message(Message),
-    /// The tagged message arrived, and the peer's caller was given it. Each tag has one fate, this or the next, at the
+    /// The tracked message arrived, and the peer's caller was given it. Each delivery id has one fate, this or the next, at the
     /// latest when the session is over.
-    Delivered(Tag),
-    /// The tagged message did not arrive, as far as can be told, or was replaced before it left.
-    Lost(Tag),
+    Delivered(DeliveryId),
+    /// The tracked message did not arrive, as far as can be told, or was replaced before it left.
+    Lost(DeliveryId),
     /// The session is over. Nothing comes after it.
     Closed(CloseReason),
 }
@@ -62,12 +62,12 @@ pub enum Answer {
     /// Come in.
     Welcome(Box<Welcome>),
     /// Anything else.
-    TurnedAway(TurnedAway),
+    Rejected(Rejection),
 }
 
 /// The answers that do not let in.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum TurnedAway {
+pub enum Rejection {
     /// The room is elsewhere.
     Redirect(Redirect),
     /// Not now.

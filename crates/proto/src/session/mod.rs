@@ -25,20 +25,20 @@
 //! ```
 
 mod acks;
+mod delivery_id;
 mod event;
 mod inbox;
 mod outbox;
 mod receive;
 mod resume;
 mod stats;
-mod tag;
 mod timesync;
 mod transmit;
 
-pub use event::{Answer, Event, Message, TurnedAway};
+pub use delivery_id::DeliveryId;
+pub use event::{Answer, Event, Message, Rejection};
 pub use outbox::Outgoing;
 pub use stats::Stats;
-pub use tag::Tag;
 
 use crate::channel::ChannelTable;
 use crate::error::{ApiMisuse, CloseReason, PeerMisbehaved};
@@ -156,7 +156,6 @@ const TIME_SAMPLES_AT_FIRST: usize = 5;
 
 impl Session {
     /// The end that connects; its hello leaves at once.
-    #[must_use]
     pub fn client(hello: Hello, link: LinkKind, now: Instant) -> Self {
         let mut session = Session::new(Role::Client, link, now);
         session.table = hello.channels.clone();
@@ -165,7 +164,6 @@ impl Session {
     }
 
     /// The end that was connected to; it waits for a hello.
-    #[must_use]
     pub fn server(link: LinkKind, now: Instant) -> Self {
         Session::new(Role::Server, link, now)
     }
@@ -218,7 +216,7 @@ impl Session {
                 self.adopt(&welcome);
                 self.outbox.control.push_back(Frame::Welcome(welcome));
             }
-            Answer::TurnedAway(away) => self.turn_away(away, now),
+            Answer::Rejected(away) => self.reject(away, now),
         }
     }
 
@@ -231,11 +229,11 @@ impl Session {
         self.state = State::Open;
     }
 
-    fn turn_away(&mut self, away: TurnedAway, now: Instant) {
+    fn reject(&mut self, away: Rejection, now: Instant) {
         self.outbox.control.push_back(match away {
-            TurnedAway::Redirect(redirect) => Frame::Redirect(redirect),
-            TurnedAway::RetryAfter(retry) => Frame::RetryAfter(retry),
-            TurnedAway::Refused(refusal) => Frame::Refused(refusal),
+            Rejection::Redirect(redirect) => Frame::Redirect(redirect),
+            Rejection::RetryAfter(retry) => Frame::RetryAfter(retry),
+            Rejection::Refused(refusal) => Frame::Refused(refusal),
         });
         self.state = State::Closing { until: now + limits::CLOSE_LINGER };
     }
@@ -263,7 +261,7 @@ impl Session {
         if !channel.lane.is_reliable() && !self.is_attached() {
             // It would be old by the time at which there is a connection again.
             self.outbox.dropped += 1;
-            self.report(message.tag.map(Fate::Lost).into_iter().collect());
+            self.report(message.delivery_id.map(Fate::Lost).into_iter().collect());
             return Ok(());
         }
         let pushed = self.outbox.push(channel, message, &mut self.in_flight, &mut fates);
@@ -318,7 +316,6 @@ impl Session {
     }
 
     /// Every reliable message below this number was received and given to the caller.
-    #[must_use]
     pub fn received_reliable(&self) -> u64 {
         self.reliable.next()
     }
@@ -365,7 +362,6 @@ impl Session {
     }
 
     /// When a packet came last.
-    #[must_use]
     pub fn last_heard(&self) -> Instant {
         self.heard
     }
@@ -377,8 +373,8 @@ impl Session {
 
     fn report(&mut self, fates: Vec<Fate>) {
         self.events.extend(fates.into_iter().map(|fate| match fate {
-            Fate::Delivered(tag) => Event::Delivered(tag),
-            Fate::Lost(tag) => Event::Lost(tag),
+            Fate::Delivered(delivery_id) => Event::Delivered(delivery_id),
+            Fate::Lost(delivery_id) => Event::Lost(delivery_id),
         }));
     }
 
@@ -482,7 +478,6 @@ impl Session {
     }
 
     /// When [`handle_timeout`](Self::handle_timeout) is due. Right after it was called, that is always later.
-    #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
         match self.state {
             State::Closed => None,
@@ -505,13 +500,11 @@ impl Session {
     }
 
     /// Whether messages can be sent; unreliable ones leave only if it [has a connection](Self::is_attached).
-    #[must_use]
     pub fn is_open(&self) -> bool {
         matches!(self.state, State::Open | State::Resuming { .. })
     }
 
     /// Whether the session is over and has nothing left to send: its connection can be closed.
-    #[must_use]
     pub fn is_finished(&self) -> bool {
         match self.state {
             State::Closed => true,
@@ -523,37 +516,31 @@ impl Session {
 
     /// Bytes of unreliable messages that wait to be sent, as [`limits::UNRELIABLE_QUEUE_BYTES_MAX`] counts them: while the
     /// connection takes nothing, a sender of state has no use for more of them.
-    #[must_use]
     pub fn unreliable_waiting_bytes(&self) -> usize {
         self.outbox.unreliable_bytes()
     }
 
     /// Whether every reliable message that was sent is known to have arrived.
-    #[must_use]
     pub fn is_settled(&self) -> bool {
         self.outbox.is_reliable_settled()
     }
 
     /// The smoothed round trip, once measured.
-    #[must_use]
     pub fn rtt(&self) -> Option<Duration> {
         self.timesync.rtt()
     }
 
     /// Mean deviation of the round trip.
-    #[must_use]
     pub fn rtt_jitter(&self) -> Duration {
         self.timesync.jitter()
     }
 
     /// The peer's clock minus ours in µs, once measured.
-    #[must_use]
     pub fn clock_offset_us(&self) -> Option<i64> {
         self.timesync.offset_us()
     }
 
     /// What it counted.
-    #[must_use]
     pub fn stats(&self) -> Stats {
         Stats {
             packets_lost: self.in_flight.lost(),

@@ -4,7 +4,7 @@
 //! of an older one that has not left yet. Reliable messages stay until they are acknowledged, whatever connection
 //! carried them.
 
-use super::Tag;
+use super::DeliveryId;
 use super::acks::{Fate, InFlight, Part};
 use crate::channel::{Channel, Lane};
 use crate::ids::ChannelId;
@@ -25,21 +25,20 @@ pub struct Outgoing {
     /// The message.
     pub payload: Bytes,
     /// If set, an unreliable message's fate is reported under it.
-    pub tag: Option<Tag>,
+    pub delivery_id: Option<DeliveryId>,
 }
 
 impl Outgoing {
-    /// A message without key and tag.
-    #[must_use]
+    /// A message without key and delivery id.
     pub fn new(channel: ChannelId, payload: Bytes) -> Self {
-        Outgoing { channel, key: 0, payload, tag: None }
+        Outgoing { channel, key: 0, payload, delivery_id: None }
     }
 }
 
 #[derive(Debug)]
 struct Waiting {
     frame: Frame,
-    tag: Option<Tag>,
+    delivery_id: Option<DeliveryId>,
 }
 
 #[derive(Debug)]
@@ -76,7 +75,7 @@ pub(super) struct Outbox {
     orders: BTreeMap<ChannelId, u64>,
     /// Fragments of one message that are under way.
     fragments: VecDeque<Fragment>,
-    fragments_tagged: bool,
+    fragments_tracked: bool,
     next_fragment_id: u16,
     /// Unreliable messages that were dropped because too many waited.
     pub(super) dropped: u64,
@@ -148,7 +147,7 @@ impl Outbox {
             Lane::ReliableOrdered | Lane::ReliableUnordered => self.push_reliable(channel.lane, message)?,
             Lane::Unreliable => {
                 let frame = Frame::Unreliable { channel: message.channel, payload: message.payload };
-                self.push_unreliable(Waiting { frame, tag: message.tag });
+                self.push_unreliable(Waiting { frame, delivery_id: message.delivery_id });
             }
             Lane::UnreliableSequenced => self.push_sequenced(message, fates),
         }
@@ -178,8 +177,8 @@ impl Outbox {
     }
 
     fn push_sequenced(&mut self, message: Outgoing, fates: &mut Vec<Fate>) {
-        let Outgoing { channel, key, payload, tag } = message;
-        let waiting = Waiting { frame: Frame::Sequenced { channel, key, payload }, tag };
+        let Outgoing { channel, key, payload, delivery_id } = message;
+        let waiting = Waiting { frame: Frame::Sequenced { channel, key, payload }, delivery_id };
         let older = self.unreliable.iter().position(|other| {
             matches!(other.frame, Frame::Sequenced { channel: c, key: k, .. } if (c, k) == (channel, key))
         });
@@ -187,7 +186,7 @@ impl Outbox {
             let older = self.unreliable.remove(at).expect("the index was just found");
             self.unreliable_bytes -= waiting_bytes(&older.frame);
             self.replaced += 1;
-            fates.extend(older.tag.map(Fate::Lost));
+            fates.extend(older.delivery_id.map(Fate::Lost));
         }
         self.push_unreliable(waiting);
     }
@@ -208,7 +207,7 @@ impl Outbox {
                 self.fragments.clear();
             } else {
                 let oldest = self.take_first();
-                fates.extend(oldest.tag.map(Fate::Lost));
+                fates.extend(oldest.delivery_id.map(Fate::Lost));
             }
             self.dropped += 1;
         }
@@ -269,7 +268,7 @@ impl Outbox {
         self.fragments.clear();
         self.unreliable_bytes = 0;
         let waiting = std::mem::take(&mut self.unreliable);
-        fates.extend(waiting.into_iter().filter_map(|waiting| waiting.tag).map(Fate::Lost));
+        fates.extend(waiting.into_iter().filter_map(|waiting| waiting.delivery_id).map(Fate::Lost));
     }
 
     /// Whether every reliable message was acknowledged.
@@ -334,7 +333,7 @@ impl Outbox {
     }
 
     /// Appends unreliable messages as long as there is room, fragmenting one that fits no datagram, and says what of it
-    /// was tagged.
+    /// was tracked.
     pub(super) fn fill_unreliable(
         &mut self,
         packing: &mut Packing,
@@ -349,7 +348,7 @@ impl Outbox {
                 }
                 let fragment = self.fragments.pop_front().expect("there is a first");
                 self.unreliable_bytes -= fragment_bytes(&fragment);
-                parts.extend(self.fragments_tagged.then_some(Part::Fragment(fragment.id)));
+                parts.extend(self.fragments_tracked.then_some(Part::Fragment(fragment.id)));
                 packing.put(&Frame::Fragment(fragment));
                 continue;
             }
@@ -365,7 +364,7 @@ impl Outbox {
             }
             let next = self.take_first();
             packing.put(&next.frame);
-            parts.extend(next.tag.map(Part::Whole));
+            parts.extend(next.delivery_id.map(Part::Whole));
         }
     }
 
@@ -389,9 +388,9 @@ impl Outbox {
             self.fragments.push_back(Fragment { id, index: index as u8, count: count as u8, part });
         }
         self.unreliable_bytes += self.fragments.iter().map(fragment_bytes).sum::<usize>();
-        self.fragments_tagged = whole.tag.is_some();
-        if let Some(tag) = whole.tag {
-            in_flight.expect_fragments(id, tag, count, fates);
+        self.fragments_tracked = whole.delivery_id.is_some();
+        if let Some(delivery_id) = whole.delivery_id {
+            in_flight.expect_fragments(id, delivery_id, count, fates);
         }
     }
 }

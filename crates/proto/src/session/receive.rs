@@ -2,7 +2,7 @@
 
 use super::acks::{Arrival, Fate};
 use super::inbox::Assembly;
-use super::{Event, Message, Role, Session, State, TIME_INTERVAL_AT_FIRST, TurnedAway};
+use super::{Event, Message, Rejection, Role, Session, State, TIME_INTERVAL_AT_FIRST};
 use crate::channel::Lane;
 use crate::error::{CloseReason, PeerMisbehaved};
 use crate::ids::{ChannelId, Epoch};
@@ -214,9 +214,9 @@ impl Session {
             Frame::Resume(resume) => self.take_resume(resume),
             Frame::ForeignHello { .. } => {
                 let (min, max) = (limits::VERSION_MIN, limits::VERSION_MAX);
-                let away = TurnedAway::Refused(Refusal::Version { min, max });
-                self.turn_away(away.clone(), now);
-                self.events.push_back(Event::TurnedAway(away));
+                let away = Rejection::Refused(Refusal::Version { min, max });
+                self.reject(away.clone(), now);
+                self.events.push_back(Event::Rejected(away));
             }
             frame => return Err(out_of_place(&frame, "before Hello")),
         }
@@ -226,13 +226,13 @@ impl Session {
     fn take_answer(&mut self, frame: Frame, now: Instant) -> Result<Taken, PeerMisbehaved> {
         let away = match frame {
             Frame::Welcome(welcome) => return self.take_welcome(welcome, now),
-            Frame::Redirect(redirect) => TurnedAway::Redirect(redirect),
-            Frame::RetryAfter(retry) => TurnedAway::RetryAfter(retry),
-            Frame::Refused(refusal) => TurnedAway::Refused(refusal),
+            Frame::Redirect(redirect) => Rejection::Redirect(redirect),
+            Frame::RetryAfter(retry) => Rejection::RetryAfter(retry),
+            Frame::Refused(refusal) => Rejection::Refused(refusal),
             frame => return Err(out_of_place(&frame, "before the answer to Hello")),
         };
         self.state = State::Closed;
-        self.events.push_back(Event::TurnedAway(away));
+        self.events.push_back(Event::Rejected(away));
         Ok(Taken::Yes)
     }
 

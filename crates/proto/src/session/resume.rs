@@ -5,7 +5,7 @@
 //! [`Session::go_on`] puts that one in its place.
 
 use super::receive::{Taken, out_of_place};
-use super::{Event, Outgoing, Role, Session, State, TIME_INTERVAL_AT_FIRST, TurnedAway};
+use super::{Event, Outgoing, Rejection, Role, Session, State, TIME_INTERVAL_AT_FIRST};
 use crate::error::{CloseReason, PeerMisbehaved};
 use crate::limits;
 use crate::link::LinkKind;
@@ -21,7 +21,7 @@ impl Session {
     }
 
     /// Asks over a new connection to go on: for the end that connects, whose session is open. Reliable messages can be sent
-    /// meanwhile and wait. [`Event::Resumed`] or [`Event::TurnedAway`] tells the answer, [`Event::Silent`] that none came.
+    /// meanwhile and wait. [`Event::Resumed`] or [`Event::Rejected`] tells the answer, [`Event::Silent`] that none came.
     pub fn resume(&mut self, resume: Resume, link: LinkKind, now: Instant) {
         debug_assert_eq!(self.role, Role::Client, "a hub is asked");
         self.attach(link, now);
@@ -41,26 +41,22 @@ impl Session {
     }
 
     /// Whether it is open and has a connection that carries it: then unreliable messages are worth sending.
-    #[must_use]
     pub fn is_attached(&self) -> bool {
         self.state == State::Open && self.link.is_some()
     }
 
     /// Whether a connection is attached, whatever for.
-    #[must_use]
     pub fn has_link(&self) -> bool {
         self.link.is_some()
     }
 
     /// Whether a hello, or the wish to resume, waits for its answer.
-    #[must_use]
     pub fn is_deciding(&self) -> bool {
         self.state == State::Deciding
     }
 
     /// Whether the other end has said anything on the present connection since the session was opened, or went on, there: it
     /// has the Welcome, or the Resumed, then.
-    #[must_use]
     pub fn has_heard_peer(&self) -> bool {
         self.peer_is_open
     }
@@ -108,11 +104,11 @@ impl Session {
             Frame::Refused(refusal) => {
                 self.state = State::Closed;
                 self.over = Some(CloseReason::ConnectionLost { detail: refusal.to_string() });
-                self.events.push_back(Event::TurnedAway(TurnedAway::Refused(refusal)));
+                self.events.push_back(Event::Rejected(Rejection::Refused(refusal)));
             }
             Frame::RetryAfter(retry) => {
                 self.detach();
-                self.events.push_back(Event::TurnedAway(TurnedAway::RetryAfter(retry)));
+                self.events.push_back(Event::Rejected(Rejection::RetryAfter(retry)));
             }
             frame => return Err(out_of_place(&frame, "before the answer to Resume")),
         }

@@ -51,7 +51,6 @@ pub enum ActionRefusal {
 
 impl Action {
     /// The message as it goes on the wire.
-    #[must_use]
     pub fn encode(&self) -> Bytes {
         let mut out = Vec::with_capacity(self.value.len() + self.name.len() + 8);
         self.write(&mut out);
@@ -85,7 +84,6 @@ impl Action {
 
 impl AskedBy {
     /// The message as it goes on the wire.
-    #[must_use]
     pub fn encode(&self) -> Bytes {
         let mut out = Vec::with_capacity(self.action.value.len() + self.action.name.len() + 16);
         out.put_varint(self.from.0.into());
@@ -117,7 +115,6 @@ pub(super) fn read_name(reader: &mut Reader) -> Result<String, ReadError> {
 
 impl ActionRefusal {
     /// The word for it in JSON, logs and metrics.
-    #[must_use]
     pub const fn as_str(&self) -> &'static str {
         match self {
             ActionRefusal::NoSuchEntity => "no_such_entity",

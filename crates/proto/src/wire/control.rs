@@ -255,7 +255,6 @@ pub enum LeaveReason {
 
 impl LeaveReason {
     /// The word for it in JSON, logs and metrics.
-    #[must_use]
     pub const fn as_str(&self) -> &'static str {
         match self {
             LeaveReason::Left => "left",
@@ -319,7 +318,6 @@ impl fmt::Display for LeaveReason {
 
 impl ToMember {
     /// The message as it goes on the wire.
-    #[must_use]
     pub fn encode(&self) -> Bytes {
         let mut out = Vec::new();
         match self {
@@ -409,7 +407,6 @@ impl ToMember {
 
 impl ToHub {
     /// The message as it goes on the wire.
-    #[must_use]
     pub fn encode(&self) -> Bytes {
         let mut out = Vec::new();
         match self {
@@ -538,7 +535,6 @@ impl Presence {
 
 impl MemberInfo {
     /// Bytes of all keys and values of its player data but those under `key`.
-    #[must_use]
     pub fn data_bytes_without(&self, key: &str) -> usize {
         let others = self.data.iter().filter(|(other, _)| other != key);
         others.map(|(key, value)| key.len() + value.len()).sum()

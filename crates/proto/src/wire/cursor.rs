@@ -58,19 +58,16 @@ pub struct Reader {
 
 impl Reader {
     /// A reader at the front of `bytes`.
-    #[must_use]
     pub fn new(bytes: Bytes) -> Self {
         Reader { bytes }
     }
 
     /// Bytes not yet read.
-    #[must_use]
     pub fn remaining(&self) -> usize {
         self.bytes.len()
     }
 
     /// Whether all was read.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.bytes.is_empty()
     }
@@ -223,7 +220,6 @@ impl Reader {
 }
 
 /// Bytes that `value` takes as a variable-length integer.
-#[must_use]
 pub const fn varint_width(value: u64) -> usize {
     match value {
         0..=0x3f => 1,

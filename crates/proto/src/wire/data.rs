@@ -27,7 +27,6 @@ pub const OP_BYTES_MAX: usize = 1 + 8;
 
 impl MatchData {
     /// The payload of a message with this in it.
-    #[must_use]
     pub fn encode(&self) -> Bytes {
         let mut out = Vec::with_capacity(self.payload.len() + OP_BYTES_MAX);
         match zigzag(self.op) {

@@ -19,7 +19,7 @@ use bytes::Bytes;
 
 /// To whom a message goes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum To {
+pub enum Recipient {
     /// Whoever decides in the room: the host, or the hub itself.
     Authority,
     /// All members but the sender.
@@ -36,9 +36,21 @@ pub enum To {
     Except(Vec<MemberId>),
 }
 
+impl From<MemberId> for Recipient {
+    fn from(member: MemberId) -> Self {
+        Recipient::Member(member)
+    }
+}
+
+impl From<Vec<MemberId>> for Recipient {
+    fn from(members: Vec<MemberId>) -> Self {
+        Recipient::Members(members)
+    }
+}
+
 /// From whom a message comes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum From {
+pub enum Sender {
     /// The hub itself.
     Hub,
     /// A member. The hub writes this, so it is true.
@@ -49,7 +61,7 @@ pub enum From {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Upward {
     /// To whom.
-    pub to: To,
+    pub to: Recipient,
     /// Whether the hub shall number it among all stamped messages of the room, so that all receivers agree on an
     /// order.
     pub stamp: bool,
@@ -61,7 +73,7 @@ pub struct Upward {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Downward {
     /// From whom.
-    pub from: From,
+    pub from: Sender,
     /// Its place among the stamped messages of the room, from 0.
     pub order: Option<u64>,
     /// Under which epoch its receiver is meant as the authority; `None` if it is meant as itself. The same message can go to
@@ -81,26 +93,25 @@ impl Upward {
     /// The message as it goes on the wire.
     ///
     /// # Panics
-    /// If [`To::Members`] or [`To::Except`] is not ascending: a receiver would refuse it.
-    #[must_use]
+    /// If [`Recipient::Members`] or [`Recipient::Except`] is not ascending: a receiver would refuse it.
     pub fn encode(&self) -> Bytes {
         let mut out = Vec::with_capacity(self.payload.len() + 8);
         let tag = |tag: u8| tag | if self.stamp { STAMPED } else { 0 };
         match &self.to {
-            To::Authority => out.put_u8(tag(0)),
-            To::Others => out.put_u8(tag(1)),
-            To::Member(member) => {
+            Recipient::Authority => out.put_u8(tag(0)),
+            Recipient::Others => out.put_u8(tag(1)),
+            Recipient::Member(member) => {
                 out.put_u8(tag(2));
                 out.put_varint(member.0.into());
             }
-            To::Members(members) | To::Except(members) => {
+            Recipient::Members(members) | Recipient::Except(members) => {
                 assert!(members.is_sorted_by(|a, b| a < b), "addressees are ascending and each once");
-                out.put_u8(tag(if matches!(self.to, To::Members(_)) { 3 } else { 6 }));
+                out.put_u8(tag(if matches!(self.to, Recipient::Members(_)) { 3 } else { 6 }));
                 out.put_varint(members.len() as u64);
                 members.iter().for_each(|member| out.put_varint(member.0.into()));
             }
-            To::Everyone => out.put_u8(tag(4)),
-            To::Primary => out.put_u8(tag(5)),
+            Recipient::Everyone => out.put_u8(tag(4)),
+            Recipient::Primary => out.put_u8(tag(5)),
         }
         out.put(&self.payload);
         out.into()
@@ -114,9 +125,9 @@ impl Upward {
         let mut reader = Reader::new(bytes);
         let tag = reader.u8()?;
         let to = match tag & !STAMPED {
-            0 => To::Authority,
-            1 => To::Others,
-            2 => To::Member(MemberId(reader.varint_u32("member")?)),
+            0 => Recipient::Authority,
+            1 => Recipient::Others,
+            2 => Recipient::Member(MemberId(reader.varint_u32("member")?)),
             listed @ (3 | 6) => {
                 let count = reader.varint_max("addressee count", limits::ADDRESSEES_MAX as u64)?;
                 let mut members: Vec<MemberId> = Vec::new();
@@ -127,10 +138,10 @@ impl Upward {
                     }
                     members.push(member);
                 }
-                if listed == 3 { To::Members(members) } else { To::Except(members) }
+                if listed == 3 { Recipient::Members(members) } else { Recipient::Except(members) }
             }
-            4 => To::Everyone,
-            5 => To::Primary,
+            4 => Recipient::Everyone,
+            5 => Recipient::Primary,
             value => return Err(ReadError::Unknown { field: "to", value: value.into() }),
         };
         Ok(Upward { to, stamp: tag & STAMPED != 0, payload: reader.rest() })
@@ -139,14 +150,13 @@ impl Upward {
 
 impl Downward {
     /// The message as it goes on the wire: the same for all of its receivers.
-    #[must_use]
     pub fn encode(&self) -> Bytes {
         let mut out = Vec::with_capacity(self.payload.len() + 12);
         let flag = |is_set: bool, bit: u8| if is_set { bit } else { 0 };
         let flags = flag(self.order.is_some(), STAMPED) | flag(self.authority_of.is_some(), FOR_AUTHORITY);
         match self.from {
-            From::Hub => out.put_u8(flags),
-            From::Member(member) => {
+            Sender::Hub => out.put_u8(flags),
+            Sender::Member(member) => {
                 out.put_u8(1 | flags);
                 out.put_varint(member.0.into());
             }
@@ -169,8 +179,8 @@ impl Downward {
         let mut reader = Reader::new(bytes);
         let tag = reader.u8()?;
         let from = match tag & !(STAMPED | FOR_AUTHORITY) {
-            0 => From::Hub,
-            1 => From::Member(MemberId(reader.varint_u32("member")?)),
+            0 => Sender::Hub,
+            1 => Sender::Member(MemberId(reader.varint_u32("member")?)),
             value => return Err(ReadError::Unknown { field: "from", value: value.into() }),
         };
         let order = (tag & STAMPED != 0).then(|| reader.varint()).transpose()?;

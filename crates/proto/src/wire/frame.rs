@@ -250,7 +250,6 @@ impl Frame {
     }
 
     /// The frame's name, as PROTOCOL.md has it.
-    #[must_use]
     pub const fn name(&self) -> &'static str {
         match self {
             Frame::Hello(_) | Frame::ForeignHello { .. } => "Hello",

@@ -20,7 +20,6 @@ use super::cursor::{ReadError, Reader, Write};
 use crate::ids::Epoch;
 
 /// The number nearest to `near` whose low half is `wire`; of two equally near ones the lower. Numbers do not go below zero.
-#[must_use]
 #[allow(clippy::cast_possible_truncation, clippy::cast_possible_wrap)] // the low half is what is compared
 pub fn expand(wire: u16, near: u64) -> u64 {
     let distance = wire.wrapping_sub(near as u16) as i16;

@@ -57,7 +57,7 @@ pub enum PathRole {
 
 /// What the ends of a path say to each other through the hub.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum PathWord {
+pub enum PathSignal {
     /// What the sender sends reliably to the receiver goes over the path from here on.
     Over {
         /// Which path.
@@ -86,12 +86,11 @@ pub enum PathWord {
     },
 }
 
-/// The most bytes that a [`PathWord::Rest`] adds to the message in it.
+/// The most bytes that a [`PathSignal::Rest`] adds to the message in it.
 pub const REST_BYTES_MAX: usize = 1 + 8 + 9 + 1;
 
 /// Whether a member may name this address as its own: that of one machine, and with a port. `is_local` says whether the hub sees the
 /// member on the hub's own machine; only then loopback means anything to somebody else there.
-#[must_use]
 pub fn is_candidate(address: SocketAddr, is_local: bool) -> bool {
     let ip = address.ip().to_canonical();
     let is_one = match ip {
@@ -106,7 +105,6 @@ pub fn is_candidate(address: SocketAddr, is_local: bool) -> bool {
 }
 
 /// Whether an address is one of a local network, which nobody beyond it can reach.
-#[must_use]
 pub fn is_of_local_network(ip: IpAddr) -> bool {
     match ip.to_canonical() {
         IpAddr::V4(ip) => ip.is_private() || ip.is_loopback() || ip.is_link_local(),
@@ -192,23 +190,22 @@ impl PathOffer {
     }
 }
 
-impl PathWord {
+impl PathSignal {
     /// The message as it goes on the wire, without its envelope.
-    #[must_use]
     pub fn encode(&self) -> Bytes {
         let mut out = Vec::new();
         match self {
-            PathWord::Over { id } => {
+            PathSignal::Over { id } => {
                 out.put_u8(0);
                 write_id(*id, &mut out);
             }
-            PathWord::Back { id, ends, rests } => {
+            PathSignal::Back { id, ends, rests } => {
                 out.put_u8(1);
                 write_id(*id, &mut out);
                 out.put_bool(*ends);
                 out.put_varint(*rests);
             }
-            PathWord::Rest { id, number, channel, payload } => {
+            PathSignal::Rest { id, number, channel, payload } => {
                 out.put_u8(2);
                 write_id(*id, &mut out);
                 out.put_varint(*number);
@@ -226,13 +223,13 @@ impl PathWord {
     pub fn decode(bytes: Bytes) -> Result<Option<Self>, ReadError> {
         let mut reader = Reader::new(bytes);
         let word = match reader.u8()? {
-            0 => PathWord::Over { id: read_id(&mut reader)? },
-            1 => PathWord::Back {
+            0 => PathSignal::Over { id: read_id(&mut reader)? },
+            1 => PathSignal::Back {
                 id: read_id(&mut reader)?,
                 ends: reader.bool("ends")?,
                 rests: reader.varint()?,
             },
-            2 => PathWord::Rest {
+            2 => PathSignal::Rest {
                 id: read_id(&mut reader)?,
                 number: reader.varint()?,
                 channel: ChannelId(reader.u8()?),

@@ -45,7 +45,6 @@ pub struct Checkpoint {
 
 impl Checkpoint {
     /// The message as it goes on the wire.
-    #[must_use]
     pub fn encode(&self) -> Bytes {
         let mut out = Vec::with_capacity(self.packet.len() + 8);
         out.put_varint(self.epoch.0.into());
@@ -65,7 +64,6 @@ impl Checkpoint {
 
 impl OwnState {
     /// The message as it goes on the wire.
-    #[must_use]
     pub fn encode(&self) -> Bytes {
         let mut out = Vec::with_capacity(self.len_about());
         self.write(&mut out);
@@ -98,7 +96,6 @@ impl OwnState {
 
 impl StateOf {
     /// The message as it goes on the wire.
-    #[must_use]
     pub fn encode(&self) -> Bytes {
         let mut out = Vec::with_capacity(self.state.len_about());
         out.put_varint(self.source.0.into());

@@ -27,9 +27,9 @@ fn burst(world: &mut World) {
         let end = rng.pick(&[CLIENT, SERVER]);
         let channel = rng.pick(&LANES);
         let key = u32::try_from(rng.below(3)).expect("it is small");
-        let tagged = channel != channel::MESSAGE_ORDERED && channel != channel::MESSAGE_UNORDERED;
+        let tracked = channel != channel::MESSAGE_ORDERED && channel != channel::MESSAGE_UNORDERED;
         let len = len(&mut rng);
-        world.send(end, channel, key, len, tagged);
+        world.send(end, channel, key, len, tracked);
     }
     if rng.one_in(20) {
         // More than the bits of an acknowledgement, and more than one packet.
@@ -135,10 +135,10 @@ fn a_goodbye_comes_after_what_was_sent_before_it() {
         }
         world.check_safety();
         for end in &world.ends {
-            let tagged = end.sent.iter().filter(|sent| sent.tagged);
+            let tracked = end.sent.iter().filter(|sent| sent.tracked);
             assert!(
-                tagged.into_iter().all(|sent| end.fates.contains_key(&sent.id)),
-                "every tag has its fate"
+                tracked.into_iter().all(|sent| end.fates.contains_key(&sent.id)),
+                "every delivery id has its fate"
             );
         }
     });

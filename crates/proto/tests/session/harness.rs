@@ -1,7 +1,7 @@
 //! Two sessions, a link between them, and virtual time. Everything is drawn from one seed.
 
 use bytes::Bytes;
-use parlor_proto::session::{Answer, Event, Outgoing, SendError, Session, Tag};
+use parlor_proto::session::{Answer, DeliveryId, Event, Outgoing, SendError, Session};
 use parlor_proto::wire::handshake::{
     Authority, Hello, Intent, Limits, Resume, ResumeToken, RoomKind, RoomSettings, Welcome,
 };
@@ -116,7 +116,7 @@ pub(crate) struct Sent {
     pub(crate) id: u64,
     pub(crate) channel: ChannelId,
     pub(crate) key: u32,
-    pub(crate) tagged: bool,
+    pub(crate) tracked: bool,
 }
 
 /// One end and what it saw.
@@ -308,14 +308,14 @@ impl World {
                     this.session.answer(Answer::Welcome(Box::new(welcome(now, terms))), now);
                 }
                 Event::Welcome(welcome) => this.welcome = Some(*welcome),
-                Event::TurnedAway(away) => panic!("turned away: {away:?}"),
+                Event::Rejected(away) => panic!("turned away: {away:?}"),
                 Event::Message(message) => {
                     let id = id_of(&message.payload);
                     assert!(message.payload == payload(id, message.payload.len()), "the content is intact");
                     this.got.push((message.channel, message.key, id));
                 }
-                Event::Delivered(Tag(id)) => assert_eq!(this.fates.insert(id, true), None, "one fate"),
-                Event::Lost(Tag(id)) => assert_eq!(this.fates.insert(id, false), None, "one fate"),
+                Event::Delivered(DeliveryId(id)) => assert_eq!(this.fates.insert(id, true), None, "one fate"),
+                Event::Lost(DeliveryId(id)) => assert_eq!(this.fates.insert(id, false), None, "one fate"),
                 Event::Closed(reason) => this.closed = Some(reason),
                 Event::Resumed(token) => {
                     this.resumed.push(token);
@@ -425,15 +425,15 @@ impl World {
         channel: ChannelId,
         key: u32,
         len: usize,
-        tagged: bool,
+        tracked: bool,
     ) -> bool {
         let id = self.next_id;
-        let tag = tagged.then_some(Tag(id));
-        let message = Outgoing { channel, key, payload: payload(id, len), tag };
+        let delivery_id = tracked.then_some(DeliveryId(id));
+        let message = Outgoing { channel, key, payload: payload(id, len), delivery_id };
         match self.ends[end].session.send(message) {
             Ok(()) => {
                 self.next_id += 1;
-                self.ends[end].sent.push(Sent { id, channel, key, tagged });
+                self.ends[end].sent.push(Sent { id, channel, key, tracked });
                 true
             }
             Err(SendError::Full) => false,
@@ -481,7 +481,7 @@ impl World {
                 (self.sent(from, channel::MESSAGE_ORDERED), self.got(to, channel::MESSAGE_ORDERED));
             assert_eq!(came[..], meant[..came.len()], "ordered messages came in their order");
             for (id, delivered) in &self.ends[from].fates {
-                assert!(sent[id].tagged);
+                assert!(sent[id].tracked);
                 assert!(!delivered || seen.contains_key(id), "message {id} was not delivered");
             }
         }
@@ -496,7 +496,7 @@ impl World {
                 came.sort_unstable();
                 assert_eq!(came, self.sent(from, lane), "each reliable message came");
             }
-            for sent in self.ends[from].sent.iter().filter(|sent| sent.tagged) {
+            for sent in self.ends[from].sent.iter().filter(|sent| sent.tracked) {
                 assert!(self.ends[from].fates.contains_key(&sent.id), "message {} has no fate", sent.id);
             }
         }

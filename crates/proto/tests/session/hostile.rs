@@ -2,7 +2,7 @@
 
 use crate::harness::{PERFECT, World, hello, welcome};
 use bytes::Bytes;
-use parlor_proto::session::{Answer, Event, Outgoing, Session, Tag};
+use parlor_proto::session::{Answer, DeliveryId, Event, Outgoing, Session};
 use parlor_proto::wire::cursor::Write;
 use parlor_proto::wire::frame::{Fragment, Frame, Time};
 use parlor_proto::wire::handshake::Limits;
@@ -70,7 +70,12 @@ fn at(stage: Stage, link: LinkKind) -> ([Session; 2], Vec<(usize, Packet)>) {
             for lane in 3..=6 {
                 for len in [5, 2_000] {
                     let payload = Bytes::from(vec![7; len]);
-                    let message = Outgoing { channel: ChannelId(lane), key: 1, payload, tag: Some(Tag(1)) };
+                    let message = Outgoing {
+                        channel: ChannelId(lane),
+                        key: 1,
+                        payload,
+                        delivery_id: Some(DeliveryId(1)),
+                    };
                     ends[from].send(message).expect("it is open");
                 }
             }

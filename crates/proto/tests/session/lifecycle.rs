@@ -2,7 +2,7 @@
 
 use crate::harness::{CLIENT, Conditions, PERFECT, SERVER, World, hello, ms, welcome};
 use bytes::Bytes;
-use parlor_proto::session::{Answer, Event, Outgoing, SendError, Session, TurnedAway};
+use parlor_proto::session::{Answer, Event, Outgoing, Rejection, SendError, Session};
 use parlor_proto::wire::frame::Frame;
 use parlor_proto::wire::handshake::{Limits, Redirect, Refusal, RetryAfter};
 use parlor_proto::wire::header::Header;
@@ -35,14 +35,14 @@ fn deciding() -> (Session, Session) {
 #[test]
 fn each_answer_that_turns_away_arrives_and_ends_both() {
     for away in [
-        TurnedAway::Redirect(Redirect { address: "play.example.com:4433".into() }),
-        TurnedAway::RetryAfter(RetryAfter { after: ms(1_500), detail: "full".into() }),
-        TurnedAway::Refused(Refusal::NoSuchRoom),
+        Rejection::Redirect(Redirect { address: "play.example.com:4433".into() }),
+        Rejection::RetryAfter(RetryAfter { after: ms(1_500), detail: "full".into() }),
+        Rejection::Refused(Refusal::NoSuchRoom),
     ] {
         let (mut client, mut server) = deciding();
-        server.answer(Answer::TurnedAway(away.clone()), NOW);
+        server.answer(Answer::Rejected(away.clone()), NOW);
         hand_over(&mut server, &mut client);
-        assert_eq!(drain(&mut client), [Event::TurnedAway(away)]);
+        assert_eq!(drain(&mut client), [Event::Rejected(away)]);
         assert!(client.is_finished() && server.is_finished());
         assert_eq!((client.poll_packet(NOW), server.poll_packet(NOW)), (None, None));
     }
@@ -57,12 +57,12 @@ fn a_client_of_another_time_is_told_so_by_the_session_itself() {
     bytes.extend([0x01, 9, 7, 0, 9, 0, 0xff, 0xff, 0xff, 0xff, 0xff]);
     let packet = Packet { carrier: Carrier::Stream, bytes: bytes.into() };
     assert_eq!(server.handle_packet(packet, NOW), Ok(()));
-    let refused = TurnedAway::Refused(Refusal::Version { min: 1, max: 1 });
-    assert_eq!(drain(&mut server), [Event::TurnedAway(refused.clone())]);
+    let refused = Rejection::Refused(Refusal::Version { min: 1, max: 1 });
+    assert_eq!(drain(&mut server), [Event::Rejected(refused.clone())]);
     let mut client = Session::client(hello(), LinkKind::Quic, NOW);
     while client.poll_packet(NOW).is_some() {}
     hand_over(&mut server, &mut client);
-    assert_eq!(drain(&mut client), [Event::TurnedAway(refused)]);
+    assert_eq!(drain(&mut client), [Event::Rejected(refused)]);
     assert!(server.is_finished());
 }
 

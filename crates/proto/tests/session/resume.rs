@@ -2,7 +2,7 @@
 
 use crate::harness::{CLIENT, PERFECT, SERVER, World, ms};
 use bytes::Bytes;
-use parlor_proto::session::{Answer, Event, Outgoing, SendError, Session, Stats, Tag, TurnedAway};
+use parlor_proto::session::{Answer, DeliveryId, Event, Outgoing, Rejection, SendError, Session, Stats};
 use parlor_proto::wire::cursor::Reader;
 use parlor_proto::wire::frame::Frame;
 use parlor_proto::wire::handshake::{Refusal, Resume, ResumeRefusal, ResumeToken, RetryAfter};
@@ -87,15 +87,15 @@ fn what_is_isolated_does_not_overtake_the_answer() {
 #[test]
 fn who_is_refused_has_no_session_any_more_and_who_is_to_wait_has() {
     for (away, is_over) in [
-        (TurnedAway::Refused(Refusal::Resume { why: ResumeRefusal::Gone }), true),
-        (TurnedAway::RetryAfter(RetryAfter { after: ms(100), detail: "later".into() }), false),
+        (Rejection::Refused(Refusal::Resume { why: ResumeRefusal::Gone }), true),
+        (Rejection::RetryAfter(RetryAfter { after: ms(100), detail: "later".into() }), false),
     ] {
         let (mut client, _, packet, now) = broken();
         let mut newest = Session::server(LinkKind::Quic, now);
         newest.handle_packet(packet, now).expect("it is honest");
-        newest.answer(Answer::TurnedAway(away.clone()), now);
+        newest.answer(Answer::Rejected(away.clone()), now);
         client.handle_packet(newest.poll_packet(now).expect("the answer"), now).expect("it is honest");
-        assert_eq!(drain(&mut client), [Event::TurnedAway(away)]);
+        assert_eq!(drain(&mut client), [Event::Rejected(away)]);
         assert_eq!(client.is_finished(), is_over);
         assert!(!client.is_attached());
         assert_eq!(
@@ -138,10 +138,11 @@ fn without_a_connection_reliable_messages_wait_up_to_their_bound_and_others_are_
     let large = || Bytes::from(vec![0; 16 * 1024]);
     let dropped = |stats: Stats| stats.messages_dropped;
     let before = dropped(server.stats());
-    let unreliable = Outgoing { tag: Some(Tag(5)), ..Outgoing::new(channel::MESSAGE_UNRELIABLE, large()) };
+    let unreliable =
+        Outgoing { delivery_id: Some(DeliveryId(5)), ..Outgoing::new(channel::MESSAGE_UNRELIABLE, large()) };
     server.send(unreliable).expect("it is open");
     assert_eq!(dropped(server.stats()) - before, 1);
-    assert_eq!(drain(&mut server), [Event::Lost(Tag(5))]);
+    assert_eq!(drain(&mut server), [Event::Lost(DeliveryId(5))]);
     assert_eq!(server.unreliable_waiting_bytes(), 0);
     let sent = (0..100).take_while(|_| server.send(Outgoing::new(channel::MESSAGE_ORDERED, large())).is_ok());
     let sent = sent.count();

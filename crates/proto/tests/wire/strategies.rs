@@ -7,7 +7,7 @@ use parlor_proto::wire::control::{
     Handover, LeaveReason, MemberInfo, PlayerData, Presence, RefusedAction, ToHub, ToMember,
 };
 use parlor_proto::wire::cursor::VARINT_MAX;
-use parlor_proto::wire::envelope::{Downward, From, To, Upward};
+use parlor_proto::wire::envelope::{Downward, Recipient, Sender, Upward};
 use parlor_proto::wire::frame::{Echo, Fragment, Frame, Time};
 use parlor_proto::wire::handshake::{
     Auth, Authority, Hello, Intent, Limits, Redirect, Refusal, Resume, ResumeRefusal, ResumeToken, Resumed,
@@ -197,7 +197,9 @@ fn refusal() -> impl Strategy<Value = Refusal> {
         prop_oneof![Just(ResumeRefusal::Gone), Just(ResumeRefusal::Token)]
             .prop_map(|why| Refusal::Resume { why }),
         Just(Refusal::NotKept),
-        (13u8..).prop_map(|code| Refusal::Unknown { code }),
+        Just(Refusal::KeepNeedsUser),
+        text(limits::REASON_BYTES_MAX).prop_map(|detail| Refusal::KeepQuota { detail }),
+        (15u8..).prop_map(|code| Refusal::Unknown { code }),
     ]
 }
 
@@ -396,19 +398,19 @@ pub(crate) fn to_hub() -> impl Strategy<Value = ToHub> {
 
 pub(crate) fn upward() -> impl Strategy<Value = Upward> {
     let to = prop_oneof![
-        Just(To::Authority),
-        Just(To::Others),
-        member().prop_map(To::Member),
-        btree_set(member(), 0..20).prop_map(|members| To::Members(members.into_iter().collect())),
-        Just(To::Everyone),
-        Just(To::Primary),
-        btree_set(member(), 0..20).prop_map(|members| To::Except(members.into_iter().collect())),
+        Just(Recipient::Authority),
+        Just(Recipient::Others),
+        member().prop_map(Recipient::Member),
+        btree_set(member(), 0..20).prop_map(|members| Recipient::Members(members.into_iter().collect())),
+        Just(Recipient::Everyone),
+        Just(Recipient::Primary),
+        btree_set(member(), 0..20).prop_map(|members| Recipient::Except(members.into_iter().collect())),
     ];
     (to, any::<bool>(), bytes(50)).prop_map(|(to, stamp, payload)| Upward { to, stamp, payload })
 }
 
 pub(crate) fn downward() -> impl Strategy<Value = Downward> {
-    let from = prop_oneof![Just(From::Hub), member().prop_map(From::Member)];
+    let from = prop_oneof![Just(Sender::Hub), member().prop_map(Sender::Member)];
     let epoch = option::of(any::<u32>().prop_map(Epoch));
     let parts = (from, option::of(varint()), epoch, bytes(50));
     parts.prop_map(|(from, order, authority_of, payload)| Downward { from, order, authority_of, payload })

@@ -9,14 +9,14 @@ use parlor_proto::wire::control::{
 };
 use parlor_proto::wire::cursor::Reader;
 use parlor_proto::wire::data::MatchData;
-use parlor_proto::wire::envelope::{Downward, From, To, Upward};
+use parlor_proto::wire::envelope::{Downward, Recipient, Sender, Upward};
 use parlor_proto::wire::frame::{Echo, Fragment, Frame, Time};
 use parlor_proto::wire::handshake::{
     Auth, Authority, Hello, Intent, Limits, Redirect, Refusal, Resume, ResumeRefusal, ResumeToken, Resumed,
     RetryAfter, RoomKind, RoomSettings, Welcome,
 };
 use parlor_proto::wire::header::{Ack, Header};
-use parlor_proto::wire::path::{Candidates, PathOffer, PathRole, PathWord};
+use parlor_proto::wire::path::{Candidates, PathOffer, PathRole, PathSignal};
 use parlor_proto::wire::replica::{OwnState, StateOf};
 use parlor_proto::{
     ChannelId, CloseReason, EntityId, Epoch, Instant, LinkKind, MemberId, PathId, RoomId, SessionId, Tick,
@@ -41,7 +41,7 @@ pub(crate) enum Value {
     OwnState(OwnState),
     StateOf(StateOf),
     MatchData(MatchData),
-    PathWord(PathWord),
+    PathSignal(PathSignal),
 }
 
 impl Value {
@@ -64,7 +64,7 @@ impl Value {
             Value::OwnState(message) => message.encode(),
             Value::StateOf(message) => message.encode(),
             Value::MatchData(message) => message.encode(),
-            Value::PathWord(message) => message.encode(),
+            Value::PathSignal(message) => message.encode(),
         }
     }
 
@@ -91,7 +91,7 @@ impl Value {
             Value::OwnState(_) => OwnState::decode(bytes).ok().map(Value::OwnState),
             Value::StateOf(_) => StateOf::decode(bytes).ok().map(Value::StateOf),
             Value::MatchData(_) => MatchData::decode(bytes).ok().map(Value::MatchData),
-            Value::PathWord(_) => PathWord::decode(bytes).ok().flatten().map(Value::PathWord),
+            Value::PathSignal(_) => PathSignal::decode(bytes).ok().flatten().map(Value::PathSignal),
         }
     }
 }
@@ -244,6 +244,8 @@ fn answers() -> Vec<(&'static str, Value)> {
         ("refused.schema", refused(Refusal::Schema { hash: 0x0102_0304_0506_0708 })),
         ("refused.room_kind", refused(Refusal::RoomKind { kind: RoomKind::Dedicated })),
         ("refused.not_kept", refused(Refusal::NotKept)),
+        ("refused.keep_needs_user", refused(Refusal::KeepNeedsUser)),
+        ("refused.keep_quota", refused(Refusal::KeepQuota { detail: "4 matches of yours are kept".into() })),
         ("refused.resume_gone", refused(Refusal::Resume { why: ResumeRefusal::Gone })),
         ("refused.resume_token", refused(Refusal::Resume { why: ResumeRefusal::Token })),
         ("resume", Value::Frame(Frame::Resume(resume()))),
@@ -301,18 +303,18 @@ fn envelopes() -> Vec<(&'static str, Value)> {
         Value::Downward(Downward { from, order, authority_of, payload: payload.clone() })
     };
     vec![
-        ("up.authority", up(To::Authority, false)),
-        ("up.others", up(To::Others, false)),
-        ("up.member", up(To::Member(MemberId(300)), false)),
-        ("up.members", up(To::Members([1, 2, 300].map(MemberId).into()), false)),
-        ("up.everyone_stamped", up(To::Everyone, true)),
-        ("up.primary", up(To::Primary, false)),
-        ("up.except", up(To::Except([1, 300].map(MemberId).into()), false)),
-        ("down.hub", down(From::Hub, None, None)),
-        ("down.member", down(From::Member(MemberId(2)), None, None)),
-        ("down.member_stamped", down(From::Member(MemberId(2)), Some(70), None)),
-        ("down.for_authority", down(From::Member(MemberId(2)), None, Some(0))),
-        ("down.for_authority_stamped", down(From::Member(MemberId(2)), Some(70), Some(300))),
+        ("up.authority", up(Recipient::Authority, false)),
+        ("up.others", up(Recipient::Others, false)),
+        ("up.member", up(Recipient::Member(MemberId(300)), false)),
+        ("up.members", up(Recipient::Members([1, 2, 300].map(MemberId).into()), false)),
+        ("up.everyone_stamped", up(Recipient::Everyone, true)),
+        ("up.primary", up(Recipient::Primary, false)),
+        ("up.except", up(Recipient::Except([1, 300].map(MemberId).into()), false)),
+        ("down.hub", down(Sender::Hub, None, None)),
+        ("down.member", down(Sender::Member(MemberId(2)), None, None)),
+        ("down.member_stamped", down(Sender::Member(MemberId(2)), Some(70), None)),
+        ("down.for_authority", down(Sender::Member(MemberId(2)), None, Some(0))),
+        ("down.for_authority_stamped", down(Sender::Member(MemberId(2)), Some(70), Some(300))),
     ]
 }
 
@@ -397,7 +399,7 @@ fn paths() -> Vec<(&'static str, Value)> {
         passes_on: true,
         candidates: addresses.clone(),
     };
-    let rest = PathWord::Rest {
+    let rest = PathSignal::Rest {
         id,
         number: 70,
         channel: channel::MESSAGE_ORDERED,
@@ -412,9 +414,9 @@ fn paths() -> Vec<(&'static str, Value)> {
         ),
         ("to_hub.path_up", Value::ToHub(ToHub::PathUp { id })),
         ("to_hub.path_down", Value::ToHub(ToHub::PathDown { id, was_up: true })),
-        ("path.over", Value::PathWord(PathWord::Over { id })),
-        ("path.back", Value::PathWord(PathWord::Back { id, ends: true, rests: 70 })),
-        ("path.rest", Value::PathWord(rest)),
+        ("path.over", Value::PathSignal(PathSignal::Over { id })),
+        ("path.back", Value::PathSignal(PathSignal::Back { id, ends: true, rests: 70 })),
+        ("path.rest", Value::PathSignal(rest)),
     ]
 }
 

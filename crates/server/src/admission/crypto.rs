@@ -9,7 +9,7 @@ use ring::signature::{ED25519, Ed25519KeyPair, UnparsedPublicKey};
 use signature::{Signer, Verifier};
 
 /// Lets `jsonwebtoken` use it, in the whole process. If somebody was there before, theirs is used.
-pub(crate) fn install() {
+pub fn install() {
     let _ = PROVIDER.install_default();
 }
 

@@ -132,7 +132,6 @@ impl SigningKey {
     }
 
     /// The public key (PEM), for servers.
-    #[must_use]
     pub fn public_pem(&self) -> String {
         pem("PUBLIC KEY", &[&PUBLIC_HEAD[..], &self.public].concat())
     }
@@ -165,7 +164,7 @@ impl SigningKey {
     }
 
     /// A token of another kind than those for admission: `typ` in its head tells them apart, so that none can be used as another.
-    pub(crate) fn sign_as(&self, typ: &str, claims: &impl Serialize) -> String {
+    pub fn sign_as(&self, typ: &str, claims: &impl Serialize) -> String {
         self.sign_with(Header { typ: Some(typ.to_owned()), ..Header::new(Algorithm::EdDSA) }, claims)
     }
 
@@ -174,17 +173,17 @@ impl SigningKey {
     }
 
     /// The key as [`to_kept`](Self::to_kept) gave it.
-    pub(crate) fn from_kept(kept: &[u8]) -> Option<Self> {
+    pub fn from_kept(kept: &[u8]) -> Option<Self> {
         Self::from_pkcs8(kept.to_vec())
     }
 
     /// What to keep of the key, where nobody else can read it.
-    pub(crate) fn to_kept(&self) -> &[u8] {
+    pub fn to_kept(&self) -> &[u8] {
         &self.private
     }
 
     /// The public key, with which tokens are verified.
-    pub(crate) fn public(&self) -> &[u8] {
+    pub fn public(&self) -> &[u8] {
         &self.public
     }
 
@@ -201,8 +200,11 @@ pub(super) fn sign(header: &Header, claims: &impl Serialize, key: &EncodingKey) 
         .expect("the key was read before, and claims are texts and numbers")
 }
 
-/// The 32 bytes of a public key in a file.
-pub(crate) fn read_public(path: &Path) -> Result<[u8; 32], KeyError> {
+/// The 32 bytes of a public key in a file (PEM, Ed25519).
+///
+/// # Errors
+/// [`KeyError`] says what to do.
+pub fn read_public(path: &Path) -> Result<[u8; 32], KeyError> {
     SubjectPublicKeyInfoDer::from_pem_slice(&read(path)?)
         .ok()
         .and_then(|der| der.strip_prefix(&PUBLIC_HEAD).and_then(|key| key.try_into().ok()))

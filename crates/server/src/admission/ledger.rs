@@ -11,7 +11,7 @@ type Digest = [u8; 16];
 #[derive(Debug)]
 pub(super) struct Ledger {
     ids: HashSet<Digest>,
-    /// By when each may be forgotten, in seconds since 1970.
+    /// By when each may be forgotten, in seconds of a clock that never leaps.
     by_end: BTreeMap<u64, Vec<Digest>>,
     ids_max: usize,
 }

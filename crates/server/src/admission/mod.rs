@@ -9,29 +9,28 @@
 //!
 //! [`SigningKey`] makes keys and tokens, for trying it out and for services that are written in Rust.
 
-mod crypto;
-mod issue;
+pub(crate) mod crypto;
+pub(crate) mod issue;
 mod ledger;
 #[cfg(test)]
 mod tests;
-mod ticket;
+pub(crate) mod ticket;
 
-pub(crate) use crypto::install as install_crypto;
-pub(crate) use issue::read_public;
 pub use issue::{KeyError, Permit, PermitFor, SigningKey};
-pub(crate) use ticket::{TicketKey, Tickets};
 
 use crate::mutex::lock;
-use crate::system::unix_s;
+use crate::time::Time;
+use core::time::Duration;
 use jsonwebtoken::{Algorithm, DecodingKey, Validation};
 use ledger::{Ledger, NotEntered};
-use parlor_hub::door::Admitted;
+use parlor_hub::admission_policy::Admitted;
 use parlor_proto::limits;
 use parlor_proto::wire::handshake::{Auth, Hello, Intent, Refusal, RoomSettings};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use std::sync::{Mutex, OnceLock};
 use thiserror::Error;
+use ticket::Tickets;
 
 /// How long a token may be good for, in seconds.
 pub const TOKEN_LIFE_S_MAX: u64 = 60;
@@ -84,7 +83,7 @@ pub struct Claims {
 
 /// Why a token is not accepted. It stands in the log; whoever brought the token is told only that it is not.
 #[derive(Debug, PartialEq, Eq, Error)]
-pub(crate) enum Rejected {
+pub(crate) enum TokenError {
     #[error("there is none, and this server requires one")]
     Missing,
     #[error("it is not a token with these claims that the key signed: {0}")]
@@ -113,10 +112,10 @@ pub(crate) enum Rejected {
     Full,
 }
 
-impl Rejected {
+impl TokenError {
     fn answer(&self) -> Refusal {
         match self {
-            Rejected::Full => Refusal::ServerFull,
+            TokenError::Full => Refusal::ServerFull,
             _ => Refusal::Unauthorized,
         }
     }
@@ -131,8 +130,20 @@ pub(crate) struct Tokens {
     /// Those of the accounts of this server.
     tickets: OnceLock<Tickets>,
     is_required: bool,
-    /// In seconds since 1970.
+    time: Time,
+    /// On the steady clock.
+    started: Duration,
+}
+
+/// When something is judged.
+#[derive(Clone, Copy, Debug)]
+struct Now {
+    /// By the clock that has given out what is judged, in seconds since 1970.
+    now_s: u64,
+    /// When this server started, by the same clock as it is set at this moment.
     started_s: u64,
+    /// By the steady clock, in seconds: what is remembered is forgotten by it, whatever happens to the other one.
+    steady_s: u64,
 }
 
 /// Whose tokens are accepted, and which were used. Each has a ledger of its own, so that the tokens of one take no room from those of
@@ -146,19 +157,20 @@ struct Signer {
 
 impl Tokens {
     /// Without a policy everybody may come in, and no token is accepted until there are [tickets](Self::accept_tickets).
-    pub(crate) fn new(policy: Option<&Policy>) -> Result<Self, KeyError> {
+    pub(crate) fn new(policy: Option<&Policy>, time: Time) -> Result<Self, KeyError> {
         let key = policy.and_then(|policy| policy.key.as_deref());
         let public = key.map(issue::read_public).transpose()?;
         let is_required = policy.is_some_and(|policy| policy.is_required);
-        Ok(Self::with_key(public.as_ref().map(|key| &key[..]), is_required, unix_s()))
+        Ok(Self::with_key(public.as_ref().map(|key| &key[..]), is_required, time))
     }
 
-    fn with_key(service: Option<&[u8]>, is_required: bool, started_s: u64) -> Self {
+    fn with_key(service: Option<&[u8]>, is_required: bool, time: Time) -> Self {
         Tokens {
             service: service.map(|public| Signer::new(Algorithm::EdDSA, DecodingKey::from_ed_der(public))),
             tickets: OnceLock::new(),
             is_required,
-            started_s,
+            started: time.steady(),
+            time,
         }
     }
 
@@ -175,36 +187,48 @@ impl Tokens {
 
     /// Whether the hello's token lets somebody ask for what it asks; it is used up then.
     pub(crate) fn admit(&self, hello: &Hello) -> Result<Admitted, Refusal> {
-        self.admit_at(hello, unix_s()).map_err(|rejected| {
+        // The time of day is read before the steady clock: so the start that follows from both is never after the true one, and a
+        // token of the first second is accepted.
+        let (wall_ms, own_s) = (u128::from(self.time.wall_ms()), self.time.now_s());
+        let steady = self.time.steady();
+        let running_ms = steady.saturating_sub(self.started).as_millis();
+        let seconds = |ms: u128| u64::try_from(ms / 1_000).unwrap_or(u64::MAX);
+        let started_s = seconds(wall_ms.saturating_sub(running_ms));
+        let steady_s = steady.as_secs();
+        // The clock of a game's own service has the time of day in common with this one.
+        let wall = Now { now_s: seconds(wall_ms), started_s, steady_s };
+        // Tickets are the services' own, and their key is drawn at the start: none is older than it.
+        let own = Now { now_s: own_s, started_s: 0, steady_s };
+        self.admit_by(hello, wall, own).map_err(|rejected| {
             tracing::info!(app = ?hello.app, why = %rejected, "a token was not accepted");
             rejected.answer()
         })
     }
 
-    fn admit_at(&self, hello: &Hello, now_s: u64) -> Result<Admitted, Rejected> {
+    fn admit_by(&self, hello: &Hello, wall: Now, own: Now) -> Result<Admitted, TokenError> {
         let token = match &hello.auth {
             Auth::Token(token) => token,
-            Auth::Anonymous if self.is_required => return Err(Rejected::Missing),
+            Auth::Anonymous if self.is_required => return Err(TokenError::Missing),
             Auth::Anonymous => return Ok(Admitted::default()),
         };
         let head = jsonwebtoken::decode_header(token).map_err(not_signed)?;
         if head.crit.is_some() {
-            return Err(Rejected::NotSigned("it demands an extension".to_owned()));
+            return Err(TokenError::NotSigned("it demands an extension".to_owned()));
         }
         // Which key is asked, the head says; that it is true, the signature says, which covers the head.
         let user = match head.typ.as_deref() {
             Some(ticket::TYP) => {
-                let tickets = self.tickets.get().ok_or(Rejected::NoKey)?;
-                tickets.admit(token, hello, now_s, self.started_s)?
+                let tickets = self.tickets.get().ok_or(TokenError::NoKey)?;
+                tickets.admit(token, hello, own)?
             }
-            Some(kind) if kind.starts_with(OWN_KINDS) => return Err(Rejected::NoKey),
+            Some(kind) if kind.starts_with(OWN_KINDS) => return Err(TokenError::NoKey),
             _ => {
-                let service = self.service.as_ref().ok_or(Rejected::NoKey)?;
+                let service = self.service.as_ref().ok_or(TokenError::NoKey)?;
                 let claims = service.open(token)?;
                 claims.check_fields()?;
                 claims.check_audience(hello, |environment| environment == claims.env)?;
-                claims.check_time(now_s, self.started_s)?;
-                service.use_up(claims, now_s)?
+                claims.check_time(wall)?;
+                service.use_up(claims, wall)?
             }
         };
         Ok(Admitted { user: Some(user) })
@@ -223,30 +247,32 @@ impl Signer {
     }
 
     /// What a token says, if the key signed it.
-    fn open(&self, token: &[u8]) -> Result<Claims, Rejected> {
+    fn open(&self, token: &[u8]) -> Result<Claims, TokenError> {
         Ok(jsonwebtoken::decode(token, &self.key, &self.validation).map_err(not_signed)?.claims)
     }
 
     /// A token that is good for what is asked is good no more; gives its user.
-    fn use_up(&self, claims: Claims, now_s: u64) -> Result<String, Rejected> {
-        let forget_s = claims.exp.saturating_add(CLOCK_SKEW_S_MAX);
-        lock(&self.used).enter(&claims.jti, forget_s, now_s).map_err(|not| match not {
-            NotEntered::Known => Rejected::Used,
-            NotEntered::Full => Rejected::Full,
-        })?;
+    fn use_up(&self, claims: Claims, now: Now) -> Result<String, TokenError> {
+        let left_s = claims.exp.saturating_add(CLOCK_SKEW_S_MAX).saturating_sub(now.now_s);
+        lock(&self.used).enter(&claims.jti, now.steady_s.saturating_add(left_s), now.steady_s).map_err(
+            |not| match not {
+                NotEntered::Known => TokenError::Used,
+                NotEntered::Full => TokenError::Full,
+            },
+        )?;
         Ok(claims.sub)
     }
 }
 
-fn not_signed(error: jsonwebtoken::errors::Error) -> Rejected {
-    Rejected::NotSigned(error.to_string())
+fn not_signed(error: jsonwebtoken::errors::Error) -> TokenError {
+    TokenError::NotSigned(error.to_string())
 }
 
 impl Claims {
-    fn check_fields(&self) -> Result<(), Rejected> {
+    fn check_fields(&self) -> Result<(), TokenError> {
         for (name, text) in [("sub", &self.sub), ("jti", &self.jti)] {
             if !(1..=CLAIM_BYTES_MAX).contains(&text.len()) || text.chars().any(char::is_control) {
-                return Err(Rejected::Field(name));
+                return Err(TokenError::Field(name));
             }
         }
         Ok(())
@@ -257,33 +283,33 @@ impl Claims {
         &self,
         hello: &Hello,
         is_environment: impl FnOnce(&str) -> bool,
-    ) -> Result<(), Rejected> {
+    ) -> Result<(), TokenError> {
         if self.aud != hello.app || !is_environment(&hello.environment) {
-            return Err(Rejected::Audience);
+            return Err(TokenError::Audience);
         }
-        let room = self.room.as_deref().map(str::parse).transpose().map_err(|_| Rejected::Field("room"))?;
+        let room = self.room.as_deref().map(str::parse).transpose().map_err(|_| TokenError::Field("room"))?;
         let is_for_this = match &hello.intent {
             Intent::Join { code, .. } => !self.create && room == Some(*code),
             Intent::Create(RoomSettings { code, .. }) => self.create && (room.is_none() || room == *code),
-            // What proves a seat is its own token, and no doorkeeper is asked; nor is one for a path, which leads to a member.
+            // What proves a seat is its own token, and no policy is asked; nor is one for a path, which leads to a member.
             Intent::Resume(_) | Intent::Path(_) => false,
         };
-        if is_for_this { Ok(()) } else { Err(Rejected::Room) }
+        if is_for_this { Ok(()) } else { Err(TokenError::Room) }
     }
 
-    fn check_time(&self, now_s: u64, started_s: u64) -> Result<(), Rejected> {
+    fn check_time(&self, Now { now_s, started_s, .. }: Now) -> Result<(), TokenError> {
         let Claims { iat, exp, .. } = *self;
         if exp <= iat || exp - iat > TOKEN_LIFE_S_MAX {
-            return Err(Rejected::Life);
+            return Err(TokenError::Life);
         }
         if iat > now_s.saturating_add(CLOCK_SKEW_S_MAX) {
-            return Err(Rejected::Future);
+            return Err(TokenError::Future);
         }
         // What was used before the start is not remembered.
         if iat < started_s {
-            return Err(Rejected::BeforeStart);
+            return Err(TokenError::BeforeStart);
         }
-        if exp.saturating_add(CLOCK_SKEW_S_MAX) <= now_s { Err(Rejected::Expired) } else { Ok(()) }
+        if exp.saturating_add(CLOCK_SKEW_S_MAX) <= now_s { Err(TokenError::Expired) } else { Ok(()) }
     }
 }
 

@@ -1,7 +1,8 @@
 //! Tokens that must not let anybody in, and the few that must.
 
+use super::ticket::TicketKey;
 use super::*;
-use crate::store::{AccountId, Realm};
+use crate::realm::Realm;
 use data_encoding::BASE64URL_NOPAD;
 use parlor_proto::wire::handshake::RoomKind;
 use parlor_proto::{RoomCode, TickRate};
@@ -13,8 +14,33 @@ fn key() -> SigningKey {
     SigningKey::generate().unwrap()
 }
 
-fn tokens(key: &SigningKey) -> Tokens {
-    Tokens::with_key(Some(key.public()), true, NOW_S - 1_000)
+/// Tokens of a server that started then, by a clock that is told.
+struct Judged {
+    tokens: Tokens,
+    started_s: u64,
+}
+
+impl Judged {
+    fn new(service: Option<&[u8]>, is_required: bool, started_s: u64) -> Judged {
+        Judged { tokens: Tokens::with_key(service, is_required, Time::default()), started_s }
+    }
+
+    fn admit_at(&self, hello: &Hello, now_s: u64) -> Result<Admitted, TokenError> {
+        let now = Now { now_s, started_s: self.started_s, steady_s: now_s };
+        self.tokens.admit_by(hello, now, now)
+    }
+}
+
+impl core::ops::Deref for Judged {
+    type Target = Tokens;
+
+    fn deref(&self) -> &Tokens {
+        &self.tokens
+    }
+}
+
+fn tokens(key: &SigningKey) -> Judged {
+    Judged::new(Some(key.public()), true, NOW_S - 1_000)
 }
 
 fn code(text: &str) -> RoomCode {
@@ -65,7 +91,7 @@ fn a_token_lets_its_user_in_once() {
     let token = key.sign(&claims());
     let admitted = Admitted { user: Some("user-1".into()) };
     assert_eq!(tokens.admit_at(&join("K7QM", token.clone()), NOW_S), Ok(admitted));
-    assert_eq!(tokens.admit_at(&join("K7QM", token), NOW_S), Err(Rejected::Used));
+    assert_eq!(tokens.admit_at(&join("K7QM", token), NOW_S), Err(TokenError::Used));
 }
 
 #[test]
@@ -91,12 +117,12 @@ fn threat_03_a_token_is_good_for_one_room_one_game_and_one_purpose() {
         ..join("K7QM", token.clone())
     };
     for (hello, rejected) in [
-        (join("K7QN", token.clone()), Rejected::Room),
-        (create(Some("K7QM"), token.clone()), Rejected::Room),
-        (create(None, token.clone()), Rejected::Room),
-        (game("golf", "production"), Rejected::Audience),
-        (game("tanks", "development"), Rejected::Audience),
-        (game("tanks/production", ""), Rejected::Audience),
+        (join("K7QN", token.clone()), TokenError::Room),
+        (create(Some("K7QM"), token.clone()), TokenError::Room),
+        (create(None, token.clone()), TokenError::Room),
+        (game("golf", "production"), TokenError::Audience),
+        (game("tanks", "development"), TokenError::Audience),
+        (game("tanks/production", ""), TokenError::Audience),
     ] {
         assert_eq!(tokens.admit_at(&hello, NOW_S), Err(rejected), "{hello:?}");
     }
@@ -124,7 +150,7 @@ fn threat_03_a_token_for_a_new_room_joins_none() {
         join("K7QM", key.sign(&named("7"))),
         join("K7QM", key.sign(&Claims { room: None, ..claims() })),
     ] {
-        assert_eq!(tokens.admit_at(&hello, NOW_S), Err(Rejected::Room), "{hello:?}");
+        assert_eq!(tokens.admit_at(&hello, NOW_S), Err(TokenError::Room), "{hello:?}");
     }
 }
 
@@ -140,17 +166,17 @@ fn threat_03_time_is_kept_with_little_tolerance() {
     let tokens = tokens(&key);
     for (claims, result) in [
         (at(0, 60), Ok(())),
-        (at(-60, 1), Err(Rejected::Life)),
-        (at(0, 61), Err(Rejected::Life)),
-        (at(0, 0), Err(Rejected::Life)),
-        (at(10, -10), Err(Rejected::Life)),
+        (at(-60, 1), Err(TokenError::Life)),
+        (at(0, 61), Err(TokenError::Life)),
+        (at(0, 0), Err(TokenError::Life)),
+        (at(10, -10), Err(TokenError::Life)),
         (at(-40, -4), Ok(())),
-        (at(-40, -5), Err(Rejected::Expired)),
-        (at(-86_400, -86_370), Err(Rejected::BeforeStart)),
+        (at(-40, -5), Err(TokenError::Expired)),
+        (at(-86_400, -86_370), Err(TokenError::BeforeStart)),
         (at(5, 20), Ok(())),
-        (at(6, 20), Err(Rejected::Future)),
-        (Claims { iat: u64::MAX - 1, exp: u64::MAX, ..claims() }, Err(Rejected::Future)),
-        (Claims { iat: 0, exp: u64::MAX, ..claims() }, Err(Rejected::Life)),
+        (at(6, 20), Err(TokenError::Future)),
+        (Claims { iat: u64::MAX - 1, exp: u64::MAX, ..claims() }, Err(TokenError::Future)),
+        (Claims { iat: 0, exp: u64::MAX, ..claims() }, Err(TokenError::Life)),
     ] {
         let outcome = tokens.admit_at(&join("K7QM", key.sign(&claims)), NOW_S).map(|_| ());
         assert_eq!(outcome, result, "{claims:?}");
@@ -162,8 +188,8 @@ fn threat_03_a_restart_forgets_no_token() {
     let key = key();
     let hello = join("K7QM", key.sign(&claims()));
     assert!(tokens(&key).admit_at(&hello, NOW_S).is_ok());
-    let restarted = Tokens::with_key(Some(key.public()), true, NOW_S);
-    assert_eq!(restarted.admit_at(&hello, NOW_S), Err(Rejected::BeforeStart));
+    let restarted = Judged::new(Some(key.public()), true, NOW_S);
+    assert_eq!(restarted.admit_at(&hello, NOW_S), Err(TokenError::BeforeStart));
     let fresh = key.sign(&Claims { iat: NOW_S, ..claims() });
     assert!(restarted.admit_at(&join("K7QM", fresh), NOW_S).is_ok());
 }
@@ -205,7 +231,7 @@ fn threat_03_no_other_algorithm_is_accepted() {
     forgeries.push(own.sign(&serde_json::from_value(claims.clone()).unwrap()));
     for forgery in forgeries {
         let outcome = tokens.admit_at(&join("K7QM", forgery.clone()), NOW_S);
-        assert!(matches!(outcome, Err(Rejected::NotSigned(_))), "{forgery}: {outcome:?}");
+        assert!(matches!(outcome, Err(TokenError::NotSigned(_))), "{forgery}: {outcome:?}");
     }
 }
 
@@ -219,17 +245,17 @@ fn threat_03_a_token_that_was_changed_anywhere_is_refused() {
             let mut changed = token.clone().into_bytes();
             changed[at] ^= change;
             let outcome = tokens.admit_at(&join("K7QM", changed), NOW_S);
-            assert!(matches!(outcome, Err(Rejected::NotSigned(_))), "byte {at} by {change}: {outcome:?}");
+            assert!(matches!(outcome, Err(TokenError::NotSigned(_))), "byte {at} by {change}: {outcome:?}");
         }
         let cut = tokens.admit_at(&join("K7QM", &token.as_bytes()[..at]), NOW_S);
-        assert!(matches!(cut, Err(Rejected::NotSigned(_))), "{cut:?}");
+        assert!(matches!(cut, Err(TokenError::NotSigned(_))), "{cut:?}");
     }
     // Another user's name under the signature of this one's.
     let mut parts: Vec<String> = token.split('.').map(str::to_owned).collect();
     let other = serde_json::to_string(&Claims { sub: "user-2".into(), ..claims() }).unwrap();
     parts[1] = BASE64URL_NOPAD.encode(other.as_bytes());
     let stolen = tokens.admit_at(&join("K7QM", parts.join(".")), NOW_S);
-    assert!(matches!(stolen, Err(Rejected::NotSigned(_))), "{stolen:?}");
+    assert!(matches!(stolen, Err(TokenError::NotSigned(_))), "{stolen:?}");
     assert!(tokens.admit_at(&join("K7QM", token), NOW_S).is_ok());
 }
 
@@ -265,11 +291,11 @@ fn threat_03_claims_that_are_missing_or_of_another_kind_are_refused() {
         let mut odd = whole.clone();
         odd[name] = text.into();
         let outcome = tokens.admit_at(&join("K7QM", forged(&header, &odd, pair)), NOW_S);
-        assert_eq!(outcome, Err(Rejected::Field(name)));
+        assert_eq!(outcome, Err(TokenError::Field(name)));
     }
     let critical = json!({ "alg": "EdDSA", "typ": "JWT", "crit": ["exp"], "exp": 1 });
     let outcome = tokens.admit_at(&join("K7QM", forged(&critical, &whole, pair)), NOW_S);
-    assert!(matches!(outcome, Err(Rejected::NotSigned(_))), "{outcome:?}");
+    assert!(matches!(outcome, Err(TokenError::NotSigned(_))), "{outcome:?}");
 }
 
 #[test]
@@ -278,10 +304,10 @@ fn without_a_token_one_comes_in_only_where_it_is_optional() {
     let anonymous = Hello { auth: Auth::Anonymous, ..join("K7QM", "") };
     let wrong = join("K7QM", "a.b.c");
     for is_required in [true, false] {
-        let tokens = Tokens::with_key(Some(key.public()), is_required, 0);
-        let expected = if is_required { Err(Rejected::Missing) } else { Ok(Admitted { user: None }) };
+        let tokens = Judged::new(Some(key.public()), is_required, 0);
+        let expected = if is_required { Err(TokenError::Missing) } else { Ok(Admitted { user: None }) };
         assert_eq!(tokens.admit_at(&anonymous, NOW_S), expected);
-        assert!(matches!(tokens.admit_at(&wrong, NOW_S), Err(Rejected::NotSigned(_))));
+        assert!(matches!(tokens.admit_at(&wrong, NOW_S), Err(TokenError::NotSigned(_))));
     }
 }
 
@@ -308,7 +334,7 @@ fn a_pair_of_keys_is_written_and_read_again() {
 #[test]
 fn a_token_that_was_given_out_is_accepted() {
     let key = key();
-    let tokens = Tokens::with_key(Some(key.public()), true, 0);
+    let tokens = Judged::new(Some(key.public()), true, 0);
     let permit = |what| Permit { user: "ada", app: "tanks", environment: "production", what };
     let joining = key.token(&permit(PermitFor::Join(code("K7QM")))).unwrap();
     let opening = key.token(&permit(PermitFor::Create(None))).unwrap();
@@ -334,7 +360,7 @@ fn a_public_key_of_openssl_is_read() {
 }
 
 /// Accounts' tickets beside the tokens of a game's own service.
-fn with_tickets(service: &SigningKey) -> (Tokens, TicketKey) {
+fn with_tickets(service: &SigningKey) -> (Judged, TicketKey) {
     let ours = TicketKey::generate().unwrap();
     let tokens = tokens(service);
     tokens.accept_tickets(Tickets::of(&ours));
@@ -346,7 +372,7 @@ fn realm() -> Realm {
 }
 
 fn ticket(key: &TicketKey, what: PermitFor) -> String {
-    key.ticket(&realm(), &AccountId::new("p1").unwrap(), what, NOW_S).unwrap()
+    key.ticket(&realm(), "p1", what, NOW_S).unwrap()
 }
 
 #[test]
@@ -357,18 +383,18 @@ fn threat_03_a_ticket_lets_its_account_in_once_and_nowhere_else() {
     let elsewhere = Hello { app: "golf".into(), ..join("K7QM", joining.clone()) };
     let staging = Hello { environment: "staging".into(), ..join("K7QM", joining.clone()) };
     for (hello, rejected) in [
-        (join("K7QN", joining.clone()), Rejected::Room),
-        (create(None, joining.clone()), Rejected::Room),
-        (elsewhere, Rejected::Audience),
-        (staging, Rejected::Audience),
+        (join("K7QN", joining.clone()), TokenError::Room),
+        (create(None, joining.clone()), TokenError::Room),
+        (elsewhere, TokenError::Audience),
+        (staging, TokenError::Audience),
     ] {
         assert_eq!(tokens.admit_at(&hello, NOW_S), Err(rejected), "{hello:?}");
     }
     let late = join("K7QM", ticket(&ours, PermitFor::Join(code("K7QM"))));
-    assert_eq!(tokens.admit_at(&late, NOW_S + TOKEN_LIFE_S_MAX + CLOCK_SKEW_S_MAX), Err(Rejected::Expired));
+    assert_eq!(tokens.admit_at(&late, NOW_S + TOKEN_LIFE_S_MAX + CLOCK_SKEW_S_MAX), Err(TokenError::Expired));
     let admitted = Admitted { user: Some("p1".into()) };
     assert_eq!(tokens.admit_at(&join("K7QM", joining.clone()), NOW_S), Ok(admitted.clone()));
-    assert_eq!(tokens.admit_at(&join("K7QM", joining), NOW_S), Err(Rejected::Used));
+    assert_eq!(tokens.admit_at(&join("K7QM", joining), NOW_S), Err(TokenError::Used));
     // Who names no environment means the one that accounts have then.
     let opening = create(None, ticket(&ours, PermitFor::Create(None)));
     assert_eq!(tokens.admit_at(&Hello { environment: String::new(), ..opening }, NOW_S), Ok(admitted));
@@ -383,7 +409,7 @@ fn threat_03_a_ticket_is_good_at_the_server_that_gave_it_out_alone() {
     // Another server, or this one after a restart.
     let (there, _) = with_tickets(&service);
     let hello = join("K7QM", ticket(&ours, PermitFor::Join(code("K7QM"))));
-    assert!(matches!(there.admit_at(&hello, NOW_S), Err(Rejected::NotSigned(_))));
+    assert!(matches!(there.admit_at(&hello, NOW_S), Err(TokenError::NotSigned(_))));
     assert!(here.admit_at(&hello, NOW_S).is_ok());
 }
 
@@ -391,10 +417,10 @@ fn threat_03_a_ticket_is_good_at_the_server_that_gave_it_out_alone() {
 fn threat_03_a_ban_stops_the_tickets_that_are_on_their_way() {
     let service = key();
     let (tokens, ours) = with_tickets(&service);
-    let account = AccountId::new("p1").unwrap();
+    let account = "p1".to_owned();
     let hello = || join("K7QM", ticket(&ours, PermitFor::Join(code("K7QM"))));
     tokens.tickets().unwrap().bar(realm(), account.clone(), NOW_S);
-    assert_eq!(tokens.admit_at(&hello(), NOW_S), Err(Rejected::Banned));
+    assert_eq!(tokens.admit_at(&hello(), NOW_S), Err(TokenError::Banned));
     // Another environment's account of the same id is somebody else.
     let staging = Realm::new("tanks", "staging").unwrap();
     tokens.tickets().unwrap().unbar(realm(), account.clone());
@@ -414,13 +440,49 @@ fn threat_32_no_token_is_taken_for_one_of_another_kind() {
     let of_service = of_service.map(|typ| (typ, service.sign_as(typ, &says(&format!("theirs {typ}")))));
     for (typ, token) in of_ours.into_iter().chain(of_service) {
         let outcome = tokens.admit_at(&join("K7QM", token), NOW_S);
-        assert!(matches!(outcome, Err(Rejected::NotSigned(_) | Rejected::NoKey)), "{typ}: {outcome:?}");
+        assert!(matches!(outcome, Err(TokenError::NotSigned(_) | TokenError::NoKey)), "{typ}: {outcome:?}");
     }
     assert!(tokens.admit_at(&join("K7QM", ours.sign_as("parlor-ticket", &says("a"))), NOW_S).is_ok());
     assert!(tokens.admit_at(&join("K7QM", service.sign_as("jwt", &says("b"))), NOW_S).is_ok());
     // Without accounts there are no tickets, and without a service's key no tokens of one.
     let ticket = join("K7QM", ticket(&ours, PermitFor::Join(code("K7QM"))));
-    assert_eq!(self::tokens(&service).admit_at(&ticket, NOW_S), Err(Rejected::NoKey));
-    let keyless = Tokens::with_key(None, false, NOW_S - 1_000);
-    assert_eq!(keyless.admit_at(&join("K7QM", service.sign(&claims())), NOW_S), Err(Rejected::NoKey));
+    assert_eq!(self::tokens(&service).admit_at(&ticket, NOW_S), Err(TokenError::NoKey));
+    let keyless = Judged::new(None, false, NOW_S - 1_000);
+    assert_eq!(keyless.admit_at(&join("K7QM", service.sign(&claims())), NOW_S), Err(TokenError::NoKey));
+}
+
+#[test]
+fn threat_55_who_was_let_in_is_remembered_whatever_the_time_of_day_does() {
+    let key = key();
+    let tokens = tokens(&key);
+    let hello = join("K7QM", key.sign(&claims()));
+    let at = |now_s, steady_s| Now { now_s, started_s: NOW_S - 1_000, steady_s };
+    let admit = |now: Now| tokens.admit_by(&hello, now, now);
+    assert!(admit(at(NOW_S, 1_000)).is_ok());
+    // An hour ahead, and back: as much time as passed in between is all that counts.
+    assert_eq!(admit(at(NOW_S + 3_600, 1_001)), Err(TokenError::Expired));
+    assert!(
+        tokens
+            .admit_by(
+                &join("K7QM", key.sign(&Claims { jti: "two".into(), ..claims() })),
+                at(NOW_S, 1_002),
+                at(0, 0)
+            )
+            .is_ok()
+    );
+    assert_eq!(admit(at(NOW_S, 1_003)), Err(TokenError::Used));
+}
+
+#[test]
+fn a_token_of_the_first_second_is_accepted_in_the_next() {
+    let (service, ours) = (key(), TicketKey::generate().unwrap());
+    let time = Time::default();
+    let tokens = Tokens::with_key(Some(service.public()), true, time.clone());
+    tokens.accept_tickets(Tickets::of(&ours));
+    let at_start = |iat| Claims { iat, exp: iat + 30, ..claims() };
+    let ticket = ours.sign_as(ticket::TYP, &at_start(time.now_s()));
+    let token = service.sign(&at_start(time.wall_s()));
+    time.pass(Duration::from_millis(999));
+    assert!(tokens.admit(&join("K7QM", ticket)).is_ok());
+    assert!(tokens.admit(&join("K7QM", token)).is_ok());
 }

@@ -4,10 +4,11 @@
 //! signature is a code (HMAC, SHA-256) by a key that a server draws when it starts and tells nobody. So none is good at another server,
 //! nor after a restart, when nobody knows any more which were used; and to verify one takes a fraction of what Ed25519 takes.
 
-use super::{CLOCK_SKEW_S_MAX, Claims, KeyError, PermitFor, Rejected, Signer, TOKEN_LIFE_S_MAX, issue};
+use super::{
+    CLOCK_SKEW_S_MAX, Claims, KeyError, Now, PermitFor, Signer, TOKEN_LIFE_S_MAX, TokenError, issue,
+};
 use crate::mutex::lock;
-use crate::online::environment_of;
-use crate::store::{AccountId, Realm};
+use crate::realm::{Realm, environment_of};
 use crate::system;
 use data_encoding::HEXLOWER;
 use jsonwebtoken::{Algorithm, DecodingKey, EncodingKey, Header};
@@ -20,7 +21,7 @@ pub(super) const TYP: &str = "parlor-ticket";
 
 /// Gives out tickets. Cheap to clone.
 #[derive(Clone)]
-pub(crate) struct TicketKey(Arc<[u8; 32]>);
+pub struct TicketKey(Arc<[u8; 32]>);
 
 impl core::fmt::Debug for TicketKey {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
@@ -30,15 +31,21 @@ impl core::fmt::Debug for TicketKey {
 
 impl TicketKey {
     /// A key that no other server has.
-    pub(crate) fn generate() -> Result<Self, KeyError> {
+    ///
+    /// # Errors
+    /// [`KeyError::NoRandomness`].
+    pub fn generate() -> Result<Self, KeyError> {
         Ok(TicketKey(Arc::new(random()?)))
     }
 
     /// A ticket that is good once, for [`TOKEN_LIFE_S_MAX`] seconds from `now_s` on.
-    pub(crate) fn ticket(
+    ///
+    /// # Errors
+    /// [`KeyError::NoRandomness`].
+    pub fn ticket(
         &self,
         realm: &Realm,
-        account: &AccountId,
+        account: &str,
         what: PermitFor,
         now_s: u64,
     ) -> Result<String, KeyError> {
@@ -47,7 +54,7 @@ impl TicketKey {
             PermitFor::Create(code) => (code, true),
         };
         let claims = Claims {
-            sub: account.to_string(),
+            sub: account.to_owned(),
             aud: realm.app().to_owned(),
             env: realm.environment().to_owned(),
             room: room.map(|code| code.as_str().to_owned()),
@@ -67,52 +74,46 @@ impl TicketKey {
 
 /// Verifies tickets, and remembers which were used and who must not come in by any.
 #[derive(Debug)]
-pub(crate) struct Tickets {
+pub struct Tickets {
     signer: Signer,
-    /// Accounts that were banned while a ticket may be on its way, and when none can be any more, in seconds since 1970.
-    barred: Mutex<HashMap<(Realm, AccountId), u64>>,
+    /// Accounts that were banned while a ticket may be on its way, and when none can be any more, in seconds of the services' time.
+    barred: Mutex<HashMap<(Realm, String), u64>>,
 }
 
 impl Tickets {
     /// Those that `key` gives out.
-    pub(crate) fn of(key: &TicketKey) -> Self {
+    pub fn of(key: &TicketKey) -> Self {
         let signer = Signer::new(Algorithm::HS256, DecodingKey::from_secret(&key.0[..]));
         Tickets { signer, barred: Mutex::default() }
     }
 
     /// No ticket of this account that was given out before `now_s` is good any more.
-    pub(crate) fn bar(&self, realm: Realm, account: AccountId, now_s: u64) {
+    pub fn bar(&self, realm: Realm, account: String, now_s: u64) {
         let mut barred = lock(&self.barred);
         barred.retain(|_, until_s| *until_s > now_s);
         barred.insert((realm, account), now_s.saturating_add(TOKEN_LIFE_S_MAX + CLOCK_SKEW_S_MAX));
     }
 
     /// It may come in again.
-    pub(crate) fn unbar(&self, realm: Realm, account: AccountId) {
+    pub fn unbar(&self, realm: Realm, account: String) {
         lock(&self.barred).remove(&(realm, account));
     }
 
-    pub(super) fn admit(
-        &self,
-        token: &[u8],
-        hello: &Hello,
-        now_s: u64,
-        started_s: u64,
-    ) -> Result<String, Rejected> {
+    pub(super) fn admit(&self, token: &[u8], hello: &Hello, now: Now) -> Result<String, TokenError> {
         let claims = self.signer.open(token)?;
         claims.check_fields()?;
         // A hello that names no environment means the one that accounts have then.
         claims.check_audience(hello, |named| claims.env == environment_of(named))?;
-        claims.check_time(now_s, started_s)?;
-        if self.is_barred(&claims, now_s) {
-            return Err(Rejected::Banned);
+        claims.check_time(now)?;
+        if self.is_barred(&claims, now.now_s) {
+            return Err(TokenError::Banned);
         }
-        self.signer.use_up(claims, now_s)
+        self.signer.use_up(claims, now)
     }
 
     fn is_barred(&self, claims: &Claims, now_s: u64) -> bool {
-        let key = Realm::new(&claims.aud, &claims.env).ok().zip(AccountId::new(&claims.sub).ok());
-        key.and_then(|key| lock(&self.barred).get(&key).copied()).is_some_and(|until_s| now_s < until_s)
+        let key = Realm::new(&claims.aud, &claims.env).map(|realm| (realm, claims.sub.clone()));
+        key.is_ok_and(|key| lock(&self.barred).get(&key).is_some_and(|until_s| now_s < *until_s))
     }
 }
 

@@ -1,9 +1,8 @@
 //! Whether the server lives, and whether it takes players. The first is for whoever would start it again, the second for whoever
 //! sends players to it: a server that says goodbye lives and takes nobody.
 
-use super::Facts;
-use crate::online::Services;
-use crate::store::StoreError;
+use super::facts::Facts;
+use crate::embed::Services;
 use axum::extract::{RawQuery, State};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
@@ -17,7 +16,7 @@ use std::sync::Arc;
 #[derive(Clone)]
 pub(crate) struct Readiness {
     pub(crate) facts: Arc<Facts>,
-    pub(crate) services: Option<Services>,
+    pub(crate) services: Option<Arc<dyn Services>>,
 }
 
 /// `/health` and `/ready`.
@@ -42,8 +41,7 @@ async fn ready(State(readiness): State<Readiness>, RawQuery(query): RawQuery) ->
     let is_ready = !is_draining && (store.is_ok() || !counts_store);
     let why = match &store {
         _ if is_draining => Some("the server is going down".to_owned()),
-        Err(StoreError::Unavailable { reason, .. }) => Some(format!("the store is unavailable: {reason}")),
-        Err(error) => Some(error.to_string()),
+        Err(why) => Some(why.clone()),
         Ok(_) => None,
     };
     let status = if is_ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };

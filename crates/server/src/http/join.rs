@@ -1,7 +1,8 @@
 //! `GET /join/{code}`: a page for a person who was given a link.
 
+use super::asked::AskedFrom;
+use super::facts::Context;
 use super::rooms::find;
-use super::{Context, Remote};
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Extension, Path, State};
 use axum::response::{Html, IntoResponse, Response};
@@ -23,10 +24,10 @@ const HEADERS: [(HeaderName, &str); 4] = [
 
 pub(super) async fn page(
     State(context): State<Context>,
-    Extension(remote): Extension<Remote>,
+    Extension(from): Extension<AskedFrom>,
     path: Result<Path<String>, PathRejection>,
 ) -> Response {
-    let (status, retry_after, title, body) = match find(&context, remote, path).await {
+    let (status, retry_after, title, body) = match find(&context, from, path).await {
         Ok(room) => {
             let (code, app) = (escape(room.code.as_str()), escape(&room.app));
             let invite = escape(&context.facts.invite(room.code, None).link("parlor"));
@@ -39,7 +40,7 @@ pub(super) async fn page(
             (StatusCode::OK, None, format!("Room {code}"), body)
         }
         Err(none) => {
-            let body = format!("<h1>No room</h1>\n<p>{}</p>\n", escape(&none.message()));
+            let body = format!("<h1>No room</h1>\n<p>{}</p>\n", escape(&none.sentence()));
             (none.status(), none.retry_after(), "No room".to_owned(), body)
         }
     };

@@ -1,50 +1,53 @@
 //! What the server answers to HTTP: one request for each connection, but for the services, whose connections may stay
 //! (`stay.rs`).
 
+mod asked;
+mod facts;
 mod health;
 mod join;
+mod pages;
+mod reserve;
 mod rooms;
 mod stats;
 mod stay;
 mod upgrade;
+mod visit;
 
+pub use asked::{AskedFrom, bearer};
+pub(crate) use facts::Facts;
 pub(crate) use health::{Readiness, readiness_routes};
+pub(crate) use pages::{Pages, read_origin};
 pub(crate) use stay::places as staying_places;
 pub(crate) use upgrade::{Purpose, Upgrade, UpgradeSlot};
 
-use crate::door::Door;
-use crate::gate::Gate;
-use crate::metrics::{self, Metrics};
-use crate::online::{self, AskedFrom, Services};
+use crate::access::Access;
+use crate::connection_limit::ConnectionLimit;
+use crate::embed::Services;
 use crate::shard::{Shard, Shards};
 use axum::Router;
 use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use core::convert::Infallible;
-use core::net::{IpAddr, SocketAddr};
+use core::net::SocketAddr;
 use core::time::Duration;
+use facts::{Context, SERVICES, not_found};
+use hyper::StatusCode;
 use hyper::body::Incoming;
 use hyper::header::{CONNECTION, HeaderValue};
 use hyper::server::conn::http1;
 use hyper::service::{Service, service_fn};
-use hyper::{StatusCode, Version};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
-use parlor_hub::Origin;
-use parlor_proto::{RoomCode, limits};
-use parlor_transport::Fingerprint;
-use parlor_transport::discovery::{Invite, ServerAddress};
+use parlor_proto::limits;
 use parlor_transport::websocket::Io;
 use stay::Stay;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::time::timeout;
+use visit::Visit;
 
 /// How long request and answer may take together, so that a slow reader does not stay either.
 const EXCHANGE_TIME: Duration = Duration::from_secs(10);
-/// Where the services are.
-const SERVICES: &str = "/v1";
 /// Largest head of a request, in bytes; the library has no smaller buffer.
 const HEAD_BYTES_MAX: usize = 8 * 1024;
 
@@ -52,58 +55,27 @@ const HEAD_BYTES_MAX: usize = 8 * 1024;
 #[derive(Clone)]
 pub(crate) struct Site {
     shards: Shards,
-    door: Door,
+    access: Access,
     handshake_time: Duration,
     router: Router,
     facts: Arc<Facts>,
     /// Connections that stay for the next request.
-    staying: Gate,
-}
-
-/// What does not change while the server runs, and whether it is going down.
-pub(crate) struct Facts {
-    pub(crate) port: u16,
-    pub(crate) fingerprint: Option<Fingerprint>,
-    /// The one that reaches furthest comes first.
-    pub(crate) addresses: Vec<ServerAddress>,
-    pub(crate) is_draining: AtomicBool,
-    /// What is counted as it happens.
-    pub(crate) metrics: Arc<Metrics>,
-}
-
-impl Facts {
-    /// What a friend is given to join a room.
-    pub(crate) fn invite(&self, code: RoomCode, secret: Option<&str>) -> Invite {
-        Invite { code, server: self.addresses.first().cloned(), secret: secret.map(str::to_owned) }
-    }
-
-    fn is_draining(&self) -> bool {
-        self.is_draining.load(Ordering::Relaxed)
-    }
-}
-
-/// Who asks, as far as its address tells.
-#[derive(Clone, Copy, Debug)]
-struct Remote(IpAddr);
-
-/// What a handler is given.
-#[derive(Clone)]
-struct Context {
-    shards: Shards,
-    facts: Arc<Facts>,
-    door: Door,
+    staying: ConnectionLimit,
+    /// Counts who was turned away.
+    limit: ConnectionLimit,
+    services: Option<Arc<dyn Services>>,
 }
 
 impl Site {
     pub(crate) fn new(
         shards: Shards,
         facts: Arc<Facts>,
-        door: Door,
-        services: Option<Services>,
+        access: Access,
+        services: Option<Arc<dyn Services>>,
         handshake_time: Duration,
-        staying: Gate,
+        [staying, limit]: [ConnectionLimit; 2],
     ) -> Self {
-        let context = Context { shards: shards.clone(), facts: Arc::clone(&facts), door: door.clone() };
+        let context = Context { shards: shards.clone(), facts: Arc::clone(&facts), access: access.clone() };
         let mut router = Router::new()
             .route("/", get(front))
             .route("/stats", get(stats::stats))
@@ -113,25 +85,20 @@ impl Site {
             .fallback(not_found);
         let readiness = Readiness { facts: Arc::clone(&facts), services: services.clone() };
         router = router.merge(readiness_routes(readiness));
-        if let Some(services) = services {
-            let operations = online::routes(&services);
+        let mut router = router.with_state(context);
+        if let Some(services) = services.clone() {
+            let operations = services.routes();
             let facts = Arc::clone(&facts);
             let socket = get(move |request: Request| {
                 upgrade::operations(services.clone(), facts.is_draining(), request)
             });
             router = router.nest(SERVICES, operations.route("/socket", socket));
         }
-        let router = router.with_state(context);
-        Site { shards, door, handshake_time, router, facts, staying }
+        Site { shards, access, handshake_time, router, facts, staying, limit, services }
     }
 
     pub(crate) fn shard(&self) -> &Shard {
         self.shards.own()
-    }
-
-    /// Whose budgets count for an address.
-    pub(crate) fn origin(&self, addr: IpAddr) -> Origin {
-        self.door.origin(addr)
     }
 
     /// How long a client may take for each step until it has said hello.
@@ -140,41 +107,34 @@ impl Site {
     }
 }
 
-/// Answers one request, or many. If one becomes a WebSocket, `slot` has what it becomes.
-pub(crate) async fn serve(io: impl Io, remote: SocketAddr, site: &Site, slot: &UpgradeSlot) {
-    let router = TowerToHyperService::new(site.router.clone());
-    let origin = site.origin(remote.ip());
-    let stay = Stay::new(origin);
-    let service = service_fn(|mut request: hyper::Request<Incoming>| {
-        stay.asked();
-        request.extensions_mut().insert(slot.clone());
-        request.extensions_mut().insert(Remote(remote.ip().to_canonical()));
-        request.extensions_mut().insert(AskedFrom(origin));
-        let may_stay = request.version() == Version::HTTP_11 && is_for_services(request.uri().path());
-        let route = metrics::route(request.uri().path());
-        let answering = router.call(request);
-        let stay = &stay;
-        async move {
-            let stays = may_stay && !site.facts.is_draining() && stay.stays(&site.staying).await;
-            let answer = answering.await?;
-            site.facts.metrics.requested(route, answer.status());
-            Ok::<_, Infallible>(if stays { answer } else { last(answer) })
-        }
-    });
+/// Answers one request, or many. If one becomes a WebSocket, `slot` has what it becomes. A connection of the reserve is answered what
+/// must be answered, and nothing else.
+pub(crate) async fn serve(
+    io: impl Io,
+    remote: SocketAddr,
+    is_of_reserve: bool,
+    site: &Site,
+    slot: &UpgradeSlot,
+) {
+    let stay = Stay::new();
+    let visit = Visit::new(site, remote.ip(), is_of_reserve, slot, &stay);
+    let service = service_fn(|request| visit.answer(request));
     let connection = builder(site.handshake_time).serve_connection(TokioIo::new(io), service).with_upgrades();
     ended(stay.watch(connection).await);
 }
 
-fn is_for_services(path: &str) -> bool {
-    path.strip_prefix(SERVICES).is_some_and(|rest| rest.starts_with('/'))
-}
-
-/// Answers one request on the operator's own port.
-pub(crate) async fn serve_operator(io: impl Io, router: Router) {
+/// Answers one request on the operator's own port. No page has anything to ask there.
+pub(crate) async fn serve_operator(io: impl Io, remote: SocketAddr, router: Router) {
     let router = TowerToHyperService::new(router);
     let service = service_fn(move |request: hyper::Request<Incoming>| {
-        let answering = router.call(request);
-        async move { answering.await.map(last) }
+        let judged = Pages::default().judge(request.uri(), request.headers(), remote.ip());
+        let answering = judged.map(|_| router.call(request));
+        async move {
+            match answering {
+                Ok(answering) => answering.await.map(last),
+                Err(stranger) => Ok(last(visit::refusal(&stranger))),
+            }
+        }
     });
     let connection = builder(limits::HANDSHAKE_TIMEOUT).serve_connection(TokioIo::new(io), service);
     ended(timeout(EXCHANGE_TIME, connection).await.ok());
@@ -230,14 +190,6 @@ async fn front(State(Context { facts, .. }): State<Context>) -> String {
          /ready       whether it takes players, as JSON\n\
          /v1          accounts and rooms that outlive their players, if this server has a store: /v1/openapi.json\n"
     )
-}
-
-async fn not_found() -> Response {
-    (StatusCode::NOT_FOUND, "There is nothing here. / says what there is.\n").into_response()
-}
-
-fn going_down() -> Response {
-    (StatusCode::SERVICE_UNAVAILABLE, "The server is going down.\n").into_response()
 }
 
 #[cfg(test)]

@@ -1,14 +1,15 @@
 //! `GET /rooms/{code}`: about a room, for join pages and games in browsers. A room with a secret is not shown at all: the
 //! answer would be one to a guess at its code.
 
-use super::{Context, Remote};
+use super::asked::AskedFrom;
+use super::facts::Context;
 use axum::Json;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Extension, Path, State};
 use axum::response::{IntoResponse, Response};
 use core::time::Duration;
 use hyper::StatusCode;
-use hyper::header::{ACCESS_CONTROL_ALLOW_ORIGIN, CACHE_CONTROL, HeaderName, RETRY_AFTER};
+use hyper::header::{CACHE_CONTROL, HeaderName, RETRY_AFTER};
 use parlor_hub::RoomSummary;
 use parlor_proto::RoomCode;
 use serde_json::{Value, json};
@@ -52,7 +53,8 @@ impl NoRoom {
         }
     }
 
-    pub(super) fn message(&self) -> String {
+    /// What happened and what to do, for a person.
+    pub(super) fn sentence(&self) -> String {
         match self {
             NoRoom::BadCode(why) => why.clone(),
             NoRoom::NotFound(code) => {
@@ -78,38 +80,45 @@ fn whole_seconds(after: Duration) -> u64 {
 /// The room that a path names.
 pub(super) async fn find(
     context: &Context,
-    Remote(remote): Remote,
+    AskedFrom(origin): AskedFrom,
     path: Result<Path<String>, PathRejection>,
 ) -> Result<RoomSummary, NoRoom> {
     let Path(text) = path.map_err(|rejection| NoRoom::BadCode(rejection.body_text()))?;
     let code: RoomCode = text.parse().map_err(|error| NoRoom::BadCode(format!("{error}")))?;
-    let origin = context.door.origin(remote);
-    context.door.may_ask(origin).map_err(NoRoom::Wait)?;
+    let guess = context.access.guess(origin).map_err(NoRoom::Wait)?;
     match context.shards.room(code).await {
-        Ok(Some(room)) if !room.needs_secret => Ok(room),
+        Ok(Some(room)) if !room.needs_secret => {
+            guess.was_right();
+            Ok(room)
+        }
         Ok(_) => {
-            context.door.asked_wrong(origin);
+            guess.was_wrong();
             Err(NoRoom::NotFound(code))
         }
-        Err(_) => Err(NoRoom::GoingDown),
+        Err(_) => {
+            guess.was_right();
+            Err(NoRoom::GoingDown)
+        }
     }
 }
 
 pub(super) async fn room(
     State(context): State<Context>,
-    Extension(remote): Extension<Remote>,
+    Extension(from): Extension<AskedFrom>,
     path: Result<Path<String>, PathRejection>,
 ) -> Response {
-    let (status, retry_after, body) = match find(&context, remote, path).await {
+    let (status, retry_after, body) = match find(&context, from, path).await {
         Ok(room) => (StatusCode::OK, None, describe(&context, &room)),
         Err(none) => {
-            let error = json!({ "error": { "code": none.code(), "message": none.message() } });
-            (none.status(), none.retry_after(), error)
+            // In the shape of all errors: docs/online.md.
+            let mut error = json!({ "code": none.code(), "sentence": none.sentence() });
+            if let NoRoom::Wait(after) = none {
+                error["retry_after_ms"] = u64::try_from(after.as_millis()).unwrap_or(u64::MAX).into();
+            }
+            (none.status(), none.retry_after(), json!({ "error": error }))
         }
     };
-    // Any page may ask: nothing in here depends on who asks.
-    let headers = [(ACCESS_CONTROL_ALLOW_ORIGIN, "*"), (CACHE_CONTROL, "no-store")];
-    (status, headers, retry_after, Json(body)).into_response()
+    (status, [(CACHE_CONTROL, "no-store")], retry_after, Json(body)).into_response()
 }
 
 fn describe(context: &Context, room: &RoomSummary) -> Value {

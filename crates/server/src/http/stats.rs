@@ -1,6 +1,6 @@
 //! `GET /stats`: what the server does, in numbers, for programs on its own machine.
 
-use super::{Context, Remote, not_found};
+use super::facts::{Context, Remote, not_found};
 use axum::Json;
 use axum::extract::{Extension, State};
 use axum::response::{IntoResponse, Response};

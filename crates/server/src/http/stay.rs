@@ -5,7 +5,7 @@
 //! than a quarter of all connections stay, and the others are closed after their answer as before.
 
 use super::EXCHANGE_TIME;
-use crate::gate::{Gate, Pass};
+use crate::connection_limit::{ConnectionLimit, Permit};
 use crate::pace::Pace;
 use core::pin::pin;
 use parlor_hub::Origin;
@@ -16,13 +16,14 @@ use tokio::time::{Instant, timeout_at};
 const STAYING_SHARE: usize = 4;
 
 /// The places of connections that stay, of a server that takes so many connections.
-pub(crate) fn places(connections_max: usize) -> Gate {
-    Gate::new(connections_max / STAYING_SHARE)
+pub(crate) fn places(connections_max: usize) -> ConnectionLimit {
+    ConnectionLimit::for_all(connections_max / STAYING_SHARE)
 }
 
 /// One connection, from one request to the next.
 pub(super) struct Stay {
-    pace: tokio::sync::Mutex<Pace>,
+    /// Of the first request's origin.
+    pace: tokio::sync::Mutex<Option<Pace>>,
     now: Mutex<Now>,
 }
 
@@ -30,13 +31,13 @@ struct Now {
     /// When the exchange that is under way must be over.
     until: Instant,
     /// The place of a connection that stays.
-    place: Option<Pass>,
+    place: Option<Permit>,
 }
 
 impl Stay {
-    pub(super) fn new(origin: Origin) -> Self {
+    pub(super) fn new() -> Self {
         let now = Now { until: Instant::now() + EXCHANGE_TIME, place: None };
-        Stay { pace: tokio::sync::Mutex::new(Pace::new(origin)), now: Mutex::new(now) }
+        Stay { pace: tokio::sync::Mutex::default(), now: Mutex::new(now) }
     }
 
     /// A request has come.
@@ -45,11 +46,11 @@ impl Stay {
     }
 
     /// Whether the connection may stay after this request, which its pace may hold up.
-    pub(super) async fn stays(&self, places: &Gate) -> bool {
-        self.pace.lock().await.wait().await;
+    pub(super) async fn stays(&self, places: &ConnectionLimit, origin: Origin) -> bool {
+        self.pace.lock().await.get_or_insert_with(|| Pace::new(origin)).wait().await;
         let place = &mut self.lock().place;
         if place.is_none() {
-            *place = places.enter();
+            *place = places.enter(None);
         }
         place.is_some()
     }

@@ -1,7 +1,8 @@
 //! `GET /ws` and `GET /v1/socket`: requests that become WebSockets, one of packets and one of JSON.
 
-use super::{Context, going_down};
-use crate::online::{Services, bearer};
+use super::asked::{AskedFrom, bearer};
+use super::facts::{Context, going_down};
+use crate::embed::Services;
 use axum::extract::{Extension, Request, State};
 use axum::response::{IntoResponse, Response};
 use hyper::header::{
@@ -10,6 +11,7 @@ use hyper::header::{
 };
 use hyper::upgrade::OnUpgrade;
 use hyper::{StatusCode, Version};
+use parlor_hub::Origin;
 use parlor_transport::websocket::{SUBPROTOCOL, accept_key};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -26,6 +28,8 @@ pub(crate) struct UpgradeSlot(Arc<Mutex<Option<Upgrade>>>);
 pub(crate) struct Upgrade {
     /// The connection.
     pub(crate) on: OnUpgrade,
+    /// Whose budgets count for it.
+    pub(crate) origin: Origin,
     /// What for.
     pub(crate) purpose: Purpose,
 }
@@ -37,7 +41,7 @@ pub(crate) enum Purpose {
     /// Operations of the services, by whoever has this token.
     Operations {
         /// The services.
-        services: Services,
+        services: Arc<dyn Services>,
         /// What the request brought.
         token: Option<String>,
     },
@@ -57,6 +61,7 @@ impl UpgradeSlot {
 pub(super) async fn websocket(
     State(context): State<Context>,
     Extension(slot): Extension<UpgradeSlot>,
+    Extension(AskedFrom(origin)): Extension<AskedFrom>,
     mut request: Request,
 ) -> Response {
     if context.facts.is_draining() {
@@ -69,7 +74,7 @@ pub(super) async fn websocket(
         Ok(accept) => accept,
         Err(refusal) => return refusal.into_response(),
     };
-    slot.put(Upgrade { on: hyper::upgrade::on(&mut request), purpose: Purpose::Link });
+    slot.put(Upgrade { on: hyper::upgrade::on(&mut request), origin, purpose: Purpose::Link });
     let headers = [
         (CONNECTION, HeaderValue::from_static("Upgrade")),
         (UPGRADE, HeaderValue::from_static("websocket")),
@@ -80,11 +85,17 @@ pub(super) async fn websocket(
 }
 
 /// The JSON socket of the services. It has no subprotocol, and needs none: browsers can ask for it as it is.
-pub(super) async fn operations(services: Services, draining: bool, mut request: Request) -> Response {
+pub(super) async fn operations(
+    services: Arc<dyn Services>,
+    draining: bool,
+    mut request: Request,
+) -> Response {
     if draining {
         return going_down();
     }
-    let Some(slot) = request.extensions().get::<UpgradeSlot>().cloned() else {
+    let extensions = request.extensions();
+    let came = extensions.get::<UpgradeSlot>().cloned().zip(extensions.get::<AskedFrom>().copied());
+    let Some((slot, AskedFrom(origin))) = came else {
         return Refusal::NotAnUpgrade.into_response();
     };
     let accept = match check(request.version(), request.headers()) {
@@ -94,6 +105,7 @@ pub(super) async fn operations(services: Services, draining: bool, mut request: 
     let token = bearer(request.headers());
     slot.put(Upgrade {
         on: hyper::upgrade::on(&mut request),
+        origin,
         purpose: Purpose::Operations { services, token },
     });
     let headers = [

@@ -2,8 +2,8 @@
 //! and with which games, concerns whoever runs it. It has no TLS; what it tells is no secret of a player.
 
 use super::Scraper;
+use crate::connection_limit::ConnectionLimit;
 use crate::error::StartError;
-use crate::gate::Gate;
 use crate::http::{self, Readiness};
 use axum::Router;
 use axum::extract::State;
@@ -74,15 +74,15 @@ impl Listener {
 
 async fn accept(listener: std::net::TcpListener, router: Router) {
     let Ok(listener) = TcpListener::from_std(listener) else { return };
-    let gate = Gate::new(AT_ONCE_MAX);
+    let limit = ConnectionLimit::for_all(AT_ONCE_MAX);
     loop {
         match listener.accept().await {
-            Ok((stream, _)) => {
-                let Some(pass) = gate.enter() else { continue };
+            Ok((stream, remote)) => {
+                let Some(permit) = limit.enter(None) else { continue };
                 let router = router.clone();
                 tokio::spawn(async move {
-                    http::serve_operator(stream, router).await;
-                    drop(pass);
+                    http::serve_operator(stream, remote, router).await;
+                    drop(permit);
                 });
             }
             Err(error) => {

@@ -3,11 +3,14 @@
 //! No word that came from a peer is ever a label (threat 33): a stranger who invents names would make the monitoring grow without
 //! end. Labels are words of this program, and the games that the server was told to serve.
 
+mod figures;
 mod listener;
 mod process;
 mod scrape;
 
+pub use figures::{Figures, Label};
 pub(crate) use listener::Listener;
+pub(crate) use process::open_files_max;
 pub(crate) use scrape::Scraper;
 
 use core::sync::atomic::AtomicU64;
@@ -21,6 +24,8 @@ use prometheus_client::registry::Registry;
 
 /// Games that have figures of their own; those that are served beyond them are counted together.
 const APPS_MAX: usize = 64;
+/// Operations that services may have: each has figures of its own.
+pub const OPERATIONS_MAX: usize = 100;
 /// What stands for everything that has no name of its own.
 const OTHER: &str = "other";
 /// Bounds of the histogram of answering times, in seconds.
@@ -30,7 +35,7 @@ type Seconds = Counter<f64, AtomicU64>;
 
 /// What is counted as it happens.
 #[derive(Debug)]
-pub(crate) struct Metrics {
+pub struct Metrics {
     /// The games that have names here, and what they are called: in one line, and so that no terminal obeys.
     apps: Vec<(String, String)>,
     requests: Family<Request, Counter>,
@@ -78,8 +83,8 @@ impl Metrics {
         self.requests.get_or_create(&Request { route, class: class(status) }).inc();
     }
 
-    /// An operation was done, or refused.
-    pub(crate) fn answered(&self, operation: &'static str, status: StatusCode, took: Duration) {
+    /// An operation of the services was done, or refused. Its name is one of [`OPERATIONS_MAX`] words of a program.
+    pub fn answered(&self, operation: &'static str, status: StatusCode, took: Duration) {
         self.operations.get_or_create(&Answered { operation, class: class(status) }).inc();
         self.operation_seconds.get_or_create(&Operation { operation }).inc_by(took.as_secs_f64());
         self.latency.observe(took.as_secs_f64());

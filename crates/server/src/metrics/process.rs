@@ -29,9 +29,14 @@ impl Process {
             open_files: fs::read_dir("/proc/self/fd")
                 .ok()
                 .map(|files| files.count().saturating_sub(1) as u64),
-            open_files_max: read("limits").and_then(|text| files_max(&text)),
+            open_files_max: open_files_max(),
         }
     }
+}
+
+/// How many files this process may have open, where the system says so.
+pub(crate) fn open_files_max() -> Option<u64> {
+    fs::read_to_string("/proc/self/limits").ok().and_then(|text| files_max(&text))
 }
 
 fn resident(status: &str) -> Option<u64> {

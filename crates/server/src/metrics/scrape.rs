@@ -1,32 +1,30 @@
 //! All figures at one moment, as the text that monitoring reads.
 
+use super::Metrics;
+use super::figures::{Figures, signed};
 use super::process::Process;
-use super::{Metrics, Seconds};
-use crate::door::Door;
-use crate::gate::Gate;
-use crate::online::Services;
+use crate::access::Access;
+use crate::connection_limit::ConnectionLimit;
+use crate::embed::{Held, Services};
 use crate::shard::{Census, Shards};
 use core::fmt;
 use core::time::Duration;
 use parlor_hub::Stats;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::encoding::text::encode;
-use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
-use prometheus_client::registry::Registry;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 
 /// Where the figures come from. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Scraper {
     pub(crate) shards: Shards,
     pub(crate) metrics: Arc<Metrics>,
-    pub(crate) door: Door,
-    pub(crate) tcp_gate: Gate,
-    pub(crate) quic_gate: Gate,
-    pub(crate) services: Option<Services>,
+    pub(crate) access: Access,
+    pub(crate) tcp_limit: ConnectionLimit,
+    pub(crate) quic_limit: ConnectionLimit,
+    pub(crate) services: Option<Arc<dyn Services>>,
     /// When the server started, in seconds since 1970.
     pub(crate) started_s: u64,
 }
@@ -42,41 +40,59 @@ struct OfApp {
     app: String,
 }
 
-/// One label: its name and its value.
-type One = [(&'static str, &'static str); 1];
-
 impl Scraper {
     /// Asks everybody, and writes it down.
     pub(crate) async fn text(&self) -> Result<String, fmt::Error> {
         let census = self.shards.census(|app| self.metrics.app(app).to_owned()).await;
         let stats = self.shards.stats().await;
-        let mut registry = Registry::default();
-        rooms(&mut registry, &census);
-        traffic(&mut registry, &stats);
-        self.doors(&mut registry, &stats);
-        self.metrics.register(&mut registry);
+        let mut figures = Figures::default();
+        rooms(&mut figures, &census);
+        self.held(&mut figures, &stats);
+        traffic(&mut figures, &stats);
+        self.doors(&mut figures, &stats);
+        self.metrics.register(figures.registry());
         if let Some(services) = &self.services {
-            store(&mut registry, services).await;
+            services.write_figures(&mut figures).await;
         }
-        self.process(&mut registry);
+        self.process(&mut figures);
         let mut text = String::new();
-        encode(&mut text, &registry)?;
+        encode(&mut text, figures.registry())?;
         Ok(text)
     }
 
-    fn doors(&self, to: &mut Registry, stats: &Stats) {
-        let ports = [("tcp", &self.tcp_gate), ("quic", &self.quic_gate)];
-        let open = ports.map(|(port, gate)| ([("port", port)], gate.taken() as u64));
-        gauges(to, "parlor_port_connections", "Connections of a port, handshakes included", open);
-        let away = ports.map(|(port, gate)| ([("port", port)], gate.turned_away()));
-        counters(
-            to,
+    /// Memory that strangers can make the server hold, as it is counted against its bounds.
+    fn held(&self, to: &mut Figures, stats: &Stats) {
+        let of_services = self.services.as_ref().map_or(Held::default(), |services| services.held());
+        let held = [
+            ([("what", "room_state")], stats.state_bytes as u64),
+            ([("what", "unread")], of_services.unread_bytes as u64),
+            ([("what", "turn_rooms")], of_services.room_bytes as u64),
+        ];
+        to.gauges("parlor_held_bytes", "Memory that is held for peers, by what it is held for", held);
+        let most = of_services.unread_bytes_most as u64;
+        to.gauge("parlor_unread_bytes_most", "The most that was held at once of what was not read yet", most);
+        let refused = [
+            ([("what", "room_state")], stats.rooms_ended_for_memory),
+            ([("what", "unread")], of_services.unread_refused),
+        ];
+        to.counters(
+            "parlor_held_refused",
+            "Rooms that ended, and requests that were refused, for want of memory",
+            refused,
+        );
+    }
+
+    fn doors(&self, to: &mut Figures, stats: &Stats) {
+        let ports = [("tcp", &self.tcp_limit), ("quic", &self.quic_limit)];
+        let open = ports.map(|(port, limit)| ([("port", port)], limit.taken() as u64));
+        to.gauges("parlor_port_connections", "Connections of a port, handshakes included", open);
+        let away = ports.map(|(port, limit)| ([("port", port)], limit.turned_away()));
+        to.counters(
             "parlor_port_turned_away",
             "Connections that were refused because there were too many",
             away,
         );
-        gauge(
-            to,
+        to.gauge(
             "parlor_connections",
             "Links with a session, in a room or not yet",
             stats.connections as u64,
@@ -86,17 +102,16 @@ impl Scraper {
             ([("answer", "retry_after")], stats.put_off),
             ([("answer", "refused")], stats.refused),
         ];
-        counters(to, "parlor_hellos_turned_away", "Hellos that were not answered with a seat", refused);
-        let guesses = self.door.guesses_refused();
-        counter(
-            to,
+        to.counters("parlor_hellos_turned_away", "Hellos that were not answered with a seat", refused);
+        let guesses = self.access.guesses_refused();
+        to.counter(
             "parlor_guesses_refused",
             "Guesses at codes, tokens and passwords that came too often",
             guesses,
         );
     }
 
-    fn process(&self, to: &mut Registry) {
+    fn process(&self, to: &mut Figures) {
         let Process { resident_bytes, cpu_s, open_files, open_files_max } = Process::look();
         let known = [
             ("process_resident_memory_bytes", "Memory that the process has", resident_bytes),
@@ -106,18 +121,18 @@ impl Scraper {
         ];
         for (name, help, value) in known {
             if let Some(value) = value {
-                gauge(to, name, help, value);
+                to.gauge(name, help, value);
             }
         }
         if let Some(cpu_s) = cpu_s {
-            seconds(to, "process_cpu_seconds", "Time that it had processors for", cpu_s);
+            to.seconds("process_cpu_seconds", "Time that it had processors for", cpu_s);
         }
         let version = [([("version", env!("CARGO_PKG_VERSION"))], 1)];
-        gauges(to, "parlor_build_info", "Which version runs", version);
+        to.gauges("parlor_build_info", "Which version runs", version);
     }
 }
 
-fn rooms(to: &mut Registry, census: &Census) {
+fn rooms(to: &mut Figures, census: &Census) {
     let rooms = Family::<OfRooms, Gauge>::default();
     let members = Family::<OfApp, Gauge>::default();
     for ((app, kind), count) in &census.rooms {
@@ -125,19 +140,19 @@ fn rooms(to: &mut Registry, census: &Census) {
         rooms.get_or_create(&of).set(signed(count.rooms));
         members.get_or_create(&OfApp { app: app.clone() }).inc_by(signed(count.members));
     }
-    to.register("parlor_rooms", "Rooms in memory", rooms);
-    to.register("parlor_members", "Members of rooms in memory", members);
-    gauge(to, "parlor_members_away", "Members whose connection is lost and whose seat is kept", census.away);
+    to.registry().register("parlor_rooms", "Rooms in memory", rooms);
+    to.registry().register("parlor_members", "Members of rooms in memory", members);
+    to.gauge("parlor_members_away", "Members whose connection is lost and whose seat is kept", census.away);
     let links = census.links.iter().map(|(link, count)| ([("link", *link)], *count));
-    gauges(to, "parlor_links", "Members that are connected, by how they are", links);
+    to.gauges("parlor_links", "Members that are connected, by how they are", links);
 }
 
-fn traffic(to: &mut Registry, stats: &Stats) {
+fn traffic(to: &mut Figures, stats: &Stats) {
     let both = |received, sent| [([("direction", "in")], received), ([("direction", "out")], sent)];
     let packets = both(stats.packets_received, stats.packets_sent);
-    counters(to, "parlor_packets", "Packets of sessions", packets);
+    to.counters("parlor_packets", "Packets of sessions", packets);
     let bytes = both(stats.bytes_received, stats.bytes_sent);
-    counters(to, "parlor_packet_bytes", "Bytes in them, without what the network adds", bytes);
+    to.counters("parlor_packet_bytes", "Bytes in them, without what the network adds", bytes);
     for (name, help, value) in [
         (
             "parlor_messages_relayed",
@@ -164,86 +179,16 @@ fn traffic(to: &mut Registry, stats: &Stats) {
             stats.tokens_reused,
         ),
     ] {
-        counter(to, name, help, value);
+        to.counter(name, help, value);
     }
     let waited = Duration::from_micros(stats.flush_wait_us).as_secs_f64();
-    seconds(to, "parlor_flush_wait_seconds", "How long messages waited for their flush in all", waited);
-}
-
-async fn store(to: &mut Registry, services: &Services) {
-    let counted = services.store_counters();
-    let up = u64::from(services.store_state().is_ok());
-    gauge(to, "parlor_store_up", "1 if writes are taken, 0 if the store stands still or fails", up);
-    gauge(to, "parlor_store_waiting", "Writes that wait", counted.waiting);
-    for (name, help, value) in [
-        ("parlor_store_commits", "Transactions that were committed", counted.groups),
-        ("parlor_store_writes", "Writes in them", counted.writes),
-        ("parlor_store_failed", "Writes that the database failed at", counted.failed),
-        ("parlor_store_turned_away", "Requests that were turned away", counted.turned_away),
-    ] {
-        counter(to, name, help, value);
-    }
-    let busy = Duration::from_micros(counted.busy_us).as_secs_f64();
-    seconds(to, "parlor_store_commit_seconds", "Time that transactions took in all", busy);
-    // A store that does not answer says so by the figures above.
-    if let Ok(waiting) = services.webhooks_waiting().await {
-        gauge(to, "parlor_webhooks_waiting", "Calls that are owed to the game's own service", waiting);
-    }
-}
-
-fn gauge(to: &mut Registry, name: &'static str, help: &'static str, value: u64) {
-    let gauge = Gauge::<i64>::default();
-    gauge.set(signed(value));
-    to.register(name, help, gauge);
-}
-
-fn counter(to: &mut Registry, name: &'static str, help: &'static str, value: u64) {
-    let counter = Counter::<u64>::default();
-    counter.inc_by(value);
-    to.register(name, help, counter);
-}
-
-fn seconds(to: &mut Registry, name: &'static str, help: &'static str, value: f64) {
-    let counter = Counter::<f64, AtomicU64>::default();
-    counter.inc_by(value);
-    let counter: Seconds = counter;
-    to.register(name, help, counter);
-}
-
-fn gauges(
-    to: &mut Registry,
-    name: &'static str,
-    help: &'static str,
-    values: impl IntoIterator<Item = (One, u64)>,
-) {
-    let family = Family::<One, Gauge>::default();
-    for (label, value) in values {
-        family.get_or_create(&label).set(signed(value));
-    }
-    to.register(name, help, family);
-}
-
-fn counters(
-    to: &mut Registry,
-    name: &'static str,
-    help: &'static str,
-    values: impl IntoIterator<Item = (One, u64)>,
-) {
-    let family = Family::<One, Counter>::default();
-    for (label, value) in values {
-        family.get_or_create(&label).inc_by(value);
-    }
-    to.register(name, help, family);
-}
-
-fn signed(value: u64) -> i64 {
-    i64::try_from(value).unwrap_or(i64::MAX)
+    to.seconds("parlor_flush_wait_seconds", "How long messages waited for their flush in all", waited);
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::metrics::route;
+    use crate::metrics::{OPERATIONS_MAX, route};
     use hyper::StatusCode;
     use parlor_hub::RoomSummary;
     use parlor_proto::wire::handshake::RoomKind;
@@ -257,12 +202,12 @@ mod tests {
     }
 
     fn written(metrics: &Metrics, census: &Census) -> String {
-        let mut registry = Registry::default();
-        rooms(&mut registry, census);
-        traffic(&mut registry, &Stats::default());
-        metrics.register(&mut registry);
+        let mut figures = Figures::default();
+        rooms(&mut figures, census);
+        traffic(&mut figures, &Stats::default());
+        metrics.register(figures.registry());
         let mut text = String::new();
-        encode(&mut text, &registry).unwrap();
+        encode(&mut text, figures.registry()).unwrap();
         text
     }
 
@@ -311,7 +256,8 @@ mod tests {
             metrics.requested(route(&format!("/{}", room.app)), status);
             metrics.requested(route(&format!("/rooms/{}", room.app)), status);
         }
-        for operation in crate::online::operation_names() {
+        for number in 0..OPERATIONS_MAX {
+            let operation: &'static str = format!("operation.{number}").leak();
             for status in [StatusCode::OK, StatusCode::FORBIDDEN, StatusCode::INTERNAL_SERVER_ERROR] {
                 metrics.answered(operation, status, Duration::from_millis(7));
             }

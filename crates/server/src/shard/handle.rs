@@ -43,7 +43,7 @@ pub(super) enum Input {
 
 /// The shard has stopped, so it takes and answers nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Stopped;
+pub struct Stopped;
 
 impl fmt::Display for Stopped {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -162,7 +162,7 @@ impl Census {
 
 /// All shards of a server, as one of them sees them. Cheap to clone.
 #[derive(Clone)]
-pub(crate) struct Shards {
+pub struct Shards {
     all: Arc<[Shard]>,
     own: usize,
     homes: Arc<parlor_hub::Shards>,
@@ -186,13 +186,13 @@ impl Shards {
     }
 
     /// The room that a code leads to, on whichever shard it lives.
-    pub(crate) async fn room(&self, code: RoomCode) -> Result<Option<RoomSummary>, Stopped> {
+    pub async fn room(&self, code: RoomCode) -> Result<Option<RoomSummary>, Stopped> {
         self.home(code).room(code).await
     }
 
     /// Some of the rooms of all shards: those of one after those of the other. What it asks of a shard, it asks in parts, between
     /// which packets have their turns.
-    pub(crate) async fn rooms(&self, query: RoomQuery) -> Result<RoomPage, Stopped> {
+    pub async fn rooms(&self, query: RoomQuery) -> Result<RoomPage, Stopped> {
         let mut page = RoomPage::default();
         let mut at = query.after.map_or(0, |code| self.homes.home(code));
         let mut query = query;
@@ -231,21 +231,17 @@ impl Shards {
     }
 
     /// A room and who is in it.
-    pub(crate) async fn room_details(&self, code: RoomCode) -> Result<Option<RoomDetails>, Stopped> {
+    pub async fn room_details(&self, code: RoomCode) -> Result<Option<RoomDetails>, Stopped> {
         self.home(code).ask(|answer| Input::Details { code, answer }).await
     }
 
     /// Ends a room; its members are told why.
-    pub(crate) async fn end_room(
-        &self,
-        code: RoomCode,
-        reason: String,
-    ) -> Result<Result<(), NotThere>, Stopped> {
+    pub async fn end_room(&self, code: RoomCode, reason: String) -> Result<Result<(), NotThere>, Stopped> {
         self.home(code).ask(|answer| Input::EndRoom { code, reason, answer }).await
     }
 
     /// Removes a member of a room; all are told why.
-    pub(crate) async fn remove_member(
+    pub async fn remove_member(
         &self,
         code: RoomCode,
         member: MemberId,

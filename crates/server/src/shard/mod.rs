@@ -7,10 +7,11 @@ mod peer;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use handle::{Census, Numbers, Shard, Shards, Stopped};
+pub(crate) use handle::{Census, Numbers, Shard};
+pub use handle::{Shards, Stopped};
 
 use crate::clock::Clock;
-use crate::keeper::{Keeper, Of};
+use crate::match_log_queue::{MatchLogQueue, Of};
 use crate::quic::{Came, GOING_DOWN, Quic};
 use crate::recorder::Recorder;
 use core::time::Duration;
@@ -46,7 +47,7 @@ struct Driver {
     waiting: JoinSet<Waited>,
     news: News,
     recorder: Option<Recorder>,
-    keeper: Option<Keeper>,
+    match_logs: Option<MatchLogQueue>,
     /// When a shard that stops gives up waiting.
     stops_at: Option<tokio::time::Instant>,
 }
@@ -75,7 +76,7 @@ pub(crate) async fn run(
     inputs: Inputs,
     quic: Option<Quic>,
     directory: Directory,
-    (recorder, keeper): (Option<Recorder>, Option<Keeper>),
+    (recorder, match_logs): (Option<Recorder>, Option<MatchLogQueue>),
 ) {
     let driver = Driver {
         clock,
@@ -87,7 +88,7 @@ pub(crate) async fn run(
         waiting: JoinSet::new(),
         news: News::new(directory),
         recorder,
-        keeper,
+        match_logs,
         stops_at: None,
     };
     driver.run().await;
@@ -283,13 +284,13 @@ impl Driver {
                     }
                 }
                 Output::Kept { room, code, app, environment, number, entry } => {
-                    if let Some(keeper) = &mut self.keeper {
+                    if let Some(match_logs) = &mut self.match_logs {
                         let of = Of { room, code, app: &app, environment: &environment };
-                        keeper.keep(of, number, entry);
+                        match_logs.keep(of, number, entry);
                     }
                 }
-                Output::Happened(happening) => {
-                    self.news.tell(happening, &mut self.peers, self.recorder.as_mut())
+                Output::Event(hub_event) => {
+                    self.news.tell(hub_event, &mut self.peers, self.recorder.as_mut())
                 }
             }
         }

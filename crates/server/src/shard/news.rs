@@ -5,8 +5,8 @@
 
 use super::peer::Peer;
 use crate::recorder::Recorder;
-use parlor_hub::{Happening, RoomSummary};
-use parlor_proto::session::TurnedAway;
+use parlor_hub::{HubEvent, RoomSummary};
+use parlor_proto::session::Rejection;
 use parlor_proto::{ConnectionId, RoomCode, RoomId};
 use parlor_transport::Fingerprint;
 use parlor_transport::discovery::Registry;
@@ -50,38 +50,38 @@ impl News {
 
     pub(super) fn tell(
         &mut self,
-        happening: Happening,
+        hub_event: HubEvent,
         peers: &mut FxHashMap<ConnectionId, Peer>,
         recorder: Option<&mut Recorder>,
     ) {
-        match happening {
-            Happening::RoomOpened(room) => self.opened(&room, recorder),
-            Happening::RoomEnded { code, reason } => {
+        match hub_event {
+            HubEvent::RoomOpened(room) => self.opened(&room, recorder),
+            HubEvent::RoomEnded { code, reason } => {
                 tracing::info!(%code, reason = reason.as_str(), detail = ?reason, "room ended");
                 let open = self.rooms.remove(&code);
                 if let (Some(recorder), Some(open)) = (recorder, open) {
                     recorder.close(open.id);
                 }
             }
-            Happening::Joined { code, member, name, connection, user } => {
+            HubEvent::Joined { code, member, name, connection, user } => {
                 tracing::info!(%code, %member, ?name, ?user, connection = connection.0, "member joined");
             }
-            Happening::Left { code, member, reason } => {
+            HubEvent::Left { code, member, reason } => {
                 tracing::info!(%code, %member, reason = reason.as_str(), detail = ?reason, "member left");
             }
-            Happening::Away { code, member, reason } => {
+            HubEvent::Away { code, member, reason } => {
                 tracing::info!(%code, %member, reason = reason.as_str(), "member lost its connection; its seat is kept");
             }
-            Happening::Resumed { code, member, connection, is_restarted } => {
+            HubEvent::Resumed { code, member, connection, is_restarted } => {
                 tracing::info!(%code, %member, connection = connection.0, is_restarted, "member is back");
             }
-            Happening::TokenReused { code, member } => {
+            HubEvent::TokenReused { code, member } => {
                 tracing::warn!(%code, %member, "a resume token was used again; the session is ended");
             }
-            Happening::TurnedAway { connection, answer } => {
+            HubEvent::Rejected { connection, answer } => {
                 tracing::info!(connection = connection.0, reason = word(&answer), detail = ?answer, "turned away");
             }
-            Happening::Misbehaved { connection, how } => {
+            HubEvent::Misbehaved { connection, how } => {
                 let how = how.to_string();
                 tracing::warn!(
                     connection = connection.0,
@@ -137,10 +137,10 @@ impl Directory {
     }
 }
 
-fn word(answer: &TurnedAway) -> &'static str {
+fn word(answer: &Rejection) -> &'static str {
     match answer {
-        TurnedAway::Redirect(_) => "redirect",
-        TurnedAway::RetryAfter(_) => "retry_after",
-        TurnedAway::Refused(refusal) => refusal.as_str(),
+        Rejection::Redirect(_) => "redirect",
+        Rejection::RetryAfter(_) => "retry_after",
+        Rejection::Refused(refusal) => refusal.as_str(),
     }
 }

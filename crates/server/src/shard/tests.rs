@@ -1,18 +1,14 @@
 //! A shard with links in memory, whose capacity is known: slow readers, and those who never come back.
 
-#[path = "../../tests/server/client.rs"]
-#[allow(dead_code, reason = "the socket tests use all of it")]
-mod client;
-
 use super::{Directory, Shard, channel, run};
 use crate::clock::Clock;
 use crate::connection;
 use bytes::Bytes;
-use client::{Client, creating, joining, within};
 use parlor_hub::{Config, Hub, Origin};
 use parlor_proto::wire::control::{LeaveReason, ToMember};
 use parlor_proto::wire::handshake::Hello;
 use parlor_proto::{CloseReason, MemberId, RoomCode};
+use parlor_testing::{Client, creating, joining, within};
 use parlor_transport::{CloseCode, LinkClosed, memory};
 use tokio::task::JoinHandle;
 
@@ -79,11 +75,11 @@ async fn a_reader_that_pauses_gets_everything_in_order_later() {
 /// The next message of a member, whoever joins meanwhile.
 async fn heard_past_news(client: &mut Client) -> (MemberId, Bytes) {
     use parlor_proto::channel;
-    use parlor_proto::wire::envelope::{Downward, From};
+    use parlor_proto::wire::envelope::{Downward, Sender};
     loop {
         let message = client.message().await;
         if message.channel == channel::MESSAGE_ORDERED {
-            let Downward { from: From::Member(from), payload, .. } =
+            let Downward { from: Sender::Member(from), payload, .. } =
                 Downward::decode(message.payload).unwrap()
             else {
                 panic!("the hub says nothing by itself")

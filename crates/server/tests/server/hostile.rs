@@ -1,13 +1,12 @@
 //! What a hostile or broken peer meets with, and that nobody else notices.
 
-use crate::client::{Client, HANG, joining, within};
-use crate::common::TestServer;
 use bytes::Bytes;
 use futures_util::{SinkExt, StreamExt};
 use parlor_proto::session::{Event, Session};
 use parlor_proto::wire::control::{LeaveReason, ToMember};
 use parlor_proto::{Carrier, Instant, LinkKind, MemberId, Packet, RoomCode, channel, limits};
 use parlor_server::{IDENTITY_FILE, IdentitySource};
+use parlor_testing::{Client, HANG, TestServer, joining, within};
 use parlor_transport::websocket::SUBPROTOCOL;
 use parlor_transport::{CloseCode, LinkClosed};
 use rustls::pki_types::CertificateDer;

@@ -1,13 +1,13 @@
 //! Start, restart and end.
 
-use crate::client::within;
-use crate::common::{TestServer, local};
 use parlor_hub::room::{self, log::replay};
 use parlor_proto::CloseReason;
 use parlor_server::{Config, IDENTITY_FILE, IdentitySource, Server, StartError};
+use parlor_testing::{Answer, TestServer, exchange, local, within};
 use parlor_transport::Identity;
 use parlor_transport::discovery::Registry;
-use std::net::UdpSocket;
+use serde_json::json;
+use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use tokio::net::TcpStream;
 
 #[tokio::test]
@@ -143,4 +143,43 @@ async fn a_server_on_all_addresses_has_one_for_each_friend() {
     assert!(server.addresses().iter().all(|address| address.fingerprint == server.fingerprint()));
     assert!(TcpStream::connect(("127.0.0.1", server.local_port())).await.is_ok(), "IPv4 is among all");
     within(server.shutdown()).await;
+}
+
+/// What the operator's port answers.
+async fn operators_port(addr: SocketAddr, path: &str) -> Answer {
+    exchange(addr, &format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n")).await
+}
+
+#[tokio::test]
+async fn a_server_that_goes_down_lives_and_takes_nobody() {
+    let TestServer { server, folder, registry } =
+        TestServer::start_with(|config, _| config.metrics = Some((Ipv4Addr::LOCALHOST, 0).into())).await;
+    let server = TestServer { server, folder, registry };
+    let (host, _guest, _) = server.room().await;
+    let addr = server.server.metrics_addr().unwrap();
+    let answer = operators_port(addr, "/ready").await;
+    assert_eq!((answer.status(), &answer.json()["store"]), (200, &json!("none")));
+    // A member that reads nothing makes the goodbye last.
+    host.pause(true).await;
+    let stopping = server.server.shutdown();
+    tokio::pin!(stopping);
+    let watching = async {
+        loop {
+            let (ready, health) =
+                (operators_port(addr, "/ready").await, operators_port(addr, "/health").await);
+            if ready.status() == 503 {
+                assert_eq!(
+                    (health.status(), &ready.json()["why"]),
+                    (200, &json!("the server is going down"))
+                );
+                return;
+            }
+        }
+    };
+    tokio::select! {
+        () = &mut stopping => panic!("the goodbye takes a second"),
+        () = watching => {}
+    }
+    within(stopping).await;
+    assert!(TcpStream::connect(addr).await.is_err(), "nobody listens");
 }

@@ -1,10 +1,9 @@
 //! Who gets in, and what one hears of the other.
 
-use crate::client::{creating, joining};
-use crate::common::{TestServer, dial};
 use parlor_proto::wire::control::{LeaveReason, ToMember};
 use parlor_proto::wire::handshake::{Auth, Hello, Intent, Refusal, RoomKind};
 use parlor_proto::{CloseReason, MemberId, RoomCode, limits};
+use parlor_testing::{TestServer, creating, dial, joining};
 use parlor_transport::websocket;
 use parlor_transport::{CloseCode, ConnectError, Fingerprint, LinkClosed, Trust};
 
@@ -113,7 +112,7 @@ async fn a_server_of_another_fingerprint_is_refused() {
     let refused = ConnectError::WrongFingerprint { expected, found };
     assert_eq!(dial(server.addr(), expected).await.unwrap_err(), refused);
     let trust = Trust::Fingerprint(expected);
-    let dialed = websocket::connect(&server.target(true), &trust, crate::client::HANG).await;
+    let dialed = websocket::connect(&server.target(true), &trust, parlor_testing::HANG).await;
     assert_eq!(dialed.unwrap_err(), refused);
     server.assert_goes_on(&mut host, &mut guest, code).await;
 }

@@ -3,7 +3,7 @@
 #![allow(unreachable_pub, dead_code, reason = "each example is a crate of its own and uses a part")]
 #![allow(clippy::cast_possible_truncation, reason = "scenes are small")]
 
-#[path = "../../../sim/src/walkers.rs"]
+#[path = "../../../../tests/sim/src/walkers.rs"]
 mod walkers;
 
 use bytes::Bytes;
@@ -435,12 +435,12 @@ fn spawn(rng: &mut Rng, slot: usize, mask: u64) -> EntryHead {
 
 fn meta(rng: &mut Rng) -> Meta {
     let owner = (rng.below(4) == 0).then(|| MemberId(1 + rng.below(16) as u32));
-    let room = if rng.below(20) == 0 { 1 + rng.below(4) as u32 } else { 0 };
+    let zone = if rng.below(20) == 0 { 1 + rng.below(4) as u32 } else { 0 };
     let audience = match rng.below(16) {
         0 => Audience::members([MemberId(1 + rng.below(16) as u32)]),
         _ => Audience::All,
     };
-    Meta { owner, room, audience }
+    Meta { owner, zone, audience }
 }
 
 /// Makes a head what is rare: a despawn, which is said to be one, another owner, another set of components, an older row.

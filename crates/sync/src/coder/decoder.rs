@@ -43,7 +43,6 @@ pub struct Reading<'home, 'bytes> {
 
 impl<'a> Decoder<'a> {
     /// A decoder at the beginning of this body.
-    #[must_use]
     pub fn new(bytes: &'a [u8]) -> Self {
         let mut decoder = Decoder { code: 0, range: u64::MAX, bytes, at: 8 };
         decoder.code = decoder.last_eight();
@@ -81,8 +80,8 @@ impl<'a> Decoder<'a> {
         if is_so { Ok(()) } else { Err(BodyError::Ending { len: self.bytes.len() }) }
     }
 
-    /// How many bits what was read so far took, fractions included: what it narrowed the interval by. For diagnostics.
-    #[must_use]
+    /// How many bits what was read so far took, fractions included: what it narrowed the interval by. For
+    /// diagnostics.
     #[expect(
         clippy::cast_precision_loss,
         reason = "a body is shorter than 2^50 bits, and of the range 53 bits will do"

@@ -10,7 +10,8 @@ pub struct Encoder {
     out: Vec<u8>,
 }
 
-/// An [`Encoder`] at work. Its interval is not beside the bytes that were written: functions are given their address.
+/// An [`Encoder`] at work. Its interval is not beside the bytes that were written: functions are given their
+/// address.
 #[derive(Debug)]
 pub struct Writing<'a> {
     low: u64,
@@ -38,7 +39,6 @@ impl Default for Encoder {
 
 impl Encoder {
     /// An encoder at the beginning of a body.
-    #[must_use]
     pub fn new() -> Self {
         Encoder { low: 0, range: u64::MAX, out: Vec::new() }
     }
@@ -49,8 +49,8 @@ impl Encoder {
         (self.low, self.range) = (0, u64::MAX);
     }
 
-    /// An upper bound of the bytes that [`finish`](Self::finish) would write. It is at most 8 more than they are.
-    #[must_use]
+    /// An upper bound of the bytes that [`finish`](Self::finish) would write. It is at most 8 more than they
+    /// are.
     pub fn bytes(&self) -> usize {
         self.out.len() + 8
     }
@@ -67,7 +67,6 @@ impl Encoder {
     }
 
     /// Where this stands, to come back by [`undo`](Self::undo).
-    #[must_use]
     pub fn mark(&self) -> Mark {
         // A carry changes the last byte that is not 255, and makes all that follow 0.
         let full = self.out.iter().rev().take_while(|&&byte| byte == u8::MAX).count();
@@ -76,7 +75,8 @@ impl Encoder {
         Mark { low: self.low, range: self.range, len: self.out.len(), last: u64::from(last), reach }
     }
 
-    /// Takes back everything since `mark`, which is of this body. The models that were taught since are the caller's.
+    /// Takes back everything since `mark`, which is of this body. The models that were taught since are the
+    /// caller's.
     pub fn undo(&mut self, mark: Mark) {
         self.out.truncate(mark.len);
         (self.low, self.range) = (mark.low, mark.range);
@@ -131,7 +131,8 @@ fn write_high(out: &mut Vec<u8>, low: u64) {
     out.extend_from_slice(&[a, b, c, d]);
 }
 
-/// The bytes that say which number of the interval `low .. low + range` is meant, and how far from `low` it is.
+/// The bytes that say which number of the interval `low .. low + range` is meant, and how far from `low` it
+/// is.
 pub(super) fn ending(low: u64, range: u64) -> (usize, u64) {
     let mut below = u64::MAX;
     for k in 0..8 {

@@ -5,9 +5,9 @@ use super::{Bit, Code, DECISION_BITS_MAX};
 /// Models that [`number`] needs: 32 for the length, 32 for the second highest bit.
 pub const NUMBER_MODELS: usize = 64;
 
-/// A number as the length in bits `c` of `value + 1`, less one, in unary (decision `i`, with model `i`, says whether the
-/// length is more than `i`, up to 31), then the bits below the highest one: the second highest with model `32 + c`, the
-/// others plain.
+/// A number as the length in bits `c` of `value + 1`, less one, in unary (decision `i`, with model `i`, says
+/// whether the length is more than `i`, up to 31), then the bits below the highest one: the second highest
+/// with model `32 + c`, the others plain.
 ///
 /// `value` is below 2^32 - 1. What comes back is, too.
 #[inline(always)]
@@ -27,7 +27,6 @@ pub fn number<C: Code>(code: &mut C, models: &mut [Bit], value: u32) -> u32 {
 }
 
 /// Bits that a number up to `max` takes at most.
-#[must_use]
 pub const fn number_bits_max(max: u32) -> usize {
     let length = max.saturating_add(1).ilog2() as usize;
     (length + 2) * DECISION_BITS_MAX + length

@@ -21,8 +21,8 @@ const FLOORS: [i16; SYMBOLS] = {
     floors
 };
 
-/// What the cumulative weights move to when a symbol was coded are sixteen of these, so that the last ones, as many as are behind
-/// the symbol, are `TOTAL`.
+/// What the cumulative weights move to when a symbol was coded are sixteen of these, so that the last ones,
+/// as many as are behind the symbol, are `TOTAL`.
 const STEP: [i16; 2 * SYMBOLS - 1] = {
     let mut step = [0; 2 * SYMBOLS - 1];
     let mut at = SYMBOLS;
@@ -57,9 +57,8 @@ impl Symbols {
         Symbols { below, n: 0 }
     };
 
-    /// A model that begins with these weights of all symbols before the second, the third, and so on up to the last, as if it
-    /// rested upon `n` choices. Weights are at most [`Self::TOTAL`] and do not decrease.
-    #[must_use]
+    /// A model that begins with these weights of all symbols before the second, the third, and so on up to
+    /// the last, as if it rested upon `n` choices. Weights are at most [`Self::TOTAL`] and do not decrease.
     pub const fn new(weights: [i16; SYMBOLS - 1], n: u16) -> Self {
         let mut below = [0; SYMBOLS + 1];
         let mut at = 1;
@@ -76,7 +75,6 @@ impl Symbols {
     pub const TOTAL: i16 = TOTAL;
 
     /// Choices that it rests upon.
-    #[must_use]
     pub const fn count(&self) -> u16 {
         self.n
     }

@@ -49,8 +49,8 @@ impl Learner {
         self.begun |= id.bit();
     }
 
-    /// Codes a component against its past, or without one against the last one in this packet, or zeros. `told` is called
-    /// after each group, with the field that it is of.
+    /// Codes a component against its past, or without one against the last one in this packet, or zeros.
+    /// `told` is called after each group, with the field that it is of.
     pub(super) fn component<C: Code>(
         &mut self,
         code: &mut C,
@@ -359,8 +359,8 @@ fn is_all_that_is_same<'a>(
     a.skip(count).zip(b.skip(count)).next().is_none_or(|(a, b)| a != b)
 }
 
-/// Codes a blob against another. A blob has one form: it is its base, or keeps as much as it can of the base's beginning and
-/// then of its end, and says of no byte in between that it is another one than it is.
+/// Codes a blob against another. A blob has one form: it is its base, or keeps as much as it can of the
+/// base's beginning and then of its end, and says of no byte in between that it is another one than it is.
 fn blob<C: Code>(
     code: &mut C,
     models: &mut [Bit],
@@ -434,7 +434,8 @@ mod tests {
 
     const ID: ComponentId = ComponentId(0);
 
-    /// A body with one component of one field of this kind, written by hand, and what a reader makes of it against this past.
+    /// A body with one component of one field of this kind, written by hand, and what a reader makes of it
+    /// against this past.
     fn read(
         kind: Kind,
         past: (&[i32], &'static [u8]),
@@ -486,8 +487,8 @@ mod tests {
         }
     }
 
-    /// A blob against `past`: of its beginning and its end so much, and these bytes in between, each as another one than the
-    /// one there if there are as many.
+    /// A blob against `past`: of its beginning and its end so much, and these bytes in between, each as
+    /// another one than the one there if there are as many.
     fn told(past: &'static [u8], [prefix, suffix]: [usize; 2], middle: &[u8]) -> Result<Bytes, DeltaError> {
         let has_old = past.len().checked_sub(prefix + suffix) == Some(middle.len());
         read(Kind::bytes(100), (&[], past), |code, models| {

@@ -207,9 +207,9 @@ fn meta<C: Code>(
     if !everything {
         return Ok(meta);
     }
-    let room = given.map_or(0, |meta| meta.room);
-    if code.bit(&mut bits[models::META_PARTS + 1], room != 0) {
-        meta.room = code.plain(32, room);
+    let zone = given.map_or(0, |meta| meta.zone);
+    if code.bit(&mut bits[models::META_PARTS + 1], zone != 0) {
+        meta.zone = code.plain(32, zone);
     }
     let members = match given.map(|meta| &meta.audience) {
         Some(Audience::Members(members)) => Some(members),

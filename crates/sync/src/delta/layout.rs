@@ -58,8 +58,8 @@ pub(super) const CHOICE_LEN: usize = 1 + 256;
 /// Models of a group of numbers: whether the moved prediction is taken.
 pub(super) const NUMBERS: usize = CHOICE + CHOICE_LEN;
 pub(super) const NUMBERS_LEN: usize = 4;
-/// Models of a rotation: as of numbers; whether the same part is left out, by how large the largest other one is;
-/// whether the one that is left out now is that one; which of the two others it is.
+/// Models of a rotation: as of numbers; whether the same part is left out, by how large the largest other one
+/// is; whether the one that is left out now is that one; which of the two others it is.
 pub(super) const TURN: usize = NUMBERS + NUMBERS_LEN;
 pub(super) const TURN_LEN: usize = NUMBERS_LEN + 4 + 2;
 /// Models of a blob.

@@ -11,7 +11,8 @@ pub(super) struct Weights {
     count: usize,
     /// Ticks from the baseline to the row that is coded, if motion is foretold from a velocity.
     pub(super) ahead: i64,
-    /// For each prediction, what parts of `b1 - b0` and `b2 - b0` are added to the number it starts from, in 1/65,536.
+    /// For each prediction, what parts of `b1 - b0` and `b2 - b0` are added to the number it starts from, in
+    /// 1/65,536.
     pub(super) parts: [[i64; 2]; MOVING],
     /// Which predictions there are without a velocity: bit `i` for the one with number `i`.
     pub(super) ways: u8,

@@ -9,7 +9,8 @@ use crate::coder::{Bit, Code, Symbols};
 /// What was learned about a group of numbers in this packet, besides its models.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Learned {
-    /// For each way to predict (held, moved, without a row) and each number: a running mean of sizes, in sixteenths.
+    /// For each way to predict (held, moved, without a row) and each number: a running mean of sizes, in
+    /// sixteenths.
     mean: [[u32; 3]; 3],
     /// How many groups were predicted in each of these ways, up to 31.
     seen: [u8; 3],
@@ -35,8 +36,8 @@ impl Default for Learned {
     }
 }
 
-/// The rows that a group is predicted from, in the group's own lanes; those of cyclic numbers unwound around the
-/// baseline.
+/// The rows that a group is predicted from, in the group's own lanes; those of cyclic numbers unwound around
+/// the baseline.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Rows {
     pub(super) rows: [[i32; 3]; 3],
@@ -124,8 +125,9 @@ impl Learned {
 /// Sizes beyond this say no more about a prediction.
 const ERROR_MAX: u64 = 1 << 12;
 
-/// Codes the numbers of a group. They come and go as far as possible from the baseline's: of cyclic ones the shorter way,
-/// so that what comes back may be one turn off. Returns whether all distances were such as an encoder writes.
+/// Codes the numbers of a group. They come and go as far as possible from the baseline's: of cyclic ones the
+/// shorter way, so that what comes back may be one turn off. Returns whether all distances were such as an
+/// encoder writes.
 #[inline]
 pub(super) fn numbers<C: Code, const D: usize>(
     shared: &mut C,
@@ -192,8 +194,8 @@ const TURNS: i32 = 1 << 28;
 const SHIFTS: [u32; 32] =
     [1, 1, 2, 2, 3, 3, 3, 3, 4, 4, 4, 4, 4, 4, 4, 4, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5];
 
-/// By how much larger or smaller the size of a number is expected if that of the one before it was so many half octaves
-/// (less 16) beyond what was expected of that.
+/// By how much larger or smaller the size of a number is expected if that of the one before it was so many
+/// half octaves (less 16) beyond what was expected of that.
 const LEANS: [i32; 32] = {
     let mut leans = [0; 32];
     let mut at = 0;

@@ -2,15 +2,15 @@
 
 use super::HISTORY_MAX;
 
-/// Which rows to code an entity against, of those that its receiver is known to have: how many ticks each is before the
-/// newest one, which is the baseline and comes first with 0, and how many they are.
+/// Which rows to code an entity against, of those that its receiver is known to have: how many ticks each is
+/// before the newest one, which is the baseline and comes first with 0, and how many they are.
 ///
-/// `acked` has bit `i` set if the row `i` ticks before the newest one is known too; bit 0 is the newest itself. `age` is
-/// how many ticks the newest is before the row that is to be coded.
+/// `acked` has bit `i` set if the row `i` ticks before the newest one is known too; bit 0 is the newest
+/// itself. `age` is how many ticks the newest is before the row that is to be coded.
 ///
-/// Rows next to each other say little about motion, because each is rounded; rows far apart say how it was long ago. The
-/// best distance grows with the age slowly. It is the sender's choice alone: a receiver takes any rows.
-#[must_use]
+/// Rows next to each other say little about motion, because each is rounded; rows far apart say how it was
+/// long ago. The best distance grows with the age slowly. It is the sender's choice alone: a receiver takes
+/// any rows.
 pub fn pick_history(acked: u64, age: u32) -> ([u32; HISTORY_MAX], usize) {
     let wanted = (2 + age.min(12) / 2).max(3);
     let Some(second) = nearest(acked, wanted, 1) else { return ([0; HISTORY_MAX], 1) };

@@ -1,8 +1,9 @@
-//! Bodies that are written out instead of coded, for a receiver to whom bytes cost nothing: one in the same process.
+//! Bodies that are written out instead of coded, for a receiver to whom bytes cost nothing: one in the same
+//! process.
 //!
-//! The head of an entry is the decisions of a coded one, each in a byte of its own, and plain bits in four bytes,
-//! little-endian. A component is its lanes, four bytes each, and its blobs, each behind its length. Nothing in it depends on the
-//! rows that it builds on, and nothing is learned.
+//! The head of an entry is the decisions of a coded one, each in a byte of its own, and plain bits in four
+//! bytes, little-endian. A component is its lanes, four bytes each, and its blobs, each behind its length.
+//! Nothing in it depends on the rows that it builds on, and nothing is learned.
 
 use crate::coder::{Bit, BodyError, Code, Symbols};
 use bytes::Bytes;
@@ -26,7 +27,8 @@ impl Out<'_> {
     }
 }
 
-/// Reads what [`Out`] wrote. Beyond the end, and where something else stands, it reads zeros, and [`check`](Self::check) says so.
+/// Reads what [`Out`] wrote. Beyond the end, and where something else stands, it reads zeros, and
+/// [`check`](Self::check) says so.
 #[derive(Debug)]
 pub(super) struct In<'a> {
     all: usize,

@@ -1,5 +1,5 @@
-//! `testdata/priors.txt` and the table of models in PROTOCOL.md, which are all that another implementation has of
-//! [`priors`](super::priors) and [`layout`](super::layout).
+//! `testdata/priors.txt` and the table of models in PROTOCOL.md, which are all that another implementation
+//! has of [`priors`](super::priors) and [`layout`](super::layout).
 
 use super::layout::{self, blob, head};
 use super::priors::{PRIORS, SYMBOLS};

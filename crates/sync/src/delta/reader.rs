@@ -31,13 +31,11 @@ enum Source<'a> {
 
 impl<'a> Reader<'a> {
     /// A reader of this body; `everything` says whether it has rooms and audiences.
-    #[must_use]
     pub fn new(tables: &'a Tables, body: &'a [u8], everything: bool) -> Self {
         Self::of(tables, Source::Coded(Decoder::new(body)), everything)
     }
 
     /// A reader of a body that is written out and not coded, for a receiver of everything.
-    #[must_use]
     pub fn plain(tables: &'a Tables, body: &'a [u8]) -> Self {
         Self::of(tables, Source::Plain(plain::In::new(body)), true)
     }
@@ -84,12 +82,14 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Reads a component into `lanes` and `blobs`, which are as many as it has, against the past that the writer had. In a body
-    /// that [is written out](Self::plain) it has no past, and its numbers and blobs may be any.
+    /// Reads a component into `lanes` and `blobs`, which are as many as it has, against the past that the
+    /// writer had. In a body that [is written out](Self::plain) it has no past, and its numbers and blobs may
+    /// be any.
     ///
     /// # Errors
     ///
-    /// [`DeltaError`] if the body is not one that a writer wrote against this past. Then nothing more can be read.
+    /// [`DeltaError`] if the body is not one that a writer wrote against this past. Then nothing more can be
+    /// read.
     pub fn component(
         &mut self,
         id: ComponentId,
@@ -100,8 +100,8 @@ impl<'a> Reader<'a> {
         self.component_told(id, past, lanes, blobs, |_, _| {})
     }
 
-    /// As [`component`](Self::component), and adds to each of `costs`, one for each field of the component, how many bits it
-    /// took. For diagnostics.
+    /// As [`component`](Self::component), and adds to each of `costs`, one for each field of the component,
+    /// how many bits it took. For diagnostics.
     ///
     /// # Errors
     ///
@@ -131,7 +131,6 @@ impl<'a> Reader<'a> {
     }
 
     /// How many bits of the body what was read so far took, fractions included. For diagnostics.
-    #[must_use]
     #[expect(clippy::cast_precision_loss, reason = "a body is shorter than 2^50 bits")]
     pub fn bits_read(&self) -> f64 {
         match &self.source {

@@ -22,7 +22,8 @@ const NOISE_MAX: usize = 20;
 const FAR: usize = 15;
 const FAR_FROM: u32 = 65;
 
-/// Twice the binary logarithm, rounded down to halves in the crudest way: whether the second highest bit is set.
+/// Twice the binary logarithm, rounded down to halves in the crudest way: whether the second highest bit is
+/// set.
 #[inline(always)]
 pub(super) fn half_octaves(x: u32) -> u32 {
     let x = x | 1;
@@ -30,8 +31,8 @@ pub(super) fn half_octaves(x: u32) -> u32 {
     2 * log + ((x << 1) >> log & 1)
 }
 
-/// Codes `distance`, whose size is below 2^31. The coder goes there and comes back by value: if anything held its address, its
-/// state would be in memory and not in registers wherever numbers are coded.
+/// Codes `distance`, whose size is below 2^31. The coder goes there and comes back by value: if anything held
+/// its address, its state would be in memory and not in registers wherever numbers are coded.
 #[inline(always)]
 pub(super) fn distance<C: Code>(
     mut code: C,
@@ -86,7 +87,8 @@ const SCALES: [(u8, u8); 128] = {
     scales
 };
 
-/// For each size, twice it and 1 more if it goes down: its symbol, how many bits of the size follow, and the least size.
+/// For each size, twice it and 1 more if it goes down: its symbol, how many bits of the size follow, and the
+/// least size.
 const SIZES: [[u8; 3]; 2 * FAR_FROM as usize + 2] = {
     let mut sizes = [[FAR as u8, 0, 0]; 2 * FAR_FROM as usize + 2];
     let mut symbol = 0;
@@ -105,8 +107,9 @@ const SIZES: [[u8; 3]; 2 * FAR_FROM as usize + 2] = {
 const EXTRA: [u32; 16] = [0, 0, 0, 0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 0];
 const FROM: [u32; 16] = [0, 1, 1, 2, 2, 3, 3, 5, 5, 9, 9, 17, 17, 33, 33, 0];
 
-/// A distance that no other symbol has: a plain bit for its direction, then how far it is beyond, plus one: five plain bits
-/// say how many follow its highest; then the noise. What is too large for any number comes back as the least.
+/// A distance that no other symbol has: a plain bit for its direction, then how far it is beyond, plus one:
+/// five plain bits say how many follow its highest; then the noise. What is too large for any number comes
+/// back as the least.
 #[cold]
 #[inline(never)]
 fn far<C: Code>(mut code: C, noise: u32, distance: i32) -> (C, i32) {

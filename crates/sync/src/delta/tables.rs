@@ -82,8 +82,16 @@ pub(super) struct Numbers {
 }
 
 impl Tables {
+    /// Bytes of memory that it has.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        let groups: usize = self.plans.iter().map(|plan| plan.groups.capacity()).sum();
+        self.plans.capacity() * size_of::<Plan>()
+            + groups * size_of::<Group>()
+            + self.models.capacity() * size_of::<Bit>()
+            + self.symbols.capacity() * size_of::<Symbols>()
+    }
+
     /// The tables of this schema at this tick rate.
-    #[must_use]
     pub fn new(schema: &Schema, rate: TickRate) -> Self {
         Self::with_priors(schema, rate, (&PRIORS, &SYMBOLS))
     }
@@ -127,7 +135,6 @@ impl Tables {
     }
 
     /// Components.
-    #[must_use]
     pub fn components(&self) -> usize {
         self.plans.len()
     }

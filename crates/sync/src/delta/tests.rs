@@ -125,7 +125,7 @@ fn head(rng: &mut Rng, slot: u16, components: usize, everything: bool) -> EntryH
         let mut meta =
             Meta { owner: (rng.below(2) == 0).then(|| MemberId(rng.draw() as u32)), ..Meta::default() };
         if everything {
-            meta.room = rng.below(3) as u32;
+            meta.zone = rng.below(3) as u32;
             if rng.below(2) == 0 {
                 meta.audience = Audience::members((0..rng.below(5)).map(|_| MemberId(rng.draw() as u32)));
             }
@@ -427,7 +427,7 @@ fn golden() -> String {
                         format!("{:?}", members.iter().map(|id| id.0).collect::<Vec<_>>())
                     }
                 };
-                format!("{owner} {} {audience}", meta.room)
+                format!("{owner} {} {audience}", meta.zone)
             });
             let EntryHead { slot, row_age, generation, changed, .. } = head;
             let _ = writeln!(

@@ -1,5 +1,5 @@
-//! How priors are made: what would be coded is recorded model by model, and each model begins as it would have been best
-//! to begin.
+//! How priors are made: what would be coded is recorded model by model, and each model begins as it would
+//! have been best to begin.
 
 use super::fields::Learner;
 use super::head::{LastHead, head};
@@ -66,7 +66,6 @@ impl Code for Recorder {
 
 impl Trainer {
     /// A trainer that saw nothing.
-    #[must_use]
     pub fn new() -> Self {
         let recorder = Recorder {
             packet: 0,
@@ -77,7 +76,6 @@ impl Trainer {
     }
 
     /// What takes the packets of this schema.
-    #[must_use]
     pub fn training(&mut self, schema: &Schema, rate: TickRate) -> Training<'_> {
         // A model is its own number, so that the recorder knows which one is asked.
         let bits: Vec<Bit> = (1..).take(layout::COUNT).map(|id| Bit::new(id, 0)).collect();
@@ -88,7 +86,6 @@ impl Trainer {
     }
 
     /// The lines of `priors.rs` behind its head.
-    #[must_use]
     pub fn priors(&self) -> String {
         let mut out = String::from("#[rustfmt::skip]\npub(super) static PRIORS: [Bit; COUNT] = [\n");
         for line in self.recorder.bits.chunks(8) {

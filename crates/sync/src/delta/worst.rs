@@ -8,11 +8,11 @@ use crate::audience::Audience;
 use crate::coder::{DECISION_BITS_MAX, number_bits_max};
 use crate::limits::{BLOB_BYTES_MAX, ENTITIES_MAX};
 
-/// Bytes that an entry adds to a body at most, with this head, and components whose blobs have so many bytes in all.
+/// Bytes that an entry adds to a body at most, with this head, and components whose blobs have so many bytes
+/// in all.
 ///
-/// It is what cannot happen, not what is likely: ten times as much and more. Whoever fills packets writes, looks at
-/// [`Writer::bytes`](super::Writer::bytes), and takes the last entry back if it was too much.
-#[must_use]
+/// It is what cannot happen, not what is likely: ten times as much and more. Whoever fills packets writes,
+/// looks at [`Writer::bytes`](super::Writer::bytes), and takes the last entry back if it was too much.
 pub fn worst_bytes(tables: &Tables, head: &EntryHead, blob_bytes: usize) -> usize {
     let changed = tables.plans.iter().enumerate().filter(|(at, _)| head.changed >> at & 1 == 1);
     let groups = changed.flat_map(|(_, plan)| &plan.groups);
@@ -31,7 +31,7 @@ fn head_bits(tables: &Tables, head: &EntryHead) -> usize {
         Some(Audience::Members(members)) => members.len(),
         _ => 0,
     };
-    // A generation, an owner, a room, and the count of an audience.
+    // A generation, an owner, a zone, and the count of an audience.
     let plain = 16 + 32 + 32 + 16 + 32 * members;
     decisions * DECISION_BITS_MAX + numbers + plain
 }

@@ -44,7 +44,6 @@ impl Default for Writer {
 
 impl Writer {
     /// A writer that has not begun.
-    #[must_use]
     pub fn new() -> Self {
         Writer {
             encoder: Encoder::new(),
@@ -109,13 +108,11 @@ impl Writer {
     }
 
     /// An upper bound of the bytes of the body if it ended here.
-    #[must_use]
     pub fn bytes(&self) -> usize {
         END_BYTES_MAX + if self.is_plain { self.plain.len() } else { self.encoder.bytes() }
     }
 
     /// Where this stands, to come back by [`undo`](Self::undo).
-    #[must_use]
     pub fn mark(&self) -> Mark {
         let models = &self.learner.models;
         let mut gap = [Bit::EVEN; NUMBER_MODELS];
@@ -129,8 +126,8 @@ impl Writer {
         }
     }
 
-    /// Takes back the entries since `mark`, which is of this body. After that only [`finish`](Self::finish) may follow:
-    /// what was learned from them is not all taken back.
+    /// Takes back the entries since `mark`, which is of this body. After that only [`finish`](Self::finish)
+    /// may follow: what was learned from them is not all taken back.
     pub fn undo(&mut self, mark: &Mark) {
         self.encoder.undo(mark.encoder);
         self.plain.truncate(mark.plain_bytes);

@@ -48,9 +48,11 @@ pub struct Counters {
     pub taken: u64,
     /// Inputs that came after their step was run: an older one was used in their place.
     pub late: u64,
-    /// Steps that were run without the input for them, while the member was sending: it was late, or never came.
+    /// Steps that were run without the input for them, while the member was sending: it was late, or never
+    /// came.
     pub missing: u64,
-    /// Inputs for a step that had one: what is sent again, in case that it was lost, and whatever else is tried.
+    /// Inputs for a step that had one: what is sent again, in case that it was lost, and whatever else is
+    /// tried.
     pub repeated: u64,
     /// Inputs for steps that are long over, which are ignored.
     pub ancient: u64,
@@ -77,8 +79,8 @@ impl AddAssign for Counters {
 pub struct Report {
     /// The newest step whose input was used.
     pub tick: Tick,
-    /// How long before its step was run an input came, the least of the last half second: −500 to 500 ms, negative if one
-    /// came too late.
+    /// How long before its step was run an input came, the least of the last half second: −500 to 500 ms,
+    /// negative if one came too late.
     pub margin_ms: i16,
     /// How many came too late, modulo 256.
     pub late: u8,
@@ -112,15 +114,15 @@ impl Runs {
 
 /// The inputs of one member, by step, each at most once.
 ///
-/// Kept are those of the last [`INPUTS_KEPT_TICKS`] steps and of the next [`INPUT_AHEAD_TICKS`], and the newest one before
-/// them: it is used until another comes.
+/// Kept are those of the last [`INPUTS_KEPT_TICKS`] steps and of the next [`INPUT_AHEAD_TICKS`], and the
+/// newest one before them: it is used until another comes.
 #[derive(Clone, Debug)]
 pub struct InputBuffer {
     rate: TickRate,
     /// By ascending tick.
     held: VecDeque<Held>,
-    /// When each margin was noticed, and what it is in µs: each is smaller than all before it that are still kept, so the first
-    /// is the least of the window.
+    /// When each margin was noticed, and what it is in µs: each is smaller than all before it that are still
+    /// kept, so the first is the least of the window.
     margins: VecDeque<(Instant, i64)>,
     told: Option<Told>,
     counters: Counters,
@@ -141,7 +143,6 @@ struct Told {
 
 impl InputBuffer {
     /// Nothing came yet, in a room whose steps come at this rate.
-    #[must_use]
     pub fn new(rate: TickRate) -> Self {
         InputBuffer {
             rate,
@@ -152,8 +153,8 @@ impl InputBuffer {
         }
     }
 
-    /// Takes a message in. Gives the oldest step that was run already and for which it brought the input, if there is one:
-    /// what was simulated from there on is not what the member wanted.
+    /// Takes a message in. Gives the oldest step that was run already and for which it brought the input, if
+    /// there is one: what was simulated from there on is not what the member wanted.
     ///
     /// # Errors
     /// [`InputError`]; nothing of the message is used then, and it is counted.
@@ -217,15 +218,14 @@ impl InputBuffer {
     }
 
     /// The input for the step `tick`: that of the newest step up to it that came.
-    #[must_use]
     pub fn at(&self, tick: Tick) -> Option<&Input> {
         let after = self.held.partition_point(|held| !held.input.tick.is_newer_than(tick));
         Some(&self.held.get(after.checked_sub(1)?)?.input)
     }
 
-    /// What to tell the member, if `used` is the newest step whose input was used. Margin and count are told anew when the
-    /// margin is another by [`MARGIN_STEP_MS`], or every [`MARGIN_TOLD_EVERY`] if one of them changed: between these a member
-    /// whose inputs are not used costs nothing.
+    /// What to tell the member, if `used` is the newest step whose input was used. Margin and count are told
+    /// anew when the margin is another by [`MARGIN_STEP_MS`], or every [`MARGIN_TOLD_EVERY`] if one of them
+    /// changed: between these a member whose inputs are not used costs nothing.
     pub fn report(&mut self, used: Tick, now: Instant) -> Report {
         let margin_ms = self.margin_ms(now);
         let is_due = self.told.is_none_or(|told| {
@@ -257,26 +257,24 @@ impl InputBuffer {
             self.margins.pop_back();
         }
         self.margins.push_back((at, margin_us));
-        // Those that a newer, smaller one did not take the place of are as many as steps were run in the window.
+        // Those that a newer, smaller one did not take the place of are as many as steps were run in the
+        // window.
         while self.margins.front().is_some_and(|(first, _)| at.saturating_since(*first) > MARGIN_WINDOW) {
             self.margins.pop_front();
         }
     }
 
     /// What was counted.
-    #[must_use]
     pub fn counters(&self) -> Counters {
         self.counters
     }
 
     /// Inputs that are held.
-    #[must_use]
     pub fn len(&self) -> usize {
         self.held.len()
     }
 
     /// Whether none is held.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.held.is_empty()
     }

@@ -8,7 +8,8 @@ use parlor_proto::limits::INPUT_MESSAGE_BYTES_MAX;
 use parlor_proto::wire::cursor::{Write, varint_width};
 use std::collections::VecDeque;
 
-/// What this process wanted in its last steps: to send it until the authority has used it, and to run steps again.
+/// What this process wanted in its last steps: to send it until the authority has used it, and to run steps
+/// again.
 #[derive(Clone, Debug, Default)]
 pub struct OwnInputs {
     /// By ascending tick.
@@ -18,13 +19,12 @@ pub struct OwnInputs {
 
 impl OwnInputs {
     /// Nothing was recorded yet.
-    #[must_use]
     pub fn new() -> Self {
         OwnInputs::default()
     }
 
-    /// Records what is wanted in the step `tick`. What was recorded for this step before is replaced; for an earlier step than
-    /// the newest nothing can be recorded any more, and nothing is.
+    /// Records what is wanted in the step `tick`. What was recorded for this step before is replaced; for an
+    /// earlier step than the newest nothing can be recorded any more, and nothing is.
     pub fn record(&mut self, tick: Tick, view: Option<View>, encoded: Bytes) {
         match self.recorded.back().map(|newest| tick.since(newest.tick)) {
             Some(0) => drop(self.recorded.pop_back()),
@@ -38,23 +38,22 @@ impl OwnInputs {
     }
 
     /// What is wanted in the step `tick`: that of the newest step up to it for which something was recorded.
-    #[must_use]
     pub fn at(&self, tick: Tick) -> Option<&Input> {
         let after = self.recorded.partition_point(|input| !input.tick.is_newer_than(tick));
         self.recorded.get(after.checked_sub(1)?)
     }
 
-    /// The authority has used what was wanted in the step `tick`: neither this nor anything older is sent again.
+    /// The authority has used what was wanted in the step `tick`: neither this nor anything older is sent
+    /// again.
     pub fn acknowledge(&mut self, tick: Tick) {
         if self.acknowledged.is_none_or(|known| tick.is_newer_than(known)) {
             self.acknowledged = Some(tick);
         }
     }
 
-    /// The message to send: the newest input, and up to `repeated` (at most [`INPUTS_SENT_MAX`] in all) of those of the steps
-    /// before it that are not acknowledged, as far as the message has room. A step for which nothing was recorded repeats the
-    /// one before it. None if nothing was recorded.
-    #[must_use]
+    /// The message to send: the newest input, and up to `repeated` (at most [`INPUTS_SENT_MAX`] in all) of
+    /// those of the steps before it that are not acknowledged, as far as the message has room. A step for
+    /// which nothing was recorded repeats the one before it. None if nothing was recorded.
     pub fn message(&self, repeated: usize) -> Option<Bytes> {
         let newest = self.recorded.back()?;
         let mut out = Vec::with_capacity(64);

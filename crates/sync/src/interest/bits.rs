@@ -50,8 +50,8 @@ impl Bits {
         }
     }
 
-    /// Becomes the slots of `wanted` that pass `filter`, if there is one, and reports each slot that comes (`true`) or goes,
-    /// in ascending order.
+    /// Becomes the slots of `wanted` that pass `filter`, if there is one, and reports each slot that comes
+    /// (`true`) or goes, in ascending order.
     pub(super) fn become_wanted(
         &mut self,
         wanted: &Bits,

@@ -2,10 +2,10 @@
 
 use rustc_hash::FxHashMap;
 
-/// Where a cell is: an interest room, and which cube of its space.
+/// Where a cell is: an interest zone, and which cube of its space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct CellKey {
-    pub(super) room: u32,
+    pub(super) zone: u32,
     pub(super) cube: Cube,
 }
 
@@ -72,16 +72,16 @@ impl Grid {
         }
     }
 
-    /// The cell for what is at `position` of `room`.
+    /// The cell for what is at `position` of `zone`.
     #[allow(clippy::cast_possible_truncation)] // a float saturates
-    pub(super) fn key(&self, room: u32, position: Option<[f32; 3]>) -> CellKey {
+    pub(super) fn key(&self, zone: u32, position: Option<[f32; 3]>) -> CellKey {
         let cube = match position.zip(self.per_unit) {
             Some((position, per_unit)) => {
                 Cube::At(position.map(|x| (f64::from(x) * per_unit).floor() as i32))
             }
             None => Cube::Nowhere,
         };
-        CellKey { room, cube }
+        CellKey { zone, cube }
     }
 
     pub(super) fn key_of(&self, spot: Spot) -> CellKey {
@@ -136,16 +136,16 @@ impl Grid {
         std::mem::replace(&mut self.cells[cell].visited, self.walks) != self.walks
     }
 
-    /// Appends the cells within one cube of `key`, those of `key`'s room and those of room 0.
+    /// Appends the cells within one cube of `key`, those of `key`'s zone and those of zone 0.
     pub(super) fn neighbours(&self, key: CellKey, out: &mut Vec<usize>) {
         let Cube::At([x, y, z]) = key.cube else { return };
         let depth = i32::from(self.is_deep);
-        for room in [key.room, 0].into_iter().take(if key.room == 0 { 1 } else { 2 }) {
+        for zone in [key.zone, 0].into_iter().take(if key.zone == 0 { 1 } else { 2 }) {
             for dx in -1..=1 {
                 for dy in -1..=1 {
                     for dz in -depth..=depth {
                         let cube = [x.saturating_add(dx), y.saturating_add(dy), z.saturating_add(dz)];
-                        out.extend(self.get(CellKey { room, cube: Cube::At(cube) }));
+                        out.extend(self.get(CellKey { zone, cube: Cube::At(cube) }));
                     }
                 }
             }

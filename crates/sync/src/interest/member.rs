@@ -15,14 +15,15 @@ pub(super) struct Member {
     /// Whether it has never looked.
     is_new: bool,
     /// Rooms of its eyes, ascending.
-    rooms: Vec<u32>,
+    zones: Vec<u32>,
     /// Cells of its eyes, each once.
     cells: Vec<CellKey>,
     /// What it sees by the rules.
     pub(super) seen: Bits,
     /// What was reported that it sees.
     pub(super) told: Bits,
-    /// By slot: the square of the distance to the nearest eye, as of the last look at it; infinite if that is beyond `leave`.
+    /// By slot: the square of the distance to the nearest eye, as of the last look at it; infinite if that is
+    /// beyond `leave`.
     distances: Vec<f32>,
 }
 
@@ -30,7 +31,7 @@ pub(super) struct Member {
 #[derive(Debug, Default)]
 pub(super) struct Scratch {
     seen: Bits,
-    rooms: Vec<u32>,
+    zones: Vec<u32>,
     cells: Vec<usize>,
     /// Pairs of a member and an entity that were looked at.
     pub(super) looks: u64,
@@ -43,7 +44,7 @@ impl Member {
             eyes,
             has_new_eyes: true,
             is_new: true,
-            rooms: Vec::new(),
+            zones: Vec::new(),
             cells: Vec::new(),
             seen: Bits::default(),
             told: Bits::default(),
@@ -105,12 +106,12 @@ impl Interest {
         }
     }
 
-    /// Looks at everything that has a position and is around the member's eyes; at the rest only as far as it changed, unless
-    /// the rooms of its eyes did.
+    /// Looks at everything that has a position and is around the member's eyes; at the rest only as far as it
+    /// changed, unless the zones of its eyes did.
     fn look_anew(&mut self, member: &mut Member, scratch: &mut Scratch) {
-        self.find_eyes(member, &mut scratch.rooms);
-        let same_rooms = scratch.rooms == member.rooms && !std::mem::take(&mut member.is_new);
-        std::mem::swap(&mut scratch.rooms, &mut member.rooms);
+        self.find_eyes(member, &mut scratch.zones);
+        let same_rooms = scratch.zones == member.zones && !std::mem::take(&mut member.is_new);
+        std::mem::swap(&mut scratch.zones, &mut member.zones);
 
         scratch.seen.clear();
         member.distances.fill(f32::INFINITY);
@@ -122,9 +123,9 @@ impl Interest {
         if same_rooms {
             scratch.seen.add_common(&member.seen, &self.unplaced);
         } else {
-            let rooms = member.rooms.iter().copied().filter(|room| *room != 0);
-            for room in std::iter::once(0).chain(rooms) {
-                if let Some(cell) = self.grid.get(CellKey { room, cube: Cube::Nowhere }) {
+            let zones = member.zones.iter().copied().filter(|zone| *zone != 0);
+            for zone in std::iter::once(0).chain(zones) {
+                if let Some(cell) = self.grid.get(CellKey { zone, cube: Cube::Nowhere }) {
                     let entries = &self.grid.cell(cell).entries;
                     scratch.looks += entries.len() as u64;
                     entries.iter().for_each(|entry| scratch.seen.set(entry.slot, true));
@@ -143,17 +144,17 @@ impl Interest {
         std::mem::swap(&mut scratch.seen, &mut member.seen);
     }
 
-    /// Notes the cells of a member's eyes, and gives their rooms.
-    fn find_eyes(&self, member: &mut Member, rooms: &mut Vec<u32>) {
-        rooms.clear();
+    /// Notes the cells of a member's eyes, and gives their zones.
+    fn find_eyes(&self, member: &mut Member, zones: &mut Vec<u32>) {
+        zones.clear();
         member.cells.clear();
         for eye in &member.eyes {
             let record = &self.slots[usize::from(*eye)];
-            rooms.extend(record.place.map(|place| place.room));
+            zones.extend(record.place.map(|place| place.zone));
             member.cells.extend(record.spot.map(|spot| self.grid.key_of(spot)));
         }
-        rooms.sort_unstable();
-        rooms.dedup();
+        zones.sort_unstable();
+        zones.dedup();
         member.cells.sort_unstable();
         member.cells.dedup();
     }
@@ -184,16 +185,17 @@ impl Interest {
         }
     }
 
-    /// Whether a member sees the entity of `slot` by the rules, given whether it does so far; notes how far away it is.
+    /// Whether a member sees the entity of `slot` by the rules, given whether it does so far; notes how far
+    /// away it is.
     fn judge(&self, member: &mut Member, slot: u16) -> bool {
         let record = &self.slots[usize::from(slot)];
         let Some(place) = record.place else { return false };
         let sees = match place.position {
-            None => place.room == 0 || member.rooms.binary_search(&place.room).is_ok(),
+            None => place.zone == 0 || member.zones.binary_search(&place.zone).is_ok(),
             Some(position) => {
                 let squares = self.squares();
                 let eyes = member.eyes.iter().filter_map(|eye| self.slots[usize::from(*eye)].place);
-                let eyes = eyes.filter(|eye| place.room == 0 || place.room == eye.room);
+                let eyes = eyes.filter(|eye| place.zone == 0 || place.zone == eye.zone);
                 let squared =
                     eyes.filter_map(|eye| eye.position).map(|from| distance_squared(from, position));
                 let nearest = squared.fold(f32::INFINITY, f32::min);

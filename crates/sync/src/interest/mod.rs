@@ -1,19 +1,19 @@
 //! Which entities each member sees.
 //!
-//! An [`Interest`] is told where entities are and which members there are, and reports who begins and ceases to see what.
-//! Entities stand in the list of their *cell*, a cube of an interest room; a member looks through the cells around its eyes, never
-//! through all entities. Who stands still looks only at what moved in these cells, and a world in which nothing changed
-//! costs nothing.
+//! An [`Interest`] is given the positions of entities and the members. It reports which entities enter and
+//! leave each member's view. Entities are listed by *cell*, a cube of an interest zone. A member checks only
+//! the cells around its eyes, and if it stands still, only what moved there. An unchanged world costs
+//! nothing.
 //!
 //! A member sees an entity if the entity's audience admits the member, and
 //! - it owns the entity; these entities are its *eyes*; or
-//! - the entity has no position, and its room is 0 or one in which the member has an eye; or
-//! - the entity is within `radius` of an eye and in the eye's room or in room 0. Once seen it is so until it is farther away
-//!   than `leave` from every such eye.
+//! - the entity has no position, and its zone is 0 or one in which the member has an eye; or
+//! - the entity is within `radius` of an eye and in the eye's zone or in zone 0. Once seen it is so until it
+//!   is farther away than `leave` from every such eye.
 //!
-//! So a member without eyes sees what has no position and is in room 0. Without distances (`None` given to
-//! [`Interest::new`]) nothing has a position and rooms alone decide. A filter of the game's own may take away what the rules
-//! above give, but not what a member owns.
+//! So a member without eyes sees what has no position and is in zone 0. Without distances (`None` given to
+//! [`Interest::new`]) nothing has a position and zones alone decide. A filter of the game's own may take away
+//! what the rules above give, but not what a member owns.
 //!
 //! ```
 //! use parlor_proto::MemberId;
@@ -62,9 +62,8 @@ pub struct Reach {
 }
 
 impl Reach {
-    /// Members see what comes within `radius` until it is farther away than `leave`. `None` unless 0 < `radius` ≤ `leave`,
-    /// both finite.
-    #[must_use]
+    /// Members see what comes within `radius` until it is farther away than `leave`. `None` unless 0 <
+    /// `radius` ≤ `leave`, both finite.
     pub fn new(radius: f64, leave: f64) -> Option<Reach> {
         (radius > 0.0 && radius <= leave && leave.is_finite()).then_some(Reach { radius, leave })
     }
@@ -77,14 +76,14 @@ impl From<&GridInterest> for Reach {
     }
 }
 
-/// Nearness of what a member owns, of what has no position, and of what is at one of its eyes: see [`Interest::nearness`].
+/// Nearness of owned entities, of entities without a position, and of entities at an eye: see
+/// [`Interest::nearness`].
 pub const NEARNESS_MAX: u16 = 256;
 /// Nearness at the radius and beyond.
 pub const NEARNESS_MIN: u16 = 16;
 
-/// How near something at this distance is, for a radius above 0: from [`NEARNESS_MAX`] evenly down to [`NEARNESS_MIN`] at the
-/// radius and beyond it.
-#[must_use]
+/// How near something at this distance is, for a radius above 0: from [`NEARNESS_MAX`] evenly down to
+/// [`NEARNESS_MIN`] at the radius and beyond it.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // it is clamped to a small range
 pub fn nearness_at(distance: f64, radius: f64) -> u16 {
     let part = (distance / radius).clamp(0.0, 1.0);
@@ -100,11 +99,12 @@ pub struct Interest {
     slots: Vec<Slot>,
     /// Slots of which something changed since the last update, each once.
     pending: Vec<u16>,
-    /// Those of them that every member must look at: what is not, or was not, a mere move of something that has a position.
+    /// Those of them that every member must look at: what is not, or was not, a mere move of something that
+    /// has a position.
     everywhere: Vec<u16>,
     /// Slots that have no position.
     unplaced: Bits,
-    /// Slots that not everybody may see.
+    /// Slots with a restricted audience.
     restricted: Bits,
     /// In ascending order of their ids.
     members: Vec<Member>,
@@ -129,7 +129,7 @@ struct Slot {
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Place {
-    room: u32,
+    zone: u32,
     /// None without distances.
     position: Option<[f32; 3]>,
     owner: Option<MemberId>,
@@ -139,10 +139,20 @@ struct Place {
 type Filter<'a> = &'a mut dyn FnMut(MemberId, u16) -> bool;
 
 impl Interest {
-    /// Without entities and members. With `None`, rooms alone decide.
-    #[must_use]
+    /// Bytes of memory that it takes at most: what it has for each slot, with a cell of the grid of its own,
+    /// and for each member and slot.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        const CELL: usize = 256;
+        /// A distance, and what is seen, in bits.
+        const SEEN: usize = 2 * size_of::<f32>();
+        let slots = self.slots.capacity();
+        slots * (size_of::<Slot>() + CELL) + self.members.capacity() * (size_of::<Member>() + slots * SEEN)
+    }
+
+    /// Without entities and members. With `None`, zones alone decide.
     pub fn new(reach: Option<Reach>) -> Self {
-        // What is within `leave` of an eye shall stand in a neighbouring cube even if its distance was rounded down.
+        // What is within `leave` of an eye shall stand in a neighbouring cube even if its distance was
+        // rounded down.
         let cube_size = reach.map(|reach| reach.leave * 1.001);
         Interest {
             reach,
@@ -163,14 +173,15 @@ impl Interest {
         self.reach.is_some()
     }
 
-    /// The entity of `slot` is here: when it comes into the world, and when its room, position (with z = 0 in the
-    /// plane), or owner changes. What is as it was costs next to nothing. A position that is not finite is none.
-    pub fn moved(&mut self, slot: u16, room: u32, position: Option<[f32; 3]>, owner: Option<MemberId>) {
+    /// The entity of `slot` is here: when it comes into the world, and when its zone, position (with z = 0 in
+    /// the plane), or owner changes. What is as it was costs next to nothing. A position that is not finite
+    /// is none.
+    pub fn moved(&mut self, slot: u16, zone: u32, position: Option<[f32; 3]>, owner: Option<MemberId>) {
         let position = position.filter(|position| self.has_reach() && position.iter().all(|x| x.is_finite()));
-        self.set_next(slot, Some(Place { room, position, owner }));
+        self.set_next(slot, Some(Place { zone, position, owner }));
     }
 
-    /// Who may see the entity of `slot`, before all else; everybody unless this says otherwise.
+    /// Sets the audience of the entity of `slot`. Default: everyone. It applies before all other rules.
     pub fn set_audience(&mut self, slot: u16, audience: &Audience) {
         let record = self.slot_mut(slot);
         if record.audience != *audience {
@@ -181,13 +192,13 @@ impl Interest {
         }
     }
 
-    /// The entity of `slot` is gone; so is its audience.
+    /// Removes the entity of `slot` and its audience.
     pub fn removed(&mut self, slot: u16) {
         self.set_audience(slot, &Audience::All);
         self.set_next(slot, None);
     }
 
-    /// Somebody is there who may see. Adding it twice changes nothing.
+    /// Adds a member. Adding it twice changes nothing.
     pub fn member_added(&mut self, member: MemberId) {
         if let Err(index) = self.member_index(member) {
             let owned = |(slot, record): (usize, &Slot)| {
@@ -199,22 +210,23 @@ impl Interest {
         }
     }
 
-    /// Somebody is gone; nothing is reported of what it saw.
+    /// Removes a member; nothing is reported for what it saw.
     pub fn member_removed(&mut self, member: MemberId) {
         if let Ok(index) = self.member_index(member) {
             self.members.remove(index);
         }
     }
 
-    /// Reports what changed since the last update, by ascending member and slot: what a member begins and what it ceases to
-    /// see. If an entity left and another took its slot in between, nothing is reported to who sees both.
+    /// Reports what changed since the last update, by ascending member and slot: what a member begins and
+    /// what it ceases to see. If an entity left and another took its slot in between, nothing is reported to
+    /// who sees both.
     pub fn update(&mut self, mut report: impl FnMut(MemberId, u16, Change)) {
         self.run(None, &mut report);
     }
 
     /// As [`update`](Self::update), with a filter of the game's own on top, which is asked of everything that
-    /// the rules would let a member see and that it does not own. It is asked again in each update, because what it
-    /// says may change at any time: its cost grows with what is seen, not with what changes.
+    /// the rules would let a member see and that it does not own. It is asked again in each update, because
+    /// what it says may change at any time: its cost grows with what is seen, not with what changes.
     pub fn update_filtered(
         &mut self,
         mut filter: impl FnMut(MemberId, u16) -> bool,
@@ -224,15 +236,13 @@ impl Interest {
     }
 
     /// Whether `member` sees the entity of `slot`, as of the last update.
-    #[must_use]
     pub fn sees(&self, member: MemberId, slot: u16) -> bool {
         self.member_index(member).is_ok_and(|index| self.members[index].told.contains(slot))
     }
 
-    /// How near the entity of `slot` is to the nearest eye of `member`, as of the last update: from [`NEARNESS_MAX`]
-    /// at the eye, for what has no position and for what it owns, falling evenly to [`NEARNESS_MIN`] at the radius; beyond it,
-    /// and for who does not see it, that too.
-    #[must_use]
+    /// How near the entity of `slot` is to the nearest eye of `member`, as of the last update: from
+    /// [`NEARNESS_MAX`] at the eye, for what has no position and for what it owns, falling evenly to
+    /// [`NEARNESS_MIN`] at the radius; beyond it, and for who does not see it, that too.
     pub fn nearness(&self, member: MemberId, slot: u16) -> u16 {
         let place = self.slots.get(usize::from(slot)).and_then(|record| record.place);
         let seer = self.member_index(member).map(|index| &self.members[index]);
@@ -247,8 +257,7 @@ impl Interest {
         }
     }
 
-    /// How often a member looked at an entity so far: the work that was done, in pairs.
-    #[must_use]
+    /// Returns how many pairs of member and entity were examined so far.
     pub fn looks(&self) -> u64 {
         self.scratch.looks
     }
@@ -298,7 +307,7 @@ impl Interest {
     /// Puts the entity of `slot` into the cell where it belongs.
     fn put(&mut self, slot: u16, to: Option<Place>) {
         let spot = self.slots[usize::from(slot)].spot;
-        let key = to.map(|place| self.grid.key(place.room, place.position));
+        let key = to.map(|place| self.grid.key(place.zone, place.position));
         let position = to.and_then(|place| place.position).unwrap_or_default();
         if let Some(spot) = spot {
             if key == Some(self.grid.key_of(spot)) {
@@ -365,13 +374,14 @@ impl Interest {
     }
 }
 
-/// Whether all members must look at what changed so, and not only those who look at the cells that it is or was in.
+/// Whether all members must look at what changed so, and not only those who look at the cells that it is or
+/// was in.
 fn is_for_everybody(from: Option<Place>, to: Option<Place>) -> bool {
     match (from, to) {
         (Some(from), Some(to)) => {
             from.owner != to.owner
                 || ((from.position.is_none() || to.position.is_none())
-                    && (from.room, from.position) != (to.room, to.position))
+                    && (from.zone, from.position) != (to.zone, to.position))
         }
         (Some(_), None) => true,
         (None, Some(to)) => to.position.is_none(),

@@ -28,11 +28,11 @@ impl Model {
         let audience = self.audiences.get(&slot).cloned().unwrap_or_default();
         let eyes: Vec<&Place> = self.places.values().filter(|eye| eye.owner == Some(member)).collect();
         let by_place = match place.position.filter(|_| reach.is_some()) {
-            None => place.room == 0 || eyes.iter().any(|eye| eye.room == place.room),
+            None => place.zone == 0 || eyes.iter().any(|eye| eye.zone == place.zone),
             Some(at) => eyes.iter().any(|eye| {
                 let limit = if self.seen[&member].contains(&slot) { LEAVE } else { RADIUS };
                 let off = |from: [f32; 3]| (0..3).map(|i| f64::from(at[i] - from[i]).powi(2)).sum::<f64>();
-                (place.room == 0 || place.room == eye.room)
+                (place.zone == 0 || place.zone == eye.zone)
                     && eye.position.is_some_and(|from| off(from) <= limit * limit)
             }),
         };
@@ -72,7 +72,7 @@ fn step() -> impl Strategy<Value = Step> {
     let nudge = || (-80i16..80).prop_map(|quarters| f32::from(quarters) / 4.0);
     prop_oneof![
         8 => (slot(), 0u32..3, proptest::option::weighted(0.8, position()), owner())
-            .prop_map(|(slot, room, at, owner)| Step::Move(slot, room, at, owner)),
+            .prop_map(|(slot, zone, at, owner)| Step::Move(slot, zone, at, owner)),
         12 => (slot(), nudge(), nudge(), nudge()).prop_map(|(slot, x, y, z)| Step::Nudge(slot, [x, y, z])),
         1 => slot().prop_map(Step::Remove),
         1 => (slot(), proptest::option::of(proptest::collection::btree_set(0..MEMBERS, 0..3)))
@@ -89,16 +89,16 @@ type Told = BTreeMap<MemberId, BTreeSet<u16>>;
 /// Does a step on both; an update is left to the caller.
 fn apply(step: Step, interest: &mut Interest, model: &mut Model, told: &mut Told) {
     match step {
-        Step::Move(slot, room, position, owner) => {
+        Step::Move(slot, zone, position, owner) => {
             let owner = owner.map(MemberId);
-            interest.moved(slot, room, position, owner);
-            model.places.insert(slot, Place { room, position, owner });
+            interest.moved(slot, zone, position, owner);
+            model.places.insert(slot, Place { zone, position, owner });
         }
         Step::Nudge(slot, by) => {
-            if let Some(Place { room, position: Some(at), owner }) = model.places.get(&slot).copied() {
+            if let Some(Place { zone, position: Some(at), owner }) = model.places.get(&slot).copied() {
                 let position = Some([at[0] + by[0], at[1] + by[1], at[2] + by[2]]);
-                interest.moved(slot, room, position, owner);
-                model.places.insert(slot, Place { room, position, owner });
+                interest.moved(slot, zone, position, owner);
+                model.places.insert(slot, Place { zone, position, owner });
             }
         }
         Step::Remove(slot) => {
@@ -181,7 +181,7 @@ fn nearness(model: &Model, member: MemberId, slot: u16, reach: Option<Reach>) ->
     let eyes = model
         .places
         .values()
-        .filter(|eye| eye.owner == Some(member) && (place.room == 0 || eye.room == place.room));
+        .filter(|eye| eye.owner == Some(member) && (place.zone == 0 || eye.zone == place.zone));
     let off = |from: [f32; 3]| (0..3).map(|i| f64::from(at[i] - from[i]).powi(2)).sum::<f64>();
     let nearest = eyes.filter_map(|eye| eye.position).map(off).fold(f64::INFINITY, f64::min).sqrt();
     Some(NEARNESS_MAX - (240.0 * (nearest / RADIUS).min(1.0)) as u16)

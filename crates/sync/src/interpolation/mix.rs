@@ -3,11 +3,10 @@
 use crate::keyed::{Hints, Interp};
 use crate::value::{Map, Value};
 
-/// The value that lies `t` of the way from `older` to `newer`: `older` up to 0 (and if `t` is no number), `newer`
-/// from 1 on.
+/// The value that lies `t` of the way from `older` to `newer`: `older` up to 0 (and if `t` is no number),
+/// `newer` from 1 on.
 ///
 /// An angle may leave the range of its ends by up to half a period, since the shorter way may lead across 0.
-#[must_use]
 pub fn interpolate(older: &Value, newer: &Value, t: f64, hints: &Hints) -> Value {
     if t >= 1.0 {
         return newer.clone();

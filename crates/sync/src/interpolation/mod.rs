@@ -1,18 +1,19 @@
-//! Playing values out smoothly: a little behind the newest update, between the two samples around the moment shown.
+//! Interpolation: values are shown a little behind the newest update, between the two samples around the
+//! moment shown.
 //!
-//! A [`Playout`] is fed with what a replica took in. Its [`Timeline`] says which moment of the room to show, its
-//! tracks hold the last samples of each key, and [`interpolate`] mixes two of them. Nothing is extrapolated: when
-//! samples run out, the newest stands.
+//! A [`Playout`] receives what a replica applied. Its [`Timeline`] decides which moment of the room to show.
+//! Its tracks hold the last samples of each key, and [`interpolate`] mixes two of them. Nothing is
+//! extrapolated: without newer samples, the newest value stays.
 //!
-//! - Numbers move in a straight line; whole numbers through the whole numbers in between. The hint
-//!   [`Interp::Snap`](crate::keyed::Interp::Snap) is for counts and ids, of which half a step is a lie.
-//! - Angles, if a hint says that they are, take the shorter way around.
-//! - Lists of one length and maps move part by part.
-//! - Everything else stays what it was until the newer sample is due.
+//! - Numbers move in a straight line, whole numbers in whole steps. Use the hint
+//!   [`Interp::Snap`](crate::keyed::Interp::Snap) for counts and ids, where values in between are wrong.
+//! - Angles, if a hint marks them as such, take the shorter way around.
+//! - Lists of equal length and maps are interpolated part by part.
+//! - Everything else keeps the older value until the newer sample is due.
 //!
-//! A [`Sample`] does the same for the components of entities, as their schema says; it extrapolates if it is asked to. It finds
-//! the rows around a moment in a world ([`Sample::take_moment`]): a replica's, to draw it, or the authority's, to look up what a
-//! member drew.
+//! A [`Sample`] does the same for the components of entities, as their schema defines it; it extrapolates on
+//! request. It finds the rows around a moment in a world ([`Sample::take_moment`]): a replica's, to draw it,
+//! or the authority's, to look up what a member drew.
 
 mod mix;
 mod moment;

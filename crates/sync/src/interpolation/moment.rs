@@ -8,14 +8,14 @@ use core::time::Duration;
 use parlor_proto::{EntityId, Instant, Tick};
 
 impl Sample {
-    /// Becomes a component of an entity as it was at the moment `at` of room time; says whether the entity had it then, and
-    /// something of it is remembered. Readers that draw the past and an authority that looks up what they drew get the same,
-    /// from the same rows.
+    /// Becomes a component of an entity as it was at the moment `at` of room time; says whether the entity
+    /// had it then, and something of it is remembered. Readers that draw the past and an authority that looks
+    /// up what they drew get the same, from the same rows.
     ///
-    /// Between two versions it moves as its schema says; what said nothing for [`STILL_AFTER`] moves within the last tick
-    /// before it changed. Nothing moves across a time without the component. Before its first version that stands, and
-    /// after its newest that does; but if that is of the world's newest tick, and so perhaps not the last of its motion, it
-    /// goes on as it went, for at most `beyond`.
+    /// Between two versions it moves as its schema says; what said nothing for [`STILL_AFTER`] moves within
+    /// the last tick before it changed. Nothing moves across a time without the component. Before its first
+    /// version that stands, and after its newest that does; but if that is of the world's newest tick, and so
+    /// perhaps not the last of its motion, it goes on as it went, for at most `beyond`.
     pub fn take_moment(
         &mut self,
         world: &World,

@@ -38,7 +38,6 @@ pub struct PlayoutMetrics {
 
 impl Playout {
     /// A playout of a room whose steps come at this rate.
-    #[must_use]
     pub fn new(rate: TickRate) -> Self {
         Playout {
             rate,
@@ -49,8 +48,9 @@ impl Playout {
         }
     }
 
-    /// Takes the samples of a packet that arrived at `now` of the local clock and that changed `changes` of the keys in
-    /// `keys`. With the first packet of a transfer all that was before is forgotten, and nothing is mixed across it.
+    /// Takes the samples of a packet that arrived at `now` of the local clock and that changed `changes` of
+    /// the keys in `keys`. With the first packet of a transfer all that was before is forgotten, and nothing
+    /// is mixed across it.
     pub fn observe(&mut self, now: Instant, applied: &Applied, changes: &Changes, keys: &KeyReader) {
         for key in &changes.removed {
             self.tracks.remove(key);
@@ -81,9 +81,8 @@ impl Playout {
         self.timeline.render_time(now)
     }
 
-    /// The value of `key` at the moment `at` of room time. Before its first sample that stands, and after its last
-    /// one that does.
-    #[must_use]
+    /// The value of `key` at the moment `at` of room time. Before its first sample that stands, and after its
+    /// last one that does.
     pub fn value_at(&self, key: &str, at: Instant) -> Option<Cow<'_, Value>> {
         self.tracks.get(key).map(|track| track.value_at(at))
     }
@@ -94,7 +93,6 @@ impl Playout {
     }
 
     /// How it is doing, as of the last [`render_time`](Self::render_time).
-    #[must_use]
     pub fn metrics(&self) -> PlayoutMetrics {
         PlayoutMetrics {
             jitter: self.timeline.jitter(),

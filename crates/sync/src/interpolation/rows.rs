@@ -14,8 +14,8 @@ pub struct Row<'a> {
     pub blobs: &'a [Bytes],
 }
 
-/// A row as it is shown: numbers that need not be whole steps. It can be used again and again, and then allocates
-/// nothing.
+/// A row as it is shown: numbers that need not be whole steps. It can be used again and again, and then
+/// allocates nothing.
 ///
 /// ```
 /// use parlor_sync::interpolation::{Row, Sample};
@@ -39,12 +39,13 @@ pub struct Sample {
 }
 
 impl Sample {
-    /// Becomes what lies `t` of the way from `older` to `newer`, rows of `component` that are `interval_s` seconds apart:
-    /// `older` up to 0 (and if `t` is no number), `newer` at 1.
+    /// Becomes what lies `t` of the way from `older` to `newer`, rows of `component` that are `interval_s`
+    /// seconds apart: `older` up to 0 (and if `t` is no number), `newer` at 1.
     ///
-    /// Fields move as their [`Interpolation`] says. Beyond 1 those that move at all go on: a body as its velocity and spin
-    /// say, everything else as it went between the two; at most for [`EXTRAPOLATION_MAX`], and never beyond the range
-    /// of a field. Who does not want to see what has not happened gives no `t` above 1.
+    /// Fields move as their [`Interpolation`] says. Beyond 1 those that move at all go on: a body as its
+    /// velocity and spin say, everything else as it went between the two; at most for [`EXTRAPOLATION_MAX`],
+    /// and never beyond the range of a field. Who does not want to see what has not happened gives no `t`
+    /// above 1.
     pub fn mix(&mut self, component: &Component, older: Row<'_>, newer: Row<'_>, interval_s: f64, t: f64) {
         let interval_s = if interval_s.is_finite() { interval_s.max(0.0) } else { 0.0 };
         let beyond_s = ((t - 1.0) * interval_s).min(EXTRAPOLATION_MAX.as_secs_f64());
@@ -71,19 +72,16 @@ impl Sample {
     }
 
     /// A reader of it. `component` is the one that it was mixed for.
-    #[must_use]
     pub fn row<'a>(&'a self, component: &'a Component) -> RowReader<'a> {
         RowReader::of_numbers(component, &self.numbers, &self.blobs)
     }
 
     /// It as a Rust type. `component` is the one that it was mixed for.
-    #[must_use]
     pub fn read<C: Replicated>(&self, component: &Component) -> C {
         C::read(&self.row(component))
     }
 
     /// The numbers of all fields, one after another.
-    #[must_use]
     pub fn numbers(&self) -> &[f64] {
         &self.numbers
     }
@@ -218,7 +216,8 @@ fn rotate(a: [f64; 4], b: [f64; 4], t: f64, along_arc: bool) -> [f64; 4] {
     if along_arc { arc(a, b, t) } else { chord(a, b, t) }
 }
 
-/// Between two vectors of length 1, at an even pace along the great circle. Opposite ones have no way between them.
+/// Between two vectors of length 1, at an even pace along the great circle. Opposite ones have no way between
+/// them.
 fn arc<const N: usize>(a: [f64; N], b: [f64; N], t: f64) -> [f64; N] {
     let cos = dot(a, b);
     let across: [f64; N] = core::array::from_fn(|index| b[index] - a[index] * cos);

@@ -226,7 +226,8 @@ fn the_delay_grows_fast_and_shrinks_slowly() {
     assert!(run(700..1_000, 5_000) <= BUFFER_DELAY_MAX.as_millis());
 }
 
-/// The delay after `ticks` updates of which every tenth is lost, each later than the fastest by 0 to `jitter_ms`.
+/// The delay after `ticks` updates of which every tenth is lost, each later than the fastest by 0 to
+/// `jitter_ms`.
 fn delay_ms(ticks: u64, jitter_ms: u64, loses: bool) -> (u128, u128) {
     let mut timeline = Timeline::new(TICK);
     for tick in 0..ticks {
@@ -248,7 +249,8 @@ fn what_is_lost_makes_the_delay_longer_where_the_jitter_allows_to_wait_for_what_
             even <= 50 + jitter + jitter / 4 + 1,
             "{even} ms without loss and with {jitter_ms} ms jitter"
         );
-        // Two ticks and the jitter cover all of it. Where not even the fastest is there in time, waiting is in vain.
+        // Two ticks and the jitter cover all of it. Where not even the fastest is there in time, waiting is
+        // in vain.
         let (covering, most) = (2 * 50 + jitter, 50 + 2 * jitter);
         let expected = if most < 2 * 50 { even } else { covering.min(most) };
         assert!(

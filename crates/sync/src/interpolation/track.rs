@@ -41,8 +41,8 @@ impl Track {
                 *last = Sample { at: last.at, value, cut: cut || last.cut };
                 return;
             }
-            // An update comes only when something changed. A value that said nothing for long stood still, and
-            // would otherwise seem to have crept along ever since.
+            // An update comes only when something changed. A value that said nothing for long stood still,
+            // and would otherwise seem to have crept along ever since.
             let moved_from = at - tick_interval;
             if at.saturating_since(last.at) > STILL_AFTER && moved_from > last.at {
                 let still = Sample { at: moved_from, value: Arc::clone(&last.value), cut: false };

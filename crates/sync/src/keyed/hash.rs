@@ -1,11 +1,10 @@
-//! A short number by which two ends find out whether they hold the same state.
+//! A short hash by which two ends compare their state.
 
 use parlor_proto::wire::cursor::Write;
 use xxhash_rust::xxh3::Xxh3Default;
 
-/// The xxh3-64 hash of keys and their encoded values, which must come in ascending order of the keys. It is not a
-/// proof against whoever wants two states to look alike.
-#[must_use]
+/// Returns the xxh3-64 hash of keys and their encoded values, in ascending order of keys. It does not protect
+/// against deliberate collisions.
 pub fn state_hash<K: AsRef<str>, V: AsRef<[u8]>>(entries: impl IntoIterator<Item = (K, V)>) -> u64 {
     let mut hash = Xxh3Default::new();
     let mut head = Vec::new();

@@ -10,8 +10,8 @@ use thiserror::Error;
 /// How a part of a value moves between two samples of it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Interp {
-    /// In a straight line, as numbers do anyway; it makes an exception from a hint for the whole around it. Whole
-    /// numbers stay whole.
+    /// In a straight line, as numbers do anyway; it makes an exception from a hint for the whole around it.
+    /// Whole numbers stay whole.
     Linear,
     /// Around a circle, the shorter way.
     Angle {
@@ -25,8 +25,9 @@ pub enum Interp {
 /// How one part of a value moves.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Hint {
-    /// Which part: names of fields and indices of lists, joined by dots; `*` stands for any of them, and nothing
-    /// for the whole value. A hint holds for everything below its part, unless a longer path says otherwise.
+    /// Which part: names of fields and indices of lists, joined by dots; `*` stands for any of them, and
+    /// nothing for the whole value. A hint holds for everything below its part, unless a longer path says
+    /// otherwise.
     pub path: String,
     /// How it moves.
     pub interp: Interp,
@@ -67,7 +68,6 @@ pub enum HintError {
 
 impl Hints {
     /// No hints: numbers move in straight lines, everything else snaps.
-    #[must_use]
     pub const fn none() -> Self {
         Hints(None)
     }
@@ -119,7 +119,8 @@ impl Hints {
         self.0.as_deref().unwrap_or_default()
     }
 
-    /// The blob of the hints in the component of a key: nothing for no hints, or as [`write`](Self::write) has them.
+    /// The blob of the hints in the component of a key: nothing for no hints, or as [`write`](Self::write)
+    /// has them.
     pub(super) fn to_blob(&self) -> Bytes {
         let mut out = Vec::new();
         if self.0.is_some() {

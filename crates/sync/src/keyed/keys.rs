@@ -1,4 +1,4 @@
-//! Keyed state as its authority writes it.
+//! Keyed state at its authority.
 
 use super::{Hints, Taken, lanes_report, report_lanes, state_hash};
 use crate::audience::{Audience, Viewer};
@@ -15,11 +15,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use thiserror::Error;
 
-/// The keys of a [`World`] that this process writes: which entity each name is, and what the names hold.
+/// The keys of a [`World`] that this process writes.
 ///
-/// All calls are given the same world, and nobody else writes these entities. What is set or removed shows in
-/// [`get`](Self::get) and [`iter`](Self::iter) at once, and to receivers from the next commit of the world on, before which
-/// [`close`](Self::close) is called.
+/// Pass the same world to all calls; nothing else may write these entities. Changes show in
+/// [`get`](Self::get) and [`iter`](Self::iter) at once. Receivers see them from the world's next commit; call
+/// [`close`](Self::close) before it.
 #[derive(Clone, Debug, Default)]
 pub struct Keys {
     entries: BTreeMap<Arc<str>, Entry>,
@@ -122,14 +122,14 @@ struct Ack {
 
 impl Keys {
     /// No keys.
-    #[must_use]
     pub fn new() -> Self {
         Keys::default()
     }
 
-    /// The keys that are in a world, for who goes on with it ([`Replica::into_successor`](crate::world::Replica::into_successor)),
-    /// and what members were told last of their inputs. What cannot be read leaves the world, and so does what was told of inputs and
-    /// of messages: the first [`acknowledge`](Self::acknowledge) tells it anew.
+    /// The keys that are in a world, for who goes on with it
+    /// ([`Replica::into_successor`](crate::world::Replica::into_successor)), and what members were told last
+    /// of their inputs. What cannot be read leaves the world, and so does what was told of inputs and of
+    /// messages: the first [`acknowledge`](Self::acknowledge) tells it anew.
     ///
     /// # Errors
     /// [`StateError`] if the keys are beyond the bounds of a room: whoever wrote them kept to none.
@@ -177,8 +177,8 @@ impl Keys {
         Ok(true)
     }
 
-    /// Sets a key for those who may see it. Says whether that changed anything; if not, it costs nothing on the wire. A key
-    /// that was removed since the last commit is the same key again.
+    /// Sets a key for those who may see it. Says whether that changed anything; if not, it costs nothing on
+    /// the wire. A key that was removed since the last commit is the same key again.
     ///
     /// # Errors
     /// [`StateError`]; the key then is what it was.
@@ -235,8 +235,8 @@ impl Keys {
         Ok(true)
     }
 
-    /// Declares how the values of all keys that begin with `prefix` move, those that exist and those to come. The longest
-    /// prefix that fits a key counts. A new authority declares again, as its predecessor did.
+    /// Declares how the values of all keys that begin with `prefix` move, those that exist and those to come.
+    /// The longest prefix that fits a key counts. A new authority declares again, as its predecessor did.
     ///
     /// # Errors
     /// [`StateError`]; nothing is then declared.
@@ -275,7 +275,7 @@ impl Keys {
         Ok(())
     }
 
-    /// Tells members of their inputs; one that is left out has none that was used. Each is told of its own alone.
+    /// Sets each member's input acknowledgment; members left out have none. Each member sees its own only.
     ///
     /// # Errors
     /// [`WorldError`] if the world has no room for it.
@@ -309,8 +309,8 @@ impl Keys {
         Ok(())
     }
 
-    /// Tells the hub which reliable messages were taken, with what came of them: their effects are in the same batch or were
-    /// in one before.
+    /// Tells the hub which reliable messages were taken, with what came of them: their effects are in the
+    /// same batch or were in one before.
     ///
     /// # Errors
     /// [`WorldError`] if the world has no room for it.
@@ -332,15 +332,14 @@ impl Keys {
     }
 
     /// What [`note_taken`](Self::note_taken) was told last.
-    #[must_use]
     pub fn taken(&self) -> Option<Taken> {
         self.taken.map(|(_, taken)| taken)
     }
 
-    /// Ends a batch: what was removed leaves the world. To be called right before the commit of the world.
+    /// Ends a batch: despawns the entities of removed keys. Call it right before the world's commit.
     ///
     /// # Errors
-    /// [`WorldError`] if the entity of a key is not there: somebody else despawned it.
+    /// [`WorldError`] if the entity of a key was despawned elsewhere.
     pub fn close(&mut self, world: &mut World) -> Result<(), WorldError> {
         for key in std::mem::take(&mut self.touched) {
             let Some(entry) = self.entries.get_mut(&key) else { continue };
@@ -355,14 +354,12 @@ impl Keys {
     }
 
     /// The value of a key, decoded.
-    #[must_use]
     pub fn get(&self, key: &str) -> Option<Value> {
         let content = self.content(key)?;
         Some(Value::decode(content.encoded.clone()).expect("it was encoded from a value"))
     }
 
     /// A key with the encoding of its value.
-    #[must_use]
     pub fn item(&self, key: &str) -> Option<Item<'_>> {
         let (name, entry) = self.entries.get_key_value(key)?;
         Some(entry.content.as_ref()?.item(name))
@@ -374,26 +371,22 @@ impl Keys {
     }
 
     /// Count of keys.
-    #[must_use]
     pub fn len(&self) -> usize {
         self.size.keys
     }
 
     /// Whether there are no keys.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.size.keys == 0
     }
 
     /// Bytes that count towards [`STATE_BYTES_MAX`]: values, keys, audiences, hints and their overhead.
-    #[must_use]
     pub fn bytes(&self) -> usize {
         self.size.bytes
     }
 
-    /// The [`state_hash`] of what `viewer` sees of the last batch that was closed. A reader that is settled at the commit of
-    /// that batch has the same.
-    #[must_use]
+    /// The [`state_hash`] of what `viewer` sees of the last batch that was closed. A reader that is settled
+    /// at the commit of that batch has the same.
     pub fn hash(&self, viewer: Viewer) -> u64 {
         let closed = self.entries.iter().filter_map(|(name, entry)| {
             let content = match &entry.before {

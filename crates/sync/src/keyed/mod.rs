@@ -1,18 +1,20 @@
-//! Keyed state: one authority writes values under string keys, and every reader holds what it may see of them.
+//! Keyed state: one authority writes values under string keys, and every reader holds what it may see of
+//! them.
 //!
 //! A key is an entity of the room's [`World`](crate::world::World) with the built-in component
-//! [`KEYED_KEY`](crate::schema::KEYED_KEY): its name, its hints and its encoded value, with the audience of the entity. So keys
-//! share the packets, the loss and the views of all entities, and an unchanged key costs nothing.
+//! [`KEYED_KEY`](crate::schema::KEYED_KEY): its name, hints and encoded value. The entity's audience is the
+//! key's. So keys share packets, loss handling and views with all entities, and an unchanged key costs
+//! nothing.
 //!
 //! - The authority writes through [`Keys`], and closes a batch right before it commits the world.
 //! - A reader gives a [`KeyReader`] what each packet changed, and has the values decoded.
 //!
-//! A batch is known by the tick under which it was committed. A reader whose replica is settled at that tick has the same
-//! [`state_hash`] as the authority, as far as it may see the keys.
+//! A batch is identified by the tick at which it was committed. A reader whose replica is settled at that
+//! tick has the authority's [`state_hash`], restricted to the keys that the reader may see.
 //!
-//! What a member is told of its inputs is told in the same way: by an entity with the component
-//! [`INPUT_ACK`](crate::schema::INPUT_ACK) that only this member sees. One that nobody sees tells the hub which reliable messages
-//! were [`Taken`].
+//! Input acknowledgments use the same path: an entity with the component
+//! [`INPUT_ACK`](crate::schema::INPUT_ACK) that only the acknowledged member sees. One with an empty audience
+//! tells the hub which reliable messages were [`Taken`].
 
 mod hash;
 mod hints;
@@ -31,30 +33,30 @@ use crate::inputs::Report;
 use crate::limits::{FIELD_SPAN_MAX, INPUT_MARGIN_MS_MAX};
 use parlor_proto::Tick;
 
-/// Bits of the number of a tick that its lane holds.
+/// Bits of a tick's number that fit its lane.
 const ACK_MASK: u32 = FIELD_SPAN_MAX;
 const _: () = assert!(ACK_MASK == u32::MAX >> 1);
 
-/// The lane of a tick whose input was used.
+/// Returns the lane for a tick whose input was used.
 fn ack_lane(tick: Tick) -> i32 {
     (tick.0 & ACK_MASK).cast_signed()
 }
 
-/// The tick nearest to `near` whose lane this is.
+/// Returns the tick nearest to `near` that has this lane.
 fn ack_tick(lane: i32, near: Tick) -> Tick {
     let ahead = lane.cast_unsigned().wrapping_sub(near.0) & ACK_MASK;
     let is_behind = ahead > ACK_MASK / 2;
     Tick(near.0.wrapping_add(ahead).wrapping_sub(if is_behind { ACK_MASK + 1 } else { 0 }))
 }
 
-/// The lanes of a report.
+/// Returns the lanes of a report.
 fn report_lanes(report: Report) -> [i32; 3] {
     let margin_ms = report.margin_ms.clamp(-INPUT_MARGIN_MS_MAX, INPUT_MARGIN_MS_MAX);
     let margin = i32::from(margin_ms) + i32::from(INPUT_MARGIN_MS_MAX);
     [ack_lane(report.tick), margin, i32::from(report.late)]
 }
 
-/// The report that these are the lanes of, as of a tick that is near its own; `None` if they are of none.
+/// Decodes a report from its lanes, given a tick near its own; `None` if the lanes are not valid.
 fn lanes_report(lanes: &[i32], near: Tick) -> Option<Report> {
     let [tick, margin, late] = lanes else { return None };
     let margin_ms = i16::try_from(margin - i32::from(INPUT_MARGIN_MS_MAX)).ok()?;

@@ -15,8 +15,8 @@ use std::sync::Arc;
 #[derive(Clone, Debug, Default)]
 pub struct KeyReader {
     held: BTreeMap<EntityId, Held>,
-    /// By name, oldest first: the last is the one that counts. There is more than one while the word that an older one is gone
-    /// is still under way.
+    /// By name, oldest first: the last is the one that counts. There is more than one while the word that an
+    /// older one is gone is still under way.
     names: BTreeMap<Arc<str>, Vec<EntityId>>,
     /// The entity that tells of this reader's inputs, and what it tells.
     ack: Option<(EntityId, Report)>,
@@ -65,7 +65,6 @@ struct Held {
 
 impl Changes {
     /// Whether nothing changed.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.changed.is_empty() && self.removed.is_empty() && !self.acknowledged
     }
@@ -76,7 +75,6 @@ type Before = BTreeMap<Arc<str>, Option<(EntityId, Held)>>;
 
 impl KeyReader {
     /// A reader of an empty world.
-    #[must_use]
     pub fn new() -> Self {
         KeyReader::default()
     }
@@ -120,14 +118,12 @@ impl KeyReader {
     }
 
     /// A key.
-    #[must_use]
     pub fn shown(&self, key: &str) -> Option<Shown<'_>> {
         let (_, held) = self.shown_held(key)?;
         Some(Shown { value: &held.value, hints: &held.hints })
     }
 
     /// The value of a key.
-    #[must_use]
     pub fn get(&self, key: &str) -> Option<&Value> {
         self.shown(key).map(|shown| &**shown.value)
     }
@@ -141,38 +137,33 @@ impl KeyReader {
     }
 
     /// Count of keys.
-    #[must_use]
     pub fn len(&self) -> usize {
         self.names.len()
     }
 
     /// Whether there are no keys.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.names.is_empty()
     }
 
     /// The newest tick whose input was used, of the member that reads.
-    #[must_use]
     pub fn input_ack(&self) -> Option<Tick> {
         self.input_report().map(|report| report.tick)
     }
 
     /// What the authority tells of the inputs of the member that reads.
-    #[must_use]
     pub fn input_report(&self) -> Option<Report> {
         self.ack.map(|(_, report)| report)
     }
 
     /// Keys that could not be read, each time that they came: the fault of whoever writes them.
-    #[must_use]
     pub fn unreadable(&self) -> u64 {
         self.unreadable
     }
 
-    /// The [`state_hash`] of the values as they were decoded. Once the world is settled at a tick, the authority has the same
-    /// for this reader's view at the commit of that tick; if not, the two have come apart.
-    #[must_use]
+    /// The [`state_hash`] of the values as they were decoded. Once the world is settled at a tick, the
+    /// authority has the same for this reader's view at the commit of that tick; if not, the two have come
+    /// apart.
     pub fn hash(&self) -> u64 {
         let encoded =
             |value: &Value| value.encode(STATE_VALUE_BYTES_MAX).expect("it was decoded from as much");
@@ -217,7 +208,8 @@ impl KeyReader {
         self.note(&held.name, before);
         let entities = self.names.entry(Arc::clone(&held.name)).or_default();
         entities.retain(|other| *other != entity);
-        // The label of what came later is higher: a name is given anew only when the entity that had it is gone.
+        // The label of what came later is higher: a name is given anew only when the entity that had it is
+        // gone.
         let at = entities.partition_point(|other| !self.held[other].tick.is_newer_than(held.tick));
         entities.insert(at, entity);
         self.held.insert(entity, held);

@@ -1,4 +1,4 @@
-//! What an authority says of the reliable messages that it took, for the hub and for whoever follows it.
+//! The authority's report, for the hub and later authorities, of the reliable messages that it processed.
 
 use super::ACK_MASK;
 use crate::audience::Audience;
@@ -7,7 +7,7 @@ use crate::schema::INPUT_ACK;
 use crate::world::Replica;
 use parlor_proto::{Epoch, Tick};
 
-/// Which reliable messages of its session an authority has made something of: those below a number.
+/// The reliable messages of its session that an authority has processed: those below a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Taken {
     /// Under which epoch it is the authority. The lowest 8 bits of it are told.
@@ -17,8 +17,8 @@ pub struct Taken {
 }
 
 impl Taken {
-    /// What `replica` says of the authority of `epoch` as of a tick of its history, the number nearest to `near`: 0 if nothing.
-    #[must_use]
+    /// What `replica` says of the authority of `epoch` as of a tick of its history, the number nearest to
+    /// `near`: 0 if nothing.
     pub fn told(replica: &Replica, at: Tick, epoch: Epoch, near: u64) -> u64 {
         let world = replica.world();
         let nobody = Audience::members([]);

@@ -95,7 +95,8 @@ impl Play {
 
 #[test]
 fn inputs_are_in_time_and_not_much_too_early() {
-    // Way, jitter, loss; the longest lead that is needed after a while, and late inputs in the second half of a minute.
+    // Way, jitter, loss; the longest lead that is needed after a while, and late inputs in the second half of
+    // a minute.
     for (way_ms, jitter_ms, loss, longest_ms, late_max) in
         [(0, 0, 0, 55, 0), (20, 0, 0, 55, 0), (40, 10, 0, 85, 0), (75, 40, 0, 155, 0), (40, 20, 50, 195, 3)]
     {
@@ -235,7 +236,8 @@ fn a_late_input_is_charged_to_the_lead_of_its_own_step() {
     assert!(lead.report(Tick(303), -120));
     let mended_us = lead.lead_us;
     (310..=328).for_each(|tick| lead.ran(Tick(tick)));
-    // The last one with the guess came four steps late, so it is in the half second of a report nineteen steps later.
+    // The last one with the guess came four steps late, so it is in the half second of a report nineteen
+    // steps later.
     lead.report(Tick(323), -120);
     assert_eq!(lead.target_us, mended_us);
 }

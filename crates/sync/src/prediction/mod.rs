@@ -1,16 +1,17 @@
-//! Prediction at a member: its own entities run ahead of what the authority has told, and go back when that was wrong.
+//! Client prediction: a member runs its own entities ahead of the authority's state and corrects them when it
+//! was wrong.
 //!
-//! A [`Predictor`] lays rows of its own over those of a replica: the predicted components of the entities that the member
-//! owns. The game's steps read and write these rows as the authority's steps do its world. What they were after each step is
-//! kept, and when the authority tells what it had at one of these steps, both are compared. If they are the same, the step is
-//! confirmed. If not, that is a *correction*: the rows go back to what the authority had, and the steps that came after are
-//! run again, with the inputs that were recorded for them (rewind and replay, as Quake III and its heirs do it; a
-//! description is Gabriel Gambetta's "Fast-paced multiplayer").
+//! A [`Predictor`] overlays its own rows on those of a replica: the predicted components of the entities that
+//! the member owns. The game's steps read and write these rows as the authority's steps do its world. The
+//! result of each step is kept and compared with the authority's state for that step. If they are equal, the
+//! step is confirmed. If not, that is a *correction*: the rows are set back to the authority's, and the later
+//! steps are run again with their recorded inputs. (Rewind and replay, as in Quake III; see Gabriel
+//! Gambetta's "Fast-paced multiplayer".)
 //!
-//! What a correction moved is shown to the eye a little later than it is true: [`Predictor::show`] puts what was displaced on
-//! top of the rows and lets it fade. Nothing of that gets into the rows.
+//! Corrections are smoothed for display only: [`Predictor::show`] adds the displacement to the rows and fades
+//! it out. The rows themselves never contain it.
 //!
-//! [`Once`] tells which one-shot effects of steps that are run again have been shown.
+//! [`Once`] remembers which one-shot effects were already shown, for steps that are run again.
 
 mod once;
 mod predictor;

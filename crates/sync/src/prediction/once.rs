@@ -5,7 +5,8 @@ use parlor_proto::Tick;
 use std::collections::{BTreeSet, VecDeque};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-/// Remembers which one-shot effects were shown in the last [`EFFECT_TICKS`] ticks, at most [`EFFECTS_MAX`] of them.
+/// Remembers which one-shot effects were shown in the last [`EFFECT_TICKS`] ticks, at most [`EFFECTS_MAX`] of
+/// them.
 #[derive(Clone, Debug, Default)]
 pub struct Once {
     /// Oldest first, with the tick at which each was shown.
@@ -15,8 +16,9 @@ pub struct Once {
 }
 
 impl Once {
-    /// Whether this effect is to be shown: the first time that it is asked for with this number. An effect that a step
-    /// brings only when it is run again was not shown, so it is to be. `newest` is the newest step that was run.
+    /// Whether this effect is to be shown: the first time that it is asked for with this number. An effect
+    /// that a step brings only when it is run again was not shown, so it is to be. `newest` is the newest
+    /// step that was run.
     ///
     /// Effects are told apart by 64 bits of xxh3 of name and number.
     pub fn is_first(&mut self, effect: &str, number: u64, newest: Tick) -> bool {
@@ -36,7 +38,6 @@ impl Once {
     }
 
     /// Effects that were forgotten before their time, because there were too many: these may be shown twice.
-    #[must_use]
     pub const fn forgotten(&self) -> u64 {
         self.forgotten
     }

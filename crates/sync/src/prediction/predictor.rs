@@ -5,7 +5,7 @@ use super::track::{Track, place};
 use crate::interpolation::Sample;
 use crate::limits::{PREDICTED_TICKS, REPLAY_TICKS_MAX};
 use crate::replicator::motion::Motion;
-use crate::schema::{Component, ComponentId, INPUT_ACK, KEYED_KEY, Replicated, RowReader, Schema};
+use crate::schema::{Component, ComponentId, NOT_OF_GAME, Replicated, RowReader, Schema};
 use crate::world::{Applied, Row, World, WorldError};
 use parlor_proto::{EntityId, MemberId, Tick};
 use std::collections::BTreeMap;
@@ -13,11 +13,12 @@ use std::sync::Arc;
 
 /// Predicted rows, laid over those of a replica: see the [module](super).
 ///
-/// The caller runs steps: [`begin_step`](Self::begin_step), the game reads and writes, [`end_step`](Self::end_step). It hands
-/// over what packets bring with [`observe`](Self::observe), and asks with [`reconcile`](Self::reconcile) before its next step
-/// whether some have to be run again.
+/// The caller runs steps: [`begin_step`](Self::begin_step), the game reads and writes,
+/// [`end_step`](Self::end_step). It hands over what packets bring with [`observe`](Self::observe), and asks
+/// with [`reconcile`](Self::reconcile) before its next step whether some have to be run again.
 ///
-/// Each predicted component of an entity takes [`PREDICTED_TICKS`] rows; entities and components are bounded by what a world holds.
+/// Each predicted component of an entity takes [`PREDICTED_TICKS`] rows; entities and components are bounded
+/// by what a world holds.
 #[derive(Clone, Debug)]
 pub struct Predictor {
     me: MemberId,
@@ -53,9 +54,11 @@ struct Own {
     kept: u128,
     /// The newest tick of which it is known what the authority had.
     known: Option<Tick>,
-    /// From when on its rows follow from what the authority told, while steps are run again; before it nothing is known.
+    /// From when on its rows follow from what the authority told, while steps are run again; before it
+    /// nothing is known.
     anchor: Option<Tick>,
-    /// Whether its rows ever followed from what the authority had at a known step. Until then nothing was predicted.
+    /// Whether its rows ever followed from what the authority had at a known step. Until then nothing was
+    /// predicted.
     has_begun: bool,
 }
 
@@ -77,18 +80,18 @@ pub struct PredictionCounters {
     pub corrections: u64,
     /// Steps that were run again, for this and for entities that came.
     pub replayed_steps: u64,
-    /// How often rows were set to what the authority told without running anything again: because that was too long ago, or at
-    /// a break.
+    /// How often rows were set to what the authority told without running anything again: because that was
+    /// too long ago, or at a break.
     pub snaps: u64,
     /// The furthest that a correction displaced what is shown, in the unit of the field that was most.
     pub displacement_max: f64,
 }
 
 impl Predictor {
-    /// A predictor of the entities that `me` owns, of those of their components that `predicted` names, one bit each.
-    #[must_use]
+    /// A predictor of the entities that `me` owns, of those of their components that `predicted` names, one
+    /// bit each.
     pub fn new(schema: Arc<Schema>, me: MemberId, predicted: u64, smoothing: Smoothing) -> Self {
-        let builtin = if schema.has_builtins() { HIDDEN } else { 0 };
+        let builtin = if schema.has_builtins() { NOT_OF_GAME } else { 0 };
         let components = schema.components();
         let all = (0..64).zip(components).fold(0, |all, (index, _)| all | 1u64 << index);
         let predicted = predicted & all & !builtin;
@@ -112,13 +115,13 @@ impl Predictor {
     }
 
     /// What was counted.
-    #[must_use]
     pub const fn counters(&self) -> PredictionCounters {
         self.counters
     }
 
-    /// Takes in what a packet changed in `world`: entities that are the member's begin to be predicted, those that are
-    /// not any more cease to be, and at a break between authorities all become what the new one told.
+    /// Takes in what a packet changed in `world`: entities that are the member's begin to be predicted, those
+    /// that are not any more cease to be, and at a break between authorities all become what the new one
+    /// told.
     pub fn observe(&mut self, world: &World, applied: &Applied, is_break: bool) {
         if self.predicted == 0 {
             return;
@@ -129,7 +132,8 @@ impl Predictor {
         }
         for (entity, _) in &applied.changed {
             let is_mine = world.owner(*entity) == Ok(Some(self.me))
-                && (!self.schema.has_builtins() || world.mask(*entity).is_ok_and(|mask| mask & HIDDEN == 0));
+                && (!self.schema.has_builtins()
+                    || world.mask(*entity).is_ok_and(|mask| mask & NOT_OF_GAME == 0));
             if !is_mine {
                 self.disown(*entity);
             } else if self.own(*entity).is_none() {
@@ -154,14 +158,14 @@ impl Predictor {
     }
 
     /// Whether steps that were to be run again still are: a break ends that.
-    #[must_use]
     pub const fn is_rerunning(&self) -> bool {
         self.rerun_to.is_some()
     }
 
-    /// Compares what was predicted with what has come, up to `settled` the world as a whole; `newest` is the newest step that
-    /// was run. If something turned out otherwise, all rows become what they were after an earlier step, and the steps after it
-    /// are to be run again. What they change is kept from the eye, as of `frame`.
+    /// Compares what was predicted with what has come, up to `settled` the world as a whole; `newest` is the
+    /// newest step that was run. If something turned out otherwise, all rows become what they were after an
+    /// earlier step, and the steps after it are to be run again. What they change is kept from the eye, as of
+    /// `frame`.
     pub fn reconcile(
         &mut self,
         world: &World,
@@ -261,15 +265,14 @@ impl Predictor {
 
 /// For the game.
 impl Predictor {
-    /// A component as predicted: the inner `None` if the entity has none; the outer one if it is not predicted.
-    #[must_use]
+    /// A component as predicted: the inner `None` if the entity has none; the outer one if it is not
+    /// predicted.
     pub fn row(&self, entity: EntityId, component: ComponentId) -> Option<Option<Row<'_>>> {
         let own = self.own(entity)?;
         own.tracks.iter().find(|track| track.id == component).map(Track::row)
     }
 
     /// As [`row`](Self::row), as a Rust type.
-    #[must_use]
     pub fn get<C: Replicated>(&self, entity: EntityId) -> Option<Option<C>> {
         let id = self.schema.find(C::NAME)?;
         let kind = &self.schema.components()[id.index()];
@@ -277,8 +280,8 @@ impl Predictor {
         Some(row.map(|(lanes, blobs)| C::read(&RowReader::new(kind, lanes, blobs))))
     }
 
-    /// Sets a component, quantized as the authority would; says whether that changed anything. `None` if it is not
-    /// predicted.
+    /// Sets a component, quantized as the authority would; says whether that changed anything. `None` if it
+    /// is not predicted.
     ///
     /// # Errors
     /// [`WorldError::Row`] for what is NaN, infinite or too long. Nothing changed then.
@@ -294,8 +297,8 @@ impl Predictor {
         self.track_mut(entity, component).map(Track::remove)
     }
 
-    /// A component as it shall be drawn in a frame: between what it was after the two newest steps, with what a correction
-    /// displaced on top, as far as that has not faded. `None` as [`row`](Self::row).
+    /// A component as it shall be drawn in a frame: between what it was after the two newest steps, with what
+    /// a correction displaced on top, as far as that has not faded. `None` as [`row`](Self::row).
     pub fn show<C: Replicated>(&mut self, entity: EntityId, frame: Frame) -> Option<Option<C>> {
         let id = self.schema.find(C::NAME)?;
         let newest = self.newest;
@@ -402,8 +405,8 @@ impl Own {
         (0..PREDICTED_TICKS.cast_signed()).contains(&age) && self.kept & 1 << place(tick) != 0
     }
 
-    /// All rows become what they were after a step, or as near to it as is known; from the anchor on they follow from what the
-    /// world has.
+    /// All rows become what they were after a step, or as near to it as is known; from the anchor on they
+    /// follow from what the world has.
     fn rewind(&mut self, world: &World, to: Tick, newest: Tick) {
         if let Some(anchor) = self.anchor {
             let at = place(anchor);
@@ -438,8 +441,8 @@ impl Own {
         }
     }
 
-    /// What a component was after the two newest steps; the newest alone, or what it is, where that is all there is. `None` if
-    /// it was not there.
+    /// What a component was after the two newest steps; the newest alone, or what it is, where that is all
+    /// there is. `None` if it was not there.
     fn rows_around<'a>(&self, track: &'a Track, newest: Option<Tick>) -> Option<[Row<'a>; 2]> {
         let Some(newest) = newest.filter(|newest| self.has(*newest, *newest)) else {
             return track.row().map(|row| [row; 2]);
@@ -450,6 +453,3 @@ impl Own {
         Some([older.unwrap_or(newer), newer])
     }
 }
-
-/// Entities that carry keyed state and acknowledgements are not the game's.
-const HIDDEN: u64 = KEYED_KEY.bit() | INPUT_ACK.bit();

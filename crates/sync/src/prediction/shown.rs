@@ -11,12 +11,12 @@ use parlor_proto::Instant;
 /// How what a correction displaces is kept from the eye.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Smoothing {
-    /// In this time the displacement fades, evenly; zero shows corrections at once. 100 ms by default: shorter looks like a
-    /// jump, and longer shows the player for too long where it is not.
+    /// In this time the displacement fades, evenly; zero shows corrections at once. 100 ms by default:
+    /// shorter looks like a jump, and longer shows the player for too long where it is not.
     pub fade: Duration,
-    /// A field that is displaced further is shown where it is at once, in the units of the field. `None`, the default: by more
-    /// than a sixteenth of its range, which nothing crosses within a round trip and only a leap does. Angles and rotations leap
-    /// from a quarter of a turn on.
+    /// A field that is displaced further is shown where it is at once, in the units of the field. `None`, the
+    /// default: by more than a sixteenth of its range, which nothing crosses within a round trip and only a
+    /// leap does. Angles and rotations leap from a quarter of a turn on.
     pub leap: Option<f64>,
 }
 
@@ -85,8 +85,8 @@ impl Eye {
         self.before.extend_from_slice(shown.map(Sample::numbers).unwrap_or_default());
     }
 
-    /// A correction is over, and `right` is what is to be shown from now on: whatever was shown goes over to it. Says how far
-    /// it was displaced, in the unit of the field that was most.
+    /// A correction is over, and `right` is what is to be shown from now on: whatever was shown goes over to
+    /// it. Says how far it was displaced, in the unit of the field that was most.
     pub(super) fn end(
         &mut self,
         (component, motion): (&Component, &Motion),

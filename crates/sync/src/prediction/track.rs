@@ -12,7 +12,8 @@ pub(super) fn place(tick: Tick) -> usize {
     (tick.0 % PREDICTED_TICKS) as usize
 }
 
-/// The rows of one component. The rings are as long as they will ever be from the start, so that steps allocate nothing.
+/// The rows of one component. The rings are as long as they will ever be from the start, so that steps
+/// allocate nothing.
 #[derive(Clone, Debug)]
 pub(super) struct Track {
     pub(super) id: ComponentId,
@@ -64,8 +65,8 @@ impl Track {
         }
     }
 
-    /// Sets what it is, quantized, and leaves it if that is no [change](Component::is_change), as a world does; says whether it
-    /// was one.
+    /// Sets what it is, quantized, and leaves it if that is no [change](Component::is_change), as a world
+    /// does; says whether it was one.
     pub(super) fn write<C: Replicated>(&mut self, kind: &Component, value: &C) -> Result<bool, RowError> {
         let (lanes, blobs) = &mut self.draft;
         lanes.copy_from_slice(&self.lanes);

@@ -11,19 +11,21 @@
 //!           4 end      why: 1 byte
 //! ```
 //!
-//! Integers are little-endian, lengths and varints as everywhere in the protocol. A gap is the room time since the record before,
-//! for the first one since the room's opening; *opened* is that opening on the clock of the hub, as in the hub's own log of the room.
+//! Integers are little-endian, lengths and varints as everywhere in the protocol. A gap is the room time
+//! since the record before, for the first one since the room's opening; *opened* is that opening on the clock
+//! of the hub, as in the hub's own log of the room.
 //!
-//! **A recording is a receiver that acknowledges everything at once.** The [`Recorder`] publishes the authority's world as it
-//! does to a hub, with no budget and no network between, so the reader's [`Replica`](crate::world::Replica) is settled at every
-//! tick at which anything was committed, whatever became of the packets to the hub meanwhile.
+//! **A recording is a receiver that acknowledges everything at once.** The [`Recorder`] publishes the
+//! authority's world as to a hub, without budget or network. So the reader's
+//! [`Replica`](crate::world::Replica) is settled at every committed tick, whatever packets the hub lost.
 //!
-//! **Two things are checked.** The *check* of a record is the lower half of the XXH3 hash (64 bits) of the record, seeded with the
-//! hash of the one before, of the head for the first: what was changed, moved or taken out of a file is found at once. A *mark* has
-//! the [hash](crate::world::World::hash) that the authority's world had: it is compared with the world that the reader made, so a
-//! build that decodes something else than was recorded is found too.
+//! **Two things are checked.** The *check* of a record is the lower half of the XXH3 hash (64 bits) of the
+//! record, seeded with the hash of the record before it, or of the head. Changed, moved or removed records
+//! are found at once. A *mark* has the [hash](crate::world::World::hash) of the authority's world. The reader
+//! compares it with its own world, so a build that decodes the recording differently is found too.
 //!
-//! A file that ends inside a record, as when its process was killed, is read up to there; a whole one ends with an *end*.
+//! A file cut off inside a record, as when its process was killed, is readable up to there. A complete file
+//! ends with an *end*.
 
 mod error;
 mod head;
@@ -49,12 +51,12 @@ pub const MAGIC: &[u8] = b"PARLORREC";
 /// The version of the layout that this build writes and reads.
 pub const VERSION: u8 = 1;
 
-/// The check of some bytes that come after others whose hash is `before`.
+/// Returns the hash of `bytes`, seeded with the hash `before`.
 fn hash_after(before: u64, bytes: &[u8]) -> u64 {
     xxhash_rust::xxh3::xxh3_64_with_seed(bytes, before)
 }
 
-/// The half of a hash that is written.
+/// Returns the half of a hash that is written.
 #[allow(clippy::cast_possible_truncation)] // the lower half is what is meant
 fn check_of(hash: u64) -> u32 {
     hash as u32

@@ -10,9 +10,11 @@ use parlor_proto::{Instant, MemberId, Tick};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Plays a recording, record by record or up to a room time, so that a spectator can be as far behind as it likes.
+/// Plays a recording, record by record or up to a room time, so that a spectator can be as far behind as it
+/// likes.
 ///
-/// What it holds is what its room held: nothing is missing between two calls, whatever was lost on the room's network.
+/// What it holds is what its room held: nothing is missing between two calls, whatever was lost on the room's
+/// network.
 #[derive(Debug, Default)]
 pub struct Playback {
     reader: Reader,
@@ -72,12 +74,12 @@ pub enum What {
 
 impl Playback {
     /// A playback that nothing was fed yet.
-    #[must_use]
     pub fn new() -> Self {
         Playback::default()
     }
 
-    /// The next bytes of the file. Whoever feeds only when [`step`](Self::step) gives `None` holds little more than a piece.
+    /// The next bytes of the file. Whoever feeds only when [`step`](Self::step) gives `None` holds little
+    /// more than a piece.
     pub fn feed(&mut self, bytes: &[u8]) {
         self.reader.feed(bytes);
     }
@@ -164,55 +166,46 @@ impl Playback {
     }
 
     /// The world as it was; `None` before the head.
-    #[must_use]
     pub fn world(&self) -> Option<&World> {
         self.play.as_ref().map(|play| play.replica.world())
     }
 
     /// The keyed state as it was; `None` before the head.
-    #[must_use]
     pub fn keys(&self) -> Option<&KeyReader> {
         self.play.as_ref().map(|play| &play.keys)
     }
 
     /// Who was there, with what others may call them.
-    #[must_use]
     pub const fn players(&self) -> &BTreeMap<MemberId, String> {
         &self.players
     }
 
     /// The room time that it has come to.
-    #[must_use]
     pub const fn at(&self) -> Instant {
         self.at
     }
 
     /// Records that were played.
-    #[must_use]
     pub const fn records(&self) -> u64 {
         self.records
     }
 
     /// Marks that were compared.
-    #[must_use]
     pub const fn marks(&self) -> u64 {
         self.marks
     }
 
     /// The tick of the first mark that did not agree.
-    #[must_use]
     pub const fn first_difference(&self) -> Option<Tick> {
         self.first_difference
     }
 
     /// Why it ended, once it has; a file without was cut.
-    #[must_use]
     pub const fn ended(&self) -> Option<Ended> {
         self.ended
     }
 
     /// The reader beneath it, which may be a record ahead.
-    #[must_use]
     pub const fn reader(&self) -> &Reader {
         &self.reader
     }

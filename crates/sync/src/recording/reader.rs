@@ -16,8 +16,8 @@ const FRONT_BYTES_MAX: usize = 16;
 /// Magic, version and protocol.
 const PREAMBLE_BYTES: usize = MAGIC.len() + 1 + 2;
 
-/// Takes a recording apart. Bytes are [fed](Self::feed) in pieces of any size; what is held is what was fed and is no whole
-/// record yet. A length in the file only says how long to wait: nothing is allocated for it.
+/// Takes a recording apart. Bytes are [fed](Self::feed) in pieces of any size; what is held is what was fed
+/// and is no whole record yet. A length in the file only says how long to wait: nothing is allocated for it.
 #[derive(Debug, Default)]
 pub struct Reader {
     buffer: BytesMut,
@@ -33,7 +33,6 @@ pub struct Reader {
 
 impl Reader {
     /// A reader at the begin of a recording.
-    #[must_use]
     pub fn new() -> Self {
         Reader::default()
     }
@@ -63,19 +62,17 @@ impl Reader {
     }
 
     /// Records that were read.
-    #[must_use]
     pub const fn records(&self) -> u64 {
         self.records
     }
 
-    /// Bytes that were fed and are no whole record: where nothing more comes, what a file that was cut has too much.
-    #[must_use]
+    /// Bytes that were fed and are no whole record: where nothing more comes, what a file that was cut has
+    /// too much.
     pub fn leftover_bytes(&self) -> usize {
         self.buffer.len()
     }
 
     /// Whether the recording's end was read: then the file is whole.
-    #[must_use]
     pub const fn has_ended(&self) -> bool {
         self.has_ended
     }
@@ -155,7 +152,8 @@ impl Reader {
         Ok(Some((self.at, read)))
     }
 
-    /// What `read` reads `skip` bytes into the buffer, and where that ends; `None` if more bytes are needed for it.
+    /// What `read` reads `skip` bytes into the buffer, and where that ends; `None` if more bytes are needed
+    /// for it.
     fn front<T>(
         &self,
         skip: usize,
@@ -170,7 +168,8 @@ impl Reader {
         }
     }
 
-    /// Takes `len` bytes and their check off the buffer, if they are there; with their hash if the check is right.
+    /// Takes `len` bytes and their check off the buffer, if they are there; with their hash if the check is
+    /// right.
     fn checked(&mut self, len: usize, before: u64) -> Option<(Bytes, Option<u64>)> {
         if self.buffer.len() < len + CHECK_BYTES {
             return None;

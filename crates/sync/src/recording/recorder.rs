@@ -39,7 +39,6 @@ const CONFIG: PublisherConfig = PublisherConfig {
 
 impl Recorder {
     /// A recording that begins with all that is there when it is first [shown](Self::observe) the world.
-    #[must_use]
     pub fn new(head: &Head) -> Self {
         let writer = Writer::new(head);
         let figures = Figures { bytes: writer.waiting_bytes() as u64, ..Figures::default() };
@@ -52,8 +51,8 @@ impl Recorder {
         }
     }
 
-    /// Records what was committed since the last call, as of this room time; and once a second what all of it comes to, which
-    /// is also how whoever follows the file knows that the room goes on.
+    /// Records what was committed since the last call, as of this room time; and once a second what all of it
+    /// comes to, which is also how whoever follows the file knows that the room goes on.
     pub fn observe(&mut self, world: &World, at: Instant) {
         if self.figures.ended.is_some() {
             return;
@@ -88,15 +87,13 @@ impl Recorder {
         }
     }
 
-    /// The bytes that came since the last call; they follow those of that call. If nobody takes them, the recording ends once
-    /// [`RECORDING_WAITING_BYTES_MAX`] wait.
-    #[must_use]
+    /// The bytes that came since the last call; they follow those of that call. If nobody takes them, the
+    /// recording ends once [`RECORDING_WAITING_BYTES_MAX`] wait.
     pub fn take(&mut self) -> Vec<u8> {
         self.writer.take()
     }
 
     /// What was recorded so far.
-    #[must_use]
     pub const fn figures(&self) -> Figures {
         self.figures
     }

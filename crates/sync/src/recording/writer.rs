@@ -16,7 +16,6 @@ pub struct Writer {
 
 impl Writer {
     /// A recording without records; its head waits to be [taken](Self::take).
-    #[must_use]
     pub fn new(head: &Head) -> Self {
         let mut out = Vec::new();
         Head::write_preamble(&mut out);
@@ -42,19 +41,16 @@ impl Writer {
     }
 
     /// The room time of the last record.
-    #[must_use]
     pub const fn at(&self) -> Instant {
         self.at
     }
 
     /// Bytes that wait to be [taken](Self::take).
-    #[must_use]
     pub const fn waiting_bytes(&self) -> usize {
         self.out.len()
     }
 
     /// The bytes that came since the last call; they follow those of that call.
-    #[must_use]
     pub fn take(&mut self) -> Vec<u8> {
         core::mem::take(&mut self.out)
     }

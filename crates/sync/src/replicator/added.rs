@@ -1,10 +1,11 @@
 //! Fields that the replicator adds to those of a template.
 //!
-//! After the game's fields come, for each that moves and does not say how fast, its rate (`parlor.rate.N`, in its unit per
-//! second) or its spin (`parlor.spin.N`, in radians per second, around the axes of the world), where N is the index of the
-//! field; a transform has both, in this order. So each state can be extrapolated alone, whatever was lost before it. Two more come
-//! last: `parlor.beat`, which alternates, so that a state that is sent again is a change, and `parlor.cut`, which counts modulo
-//! [`CUTS`] how often a state did not follow from the one before.
+//! After the game's fields come, for each that moves and does not say how fast, its rate (`parlor.rate.N`, in
+//! its unit per second) or its spin (`parlor.spin.N`, in radians per second, around the axes of the world),
+//! where N is the index of the field; a transform has both, in this order. So each state can be extrapolated
+//! alone, whatever was lost before it. Two more come last: `parlor.beat`, which alternates, so that a state
+//! that is sent again is a change, and `parlor.cut`, which counts modulo [`CUTS`] how often a state did not
+//! follow from the one before.
 
 use super::template::Tolerance;
 use crate::schema::{Field, Interpolation, Kind};
@@ -35,8 +36,8 @@ pub(super) fn is_rate(name: &str) -> bool {
     name.starts_with("parlor.rate.") || name.starts_with("parlor.spin.")
 }
 
-/// The names and kinds of what is added to these fields, in their order. Rates are as fine as the tolerances ask: their sender
-/// reckons with them as they are sent.
+/// The names and kinds of what is added to these fields, in their order. Rates are as fine as the tolerances
+/// ask: their sender reckons with them as they are sent.
 pub(super) fn added<'a>(fields: impl Iterator<Item = (&'a Field, Tolerance)>) -> Vec<(String, Kind)> {
     let mut added = Vec::new();
     for (index, (field, tolerance)) in fields.enumerate() {

@@ -7,8 +7,8 @@ use std::collections::VecDeque;
 /// Arrivals over which latency is taken.
 const ARRIVALS_MAX: usize = 64;
 
-/// Measures how late states arrive: from the step that they are of to their arrival, both in room time. Synchronized clocks
-/// make that the way of one direction, with all that waits on it.
+/// Measures how late states arrive: from the step that they are of to their arrival, both in room time.
+/// Synchronized clocks make that the way of one direction, with all that waits on it.
 #[derive(Clone, Debug, Default)]
 pub struct Latencies {
     arrivals_us: VecDeque<u64>,
@@ -28,8 +28,8 @@ pub struct Latency {
 }
 
 impl Latencies {
-    /// A state of the step that began at `step` arrived at `arrived`, both in room time. Clocks that are off can
-    /// make it arrive before it was made: that counts as no time.
+    /// A state of the step that began at `step` arrived at `arrived`, both in room time. Clocks that are off
+    /// can make it arrive before it was made: that counts as no time.
     pub fn arrived(&mut self, step: Instant, arrived: Instant) {
         if self.arrivals_us.len() == ARRIVALS_MAX {
             self.arrivals_us.pop_front();
@@ -39,7 +39,6 @@ impl Latencies {
     }
 
     /// Over the last 64 arrivals; none before the first.
-    #[must_use]
     pub fn latency(&self) -> Option<Latency> {
         let (best, worst) = (*self.arrivals_us.iter().min()?, *self.arrivals_us.iter().max()?);
         let mean = self.mean_of(|late| late);
@@ -56,9 +55,8 @@ impl Latencies {
 }
 
 impl Latency {
-    /// How late our states arrive there, given the round trip from here to there and back: what is left of it. Two members
-    /// that are relayed have the sum of their round trips to the hub.
-    #[must_use]
+    /// How late our states arrive there, given the round trip from here to there and back: what is left of
+    /// it. Two members that are relayed have the sum of their round trips to the hub.
     pub fn reverse(&self, round_trip: Duration) -> Duration {
         round_trip.saturating_sub(self.mean)
     }

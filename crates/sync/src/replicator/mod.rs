@@ -1,16 +1,16 @@
-//! States that their owners send: each member has one of its own, and reads those of all others.
+//! Own state: each member publishes one state of its own and reads those of all others.
 //!
-//! - A [`Template`] says what a member's state is made of and how far off others may see it.
-//! - [`Own`] holds the member's own state. With each step it decides whether others must be told: they extrapolate what came
-//!   last, so a state is sent only when they would be too far off (dead reckoning), or after the longest interval. Its
-//!   [`World`](crate::world::World) has the state as its one entity and is published like any other world, first to the hub, and by
-//!   the hub to all others; [`interval_ticks`] says how much more rarely to who is far away.
-//! - An [`Introduction`] adds what the state is made of to these packets, until it is known to have arrived.
-//! - A [`Remote`] takes the packets in, and a [`Proxy`] in it gives the state at any moment: what it was, and beyond the newest sample
-//!   what it would be; where that proves wrong, the error is blended away.
+//! - A [`Template`] defines the fields of a member's state and the error that others may see.
+//! - [`Own`] holds the member's own state. Others extrapolate the last state they received. So a state is
+//!   sent only when their error would be too large (dead reckoning), or after the longest interval. Its
+//!   [`World`](crate::world::World) has the state as its one entity. It is published to the hub like any
+//!   world, and by the hub to the others; [`interval_ticks`] gives the lower rate for distant members.
+//! - An [`Introduction`] adds the schema of the state to these packets until it is known to have arrived.
+//! - A [`Remote`] applies the packets. A [`RemoteState`] in it gives the state at any moment, extrapolated
+//!   beyond the newest sample. Extrapolation errors are blended away.
 //!
-//! Sender and receivers must extrapolate alike only as well as the tolerances ask: this is arithmetic for what is shown, and
-//! nothing is coded by it.
+//! Sender and receivers must extrapolate alike only within the tolerances: the result is only shown, and no
+//! encoding depends on it.
 //!
 //! ```
 //! use parlor_proto::{Instant, MemberId, Tick, TickRate};
@@ -56,8 +56,8 @@ mod latency;
 pub(crate) mod motion;
 mod own;
 mod pace;
-mod proxy;
 mod reckoner;
+mod remote_state;
 mod rotation;
 mod stream;
 mod template;
@@ -66,7 +66,7 @@ pub use latency::{Latencies, Latency};
 pub use motion::EXTRAPOLATION_MAX;
 pub use own::Own;
 pub use pace::interval_ticks;
-pub use proxy::Proxy;
+pub use remote_state::RemoteState;
 pub use stream::{Introduction, Remote, ReplicaError};
 pub use template::{Cycle, Form, State, Template, TemplateBuilder, TemplateError, Tolerance};
 

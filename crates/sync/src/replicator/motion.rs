@@ -1,7 +1,7 @@
 //! How a row of numbers goes on, and what lies between two of them.
 //!
-//! Sender and receivers reckon with the same [`Motion::extrapolate`]: the sender knows by it what the others show, and sends
-//! when that is too far off.
+//! Sender and receivers reckon with the same [`Motion::extrapolate`]: the sender knows by it what the others
+//! show, and sends when that is too far off.
 
 use super::added::{is_rate, rate_name, spin_name};
 use super::rotation::{self, Quaternion};
@@ -105,8 +105,9 @@ impl Motion {
         }
     }
 
-    /// Puts into `rates`, a row of numbers, how fast what has added rates changed from `before` to `after`, `gap_s` seconds
-    /// later. Differences that quantizing alone may make are averaged, so that steady motion has a steady rate.
+    /// Puts into `rates`, a row of numbers, how fast what has added rates changed from `before` to `after`,
+    /// `gap_s` seconds later. Differences that quantizing alone may make are averaged, so that steady motion
+    /// has a steady rate.
     pub(super) fn measure(&self, before: &[f64], after: &[f64], gap_s: f64, rates: &mut [f64]) {
         let mut put = |index: usize, rate: f64, resolution: f64| {
             let is_noise = (rate - rates[index]).abs() * gap_s <= resolution;

@@ -9,8 +9,9 @@ use bytes::Bytes;
 use parlor_proto::{MemberId, Tick, TickRate};
 use std::sync::Arc;
 
-/// A member's own state: set as often as the game likes, and committed with each step to a world that has it as its one
-/// entity. It is committed as others ought to see it: not if what they extrapolate is as near as the template asks.
+/// A member's own state: set as often as the game likes, and committed with each step to a world that has it
+/// as its one entity. It is committed as others ought to see it: not if what they extrapolate is as near as
+/// the template asks.
 ///
 /// Whoever has this publishes its [`world`](Self::world) to the hub.
 #[derive(Clone, Debug)]
@@ -31,7 +32,6 @@ pub struct Own {
 
 impl Own {
     /// A state of `owner` that was not set yet, in a room with these steps.
-    #[must_use]
     pub fn new(template: Template, rate: TickRate, owner: MemberId) -> Self {
         let form = template.form();
         let (lanes, blobs) = form.component().rest_row();
@@ -50,7 +50,6 @@ impl Own {
     }
 
     /// What the state is made of.
-    #[must_use]
     pub fn template(&self) -> &Template {
         &self.template
     }
@@ -58,8 +57,8 @@ impl Own {
     /// Sets the state. Numbers beyond the range of their field are moved to its end.
     ///
     /// # Errors
-    /// [`RowError`] for what is NaN, infinite or too long, and for fields that the template has not, or not so. Nothing changed
-    /// then.
+    /// [`RowError`] for what is NaN, infinite or too long, and for fields that the template has not, or not
+    /// so. Nothing changed then.
     pub fn set<C: Replicated>(&mut self, state: &C) -> Result<(), RowError> {
         self.write(|row| state.write(row))
     }
@@ -76,7 +75,8 @@ impl Own {
         let mut row = RowWriter::new(form.component(), lanes, blobs);
         write(&mut row);
         row.finish()?;
-        // The last ones are the replicator's own, whatever a type with more fields than the template wrote there.
+        // The last ones are the replicator's own, whatever a type with more fields than the template wrote
+        // there.
         let added = form.game_lanes()..;
         lanes[added.clone()].copy_from_slice(&self.lanes[added]);
         std::mem::swap(lanes, &mut self.lanes);
@@ -86,14 +86,14 @@ impl Own {
     }
 
     /// The state as it was set last, as quantized; none before that.
-    #[must_use]
     pub fn get<C: Replicated>(&self) -> Option<C> {
         let row = RowReader::new(self.template.form().component(), &self.lanes, &self.blobs);
         self.is_set.then(|| C::read(&row))
     }
 
-    /// What is set for the next step does not follow from what was before: others see it there at once, and nothing between.
-    pub fn cut(&mut self) {
+    /// What is set for the next step does not follow from what was before: others see it there at once, and
+    /// nothing between.
+    pub fn teleport(&mut self) {
         self.is_cut = true;
     }
 
@@ -109,7 +109,6 @@ impl Own {
     }
 
     /// The world that has the state as others ought to see it.
-    #[must_use]
     pub fn world(&self) -> &World {
         &self.world
     }

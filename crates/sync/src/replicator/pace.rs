@@ -8,13 +8,12 @@ const PRIORITY_NORMAL: u32 = 256;
 /// The longest interval between two updates of what changes, in parts of a second: 4 is 250 ms.
 const LONGEST_PART: u32 = 4;
 
-/// Steps between two updates of something that changes all the time: 1 at an eye, more with distance, up to 250 ms. Twice the
-/// priority halves it.
+/// Steps between two updates of something that changes all the time: 1 at an eye, more with distance, up to
+/// 250 ms. Twice the priority halves it.
 ///
 /// `nearness` is what [`Interest::nearness`](crate::interest::Interest::nearness) gives or
-/// [`nearness_at`](crate::interest::nearness_at) makes of a distance, `priority` that of the component (256 is normal). Beyond
-/// the radius and below a sixteenth of the normal priority the longest interval holds.
-#[must_use]
+/// [`nearness_at`](crate::interest::nearness_at) makes of a distance, `priority` that of the component (256
+/// is normal). Beyond the radius and below a sixteenth of the normal priority the longest interval holds.
 pub fn interval_ticks(nearness: u16, priority: u16, rate: TickRate) -> u32 {
     let longest = u32::from(rate.hz()).div_ceil(LONGEST_PART).max(1);
     let urgency = (u32::from(nearness) * u32::from(priority)).max(1);

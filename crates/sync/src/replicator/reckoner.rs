@@ -52,8 +52,8 @@ impl Reckoner {
         }
     }
 
-    /// The state is this at `tick`, but for the fields that are added. Says whether it did not come there from where it was in
-    /// the step before, because it is `put` there or because it jumped.
+    /// The state is this at `tick`, but for the fields that are added. Says whether it did not come there
+    /// from where it was in the step before, because it is `put` there or because it jumped.
     pub(super) fn look(&mut self, tick: Tick, lanes: &[i32], blobs: &[Bytes], put: bool) -> bool {
         let form = self.template.form();
         numbers_of(form.component(), lanes, blobs, &mut self.numbers);

@@ -123,7 +123,8 @@ fn set(own: &mut Own, member: u32, x: f32, name: &str) {
     .expect("it fits");
 }
 
-/// Runs a room of four for 90 steps, and then until nothing is under way; then everybody must have every other's state.
+/// Runs a room of four for 90 steps, and then until nothing is under way; then everybody must have every
+/// other's state.
 fn run(seed: u64, loss_percent: u64) {
     let mut luck = Rng::new(seed);
     let mut owns: Vec<Own> = (0..MEMBERS).map(own).collect();
@@ -172,7 +173,7 @@ fn run(seed: u64, loss_percent: u64) {
             let seen = way.remote.state_at(at(400)).unwrap();
             let mut still = Vec::new();
             motion::numbers_of(own.template().form().component(), exact.0, exact.1, &mut still);
-            let off = way.remote.proxy().unwrap().form().motion().deviation(0, &seen.numbers, &still);
+            let off = way.remote.remote_state().unwrap().form().motion().deviation(0, &seen.numbers, &still);
             assert!(
                 off.off_by < 0.1 + 1e-3,
                 "seed {seed}: it is seen off by {off:?} after all has come to rest"
@@ -281,7 +282,7 @@ fn what_does_not_fit_the_template_changes_nothing() {
     own.commit(Tick(2)).unwrap();
     assert_eq!(lanes(&own), before);
     assert!(own.commit(Tick(2)).is_err(), "each tick is committed once");
-    own.cut();
+    own.teleport();
     own.commit(Tick(3)).unwrap();
     let last = before.len() - 1;
     assert_eq!(lanes(&own)[last], before[last] + 1, "a cut is told");

@@ -1,4 +1,5 @@
-//! Quaternions x, y, z, w of length 1. For what is shown: it has trigonometry, which no two machines need agree on.
+//! Quaternions x, y, z, w of length 1. For what is shown: it has trigonometry, which no two machines need
+//! agree on.
 
 /// x, y, z, w.
 pub(super) type Quaternion = [f64; 4];

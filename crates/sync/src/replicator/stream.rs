@@ -1,7 +1,7 @@
-//! The packets of a member's state: those of its world, and what it is made of until that is known to have arrived. Their layout
-//! is that of [`OwnState`].
+//! The packets of a member's state: those of its world, and what it is made of until that is known to have
+//! arrived. Their layout is that of [`OwnState`].
 
-use super::proxy::Proxy;
+use super::remote_state::RemoteState;
 use super::template::{Form, STATE, State, TemplateError};
 use crate::schema::{Schema, SchemaError};
 use crate::world::{Applied, Outcome, Replica, Sent, StreamError, World};
@@ -42,13 +42,11 @@ pub struct Introduction {
 
 impl Introduction {
     /// For a receiver that knows nothing; `schema` as [`Schema::encode`] gives it.
-    #[must_use]
     pub fn new(schema: Bytes) -> Self {
         Introduction { schema, since: None, is_known: false }
     }
 
     /// A packet of the state's publisher, as it is sent.
-    #[must_use]
     pub fn wrap(&mut self, packet: Bytes, sent: Sent) -> OwnState {
         self.since.get_or_insert(sent);
         OwnState { schema: (!self.is_known).then(|| self.schema.clone()), packet }
@@ -79,18 +77,16 @@ pub struct Remote {
 struct Known {
     schema: Bytes,
     replica: Replica,
-    proxy: Proxy,
+    remote_state: RemoteState,
 }
 
 impl Remote {
     /// For a member: the state of another member, as the hub passes it on.
-    #[must_use]
     pub fn new(rate: TickRate) -> Self {
         Remote { rate, is_everything: false, known: None }
     }
 
     /// For the hub: the state of a member, as it sends it.
-    #[must_use]
     pub fn of_everything(rate: TickRate) -> Self {
         Remote { is_everything: true, ..Remote::new(rate) }
     }
@@ -119,26 +115,24 @@ impl Remote {
     }
 
     /// What the state is made of; none before the first packet.
-    #[must_use]
     pub fn form(&self) -> Option<&Arc<Form>> {
-        self.known.as_ref().map(|known| known.proxy.form())
+        self.known.as_ref().map(|known| known.remote_state.form())
     }
 
-    /// The world that has the state as its one entity, for the hub to publish on; none before the first packet.
-    #[must_use]
+    /// The world that has the state as its one entity, for the hub to publish on; none before the first
+    /// packet.
     pub fn world(&self) -> Option<&World> {
         self.known.as_ref().map(|known| known.replica.world())
     }
 
     /// The state at any moment; none before the first packet.
-    #[must_use]
-    pub fn proxy(&self) -> Option<&Proxy> {
-        self.known.as_ref().map(|known| &known.proxy)
+    pub fn remote_state(&self) -> Option<&RemoteState> {
+        self.known.as_ref().map(|known| &known.remote_state)
     }
 
-    /// The state at `at` of room time, as it is to be shown: see [`Proxy::state_at`].
+    /// The state at `at` of room time, as it is to be shown: see [`RemoteState::state_at`].
     pub fn state_at(&mut self, at: Instant) -> Option<State> {
-        self.known.as_mut()?.proxy.state_at(at)
+        self.known.as_mut()?.remote_state.state_at(at)
     }
 
     fn introduce(&mut self, schema: Bytes) -> Result<(), ReplicaError> {
@@ -148,14 +142,14 @@ impl Remote {
         let decoded = Arc::new(Schema::decode(schema.clone())?);
         let form = Arc::new(Form::new(Arc::clone(&decoded))?);
         let make = if self.is_everything { Replica::of_everything } else { Replica::new };
-        let (replica, proxy) = (make(decoded, self.rate), Proxy::new(form, self.rate));
-        self.known = Some(Known { schema, replica, proxy });
+        let (replica, remote_state) = (make(decoded, self.rate), RemoteState::new(form, self.rate));
+        self.known = Some(Known { schema, replica, remote_state });
         Ok(())
     }
 }
 
 impl Known {
-    /// Gives the proxy what changed of the first entity; there ought to be no other.
+    /// Gives the remote state what changed of the first entity; there ought to be no other.
     fn show(&mut self, applied: &Applied, rate: TickRate, arrived: Instant) {
         let world = self.replica.world();
         let Some(entity) = world.entities().next() else { return };
@@ -163,7 +157,7 @@ impl Known {
             applied.changed.iter().any(|(changed, mask)| *changed == entity && mask & STATE.bit() != 0);
         let label = world.label(entity, STATE).filter(|_| is_news);
         if let (Some(label), Ok(Some((lanes, blobs)))) = (label, world.read_row(entity, STATE)) {
-            self.proxy.observe(rate.begins(label), lanes, blobs, arrived);
+            self.remote_state.observe(rate.begins(label), lanes, blobs, arrived);
         }
     }
 }

@@ -11,35 +11,35 @@ use thiserror::Error;
 
 /// The one component of a template.
 pub(super) const STATE: ComponentId = ComponentId(0);
-/// How long a state that differs from what was sent is kept back at most. Others extrapolate for twice as long, so that nothing
-/// that moves stands still while the next state is under way.
+/// How long a state that differs from what was sent is kept back at most. Others extrapolate for twice as
+/// long, so that nothing that moves stands still while the next state is under way.
 const LONGEST_INTERVAL: Duration = Duration::from_millis(500);
 
 const _: () = assert!(2 * LONGEST_INTERVAL.as_micros() <= EXTRAPOLATION_MAX.as_micros());
 
-/// How far off others may see a field before a new state is sent. They extrapolate what was sent, so something that moves
-/// steadily is sent rarely.
+/// How far off others may see a field before a new state is sent. They extrapolate what was sent, so
+/// something that moves steadily is sent rarely.
 ///
-/// Bool, integers, names, text, bytes, values and what is played out with no interpolation leap: others see what was sent last.
-/// They are sent as soon as they change by more than `off_by`, or after `late_by`.
+/// Bool, integers, names, text, bytes, values and what is played out with no interpolation leap: others see
+/// what was sent last. They are sent as soon as they change by more than `off_by`, or after `late_by`.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Tolerance {
-    /// In the unit of the field: of a vector, a position or a direction, the length of the difference. 0 for the
-    /// resolution of the field.
+    /// In the unit of the field: of a vector, a position or a direction, the length of the difference. 0 for
+    /// the resolution of the field.
     pub off_by: f64,
     /// In radians, for angles and rotations. 0 for the resolution of the field.
     pub turned_by: f64,
-    /// Latency tolerance: how long others may see a difference that is smaller, and how long those kinds may be late that are
-    /// otherwise sent at once. Zero: the former as long as the longest interval of the template, the latter not at all.
+    /// Latency tolerance: how long others may see a difference that is smaller, and how long those kinds may
+    /// be late that are otherwise sent at once. Zero: the former as long as the longest interval of the
+    /// template, the latter not at all.
     pub late_by: Duration,
-    /// If a position moves by more than this from one step to the next, it did not go there but was put there: others do not
-    /// see it on the way. 0: never.
+    /// If a position moves by more than this from one step to the next, it did not go there but was put
+    /// there: others do not see it on the way. 0: never.
     pub jump: f64,
 }
 
 impl Tolerance {
     /// Off by so much, in the unit of the field.
-    #[must_use]
     pub fn off_by(off_by: f64) -> Self {
         Tolerance { off_by, ..Tolerance::default() }
     }
@@ -134,19 +134,16 @@ impl Form {
     }
 
     /// The schema of the world that has the state as its one entity.
-    #[must_use]
     pub fn schema(&self) -> &Arc<Schema> {
         &self.schema
     }
 
     /// The component, which has the game's fields first and then the replicator's own.
-    #[must_use]
     pub fn component(&self) -> &Component {
         &self.schema.components()[STATE.index()]
     }
 
     /// Fields of the game, which stand first.
-    #[must_use]
     pub fn game_fields(&self) -> usize {
         self.game_fields
     }
@@ -180,7 +177,6 @@ pub struct Template {
 
 impl Template {
     /// A template for states of a Rust type.
-    #[must_use]
     pub fn of<C: Replicated>() -> TemplateBuilder {
         let component = C::component();
         let builder = Template::builder(component.name()).priority(component.priority());
@@ -191,7 +187,6 @@ impl Template {
     }
 
     /// A template of this name without fields as yet.
-    #[must_use]
     pub fn builder(name: &str) -> TemplateBuilder {
         TemplateBuilder {
             name: name.to_owned(),
@@ -203,19 +198,16 @@ impl Template {
     }
 
     /// What its states are made of.
-    #[must_use]
     pub fn form(&self) -> &Arc<Form> {
         &self.form
     }
 
     /// How far off others may see the field of this index.
-    #[must_use]
     pub fn tolerance(&self, field: usize) -> Tolerance {
         self.tolerances.get(field).copied().unwrap_or_default()
     }
 
     /// How long a state that differs from what was sent is kept back at most.
-    #[must_use]
     pub fn longest_interval(&self) -> Duration {
         self.longest_interval
     }
@@ -240,15 +232,15 @@ impl TemplateBuilder {
         self
     }
 
-    /// Adds a number from `min` to `max` that takes `bits` bits: 4, 8, 16 or as many as 31. A full `f32` is not sent: 31
-    /// bits tell as many numbers apart, evenly.
+    /// Adds a number from `min` to `max` that takes `bits` bits: 4, 8, 16 or as many as 31. A full `f32` is
+    /// not sent: 31 bits tell as many numbers apart, evenly.
     #[must_use]
     pub fn float(self, name: &str, min: f64, max: f64, bits: u8, tolerance: Tolerance) -> Self {
         self.field(name, Kind::float_bits(min, max, bits), tolerance)
     }
 
-    /// Adds a number that goes around in a circle, of 2 to the `bits` (1 to 22) parts. It is a [`Kind::Angle`], in radians; see
-    /// [`Cycle`] for other units.
+    /// Adds a number that goes around in a circle, of 2 to the `bits` (1 to 22) parts. It is a
+    /// [`Kind::Angle`], in radians; see [`Cycle`] for other units.
     #[must_use]
     pub fn cyclic(self, name: &str, bits: u8, tolerance: Tolerance) -> Self {
         let steps = 1u32.checked_shl(bits.into()).unwrap_or(0);
@@ -271,7 +263,8 @@ impl TemplateBuilder {
         TemplateBuilder { priority, ..self }
     }
 
-    /// How long a state that differs from what was sent is kept back at most, up to 500 ms; 500 ms unless this says otherwise.
+    /// How long a state that differs from what was sent is kept back at most, up to 500 ms; 500 ms unless
+    /// this says otherwise.
     #[must_use]
     pub fn longest_interval(self, longest_interval: Duration) -> Self {
         TemplateBuilder { longest_interval: longest_interval.min(LONGEST_INTERVAL), ..self }
@@ -310,8 +303,8 @@ impl TemplateBuilder {
     }
 }
 
-/// The unit of a cyclic number: from `min` up to `max`, which is `min` again. It turns such numbers into the radians of a
-/// [`Kind::Angle`] and back.
+/// The unit of a cyclic number: from `min` up to `max`, which is `min` again. It turns such numbers into the
+/// radians of a [`Kind::Angle`] and back.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Cycle {
     /// Least number.
@@ -325,13 +318,11 @@ impl Cycle {
     pub const DEGREES: Cycle = Cycle { min: 0.0, max: 360.0 };
 
     /// A number of this cycle in radians.
-    #[must_use]
     pub fn to_radians(self, number: f64) -> f64 {
         (number - self.min) / (self.max - self.min) * TAU
     }
 
     /// Radians as a number of this cycle, from `min` up to but not including `max`.
-    #[must_use]
     pub fn from_radians(self, radians: f64) -> f64 {
         let turns = radians / TAU;
         let number = self.min + (turns - turns.floor()) * (self.max - self.min);
@@ -349,19 +340,16 @@ pub struct State {
 
 impl State {
     /// As a Rust type. Fields that it has and the state has not, or not so, are what the type makes of zeros.
-    #[must_use]
     pub fn read<C: Replicated>(&self) -> C {
         C::read(&self.row())
     }
 
     /// Its name in the template of whoever sent it, to tell states of several types apart.
-    #[must_use]
     pub fn name(&self) -> &str {
         self.form.component().name()
     }
 
     /// Its fields, for whoever does not know their types.
-    #[must_use]
     pub fn row(&self) -> RowReader<'_> {
         RowReader::of_numbers(self.form.component(), &self.numbers, &self.blobs)
     }

@@ -59,8 +59,8 @@ impl Sender {
         true
     }
 
-    fn show(&self, proxy: &mut Proxy, tick: u32, late: Duration) {
-        assert!(proxy.observe(at(tick), &self.lanes, &self.blobs, at(tick) + late));
+    fn show(&self, remote_state: &mut RemoteState, tick: u32, late: Duration) {
+        assert!(remote_state.observe(at(tick), &self.lanes, &self.blobs, at(tick) + late));
     }
 }
 
@@ -146,7 +146,7 @@ proptest! {
     ) {
         let kind = kinds()[kind].clone();
         let mut sender = Sender::new(template(kind.clone()));
-        let mut proxy = Proxy::new(Arc::clone(&sender.form), RATE);
+        let mut remote_state = RemoteState::new(Arc::clone(&sender.form), RATE);
         let motion = motion::Motion::new(sender.form.component());
         let (mut walker, mut tick) = (Walker::default(), 0);
         for (push, steps) in pushes {
@@ -155,9 +155,9 @@ proptest! {
                 walker.step(push);
                 let truth = numbers(&kind, &walker);
                 if sender.step(tick, |row| row.set(0, &Numbers(&truth))) {
-                    sender.show(&mut proxy, tick, Duration::ZERO);
+                    sender.show(&mut remote_state, tick, Duration::ZERO);
                 }
-                let seen = proxy.raw_at(at(tick)).expect("the first step was sent");
+                let seen = remote_state.raw_at(at(tick)).expect("the first step was sent");
                 let mut exact = Vec::new();
                 motion::numbers_of(sender.form.component(), &sender.lanes, &sender.blobs, &mut exact);
                 let off = motion.deviation(0, &seen.numbers, &exact);
@@ -175,7 +175,7 @@ proptest! {
     ) {
         let kind = Kind::vector3(-512.0, 512.0, 1.0 / 512.0);
         let mut sender = Sender::new(template(kind.clone()));
-        let mut proxy = Proxy::new(Arc::clone(&sender.form), RATE);
+        let mut remote_state = RemoteState::new(Arc::clone(&sender.form), RATE);
         let (mut walker, mut tick, mut under_way) = (Walker::default(), 0, std::collections::VecDeque::new());
         let (mut shown, mut now) = (None::<Vec<f64>>, at(1));
         for (push, steps) in pushes {
@@ -190,9 +190,9 @@ proptest! {
                     let arrived = |sent: &u32| at(*sent) + Duration::from_millis(late_ms) <= now;
                     while under_way.front().is_some_and(|(sent, ..)| arrived(sent)) {
                         let (sent, lanes, blobs) = under_way.pop_front().unwrap();
-                        proxy.observe(at(sent), &lanes, &blobs, now);
+                        remote_state.observe(at(sent), &lanes, &blobs, now);
                     }
-                    let Some(state) = proxy.state_at(now - Duration::from_millis(delay_ms)) else { continue };
+                    let Some(state) = remote_state.state_at(now - Duration::from_millis(delay_ms)) else { continue };
                     if let Some(before) = shown.replace(state.numbers[..3].to_vec()) {
                         // 3 ms at 14 m/s, three axes, are 42 mm; and of an error of some metres 3% go away.
                         let moved = distance(&before, &state.numbers[..3]);
@@ -227,7 +227,7 @@ fn what_moves_steadily_is_sent_rarely_and_what_stands_still_never() {
 fn what_moves_steadily_never_stands_still_because_the_next_state_is_under_way() {
     let late = Duration::from_millis(400);
     let mut sender = Sender::new(template(Kind::vector3(-512.0, 512.0, 1.0 / 512.0)));
-    let mut proxy = Proxy::new(Arc::clone(&sender.form), RATE);
+    let mut remote_state = RemoteState::new(Arc::clone(&sender.form), RATE);
     let mut under_way = std::collections::VecDeque::new();
     let mut before = None;
     for tick in 1..=300u32 {
@@ -237,9 +237,9 @@ fn what_moves_steadily_never_stands_still_because_the_next_state_is_under_way() 
         while let Some((sent, lanes, blobs)) =
             under_way.pop_front_if(|(sent, ..)| at(*sent) + late <= at(tick))
         {
-            proxy.observe(at(sent), &lanes, &blobs, at(tick));
+            remote_state.observe(at(sent), &lanes, &blobs, at(tick));
         }
-        let Some(seen) = proxy.state_at(at(tick)).map(|state| x(&state)) else { continue };
+        let Some(seen) = remote_state.state_at(at(tick)).map(|state| x(&state)) else { continue };
         if let Some(before) = before.replace(seen).filter(|_| tick > 30) {
             assert!((0.05..0.15).contains(&(seen - before)), "from {before} to {seen} at step {tick}");
         }
@@ -249,45 +249,45 @@ fn what_moves_steadily_never_stands_still_because_the_next_state_is_under_way() 
 #[test]
 fn others_are_told_that_something_stands_where_it_was_last_seen() {
     let mut sender = Sender::new(template(Kind::vector3(-512.0, 512.0, 1.0 / 512.0)));
-    let mut proxy = Proxy::new(Arc::clone(&sender.form), RATE);
+    let mut remote_state = RemoteState::new(Arc::clone(&sender.form), RATE);
     // The lanes of step 10 are those of step 9: only the beat tells one from the other.
     for tick in 1..40u32 {
         if sender.step(tick, |row| row.set(0, &[tick.min(9) as f32, 0.0, 0.0])) {
-            sender.show(&mut proxy, tick, Duration::ZERO);
+            sender.show(&mut remote_state, tick, Duration::ZERO);
         }
     }
-    assert!((x(&proxy.raw_at(at(40)).unwrap()) - 9.0).abs() <= TOLERANCE);
+    assert!((x(&remote_state.raw_at(at(40)).unwrap()) - 9.0).abs() <= TOLERANCE);
 }
 
 #[test]
 fn extrapolation_ends() {
     let mut sender = Sender::new(template(body()));
-    let mut proxy = Proxy::new(Arc::clone(&sender.form), RATE);
+    let mut remote_state = RemoteState::new(Arc::clone(&sender.form), RATE);
     let moving = Body { velocity: [10.0, 0.0, 0.0], ..Body::default() };
     assert!(sender.step(1, |row| row.set(0, &moving)));
-    sender.show(&mut proxy, 1, Duration::ZERO);
-    assert!((x(&proxy.state_at(at(1) + EXTRAPOLATION_MAX / 2).unwrap()) - 5.0).abs() < 1e-3);
-    assert!((x(&proxy.state_at(at(1) + EXTRAPOLATION_MAX * 60).unwrap()) - 10.0).abs() < 1e-3);
+    sender.show(&mut remote_state, 1, Duration::ZERO);
+    assert!((x(&remote_state.state_at(at(1) + EXTRAPOLATION_MAX / 2).unwrap()) - 5.0).abs() < 1e-3);
+    assert!((x(&remote_state.state_at(at(1) + EXTRAPOLATION_MAX * 60).unwrap()) - 10.0).abs() < 1e-3);
 }
 
 #[test]
 fn a_jump_is_shown_at_once() {
     for jump in [5.0f32, 100.0] {
         let mut sender = Sender::new(template(Kind::vector3(-512.0, 512.0, 1.0 / 512.0)));
-        let mut proxy = Proxy::new(Arc::clone(&sender.form), RATE);
+        let mut remote_state = RemoteState::new(Arc::clone(&sender.form), RATE);
         for tick in 1..=3 {
             if sender.step(tick, |row| row.set(0, &[0.0f32, 0.0, 0.0])) {
-                sender.show(&mut proxy, tick, Duration::ZERO);
+                sender.show(&mut remote_state, tick, Duration::ZERO);
             }
         }
-        assert!(x(&proxy.state_at(at(4)).unwrap()).abs() < 1e-9);
+        assert!(x(&remote_state.state_at(at(4)).unwrap()).abs() < 1e-9);
         assert!(sender.step(4, |row| row.set(0, &[jump, 0.0, 0.0])));
-        sender.show(&mut proxy, 4, Duration::ZERO);
-        let seen = x(&proxy.state_at(at(4) + Duration::from_millis(1)).unwrap());
+        sender.show(&mut remote_state, 4, Duration::ZERO);
+        let seen = x(&remote_state.state_at(at(4) + Duration::from_millis(1)).unwrap());
         let is_there = (seen - f64::from(jump)).abs() < 0.01;
         // 20 m in a step is a jump, 5 m is an error.
         assert_eq!(is_there, jump > 20.0, "{seen} after a move by {jump}");
-        let nowhere_between = x(&proxy.raw_at(at(4) - Duration::from_millis(10)).unwrap());
+        let nowhere_between = x(&remote_state.raw_at(at(4) - Duration::from_millis(10)).unwrap());
         assert_eq!(nowhere_between.abs() < 1e-9, jump > 20.0, "{nowhere_between} before it");
     }
 }
@@ -295,14 +295,14 @@ fn a_jump_is_shown_at_once() {
 #[test]
 fn rotations_and_angles_go_the_shorter_way() {
     let mut sender = Sender::new(template(Kind::angle(4_096)));
-    let mut proxy = Proxy::new(Arc::clone(&sender.form), RATE);
+    let mut remote_state = RemoteState::new(Arc::clone(&sender.form), RATE);
     for tick in 1..=2 {
         let angle = 3.1 + f64::from(tick) * 0.06;
         sender.step(tick, |row| row.set(0, &angle));
-        sender.show(&mut proxy, tick, Duration::ZERO);
+        sender.show(&mut remote_state, tick, Duration::ZERO);
     }
     for ms in 0..66 {
-        let seen = x(&proxy.raw_at(at(1) + Duration::from_millis(ms)).unwrap());
+        let seen = x(&remote_state.raw_at(at(1) + Duration::from_millis(ms)).unwrap());
         let expected = 3.16 + 0.06 * (ms as f64 / 33.333);
         assert!((seen - expected).sin().abs() < 0.005, "{seen} instead of {expected}");
     }
@@ -316,7 +316,7 @@ fn what_leaps_is_the_older_until_the_newer_is_due() {
         .build()
         .unwrap();
     let mut sender = Sender::new(template);
-    let mut proxy = Proxy::new(Arc::clone(&sender.form), RATE);
+    let mut remote_state = RemoteState::new(Arc::clone(&sender.form), RATE);
     let mut step = |tick: u32, health: u8, name: &str| {
         let name = name.to_owned();
         let is_sent = sender.step(tick, |row| {
@@ -324,7 +324,7 @@ fn what_leaps_is_the_older_until_the_newer_is_due() {
             row.set(1, &name);
         });
         if is_sent {
-            sender.show(&mut proxy, tick, Duration::ZERO);
+            sender.show(&mut remote_state, tick, Duration::ZERO);
         }
         is_sent
     };
@@ -335,7 +335,7 @@ fn what_leaps_is_the_older_until_the_newer_is_due() {
     assert!((5..9).all(|tick| !step(tick, 90, "Bo")));
     assert!(step(10, 90, "Bo"), "but not for ever");
     let read = |moment: Instant| {
-        let state = proxy.raw_at(moment).unwrap();
+        let state = remote_state.raw_at(moment).unwrap();
         (state.row().get::<u8>(0), state.row().get::<String>(1))
     };
     assert_eq!(read(at(3) - Duration::from_millis(1)), (100, "Ada".to_owned()));
@@ -358,9 +358,9 @@ fn threat_18_what_is_no_state_is_refused() {
     let foreign = Arc::new(foreign.build().unwrap());
     assert_eq!(Form::new(foreign).unwrap_err(), TemplateError::NotATemplate);
     assert_eq!(Form::new(Arc::new(Schema::default())).unwrap_err(), TemplateError::NotATemplate);
-    let mut proxy = Proxy::new(Arc::clone(template(body()).form()), RATE);
-    assert!(!proxy.observe(at(1), &[0; 3], &[], at(1)));
-    assert!(proxy.state_at(at(1)).is_none());
+    let mut remote_state = RemoteState::new(Arc::clone(template(body()).form()), RATE);
+    assert!(!remote_state.observe(at(1), &[0; 3], &[], at(1)));
+    assert!(remote_state.state_at(at(1)).is_none());
     for number in [f64::NAN, f64::INFINITY, -1.0] {
         for tolerance in [
             Tolerance::off_by(number),
@@ -389,11 +389,11 @@ fn states_come_back_as_types() {
     let mut sender = Sender::new(template);
     let car = Car { place: Transform { position: [1.0, 2.0, 3.0], ..Transform::default() }, fuel: 1.0 };
     assert!(sender.step(1, |row| crate::schema::Replicated::write(&car, row)));
-    let mut proxy = Proxy::new(Arc::clone(&sender.form), RATE);
-    sender.show(&mut proxy, 1, Duration::from_millis(40));
-    let state = proxy.state_at(at(1)).unwrap();
+    let mut remote_state = RemoteState::new(Arc::clone(&sender.form), RATE);
+    sender.show(&mut remote_state, 1, Duration::from_millis(40));
+    let state = remote_state.state_at(at(1)).unwrap();
     assert_eq!((state.name(), state.read::<Car>()), ("car", car));
-    let latency = proxy.latency().unwrap();
+    let latency = remote_state.latency().unwrap();
     assert_eq!((latency.mean, latency.variance), (Duration::from_millis(40), Duration::ZERO));
     assert_eq!(latency.reverse(Duration::from_millis(90)), Duration::from_millis(50));
 }

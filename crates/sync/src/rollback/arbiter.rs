@@ -53,8 +53,8 @@ impl Arbiter {
         let window = i32::try_from(config.window).expect("windows are short");
         Arbiter {
             window,
-            // The other half of the window is for the way back of what is settled: otherwise the others would stand still
-            // for as long as that takes.
+            // The other half of the window is for the way back of what is settled: otherwise the others would
+            // stand still for as long as that takes.
             late_after: (window + 1) / 2,
             patience_max: config.patience,
             standings: [standing; ROLLBACK_PLAYERS_MAX],
@@ -71,8 +71,8 @@ impl Arbiter {
         }
     }
 
-    /// Whether the oldest tick can be settled, and whose inputs count as missed: a bit each. `absent` has a bit for each whose
-    /// input is not there, `ahead` is how many steps were run from that tick on.
+    /// Whether the oldest tick can be settled, and whose inputs count as missed: a bit each. `absent` has a
+    /// bit for each whose input is not there, `ahead` is how many steps were run from that tick on.
     pub(super) fn decide(&mut self, absent: u8, ahead: i32, elapsed: Tick) -> Option<u8> {
         let late = (0..self.players)
             .filter(|player| absent & 1 << player != 0 && !self.standings[usize::from(*player)].is_gone)
@@ -102,7 +102,8 @@ impl Arbiter {
         Some(absent)
     }
 
-    /// Who says how far it is: it is told what comes after. `settled` was checked to be no more than what can be.
+    /// Who says how far it is: it is told what comes after. `settled` was checked to be no more than what can
+    /// be.
     pub(super) fn heard(&mut self, who: From, settled: Tick, elapsed: Tick) {
         if let Some(follower) = self.followers.iter_mut().find(|follower| follower.who == who) {
             follower.heard = elapsed;

@@ -8,18 +8,17 @@ use crate::limits::{
 use parlor_proto::Tick;
 use thiserror::Error;
 
-/// Guesses an input: from the newest one of the player that is known, and how many ticks ago that was (1 or more). It must
-/// depend on nothing else, and all ends must use the same: what it says is also what stands for an input that was missed.
+/// Guesses an input: from the newest one of the player that is known, and how many ticks ago that was (1 or
+/// more). It must depend on nothing else, and all ends must use the same: what it says is also what stands
+/// for an input that was missed.
 pub type Predictor = fn(last: &Input, age_ticks: u32) -> Input;
 
 /// The newest input goes on: right for held keys, which is what players do most of the time.
-#[must_use]
 pub fn repeat_last(last: &Input, _age_ticks: u32) -> Input {
     *last
 }
 
 /// Nothing is pressed: for games whose inputs are single events.
-#[must_use]
 pub fn no_input(_last: &Input, _age_ticks: u32) -> Input {
     Input::EMPTY
 }
@@ -43,7 +42,8 @@ pub enum Role {
     },
 }
 
-/// A rollback session. `session`, `players`, `arbiter`, `begin`, `window` and `predictor` must be the same at all ends.
+/// A rollback session. `session`, `players`, `arbiter`, `begin`, `window` and `predictor` must be the same at
+/// all ends.
 #[derive(Clone, Copy, Debug)]
 pub struct Config {
     /// Tells one session in a room from the one before; what bears another number is ignored. Default 0.
@@ -56,18 +56,20 @@ pub struct Config {
     pub role: Role,
     /// The first step.
     pub begin: Tick,
-    /// From an input to the step that uses it, in ticks, 0 to [`ROLLBACK_DELAY_MAX`]. Each end may choose its own. Default 2:
-    /// 33 ms at 60 Hz are not felt, and hide the way of a good connection, so that nothing has to be run again.
+    /// From an input to the step that uses it, in ticks, 0 to [`ROLLBACK_DELAY_MAX`]. Each end may choose its
+    /// own. Default 2: 33 ms at 60 Hz are not felt, and hide the way of a good connection, so that nothing
+    /// has to be run again.
     pub input_delay: u32,
-    /// Steps that are run ahead of what is settled, 1 to [`ROLLBACK_WINDOW_MAX`], and so the most that a rollback runs again.
-    /// Default 24, 400 ms at 60 Hz: half of it for an input's way to the arbiter, half for the way back of its settling; that
-    /// is 100 ms each with jitter and a loss.
+    /// Steps that are run ahead of what is settled, 1 to [`ROLLBACK_WINDOW_MAX`], and so the most that a
+    /// rollback runs again. Default 24, 400 ms at 60 Hz: half of it for an input's way to the arbiter, half
+    /// for the way back of its settling; that is 100 ms each with jitter and a loss.
     pub window: u32,
-    /// How long the arbiter waits for an input that is half a window late, in ticks. Default 8: with half of the window it is
-    /// 333 ms at 60 Hz, and the rest hides it from the others. A player that wears it out earns it back with inputs that come
-    /// in time.
+    /// How long the arbiter waits for an input that is half a window late, in ticks. Default 8: with half of
+    /// the window it is 333 ms at 60 Hz, and the rest hides it from the others. A player that wears it out
+    /// earns it back with inputs that come in time.
     pub patience: u32,
-    /// Settled ticks that the arbiter remembers for those who come back or watch, up to [`ROLLBACK_HISTORY_TICKS`]. Default all.
+    /// Settled ticks that the arbiter remembers for those who come back or watch, up to
+    /// [`ROLLBACK_HISTORY_TICKS`]. Default all.
     pub history: u32,
     /// How missing inputs are guessed. Default [`repeat_last`].
     pub predictor: Predictor,
@@ -75,7 +77,6 @@ pub struct Config {
 
 impl Config {
     /// A player of a session with the first player as its arbiter, and the defaults.
-    #[must_use]
     pub fn new(players: u8, me: u8, begin: Tick) -> Self {
         Config {
             session: 0,
@@ -92,7 +93,6 @@ impl Config {
     }
 
     /// All players in one process, and `distance` steps are run again with each.
-    #[must_use]
     pub fn sync_test(players: u8, begin: Tick, distance: u32) -> Self {
         Config {
             role: Role::SyncTest { distance },

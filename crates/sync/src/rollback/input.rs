@@ -15,7 +15,6 @@ impl Input {
     pub const EMPTY: Input = Input { len: 0, bytes: [0; ROLLBACK_INPUT_BYTES_MAX] };
 
     /// These bytes; `None` if they are too many.
-    #[must_use]
     pub fn new(bytes: &[u8]) -> Option<Self> {
         let mut input = Input::EMPTY;
         input.bytes.get_mut(..bytes.len())?.copy_from_slice(bytes);
@@ -24,7 +23,6 @@ impl Input {
     }
 
     /// The game's bytes.
-    #[must_use]
     pub fn bytes(&self) -> &[u8] {
         &self.bytes[..usize::from(self.len)]
     }
@@ -54,7 +52,6 @@ impl PlayerInput {
     pub(super) const NONE: PlayerInput = PlayerInput { input: Input::EMPTY, status: InputStatus::Predicted };
 
     /// The game's bytes.
-    #[must_use]
     pub fn bytes(&self) -> &[u8] {
         self.input.bytes()
     }

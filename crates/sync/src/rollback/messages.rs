@@ -54,8 +54,8 @@ const SETTLED_TICKS: i32 = 64;
 
 /// Talking.
 impl Rollback {
-    /// The next message, written into `out`, and for whom it is; `None` when all is said until the next tick. To be carried unreliably:
-    /// whatever is lost, the next messages say again.
+    /// The next message, written into `out`, and for whom it is; `None` when all is said until the next tick.
+    /// To be carried unreliably: whatever is lost, the next messages say again.
     pub fn poll_message(&mut self, out: &mut Vec<u8>) -> Option<To> {
         if std::mem::take(&mut self.unsaid.inputs) {
             self.write_inputs(out);
@@ -170,7 +170,8 @@ impl Rollback {
     /// Takes a message in.
     ///
     /// # Errors
-    /// [`ReadError`] if it is not as laid out; what it said before that was taken in. Its sender is at fault, or has another build.
+    /// [`ReadError`] if it is not as laid out; what it said before that was taken in. Its sender is at fault,
+    /// or has another build.
     pub fn handle_message(&mut self, from: From, bytes: Bytes) -> Result<(), ReadError> {
         let mut reader = Reader::new(bytes);
         let read = self.read_message(from, &mut reader);

@@ -1,14 +1,15 @@
-//! Rollback: players run ahead with guesses of each other's inputs, and when a guess was wrong the game goes back and runs
-//! the same steps again with what was really pressed. The requests are those of GGPO (Tony Cannon, 2006): *save* a state,
-//! *load* one, *advance* by one step.
+//! Rollback: players run ahead with predicted inputs of each other. If a prediction was wrong, the game goes
+//! back and runs the same steps again with the real inputs. The requests are those of GGPO (Tony Cannon,
+//! 2006): *save* a state, *load* one, *advance* by one step.
 //!
-//! What is different here is who decides. One end is the *arbiter* (the room's host): it settles each tick, in order, as soon
-//! as it has the inputs of all players, or when half of the window is run and its patience over; an input that has not come by
-//! then is *missed*, and everybody puts the predictor's guess in its place. So a player that stalls, or whose clock is wrong, holds
-//! the others up for a bounded time and can make nobody go back further than the window.
+//! Unlike in GGPO, one end decides: the *arbiter* (the room's host) settles each tick in order. It does so
+//! once it has the inputs of all players, or when half of the window is run and its patience is over. An
+//! input that has not arrived by then is *missed*, and every end uses the predictor's guess instead. So a
+//! player that stalls, or whose clock is wrong, delays the others for a bounded time only. It can never force
+//! a rollback beyond the window.
 //!
-//! - [`Rollback`]: one end of it
-//! - [`Config`]: what all ends must agree on, and what each may choose
+//! - [`Rollback`]: one end of a session
+//! - [`Config`]: what all ends must agree on, and what each end may choose
 //! - [`Request`]: what the game must do
 //! - [`States`]: a ring of saved states that allocates nothing once it is full
 //! - [`Diagnostics`], [`Event`]: what happened

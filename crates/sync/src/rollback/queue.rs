@@ -55,8 +55,8 @@ impl Queue {
         true
     }
 
-    /// What the player pressed at `tick`, if anything, does not count: it came too late. `settled` is the oldest tick that is not
-    /// settled.
+    /// What the player pressed at `tick`, if anything, does not count: it came too late. `settled` is the
+    /// oldest tick that is not settled.
     pub(super) fn miss(&mut self, tick: Tick, settled: Tick) {
         let input = self.guess(tick, settled);
         self.put(tick, PlayerInput { input, status: InputStatus::Missed });

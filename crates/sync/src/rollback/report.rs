@@ -8,17 +8,20 @@ pub(super) const CORRECTIONS: usize = 16;
 /// A game may like to know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// Two ends have different states although all inputs before were the same: the game is not deterministic, or somebody
-    /// cheats.
+    /// Two ends have different states although all inputs before were the same: the game is not
+    /// deterministic, or somebody cheats.
     Desync {
-        /// Which player's state differs from this end's; `None` in a sync-test, where it differs from this end's own.
+        /// Which player's state differs from this end's; `None` in a sync-test, where it differs from this
+        /// end's own.
         player: Option<u8>,
         /// The first tick before which the states were different.
         tick: Tick,
-        /// Whether it is known that they were equal one tick before; if not, checksums of ticks in between are missing.
+        /// Whether it is known that they were equal one tick before; if not, checksums of ticks in between
+        /// are missing.
         is_exact: bool,
     },
-    /// This end was away for longer than the arbiter remembers: it cannot go on, only begin anew from a state of another end.
+    /// This end was away for longer than the arbiter remembers: it cannot go on, only begin anew from a state
+    /// of another end.
     Lost {
         /// The oldest tick that the arbiter has.
         oldest: Tick,

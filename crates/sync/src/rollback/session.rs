@@ -44,9 +44,9 @@ pub enum Request<'a> {
 
 /// One end of a session. See the [module](super).
 ///
-/// With each frame: [`handle_message`](Self::handle_message) for what came, [`add_input`](Self::add_input), then
-/// [`step`](Self::step) as long as it says so, each time doing what [`poll_request`](Self::poll_request) says; then
-/// [`poll_message`](Self::poll_message) for what is to be sent.
+/// With each frame: [`handle_message`](Self::handle_message) for what came, [`add_input`](Self::add_input),
+/// then [`step`](Self::step) as long as it says so, each time doing what [`poll_request`](Self::poll_request)
+/// says; then [`poll_message`](Self::poll_message) for what is to be sent.
 #[derive(Debug)]
 pub struct Rollback {
     pub(super) config: Config,
@@ -117,12 +117,12 @@ impl Rollback {
     }
 
     /// What it was made with.
-    #[must_use]
     pub fn config(&self) -> &Config {
         &self.config
     }
 
-    /// What a player of this end does from the next step that [`step`](Self::step) begins, until the next input is added.
+    /// What a player of this end does from the next step that [`step`](Self::step) begins, until the next
+    /// input is added.
     ///
     /// # Errors
     /// [`RollbackError`] if the player is not of this end, or the input is too large.
@@ -142,8 +142,8 @@ impl Rollback {
         }
     }
 
-    /// Begins one more step, if that is due and can be: `target` is the number of the step that is due by the room's clock. If so, do
-    /// all that [`poll_request`](Self::poll_request) says, and ask again.
+    /// Begins one more step, if that is due and can be: `target` is the number of the step that is due by the
+    /// room's clock. If so, do all that [`poll_request`](Self::poll_request) says, and ask again.
     pub fn step(&mut self, target: Tick) -> bool {
         let is_new = target != self.target;
         if is_new {
@@ -240,8 +240,8 @@ impl Rollback {
         tick.0 as usize % ROLLBACK_RING_TICKS * self.config.count()
     }
 
-    /// The checksum of the state that was saved as that before step `tick`. Ends compare theirs, so it must depend on
-    /// nothing but the state, on every machine.
+    /// The checksum of the state that was saved as that before step `tick`. Ends compare theirs, so it must
+    /// depend on nothing but the state, on every machine.
     pub fn saved(&mut self, tick: Tick, checksum: u64) {
         let differed = self.sums.saved(tick, checksum).is_some();
         let is_first = self.diagnostics.desyncs == 0;
@@ -270,7 +270,6 @@ impl Rollback {
     }
 
     /// What was counted.
-    #[must_use]
     pub fn diagnostics(&self) -> Diagnostics {
         let mut diagnostics = self.diagnostics;
         (diagnostics.next, diagnostics.settled) = (self.next, self.settled);
@@ -278,7 +277,6 @@ impl Rollback {
     }
 
     /// The inputs of a settled tick and who missed it, if the tick is not older than what can be run again.
-    #[must_use]
     pub fn settled_inputs(&self, tick: Tick) -> Option<[PlayerInput; ROLLBACK_PLAYERS_MAX]> {
         let age = self.settled.since(tick);
         if age <= 0 || age > AHEAD_TICKS || self.config.begin.is_newer_than(tick) {
@@ -334,7 +332,8 @@ impl Rollback {
             .fold(self.settled, |oldest, theirs| if oldest.is_newer_than(theirs) { theirs } else { oldest })
     }
 
-    /// Something came to be known of a tick that was perhaps guessed otherwise, and later guesses follow from it.
+    /// Something came to be known of a tick that was perhaps guessed otherwise, and later guesses follow from
+    /// it.
     fn changed(&mut self, player: u8, tick: Tick) {
         let (queue, count) = (&self.queues[usize::from(player)], self.config.count());
         let mut at = tick;

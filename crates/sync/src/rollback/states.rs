@@ -3,8 +3,8 @@
 use super::config::Config;
 use parlor_proto::Tick;
 
-/// As many saved states as a session can ask for. Saving overwrites the oldest by [`Clone::clone_from`], which takes over its
-/// memory: with a state of vectors nothing is allocated once the ring is full.
+/// As many saved states as a session can ask for. Saving overwrites the oldest by [`Clone::clone_from`],
+/// which takes over its memory: with a state of vectors nothing is allocated once the ring is full.
 #[derive(Clone, Debug)]
 pub struct States<S> {
     slots: Vec<Option<(Tick, S)>>,
@@ -12,7 +12,6 @@ pub struct States<S> {
 
 impl<S: Clone> States<S> {
     /// An empty ring for a session.
-    #[must_use]
     pub fn new(config: &Config) -> Self {
         // All states of the window, and the one that is being saved.
         States { slots: vec![None; config.window as usize + 2] }
@@ -35,7 +34,6 @@ impl<S: Clone> States<S> {
     }
 
     /// The state before step `tick`, if it is still there.
-    #[must_use]
     pub fn load(&self, tick: Tick) -> Option<&S> {
         self.slots[self.slot(tick)].as_ref().filter(|(at, _)| *at == tick).map(|(_, state)| state)
     }

@@ -1,5 +1,6 @@
-//! What the ends of a rollback session say to each other: messages of [`channel::ROLLBACK`](parlor_proto::channel::ROLLBACK), within
-//! its envelope. Ticks are 4 bytes, as everywhere; a mask has a bit for each player.
+//! What the ends of a rollback session say to each other: messages of
+//! [`channel::ROLLBACK`](parlor_proto::channel::ROLLBACK), within its envelope. Ticks are 4 bytes, as
+//! everywhere; a mask has a bit for each player.
 //!
 //! ```text
 //!  message   session: 2 bytes · kind: 1 byte · fields to the end
@@ -15,7 +16,8 @@ use crate::limits::ROLLBACK_INPUT_BYTES_MAX;
 use parlor_proto::Tick;
 use parlor_proto::wire::cursor::{ReadError, Reader, Write};
 
-/// Bytes of a message after which nothing more is added to it: with its envelope and header it is one datagram.
+/// Bytes of a message after which nothing more is added to it: with its envelope and header it is one
+/// datagram.
 pub(super) const TARGET_BYTES: usize = 800;
 /// The length that says "the same as the one before".
 const SAME: u8 = 0xff;

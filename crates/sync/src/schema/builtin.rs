@@ -8,13 +8,15 @@ use parlor_proto::limits::{STATE_KEY_BYTES_MAX, STATE_VALUE_BYTES_MAX};
 /// A key of keyed state: the fields `name` (text), `hints` (bytes) and `value` (any value).
 pub const KEYED_KEY: ComponentId = ComponentId(0);
 
-/// What the authority tells a member of its inputs: the fields `tick` (the newest one whose input was used: its number, lowest
-/// 31 bits), `margin` (how long before its step an input came, the least of the last half second, in ms) and `late` (how many
-/// came too late, lowest 8 bits).
+/// What the authority tells a member of its inputs: the fields `tick` (the newest one whose input was used:
+/// its number, lowest 31 bits), `margin` (how long before its step an input came, the least of the last half
+/// second, in ms) and `late` (how many came too late, lowest 8 bits).
 pub const INPUT_ACK: ComponentId = ComponentId(1);
 
+/// An entity with one of these components, by their bits, is the engine's: the game does not see it.
+pub const NOT_OF_GAME: u64 = KEYED_KEY.bit() | INPUT_ACK.bit();
+
 /// The built-in components, in the order of their numbers.
-#[must_use]
 pub fn builtins() -> Vec<Component> {
     let key = Component::builder("keyed.key")
         .field("name", Kind::text(limit(STATE_KEY_BYTES_MAX)))

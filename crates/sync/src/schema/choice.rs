@@ -3,7 +3,8 @@
 /// A Rust enum whose variants have no fields, for a field of the kind [`Enum`](super::Kind::Enum). See
 /// [`choice!`](crate::choice).
 pub trait Choice: Copy {
-    /// The names of all variants, 1 to [`CHOICES_MAX`](crate::limits::CHOICES_MAX); the place of each is its index.
+    /// The names of all variants, 1 to [`CHOICES_MAX`](crate::limits::CHOICES_MAX); the place of each is its
+    /// index.
     const NAMES: &'static [&'static str];
 
     /// Its index among [`NAMES`](Self::NAMES).

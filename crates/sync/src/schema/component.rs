@@ -17,20 +17,18 @@ pub struct Field {
     pub kind: Kind,
     /// How it is played out.
     pub interpolation: Interpolation,
-    /// So many quantized steps or fewer, in each lane of the field, are no change. 0 for kinds with a blob, `Bool` and
-    /// `Enum`, and below the least span of its lanes.
+    /// So many quantized steps or fewer, in each lane of the field, are no change. 0 for kinds with a blob,
+    /// `Bool` and `Enum`, and below the least span of its lanes.
     pub threshold: u32,
 }
 
 impl Field {
     /// The same field, played out as `interpolation` says.
-    #[must_use]
     pub fn interpolation(self, interpolation: Interpolation) -> Field {
         Field { interpolation, ..self }
     }
 
     /// The same field, of which `steps` quantized steps or fewer are no change.
-    #[must_use]
     pub fn threshold(self, steps: u32) -> Field {
         Field { threshold: steps, ..self }
     }
@@ -100,7 +98,6 @@ struct Spot {
 
 impl Component {
     /// A builder of a component of this name.
-    #[must_use]
     pub fn builder(name: &str) -> ComponentBuilder {
         ComponentBuilder(Component {
             name: name.to_owned(),
@@ -117,55 +114,46 @@ impl Component {
     }
 
     /// Its name.
-    #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
     /// Its fields, in the order of their lanes and blobs.
-    #[must_use]
     pub fn fields(&self) -> &[Field] {
         &self.fields
     }
 
     /// How urgent changes of it are; 256 is normal, 512 twice as urgent.
-    #[must_use]
     pub const fn priority(&self) -> u16 {
         self.priority
     }
 
     /// Which members get it.
-    #[must_use]
     pub const fn condition(&self) -> Condition {
         self.condition
     }
 
     /// Lanes of all its fields.
-    #[must_use]
     pub fn lanes(&self) -> usize {
         self.lanes.len()
     }
 
     /// Blobs of all its fields.
-    #[must_use]
     pub const fn blobs(&self) -> usize {
         self.blobs
     }
 
     /// What each lane is.
-    #[must_use]
     pub fn lane_kinds(&self) -> &[LaneKind] {
         &self.lanes
     }
 
     /// Index of the field that has this name.
-    #[must_use]
     pub fn find(&self, field: &str) -> Option<usize> {
         self.fields.iter().position(|each| each.name == field)
     }
 
     /// Which lanes belong to the field of this index; none if there is no such field.
-    #[must_use]
     pub fn field_lanes(&self, field: usize) -> Indices<usize> {
         match (self.spots.get(field), self.fields.get(field)) {
             (Some(spot), Some(field)) => spot.lane..spot.lane + field.kind.lanes(),
@@ -173,9 +161,8 @@ impl Component {
         }
     }
 
-    /// Which numbers of a row belong to the field of this index, in the order of [`Kind`]'s table; none if there is no
-    /// such field.
-    #[must_use]
+    /// Which numbers of a row belong to the field of this index, in the order of [`Kind`]'s table; none if
+    /// there is no such field.
     pub fn field_numbers(&self, field: usize) -> Indices<usize> {
         match (self.spots.get(field), self.fields.get(field)) {
             (Some(spot), Some(field)) => spot.number..spot.number + field.kind.numbers(),
@@ -184,13 +171,11 @@ impl Component {
     }
 
     /// Numbers of all its fields.
-    #[must_use]
     pub const fn numbers(&self) -> usize {
         self.numbers
     }
 
     /// Which blob belongs to the field of this index, if it has one.
-    #[must_use]
     pub fn field_blob(&self, field: usize) -> Option<usize> {
         self.fields.get(field)?.kind.blob_bytes_max()?;
         self.spots.get(field).map(|spot| spot.blob)
@@ -201,10 +186,9 @@ impl Component {
         self.fields.iter().filter_map(|field| field.kind.blob_bytes_max())
     }
 
-    /// Whether `lanes` is a change against what was `published`: whether any lane differs by more steps than its field's
-    /// threshold, the shorter way around for cyclic ones. Compare with what was published and not with the last
-    /// value seen, or slow motion is never noticed.
-    #[must_use]
+    /// Whether `lanes` is a change against what was `published`: whether any lane differs by more steps than
+    /// its field's threshold, the shorter way around for cyclic ones. Compare with what was published and not
+    /// with the last value seen, or slow motion is never noticed.
     pub fn is_change(&self, published: &[i32], lanes: &[i32]) -> bool {
         if self.thresholds.is_empty() {
             return published != lanes;
@@ -269,7 +253,8 @@ impl ComponentBuilder {
         self
     }
 
-    /// Adds a field that a struct's field of the type `V` becomes; a schema refuses it if that cannot hold the kind.
+    /// Adds a field that a struct's field of the type `V` becomes; a schema refuses it if that cannot hold
+    /// the kind.
     #[must_use]
     pub fn field_of<S, V: FieldValue>(
         mut self,
@@ -300,7 +285,6 @@ impl ComponentBuilder {
     }
 
     /// The component.
-    #[must_use]
     pub fn build(mut self) -> Component {
         if self.0.thresholds.iter().all(|threshold| *threshold == 0) {
             self.0.thresholds.clear();
@@ -313,7 +297,8 @@ impl ComponentBuilder {
         let lane = component.lanes.len();
         component.spots.push(Spot { lane, number: component.numbers, blob: component.blobs });
         field.kind.push_lanes(&mut component.lanes);
-        // Which part of a rotation is left out says nothing about how far it turned, and is a change in any case.
+        // Which part of a rotation is left out says nothing about how far it turned, and is a change in any
+        // case.
         component.thresholds.extend(component.lanes[lane..].iter().map(|lane| match lane.role {
             LaneRole::RotationLargest => 0,
             _ => field.threshold,

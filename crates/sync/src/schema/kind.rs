@@ -18,21 +18,19 @@ pub struct Range {
     pub min: f64,
     /// Largest number, in the unit of the field, above `min`. What is above becomes this.
     pub max: f64,
-    /// Distance of two neighbours, in the unit of the field, above 0. A value is sent as the nearest one, and so at
-    /// most half of it away.
+    /// Distance of two neighbours, in the unit of the field, above 0. A value is sent as the nearest one, and
+    /// so at most half of it away.
     pub step: f64,
 }
 
 impl Range {
     /// From `min` to `max` in steps of `step`.
-    #[must_use]
     pub const fn new(min: f64, max: f64, step: f64) -> Self {
         Range { min, max, step }
     }
 
-    /// Whole steps in the range, and so the largest lane of a number in it; saturating, for a range that no schema
-    /// would take.
-    #[must_use]
+    /// Whole steps in the range, and so the largest lane of a number in it; saturating, for a range that no
+    /// schema would take.
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // a float saturates
     pub fn span(self) -> u32 {
         // A range of so many steps by intention may come out a little smaller by rounding.
@@ -143,92 +141,78 @@ pub enum Kind {
 
 impl Kind {
     /// A whole number from `min` to `max`.
-    #[must_use]
     pub const fn int(min: i64, max: i64) -> Kind {
         Kind::Int { min, max }
     }
 
     /// A number from `min` to `max` in steps of `step`.
-    #[must_use]
     pub const fn float(min: f64, max: f64, step: f64) -> Kind {
         Kind::Float { min, max, step }
     }
 
-    /// A number from `min` to `max` in as many steps as `bits` bits (1 to 31) tell apart; both ends are exact.
-    #[must_use]
+    /// A number from `min` to `max` in as many steps as `bits` bits (1 to 31) tell apart; both ends are
+    /// exact.
     pub fn float_bits(min: f64, max: f64, bits: u8) -> Kind {
         let steps = 2f64.powi(i32::from(bits)) - 1.0;
         Kind::Float { min, max, step: (max - min) / steps }
     }
 
     /// An angle in radians, of `steps` parts of a turn.
-    #[must_use]
     pub const fn angle(steps: u32) -> Kind {
         Kind::Angle { steps }
     }
 
     /// A vector in the plane, whose components go from `min` to `max` in steps of `step`.
-    #[must_use]
     pub const fn vector2(min: f64, max: f64, step: f64) -> Kind {
         Kind::Vector { dims: 2, min, max, step }
     }
 
     /// A vector in space, whose components go from `min` to `max` in steps of `step`.
-    #[must_use]
     pub const fn vector3(min: f64, max: f64, step: f64) -> Kind {
         Kind::Vector { dims: 3, min, max, step }
     }
 
     /// A direction in space.
-    #[must_use]
     pub const fn unit_vector(bits: u8) -> Kind {
         Kind::UnitVector { bits }
     }
 
     /// A rotation in space.
-    #[must_use]
     pub const fn rotation(bits: u8) -> Kind {
         Kind::Rotation { bits }
     }
 
     /// The names of a type, in its order.
-    #[must_use]
     pub fn choice<C: Choice>() -> Kind {
         Kind::Enum { names: C::NAMES.iter().map(|&name| name.to_owned()).collect() }
     }
 
     /// Text of at most `bytes_max` bytes.
-    #[must_use]
     pub const fn text(bytes_max: u16) -> Kind {
         Kind::Text { bytes_max }
     }
 
     /// At most `bytes_max` bytes.
-    #[must_use]
     pub const fn bytes(bytes_max: u16) -> Kind {
         Kind::Bytes { bytes_max }
     }
 
     /// Any value that takes at most `bytes_max` bytes.
-    #[must_use]
     pub const fn any(bytes_max: u16) -> Kind {
         Kind::Any { bytes_max }
     }
 
     /// A field of this kind that is played out as `interpolation` says.
-    #[must_use]
     pub fn interpolation(self, interpolation: Interpolation) -> Field {
         Field { interpolation, ..self.into() }
     }
 
     /// A field of this kind of which `steps` quantized steps or fewer are no change.
-    #[must_use]
     pub fn threshold(self, steps: u32) -> Field {
         Field { threshold: steps, ..self.into() }
     }
 
     /// Lanes that a value takes.
-    #[must_use]
     pub const fn lanes(&self) -> usize {
         match self {
             Kind::Bool | Kind::Int { .. } | Kind::Float { .. } | Kind::Angle { .. } | Kind::Enum { .. } => 1,
@@ -242,7 +226,6 @@ impl Kind {
     }
 
     /// Numbers of a value, before it is quantized: at most [`FIELD_NUMBERS_MAX`].
-    #[must_use]
     pub const fn numbers(&self) -> usize {
         match self {
             Kind::UnitVector { .. } => 3,
@@ -251,7 +234,6 @@ impl Kind {
     }
 
     /// Most bytes of a value's blob; none for kinds without.
-    #[must_use]
     pub const fn blob_bytes_max(&self) -> Option<usize> {
         match self {
             Kind::Text { bytes_max } | Kind::Bytes { bytes_max } | Kind::Any { bytes_max } => {
@@ -262,7 +244,6 @@ impl Kind {
     }
 
     /// How a field of this kind moves unless it is said otherwise.
-    #[must_use]
     pub const fn interpolation_default(&self) -> Interpolation {
         match self {
             Kind::Float { .. } | Kind::Angle { .. } | Kind::Vector { .. } => Interpolation::Linear,
@@ -275,7 +256,6 @@ impl Kind {
     }
 
     /// Whether a field of this kind can be played out so.
-    #[must_use]
     pub const fn admits(&self, interpolation: Interpolation) -> bool {
         match interpolation {
             Interpolation::None => true,

@@ -44,14 +44,15 @@ pub struct VelocityLane {
     pub lane: usize,
     /// Steps of the position per second when the velocity's lane is 0: velocity's min ÷ position's step.
     pub offset_per_s: f64,
-    /// Steps of the position per second for each step of the velocity's lane: velocity's step ÷ position's step.
+    /// Steps of the position per second for each step of the velocity's lane: velocity's step ÷ position's
+    /// step.
     pub scale_per_s: f64,
     /// Span of the velocity's lane.
     pub span: u32,
 }
 
-/// How far a position moves in one tick, as numbers of fixed point: `(offset + scale × velocity's lane) / 2^16`
-/// steps. For every lane within its span the sum is within ±2^55, so that 128 ticks of it fit an `i64`.
+/// How far a position moves in one tick, as numbers of fixed point: `(offset + scale × velocity's lane) /
+/// 2^16` steps. For every lane within its span the sum is within ±2^55, so that 128 ticks of it fit an `i64`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PerTick {
     /// Steps of the position, × 2^16.
@@ -73,8 +74,8 @@ impl VelocityLane {
         }
     }
 
-    /// The same for one tick: `round(per second × 2^16 ÷ Hz)`, halves away from 0, each limited to 2^54 in all.
-    #[must_use]
+    /// The same for one tick: `round(per second × 2^16 ÷ Hz)`, halves away from 0, each limited to 2^54 in
+    /// all.
     #[allow(clippy::cast_possible_truncation)] // a float saturates, and is limited
     pub fn per_tick(&self, rate: TickRate) -> PerTick {
         const LIMIT: i64 = 1 << 54;
@@ -90,7 +91,6 @@ impl VelocityLane {
 
 impl LaneKind {
     /// By how many steps two numbers of this lane differ; of a cyclic one, the shorter way.
-    #[must_use]
     pub fn distance(&self, a: i32, b: i32) -> u32 {
         let apart = a.abs_diff(b);
         match self.role {

@@ -1,13 +1,15 @@
 //! Schemas: what the entities of a room are made of, and how finely.
 //!
-//! A [`Schema`] lists the components of a room; a [`Component`] lists its fields; a [`Field`] has a [`Kind`]. A value is
-//! *quantized* once: its numbers become **lanes**, whole numbers from 0 to a span that the kind gives, and its text, bytes
-//! and values become **blobs**. Lanes and blobs are all that is kept, compared and sent, so both ends have the same. What
-//! is read back from them is the value *as quantized*, and quantizing that again gives the same lanes, also when it went
-//! through an `f32` that is fine enough for it.
+//! A [`Schema`] lists the components of a room; a [`Component`] lists its fields; a [`Field`] has a [`Kind`].
+//! A value is *quantized* once: its numbers become **lanes**, whole numbers from 0 to a span that the kind
+//! gives, and its text, bytes and values become **blobs**. Lanes and blobs are all that is kept, compared and
+//! sent, so both ends have the same. What is read back from them is the value *as quantized*, and quantizing
+//! that again gives the same lanes, also when it went through an `f32` that is fine enough for it.
 //!
-//! - [`kind`](Kind): what a field can hold · `quantize`: numbers to lanes and back · `wire`: a schema as bytes
-//! - [`Replicated`] with [`replicated!`](crate::replicated): Rust types as components · [`RowWriter`], [`RowReader`]
+//! - [`kind`](Kind): what a field can hold · `quantize`: numbers to lanes and back · `wire`: a schema as
+//!   bytes
+//! - [`Replicated`] with [`replicated!`](crate::replicated): Rust types as components · [`RowWriter`],
+//!   [`RowReader`]
 //!
 //! ```
 //! use parlor_sync::replicated;
@@ -43,7 +45,7 @@ mod replicated;
 mod row;
 mod wire;
 
-pub use builtin::{INPUT_ACK, KEYED_KEY, builtins};
+pub use builtin::{INPUT_ACK, KEYED_KEY, NOT_OF_GAME, builtins};
 pub use choice::Choice;
 pub use component::{Component, ComponentBuilder, Field};
 pub use error::{FieldFault, RowError, SchemaError};
@@ -57,19 +59,18 @@ use bytes::Bytes;
 use core::fmt;
 use parlor_proto::limits::SCHEMA_BYTES_MAX;
 
-/// The number of a component in its schema: built-in ones first, then a game's in the order of their registration.
+/// The number of a component in its schema: built-in ones first, then a game's in the order of their
+/// registration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ComponentId(pub u8);
 
 impl ComponentId {
     /// As an index into [`Schema::components`].
-    #[must_use]
     pub const fn index(self) -> usize {
         self.0 as usize
     }
 
     /// Its bit in a mask of components.
-    #[must_use]
     pub const fn bit(self) -> u64 {
         1 << (self.0 & 63)
     }
@@ -100,7 +101,8 @@ pub enum Interpolation {
     Linear,
     /// Directions and rotations at an even pace along the arc; positions and velocities in a straight line.
     Spherical,
-    /// Positions along a curve that has the velocities at its ends; rotations as [`Spherical`](Self::Spherical).
+    /// Positions along a curve that has the velocities at its ends; rotations as
+    /// [`Spherical`](Self::Spherical).
     Hermite,
 }
 
@@ -118,7 +120,6 @@ pub enum Condition {
 
 impl Condition {
     /// Whether a member that sees an entity gets the component, given whether it owns the entity.
-    #[must_use]
     pub const fn admits(self, owner: bool) -> bool {
         match self {
             Condition::Everyone => true,
@@ -152,57 +153,48 @@ pub struct Schema {
 
 impl Schema {
     /// A builder of the schema of a room: the built-in components stand first.
-    #[must_use]
     pub fn builder() -> SchemaBuilder {
         SchemaBuilder { builtins: true, components: Vec::new(), interest: None }
     }
 
     /// A builder of a schema that has nothing but what it is given: for a member's own state.
-    #[must_use]
     pub fn bare() -> SchemaBuilder {
         SchemaBuilder { builtins: false, components: Vec::new(), interest: None }
     }
 
     /// All components; the index of each is its [`ComponentId`].
-    #[must_use]
     pub fn components(&self) -> &[Component] {
         &self.components
     }
 
     /// The component that has this number.
-    #[must_use]
     pub fn get(&self, id: ComponentId) -> Option<&Component> {
         self.components.get(id.index())
     }
 
     /// The component that has this name.
-    #[must_use]
     pub fn find(&self, name: &str) -> Option<ComponentId> {
         let index = self.components.iter().position(|component| component.name() == name)?;
         u8::try_from(index).ok().map(ComponentId)
     }
 
     /// Which entities a member sees, if nearness decides.
-    #[must_use]
     pub const fn interest(&self) -> Option<&GridInterest> {
         self.interest.as_ref()
     }
 
     /// Whether the built-in components stand first, as in every schema of a room.
-    #[must_use]
     pub const fn has_builtins(&self) -> bool {
         self.builtins
     }
 
-    /// XXH3 (64 bits, seed 0) of [`encode`](Self::encode): who has the same reads the same. It is never 0, which
-    /// stands for no schema in the handshake.
-    #[must_use]
+    /// XXH3 (64 bits, seed 0) of [`encode`](Self::encode): who has the same reads the same. It is never 0,
+    /// which stands for no schema in the handshake.
     pub fn hash(&self) -> u64 {
         xxhash_rust::xxh3::xxh3_64(&self.encode()).max(1)
     }
 
     /// The schema as bytes: see PROTOCOL.md.
-    #[must_use]
     pub fn encode(&self) -> Bytes {
         wire::encode(self)
     }
@@ -259,7 +251,8 @@ impl SchemaBuilder {
     }
 
     /// Lets a member see what comes within `radius` of an entity that it owns, until it is farther away than
-    /// `leave`. Where an entity is says the field `field` of the component `component`, in whose unit both are.
+    /// `leave`. Where an entity is says the field `field` of the component `component`, in whose unit both
+    /// are.
     #[must_use]
     pub fn interest(mut self, component: &str, field: &str, radius: f64, leave: f64) -> Self {
         let (component, field) = (component.to_owned(), field.to_owned());

@@ -1,14 +1,14 @@
 //! Numbers to lanes and back.
 //!
-//! For every row of lanes that quantizing gives, reading it and quantizing again gives the same lanes; and also if what
-//! was read went through `f32`, as long as that tells the steps of the range apart.
+//! For every row of lanes that quantizing gives, reading it and quantizing again gives the same lanes; and
+//! also if what was read went through `f32`, as long as that tells the steps of the range apart.
 
 use super::error::FieldFault;
 use super::kind::{FIELD_NUMBERS_MAX, Kind, Range, middle};
 use core::f64::consts::{FRAC_1_SQRT_2, PI, SQRT_2, TAU};
 
-/// Turns the numbers of a value into its lanes. Numbers beyond the range become its end; −0 and subnormal numbers
-/// are numbers like others and have no form of their own.
+/// Turns the numbers of a value into its lanes. Numbers beyond the range become its end; −0 and subnormal
+/// numbers are numbers like others and have no form of their own.
 pub(super) fn quantize(kind: &Kind, numbers: &[f64], lanes: &mut [i32]) -> Result<(), FieldFault> {
     if numbers.len() != kind.numbers() || lanes.len() != kind.lanes() {
         return Err(FieldFault::WrongCount { found: numbers.len(), expected: kind.numbers() });
@@ -43,7 +43,8 @@ pub(super) fn quantize(kind: &Kind, numbers: &[f64], lanes: &mut [i32]) -> Resul
     Ok(())
 }
 
-/// Reads the numbers of a value from its lanes. Lanes that quantizing would not give are read as what is near.
+/// Reads the numbers of a value from its lanes. Lanes that quantizing would not give are read as what is
+/// near.
 pub(super) fn dequantize(kind: &Kind, lanes: &[i32], numbers: &mut [f64]) {
     if numbers.len() != kind.numbers() || lanes.len() != kind.lanes() {
         return numbers.fill(0.0);
@@ -83,7 +84,8 @@ pub(super) fn numbers_of(kind: &Kind, lanes: &[i32]) -> [f64; FIELD_NUMBERS_MAX]
     numbers
 }
 
-/// Whether lanes that are within their spans are what quantizing gives: directions and rotations have one form each.
+/// Whether lanes that are within their spans are what quantizing gives: directions and rotations have one
+/// form each.
 pub(super) fn is_canonical(kind: &Kind, lanes: &[i32]) -> bool {
     match kind {
         Kind::UnitVector { bits } => {
@@ -165,10 +167,10 @@ fn normalized<const N: usize>(vector: [f64; N]) -> Option<[f64; N]> {
     Some(scaled.map(|part| part / length))
 }
 
-/// A direction as a point of an octahedron that is unfolded to a square. After Meyer, Süßmuth, Sußner, Stamminger and
-/// Greiner, "On Floating-Point Normal Vectors" (2010), as surveyed by Cigolle and others, "A Survey of Efficient
-/// Representations for Independent Unit Vectors" (2014). The steps of the square's sides are even in number, so that
-/// the axes are exact.
+/// A direction as a point of an octahedron that is unfolded to a square. After Meyer, Süßmuth, Sußner,
+/// Stamminger and Greiner, "On Floating-Point Normal Vectors" (2010), as surveyed by Cigolle and others, "A
+/// Survey of Efficient Representations for Independent Unit Vectors" (2014). The steps of the square's sides
+/// are even in number, so that the axes are exact.
 fn quantize_direction(vector: [f64; 3], bits: u8) -> [i32; 2] {
     let m = signed_middle(bits);
     let [x, y, z] = normalized(vector).unwrap_or([0.0, 0.0, 1.0]);
@@ -199,13 +201,13 @@ fn one_form([u, v]: [i32; 2], m: i32) -> [i32; 2] {
     [if on_v { u.abs() } else { u }, if on_u { v.abs() } else { v }]
 }
 
-/// A rotation as its smallest three parts: the largest part, by magnitude, is left out, since it follows from the
-/// others; all signs are turned if it is negative, which is the same rotation. After Glenn Fiedler, "Snapshot
-/// Compression" (2015). The others are at most 1/√2; `m` steps lie between 0 and that.
+/// A rotation as its smallest three parts: the largest part, by magnitude, is left out, since it follows from
+/// the others; all signs are turned if it is negative, which is the same rotation. After Glenn Fiedler,
+/// "Snapshot Compression" (2015). The others are at most 1/√2; `m` steps lie between 0 and that.
 ///
-/// When two parts are about as large, more than one form would do, and rounding could lead from one to another each
-/// time. So the form is chosen by whole numbers alone: the part left out must round to no less than those after it, and
-/// to more than those before it.
+/// When two parts are about as large, more than one form would do, and rounding could lead from one to
+/// another each time. So the form is chosen by whole numbers alone: the part left out must round to no less
+/// than those after it, and to more than those before it.
 fn quantize_rotation(quaternion: [f64; 4], bits: u8) -> [i32; 4] {
     let m = signed_middle(bits);
     let unit = normalized(quaternion).unwrap_or([0.0, 0.0, 0.0, 1.0]);

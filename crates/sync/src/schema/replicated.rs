@@ -302,8 +302,8 @@ impl FieldValue for Value {
 /// Makes a struct a component: `replicated!(Type as "name" => { field: kind, … })`.
 ///
 /// The struct has exactly these fields, public or not; which Rust types hold which kind stands at
-/// [`Kind`](crate::schema::Kind). In place of a kind there may be a [`Field`](crate::schema::Field), which says more.
-/// After the name, options of the [component](crate::schema::ComponentBuilder) may follow.
+/// [`Kind`](crate::schema::Kind). In place of a kind there may be a [`Field`](crate::schema::Field), which
+/// says more. After the name, options of the [component](crate::schema::ComponentBuilder) may follow.
 ///
 /// ```
 /// use parlor_sync::replicated;

@@ -23,7 +23,6 @@ impl<'a> RowWriter<'a> {
     ///
     /// # Panics
     /// If `lanes` and `blobs` are not as many as the component has.
-    #[must_use]
     pub fn new(component: &'a Component, lanes: &'a mut [i32], blobs: &'a mut [Bytes]) -> Self {
         assert_eq!(
             (lanes.len(), blobs.len()),
@@ -34,20 +33,20 @@ impl<'a> RowWriter<'a> {
     }
 
     /// The component.
-    #[must_use]
     pub const fn component(&self) -> &'a Component {
         self.component
     }
 
-    /// Sets the field of this index, quantized. Numbers beyond the field's range become its end; a number that is not
-    /// finite, text that is too long and a name that there is not are faults.
+    /// Sets the field of this index, quantized. Numbers beyond the field's range become its end; a number
+    /// that is not finite, text that is too long and a name that there is not are faults.
     pub fn set<V: FieldValue>(&mut self, field: usize, value: &V) {
         if let Err(fault) = self.try_set(field, value) {
             self.fault.get_or_insert((field, fault));
         }
     }
 
-    /// Sets the field of this index by its numbers, as many as [`Kind::numbers`] says: for whoever does not know its type.
+    /// Sets the field of this index by its numbers, as many as [`Kind::numbers`] says: for whoever does not
+    /// know its type.
     pub fn set_numbers(&mut self, field: usize, numbers: &[f64]) {
         let written = match self.field(field) {
             Some(mut field) => field.numbers(numbers),
@@ -91,15 +90,16 @@ pub struct FieldWriter<'a> {
 
 impl FieldWriter<'_> {
     /// The kind of the field.
-    #[must_use]
     pub const fn kind(&self) -> &Kind {
         self.kind
     }
 
-    /// Writes the numbers of a kind that has some, as many as [`Kind::numbers`] says, in the order that [`Kind`] gives.
+    /// Writes the numbers of a kind that has some, as many as [`Kind::numbers`] says, in the order that
+    /// [`Kind`] gives.
     ///
     /// # Errors
-    /// [`FieldFault`] if a number is not finite, if they are not as many, or if there is no name of this index.
+    /// [`FieldFault`] if a number is not finite, if they are not as many, or if there is no name of this
+    /// index.
     pub fn numbers(&mut self, numbers: &[f64]) -> Result<(), FieldFault> {
         quantize::quantize(self.kind, numbers, self.lanes)
     }
@@ -169,32 +169,27 @@ enum Source<'a> {
 
 impl<'a> RowReader<'a> {
     /// A reader of a row of lanes and blobs.
-    #[must_use]
     pub const fn new(component: &'a Component, lanes: &'a [i32], blobs: &'a [Bytes]) -> Self {
         RowReader { component, source: Source::Lanes(lanes), blobs }
     }
 
     /// A reader of numbers, those of all fields one after another, and blobs.
-    #[must_use]
     pub const fn of_numbers(component: &'a Component, numbers: &'a [f64], blobs: &'a [Bytes]) -> Self {
         RowReader { component, source: Source::Numbers(numbers), blobs }
     }
 
     /// The component.
-    #[must_use]
     pub const fn component(&self) -> &'a Component {
         self.component
     }
 
-    /// The value of the field of this index. If it cannot be a `V`, or there is no such field, it is what `V` makes of
-    /// zeros and of no bytes.
-    #[must_use]
+    /// The value of the field of this index. If it cannot be a `V`, or there is no such field, it is what `V`
+    /// makes of zeros and of no bytes.
     pub fn get<V: FieldValue>(&self, field: usize) -> V {
         V::read(&self.field(field))
     }
 
     /// The field of this index, for whoever does not know its type.
-    #[must_use]
     pub fn field(&self, field: usize) -> FieldReader<'a> {
         let kind = self.component.fields().get(field).map(|field| &field.kind);
         let mut numbers = [0.0; FIELD_NUMBERS_MAX];
@@ -225,43 +220,41 @@ pub struct FieldReader<'a> {
 
 impl<'a> FieldReader<'a> {
     /// The kind of the field; none if there is no such field.
-    #[must_use]
     pub const fn kind(&self) -> Option<&'a Kind> {
         self.kind
     }
 
     /// Its numbers, in the order that [`Kind`] gives.
-    #[must_use]
     pub fn numbers(&self) -> &[f64] {
         let count = self.kind.map_or(0, Kind::numbers);
         self.numbers.get(..count).unwrap_or_default()
     }
 
     /// Its first `N` numbers; 0 for those that it does not have.
-    #[must_use]
     pub fn array<const N: usize>(&self) -> [f64; N] {
         core::array::from_fn(|index| self.numbers.get(index).copied().unwrap_or(0.0))
     }
 
     /// Its bytes; none if it holds numbers.
-    #[must_use]
     pub const fn blob(&self) -> Option<&'a Bytes> {
         self.blob
     }
 }
 
 impl Component {
-    /// Whether `lanes` and `blobs`, which came from elsewhere, are a row that a value of this component becomes.
+    /// Whether `lanes` and `blobs`, which came from elsewhere, are a row that a value of this component
+    /// becomes.
     ///
     /// # Errors
-    /// [`RowError`] names the first field that is not: a lane beyond its span, a direction or rotation in another
-    /// form than its one, a blob that is too long or not what its kind holds.
+    /// [`RowError`] names the first field that is not: a lane beyond its span, a direction or rotation in
+    /// another form than its one, a blob that is too long or not what its kind holds.
     pub fn check_row(&self, lanes: &[i32], blobs: &[Bytes]) -> Result<(), RowError> {
         self.check_lanes(lanes)?;
         self.check_blobs(blobs)
     }
 
-    /// [`check_row`](Self::check_row) for lanes that are known to be as many as the component has, each within its span.
+    /// [`check_row`](Self::check_row) for lanes that are known to be as many as the component has, each
+    /// within its span.
     pub(crate) fn check_row_in_span(&self, lanes: &[i32], blobs: &[Bytes]) -> Result<(), RowError> {
         for (field, kind) in self.fields().iter().map(|field| &field.kind).enumerate() {
             if !quantize::is_canonical(kind, &lanes[self.field_lanes(field)]) {
@@ -309,9 +302,8 @@ impl Component {
         Ok(())
     }
 
-    /// A row of this component in which every number is the one nearest to 0, every rotation the identity, every
-    /// text empty and every value [`Value::Null`].
-    #[must_use]
+    /// A row of this component in which every number is the one nearest to 0, every rotation the identity,
+    /// every text empty and every value [`Value::Null`].
     pub fn rest_row(&self) -> (Vec<i32>, Vec<Bytes>) {
         let (mut lanes, mut blobs) = (vec![0; self.lanes()], vec![Bytes::new(); self.blobs()]);
         for (field, kind) in self.fields().iter().map(|field| &field.kind).enumerate() {

@@ -24,9 +24,10 @@
 //!  interest     component: varint · field: varint · radius, leave: 8 bytes each, IEEE 754
 //! ```
 //!
-//! A component is numbered by its place among all, built-in ones included; a field by its place in its component. Text
-//! is a length (varint) and UTF-8, 1 to 64 bytes. Numbers of 8 bytes are little-endian. A number that is not finite, −0,
-//! subnormal, or that a schema could not be built with is refused, and so is anything after the end.
+//! A component is numbered by its place among all, built-in ones included; a field by its place in its
+//! component. Text is a length (varint) and UTF-8, 1 to 64 bytes. Numbers of 8 bytes are little-endian. A
+//! number that is not finite, −0, subnormal, or that a schema could not be built with is refused, and so is
+//! anything after the end.
 
 use super::component::{Component, Field};
 use super::error::SchemaError;

@@ -62,19 +62,17 @@ pub enum ValueErrorKind {
 
 impl ValueError {
     /// What was wrong.
-    #[must_use]
     pub const fn kind(&self) -> &ValueErrorKind {
         &self.kind
     }
 
     /// Where: names of fields joined by dots, and indices in brackets. Empty for the value itself.
-    #[must_use]
     pub fn path(&self) -> &str {
         &self.path
     }
 
-    /// The same fault, seen from the map whose field `name` the value is: for a caller that knows the key it stood
-    /// under.
+    /// The same fault, seen from the map whose field `name` the value is: for a caller that knows the key it
+    /// stood under.
     #[must_use]
     pub fn in_field(self, name: &str) -> Self {
         self.below(name.to_owned())

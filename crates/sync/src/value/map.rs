@@ -10,7 +10,6 @@ pub struct Map(Vec<(String, Value)>);
 
 impl Map {
     /// A map without fields.
-    #[must_use]
     pub const fn new() -> Self {
         Map(Vec::new())
     }
@@ -28,13 +27,11 @@ impl Map {
     }
 
     /// The value of the field `name`.
-    #[must_use]
     pub fn get(&self, name: &str) -> Option<&Value> {
         self.find(name).ok().map(|at| &self.0[at].1)
     }
 
     /// The value of the field `name`, to change it.
-    #[must_use]
     pub fn get_mut(&mut self, name: &str) -> Option<&mut Value> {
         self.find(name).ok().map(|at| &mut self.0[at].1)
     }
@@ -57,13 +54,11 @@ impl Map {
     }
 
     /// Count of fields.
-    #[must_use]
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
     /// Whether there are no fields.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

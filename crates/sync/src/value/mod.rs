@@ -1,7 +1,7 @@
 //! Self-describing values: what keyed state, messages and inputs are made of.
 //!
-//! A [`Value`] has exactly one encoding, so equal values have equal bytes and bytes can be compared, hashed and
-//! shared instead of values. Rust types come and go through serde: [`to_value`] and [`from_value`].
+//! A [`Value`] has exactly one encoding, so equal values have equal bytes and bytes can be compared, hashed
+//! and shared instead of values. Rust types come and go through serde: [`to_value`] and [`from_value`].
 //!
 //! ```
 //! use parlor_sync::value::{Value, from_value, to_value};
@@ -38,8 +38,8 @@ use core::fmt;
 
 /// A value that says itself what it is.
 ///
-/// What can be sent is narrower than what can be built: [`encode`](Value::encode) refuses numbers that are not
-/// finite and nesting beyond [`VALUE_DEPTH_MAX`](parlor_proto::limits::VALUE_DEPTH_MAX).
+/// What can be sent is narrower than what can be built: [`encode`](Value::encode) refuses numbers that are
+/// not finite and nesting beyond [`VALUE_DEPTH_MAX`](parlor_proto::limits::VALUE_DEPTH_MAX).
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Value {
     /// Nothing; what `None` and `()` become.
@@ -49,8 +49,8 @@ pub enum Value {
     Bool(bool),
     /// A whole number. Unsigned numbers beyond `i64::MAX` have no place here and are refused by name.
     Int(i64),
-    /// A number that need not be whole. `f32` and `f64` both become this; it takes four bytes where these hold it
-    /// exactly, and eight otherwise. −0.0 is sent as 0.0.
+    /// A number that need not be whole. `f32` and `f64` both become this; it takes four bytes where these
+    /// hold it exactly, and eight otherwise. −0.0 is sent as 0.0.
     Float(f64),
     /// Text.
     Text(String),
@@ -64,7 +64,6 @@ pub enum Value {
 
 impl Value {
     /// What kind of value this is, as errors call it.
-    #[must_use]
     pub const fn kind(&self) -> &'static str {
         match self {
             Value::Null => "nothing",
@@ -79,7 +78,6 @@ impl Value {
     }
 
     /// The field `name`, if this is a map that has it.
-    #[must_use]
     pub fn field(&self, name: &str) -> Option<&Value> {
         match self {
             Value::Map(map) => map.get(name),

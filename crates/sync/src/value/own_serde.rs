@@ -1,5 +1,5 @@
-//! A value as a type of serde's: to print it as JSON, to read it from a file, or to take whatever stands under a
-//! key.
+//! A value as a type of serde's: to print it as JSON, to read it from a file, or to take whatever stands
+//! under a key.
 
 use super::wire::deeper;
 use super::{Map, Value};

@@ -6,13 +6,13 @@ use bytes::Bytes;
 use serde::Serialize;
 use serde::ser::{self, Impossible};
 
-/// The value that `source` is: structs become maps by field name, enums stand under their variant's name as in
-/// `serde_json`, `None` and `()` are [`Null`](Value::Null), newtypes are what they wrap, tuples are lists, a `char`
-/// is text.
+/// The value that `source` is: structs become maps by field name, enums stand under their variant's name as
+/// in `serde_json`, `None` and `()` are [`Null`](Value::Null), newtypes are what they wrap, tuples are lists,
+/// a `char` is text.
 ///
 /// # Errors
-/// [`ValueError`] with the path to a number that is not finite, beyond `i64::MAX` or 128 bits wide, to nesting that
-/// is too deep, or to a map whose keys are not text, whole numbers, bools or names of an enum.
+/// [`ValueError`] with the path to a number that is not finite, beyond `i64::MAX` or 128 bits wide, to
+/// nesting that is too deep, or to a map whose keys are not text, whole numbers, bools or names of an enum.
 pub fn to_value<T: Serialize + ?Sized>(source: &T) -> Result<Value, ValueError> {
     source.serialize(Serializer { depth: 0 })
 }

@@ -12,9 +12,9 @@
 //! e0..=ff  Int -32..=-1                     cd..=df  refused
 //! ```
 //!
-//! A field is the length of its name (varint), the name and the value; names ascend strictly. Fixed widths are
-//! little-endian and signed; lengths and counts are varints. The shortest form that holds the value is the only
-//! one. A Float takes the form of an f32 if that holds it exactly; it is finite and never −0.0.
+//! A field is the length of its name (varint), the name and the value; names ascend strictly. Fixed widths
+//! are little-endian and signed; lengths and counts are varints. The shortest form that holds the value is
+//! the only one. A Float takes the form of an f32 if that holds it exactly; it is finite and never −0.0.
 
 use super::{DecodeError, Map, Value, ValueError, ValueErrorKind};
 use bytes::Bytes;
@@ -48,17 +48,17 @@ impl Value {
     /// The encoding of this value, at most `bytes_max` bytes.
     ///
     /// # Errors
-    /// [`ValueErrorKind::NotFinite`], [`ValueErrorKind::TooDeep`] or [`ValueErrorKind::TooLarge`], with the path
-    /// to what is to blame.
+    /// [`ValueErrorKind::NotFinite`], [`ValueErrorKind::TooDeep`] or [`ValueErrorKind::TooLarge`], with the
+    /// path to what is to blame.
     pub fn encode(&self, bytes_max: usize) -> Result<Bytes, ValueError> {
         let mut encoder = Encoder { out: Vec::new(), bytes_max };
         encoder.value(self, 0)?;
         Ok(encoder.out.into())
     }
 
-    /// The value that `bytes` encode. All of them are read; the result shares nothing with them, so that a small
-    /// value does not keep a large packet alive. Memory is taken for what was read, never for a length that was
-    /// claimed: for each byte at most a [`Value`] in a list that grows by doubling.
+    /// The value that `bytes` encode. All of them are read; the result shares nothing with them, so that a
+    /// small value does not keep a large packet alive. Memory is taken for what was read, never for a length
+    /// that was claimed: for each byte at most a [`Value`] in a list that grows by doubling.
     ///
     /// # Errors
     /// [`DecodeError`] unless the bytes are what [`encode`](Self::encode) writes for some value.

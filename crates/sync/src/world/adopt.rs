@@ -1,4 +1,4 @@
-//! Taking rows into a world that somebody else writes.
+//! Applies received rows to a world that another process writes.
 
 use super::brief::Brief;
 use super::column::Column;
@@ -24,7 +24,7 @@ impl World {
     /// What a slot's entity is beside its components from a tick on.
     pub(super) fn adopt_meta(&mut self, slot: u16, meta: Meta) {
         let cutoff = cutoff(self.newest_tick());
-        self.metas[usize::from(slot)].insert(meta, cutoff);
+        self.metas[usize::from(slot)].insert(meta, cutoff, &mut self.meta_bytes);
         if self.slots[usize::from(slot)].published {
             self.refresh(slot);
         }
@@ -75,23 +75,24 @@ impl World {
         Ok(!is_same)
     }
 
-    /// A slot's entity is what `meta` says from here on; says whether it is more than its values that changed.
+    /// A slot's entity is what `meta` says from here on; says whether it is more than its values that
+    /// changed.
     pub(super) fn adopt_entity(&mut self, slot: u16, meta: &Meta) -> bool {
         let place = &mut self.slots[usize::from(slot)];
         self.live += usize::from(!place.live);
-        let before = (place.live, place.owner, place.room, place.mask);
-        let changed = before != (true, meta.owner, meta.room, meta.mask) || place.audience != meta.audience;
+        let before = (place.live, place.owner, place.zone, place.mask);
+        let changed = before != (true, meta.owner, meta.zone, meta.mask) || place.audience != meta.audience;
         (place.live, place.published, place.label) = (true, true, meta.label);
-        (place.owner, place.room, place.mask) = (meta.owner, meta.room, meta.mask);
+        (place.owner, place.zone, place.mask) = (meta.owner, meta.zone, meta.mask);
         place.audience = meta.audience.clone();
         let cutoff = cutoff(self.newest_tick());
-        self.metas[usize::from(slot)].retire(cutoff);
+        self.metas[usize::from(slot)].retire(cutoff, &mut self.meta_bytes);
         self.refresh(slot);
         changed
     }
 
-    /// Only values of a slot's entity changed, whose components are these and which is otherwise as it always was: it is as of
-    /// `label` from here on. Says whether that is so, and nothing happened otherwise.
+    /// Only values of a slot's entity changed, whose components are these and which is otherwise as it always
+    /// was: it is as of `label` from here on. Says whether that is so, and nothing happened otherwise.
     pub(super) fn adopt_label(&mut self, slot: u16, label: u32, mask: u64) -> bool {
         let is_so = self.brief(slot, false).is_some_and(|brief| brief.mask == mask);
         let place = &mut self.slots[usize::from(slot)];
@@ -104,7 +105,7 @@ impl World {
     }
 
     /// A slot's entity is gone. What it was is remembered: packets that are late may build on it.
-    pub(super) fn bury(&mut self, slot: u16) -> Option<EntityId> {
+    pub(super) fn despawn_slot(&mut self, slot: u16) -> Option<EntityId> {
         let entity = self.entity_at(slot)?;
         // Nobody reads what it is any more. What it was counts as history.
         for column in &mut self.columns {
@@ -125,7 +126,7 @@ impl World {
         self.tick = Some(tick);
         self.columns.iter_mut().for_each(Column::forget);
         for slot in 0..u16::try_from(self.slots.len()).unwrap_or(u16::MAX) {
-            self.metas[usize::from(slot)].clear();
+            self.metas[usize::from(slot)].clear(&mut self.meta_bytes);
             let place = &mut self.slots[usize::from(slot)];
             place.published = false;
             self.briefs[usize::from(slot)] = Brief::default();

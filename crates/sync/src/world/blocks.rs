@@ -1,4 +1,5 @@
-//! The versions of one component without blobs, of all entities: what each was at which tick, all rows of a tick side by side.
+//! The versions of one component without blobs, of all entities: what each was at which tick, all rows of a
+//! tick side by side.
 //!
 //! ```text
 //!              block n - 2            block n - 1              block n
@@ -9,11 +10,12 @@
 //!  row 1   ●
 //! ```
 //!
-//! What comes at one tick is written next to each other, and so are the rows read that it builds on: a place of memory for each
-//! entity, as a [`Ring`](super::ring::Ring) has it, costs a receiver of thousands more than decoding does. When a block begins,
-//! the oldest one goes; of each row its last version there is kept apart, so that every tick from the oldest block on has its
-//! answer.
+//! What comes at one tick is written next to each other, and so are the rows read that it builds on: a place
+//! of memory for each entity, as a [`Ring`](super::ring::Ring) has it, costs a receiver of thousands more
+//! than decoding does. When a block begins, the oldest one goes; of each row its last version there is kept
+//! apart, so that every tick from the oldest block on has its answer.
 
+use super::memory::ALLOCATION_BYTES;
 use crate::limits::HISTORY_TICKS;
 
 /// Ticks of a block: one bit each.
@@ -153,7 +155,8 @@ impl Blocks {
         self.version(row, label)
     }
 
-    /// The version that a row was at `tick` and the one after that, each with its label; `None` unless both are kept.
+    /// The version that a row was at `tick` and the one after that, each with its label; `None` unless both
+    /// are kept.
     pub(super) fn around(&self, row: usize, tick: u32) -> Option<[(u32, &[i32]); 2]> {
         let (found, block) = (&self.rows[row], self.newest?);
         let first = found.label_at(tick, block)?;
@@ -167,7 +170,7 @@ impl Blocks {
         if self.newest.is_none_or(|newest| number > newest) {
             self.begin(number);
         }
-        // Nobody asks for what is older than the version that is kept of the time before.
+        // Labels older than the kept earlier version are never read.
         if self.rows[row].before.is_some_and(|before| label <= before) {
             return;
         }
@@ -219,6 +222,16 @@ impl Blocks {
         let rows = self.rows.len() * (size_of::<Row>() + size_of::<i32>() * self.lanes);
         let chunk = size_of::<i32>() * (self.lanes << self.chunk_rows_log2);
         rows + self.places * size_of::<Option<Chunk>>() + self.chunks * chunk
+    }
+
+    /// Bytes of memory that it has, all included.
+    pub(super) fn memory_bytes(&self) -> usize {
+        let rows = self.rows.capacity() * size_of::<Row>() + self.before.capacity() * size_of::<i32>();
+        // A list of places may have room for twice as many.
+        let places =
+            self.frames.capacity() * size_of::<Frame>() + 2 * self.places * size_of::<Option<Chunk>>();
+        let chunk = size_of::<i32>() * (self.lanes << self.chunk_rows_log2) + ALLOCATION_BYTES;
+        rows + places + self.chunks * chunk + self.pool.capacity() * size_of::<Chunk>()
     }
 
     /// Whether a block was before the oldest that is kept.
@@ -366,8 +379,8 @@ mod tests {
     }
 
     proptest! {
-        /// Versions come mostly in order and sometimes late, some rows change at every tick and some hardly ever; whatever is
-        /// asked of the last ticks has the answer that a map of all of them gives.
+        /// Versions come mostly in order and sometimes late, some rows change at every tick and some hardly
+        /// ever; whatever is asked of the last ticks has the answer that a map of all of them gives.
         #[test]
         fn what_rows_were_at_the_last_ticks_is_known(
             steps in proptest::collection::vec((0u32..300, 0u32..12, 0usize..ROWS, 1usize..ROWS, 0u32..70), 1..120),
@@ -428,7 +441,8 @@ mod tests {
         }
         assert_eq!(blocks.bytes(), full, "it grows no more");
         assert!(full < 1_000 * (FRAMES * 32 + 120), "{full} bytes");
-        // One row goes on; when the others' versions are beyond what is remembered, their room can be given back.
+        // One row goes on; when the others' versions are beyond what is remembered, their room can be given
+        // back.
         for label in 1_000..1_000 + frames {
             blocks.insert(7, label, &lanes);
         }

@@ -41,7 +41,8 @@ impl World {
         }
     }
 
-    /// Something of a slot changed, perhaps values of its entity's components alone; its brief says it already.
+    /// Something of a slot changed, perhaps values of its entity's components alone; its brief says it
+    /// already.
     pub(super) fn note_change(&mut self, slot: u16, is_of_values: bool) {
         let is_of_values = is_of_values && self.brief(slot, false).is_some();
         self.log.push_change(Change { slot, is_of_values });

@@ -1,11 +1,12 @@
 //! One component of all entities that have it.
 
 use super::blocks::Blocks;
+use super::memory::ALLOCATION_BYTES;
 use super::ring::{Form, Ring};
 use bytes::Bytes;
 
-/// Rows of one component, found by the slot of their entity. Rows that are given back are used again, with the room
-/// that their versions took.
+/// Rows of one component, found by the slot of their entity. Rows that are given back are used again, with
+/// the room that their versions took.
 #[derive(Clone, Debug)]
 pub(super) struct Column {
     lanes: usize,
@@ -173,7 +174,8 @@ impl Column {
         self.present_blobs[row * self.blobs..(row + 1) * self.blobs].clone_from_slice(form.blobs);
     }
 
-    /// Takes the blobs from what the row of a slot is at this moment, if it has one; says how many bytes they were.
+    /// Takes the blobs from what the row of a slot is at this moment, if it has one; says how many bytes they
+    /// were.
     pub(super) fn empty_present(&mut self, slot: u16) -> usize {
         let Some(row) = self.row(slot) else { return 0 };
         let blobs = &mut self.present_blobs[row * self.blobs..(row + 1) * self.blobs];
@@ -187,8 +189,8 @@ impl Column {
         }
     }
 
-    /// Makes what the row is at this moment its version `label`, if that differs from the newest one or `always`; says
-    /// whether it did.
+    /// Makes what the row is at this moment its version `label`, if that differs from the newest one or
+    /// `always`; says whether it did.
     pub(super) fn commit(&mut self, slot: u16, label: u32, always: bool, cutoff: u32) -> bool {
         let Some(row) = self.row(slot) else { return false };
         let form = Form {
@@ -211,6 +213,20 @@ impl Column {
         }
     }
 
+    /// Bytes of memory that it has, without the blobs of what rows are at this moment.
+    pub(super) fn memory_bytes(&self) -> usize {
+        let versions = match &self.versions {
+            Versions::Blocks(blocks) => blocks.memory_bytes(),
+            // What a blob takes beside its bytes is less than twice the room that it has in its ring.
+            Versions::Rings(rings, bytes) => rings.capacity() * size_of::<Ring>() + 3 * bytes,
+        };
+        versions
+            + self.row_of.capacity() * size_of::<Option<Row>>()
+            + self.present_lanes.capacity() * size_of::<i32>()
+            + self.present_blobs.capacity() * (size_of::<Bytes>() + 2 * ALLOCATION_BYTES)
+            + self.free.capacity() * size_of::<Row>()
+    }
+
     /// Drops what `cutoff` does not need, and the room that is kept for more.
     pub(super) fn shrink(&mut self, cutoff: u32) {
         match &mut self.versions {
@@ -222,7 +238,8 @@ impl Column {
         }
     }
 
-    /// Forgets all versions; what rows are at this moment stays. What comes next may be older than what there was.
+    /// Forgets all versions; what rows are at this moment stays. What comes next may be older than what there
+    /// was.
     pub(super) fn forget(&mut self) {
         match &mut self.versions {
             Versions::Blocks(blocks) => blocks.clear_all(),

@@ -9,16 +9,16 @@ pub struct PublisherConfig {
     pub bytes_per_second: u32,
     /// Bytes of a packet, at most, unless one entity alone takes more.
     pub packet_bytes: usize,
-    /// Bytes whose fate is not known, at most: beyond it nothing is sent, so that a slow receiver gets the newest state later
-    /// instead of a queue. With 0 nothing is sent at all.
+    /// Bytes whose fate is not known, at most: beyond it nothing is sent, so that a slow receiver gets the
+    /// newest state later instead of a queue. With 0 nothing is sent at all.
     pub in_flight_bytes_max: usize,
-    /// Whether bodies are written out and not coded, if the receiver sees everything: for one to whom bytes cost nothing.
+    /// Whether bodies are written out and not coded, if the receiver sees everything: for one to whom bytes
+    /// cost nothing.
     pub is_plain: bool,
 }
 
 impl PublisherConfig {
     /// So many bytes per second, in packets of a datagram, with what 350 ms take under way.
-    #[must_use]
     pub const fn new(bytes_per_second: u32) -> Self {
         PublisherConfig {
             bytes_per_second,
@@ -28,9 +28,8 @@ impl PublisherConfig {
         }
     }
 
-    /// For a receiver in the same process, to whom bytes cost nothing and coding does: as much as there is, written out, in packets
-    /// as large as fit a record of a link's stream well.
-    #[must_use]
+    /// For a receiver in the same process, to whom bytes cost nothing and coding does: as much as there is,
+    /// written out, in packets as large as fit a record of a link's stream well.
     pub const fn within_process() -> Self {
         let packet_bytes = STREAM_PACKET_BYTES_TARGET - RECORD_HEAD_BYTES;
         PublisherConfig {

@@ -8,8 +8,8 @@ use crate::delta::EntryKind;
 use crate::schema::ComponentId;
 use parlor_proto::Tick;
 
-/// What was sent to a receiver since its publisher was made, and what waits; or what came to a replica. What only the other
-/// end knows is 0 or `None`.
+/// What was sent to a receiver since its publisher was made, and what waits; or what came to a replica. What
+/// only the other end knows is 0 or `None`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Diagnostics {
     /// Packets that were sent, and their bytes.
@@ -44,14 +44,14 @@ pub struct Diagnostics {
     pub visible: usize,
     /// Entities of which something waits to be sent.
     pub pending: usize,
-    /// Ticks by which what the receiver has of an entity is behind, at most, over those that it has something of; as a sender
-    /// knows it.
+    /// Ticks by which what the receiver has of an entity is behind, at most, over those that it has something
+    /// of; as a sender knows it.
     pub staleness_ticks_max: u32,
-    /// Ticks of the room since the newest one that a packet told of, as a receiver knows it. It grows while there is nothing to
-    /// tell. `None` before the first packet.
+    /// Ticks of the room since the newest one that a packet told of, as a receiver knows it. It grows while
+    /// there is nothing to tell. `None` before the first packet.
     pub newest_age_ticks: Option<u32>,
-    /// Ticks of the room since the newest one as of which nothing was missing, as a receiver knows it. `None` while there was
-    /// none.
+    /// Ticks of the room since the newest one as of which nothing was missing, as a receiver knows it. `None`
+    /// while there was none.
     pub settled_age_ticks: Option<u32>,
     /// Bytes whose fate is not known.
     pub in_flight_bytes: usize,
@@ -120,7 +120,6 @@ fn mean(sum: u64, count: u64) -> Option<f64> {
 
 impl Publisher {
     /// How the receiver fares.
-    #[must_use]
     pub fn diagnostics(&self, world: &World) -> Diagnostics {
         let figures = &self.figures;
         let staleness = self.known.iter().zip(&world.slots).filter(|(known, _)| known.is_present);
@@ -155,9 +154,8 @@ impl Publisher {
 }
 
 impl Replica {
-    /// What came, in the words for what is sent: `delivered` are packets that were taken in, and `late` those that were not.
-    /// `now` is the tick of the room at this moment.
-    #[must_use]
+    /// What came, in the words for what is sent: `delivered` are packets that were taken in, and `late` those
+    /// that were not. `now` is the tick of the room at this moment.
     pub fn diagnostics(&self, now: Tick) -> Diagnostics {
         let counters = self.counters();
         let age = |tick: Tick| now.0.saturating_sub(tick.0);

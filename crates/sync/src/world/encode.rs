@@ -37,7 +37,7 @@ struct State {
 /// What a receiver's bodies are like, whatever they say.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct BodyForm {
-    /// Whether it gets owners, rooms and audiences.
+    /// Whether it gets owners, zones and audiences.
     pub(super) everything: bool,
     /// Whether they are written out and not coded.
     pub(super) is_plain: bool,
@@ -73,18 +73,17 @@ pub(super) struct Place {
 
 impl Encodings {
     /// Nothing coded yet.
-    #[must_use]
     pub fn new() -> Self {
         Encodings::default()
     }
 
     /// How many bodies were coded, and how often one of them served another receiver too.
-    #[must_use]
     pub const fn counts(&self) -> (u64, u64) {
         (self.coded, self.reused)
     }
 
-    /// The next body of a plan; `place` says where the last one was, and is moved on. The plan has entries left.
+    /// The next body of a plan; `place` says where the last one was, and is moved on. The plan has entries
+    /// left.
     pub(super) fn next_body(
         &mut self,
         world: &World,
@@ -113,6 +112,17 @@ impl Encodings {
             self.code(world, index);
         }
         &self.shared[index].bodies[body]
+    }
+
+    /// Bytes of memory that it has, of a world with such tables.
+    pub fn memory_bytes(&self, world: &World) -> usize {
+        let body = |body: &Body| body.bytes.len() + body.components.capacity() * size_of::<(u32, u32)>();
+        let shared = |it: &Shared| {
+            let bodies = it.bodies.iter().map(body).sum::<usize>();
+            size_of::<Shared>() + it.plan.memory_bytes() + it.bodies.capacity() * size_of::<Body>() + bodies
+        };
+        // What the writer learns has the size of the tables that it begins with.
+        self.shared.iter().map(shared).sum::<usize>() + self.out.capacity() + 2 * world.tables.memory_bytes()
     }
 
     fn find(&mut self, form: BodyForm, plan: &Plan) -> usize {
@@ -175,7 +185,8 @@ struct Coding<'a> {
     before: &'a mut Vec<(u32, u32)>,
     /// The last shape without blobs whose size was asked, and its size.
     sized: Option<(u16, Size)>,
-    /// The head of the last entry, and which shape it is of if all entries with that one have the same but for slot and changes.
+    /// The head of the last entry, and which shape it is of if all entries with that one have the same but
+    /// for slot and changes.
     head: EntryHead,
     head_of: Option<u16>,
 }
@@ -190,7 +201,8 @@ struct Size {
 }
 
 impl Coding<'_> {
-    /// Codes entries from `from` on until the body is full: at least one, and as many more as fit. Says where it ended.
+    /// Codes entries from `from` on until the body is full: at least one, and as many more as fit. Says where
+    /// it ended.
     fn body_from(&mut self, from: usize, packet_bytes: usize) -> usize {
         let plan = self.plan;
         let (mut output, mut count) = (0, 0);
@@ -286,8 +298,8 @@ impl Coding<'_> {
         let baseline = shape.history[0];
         let mask_before = self.mask_at(slot, shape, baseline);
         if self.world.meta_seen(slot, viewer).is_some_and(|label| label > baseline) {
-            // Also if it is again what it was at the baseline: it was something else between, and rows of that time
-            // may be there.
+            // Also if it is again what it was at the baseline: it was something else between, and rows of
+            // that time may be there.
             (head.mask, head.mask_changed) = (shape.mask, true);
             head.meta = self.world.meta_at(slot, shape.label).map(|meta| self.meta(meta));
         }
@@ -336,7 +348,7 @@ impl Coding<'_> {
         if !self.form.everything {
             return delta::Meta { owner, ..delta::Meta::default() };
         }
-        delta::Meta { owner, room: meta.room, audience: (*meta.audience).clone() }
+        delta::Meta { owner, zone: meta.zone, audience: (*meta.audience).clone() }
     }
 }
 

@@ -34,6 +34,8 @@ pub(super) struct Flights {
     large: usize,
     /// Room of packets whose fate came.
     pool: Vec<Vec<FlightEntry>>,
+    /// Entries that there is room for, in `list` and `pool`.
+    room: usize,
 }
 
 impl Flights {
@@ -61,8 +63,8 @@ impl Flights {
         self.list.front().map(|flight| flight.tick)
     }
 
-    /// The lowest number whose fate is not known and that matters: of some slot it is the newest that was sent, as `is_newest`
-    /// says. What is out of date stays so, and is looked at once.
+    /// The lowest number whose fate is not known and that matters: of some slot it is the newest that was
+    /// sent, as `is_newest` says. What is out of date stays so, and is looked at once.
     pub(super) fn floor(&mut self, is_newest: impl Fn(&FlightEntry, u64) -> bool) -> Option<u64> {
         let mut matters = |flight: &mut Flight| {
             let rest = &flight.entries[flight.outdated..];
@@ -74,12 +76,15 @@ impl Flights {
 
     /// Room for the entries of a packet.
     pub(super) fn room(&mut self) -> Vec<FlightEntry> {
-        self.pool.pop().unwrap_or_default()
+        let room = self.pool.pop().unwrap_or_default();
+        self.room -= room.capacity();
+        room
     }
 
     pub(super) fn push(&mut self, flight: Flight) {
         self.bytes += flight.bytes;
         self.large += usize::from(flight.is_large);
+        self.room += flight.entries.capacity();
         self.list.push_back(flight);
     }
 
@@ -89,12 +94,14 @@ impl Flights {
         let flight = self.list.remove(at)?;
         self.bytes -= flight.bytes;
         self.large -= usize::from(flight.is_large);
+        self.room -= flight.entries.capacity();
         Some(flight)
     }
 
     /// Gives back the room of a packet's entries.
     pub(super) fn recycle(&mut self, mut entries: Vec<FlightEntry>) {
         entries.clear();
+        self.room += entries.capacity();
         self.pool.push(entries);
     }
 
@@ -102,7 +109,15 @@ impl Flights {
     pub(super) fn clear(&mut self) {
         (self.bytes, self.large) = (0, 0);
         while let Some(flight) = self.list.pop_front() {
+            self.room -= flight.entries.capacity();
             self.recycle(flight.entries);
         }
+    }
+
+    /// Bytes of memory that it has.
+    pub(super) fn memory_bytes(&self) -> usize {
+        let lists =
+            self.list.capacity() * size_of::<Flight>() + self.pool.capacity() * size_of::<Vec<FlightEntry>>();
+        lists + self.room * size_of::<FlightEntry>()
     }
 }

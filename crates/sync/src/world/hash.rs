@@ -6,12 +6,12 @@ use crate::schema::ComponentId;
 use xxhash_rust::xxh3::Xxh3Default;
 
 impl World {
-    /// A number by which two ends find out whether they hold the same, as far as `viewer` sees it: the xxh3-64 hash of
-    /// its entities by ascending slot. For each: slot and generation (2 bytes each), owner (its number and 1, or 0; 8
-    /// bytes), for [`Viewer::Everything`] the room (4 bytes) and the audience (8 bytes of how many and one more, 0 for
-    /// all, then 4 bytes each), the components (8 bytes), and of each component its lanes (4 bytes each) and blobs
-    /// (length in 8 bytes, and the bytes). All little endian. What was written and not committed counts.
-    #[must_use]
+    /// A number by which two ends find out whether they hold the same, as far as `viewer` sees it: the
+    /// xxh3-64 hash of its entities by ascending slot. For each: slot and generation (2 bytes each), owner
+    /// (its number and 1, or 0; 8 bytes), for [`Viewer::Everything`] the room (4 bytes) and the audience (8
+    /// bytes of how many and one more, 0 for all, then 4 bytes each), the components (8 bytes), and of each
+    /// component its lanes (4 bytes each) and blobs (length in 8 bytes, and the bytes). All little endian.
+    /// What was written and not committed counts.
     pub fn hash(&self, viewer: Viewer) -> u64 {
         self.hash_of(viewer, |slot| self.slots[usize::from(slot)].audience.admits(viewer))
     }
@@ -26,7 +26,7 @@ impl World {
             hash.update(&entity.generation.to_le_bytes());
             hash.update(&place.owner.map_or(0, |owner| u64::from(owner.0) + 1).to_le_bytes());
             if viewer == Viewer::Everything {
-                hash.update(&place.room.to_le_bytes());
+                hash.update(&place.zone.to_le_bytes());
                 let members = match &*place.audience {
                     Audience::All => None,
                     Audience::Members(members) => Some(members),

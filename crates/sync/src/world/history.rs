@@ -6,33 +6,31 @@ use crate::schema::ComponentId;
 use parlor_proto::Tick;
 
 impl World {
-    /// The tick of the newest version of a component that was committed or came; `None` if the entity has no such component.
-    #[must_use]
+    /// The tick of the newest version of a component that was committed or came; `None` if the entity has no
+    /// such component.
     pub fn label(&self, entity: EntityId, component: ComponentId) -> Option<Tick> {
         let column = self.columns.get(component.index()).filter(|_| self.has(entity, component))?;
         column.newest(entity.slot).map(Tick)
     }
 
-    /// The tick from which on an entity has been what is read of it, as committed or as it came; `None` if there is no such
-    /// entity, or nothing of it was committed.
-    #[must_use]
+    /// The tick from which on an entity has been what is read of it, as committed or as it came; `None` if
+    /// there is no such entity, or nothing of it was committed.
     pub fn row_label(&self, entity: EntityId) -> Option<Tick> {
         let slot = self.slots.get(usize::from(entity.slot)).filter(|_| self.contains(entity))?;
         slot.published.then_some(Tick(slot.label))
     }
 
-    /// What a component was at `at` and what it became next, each with the tick from which on it was that; `None` unless both
-    /// are remembered. Between the two it may have been gone: [`was_there`](Self::was_there) tells.
-    #[must_use]
+    /// What a component was at `at` and what it became next, each with the tick from which on it was that;
+    /// `None` unless both are remembered. Between the two it may have been gone:
+    /// [`was_there`](Self::was_there) tells.
     pub fn around(&self, entity: EntityId, component: ComponentId, at: Tick) -> Option<[(Tick, Row<'_>); 2]> {
         let column = self.columns.get(component.index()).filter(|_| self.contains(entity))?;
         let around = column.around(entity.slot, at.0)?;
         Some(around.map(|(label, form)| (Tick(label), (form.lanes, form.blobs))))
     }
 
-    /// The oldest version of a component that is remembered and the newest, each with the tick from which on it was that. The
-    /// component may be gone since.
-    #[must_use]
+    /// The oldest version of a component that is remembered and the newest, each with the tick from which on
+    /// it was that. The component may be gone since.
     pub fn ends(
         &self,
         entity: EntityId,
@@ -45,7 +43,6 @@ impl World {
     }
 
     /// Whether an entity had a component all the time from `from` to `to`, both included.
-    #[must_use]
     pub fn was_there(&self, entity: EntityId, component: ComponentId, from: Tick, to: Tick) -> bool {
         let is_known = component.index() < self.columns.len() && self.contains(entity);
         is_known && self.had_components(entity.slot, component.bit(), from.0, to.0)

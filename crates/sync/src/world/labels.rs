@@ -2,8 +2,8 @@
 
 use crate::limits::HISTORY_TICKS;
 
-/// Labels of rows: the newest, those at most [`HISTORY_TICKS`] older, and the newest one before them. These are all that a
-/// packet may build on.
+/// Labels of rows: the newest, those at most [`HISTORY_TICKS`] older, and the newest one before them. These
+/// are all that a packet may build on.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Labels {
     newest: Option<u32>,

@@ -8,8 +8,9 @@ impl World {
         self.columns.iter().map(super::column::Column::history_bytes).sum()
     }
 
-    /// Whether histories take so many bytes at most, once everything is gone that nobody can ask for. That is looked for only
-    /// when they take more: versions go when others come in their place, and those of an entity that does not change any more stay.
+    /// Whether histories take so many bytes at most, once everything is gone that nobody can ask for. That is
+    /// looked for only when they take more: versions go when others come in their place, and those of an
+    /// entity that does not change any more stay.
     pub(super) fn keeps_history_within(&mut self, bytes_max: usize) -> bool {
         if self.history_bytes() <= bytes_max {
             return true;

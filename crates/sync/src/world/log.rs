@@ -7,7 +7,8 @@ use std::collections::VecDeque;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Change {
     pub(super) slot: u16,
-    /// Whether nothing changed but values of its entity's components, and every receiver that sees the entity sees them.
+    /// Whether nothing changed but values of its entity's components, and every receiver that sees the entity
+    /// sees them.
     pub(super) is_of_values: bool,
 }
 
@@ -43,6 +44,11 @@ impl ChangeLog {
     pub(super) fn since(&self, from: u64) -> Option<impl Iterator<Item = Change>> {
         let skip = usize::try_from(from.checked_sub(self.start)?).ok()?;
         Some(self.changes.range(skip.min(self.changes.len())..).copied())
+    }
+
+    /// Bytes of memory that it has.
+    pub(super) fn memory_bytes(&self) -> usize {
+        self.changes.capacity() * size_of::<Change>()
     }
 
     /// From here on everybody must look at everything.

@@ -12,20 +12,34 @@ pub(super) struct Meta {
     /// The components that it has.
     pub(super) mask: u64,
     pub(super) owner: Option<MemberId>,
-    pub(super) room: u32,
+    pub(super) zone: u32,
     pub(super) audience: Arc<Audience>,
 }
 
+/// Room for so many versions is kept, however few there are.
+const FEW: usize = 8;
+
 impl Meta {
+    /// Bytes of memory of the audience that this is the only one to have: some share theirs.
+    fn audience_bytes(&self) -> usize {
+        /// A node of the set has room for eleven, and is there for one or, among others, for five.
+        const NODE: usize = 64;
+        match self.audience.named() {
+            0 => NODE,
+            named => 2 * NODE + named.div_ceil(5) * NODE,
+        }
+    }
+
     /// Whether only the label differs.
     pub(super) fn is_same(&self, other: &Meta) -> bool {
-        let plain = |meta: &Meta| (meta.mask, meta.owner, meta.room);
+        let plain = |meta: &Meta| (meta.mask, meta.owner, meta.zone);
         plain(self) == plain(other)
             && (Arc::ptr_eq(&self.audience, &other.audience) || self.audience == other.audience)
     }
 }
 
-/// The versions of a [`Meta`], by ascending label. There are few: owners and sets of components seldom change.
+/// The versions of a [`Meta`], by ascending label. There are few: owners and sets of components seldom
+/// change.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Metas(Vec<Meta>);
 
@@ -34,7 +48,8 @@ impl Metas {
         self.0.last()
     }
 
-    /// Label of the oldest version since which the entity was the same, and whether that is the oldest of all.
+    /// Label of the oldest version since which the entity was the same, and whether that is the oldest of
+    /// all.
     pub(super) fn same_since(&self) -> Option<(u32, bool)> {
         let mut since = self.newest()?.label;
         for pair in self.0.windows(2).rev() {
@@ -64,30 +79,38 @@ impl Metas {
         self.at(from).is_some_and(has) && between.all(has)
     }
 
-    /// Adds a version, wherever its label belongs, unless that label is there. Keeps what a [`Ring`](super::ring::Ring)
-    /// would.
-    /// Says whether another one went.
-    pub(super) fn insert(&mut self, meta: Meta, cutoff: u32) -> bool {
+    /// Adds a version, wherever its label belongs, unless that label is there. Keeps what a
+    /// [`Ring`](super::ring::Ring) would, and keeps count of the `bytes` of memory that all take. Says
+    /// whether another one went.
+    pub(super) fn insert(&mut self, meta: Meta, cutoff: u32, bytes: &mut usize) -> bool {
         let at = self.0.partition_point(|other| other.label <= meta.label);
         if at.checked_sub(1).is_some_and(|before| self.0[before].label == meta.label) {
             return false;
         }
+        let before = self.0.capacity();
+        *bytes += meta.audience_bytes();
         self.0.insert(at, meta);
-        self.retire(cutoff)
+        *bytes += (self.0.capacity() - before) * size_of::<Meta>();
+        self.retire(cutoff, bytes)
     }
 
     /// Drops what nobody can ask for; says whether there was something.
-    pub(super) fn retire(&mut self, cutoff: u32) -> bool {
+    pub(super) fn retire(&mut self, cutoff: u32, bytes: &mut usize) -> bool {
         if self.0.get(1).is_none_or(|second| second.label >= cutoff) {
             return false;
         }
         let needless = self.0.partition_point(|meta| meta.label < cutoff).saturating_sub(1);
-        self.0.drain(..needless);
+        *bytes -= self.0.drain(..needless).map(|meta| meta.audience_bytes()).sum::<usize>();
+        let before = self.0.capacity();
+        if before > FEW && self.0.len() < before / 4 {
+            self.0.shrink_to(before / 2);
+        }
+        *bytes -= (before - self.0.capacity()) * size_of::<Meta>();
         true
     }
 
-    pub(super) fn clear(&mut self) {
-        self.0.clear();
+    pub(super) fn clear(&mut self, bytes: &mut usize) {
+        *bytes -= self.0.drain(..).map(|meta| meta.audience_bytes()).sum::<usize>();
     }
 
     /// When `viewer` last saw something of this change: the owner, or which components there are for it.

@@ -1,31 +1,34 @@
-//! A world of entities that one authority writes and every reader holds as far as it may see it.
+//! A world of entities that one authority writes and every reader replicates as far as it may see it.
 //!
-//! - A [`World`] holds entities with components. The authority writes into it and closes the batch of each tick with
-//!   [`commit`](World::commit). It remembers what each component was at the last ticks.
-//! - A [`Publisher`] for each receiver makes packets of what changed. Each entity is a delta against a *row* of it that
-//!   this receiver is known to have: a row is what the entity was at one tick, as far as the receiver sees it.
+//! - A [`World`] holds entities with components. The authority writes into it and closes each tick's batch
+//!   with [`commit`](World::commit). It keeps the components of the last ticks.
+//! - A [`Publisher`] for each receiver makes packets of what changed. Each entity is a delta against a *row*
+//!   of it that this receiver is known to have: a row is what the entity was at one tick, as far as the
+//!   receiver sees it.
 //! - A [`Replica`] takes packets and holds a world that can be read, and published on.
 //! - [`Views`] are the publishers of all members of a room.
 //!
-//! The same machine serves both hops. A host publishes to the hub with [`Viewer::Everything`]; the hub's replica holds
-//! owners, rooms and audiences too, and [`Views`] publish each member's view from it. A member that becomes host is
-//! given everything in the same way and goes on with [`Replica::into_successor`].
+//! The same machine serves both hops. A host publishes to the hub with [`Viewer::Everything`]; the hub's
+//! replica holds owners, zones and audiences too, and [`Views`] publish each member's view from it. A member
+//! that becomes host is given everything in the same way and goes on with [`Replica::into_successor`].
 //!
-//! Packets may be lost, repeated and overtake each other. Whoever got all packets whose fate the sender does not know,
-//! the last of them marked so, is *settled*: it holds exactly what the authority held at that tick, as far as it may see
-//! it. What arrives late is kept as something that other packets may build on, and changes nothing that is read.
+//! Packets may be lost, repeated or reordered. A receiver is *settled* once it has all packets whose fate the
+//! sender does not know, with the last marked as such. It then holds exactly the authority's state of that
+//! tick, as far as it may see it. A late packet is kept as a possible baseline and changes nothing that is
+//! read.
 //!
-//! Why every packet can be decoded: a sender builds on rows that are acknowledged and at most
-//! [`BASELINE_AGE_MAX`](crate::limits::BASELINE_AGE_MAX) ticks older than its newest; or on the newest row that is
-//! acknowledged, however old, if all rows that it sent or sends after that one are not older than so. A receiver ignores packets
-//! that are that much older than the newest that it has, and a sender takes what is acknowledged so late for lost. So twice
-//! that many ticks, and the row before them, are all that a receiver must remember.
+//! Every packet can be decoded, because a sender uses only two kinds of baselines. The first are acknowledged
+//! rows at most [`BASELINE_AGE_MAX`](crate::limits::BASELINE_AGE_MAX) ticks older than its newest. The second
+//! is the newest acknowledged row of any age, if all rows sent after it are within that limit. Receivers
+//! ignore packets that are older than that, and senders treat rows acknowledged later as lost. So a receiver
+//! must keep twice that many ticks, and the row before them.
 //!
-//! A row that is sent brings what changed against its baseline under one label, its own. A reader may so know a version of
-//! one component under a label that is newer than the authority's, if the packet with the right one was lost: what a row of
-//! any label was is the same at both.
+//! A sent row carries its changes against its baseline under its own tick as label. If the packet with the
+//! right label was lost, a reader may know a component's version under a newer label than the authority's.
+//! The row of any given label is the same at both ends.
 
 mod adopt;
+mod baseline_sharing;
 mod blocks;
 mod brief;
 mod column;
@@ -36,15 +39,15 @@ mod error;
 mod flight;
 mod hash;
 mod history;
-mod known;
 mod labels;
 mod load;
 mod log;
-mod meet;
+mod memory;
 mod meta;
 mod packet;
 mod plan;
 mod publisher;
+mod receiver_state;
 mod replica;
 mod resting;
 mod retreat;

@@ -9,9 +9,10 @@
 //!
 //! - flags: [`LAST`] 1, [`TRANSFER`] 2, [`COMPLETE`] 4, [`PLAIN`] 8; the other bits are 0.
 //! - number: lower half of the packet's number among all of its stream, little-endian.
-//! - floor gap: how far before it the lowest number is whose fate the sender does not know; a variable-length integer.
-//! - epoch gap: how far before it the first packet of this epoch is. What came before that packet does not count. It is
-//!   there until the sender knows that the receiver has a packet with it.
+//! - floor gap: how far before it the lowest number is whose fate the sender does not know; a variable-length
+//!   integer.
+//! - epoch gap: how far before it the first packet of this epoch is. What came before that packet does not
+//!   count. It is there until the sender knows that the receiver has a packet with it.
 //! - tick: the newest tick of the sender's world, little-endian. Labels of rows are ages against it.
 
 use super::StreamError;

@@ -32,8 +32,8 @@ pub(super) struct Shape {
     pub(super) history: [u32; HISTORY_MAX],
     /// Components that the receiver then has.
     pub(super) mask: u64,
-    /// Whose view it is, if what an entity is beside its components changed since one of these rows: then equal masks do
-    /// not make views equal.
+    /// Whose view it is, if what an entity is beside its components changed since one of these rows: then
+    /// equal masks do not make views equal.
     pub(super) view: Option<Viewer>,
 }
 
@@ -49,7 +49,8 @@ impl Shape {
 }
 
 /// What a shape follows from, where the view of the receiver has no part in it: the rows that it has, as
-/// [`Known`](super::known::Known) has them, the label of the row that it gets, and the components.
+/// [`ReceiverState`](super::receiver_state::ReceiverState) has them, the label of the row that it gets, and
+/// the components.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Cause {
     pub(super) acked: u32,
@@ -87,7 +88,8 @@ struct Found {
 
 /// Causes whose shapes a plan remembers: a power of two.
 const FOUND: usize = 16;
-/// Shapes among which a new one is looked for: when there are more, entities differ too much for that to be worth while.
+/// Shapes among which a new one is looked for: when there are more, entities differ too much for that to be
+/// worth while.
 const LOOKED_THROUGH: usize = 16;
 
 impl Plan {
@@ -97,6 +99,13 @@ impl Plan {
         self.digests.clear();
         (self.digest, self.view_digest) = (0, 0);
         (self.found, self.last) = ([None; FOUND], None);
+    }
+
+    /// Bytes of memory that its lists have.
+    pub(super) fn memory_bytes(&self) -> usize {
+        self.entries.capacity() * size_of::<PlanEntry>()
+            + self.shapes.capacity() * size_of::<Shape>()
+            + self.digests.capacity() * size_of::<u64>()
     }
 
     /// Whether this says the same as another plan.
@@ -133,10 +142,12 @@ impl Plan {
         self.push_shape(slot, shape, mask);
     }
 
-    /// Of an entity it shall be said what follows from `cause`, once `settle` says which rows count of it; says whether it is so:
-    /// not if the entity was another one beside its components, at `meta_label`, after one of these rows.
+    /// Of an entity it shall be said what follows from `cause`, once `settle` says which rows count of it;
+    /// says whether it is so: not if the entity was another one beside its components, at `meta_label`, after
+    /// one of these rows.
     ///
-    /// `settle` also says what shape follows then. It is a function of nothing but what it is given, as long as the plan is made.
+    /// `settle` also says what shape follows then. It is a function of nothing but what it is given, as long
+    /// as the plan is made.
     #[inline]
     pub(super) fn push_found(
         &mut self,
@@ -220,8 +231,8 @@ const MIX: u64 = 0x9e37_79b9_7f4a_7c15;
 const _: () = assert!(crate::limits::ENTITIES_MAX <= 1 << 16, "a plan has at most a shape for each slot");
 
 impl World {
-    /// What `viewer` sees of a slot's entity: when anything of that changed last, and its components. `None` if there is
-    /// no entity for publishers, whoever sees it.
+    /// What `viewer` sees of a slot's entity: when anything of that changed last, and its components. `None`
+    /// if there is no entity for publishers, whoever sees it.
     pub(super) fn row_seen(&self, slot: u16, viewer: Viewer) -> Option<(u32, u64)> {
         if let Some(brief) = self.brief(slot, viewer == Viewer::Everything) {
             return Some((brief.label, brief.mask));

@@ -3,10 +3,10 @@
 use super::config::PublisherConfig;
 use super::encode::{BodyForm, Encodings, Place};
 use super::flight::{Flight, FlightEntry, Flights};
-use super::known::{Known, SlotSet};
 use super::log::Change;
 use super::packet::{HEAD_BYTES_MAX, PacketHead};
 use super::plan::{Plan, Shape};
+use super::receiver_state::{ReceiverState, SlotSet};
 use super::store::World;
 use crate::audience::Viewer;
 use crate::delta::EntryKind;
@@ -29,19 +29,19 @@ pub struct Sent(pub u64);
 
 /// Makes packets for one receiver out of one [`World`], which must be the same at every call.
 ///
-/// What became of each packet must be told with [`delivered`](Self::delivered) and [`lost`](Self::lost); the receiver takes
-/// a packet in before its delivery is reported.
+/// What became of each packet must be told with [`delivered`](Self::delivered) and [`lost`](Self::lost); the
+/// receiver takes a packet in before its delivery is reported.
 #[derive(Clone, Debug)]
 pub struct Publisher {
     pub(super) viewer: Viewer,
     config: PublisherConfig,
     /// Whether everything is seen that the audiences admit, or only what was [entered](Self::enter).
     sees_all: bool,
-    pub(super) known: Vec<Known>,
+    pub(super) known: Vec<ReceiverState>,
     /// Slots whose entities the receiver sees, as [`known`](Self::known) has them.
-    present: SlotSet,
+    pub(super) present: SlotSet,
     pub(super) pending: SlotSet,
-    flights: Flights,
+    pub(super) flights: Flights,
     /// The number of the next packet, and of the first one of this epoch.
     next: u64,
     epoch: u64,
@@ -58,7 +58,7 @@ pub struct Publisher {
     last_floor: Option<u64>,
     /// The highest number that was lost: who waits for all from its floor on must be told a higher floor.
     lost_max: Option<u64>,
-    plan: Plan,
+    pub(super) plan: Plan,
     /// Of which state of the world the plan is: its changes and its tick.
     planned: Option<(u64, u32)>,
     done: usize,
@@ -72,13 +72,12 @@ pub struct Publisher {
     refilled: Option<Instant>,
     /// Bytes of an entry, in sixteenths, as of late.
     entry_bytes: usize,
-    chosen: Vec<(u32, u16)>,
+    pub(super) chosen: Vec<(u32, u16)>,
     pub(super) figures: super::diagnostics::Figures,
 }
 
 impl Publisher {
     /// A publisher for a receiver that has nothing, and that sees everything that audiences admit.
-    #[must_use]
     pub fn new(viewer: Viewer, config: PublisherConfig) -> Self {
         Publisher {
             viewer,
@@ -112,26 +111,25 @@ impl Publisher {
         }
     }
 
-    /// A publisher for a receiver that has nothing, and that sees what is [entered](Self::enter) and its audience admits.
-    #[must_use]
+    /// A publisher for a receiver that has nothing, and that sees what is [entered](Self::enter) and its
+    /// audience admits.
     pub fn with_interest(viewer: Viewer, config: PublisherConfig) -> Self {
         Publisher { sees_all: false, ..Self::new(viewer, config) }
     }
 
-    /// A publisher for a receiver that has all of this world as it is: the replica that was
-    /// [handed over](super::Replica::hand_over), which a [successor](super::Replica::into_successor) goes on with.
-    #[must_use]
+    /// A publisher for a receiver that has all of this world as it is: the replica that was [handed
+    /// over](super::Replica::hand_over), which a [successor](super::Replica::into_successor) goes on with.
     pub fn of_successor(world: &World, config: PublisherConfig) -> Self {
         let mut publisher = Publisher::new(Viewer::Everything, config);
         publisher.lineage = world.lineage;
-        publisher.known = world.slots.iter().map(Known::given).collect();
+        publisher.known = world.slots.iter().map(ReceiverState::given).collect();
         let slots = (0..).zip(&publisher.known);
         slots.filter(|(_, known)| known.is_present).for_each(|(slot, _)| publisher.present.insert(slot));
         publisher
     }
 
-    /// The same, whose packets are numbered from `first` on: whoever makes several publishers one after another, and cannot tell
-    /// which of them a late fate belongs to, gives each numbers of its own.
+    /// The same, whose packets are numbered from `first` on: whoever makes several publishers one after
+    /// another, and cannot tell which of them a late fate belongs to, gives each numbers of its own.
     #[must_use]
     pub fn numbered_from(mut self, first: u64) -> Self {
         self.number_from(first);
@@ -145,13 +143,11 @@ impl Publisher {
     }
 
     /// Who the receiver is.
-    #[must_use]
     pub const fn viewer(&self) -> Viewer {
         self.viewer
     }
 
     /// How much it may send.
-    #[must_use]
     pub const fn config(&self) -> PublisherConfig {
         self.config
     }
@@ -178,19 +174,16 @@ impl Publisher {
     }
 
     /// Whether the receiver sees the entity in a slot, as far as that was looked at.
-    #[must_use]
     pub fn sees(&self, slot: u16) -> bool {
         self.known.get(usize::from(slot)).is_some_and(|known| known.is_present)
     }
 
     /// [`World::hash`] of what the receiver sees, which its settled replica has too.
-    #[must_use]
     pub fn hash(&self, world: &World) -> u64 {
         world.hash_of(self.viewer, |slot| self.sees(slot))
     }
 
     /// Whether something waits to be sent, first or again.
-    #[must_use]
     pub fn is_due(&mut self, world: &World) -> bool {
         self.scan(world);
         !self.pending.is_empty() || self.owes_last(world)
@@ -209,16 +202,15 @@ impl Publisher {
         (self.arrived, self.rows_until) = (None, None);
     }
 
-    /// Continuity ends, because another authority goes on with the state: like [`restart`](Self::restart), with packets
-    /// that say so until the receiver is known to have one.
+    /// Continuity ends, because another authority goes on with the state: like [`restart`](Self::restart),
+    /// with packets that say so until the receiver is known to have one.
     pub fn begin_transfer(&mut self) {
         self.restart();
         self.is_transfer = true;
     }
 
-    /// The number of the first packet that the receiver must have, of those up to the newest, to have all of this world as it was when
-    /// that one was made; `None` if something was still to be sent.
-    #[must_use]
+    /// The number of the first packet that the receiver must have, of those up to the newest, to have all of
+    /// this world as it was when that one was made; `None` if something was still to be sent.
     pub const fn told_floor(&self) -> Option<u64> {
         self.last_floor
     }
@@ -228,8 +220,8 @@ impl Publisher {
         self.poll_near(world, encodings, now, |_| NEARNESS_MAX)
     }
 
-    /// As [`poll`](Self::poll), where `nearness` says of a slot how near it is to the receiver: its priority is multiplied
-    /// by that, in parts of [`NEARNESS_MAX`]. It is asked only if not everything can be sent.
+    /// As [`poll`](Self::poll), where `nearness` says of a slot how near it is to the receiver: its priority
+    /// is multiplied by that, in parts of [`NEARNESS_MAX`]. It is asked only if not everything can be sent.
     pub fn poll_near(
         &mut self,
         world: &World,
@@ -324,10 +316,10 @@ impl Publisher {
         })
     }
 
-    pub(super) fn known_mut(&mut self, slot: u16) -> &mut Known {
+    pub(super) fn known_mut(&mut self, slot: u16) -> &mut ReceiverState {
         let needed = usize::from(slot) + 1;
         if self.known.len() < needed {
-            self.known.resize(needed, Known::default());
+            self.known.resize(needed, ReceiverState::default());
         }
         &mut self.known[usize::from(slot)]
     }
@@ -377,8 +369,8 @@ impl Publisher {
         self.planned = None;
     }
 
-    /// Whether something is to be sent of an entity that the receiver sees as others do, and did before; `None` if that is
-    /// not how it is.
+    /// Whether something is to be sent of an entity that the receiver sees as others do, and did before;
+    /// `None` if that is not how it is.
     #[inline]
     fn looks_due(&self, world: &World, slot: u16) -> Option<bool> {
         let brief = world.brief(slot, self.viewer == Viewer::Everything)?;
@@ -418,8 +410,8 @@ impl Publisher {
         self.refilled = Some(now);
     }
 
-    /// The newest tick up to which it is known what became of all packets. `None` if a packet is missing where newer ones arrived,
-    /// or none did.
+    /// The newest tick up to which it is known what became of all packets. `None` if a packet is missing
+    /// where newer ones arrived, or none did.
     pub(super) fn all_known_until(&self) -> Option<u32> {
         let until = self.flights.oldest_tick().map_or(self.newest, |tick| tick.saturating_sub(1));
         (until.saturating_add(1) >= self.arrived?).then_some(until)
@@ -440,8 +432,8 @@ impl Publisher {
         tokens.min(self.config.in_flight_bytes_max.saturating_sub(self.flights.bytes()))
     }
 
-    /// Bytes that must be free for a packet to be made: what waits, or a full packet. A budget that is used up would
-    /// otherwise be spent in crumbs, as often as somebody asks.
+    /// Bytes that must be free for a packet to be made: what waits, or a full packet. A budget that is used
+    /// up would otherwise be spent in crumbs, as often as somebody asks.
     fn worth_sending_bytes(&self) -> usize {
         let waiting = self.pending.len() * self.entry_bytes / 16;
         waiting.min(self.config.packet_bytes).clamp(1, self.config.in_flight_bytes_max.max(1))

@@ -40,8 +40,8 @@ pub struct Applied {
     pub transfer: bool,
     /// Entities that came into sight, by ascending slot. They stand in `changed` as well.
     pub spawned: Vec<EntityId>,
-    /// Entities of which something changed that is read, with the components that changed, came or went, one bit each; none
-    /// if it is the owner alone.
+    /// Entities of which something changed that is read, with the components that changed, came or went, one
+    /// bit each; none if it is the owner alone.
     pub changed: Vec<(EntityId, u64)>,
     /// Entities that are gone, or out of sight.
     pub despawned: Vec<EntityId>,
@@ -98,7 +98,7 @@ impl ReplicaCounters {
 #[derive(Clone, Debug)]
 pub struct Replica {
     pub(super) world: World,
-    /// Whether the sender says owners, rooms and audiences: whether its viewer is everything.
+    /// Whether the sender says owners, zones and audiences: whether its viewer is everything.
     everything: bool,
     /// Whether only the first packet of an epoch will do.
     pub(super) is_waiting: bool,
@@ -116,7 +116,7 @@ pub struct Replica {
     /// Ticks to which it can go back, if it is of everything.
     pub(super) wholes: Wholes,
     /// Entities that are gone, with the number of the packet that said so and its tick.
-    pub(super) graves: VecDeque<(u16, u64, u32)>,
+    pub(super) tombstones: VecDeque<(u16, u64, u32)>,
     stale: usize,
     counters: ReplicaCounters,
     lanes: Vec<i32>,
@@ -152,7 +152,6 @@ struct Incoming {
 
 impl Replica {
     /// A replica of what a member sees, that waits for its first packet.
-    #[must_use]
     pub fn new(schema: Arc<Schema>, rate: TickRate) -> Self {
         let mut world = World::new(schema, rate);
         world.complete = false;
@@ -168,7 +167,7 @@ impl Replica {
             settled: None,
             was_settled: None,
             wholes: Wholes::default(),
-            graves: VecDeque::new(),
+            tombstones: VecDeque::new(),
             stale: 0,
             counters: ReplicaCounters::default(),
             lanes: Vec::new(),
@@ -176,26 +175,24 @@ impl Replica {
         }
     }
 
-    /// A replica of everything, whose sender is a publisher for [`Viewer::Everything`](super::Viewer::Everything).
-    #[must_use]
+    /// A replica of everything, whose sender is a publisher for
+    /// [`Viewer::Everything`](super::Viewer::Everything).
     pub fn of_everything(schema: Arc<Schema>, rate: TickRate) -> Self {
         Replica { everything: true, ..Self::new(schema, rate) }
     }
 
     /// The world as it is read.
-    #[must_use]
     pub const fn world(&self) -> &World {
         &self.world
     }
 
-    /// The tick at which the world was exactly what it is, as far as it is seen; `None` while something is missing.
-    #[must_use]
+    /// The tick at which the world was exactly what it is, as far as it is seen; `None` while something is
+    /// missing.
     pub fn settled(&self) -> Option<Tick> {
         self.settled.map(Tick)
     }
 
     /// What became of the packets.
-    #[must_use]
     pub const fn counters(&self) -> ReplicaCounters {
         self.counters
     }
@@ -208,14 +205,14 @@ impl Replica {
         &mut self.counters
     }
 
-    /// The newest tick as of which nothing was missing, however long ago that was and whatever is missing since.
-    #[must_use]
+    /// The newest tick as of which nothing was missing, however long ago that was and whatever is missing
+    /// since.
     pub fn was_settled(&self) -> Option<Tick> {
         self.was_settled.map(Tick)
     }
 
-    /// The next epoch replaces everything, whatever its numbers; until it comes nothing is taken in. What is read stays,
-    /// and goes when the new epoch is settled and did not tell of it. For another sender.
+    /// The next epoch replaces everything, whatever its numbers; until it comes nothing is taken in. What is
+    /// read stays, and goes when the new epoch is settled and did not tell of it. For another sender.
     pub fn restart(&mut self) {
         (self.is_waiting, self.continues) = (true, false);
         (self.settled, self.last) = (None, None);
@@ -226,8 +223,8 @@ impl Replica {
     /// Takes in a packet.
     ///
     /// # Errors
-    /// [`StreamError`] if it breaks the protocol. What it said before the fault stands; the sender is not to be listened to
-    /// any more.
+    /// [`StreamError`] if it breaks the protocol. What it said before the fault stands; the sender is not to
+    /// be listened to any more.
     pub fn apply(&mut self, bytes: Bytes) -> Result<Outcome<Applied>, StreamError> {
         let len = bytes.len() as u64;
         let outcome = PacketHead::read(bytes).and_then(|(head, body)| self.take(head, &body));
@@ -291,7 +288,7 @@ impl Replica {
         self.world.begin_epoch(head.tick);
         self.wholes.begin(None);
         (self.last, self.settled) = (None, None);
-        self.graves.clear();
+        self.tombstones.clear();
         self.stale = 0;
         for (place, slot) in self.places.iter_mut().zip(&self.world.slots) {
             place.life = None;
@@ -307,10 +304,10 @@ impl Replica {
             self.world.tick = Some(tick);
         }
         let newest = self.world.newest_tick();
-        while let Some((slot, number, since)) = self.graves.front().copied()
+        while let Some((slot, number, since)) = self.tombstones.front().copied()
             && newest.saturating_sub(since) > HISTORY_TICKS
         {
-            self.graves.pop_front();
+            self.tombstones.pop_front();
             let place = &self.places[usize::from(slot)];
             if place.life == Some(number) && !self.world.slot(slot).live {
                 self.clear_place(slot);
@@ -366,8 +363,8 @@ impl Replica {
         }
         place.life = Some(number);
         self.stale -= usize::from(core::mem::take(&mut place.is_stale));
-        if let Some(entity) = self.world.bury(slot) {
-            self.graves.push_back((slot, number, tick));
+        if let Some(entity) = self.world.despawn_slot(slot) {
+            self.tombstones.push_back((slot, number, tick));
             applied.despawned.push(entity);
         }
     }
@@ -392,7 +389,7 @@ impl Replica {
                 if is_other {
                     place.rows.clear();
                     self.stale -= usize::from(core::mem::take(&mut place.is_stale));
-                    applied.despawned.extend(self.world.bury(slot));
+                    applied.despawned.extend(self.world.despawn_slot(slot));
                     self.world.replace(slot, head.generation);
                 }
             } else {
@@ -444,7 +441,7 @@ impl Replica {
                 label,
                 mask,
                 owner: meta.owner,
-                room: meta.room,
+                zone: meta.zone,
                 audience: Arc::new(meta.audience.clone()),
             })),
             None if head.kind == EntryKind::Spawn => {
@@ -588,7 +585,7 @@ impl Replica {
         let mut gone = Vec::new();
         for slot in 0..u16::try_from(self.places.len()).unwrap_or(u16::MAX) {
             if core::mem::take(&mut self.places[usize::from(slot)].is_stale) {
-                gone.extend(self.world.bury(slot));
+                gone.extend(self.world.despawn_slot(slot));
                 self.world.clear_slot(slot);
             }
         }

@@ -3,8 +3,8 @@
 use crate::limits::HISTORY_TICKS;
 use std::collections::VecDeque;
 
-/// Rows of entities that went lately. Readers remember them as long as packets may come that build on them, so they count
-/// against the limit of lanes that long.
+/// Rows of entities that went lately. Readers remember them as long as packets may come that build on them,
+/// so they count against the limit of lanes that long.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Resting {
     /// By the tick at which they went.

@@ -1,10 +1,11 @@
 //! A replica of everything goes back to the newest tick of which it has all.
 //!
-//! Packets are lost, so when an authority dies its hub may have some entities as of its last ticks and others as of earlier
-//! ones. Mostly that is as good as any state; but what a message did may then be there in part. A packet that says that it was
-//! the last of its tick, with all from its floor on, shows that the replica had that tick as it was; what entities were at
-//! that tick is in their histories. Each that became something else since becomes that again, as a row of a tick of its own,
-//! so whoever builds on what it was meanwhile is told of it like of any other change.
+//! Packets are lost, so when an authority dies its hub may have some entities as of its last ticks and others
+//! as of earlier ones. Mostly that is as good as any state; but what a message did may then be there in part.
+//! A packet that says that it was the last of its tick, with all from its floor on, shows that the replica
+//! had that tick as it was; what entities were at that tick is in their histories. Each that became something
+//! else since becomes that again, as a row of a tick of its own, so whoever builds on what it was meanwhile
+//! is told of it like of any other change.
 
 use super::meta::Meta;
 use super::ring::Form;
@@ -44,6 +45,11 @@ impl Wholes {
         }
     }
 
+    /// Bytes of memory that it has.
+    pub(super) fn memory_bytes(&self) -> usize {
+        self.last.capacity() * size_of::<Last>()
+    }
+
     /// What is held at `tick` is the truth; packets of older numbers do not matter any more.
     pub(super) fn begin(&mut self, truth: Option<u32>) {
         self.last.clear();
@@ -67,13 +73,11 @@ struct Was {
 impl Replica {
     /// The newest tick of which nothing is missing, whatever is missing since; `None` if that is more than
     /// [`RETREAT_TICKS_MAX`] ago. For a replica of everything.
-    #[must_use]
     pub fn whole(&self) -> Option<Tick> {
         self.wholes.newest(&self.window, self.world.newest_tick()).map(Tick)
     }
 
     /// A component of an entity at a tick of its history; `None` if it had none then, as far as is known.
-    #[must_use]
     pub fn read_row_at(&self, entity: EntityId, component: ComponentId, at: Tick) -> Option<Row<'_>> {
         self.world.entity_at(entity.slot).filter(|there| *there == entity)?;
         let meta = self.world.meta_at(entity.slot, at.0).filter(|meta| meta.mask & component.bit() != 0)?;
@@ -81,8 +85,9 @@ impl Replica {
         Some((form.lanes, form.blobs))
     }
 
-    /// Goes back to a tick that was [whole](Self::whole): whatever became something else since is what it was then, under one
-    /// tick more than the newest. An entity of which that is not known, because its history takes too much, stays as it is.
+    /// Goes back to a tick that was [whole](Self::whole): whatever became something else since is what it was
+    /// then, under one tick more than the newest. An entity of which that is not known, because its history
+    /// takes too much, stays as it is.
     pub fn go_back(&mut self, to: Tick) {
         let label = self.world.newest_tick() + 1;
         let slots = u16::try_from(self.world.slots.len()).unwrap_or(u16::MAX);
@@ -95,7 +100,7 @@ impl Replica {
                     let _: Result<(), StreamError> = self.become_again(slot, was, label);
                 }
                 None if self.world.meta_at(slot, to.0).is_none() => {
-                    self.world.bury(slot);
+                    self.world.despawn_slot(slot);
                     self.clear_place(slot);
                 }
                 None => {}
@@ -109,8 +114,8 @@ impl Replica {
         if place.live {
             return place.label > tick;
         }
-        self.graves.iter().any(|(grave, number, since)| {
-            *grave == slot && *since > tick && self.places[usize::from(slot)].life == Some(*number)
+        self.tombstones.iter().any(|(tombstone, number, since)| {
+            *tombstone == slot && *since > tick && self.places[usize::from(slot)].life == Some(*number)
         })
     }
 

@@ -3,12 +3,13 @@
 use crate::limits::HISTORY_TICKS;
 use bytes::Bytes;
 
-/// Versions by ascending label, in a ring that grows to what [`HISTORY_TICKS`](crate::limits::HISTORY_TICKS) need.
+/// Versions by ascending label, in a ring that grows to what [`HISTORY_TICKS`](crate::limits::HISTORY_TICKS)
+/// need.
 ///
-/// What it was at tick `t` is the newest version whose label is not beyond `t`. Everything from the cutoff on is kept,
-/// and the newest version before it, so that every tick from the cutoff on has its answer. What else is older goes when
-/// there is no room: to look for it at every version would cost a place of memory that nothing else needs then. With
-/// blobs it goes at once.
+/// What it was at tick `t` is the newest version whose label is not beyond `t`. Everything from the cutoff on
+/// is kept, and the newest version before it, so that every tick from the cutoff on has its answer. What else
+/// is older goes when there is no room: to look for it at every version would cost a place of memory that
+/// nothing else needs then. With blobs it goes at once.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Ring {
     /// For each version its label and then its lanes, so that both are found in one place of memory.
@@ -23,8 +24,8 @@ pub(super) struct Ring {
     newest: u32,
     /// Lanes and blobs of one version.
     each: (usize, usize),
-    /// Bytes of memory that it takes: of the room that it has, and of all blobs, each counted once for all versions in a row
-    /// that share it.
+    /// Bytes of memory that it takes: of the room that it has, and of all blobs, each counted once for all
+    /// versions in a row that share it.
     bytes: usize,
 }
 
@@ -37,12 +38,12 @@ pub(super) struct Form<'a> {
 
 /// Most components that do not change have one version only.
 const FIRST_CAPACITY: usize = 1;
-/// What a component needs that changes at every tick: one version each, the one before them, the one that comes, and some
-/// more, so that it is full only once in so many ticks.
+/// What a component needs that changes at every tick: one version each, the one before them, the one that
+/// comes, and some more, so that it is full only once in so many ticks.
 const FULL_CAPACITY: usize = HISTORY_TICKS as usize + 16;
 
-/// Up to here the room grows fourfold; beyond it by half, so that one tick in which all components need more makes a world not
-/// much larger.
+/// Up to here the room grows fourfold; beyond it by half, so that one tick in which all components need more
+/// makes a world not much larger.
 const STEEP_BELOW: usize = 16;
 
 impl Ring {
@@ -69,14 +70,15 @@ impl Ring {
         Some(self.form(place))
     }
 
-    /// The version that it was at `tick` and the one after that, each with its label; `None` unless both are kept.
+    /// The version that it was at `tick` and the one after that, each with its label; `None` unless both are
+    /// kept.
     pub(super) fn around(&self, tick: u32) -> Option<[(u32, Form<'_>); 2]> {
         let at = self.logical_at(tick).filter(|at| at + 1 < self.len)?;
         Some([at, at + 1].map(|at| (self.label(at), self.form(self.place(at)))))
     }
 
-    /// Adds a version, wherever its label belongs, unless that label is there or nobody can ask for it; says whether it did.
-    /// What `cutoff` does not need any more goes.
+    /// Adds a version, wherever its label belongs, unless that label is there or nobody can ask for it; says
+    /// whether it did. What `cutoff` does not need any more goes.
     pub(super) fn insert(&mut self, label: u32, form: Form, cutoff: u32) -> bool {
         if self.len > 0 && label <= self.newest {
             return self.insert_late(label, form, cutoff);
@@ -162,8 +164,8 @@ impl Ring {
         if tick >= self.newest {
             return Some(last);
         }
-        // Labels ascend by at least one, so the answer is not before this place; of what changes at every tick it is
-        // exactly this one.
+        // Labels ascend by at least one, so the answer is not before this place; of what changes at every
+        // tick it is exactly this one.
         let back = (self.newest - tick) as usize;
         let (mut low, mut high) = (last.saturating_sub(back), last);
         if self.label(low) == tick {
@@ -342,8 +344,8 @@ mod tests {
     }
 
     proptest! {
-        /// Versions come mostly in order and sometimes late; whatever is asked from the cutoff on has the answer that
-        /// a map of all of them gives.
+        /// Versions come mostly in order and sometimes late; whatever is asked from the cutoff on has the
+        /// answer that a map of all of them gives.
         #[test]
         fn what_it_was_from_the_cutoff_on_is_known(
             steps in proptest::collection::vec((1u32..20, 0u32..60), 1..200), has_blobs: bool

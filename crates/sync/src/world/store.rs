@@ -21,8 +21,9 @@ use std::sync::Arc;
 
 /// The entities of a room with their components, quantized as the [`Schema`] says.
 ///
-/// What is read is what was written, as quantized, at once; what is published is what the last [`commit`](Self::commit)
-/// found. The number of a tick is no wrapping number here: a world ends with tick 2³² − 1, which at 240 Hz is after 207 days.
+/// What is read is what was written, as quantized, at once; what is published is what the last
+/// [`commit`](Self::commit) found. The number of a tick is no wrapping number here: a world ends with tick
+/// 2³² − 1, which at 240 Hz is after 207 days.
 #[derive(Clone, Debug)]
 pub struct World {
     pub(super) schema: Arc<Schema>,
@@ -45,11 +46,13 @@ pub struct World {
     /// How much of it there is, in rows that have room of their own.
     pub(super) lanes: usize,
     pub(super) blob_bytes: usize,
+    /// Bytes of memory of all versions in `metas`.
+    pub(super) meta_bytes: usize,
     pub(super) live: usize,
     /// Whether histories took too much when the last tick was committed.
     is_overfull: bool,
     /// Slots with something that was not committed.
-    dirty: Vec<u16>,
+    pub(super) dirty: Vec<u16>,
     /// Slots whose entities are gone, with the tick from which on they were.
     pub(super) free: VecDeque<(u16, u32)>,
     resting: Resting,
@@ -68,7 +71,7 @@ pub(super) struct Slot {
     pub(super) label: u32,
     pub(super) mask: u64,
     pub(super) owner: Option<MemberId>,
-    pub(super) room: u32,
+    pub(super) zone: u32,
     pub(super) audience: Arc<Audience>,
     /// Components that may differ from what was committed.
     dirty: u64,
@@ -77,7 +80,6 @@ pub(super) struct Slot {
 
 impl World {
     /// An empty world of entities with the components of `schema`, in steps of `rate`.
-    #[must_use]
     pub fn new(schema: Arc<Schema>, rate: TickRate) -> Self {
         let columns: Vec<Column> =
             schema.components().iter().map(|it| Column::new(it.lanes(), it.blobs())).collect();
@@ -98,6 +100,7 @@ impl World {
             complete: true,
             lanes: 0,
             blob_bytes: 0,
+            meta_bytes: 0,
             live: 0,
             is_overfull: false,
             dirty: Vec::new(),
@@ -108,19 +111,16 @@ impl World {
     }
 
     /// What its entities are made of.
-    #[must_use]
     pub fn schema(&self) -> &Arc<Schema> {
         &self.schema
     }
 
     /// The length of its ticks.
-    #[must_use]
     pub const fn rate(&self) -> TickRate {
         self.rate
     }
 
     /// The newest tick that was committed, or that a packet told of.
-    #[must_use]
     pub fn tick(&self) -> Option<Tick> {
         self.tick.map(Tick)
     }
@@ -135,7 +135,7 @@ impl World {
         let place = &mut self.slots[usize::from(slot)];
         let generation = place.generation.wrapping_add(1);
         place.generation = generation;
-        (place.live, place.owner, place.room, place.mask) = (true, owner, 0, 0);
+        (place.live, place.owner, place.zone, place.mask) = (true, owner, 0, 0);
         place.audience = Arc::default();
         self.live += 1;
         Ok(EntityId { slot, generation })
@@ -154,7 +154,6 @@ impl World {
     }
 
     /// Whether there is such an entity.
-    #[must_use]
     pub fn contains(&self, entity: EntityId) -> bool {
         self.check(entity).is_ok()
     }
@@ -166,19 +165,16 @@ impl World {
     }
 
     /// How many entities there are.
-    #[must_use]
     pub const fn len(&self) -> usize {
         self.live
     }
 
     /// Whether there are no entities.
-    #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.live == 0
     }
 
     /// The entity that has this slot.
-    #[must_use]
     pub fn entity_at(&self, slot: u16) -> Option<EntityId> {
         let place = self.slots.get(usize::from(slot)).filter(|place| place.live)?;
         Some(EntityId { slot, generation: place.generation })
@@ -223,31 +219,32 @@ impl World {
         Ok(())
     }
 
-    /// The interest room of an entity, 0 for everywhere.
+    /// The interest zone of an entity, 0 for everywhere.
     ///
     /// # Errors
     /// [`WorldError::NoSuchEntity`].
-    pub fn room(&self, entity: EntityId) -> Result<u32, WorldError> {
-        Ok(self.check(entity)?.room)
+    pub fn zone(&self, entity: EntityId) -> Result<u32, WorldError> {
+        Ok(self.check(entity)?.zone)
     }
 
-    /// Puts an entity into an interest room; 0 is everywhere.
+    /// Puts an entity into an interest zone; 0 is everywhere.
     ///
     /// # Errors
     /// [`WorldError::NoSuchEntity`].
-    pub fn set_room(&mut self, entity: EntityId, room: u32) -> Result<(), WorldError> {
+    pub fn set_zone(&mut self, entity: EntityId, zone: u32) -> Result<(), WorldError> {
         self.check(entity)?;
         self.touch(entity.slot);
-        self.slots[usize::from(entity.slot)].room = room;
+        self.slots[usize::from(entity.slot)].zone = zone;
         Ok(())
     }
 
-    /// Sets a component of an entity, quantized as the schema says; says whether that changed anything. Numbers beyond
-    /// the range of their field are moved to its end.
+    /// Sets a component of an entity, quantized as the schema says; says whether that changed anything.
+    /// Numbers beyond the range of their field are moved to its end.
     ///
     /// # Errors
-    /// [`WorldError::NoSuchEntity`], [`WorldError::NotRegistered`]; [`WorldError::Row`] for what is NaN, infinite or too long;
-    /// [`WorldError::TooManyLanes`], [`WorldError::TooManyBytes`] and [`WorldError::TooMuchHistory`]. Nothing changed then.
+    /// [`WorldError::NoSuchEntity`], [`WorldError::NotRegistered`]; [`WorldError::Row`] for what is NaN,
+    /// infinite or too long; [`WorldError::TooManyLanes`], [`WorldError::TooManyBytes`] and
+    /// [`WorldError::TooMuchHistory`]. Nothing changed then.
     pub fn insert<C: Replicated>(&mut self, entity: EntityId, value: &C) -> Result<bool, WorldError> {
         let id = self.registered::<C>()?;
         let (mut lanes, mut blobs) = core::mem::take(&mut self.scratch);
@@ -277,7 +274,6 @@ impl World {
     }
 
     /// Whether an entity has a component.
-    #[must_use]
     pub fn has(&self, entity: EntityId, component: ComponentId) -> bool {
         self.check(entity).is_ok_and(|slot| slot.mask & component.bit() != 0 && component.0 < 64)
     }
@@ -381,13 +377,13 @@ impl World {
             label: tick,
             mask: place.mask,
             owner: place.owner,
-            room: place.room,
+            zone: place.zone,
             audience: Arc::clone(&place.audience),
         };
-        let metas = &mut self.metas[usize::from(slot)];
+        let (metas, bytes) = (&mut self.metas[usize::from(slot)], &mut self.meta_bytes);
         let before = metas.newest().map_or(0, |meta| meta.mask);
         let is_other = !metas.newest().is_some_and(|newest| newest.is_same(&meta));
-        let has_aged = if is_other { metas.insert(meta, cutoff) } else { metas.retire(cutoff) };
+        let has_aged = if is_other { metas.insert(meta, cutoff, bytes) } else { metas.retire(cutoff, bytes) };
         let mut changed = is_other;
         for component in ComponentId::in_mask(dirty & place.mask) {
             let is_new = before & component.bit() == 0;
@@ -415,14 +411,13 @@ impl World {
                 self.lanes -= row_cost(column.lanes(), column.blobs());
             }
         }
-        self.metas[usize::from(slot)].clear();
+        self.metas[usize::from(slot)].clear(&mut self.meta_bytes);
         let place = &mut self.slots[usize::from(slot)];
         *place = Slot { generation: place.generation, ..Slot::default() };
         self.briefs[usize::from(slot)] = Brief::default();
     }
 
     /// Whether anything waits to be committed.
-    #[must_use]
     pub fn is_dirty(&self) -> bool {
         !self.dirty.is_empty()
     }

@@ -1,8 +1,8 @@
 //! One stream of a world takes the place of another one of the same world.
 //!
-//! A member may be sent the world of its authority by the hub, and by the authority itself. Each of the two streams fills a replica of
-//! its own; rows have the authority's ticks in both, so what one remembers of the past is good for the other, and what is
-//! different between them is told as a packet would have told it.
+//! A member may be sent the world of its authority by the hub, and by the authority itself. Each of the two
+//! streams fills a replica of its own; rows have the authority's ticks in both, so what one remembers of the
+//! past is good for the other, and what is different between them is told as a packet would have told it.
 
 use super::store::{World, cutoff};
 use super::{Applied, EntityId, Replica};
@@ -10,10 +10,11 @@ use crate::schema::ComponentId;
 use parlor_proto::Tick;
 
 impl Replica {
-    /// Takes the place of `older`, a replica of the same authority's world for the same reader by another stream. What it
-    /// remembers of entities that are in both is remembered here, too, and all that was counted is. Gives what a packet that brought all
-    /// the difference would have: to those who followed `older`, as this one [`settled`](Self::settled), nothing else happened. If
-    /// another authority has gone on from less than `older` has, nothing of that `is_past` here, and it is not remembered.
+    /// Takes the place of `older`, a replica of the same authority's world for the same reader by another
+    /// stream. What it remembers of entities that are in both is remembered here, too, and all that was
+    /// counted is. Gives what a packet that brought all the difference would have: to those who followed
+    /// `older`, as this one [`settled`](Self::settled), nothing else happened. If another authority has gone
+    /// on from less than `older` has, nothing of that `is_past` here, and it is not remembered.
     pub fn take_place_of(&mut self, older: &Replica, is_past: bool) -> Applied {
         let mut applied =
             Applied { tick: Tick(self.world().newest_tick()), settled: true, ..Applied::default() };
@@ -44,8 +45,8 @@ impl Replica {
 }
 
 impl World {
-    /// What of the entity in a slot is not as in another world: its components, one bit each; none if it is the owner alone. `None` if
-    /// all is the same.
+    /// What of the entity in a slot is not as in another world: its components, one bit each; none if it is
+    /// the owner alone. `None` if all is the same.
     fn difference(&self, other: &World, slot: u16) -> Option<u64> {
         let (here, there) = (self.slot(slot), other.slot(slot));
         let both = here.mask & there.mask;

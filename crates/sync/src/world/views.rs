@@ -1,7 +1,7 @@
 //! The views of all members of a room.
 
+use super::baseline_sharing::BaselineSharing;
 use super::diagnostics::Diagnostics;
-use super::meet::Meeting;
 use super::{Encodings, EntityId, Publisher, PublisherConfig, Sent, World};
 use crate::audience::Viewer;
 use crate::interest::{Change, Interest, Reach};
@@ -9,14 +9,14 @@ use crate::schema::{GridInterest, RowReader, Schema};
 use bytes::Bytes;
 use parlor_proto::{Instant, MemberId};
 
-/// Publishers of one world for all members of a room: each gets what it may see, as [`Interest`] says, and what is equal is
-/// coded once.
+/// Publishers of one world for all members of a room: each gets what it may see, as [`Interest`] says, and
+/// what is equal is coded once.
 #[derive(Debug)]
 pub struct Views {
-    members: Vec<(MemberId, Publisher)>,
-    encodings: Encodings,
-    interest: Interest,
-    meeting: Meeting,
+    pub(super) members: Vec<(MemberId, Publisher)>,
+    pub(super) encodings: Encodings,
+    pub(super) interest: Interest,
+    sharing: BaselineSharing,
     /// The lineage of the world and its change up to which interest was told.
     lineage: u32,
     cursor: Option<u64>,
@@ -24,13 +24,12 @@ pub struct Views {
 
 impl Views {
     /// No members yet, of a world with this schema.
-    #[must_use]
     pub fn new(schema: &Schema) -> Self {
         Views {
             members: Vec::new(),
             encodings: Encodings::new(),
             interest: Interest::new(schema.interest().map(Reach::from)),
-            meeting: Meeting::default(),
+            sharing: BaselineSharing::default(),
             lineage: 0,
             cursor: None,
         }
@@ -59,7 +58,6 @@ impl Views {
     }
 
     /// What a member's publisher knows.
-    #[must_use]
     pub fn publisher(&self, member: MemberId) -> Option<&Publisher> {
         self.index(member).map(|at| &self.members[at].1)
     }
@@ -77,8 +75,8 @@ impl Views {
         self.send(world, now, send);
     }
 
-    /// As [`flush`](Self::flush), of what `filter` lets a member see: it is asked of everything that its interest admits and
-    /// that it does not own, each time.
+    /// As [`flush`](Self::flush), of what `filter` lets a member see: it is asked of everything that its
+    /// interest admits and that it does not own, each time.
     pub fn flush_filtered(
         &mut self,
         world: &World,
@@ -96,9 +94,9 @@ impl Views {
     }
 
     fn send(&mut self, world: &World, now: Instant, mut send: impl FnMut(MemberId, Bytes, Sent)) {
-        let Views { members, encodings, interest, meeting, .. } = self;
+        let Views { members, encodings, interest, sharing, .. } = self;
         if let Some(tick) = world.tick {
-            meeting.arrange(tick, members);
+            sharing.arrange(tick, members);
         }
         for (member, publisher) in members {
             let nearness = |slot| interest.nearness(*member, slot);
@@ -137,13 +135,11 @@ impl Views {
     }
 
     /// How a member fares.
-    #[must_use]
     pub fn diagnostics(&self, member: MemberId, world: &World) -> Option<Diagnostics> {
         Some(self.publisher(member)?.diagnostics(world))
     }
 
     /// How many bodies were coded, and how often one of them served another member too.
-    #[must_use]
     pub const fn encodings(&self) -> (u64, u64) {
         self.encodings.counts()
     }
@@ -176,7 +172,7 @@ fn place(interest: &mut Interest, world: &World, slot: u16) {
     };
     interest.set_audience(slot, &meta.audience);
     let position = world.schema.interest().and_then(|grid| position(world, slot, meta.mask, grid));
-    interest.moved(slot, meta.room, position, meta.owner);
+    interest.moved(slot, meta.zone, position, meta.owner);
 }
 
 /// Where the entity in a slot is, if it has the component that says so.

@@ -13,7 +13,8 @@ pub(super) struct Window {
 
 const _: () = assert!(NUMBER_WINDOW == 4 * 64, "one bit for each number of the window");
 
-/// Numbers of a sender of whom nothing is known are taken to be about this large, so that older ones are numbers too.
+/// Numbers of a sender of whom nothing is known are taken to be about this large, so that older ones are
+/// numbers too.
 const ORIGIN: u64 = 1 << 32;
 
 impl Window {

@@ -1,21 +1,21 @@
-//! Which of several connections two players keep. Both ends dial and both accept, so up to two for each pair of addresses
-//! come to be. The end that dials by its role decides; it says so on the first stream of the one that it keeps, and the
-//! other answers there. Only then is it a link.
+//! Chooses which of several connections two players keep. Both ends dial and accept, so each pair of
+//! addresses yields up to two. The dialing role decides and announces it on the first stream of the chosen
+//! connection. The other end answers on the same connection. Only then is it a link.
 
 use super::PathError;
 use crate::quic::STREAM_TYPE_PATH;
 use quinn::Connection;
 
-/// What both ends say: the type of the stream, and which path it is.
+/// The message of both ends: the stream's type and the path's id.
 const WORD_BYTES: usize = 1 + size_of::<u64>();
 
-/// Says that this connection is kept, and waits for the answer.
+/// Announces that this connection is kept, and waits for the answer.
 pub(super) async fn choose(connection: &Connection, path: u64) -> Result<(), PathError> {
     say(connection, path).await?;
     hear(connection, path).await
 }
 
-/// Waits to be told that this connection is kept, and answers.
+/// Waits for the announcement that this connection is kept, and answers it.
 pub(super) async fn be_chosen(connection: &Connection, path: u64) -> Result<(), PathError> {
     hear(connection, path).await?;
     say(connection, path).await

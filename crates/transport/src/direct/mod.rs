@@ -1,31 +1,32 @@
-//! Direct paths: a link between two players, without a server in between.
+//! Direct paths: links between two players without a server in between (NAT hole punching).
 //!
-//! The hub introduces two players: it tells each the other's candidates (addresses where it may be), the fingerprint of
-//! its certificate, and the path's id. Then both dial all candidates of the other at once, from the same sockets that
-//! they reach the hub by: a packet that leaves opens the way through one's own NAT for those that come. Of the connections
-//! that come to be one is kept.
+//! The hub introduces two players. Each gets the other's candidates (possible addresses), its certificate's
+//! fingerprint and the path's id. Both then dial all candidates of the other at once, from the sockets that
+//! they use for the hub. An outgoing packet opens the player's own NAT for incoming ones. One of the
+//! resulting connections is kept.
 //!
-//! - Both ends prove who they are (`tls`); who knocks and is not expected gets no answer (`door`).
-//! - A candidate may be anybody's address. One that does not answer gets [`PROBES_MAX`] datagrams, and nothing ever again
-//!   from the same [`Direct`] (`probe`).
-//! - Nothing is tried unless [`Direct::open`] is called, and nobody is let in.
+//! - Both ends authenticate (`tls`). Unexpected connections get no answer (`accept_filter`).
+//! - A candidate may be a stranger's address. One that does not answer gets [`PROBES_MAX`] datagrams, then
+//!   none ever again from the same [`Direct`] (`probe`).
+//! - Nothing is dialled or accepted unless [`Direct::open`] is called.
 
+mod accept_filter;
 mod agree;
-mod door;
 mod name;
 pub(crate) mod probe;
 mod race;
 mod tls;
 
+pub use accept_filter::{ATTEMPTS_MAX, CANDIDATES_MAX};
 pub use probe::PROBES_MAX;
 
 use crate::identity::{Fingerprint, Identity};
 use crate::link::Link;
 use crate::quic::Dialer;
 use crate::quic::link::establish;
+use accept_filter::{AcceptFilter, Expected};
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use core::time::Duration;
-use door::{Expected, Guests};
 use quinn::ConnectionId;
 use rustls::sign::CertifiedKey;
 use std::collections::BTreeSet;
@@ -36,15 +37,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use thiserror::Error;
 use tokio::task::JoinSet;
 
-/// Candidates of one player that are tried; those beyond are not.
-pub const CANDIDATES_MAX: usize = 8;
-/// Attempts of one [`Direct`] that may be under way at once.
-pub const ATTEMPTS_MAX: usize = 64;
-/// Addresses that are remembered because they did not answer. Once there are so many, no new ones are dialled.
+/// Unanswered addresses that are remembered. At this limit, no new addresses are dialled.
 const UNANSWERED_MAX: usize = 1024;
 
-/// Addresses that stand for the internet when the system is asked by which of its own addresses it would go there. They
-/// are for documentation (RFC 5737, RFC 3849), and nothing is sent.
+/// Documentation addresses (RFC 5737, RFC 3849) that stand for the internet when asking the system for its
+/// own outgoing address. Nothing is sent to them.
 const FAR_AWAY: [SocketAddr; 2] = [
     SocketAddr::new(IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1)), 9),
     SocketAddr::new(IpAddr::V6(Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1)), 9),
@@ -53,20 +50,21 @@ const FAR_AWAY: [SocketAddr; 2] = [
 /// Which end of a path this process is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// It decides which connection is kept, and prefers those that it made: their other end follows it to another address.
+    /// Decides which connection is kept. Prefers those that it dialled: their other end follows a change of
+    /// address.
     Dial,
-    /// It keeps what the other end decides.
+    /// Accepts the other end's decision.
     Accept,
 }
 
-/// A path that shall be opened.
+/// Description of a path to open.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Attempt {
-    /// What both ends call it, from the hub: a number that nobody else can know.
+    /// The path's id at both ends, from the hub: a secret number.
     pub id: u64,
     /// Which end this is.
     pub role: Role,
-    /// Whose certificate the other end has.
+    /// The fingerprint of the other end's certificate.
     pub peer: Fingerprint,
     /// Where the other end may be.
     pub candidates: Vec<SocketAddr>,
@@ -111,13 +109,13 @@ pub enum PathError {
     },
 }
 
-/// The direct paths of one dialer, under one identity. Dropping it closes the door; links that exist live on.
+/// The direct paths of one dialer, under one identity. Dropping it lets nobody in any more; links that exist live on.
 #[derive(Debug)]
 pub struct Direct {
     dialer: Arc<Dialer>,
     own: Arc<CertifiedKey>,
     fingerprint: Fingerprint,
-    guests: Guests,
+    filter: AcceptFilter,
     doors: Mutex<Doors>,
     /// Addresses to which something was sent and that were never seen to be a peer's.
     unanswered: Mutex<BTreeSet<SocketAddr>>,
@@ -133,13 +131,12 @@ struct Doors {
 
 impl Direct {
     /// Direct paths from the sockets of this dialer, with this certificate.
-    #[must_use]
     pub fn new(dialer: Arc<Dialer>, identity: &Identity) -> Self {
         Direct {
             dialer,
             own: identity.certified(),
             fingerprint: identity.fingerprint(),
-            guests: Guests::default(),
+            filter: AcceptFilter::default(),
             doors: Mutex::default(),
             unanswered: Mutex::default(),
             under_way: AtomicUsize::new(0),
@@ -147,7 +144,6 @@ impl Direct {
     }
 
     /// By what the other ends know this one.
-    #[must_use]
     pub fn fingerprint(&self) -> Fingerprint {
         self.fingerprint
     }
@@ -156,7 +152,6 @@ impl Direct {
     /// the hub and to the internet, with the ports of the dialer's sockets. At most four; none on loopback. Not
     /// all addresses of the machine: those of other networks say more about a player than they help. Must be called in a tokio
     /// runtime.
-    #[must_use]
     pub fn candidates(&self, hub: SocketAddr) -> Vec<SocketAddr> {
         let mut candidates: Vec<SocketAddr> = Vec::new();
         for towards in [[hub].as_slice(), &FAR_AWAY].concat() {
@@ -200,7 +195,7 @@ impl Direct {
             return Err(PathError::NoSocket { detail: "neither IPv4 nor IPv6 has one".to_owned() });
         }
         let names = indices().map(|index| name::of(attempt.id, attempt.peer, self.fingerprint, index));
-        Ok(self.guests.expect(names.collect()))
+        Ok(self.filter.expect(names.collect()))
     }
 
     fn open_door(&self, is_ipv6: bool) -> io::Result<()> {
@@ -209,7 +204,7 @@ impl Direct {
             let endpoint = self.dialer.socket(is_ipv6)?.endpoint;
             // Whoever comes is accepted with the configuration of its attempt, and nobody with this one.
             endpoint.set_server_config(Some(tls::accepting(&self.own, self.fingerprint)));
-            doors.tasks.spawn(self.guests.clone().receive(endpoint));
+            doors.tasks.spawn(self.filter.clone().receive(endpoint));
             doors.is_open[usize::from(is_ipv6)] = true;
         }
         Ok(())

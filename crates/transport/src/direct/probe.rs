@@ -23,7 +23,7 @@ pub const PROBES_MAX: u8 = 3;
 /// Least time between two of them. The library sends some in pairs, of which the second would be wasted.
 const PROBE_INTERVAL: Duration = Duration::from_millis(150);
 /// Dials that are remembered, the newest: more than can be under way, because one that is given up still says goodbye.
-const WATCHED_MAX: usize = 2 * super::ATTEMPTS_MAX * super::CANDIDATES_MAX;
+const WATCHED_MAX: usize = 2 * super::accept_filter::ATTEMPTS_MAX * super::accept_filter::CANDIDATES_MAX;
 
 /// The dials of one socket.
 #[derive(Debug, Default)]

@@ -1,7 +1,7 @@
 //! The attempts of one path: all dials and all that comes, until both ends agree on one connection.
 
+use super::accept_filter::Expected;
 use super::agree::{be_chosen, choose};
-use super::door::Expected;
 use super::{Attempt, Direct, PathError, Role, tls};
 use core::net::SocketAddr;
 use core::time::Duration;

@@ -15,7 +15,7 @@ use rustls::version::TLS13;
 use rustls::{DigitallySignedStruct, DistinguishedName, SignatureScheme};
 use std::sync::Arc;
 
-/// Connections whose first packet waits for [`super::door`], which decides at once.
+/// Connections whose first packet waits for [`super::accept_filter`], which decides at once.
 const INCOMING_MAX: usize = 16;
 const INCOMING_BYTES_MAX: u64 = 4 * 1024;
 

@@ -39,7 +39,6 @@ pub struct AddressError {
 
 impl ServerAddress {
     /// Whether it names this machine.
-    #[must_use]
     pub fn is_loopback(&self) -> bool {
         match self.host.parse::<IpAddr>() {
             Ok(address) => address.is_loopback(),
@@ -48,7 +47,6 @@ impl ServerAddress {
     }
 
     /// Whether both are on one machine, as far as their names say it. The shards of a server are; their ports differ.
-    #[must_use]
     pub fn is_on_host_of(&self, other: &ServerAddress) -> bool {
         self.host.eq_ignore_ascii_case(&other.host) || (self.is_loopback() && other.is_loopback())
     }
@@ -65,7 +63,6 @@ impl ServerAddress {
     /// let there: ServerAddress = "play.example.com".parse().unwrap();
     /// assert_eq!(there.url("ws", false), "wss://play.example.com:7700");
     /// ```
-    #[must_use]
     pub fn url(&self, scheme: &str, has_trust: bool) -> String {
         let is_plain = self.is_loopback() && self.fingerprint.is_none() && !has_trust;
         let place = ServerAddress { fingerprint: None, ..self.clone() };

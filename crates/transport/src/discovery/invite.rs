@@ -2,9 +2,11 @@
 //!
 //! ```text
 //! SCHEME://join/CODE[?server=HOST:PORT[&fingerprint=F][&secret=S]]
+//! https://HOST[:PORT]/join/CODE
 //! ```
 //!
-//! The scheme is the game's own, so that an operating system can open the right game.
+//! The scheme is the game's own, so that an operating system can open the right game. The second is the page that a server shows of
+//! a room, as a browser's address bar has it: the room is at the host that it names.
 
 use super::address::ServerAddress;
 use core::fmt;
@@ -50,7 +52,6 @@ pub enum InviteError {
 
 impl Invite {
     /// The link, with a scheme like "parlor".
-    #[must_use]
     pub fn link(&self, scheme: &str) -> String {
         let escape = |text: &str| utf8_percent_encode(text, ESCAPED).to_string();
         let mut fields = Vec::new();
@@ -70,13 +71,20 @@ impl FromStr for Invite {
 
     fn from_str(text: &str) -> Result<Self, InviteError> {
         let text = text.trim();
-        let Some((_, rest)) = text.split_once("://") else {
+        let Some((scheme, rest)) = text.split_once("://") else {
             return Ok(Invite { code: text.parse()?, server: None, secret: None });
         };
         let error = |why: String| InviteError::Link(text.to_owned(), why);
-        let path = rest.strip_prefix("join/").ok_or_else(|| error("it does not begin with join/".into()))?;
+        let (server, path) = match page_of(scheme, rest) {
+            Some((place, path)) => {
+                let server = place.parse().map_err(|why: super::AddressError| error(why.to_string()))?;
+                (Some(server), path.strip_prefix("join/").ok_or("its path does not begin with /join/"))
+            }
+            None => (None, rest.strip_prefix("join/").ok_or("it does not begin with join/")),
+        };
+        let path = path.map_err(|why| error(why.into()))?;
         let (code, query) = path.split_once('?').unwrap_or((path, ""));
-        let mut invite = Invite { code: code.parse()?, server: None, secret: None };
+        let mut invite = Invite { code: code.parse()?, server, secret: None };
         let mut fingerprint = None;
         for field in query.split('&').filter(|field| !field.is_empty()) {
             let (name, value) = field.split_once('=').unwrap_or((field, ""));
@@ -106,6 +114,19 @@ impl FromStr for Invite {
     }
 }
 
+/// If a link is that of a web page: the address of its host, with the port that browsers leave out, and its path.
+fn page_of<'a>(scheme: &str, rest: &'a str) -> Option<(String, &'a str)> {
+    let port = match scheme.to_ascii_lowercase().as_str() {
+        "https" => 443,
+        "http" => 80,
+        _ => return None,
+    };
+    let rest = rest.split_once('#').map_or(rest, |(rest, _)| rest);
+    let (place, path) = rest.split_once('/').unwrap_or((rest, ""));
+    let has_port = place.rsplit_once(':').is_some_and(|(_, port)| !port.contains(']'));
+    Some((if has_port { place.to_owned() } else { format!("{place}:{port}") }, path))
+}
+
 impl fmt::Display for Invite {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.link("parlor"))
@@ -130,6 +151,28 @@ mod tests {
             let link = invite.link("tanks");
             assert!(link.starts_with("tanks://join/K7QM"), "{link}");
             assert_eq!(link.parse(), Ok(invite));
+        }
+    }
+
+    #[test]
+    fn the_page_of_a_room_is_an_invite() {
+        for (url, host, port) in [
+            ("https://play.example.com/join/K7QM", "play.example.com", 443),
+            ("https://play.example.com:7700/join/k7qm?x=1#top", "play.example.com", 7_700),
+            ("http://127.0.0.1:40123/join/K7QM", "127.0.0.1", 40_123),
+            ("HTTP://[::1]/join/K7QM", "::1", 80),
+            ("https://[::1]:9/join/K7QM", "::1", 9),
+        ] {
+            let invite: Invite = url.parse().expect("it is the page of a room");
+            let server = invite.server.expect("the page is at a server");
+            assert_eq!(
+                (invite.code.as_str(), server.host.as_str(), server.port),
+                ("K7QM", host, port),
+                "{url}"
+            );
+        }
+        for text in ["https://play.example.com", "https://play.example.com/K7QM", "https:///join/K7QM"] {
+            assert!(text.parse::<Invite>().is_err(), "{text}");
         }
     }
 

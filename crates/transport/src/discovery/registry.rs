@@ -43,14 +43,13 @@ pub struct RoomEntry {
 }
 
 /// The folder with the entries.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Registry {
     folder: PathBuf,
 }
 
 impl Registry {
     /// The registry of this user on this machine. Nothing is created before something is written.
-    #[must_use]
     pub fn of_this_user() -> Self {
         let given = |name: &str| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
         let folder = given("PARLOR_REGISTRY")
@@ -64,13 +63,11 @@ impl Registry {
     }
 
     /// A registry in a folder of its own, for tests.
-    #[must_use]
     pub fn at(folder: impl Into<PathBuf>) -> Self {
         Registry { folder: folder.into() }
     }
 
     /// The folder.
-    #[must_use]
     pub fn folder(&self) -> &Path {
         &self.folder
     }
@@ -100,21 +97,18 @@ impl Registry {
     }
 
     /// The room with this code, if a live server of this machine has it.
-    #[must_use]
     pub fn room(&self, code: RoomCode) -> Option<RoomEntry> {
         let path = self.room_path(code);
         self.read(&path, |entry: &RoomEntry| entry.code == code && is_alive(entry.server.pid))
     }
 
     /// The server on this port, if it is alive.
-    #[must_use]
     pub fn server(&self, port: u16) -> Option<ServerEntry> {
         let path = self.server_path(port);
         self.read(&path, |entry: &ServerEntry| entry.port == port && is_alive(entry.pid))
     }
 
     /// All live servers of this machine, by port.
-    #[must_use]
     pub fn servers(&self) -> Vec<ServerEntry> {
         let mut servers = self.all("servers", |entry: &ServerEntry| is_alive(entry.pid));
         servers.sort_unstable_by_key(|entry| entry.port);
@@ -122,7 +116,6 @@ impl Registry {
     }
 
     /// All rooms of live servers of this machine, by code.
-    #[must_use]
     pub fn rooms(&self) -> Vec<RoomEntry> {
         let mut rooms = self.all("rooms", |entry: &RoomEntry| is_alive(entry.server.pid));
         rooms.sort_unstable_by_key(|entry| entry.code);

@@ -20,7 +20,6 @@ struct Shared {
 
 impl Conditions {
     /// Conditions to begin with.
-    #[must_use]
     pub fn new(impairment: Impairment) -> Self {
         Conditions(Arc::new(Shared {
             impairment: Mutex::new(impairment),
@@ -36,7 +35,6 @@ impl Conditions {
     }
 
     /// What they are.
-    #[must_use]
     pub fn get(&self) -> Impairment {
         *self.lock()
     }

@@ -99,13 +99,11 @@ impl Proxy {
     }
 
     /// What became of datagrams so far.
-    #[must_use]
     pub fn counts(&self) -> ProxyCounts {
         *lock(&self.counts)
     }
 
     /// Clients at this moment.
-    #[must_use]
     pub fn flows(&self) -> usize {
         self.flows.len()
     }

@@ -33,7 +33,6 @@ enum Kind {
 
 impl Wire {
     /// The connection on a bad network, if there are conditions. Must be called in a tokio runtime.
-    #[must_use]
     pub fn new(stream: TcpStream, conditions: Option<&Conditions>) -> Self {
         let Some(conditions) = conditions else { return stream.into() };
         let flow = conditions.next_flow();

@@ -10,10 +10,9 @@ use mdns_sd::{IfKind, ServiceDaemon, ServiceInfo};
 use parlor_proto::RoomCode;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Rooms that one server announces at once. A local network has no use for more, and every question about rooms is answered
-/// with all of them.
+/// Rooms that one server announces at once. Every query is answered with all of them.
 const ROOMS_MAX: usize = 32;
-/// How long the last words may take.
+/// Time limit for the goodbye announcements.
 const GOODBYE_TIME: Duration = Duration::from_millis(500);
 
 /// Announces the rooms of a server. Cheap to clone; the announcements end with the last clone, or before with
@@ -25,8 +24,9 @@ pub struct Advertiser {
 
 struct Shared {
     daemon: ServiceDaemon,
-    fingerprint: Fingerprint,
-    /// Where the server listens, if not everywhere.
+    /// The fingerprint of the server's certificate.
+    fingerprint: Mutex<Fingerprint>,
+    /// The server's listening address; `None` if it listens on all.
     listens: Option<IpAddr>,
     state: Mutex<State>,
 }
@@ -35,28 +35,34 @@ struct Shared {
 #[derive(Default)]
 struct State {
     rooms: usize,
-    /// What could not be taken back yet, because the library was busy.
+    /// Withdrawals to retry because the library was busy.
     late: Vec<String>,
 }
 
 impl Advertiser {
-    /// Gets ready to announce rooms of a server with this certificate. `listen` is the address that it listens on; an unspecified
-    /// one stands for all.
+    /// Starts announcing for a server with this certificate. `listen` is its listening address; an
+    /// unspecified one stands for all.
     ///
     /// # Errors
-    /// The system refuses what it takes.
+    /// The system refuses a socket or thread.
     pub fn start(network: Network, fingerprint: Fingerprint, listen: IpAddr) -> Result<Self, LanError> {
         let daemon = network.start()?;
         let listens = (!listen.is_unspecified()).then_some(listen);
         let state = Mutex::default();
+        let fingerprint = Mutex::new(fingerprint);
         Ok(Advertiser { shared: Arc::new(Shared { daemon, fingerprint, listens, state }) })
     }
 
-    /// Announces a room until what is returned is dropped. Rooms with a secret are not to be announced. Beyond a number that
-    /// no local network needs, and for a room that may not be reached, `None`. It does not block.
+    /// Sets the certificate fingerprint for rooms announced from here on.
+    pub fn set_fingerprint(&self, fingerprint: Fingerprint) {
+        *self.shared.fingerprint.lock().unwrap_or_else(PoisonError::into_inner) = fingerprint;
+    }
+
+    /// Announces a room until the returned value is dropped. Rooms with a secret must not be announced.
+    /// Returns `None` beyond the limit on rooms. Does not block.
     ///
     /// # Errors
-    /// The library does not take it.
+    /// The library rejects the announcement.
     pub fn announce(
         &self,
         code: RoomCode,
@@ -70,7 +76,7 @@ impl Advertiser {
         if state.rooms >= ROOMS_MAX {
             return Ok(None);
         }
-        let properties = properties(code, app, environment, players_max, self.shared.fingerprint);
+        let properties = properties(code, app, environment, players_max, self.shared.fingerprint());
         let service = self.shared.service(code, port, &properties)?;
         let name = service.get_fullname().to_owned();
         self.shared.daemon.register(service).map_err(LanError::of)?;
@@ -78,10 +84,10 @@ impl Advertiser {
         Ok(Some(Advertisement { name, shared: Arc::clone(&self.shared) }))
     }
 
-    /// Takes all announcements back, and waits a moment until that is said. It blocks so long.
+    /// Withdraws all announcements. Blocks for a moment until the goodbyes are sent.
     pub fn stop(&self) {
         if let Ok(stopped) = self.shared.daemon.shutdown() {
-            // Whoever is not told finds out when the announcement has become old.
+            // A receiver that misses the goodbye drops the announcement when it expires.
             let _ = stopped.recv_timeout(GOODBYE_TIME);
         }
     }
@@ -89,19 +95,23 @@ impl Advertiser {
 
 impl fmt::Debug for Advertiser {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Advertiser").field("fingerprint", &self.shared.fingerprint).finish_non_exhaustive()
+        f.debug_struct("Advertiser").field("fingerprint", &self.shared.fingerprint()).finish_non_exhaustive()
     }
 }
 
 impl Shared {
-    /// The names in it belong to the certificate: the machine's own, and its user's, are nobody's business.
+    fn fingerprint(&self) -> Fingerprint {
+        *self.fingerprint.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Names derive from the certificate: the machine's and user's names stay private.
     fn service(
         &self,
         code: RoomCode,
         port: u16,
         properties: &[(&'static str, String)],
     ) -> Result<ServiceInfo, LanError> {
-        let print = self.fingerprint.to_string();
+        let print = self.fingerprint().to_string();
         let server = &print[..16];
         let (name, host) = (format!("{code} {server}"), format!("parlor-{server}.local."));
         let mut service = match self.listens {
@@ -123,7 +133,7 @@ impl Shared {
         self.retry(&mut state);
     }
 
-    /// Takes back what is over. The library's queue may be full: then the next call tries again.
+    /// Withdraws ended announcements. If the library's queue is full, the next call tries again.
     fn retry(&self, state: &mut State) {
         state.late.retain(|name| matches!(self.daemon.unregister(name), Err(mdns_sd::Error::Again)));
     }
@@ -140,7 +150,7 @@ impl Drop for Shared {
     }
 }
 
-/// One announcement, which is taken back when this is dropped.
+/// One announcement, withdrawn when dropped.
 #[must_use = "the announcement is taken back when this is dropped"]
 pub struct Advertisement {
     name: String,

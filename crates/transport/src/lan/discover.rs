@@ -7,37 +7,37 @@ use core::net::IpAddr;
 use mdns_sd::{InterfaceId, Receiver, ResolvedService, ScopedIp, ServiceDaemon, ServiceEvent, TryRecvError};
 use std::collections::BTreeMap;
 
-/// Rooms that are kept: whoever announces more than that wants something else than to play.
+/// Most rooms kept: a bound against floods of announcements.
 const ROOMS_MAX: usize = 256;
 
-/// What [`Discovery`] tells.
+/// An event of [`Discovery`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LanEvent {
-    /// A room was found, or says something else of itself.
+    /// A room was found, or its announcement changed.
     Found(LanRoom),
-    /// It is not announced any more.
+    /// The room is no longer announced.
     Lost(LanRoom),
-    /// Nothing more will be found. This comes once, and nothing after it.
+    /// Discovery ended. This is the last event, and it comes once.
     Ended(LanError),
 }
 
-/// Looks for rooms until it is dropped. Nothing blocks: ask [`poll`](Self::poll) in each frame.
+/// Looks for rooms until it is dropped. Never blocks: call [`poll`](Self::poll) in each frame.
 pub struct Discovery {
     daemon: ServiceDaemon,
     heard: Receiver<ServiceEvent>,
     app: Option<String>,
-    /// By the name of the service.
+    /// Rooms by service name.
     rooms: BTreeMap<String, LanRoom>,
-    /// Rooms that are to be told as lost.
+    /// Rooms whose loss is still to be reported.
     lost: Vec<LanRoom>,
     is_over: bool,
 }
 
 impl Discovery {
-    /// Begins to look for rooms of a game, or of all.
+    /// Starts looking for rooms of one app, or of all.
     ///
     /// # Errors
-    /// The system refuses what it takes.
+    /// The system refuses a socket or thread.
     pub fn start(network: Network, app: Option<&str>) -> Result<Self, LanError> {
         let daemon = network.start()?;
         let heard = daemon.browse(SERVICE).map_err(LanError::of)?;
@@ -45,7 +45,7 @@ impl Discovery {
         Ok(Discovery { daemon, heard, app, rooms: BTreeMap::new(), lost: Vec::new(), is_over: false })
     }
 
-    /// What happened next, if anything did.
+    /// Returns the next event, or `None`.
     pub fn poll(&mut self) -> Option<LanEvent> {
         loop {
             if let Some(room) = self.lost.pop() {
@@ -70,7 +70,8 @@ impl Discovery {
         }
     }
 
-    /// The library gives up on whoever has not polled for long. All that was known is as good as lost then, and is asked for again.
+    /// Browses again after the library dropped a listener that did not poll for long. All known rooms count
+    /// as lost then.
     fn listen_again(&mut self) -> Option<LanEvent> {
         match self.daemon.browse(SERVICE) {
             Ok(heard) => {
@@ -86,7 +87,7 @@ impl Discovery {
         }
     }
 
-    /// The rooms that are there now.
+    /// Returns the rooms that are announced at present.
     pub fn rooms(&self) -> impl Iterator<Item = &LanRoom> {
         self.rooms.values()
     }
@@ -107,8 +108,8 @@ impl Discovery {
     }
 }
 
-/// An address as it was announced. This machine's own counts only from this machine: nobody else shall make a game connect to
-/// what listens here.
+/// Returns an announced address if it is usable. Loopback counts only from this machine: another one must not
+/// make a game connect to a local service.
 fn reachable(address: &ScopedIp) -> Option<IpAddr> {
     let is_from_here = |interface: &InterfaceId| interface.get_addrs().iter().any(IpAddr::is_loopback);
     let is_good = match address {

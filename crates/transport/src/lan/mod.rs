@@ -1,12 +1,13 @@
-//! Rooms on the local network: servers announce theirs by multicast DNS (RFC 6762, RFC 6763), and whoever looks for them finds
-//! address and certificate without a server in between.
+//! LAN discovery of rooms. Servers announce rooms by multicast DNS (RFC 6762, RFC 6763); players find address
+//! and certificate without a central server.
 //!
-//! An announcement proves nothing. Whoever is on the same network can announce a room, under any code; what the fingerprint
-//! in it makes sure of is only that the room joined is the one announced. So it is for networks whose members trust
-//! each other as far as to play; elsewhere an invite link names its server, and a room with a secret is never announced.
+//! An announcement is not authenticated. Any machine on the network can announce a room under any code. The
+//! fingerprint only ensures that the room joined is the one announced. Use it on networks whose members trust
+//! each other enough to play. Elsewhere an invite link names its server. A room with a secret is never
+//! announced.
 //!
-//! - [`Advertiser`]: what a server announces, and its end · [`Discovery`]: what others announce, to be polled
-//! - [`Network`]: where both happen
+//! - [`Advertiser`]: announces rooms and withdraws them · [`Discovery`]: finds rooms, by polling
+//! - [`Network`]: the scope of both
 
 mod advertise;
 mod discover;
@@ -24,19 +25,19 @@ use std::io;
 use std::net::UdpSocket;
 use thiserror::Error;
 
-/// The type of service under which rooms are announced (RFC 6763 §7).
+/// The DNS-SD service type of rooms (RFC 6763 §7).
 pub const SERVICE: &str = "_parlor._udp.local.";
 /// The port of multicast DNS.
 pub const MDNS_PORT: u16 = 5353;
 /// The address of multicast DNS.
 const GROUP: Ipv4Addr = Ipv4Addr::new(224, 0, 0, 251);
 
-/// Where announcements are made and heard.
+/// The network on which announcements are sent and heard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Network {
-    /// The UDP port: [`MDNS_PORT`], or another one for a world of its own, as tests want it.
+    /// The UDP port: [`MDNS_PORT`], or another one to isolate tests.
     pub port: u16,
-    /// Whether only this machine takes part.
+    /// Whether only the loopback interface is used.
     pub is_loopback_only: bool,
 }
 
@@ -47,8 +48,8 @@ impl Default for Network {
 }
 
 impl Network {
-    /// A world of its own within this machine, for tests: on the loopback interface, and a port that nobody uses. It waits a moment
-    /// to hear itself.
+    /// Returns an isolated network for tests: the loopback interface and an unused port. Waits a moment to
+    /// hear itself.
     ///
     /// # Errors
     /// The loopback interface passes no multicast, or not at once.

@@ -38,7 +38,6 @@ pub struct LanRoom {
 
 impl LanRoom {
     /// What joins it.
-    #[must_use]
     pub fn invite(&self) -> Invite {
         Invite { code: self.code, server: self.servers.first().cloned(), secret: None }
     }

@@ -8,7 +8,7 @@ use crate::direct::probe::{Probes, guard};
 use crate::impaired::{self, Conditions};
 use crate::link::Link;
 use crate::trust::{Refusal, Trust};
-use core::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use core::time::Duration;
 use quinn::crypto::rustls::QuicClientConfig;
 use quinn::{ClientConfig, ConnectionError, Endpoint, Runtime, TokioRuntime, TransportErrorCode};
@@ -29,6 +29,8 @@ pub struct Dialer {
     /// One for IPv4, one for IPv6, opened when first needed.
     sockets: Mutex<[Option<Socket>; 2]>,
     conditions: Option<Conditions>,
+    /// The address of this machine that its sockets have; any if `None`.
+    source: Option<IpAddr>,
 }
 
 /// One of a dialer's sockets.
@@ -40,15 +42,18 @@ pub(crate) struct Socket {
 
 impl Dialer {
     /// A dialer without sockets yet.
-    #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
     /// A dialer whose sockets are on a bad network.
-    #[must_use]
     pub fn impaired(conditions: Conditions) -> Self {
         Dialer { conditions: Some(conditions), ..Self::default() }
+    }
+
+    /// A dialer whose connections come from this address of the machine, and go to addresses of its family alone.
+    pub fn from_source(source: IpAddr) -> Self {
+        Dialer { source: Some(source), ..Self::default() }
     }
 
     /// Connects to `addr`, where a server proves to be `server_name` as `trust` demands. With
@@ -97,10 +102,10 @@ impl Dialer {
         if let Some(socket) = slot {
             return Ok(socket.clone());
         }
-        let any: SocketAddr =
-            if is_ipv6 { (Ipv6Addr::UNSPECIFIED, 0).into() } else { (Ipv4Addr::UNSPECIFIED, 0).into() };
+        let any: IpAddr = if is_ipv6 { Ipv6Addr::UNSPECIFIED.into() } else { Ipv4Addr::UNSPECIFIED.into() };
+        let local: SocketAddr = (self.source.unwrap_or(any), 0).into();
         let probes = Arc::new(Probes::default());
-        let guarded = guard(TokioRuntime.wrap_udp_socket(bind_udp(any)?)?, Arc::clone(&probes));
+        let guarded = guard(TokioRuntime.wrap_udp_socket(bind_udp(local)?)?, Arc::clone(&probes));
         let endpoint = impaired::endpoint(guarded, None, self.conditions.as_ref())?;
         Ok(slot.insert(Socket { endpoint, probes }).clone())
     }

@@ -132,7 +132,6 @@ impl Listener {
     }
 
     /// What was turned away.
-    #[must_use]
     pub fn stats(&self) -> ListenerStats {
         ListenerStats {
             half_open: self.half_open.load(Ordering::Relaxed),
@@ -142,7 +141,6 @@ impl Listener {
     }
 
     /// Links that exist, half-open ones included.
-    #[must_use]
     pub fn connections(&self) -> usize {
         self.endpoint.open_connections()
     }
@@ -207,7 +205,6 @@ pub enum HandshakeError {
 
 impl Incoming {
     /// Where the client is, or says it is.
-    #[must_use]
     pub fn remote(&self) -> SocketAddr {
         self.incoming.remote_address()
     }

@@ -5,6 +5,7 @@
 //! shortest form) and the packet. 1 makes it an isolated packet, which fills the rest of the stream. 2 is for direct paths
 //! and comes before a connection is a link: [`crate::direct`].
 
+mod closed;
 pub(crate) mod congestion;
 mod dialer;
 pub mod engine;

@@ -1,8 +1,8 @@
 //! What comes in on a QUIC link: datagrams, the stream of records, isolated packets. It is read only when the owner of
 //! the link asks, so that flow control holds a peer back whose packets nobody takes.
 
+use super::closed::{close_for, lost};
 use super::framing::{self, Records, StreamType};
-use super::link::{close_for, lost};
 use crate::closed::{LinkClosed, Violation};
 use crate::outbox::Outbox;
 use bytes::{Bytes, BytesMut};

@@ -4,8 +4,8 @@
 //! A server has thousands of these tasks, most of them idle. What only some need, or need for a moment, is boxed, so that
 //! the others do not hold its place.
 
+use super::closed::{close_for, datagram_error, lost};
 use super::framing::record_head;
-use super::link::{close_for, datagram_error, lost};
 use super::{ISOLATED_IN_FLIGHT_BYTES_MAX, SEND_WINDOW_BYTES, STREAM_TYPE_ISOLATED, STREAMS_MAX};
 use crate::closed::{LinkClosed, Violation};
 use crate::outbox::Outbox;

@@ -1,8 +1,8 @@
 //! A WebSocket as a link. The receiving half reads the socket itself, so that TCP holds a peer back whose packets nobody
 //! takes; a task writes what is queued and, in the end, says goodbye.
 
-use super::Io;
 use crate::closed::{CloseCode, LinkClosed, Violation, peer_reason};
+use crate::io::Io;
 use crate::link::{Link, Source, Wire};
 use crate::outbox::{Capacity, Farewell, Outbox};
 use crate::rate::stream::StreamRate;

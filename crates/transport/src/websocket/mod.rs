@@ -5,27 +5,23 @@ pub(crate) mod link;
 
 use crate::connect::ConnectError;
 use crate::impaired::{Conditions, Wire};
+pub use crate::io::Io;
 use crate::link::Link;
 use crate::tls;
 use crate::trust::Trust;
 use core::net::{Ipv6Addr, SocketAddr};
 use core::time::Duration;
 use std::io;
-use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_tungstenite::tungstenite::client::{ClientRequestBuilder, IntoClientRequest};
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
-use tokio_tungstenite::tungstenite::http::Uri;
+use tokio_tungstenite::tungstenite::http::{StatusCode, Uri};
 use tokio_tungstenite::tungstenite::{self, protocol::Role};
 use tokio_tungstenite::{WebSocketStream, client_async_with_config};
 
 /// The subprotocol that both ends name (`Sec-WebSocket-Protocol`).
 pub const SUBPROTOCOL: &str = "parlor";
-
-/// Bytes that a WebSocket can be made of.
-pub trait Io: AsyncRead + AsyncWrite + Unpin + Send + 'static {}
-impl<T: AsyncRead + AsyncWrite + Unpin + Send + 'static> Io for T {}
 
 /// Makes a link of a connection whose HTTP upgrade is done, on the server's side. The upgrade must have checked that
 /// the client named the [`SUBPROTOCOL`] and answered with it and with [`accept_key`]; bytes that the HTTP server read
@@ -37,7 +33,6 @@ pub async fn accept(io: impl Io, remote: SocketAddr) -> Link {
 }
 
 /// What `Sec-WebSocket-Accept` answers to `Sec-WebSocket-Key`.
-#[must_use]
 pub fn accept_key(sec_websocket_key: &str) -> String {
     derive_accept_key(sec_websocket_key.as_bytes())
 }
@@ -82,11 +77,40 @@ pub async fn connect_impaired(
     timeout(deadline, open(target, trust, conditions)).await.map_err(timed_out)?
 }
 
+/// [`connect`] over a connection to the target's address that stands already, for instance one from a certain address of this
+/// machine.
+///
+/// # Errors
+/// As for [`connect`].
+pub async fn connect_over(
+    stream: TcpStream,
+    target: &Target,
+    trust: &Trust,
+    deadline: Duration,
+) -> Result<Link, ConnectError> {
+    let addr = target.addr;
+    if !target.secure && !addr.ip().to_canonical().is_loopback() {
+        return Err(ConnectError::PlainBeyondLoopback { addr });
+    }
+    let timed_out = |_| ConnectError::TimedOut { addr, waited: deadline };
+    timeout(deadline, upgrade(stream, target, trust, None)).await.map_err(timed_out)?
+}
+
 async fn open(target: &Target, trust: &Trust, conditions: Option<&Conditions>) -> Result<Link, ConnectError> {
+    let addr = target.addr;
+    let stream = TcpStream::connect(addr).await.map_err(|error| ConnectError::from_io(addr, &error))?;
+    upgrade(stream, target, trust, conditions).await
+}
+
+async fn upgrade(
+    stream: TcpStream,
+    target: &Target,
+    trust: &Trust,
+    conditions: Option<&Conditions>,
+) -> Result<Link, ConnectError> {
     let addr = target.addr;
     let request = request(target)?;
     let failed = |error: io::Error| ConnectError::from_io(addr, &error);
-    let stream = TcpStream::connect(addr).await.map_err(failed)?;
     tls::prepare(&stream).map_err(failed)?;
     let stream = Wire::new(stream, conditions);
     let io: link::BoxIo = if target.secure {
@@ -117,9 +141,15 @@ fn request(target: &Target) -> Result<tungstenite::handshake::client::Request, C
     request.into_client_request().map_err(|_| invalid())
 }
 
+/// Whether a server says that it may take somebody later.
+fn is_busy(status: StatusCode) -> bool {
+    matches!(status, StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS)
+}
+
 fn upgrade_failed(addr: SocketAddr, error: tungstenite::Error) -> ConnectError {
     match error {
         tungstenite::Error::Io(error) => ConnectError::from_io(addr, &error),
+        tungstenite::Error::Http(response) if is_busy(response.status()) => ConnectError::Busy { addr },
         tungstenite::Error::Http(response) => ConnectError::NotParlor {
             addr,
             detail: format!(

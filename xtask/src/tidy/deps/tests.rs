@@ -42,8 +42,14 @@ fn arrows_that_point_back_are_refused() {
         ("parlor-sync", "build-dependencies", "parlor-hub"),
         ("parlor-transport", "target.'cfg(unix)'.dependencies", "parlor-sync"),
         ("parlor-server", "dependencies", "parlor"),
+        ("parlor-server", "dependencies", "parlor-turn"),
+        ("parlor-server", "dependencies", "parlor-services"),
+        ("parlor-server", "dev-dependencies", "parlor-services"),
+        ("parlor-terminal", "dependencies", "parlor-services"),
         ("parlor", "dependencies", "parlor-hub"),
         ("parlor-sim", "dependencies", "parlor-transport"),
+        ("parlor-sim", "dependencies", "parlor"),
+        ("parlor-client-core", "dependencies", "parlor-transport"),
         ("parlor-hub", "dev-dependencies", "parlor-server"),
         ("xtask", "dependencies", "parlor-proto"),
         ("parlor-impair", "dependencies", "parlor-proto"),
@@ -58,12 +64,14 @@ fn arrows_that_point_forward_are_not() {
     for (name, section, dependency) in [
         ("parlor-sync", "dependencies", "parlor-proto"),
         ("parlor-server", "dependencies", "parlor-hub"),
-        ("parlor-server", "dev-dependencies", "parlor"),
+        ("parlor-server", "dev-dependencies", "parlor-testing"),
+        ("parlor-services", "dependencies", "parlor-server"),
+        ("parlor-services", "dependencies", "parlor-turn"),
         ("parlor", "dev-dependencies", "parlor-server"),
         ("parlor-hub", "dev-dependencies", "parlor-sim"),
         ("parlor-proto", "dev-dependencies", "proptest"),
         ("parlor-cli", "dependencies", "parlor-server"),
-        ("parlor-sim", "dependencies", "parlor"),
+        ("parlor-sim", "dependencies", "parlor-client-core"),
         ("parlor-transport", "dependencies", "parlor-impair"),
         ("parlor-transport", "dependencies", "quinn"),
     ] {
@@ -89,28 +97,11 @@ fn a_crate_without_a_place_is_refused() {
 #[test]
 fn pure_crates_use_only_what_is_pure() {
     assert!(with("parlor-hub", "dependencies", "tokio")[0].contains("is pure"));
-    assert!(with("parlor", "dependencies", "tokio")[0].contains("is pure"));
+    assert!(with("parlor-client-core", "dependencies", "tokio")[0].contains("is pure"));
     assert_eq!(with("parlor-hub", "dependencies", "bytes"), Vec::<String>::new());
     assert_eq!(with("parlor-hub", "dev-dependencies", "tokio"), Vec::<String>::new());
     let optional = "[dependencies]\ntokio = { workspace = true, optional = true }";
-    assert_eq!(messages("parlor", optional), Vec::<String>::new());
     assert!(messages("parlor-sync", optional)[0].contains("is pure"));
-}
-
-#[test]
-fn the_clients_sockets_are_optional() {
-    let found = with("parlor", "dependencies", "parlor-transport");
-    assert!(found.iter().any(|found| found.contains("must be optional")));
-    let optional = "[dependencies]\nparlor-transport = { workspace = true, optional = true }";
-    assert_eq!(messages("parlor", optional), Vec::<String>::new());
-}
-
-#[test]
-fn the_simulator_has_no_sockets() {
-    let driver = "[dependencies]\nparlor = { workspace = true, features = [\"driver\"] }";
-    assert!(messages("parlor-sim", driver)[0].contains("without `driver`"));
-    let house = house("", manifest("parlor-sim", "[dependencies]\nparlor.workspace = true"));
-    assert!(one_way(&house)[0].to_string().contains("without `driver`"));
 }
 
 #[test]

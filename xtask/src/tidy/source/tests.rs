@@ -1,4 +1,4 @@
-//! What the reader of paths and tests must get right for the rules to see through it.
+//! Paths and tests that the reader must recognise for the rules to work.
 
 use super::*;
 

@@ -1,7 +1,9 @@
 //! A direct path over real sockets: it comes up in play, the relay falls still, the path is cut, and the relay goes on.
 
-use crate::{Event, LinkKind, MemberId, PathMode, Registry, Room, RoomBuilder, TransportPath, Via};
-use parlor_proto::wire::envelope::From;
+use crate::{
+    Event, LinkKind, MemberId, PathMode, Registry, Room, RoomBuilder, TransportPath, TransportPreference,
+};
+use parlor_proto::wire::envelope::Sender;
 use parlor_server::{Config, Server};
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
@@ -30,7 +32,7 @@ impl Hall {
         Hall { registry, runtime, server: Some(server), _folder: folder }
     }
 
-    fn open(&self, builder: RoomBuilder) -> Room {
+    fn open<K>(&self, builder: RoomBuilder<K>) -> Room {
         let mut room = builder.registry(self.registry.clone()).open();
         let began = Instant::now();
         while room.code().is_none() || !room.is_connected() {
@@ -80,7 +82,7 @@ impl Play {
         let hall = Hall::new();
         let host = hall.open(Room::host("tanks").paths(host));
         let code = host.code().expect("it is open").to_string();
-        let guest = hall.open(Room::guest("tanks", &code).paths(guest));
+        let guest = hall.open(Room::join("tanks", &code).paths(guest));
         Play { hall, host, guest, sent: [0; 2], heard: [0; 2], inputs: 0 }
     }
 
@@ -99,23 +101,18 @@ impl Play {
                     _ => {}
                 }
             }
-            while room.tick() {
-                room.send_input(&*sent).expect("it is open");
-                let me = room.local_id();
-                if let Some(other) = room.players().iter().find(|player| Some(player.id) != me) {
-                    room.send(other.id, "count", sent).expect("it is open");
+            while let Some(mut step) = room.step() {
+                step.send_input(&*sent).expect("it is open");
+                let me = step.local_id();
+                if let Some(other) = step.players().iter().find(|player| Some(player.id) != me) {
+                    step.send(other.id, "count", sent).expect("it is open");
                     *sent += 1;
                 }
+                let Some(mut host) = step.host() else { continue };
+                if let Some((_, number)) = host.inputs::<u64>().into_iter().find(|(id, _)| Some(*id) != me) {
+                    self.inputs = number;
+                }
             }
-        }
-        if let Some(number) = self
-            .host
-            .players()
-            .iter()
-            .find(|player| !player.is_host)
-            .and_then(|guest| self.host.input::<u64>(guest.id).expect("a number was sent"))
-        {
-            self.inputs = number;
         }
         std::thread::yield_now();
     }
@@ -200,7 +197,7 @@ fn count_at_all(rooms: &mut [Room], sent: &mut [u64], heard: &mut Heard) {
         while let Some(event) = room.poll() {
             match event {
                 Event::Message(message) => {
-                    let From::Member(from) = message.from else { panic!("members alone talk here") };
+                    let Sender::Member(from) = message.from else { panic!("members alone talk here") };
                     let number: u64 = message.read().expect("a number was sent");
                     let before = heard.insert((place, from), number);
                     assert!(
@@ -212,11 +209,11 @@ fn count_at_all(rooms: &mut [Room], sent: &mut [u64], heard: &mut Heard) {
                 _ => {}
             }
         }
-        while room.tick() {
-            if room.is_host() {
-                room.set("count", &sent[place]).expect("it is open");
+        while let Some(mut step) = room.step() {
+            if let Some(mut host) = step.host() {
+                host.set("count", &sent[place]).expect("it is open");
             }
-            room.broadcast("count", &sent[place]).expect("it is open");
+            step.broadcast("count", &sent[place]).expect("it is open");
             sent[place] += 1;
         }
     }
@@ -228,8 +225,8 @@ fn one_room_has_members_by_quic_by_websocket_and_with_a_path_to_the_host() {
     let hall = Hall::new();
     let host = hall.open(Room::host("tanks").paths(PathMode::Auto));
     let code = host.code().expect("it is open").to_string();
-    let guest = || Room::guest("tanks", &code);
-    let guests = [guest().paths(PathMode::Auto), guest(), guest().via(Via::WebSocket)];
+    let guest = || Room::join("tanks", &code);
+    let guests = [guest().paths(PathMode::Auto), guest(), guest().transport(TransportPreference::WebSocket)];
     let mut rooms = vec![host];
     rooms.extend(guests.map(|guest| hall.open(guest)));
     let (mut sent, mut heard) = (vec![0; rooms.len()], Heard::new());

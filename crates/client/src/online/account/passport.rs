@@ -1,9 +1,9 @@
 //! The account as the driver of realtime rooms knows it.
 
 use super::{Account, AccountError, Question, Shared};
-use crate::core::{Admission, ConnectFailure, ConnectFailureKind};
 use crate::driver::{NoTicket, Passport, Ticketing};
 use crate::net;
+use parlor_client_core::{Admission, ConnectFailure, ConnectFailureKind};
 use parlor_transport::discovery::ServerAddress;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -48,7 +48,7 @@ impl Passport for Account {
     fn ticket(&self, at: ServerAddress, admission: Admission) -> Ticketing {
         let shared = Arc::clone(&self.shared);
         // A task of its own: a room that is left meanwhile must not tear a sign-in apart.
-        let task = net::handle().spawn(async move { shared.ticket(&at, admission).await });
+        let task = net::runtime::handle().spawn(async move { shared.ticket(&at, admission).await });
         Box::pin(async move {
             task.await.unwrap_or_else(|_| {
                 let detail = "asking for a ticket failed; please report this".to_owned();
@@ -60,7 +60,7 @@ impl Passport for Account {
 
 impl Shared {
     async fn ticket(&self, at: &ServerAddress, admission: Admission) -> Result<String, NoTicket> {
-        let question = Question::Post("/admission", input(admission));
+        let question = Question::Post("/admission".to_owned(), input(admission));
         let asked = self.ask(at, &question).await.and_then(|output| self.read::<Ticket>(at, output));
         asked.map(|ticket| ticket.token).map_err(NoTicket::from)
     }
@@ -92,6 +92,9 @@ impl From<AccountError> for NoTicket {
             }
             AccountError::NoAccounts { .. } => {
                 NoTicket::Refused { code: "no_accounts".to_owned(), sentence: error.to_string() }
+            }
+            AccountError::Deleted => {
+                NoTicket::Refused { code: "no_such_account".to_owned(), sentence: error.to_string() }
             }
             AccountError::BadAnswer { .. } => not_asked(ConnectFailureKind::NotParlor, &error),
             AccountError::Net(net) => {

@@ -107,7 +107,6 @@ pub enum RoomKind {
 
 impl RoomKind {
     /// The word for it in JSON and metrics.
-    #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
             RoomKind::PlayerHosted => "player_hosted",
@@ -117,7 +116,6 @@ impl RoomKind {
     }
 
     /// How many players a room of this kind may allow at most.
-    #[must_use]
     pub const fn players_max(self) -> u16 {
         match self {
             RoomKind::PlayerHosted => limits::MEMBERS_MAX_PLAYER_HOSTED,
@@ -127,7 +125,6 @@ impl RoomKind {
     }
 
     /// How many members a room of this kind may have that allows so many players: a host is one of them.
-    #[must_use]
     pub const fn members_max(self, players_max: u16) -> u16 {
         match self {
             RoomKind::PlayerHosted | RoomKind::Match => players_max,
@@ -141,7 +138,6 @@ const HOSTS_WITHOUT_PLAYER: u16 = 1;
 
 impl Hello {
     /// An anonymous, nameless hello in the versions of this build.
-    #[must_use]
     pub fn new(app: &str, intent: Intent) -> Self {
         Hello {
             version_min: limits::VERSION_MIN,
@@ -286,7 +282,6 @@ fn read_secret(body: &mut Reader) -> Result<String, ReadError> {
 
 impl RoomKind {
     /// Its number on the wire.
-    #[must_use]
     pub const fn to_wire(self) -> u8 {
         match self {
             RoomKind::PlayerHosted => 0,
@@ -314,7 +309,7 @@ impl RoomSettings {
         let Some(silence_ms) = self.host_silence_ms else { return Ok(()) };
         let (min, max) = (limits::HOST_SILENCE_MS_MIN, limits::HOST_SILENCE_MS_MAX);
         if !(min..=max).contains(&silence_ms) {
-            return Err(format!("host_silence is {silence_ms} ms; it may be {min} to {max} ms"));
+            return Err(format!("host_timeout is {silence_ms} ms; it may be {min} to {max} ms"));
         }
         match self.kind {
             RoomKind::PlayerHosted => Ok(()),

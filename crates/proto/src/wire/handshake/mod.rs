@@ -23,13 +23,13 @@
 //! The first two fields of Hello and the whole of Refused keep their layout in every version, so that two builds that
 //! share none can still tell a person so.
 
-mod away;
 mod hello;
+mod rejection;
 mod resume;
 mod welcome;
 
-pub use away::{Redirect, Refusal, RetryAfter};
 pub use hello::{Auth, Hello, Intent, RoomKind, RoomSettings};
+pub use rejection::{Redirect, Refusal, RetryAfter};
 pub use resume::{Resume, ResumeRefusal, ResumeToken, Resumed};
 pub use welcome::{Authority, Limits, Welcome};
 

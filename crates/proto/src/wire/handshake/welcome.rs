@@ -19,7 +19,6 @@ pub enum Authority {
 
 impl Authority {
     /// The host, if a member is the authority.
-    #[must_use]
     pub const fn member(self) -> Option<MemberId> {
         match self {
             Authority::Member(member) => Some(member),
@@ -89,7 +88,6 @@ pub struct Limits {
 
 impl Limits {
     /// The bounds of this build.
-    #[must_use]
     #[allow(clippy::cast_possible_truncation)] // constants below 2³²
     pub const fn of_this_build() -> Self {
         Limits {

@@ -79,7 +79,8 @@ fn threat_18_special_floats_have_one_form_or_none() {
     }
 }
 
-/// Every kind of field that can hold a number: at the top, in lists and maps, short and long, and in one another.
+/// Every kind of field that can hold a number: at the top, in lists and maps, short and long, and in one
+/// another.
 #[test]
 fn threat_18_every_special_float_in_every_kind_of_field() {
     let name = [1, b'a'];

@@ -1,13 +1,13 @@
 //! One connection of an engine: where it is in its life, what comes in, and what waits to go out.
 
 use super::super::ALPN_PARLOR;
-use super::super::link::lost;
+use super::super::closed::lost;
 use super::super::listener::HandshakeError;
 use super::inbound::{Budget, Inbound};
 use super::outbound::Outbound;
 use super::{Event, Id};
 use crate::closed::{CloseCode, LinkClosed, Violation, clip_reason};
-use crate::link::{LinkStats, SendError};
+use crate::outbox::{LinkStats, SendError};
 use crate::rate::FLOOR_INTERVAL;
 use core::net::SocketAddr;
 use core::time::Duration;

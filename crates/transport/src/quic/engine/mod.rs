@@ -28,7 +28,7 @@ use super::congestion::bytes_per_second;
 use super::listener::{HandshakeError, HandshakeLimits, ListenError, ListenerStats, server_config};
 use crate::closed::{CloseCode, LinkClosed};
 use crate::impaired::Conditions;
-use crate::link::{LinkStats, SendError, check_size};
+use crate::outbox::{LinkStats, SendError, check_size};
 use crate::tls::ServerTls;
 use connection::{Connection, Events};
 use core::fmt;
@@ -113,13 +113,11 @@ pub struct Incoming(Box<quinn_proto::Incoming>);
 
 impl Incoming {
     /// Where the client is, or says it is.
-    #[must_use]
     pub fn remote(&self) -> SocketAddr {
         self.0.remote_address()
     }
 
     /// Whether the client has shown that its address is its own. Otherwise it may be anybody's.
-    #[must_use]
     pub fn is_proven(&self) -> bool {
         self.0.remote_address_validated()
     }
@@ -199,13 +197,11 @@ impl Engine {
     }
 
     /// Connections that the library knows: half-open ones, and those that it drains, included.
-    #[must_use]
     pub fn connections(&self) -> usize {
         self.endpoint.open_connections()
     }
 
     /// What was turned away.
-    #[must_use]
     pub fn stats(&self) -> ListenerStats {
         self.stats
     }
@@ -225,7 +221,6 @@ impl Engine {
     }
 
     /// When [`turn`](Self::turn) is due, whatever comes.
-    #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
         self.timers.next()
     }
@@ -327,7 +322,6 @@ impl Engine {
 
     /// Whether the next packet on this carrier would be taken. A link that is over counts as writable, so that
     /// [`send`](Self::send) can say why not.
-    #[must_use]
     pub fn is_writable(&self, id: Id, carrier: Carrier) -> bool {
         self.peek(id).is_none_or(|connection| connection.is_writable(carrier))
     }
@@ -352,20 +346,17 @@ impl Engine {
     }
 
     /// Where the peer is now; it may move. `None` once the link is forgotten.
-    #[must_use]
     pub fn remote(&self, id: Id) -> Option<SocketAddr> {
         self.peek(id).map(|connection| connection.library.remote_address())
     }
 
     /// Bytes per second, with QUIC's own, that the path to the peer lets through at the moment; `None` before that is known, and
     /// once the link is forgotten. What is handed over beyond it waits. As long as less is handed over it is an upper bound.
-    #[must_use]
     pub fn bytes_per_second(&self, id: Id) -> Option<u64> {
         self.peek(id).and_then(|connection| bytes_per_second(connection.library.congestion_state()))
     }
 
     /// What went over the link, both ways. `None` once it is forgotten.
-    #[must_use]
     pub fn link_stats(&self, id: Id) -> Option<LinkStats> {
         self.peek(id).map(Connection::stats)
     }

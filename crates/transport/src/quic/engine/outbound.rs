@@ -5,7 +5,7 @@ use super::super::framing::record_head;
 use super::super::link::CAPACITY;
 use super::super::{ISOLATED_IN_FLIGHT_BYTES_MAX, STREAM_TYPE_ISOLATED, STREAMS_MAX};
 use crate::closed::{LinkClosed, Violation};
-use crate::link::SendError;
+use crate::outbox::SendError;
 use bytes::Bytes;
 use parlor_proto::{Carrier, Packet};
 use quinn_proto::{Connection, Dir, SendDatagramError, StreamId};

@@ -1,0 +1,263 @@
+//! Reconnect after a lost connection: when the next attempt is due, and whether it resumes or rejoins.
+//!
+//! ```text
+//!                lost            dialled           Resumed, or Welcome
+//!  Connected ───────▶ Waiting ───────────▶ Trying ────────────────────▶ Connected
+//!                        ▲                   │  │
+//!                        └── not reached ────┘  └── the session is gone: at once again, as a newcomer
+//! ```
+//!
+//! A room makes at most eight attempts, none later than 60 s after the loss. The first comes after 200 ms;
+//! each wait is twice the one before, at most 5 s. A seed makes each wait up to a quarter longer or shorter,
+//! so that members that lost the same server do not return at the same moment.
+
+use parlor_proto::session::{Outgoing, SendError, Session};
+use parlor_proto::{ApiMisuse, Instant};
+use std::time::Duration;
+
+/// Attempts at most.
+const ATTEMPTS_MAX: u32 = 8;
+/// Wait before the first attempt.
+const WAIT_FIRST: Duration = Duration::from_millis(200);
+/// Upper bound of each wait.
+const WAIT_MAX: Duration = Duration::from_secs(5);
+/// Time after the loss in which attempts are made.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// State of the connection to the room's server.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LinkState {
+    /// Connecting for the first time.
+    #[default]
+    Connecting,
+    /// Connected.
+    Connected,
+    /// The connection is lost; this process tries to resume its session.
+    Reconnecting,
+    /// The server has dropped the session; this process tries to rejoin as a newcomer.
+    Resyncing,
+    /// Final: given up, refused, or the room is closed for this process.
+    Lost,
+}
+
+impl LinkState {
+    /// Returns the state's name in JSON.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            LinkState::Connecting => "connecting",
+            LinkState::Connected => "connected",
+            LinkState::Reconnecting => "reconnecting",
+            LinkState::Resyncing => "resyncing",
+            LinkState::Lost => "lost",
+        }
+    }
+}
+
+/// What a reconnect attempt asks of the server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Tier {
+    /// To resume this process's session.
+    Resume,
+    /// To join as a newcomer.
+    Rejoin,
+}
+
+/// The reconnect state machine. See the [module](self).
+#[derive(Debug)]
+pub(crate) struct Reconnect {
+    state: State,
+    /// Seed of the jitter of the waits.
+    seed: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Connected,
+    Waiting { of: Loss, at: Instant },
+    Trying { of: Loss },
+    Lost,
+}
+
+/// One loss of the connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Loss {
+    since: Instant,
+    tier: Tier,
+    /// Attempts so far.
+    attempts: u32,
+}
+
+impl Reconnect {
+    pub(crate) fn new() -> Self {
+        Reconnect { state: State::Connected, seed: 0 }
+    }
+
+    /// Notes the loss of a connection that stood. `seed` differs between processes.
+    pub(crate) fn lost(&mut self, seed: u64, now: Instant) {
+        self.seed = seed;
+        self.wait(Loss { since: now, tier: Tier::Resume, attempts: 0 }, now, Duration::ZERO);
+    }
+
+    /// When the next attempt is due.
+    pub(crate) fn next_attempt(&self) -> Option<Instant> {
+        match self.state {
+            State::Waiting { at, .. } => Some(at),
+            State::Connected | State::Trying { .. } | State::Lost => None,
+        }
+    }
+
+    /// Begins an attempt. Returns its number, counted from 1.
+    pub(crate) fn begin(&mut self) -> Option<u32> {
+        let State::Waiting { of, .. } = self.state else { return None };
+        let attempts = of.attempts + 1;
+        self.state = State::Trying { of: Loss { attempts, ..of } };
+        Some(attempts)
+    }
+
+    /// What the attempt under way asks of the server, if one is under way.
+    pub(crate) fn trying(&self) -> Option<Tier> {
+        match self.state {
+            State::Trying { of } => Some(of.tier),
+            State::Connected | State::Waiting { .. } | State::Lost => None,
+        }
+    }
+
+    /// Notes that the attempt failed. The next comes no earlier than `after`, nor than its own wait. Returns
+    /// whether there is a next attempt.
+    pub(crate) fn failed(&mut self, now: Instant, after: Duration) -> bool {
+        if let State::Trying { of } = self.state {
+            self.wait(of, now, after);
+        }
+        self.state != State::Lost
+    }
+
+    /// Notes that the server has dropped the session: the next attempt joins as a newcomer, at once.
+    pub(crate) fn resync(&mut self, now: Instant) {
+        if let State::Trying { of } = self.state {
+            self.state = State::Waiting { of: Loss { tier: Tier::Rejoin, ..of }, at: now };
+        }
+    }
+
+    /// Whether the connection is lost and reconnecting is not given up.
+    pub(crate) fn is_away(&self) -> bool {
+        matches!(self.state, State::Waiting { .. } | State::Trying { .. })
+    }
+
+    /// Notes that the connection stands.
+    pub(crate) fn connected(&mut self) {
+        self.state = State::Connected;
+    }
+
+    /// Whether reconnecting is given up.
+    pub(crate) fn is_given_up(&self) -> bool {
+        self.state == State::Lost
+    }
+
+    /// Gives up, however many attempts are left.
+    pub(crate) fn give_up(&mut self) {
+        self.state = State::Lost;
+    }
+
+    fn wait(&mut self, of: Loss, now: Instant, after: Duration) {
+        let at = now + self.pause(of.attempts).max(after);
+        self.state = if of.attempts < ATTEMPTS_MAX && at <= of.since + PATIENCE {
+            State::Waiting { of, at }
+        } else {
+            State::Lost
+        };
+    }
+
+    /// Wait before the next attempt, given the number of attempts made.
+    fn pause(&self, attempts: u32) -> Duration {
+        let even = WAIT_FIRST.saturating_mul(1 << attempts.min(16)).min(WAIT_MAX);
+        // SplitMix64: 0 to 511 of 1,024, which gives a factor of three to five quarters.
+        let mut drawn = self.seed.wrapping_add(u64::from(attempts + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        drawn = (drawn ^ (drawn >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        drawn = (drawn ^ (drawn >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        let parts = u32::try_from((drawn >> 32) % 513).unwrap_or(0);
+        even * (768 + parts) / 1_024
+    }
+}
+
+/// Sends a message to the hub on the session of an open room. While this process rejoins as a newcomer
+/// ([is away](Reconnect::is_away)), the message is dropped, like all that its old session had not delivered:
+/// the new session belongs to another player.
+pub(crate) fn say(session: &mut Session, is_away: bool, message: Outgoing) -> Result<(), SendError> {
+    match session.send(message) {
+        Err(SendError::Misuse(ApiMisuse::Closed(_) | ApiMisuse::NotOpen { .. })) if is_away => Ok(()),
+        said => said,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: Instant = Instant::from_millis(1_000);
+
+    /// Returns the waits of a process that never connects, and when it gave up.
+    fn waits(seed: u64, each_takes: Duration) -> (Vec<Duration>, Duration) {
+        let mut reconnect = Reconnect::new();
+        reconnect.lost(seed, NOW);
+        let (mut now, mut waits) = (NOW, Vec::new());
+        while let Some(at) = reconnect.next_attempt() {
+            waits.push(at.saturating_since(now));
+            assert_eq!(reconnect.begin(), u32::try_from(waits.len()).ok());
+            assert_eq!(reconnect.trying(), Some(Tier::Resume));
+            now = at + each_takes;
+            reconnect.failed(now, Duration::ZERO);
+        }
+        (waits, now.saturating_since(NOW))
+    }
+
+    #[test]
+    fn it_is_tried_eight_times_with_longer_and_longer_waits() {
+        for seed in 0..1_000 {
+            let (waits, _) = waits(seed, Duration::ZERO);
+            assert_eq!(waits.len(), 8);
+            for (wait, even_ms) in waits.iter().zip([200, 400, 800, 1_600, 3_200, 5_000, 5_000, 5_000]) {
+                let even = Duration::from_millis(even_ms);
+                assert!((even * 3 / 4..=even * 5 / 4).contains(wait), "seed {seed}: {wait:?} for {even:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn waits_differ_between_processes_and_between_attempts() {
+        let firsts: std::collections::BTreeSet<Duration> =
+            (0..100).map(|seed| waits(seed, Duration::ZERO).0[0]).collect();
+        assert!(firsts.len() > 50, "{} of 100 differ", firsts.len());
+        let (first, second) = (waits(1, Duration::ZERO).0, waits(2, Duration::ZERO).0);
+        assert!(first.iter().zip(&second).any(|(a, b)| a != b));
+        assert_eq!(first, waits(1, Duration::ZERO).0, "one seed gives one ladder");
+    }
+
+    #[test]
+    fn it_is_not_tried_for_longer_than_a_minute() {
+        let (waits, until) = waits(7, Duration::from_secs(13));
+        assert!(waits.len() < 8, "{waits:?}");
+        assert!(until <= PATIENCE + Duration::from_secs(13));
+        let mut reconnect = Reconnect::new();
+        reconnect.lost(1, NOW);
+        reconnect.begin();
+        assert!(!reconnect.failed(NOW, Duration::from_secs(61)), "who is to wait for longer gives up");
+        assert_eq!((reconnect.next_attempt(), reconnect.begin()), (None, None));
+    }
+
+    #[test]
+    fn who_is_gone_comes_again_at_once_and_as_a_newcomer() {
+        let mut reconnect = Reconnect::new();
+        reconnect.lost(1, NOW);
+        reconnect.begin();
+        reconnect.resync(NOW + Duration::from_secs(1));
+        assert_eq!(reconnect.next_attempt(), Some(NOW + Duration::from_secs(1)));
+        assert_eq!(reconnect.begin(), Some(2));
+        assert_eq!(reconnect.trying(), Some(Tier::Rejoin));
+        // A failure from here on is a failure of the rejoin.
+        assert!(reconnect.failed(NOW + Duration::from_secs(2), Duration::ZERO));
+        reconnect.begin();
+        assert_eq!(reconnect.trying(), Some(Tier::Rejoin));
+        reconnect.connected();
+        assert_eq!((reconnect.trying(), reconnect.next_attempt()), (None, None));
+    }
+}

@@ -1,0 +1,38 @@
+//! A room without sockets: pure, so that the simulator, the tests and a browser run the same code as a game.
+//!
+//! [`RoomCore`] has two faces. A *driver* delivers packets and time and sends its packets. A *game* polls
+//! events, runs steps, reads and writes. The game sees the driver's input only when it polls.
+//!
+//! This crate has no stable API: its users are the crate `parlor`, the simulator and the benches, and its API
+//! changes as they need it.
+
+mod connection;
+mod error;
+mod event;
+mod inbox;
+mod info;
+mod message;
+mod migration;
+mod options;
+mod players;
+mod replicas;
+mod rollback;
+mod room;
+mod simulation;
+mod state;
+
+pub use connection::LinkState;
+pub use error::RoomError;
+pub use event::{ClosedReason, ConnectFailure, ConnectFailureKind, Event, Message, StateSource, StateUpdate};
+pub use info::{
+    Connectivity, Diagnostics, JoinPath, Mode, ReasonCode, Role, RoomInfo, Scope, TransportPath,
+    TransportStatus,
+};
+pub use message::decode_typed;
+pub use options::{Admission, Options, PathMode, Wish};
+pub use parlor_proto::PathId;
+pub use parlor_proto::wire::path::PathRole;
+pub use players::{Player, Transport};
+pub use rollback::{RollbackConfig, RollbackRequest};
+pub use room::{Found, PathCommand, RoomCore, WorldAccess};
+pub use simulation::{OverlayDiagnostics, Past};

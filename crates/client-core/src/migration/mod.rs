@@ -1,0 +1,151 @@
+//! Host migration: the host role passes to another member, perhaps to this one.
+//!
+//! A named member becomes an *heir*: it collects the checkpoint from the hub and the inputs for the
+//! authority. It takes no steps; its reads keep the last known state. With the whole checkpoint it becomes
+//! the host. A host that hears that another was named becomes a member without state; its later writes are
+//! discarded.
+
+mod deferred_acks;
+
+pub(crate) use deferred_acks::DeferredAcks;
+
+use parlor_proto::session;
+use parlor_proto::wire::control::Handover;
+use parlor_proto::{Epoch, Instant, MemberId, PathId, TickRate};
+use parlor_sync::schema::Schema;
+use parlor_sync::world::Replica;
+use std::sync::Arc;
+
+/// Bytes of messages held for an heir at most. A hub sends less in that time.
+const HELD_BYTES_MAX: usize = 1024 * 1024;
+/// Overhead counted for each held message.
+const HELD_MESSAGE_BYTES: usize = 64;
+
+/// State of a host migration.
+#[derive(Debug, Default)]
+pub(crate) struct Migration {
+    /// The checkpoint as far as it came, and its epoch. It may come before the word that names this member.
+    checkpoint: Option<(Epoch, Box<Replica>)>,
+    /// The handover that makes this process the host.
+    heir: Option<Handover>,
+    /// Messages for the host's game.
+    held: Vec<(Held, Instant)>,
+    held_bytes: usize,
+    /// Received messages that the host has not acknowledged.
+    pub(crate) deferred_acks: DeferredAcks,
+    /// Whether the new authority has not been heard yet.
+    is_under_way: bool,
+    has_completed: bool,
+    previous: Option<MemberId>,
+    new: Option<MemberId>,
+    /// State of older epochs belongs to an ended stream.
+    follows_from: Option<Epoch>,
+}
+
+/// A held message, and the way it came.
+#[derive(Debug)]
+pub(crate) enum Held {
+    Hub(session::Message),
+    Path(MemberId, PathId, session::Message),
+}
+
+impl Migration {
+    pub(crate) fn is_under_way(&self) -> bool {
+        self.is_under_way
+    }
+
+    pub(crate) fn has_completed(&self) -> bool {
+        self.has_completed
+    }
+
+    /// The previous and the new host of the last migration.
+    pub(crate) fn hosts(&self) -> (Option<MemberId>, Option<MemberId>) {
+        (self.previous, self.new)
+    }
+
+    /// Whether a packet of state belongs to a stream that ended.
+    pub(crate) fn is_old(&self, epoch: Epoch) -> bool {
+        self.follows_from.is_some_and(|from| epoch < from)
+    }
+
+    /// Whether this process is named as host but is not the host yet.
+    pub(crate) fn is_heir(&self) -> bool {
+        self.heir.is_some()
+    }
+
+    /// Notes that another authority is named. `heir` is set if it is this process.
+    pub(crate) fn named(&mut self, previous: Option<MemberId>, new: MemberId, heir: Option<Handover>) {
+        (self.previous, self.new, self.heir, self.is_under_way) = (previous, Some(new), heir, true);
+    }
+
+    /// Turns this process from the host into a member, from `epoch` on.
+    pub(crate) fn follow_from(&mut self, epoch: Epoch) {
+        self.follows_from = Some(epoch);
+    }
+
+    /// The handover of this process, if it is the heir.
+    pub(crate) fn heir(&self) -> Option<Handover> {
+        self.heir
+    }
+
+    /// Notes that this process has become the host.
+    pub(crate) fn inherited(&mut self) {
+        self.heir = None;
+    }
+
+    /// Notes that the new authority was heard. Returns whether a migration was under way.
+    pub(crate) fn heard(&mut self) -> bool {
+        let was_under_way = std::mem::take(&mut self.is_under_way);
+        self.has_completed |= was_under_way;
+        was_under_way
+    }
+
+    /// Whether messages are held.
+    pub(crate) fn is_holding(&self) -> bool {
+        !self.held.is_empty()
+    }
+
+    /// Whether a held message came over a path.
+    pub(crate) fn holds_of_path(&self) -> bool {
+        self.held.iter().any(|(held, _)| matches!(held, Held::Path(..)))
+    }
+
+    /// Holds a message of `bytes`. Returns false if there is no room.
+    pub(crate) fn keep(&mut self, bytes: usize, held: impl FnOnce() -> Held, at: Instant) -> bool {
+        let bytes = self.held_bytes + bytes + HELD_MESSAGE_BYTES;
+        let has_room = bytes <= HELD_BYTES_MAX;
+        if has_room {
+            self.held_bytes = bytes;
+            self.held.push((held(), at));
+        }
+        has_room
+    }
+
+    /// Takes all held messages with their arrival times.
+    pub(crate) fn take_held(&mut self) -> Vec<(Held, Instant)> {
+        self.held_bytes = 0;
+        std::mem::take(&mut self.held)
+    }
+
+    /// The checkpoint of an epoch; begins an empty one for a new epoch.
+    pub(crate) fn checkpoint(&mut self, epoch: Epoch, begin: impl FnOnce() -> Replica) -> &mut Replica {
+        self.checkpoint.take_if(|(of, _)| *of != epoch);
+        &mut self.checkpoint.get_or_insert_with(|| (epoch, Box::new(begin()))).1
+    }
+
+    /// Takes the checkpoint if it is complete.
+    pub(crate) fn take_checkpoint(
+        &mut self,
+        handover: &Handover,
+        schema: Arc<Schema>,
+        rate: TickRate,
+    ) -> Option<Replica> {
+        if handover.tick.is_none() {
+            return Some(Replica::of_everything(schema, rate));
+        }
+        let is_whole = |(epoch, replica): &mut (Epoch, Box<Replica>)| {
+            *epoch == handover.epoch && replica.settled() == handover.tick
+        };
+        self.checkpoint.take_if(is_whole).map(|(_, replica)| *replica)
+    }
+}

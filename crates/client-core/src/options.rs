@@ -1,0 +1,311 @@
+//! Options with which a game opens or joins a room.
+
+use core::net::SocketAddr;
+use parlor_proto::channel::{Channel, ChannelTable, Codec, TableError};
+use parlor_proto::wire::handshake::{
+    Auth, Hello, Intent, Resume, ResumeToken, RoomKind, RoomSettings, Welcome,
+};
+use parlor_proto::wire::path::is_of_local_network;
+use parlor_proto::{ChannelId, Lane, PathId, RoomCode, SessionId, TickRate};
+use parlor_sync::limits::REWIND_MAX;
+use parlor_sync::prediction::Smoothing;
+use parlor_sync::replicator::Template;
+use parlor_sync::schema::{Schema, SchemaError};
+use std::num::NonZeroU64;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Everything that goes into a hello.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The app id.
+    pub app: String,
+    /// Its environment; may be empty.
+    pub environment: String,
+    /// This player's display name; may be empty.
+    pub name: String,
+    /// A secret that a joining member must know beside the code.
+    pub secret: Option<String>,
+    /// A token that identifies this player to a server with token admission.
+    pub token: Option<String>,
+    /// The game's own channels.
+    pub channels: ChannelTable,
+    /// Component types of the room's entities. Host and guests must have the same. Without it a host has no
+    /// entities, and a guest reads entities without knowing their types.
+    pub schema: Option<Arc<Schema>>,
+    /// Type of this player's own state; `None` sends none.
+    pub template: Option<Template>,
+    /// Whether a guest runs its steps ahead of the room's time, so that its inputs reach the host before the
+    /// step that uses them. Without lead an input is used on arrival.
+    pub lead: bool,
+    /// Names of components that a guest predicts on its own entities: its steps write them ahead of the
+    /// host's state. A non-empty list implies lead.
+    pub predicted: Vec<String>,
+    /// How corrections of mispredictions are smoothed for display.
+    pub smoothing: Smoothing,
+    /// Maximum rewind of the host for lag compensation ([`RoomCore::rewind`](super::RoomCore::rewind)).
+    /// Default and upper bound: 250 ms.
+    pub rewind_max: Duration,
+    /// Maximum steps that a host resimulates for late inputs before each new step, up to 32. 0 disables it. A
+    /// step must then keep everything that it changes in components of entities: only these are rolled back.
+    pub resimulate_ticks: u32,
+    /// Steps that a host runs behind the room's time, up to 32. Late inputs then come in time, and all
+    /// members see everything later by this delay.
+    pub simulation_delay_ticks: u32,
+    /// If set, keeps the hash of the state at every sequence that this number divides. Members that decoded
+    /// the same state have the same hashes.
+    pub hash_every: Option<NonZeroU64>,
+    /// Whether a lost connection is reconnected, if the server keeps the seat. Default: true.
+    pub reconnect: bool,
+    /// Host timeout: after this silence of the host another member takes the host role. 100 ms to 10 s.
+    /// `None` disables migration: the room ends with its host.
+    pub host_silence: Option<Duration>,
+    /// Which direct paths this player wants. Default: none, so that no player address is disclosed.
+    pub paths: PathMode,
+    /// Whether to host or to join.
+    pub intent: Wish,
+}
+
+/// What a game wants to open or join.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Wish {
+    /// Opens a new room.
+    Host {
+        /// The room's code; `None` lets the hub draw one.
+        code: Option<RoomCode>,
+        /// Players at once, 2 to 16.
+        max_players: u16,
+        /// Steps per second.
+        tick_rate: TickRate,
+        /// Whether this process is a dedicated server without a player. The room may then have up to 255
+        /// players, if the server allows it.
+        dedicated: bool,
+    },
+    /// Opens a match: a room that the hub itself runs, with equal members.
+    Match {
+        /// Players at once, 2 to 256.
+        max_players: u16,
+        /// Steps per second of the match's common clock.
+        tick_rate: TickRate,
+        /// The label in listings; may be empty.
+        label: String,
+        /// Whether the server keeps the match's log.
+        keep: bool,
+    },
+    /// Joins the room with this code, or the match with this id.
+    Join {
+        /// The code.
+        code: RoomCode,
+    },
+    /// Resumes the seat that an earlier process of this player had, with the messages that came for it since.
+    Resume {
+        /// Its session.
+        session: SessionId,
+        /// Its resume token: see [`RoomCore::resume_proof`](super::RoomCore::resume_proof).
+        token: ResumeToken,
+    },
+}
+
+/// What a connection requests, as far as a token must cover it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Admission {
+    /// Opens a room, with this code if set.
+    Create(Option<RoomCode>),
+    /// Joins the room with this code.
+    Join(RoomCode),
+}
+
+/// Default of `max_players` of a match.
+const MATCH_PLAYERS_DEFAULT: u16 = 16;
+
+impl Options {
+    /// Options for a new room of `app`, with four seats and thirty steps a second.
+    pub fn host(app: &str) -> Self {
+        Options::new(
+            app,
+            Wish::Host { code: None, max_players: 4, tick_rate: TickRate::DEFAULT, dedicated: false },
+        )
+    }
+
+    /// Options for a new match of `app`, with up to 16 players, thirty steps a second, no label and no kept
+    /// log.
+    pub fn create_match(app: &str) -> Self {
+        let max_players = MATCH_PLAYERS_DEFAULT;
+        Options::new(
+            app,
+            Wish::Match { max_players, tick_rate: TickRate::DEFAULT, label: String::new(), keep: false },
+        )
+    }
+
+    /// Options to join a room of `app`.
+    pub fn join(app: &str, code: RoomCode) -> Self {
+        Options::new(app, Wish::Join { code })
+    }
+
+    fn new(app: &str, intent: Wish) -> Self {
+        Options {
+            app: app.to_owned(),
+            environment: String::new(),
+            name: String::new(),
+            secret: None,
+            token: None,
+            channels: ChannelTable::default(),
+            schema: None,
+            template: None,
+            lead: false,
+            predicted: Vec::new(),
+            smoothing: Smoothing::default(),
+            rewind_max: REWIND_MAX,
+            resimulate_ticks: 0,
+            simulation_delay_ticks: 0,
+            hash_every: None,
+            reconnect: true,
+            host_silence: None,
+            paths: PathMode::default(),
+            intent,
+        }
+    }
+
+    /// Declares a channel for the game's own bytes.
+    ///
+    /// # Errors
+    /// [`TableError`] if the number is reserved, too large or taken.
+    pub fn channel(&mut self, number: u8, lane: Lane) -> Result<(), TableError> {
+        self.channels.declare(Channel { id: ChannelId(number), lane, codec: Codec::Raw, schema_hash: 0 })
+    }
+
+    /// Builds the hello of these options.
+    pub(crate) fn hello(&self) -> Hello {
+        let secret = self.secret.clone();
+        let silence_ms = |silence: Duration| u32::try_from(silence.as_millis()).unwrap_or(u32::MAX);
+        let host_silence_ms = self.host_silence.map(silence_ms);
+        let schema = || self.schema.as_ref().map(|schema| schema.encode()).unwrap_or_default();
+        Hello {
+            environment: self.environment.clone(),
+            name: self.name.clone(),
+            auth: self.token.as_ref().map_or(Auth::Anonymous, |token| Auth::Token(token.clone().into())),
+            channels: self.channels.clone(),
+            schema: self.schema.as_ref().and_then(|schema| NonZeroU64::new(schema.hash())),
+            ..Hello::new(
+                &self.app,
+                match &self.intent {
+                    &Wish::Host { code, max_players, tick_rate, dedicated } => Intent::Create(RoomSettings {
+                        kind: if dedicated { RoomKind::Dedicated } else { RoomKind::PlayerHosted },
+                        code,
+                        secret,
+                        max_players,
+                        tick_rate,
+                        host_silence_ms,
+                        schema: schema(),
+                        label: String::new(),
+                        keep: false,
+                    }),
+                    Wish::Match { max_players, tick_rate, label, keep } => Intent::Create(RoomSettings {
+                        kind: RoomKind::Match,
+                        code: None,
+                        secret,
+                        max_players: *max_players,
+                        tick_rate: *tick_rate,
+                        host_silence_ms,
+                        schema: schema(),
+                        label: label.clone(),
+                        keep: *keep,
+                    }),
+                    &Wish::Join { code } => Intent::Join { code, secret },
+                    &Wish::Resume { session, token } => Intent::Resume(Resume { session, token }),
+                },
+            )
+        }
+    }
+
+    /// Builds the hello on a path to the host.
+    pub(crate) fn hello_of_path(&self, path: PathId) -> Hello {
+        let intent = Intent::Path(path);
+        Hello { channels: self.channels.clone(), ..Hello::new(&self.app, intent) }
+    }
+
+    /// Builds the hello with which this process rejoins its room as a newcomer.
+    pub(crate) fn hello_again(&self, code: Option<RoomCode>) -> Hello {
+        let hello = self.hello();
+        match code {
+            Some(code) => Hello { intent: Intent::Join { code, secret: self.secret.clone() }, ..hello },
+            None => hello,
+        }
+    }
+
+    /// The schema of the room that this client has joined.
+    ///
+    /// # Errors
+    /// [`SchemaError`] if the hub's schema is malformed.
+    pub(crate) fn room_schema(&self, welcome: &Welcome) -> Result<Arc<Schema>, SchemaError> {
+        match &self.schema {
+            Some(schema) => Ok(Arc::clone(schema)),
+            None if welcome.schema.is_empty() => Ok(Arc::default()),
+            None => Schema::decode(welcome.schema.clone()).map(Arc::new),
+        }
+    }
+
+    /// Whether a guest runs its steps ahead of the room's time.
+    pub(crate) fn has_lead(&self) -> bool {
+        self.lead || !self.predicted.is_empty()
+    }
+
+    /// The predicted components, one bit each.
+    pub(crate) fn predicted_mask(&self, schema: &Schema) -> u64 {
+        self.predicted.iter().filter_map(|name| schema.find(name)).fold(0, |mask, id| mask | id.bit())
+    }
+
+    /// Checks that the schema has all predicted components.
+    fn check_predicted(&self) -> Result<(), String> {
+        let has = |name: &str| self.schema.as_ref().is_some_and(|schema| schema.find(name).is_some());
+        match self.predicted.iter().find(|name| !has(name)) {
+            Some(name) => Err(format!(
+                "the component \"{name}\" is to be predicted and is not in the schema: give the room a schema that has it"
+            )),
+            None => Ok(()),
+        }
+    }
+
+    /// Checks that every field is within its bounds.
+    ///
+    /// # Errors
+    /// A message that names the invalid field and its bounds.
+    pub fn check(&self) -> Result<(), String> {
+        self.check_predicted()?;
+        self.hello().check()
+    }
+}
+
+/// Which direct paths a game wants between its players and their host.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PathMode {
+    /// Within a local network only. No address that is reachable from elsewhere is disclosed.
+    Local,
+    /// Wherever a path opens; otherwise the hub relays.
+    Auto,
+    /// Like `Auto`, but explicitly requested.
+    P2p,
+    /// None. No address is disclosed.
+    #[default]
+    Relay,
+}
+
+impl PathMode {
+    /// Returns the mode's name in JSON.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            PathMode::Local => "local",
+            PathMode::Auto => "auto",
+            PathMode::P2p => "p2p",
+            PathMode::Relay => "relay",
+        }
+    }
+
+    pub(crate) fn admits(self, address: &SocketAddr) -> bool {
+        match self {
+            PathMode::Local => is_of_local_network(address.ip()),
+            PathMode::Auto | PathMode::P2p => true,
+            PathMode::Relay => false,
+        }
+    }
+}

@@ -1,0 +1,298 @@
+//! The rollback lane: players simulate a common state from their inputs, without waiting for each other.
+
+use crate::error::RoomError;
+use bytes::Bytes;
+use parlor_proto::wire::envelope::Recipient;
+use parlor_proto::{ApiMisuse, MemberId, Tick, limits};
+use parlor_sync::keyed::state_hash;
+use parlor_sync::limits::ROLLBACK_KEYS_MAX;
+use parlor_sync::rollback::{
+    self, Config, Diagnostics, Event, From, InputStatus, PlayerInput, Predictor, Request, Role, Rollback,
+    RollbackError, States,
+};
+use parlor_sync::value::Value;
+use std::collections::BTreeMap;
+
+/// Steps per frame at most, so that a returning game keeps drawing while it catches up.
+const STEPS_MAX: u32 = 16;
+
+/// Configuration of a rollback lane; part of it must be equal at all participants. See [`Config`] for the
+/// reasons of the defaults.
+#[derive(Clone, Debug)]
+pub struct RollbackConfig {
+    /// The players, 2 to 8. All other members are spectators. The host settles inputs, whether it plays or
+    /// not.
+    pub players: Vec<MemberId>,
+    /// The first step, a step of the room: all participants have the state before it.
+    pub begin: Tick,
+    /// Distinguishes successive lanes of a room. Default: 0.
+    pub session: u16,
+    /// Delay from an input to the step that uses it, in ticks, 0 to 16. Default: 2.
+    pub input_delay: u32,
+    /// Steps ahead of the settled state at most, in ticks, 1 to 48. Default: 24.
+    pub window: u32,
+    /// How long the host waits for a late input, in ticks. Default: 8.
+    pub patience: u32,
+    /// Delay of a spectator behind the room, in ticks. Default: 60, so that a spectator cannot tell a player
+    /// in time what the others do.
+    pub spectator_delay: u32,
+    /// How missing inputs are predicted. Default: [`repeat_last`](rollback::repeat_last).
+    pub predictor: Predictor,
+}
+
+impl RollbackConfig {
+    /// A lane of these players from the step `begin` on, with the defaults.
+    pub fn new(players: impl IntoIterator<Item = MemberId>, begin: Tick) -> Self {
+        let defaults = Config::new(2, 0, begin);
+        RollbackConfig {
+            players: players.into_iter().collect(),
+            begin,
+            session: defaults.session,
+            input_delay: defaults.input_delay,
+            window: defaults.window,
+            patience: defaults.patience,
+            spectator_delay: 60,
+            predictor: defaults.predictor,
+        }
+    }
+
+    fn of(&self, me: MemberId, authority: Option<MemberId>) -> Result<Config, RollbackError> {
+        let number = |member: MemberId| {
+            let at = self.players.iter().position(|player| *player == member);
+            at.and_then(|at| u8::try_from(at).ok())
+        };
+        let role = match number(me) {
+            Some(player) => Role::Player(player),
+            None if authority == Some(me) => Role::Arbiter,
+            None => Role::Spectator { delay: self.spectator_delay },
+        };
+        let config = Config {
+            session: self.session,
+            arbiter: authority.and_then(number),
+            role,
+            input_delay: self.input_delay,
+            window: self.window,
+            patience: self.patience,
+            predictor: self.predictor,
+            ..Config::new(u8::try_from(self.players.len()).unwrap_or(u8::MAX), 0, self.begin)
+        };
+        config.check()?;
+        Ok(config)
+    }
+}
+
+/// What a game must do next for its rollback lane: a [`Request`] without the inputs, which are read
+/// separately.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RollbackRequest {
+    /// Save the game's own state before step `tick`. The lane's keys are saved already.
+    Save {
+        /// The step that comes next.
+        tick: Tick,
+    },
+    /// Restore the state before step `tick`. The lane's keys are restored already.
+    Load {
+        /// The step that comes next.
+        tick: Tick,
+    },
+    /// Run a step with the inputs of [`RoomCore::rollback_input`](crate::RoomCore::rollback_input).
+    Advance {
+        /// The step's number.
+        tick: Tick,
+        /// Whether it was run before.
+        is_replay: bool,
+    },
+}
+
+/// A rollback lane of a room.
+#[derive(Debug)]
+pub(crate) struct RollbackLane {
+    players: Vec<MemberId>,
+    session: Rollback,
+    /// Inputs of the running step.
+    inputs: Vec<PlayerInput>,
+    keys: BTreeMap<String, Bytes>,
+    saved: States<BTreeMap<String, Bytes>>,
+    steps_in_a_row: u32,
+    message: Vec<u8>,
+}
+
+impl RollbackLane {
+    /// Builds the lane in the role that this member has in it.
+    pub(crate) fn new(
+        config: &RollbackConfig,
+        me: MemberId,
+        authority: Option<MemberId>,
+    ) -> Result<Self, RoomError> {
+        let inner = config.of(me, authority).map_err(bounds)?;
+        Ok(RollbackLane {
+            players: config.players.clone(),
+            session: Rollback::new(inner).map_err(bounds)?,
+            inputs: Vec::new(),
+            keys: BTreeMap::new(),
+            saved: States::new(&inner),
+            steps_in_a_row: 0,
+            message: Vec::new(),
+        })
+    }
+
+    /// Records this player's input. Begins a step if one is due by the room's step `target` and can be run.
+    pub(crate) fn step(&mut self, input: &Bytes, target: Tick) -> Result<bool, RoomError> {
+        if let Role::Player(me) = self.session.config().role {
+            self.session.add_input(me, input).map_err(bounds)?;
+        }
+        let begins = self.steps_in_a_row < STEPS_MAX && self.session.step(target);
+        self.steps_in_a_row = if begins { self.steps_in_a_row + 1 } else { 0 };
+        Ok(begins)
+    }
+
+    /// The next message, and its recipients among the present members.
+    pub(crate) fn poll_message(
+        &mut self,
+        authority: Option<MemberId>,
+        is_there: impl Fn(MemberId) -> bool,
+    ) -> Option<(Recipient, Bytes)> {
+        loop {
+            let to = self.session.poll_message(&mut self.message)?;
+            if let Some(to) = addressees(to, &self.players, authority, &is_there) {
+                return Some((to, Bytes::copy_from_slice(&self.message)));
+            }
+        }
+    }
+
+    /// Takes in a message. Returns whether it could be decoded.
+    pub(crate) fn handle_message(
+        &mut self,
+        member: MemberId,
+        authority: Option<MemberId>,
+        message: Bytes,
+    ) -> bool {
+        let from = match self.player(member) {
+            Some(number) => From::Player(number),
+            None if authority == Some(member) => From::Arbiter,
+            None => From::Other(member.0),
+        };
+        self.session.handle_message(from, message).is_ok()
+    }
+
+    /// Notes that a player has left: no end waits for its inputs.
+    pub(crate) fn left(&mut self, member: MemberId) {
+        if let Some(number) = self.player(member) {
+            self.session.left(number);
+        }
+    }
+
+    /// Records the checksum of the game's own state before step `tick`.
+    pub(crate) fn saved(&mut self, tick: Tick, checksum: u64) {
+        let keys = if self.keys.is_empty() { 0 } else { state_hash(&self.keys) };
+        self.session.saved(tick, keys.rotate_left(1) ^ checksum);
+    }
+
+    /// A player's input in the running step, encoded; `None` until its first input.
+    pub(crate) fn input(&self, player: MemberId) -> Result<Option<(Bytes, InputStatus)>, RoomError> {
+        let number = self.number(player).ok_or(ApiMisuse::NoSuchPlayer(player))?;
+        let input = self.inputs.get(number).filter(|input| !input.bytes().is_empty());
+        Ok(input.map(|input| (Bytes::copy_from_slice(input.bytes()), input.status)))
+    }
+
+    /// Sets a key of the lane's state.
+    pub(crate) fn set(&mut self, key: &str, encoded: Bytes) -> Result<(), RoomError> {
+        if let Some(kept) = self.keys.get_mut(key) {
+            *kept = encoded;
+            return Ok(());
+        }
+        if key.is_empty() || key.len() > limits::STATE_KEY_BYTES_MAX || self.keys.len() >= ROLLBACK_KEYS_MAX {
+            let text = format!(
+                "a rollback lane has up to {ROLLBACK_KEYS_MAX} keys of 1 to {} bytes",
+                limits::STATE_KEY_BYTES_MAX
+            );
+            return Err(ApiMisuse::Bounds(text).into());
+        }
+        self.keys.insert(key.to_owned(), encoded);
+        Ok(())
+    }
+
+    /// The value of a key.
+    pub(crate) fn get(&self, key: &str) -> Option<Value> {
+        self.keys.get(key).map(own)
+    }
+
+    /// All keys with their values, in ascending order.
+    pub(crate) fn states(&self) -> impl Iterator<Item = (String, Value)> {
+        self.keys.iter().map(|(key, encoded)| (key.clone(), own(encoded)))
+    }
+
+    /// Removes a key. Returns whether it existed.
+    pub(crate) fn remove(&mut self, key: &str) -> bool {
+        self.keys.remove(key).is_some()
+    }
+
+    pub(crate) fn poll_event(&mut self) -> Option<Event> {
+        self.session.poll_event()
+    }
+
+    pub(crate) fn diagnostics(&self) -> Diagnostics {
+        self.session.diagnostics()
+    }
+
+    fn player(&self, member: MemberId) -> Option<u8> {
+        self.number(member).and_then(|number| u8::try_from(number).ok())
+    }
+
+    fn number(&self, member: MemberId) -> Option<usize> {
+        self.players.iter().position(|player| *player == member)
+    }
+
+    /// What the game must do next.
+    pub(crate) fn next_request(&mut self) -> Option<RollbackRequest> {
+        Some(match self.session.poll_request()? {
+            Request::Save { tick } => {
+                self.saved.save(tick, &self.keys);
+                if !self.keys.is_empty() {
+                    self.session.saved(tick, state_hash(&self.keys));
+                }
+                RollbackRequest::Save { tick }
+            }
+            Request::Load { tick } => {
+                let saved = self.saved.load(tick).expect("a session asks for what it had saved only");
+                self.keys.clone_from(saved);
+                RollbackRequest::Load { tick }
+            }
+            Request::Advance { tick, inputs, is_replay } => {
+                self.inputs.clear();
+                self.inputs.extend_from_slice(inputs);
+                RollbackRequest::Advance { tick, is_replay }
+            }
+        })
+    }
+}
+
+/// Decodes a value that this end encoded itself.
+fn own(encoded: &Bytes) -> Value {
+    Value::decode(encoded.clone()).expect("what was encoded here can be decoded")
+}
+
+fn bounds(error: RollbackError) -> RoomError {
+    ApiMisuse::Bounds(error.to_string()).into()
+}
+
+/// The recipients of a lane's message; `None` if none is present.
+fn addressees(
+    to: rollback::To,
+    players: &[MemberId],
+    authority: Option<MemberId>,
+    is_there: impl Fn(MemberId) -> bool,
+) -> Option<Recipient> {
+    let mut members: Vec<MemberId> = match to {
+        rollback::To::Players => players.iter().copied().chain(authority).collect(),
+        rollback::To::Arbiter | rollback::To::One(From::Arbiter) => authority.into_iter().collect(),
+        rollback::To::One(From::Player(player)) => {
+            players.get(usize::from(player)).copied().into_iter().collect()
+        }
+        rollback::To::One(From::Other(member)) => vec![MemberId(member)],
+    };
+    members.retain(|member| is_there(*member));
+    members.sort_unstable();
+    members.dedup();
+    (!members.is_empty()).then_some(Recipient::Members(members))
+}

@@ -1,0 +1,173 @@
+//! The fixed step: which tick is due at a room time.
+
+use parlor_proto::{Instant, Tick, TickRate};
+use std::time::Duration;
+
+/// Consecutive steps before the rest of a backlog is dropped.
+pub(crate) const STEPS_MAX: u32 = 8;
+
+/// Decides when a step of the room is due.
+#[derive(Debug)]
+pub(crate) struct Ticker {
+    rate: TickRate,
+    /// The last step that was run.
+    tick: Tick,
+    /// Whether the game has ever run a due step.
+    has_stepped: bool,
+    /// Steps run since the last moment at which none was due.
+    in_a_row: u32,
+    /// Consecutive steps allowed until then, if more than [`STEPS_MAX`].
+    catch_up: u32,
+    dropped: u64,
+}
+
+impl Ticker {
+    /// A ticker whose first step is the one after the step of `room_time`.
+    pub(crate) fn new(rate: TickRate, room_time: Instant) -> Self {
+        Ticker {
+            rate,
+            tick: rate.tick_at(room_time),
+            has_stepped: false,
+            in_a_row: 0,
+            catch_up: 0,
+            dropped: 0,
+        }
+    }
+
+    /// Restarts from `room_time`, because the time was only estimated before. The steps in between are
+    /// skipped and not counted.
+    pub(crate) fn begin_at(&mut self, room_time: Instant) {
+        let tick = self.rate.tick_at(room_time);
+        if tick.is_newer_than(self.tick) {
+            self.tick = tick;
+        }
+    }
+
+    /// Continues after step `tick` of another host. Steps due since then are run, the last `most` of them at
+    /// once.
+    pub(crate) fn go_on(&mut self, tick: Option<Tick>, room_time: Instant, most: u32) {
+        let due = self.rate.tick_at(room_time);
+        let oldest = due.offset(-most.cast_signed());
+        self.tick = tick.filter(|tick| tick.is_newer_than(oldest)).unwrap_or(oldest);
+        if self.tick.is_newer_than(due) {
+            self.tick = due;
+        }
+        (self.in_a_row, self.catch_up) = (0, most);
+    }
+
+    /// Whether a step is due; if so, it counts as run. After [`STEPS_MAX`] consecutive steps the rest of the
+    /// backlog is dropped: otherwise a game that cannot keep up would fall behind without bound.
+    pub(crate) fn step(&mut self, room_time: Instant) -> bool {
+        let due = self.rate.tick_at(room_time);
+        let behind = due.since(self.tick);
+        if behind <= 0 {
+            (self.in_a_row, self.catch_up) = (0, 0);
+            return false;
+        }
+        if self.in_a_row >= STEPS_MAX.max(self.catch_up) {
+            self.dropped += u64::from(behind.unsigned_abs());
+            self.tick = due;
+            (self.in_a_row, self.catch_up) = (0, 0);
+            return false;
+        }
+        self.in_a_row += 1;
+        self.has_stepped = true;
+        self.tick = self.tick.next();
+        true
+    }
+
+    /// The last step that was run.
+    pub(crate) fn tick(&self) -> Tick {
+        self.tick
+    }
+
+    /// The tick under which writes up to `room_time` are committed: the last step's. A game that does not run
+    /// steps gets the tick before the current one, so that its writes cannot take the place of a step that is
+    /// run late.
+    pub(crate) fn label(&self, room_time: Instant) -> Tick {
+        let due = self.rate.tick_at(room_time);
+        let behind = due.since(self.tick);
+        let is_in_step = self.has_stepped
+            && u32::try_from(behind).is_ok_and(|behind| behind <= STEPS_MAX.max(self.catch_up));
+        if is_in_step || behind <= 0 { self.tick } else { due.offset(-1) }
+    }
+
+    /// Steps dropped because the game was behind.
+    pub(crate) fn dropped(&self) -> u64 {
+        self.dropped
+    }
+
+    /// Time until the next step is due.
+    pub(crate) fn until_next(&self, room_time: Instant) -> Duration {
+        if self.rate.tick_at(room_time).is_newer_than(self.tick) {
+            return Duration::ZERO;
+        }
+        self.rate.interval().saturating_sub(self.rate.phase_at(room_time))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn thirty_steps_a_second_whatever_the_frame_rate() {
+        for frame_us in [1_000, 6_944, 16_667, 40_000] {
+            let mut ticker = Ticker::new(TickRate::DEFAULT, Instant::ZERO);
+            let mut steps = 0;
+            for frame in 1..=(10_000_000 / frame_us) {
+                while ticker.step(Instant::from_micros(frame * frame_us)) {
+                    steps += 1;
+                }
+            }
+            assert!((299..=300).contains(&steps), "{steps} steps at {frame_us} µs a frame");
+            assert_eq!(ticker.dropped(), 0);
+        }
+    }
+
+    #[test]
+    fn every_step_has_its_own_label_however_late_it_is_run() {
+        let mut ticker = Ticker::new(TickRate::DEFAULT, Instant::ZERO);
+        for frame in 1..1_000 {
+            let room_time = Instant::from_millis(frame * 130);
+            while ticker.step(room_time) {
+                assert_eq!(ticker.label(room_time), ticker.tick());
+            }
+        }
+    }
+
+    #[test]
+    fn a_game_without_steps_has_labels_that_move_with_the_clock() {
+        let mut ticker = Ticker::new(TickRate::DEFAULT, Instant::from_millis(1_000));
+        assert_eq!(ticker.label(Instant::from_millis(1_000)), Tick(30));
+        assert_eq!(ticker.label(Instant::from_millis(1_100)), Tick(32));
+        // Once the game steps, its writes between two steps belong to the step before.
+        assert!(ticker.step(Instant::from_millis(1_100)));
+        assert_eq!(ticker.label(Instant::from_millis(1_133)), Tick(31));
+        // The game has stopped stepping.
+        assert_eq!(ticker.label(Instant::from_millis(60_000)), Tick(1_799));
+    }
+
+    #[test]
+    fn what_was_guessed_is_no_backlog() {
+        let mut ticker = Ticker::new(TickRate::DEFAULT, Instant::from_millis(1_000));
+        ticker.begin_at(Instant::from_millis(500));
+        assert_eq!(ticker.tick(), Tick(30));
+        ticker.begin_at(Instant::from_millis(2_000));
+        assert!(!ticker.step(Instant::from_millis(2_000)));
+        assert!(ticker.step(Instant::from_millis(2_034)));
+        assert_eq!(ticker.dropped(), 0);
+    }
+
+    #[test]
+    fn a_backlog_is_dropped_and_counted() {
+        let mut ticker = Ticker::new(TickRate::DEFAULT, Instant::ZERO);
+        let steps = std::iter::repeat_with(|| ticker.step(Instant::from_millis(10_000)))
+            .take_while(|due| *due)
+            .count();
+        assert_eq!(steps, 8);
+        assert_eq!(ticker.dropped(), 292);
+        assert!(!ticker.step(Instant::from_millis(10_000)));
+        assert!(ticker.step(Instant::from_millis(10_034)));
+    }
+}

@@ -1,0 +1,76 @@
+//! How the server is reached.
+
+use super::passport::Passport;
+use parlor_client_core::Mode;
+use parlor_transport::discovery::{Registry, ServerAddress};
+use parlor_transport::impaired::Conditions;
+use parlor_transport::inside::Inside;
+use std::sync::Arc;
+
+/// Which transports a room tries to reach its server by.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum TransportPreference {
+    /// QUIC, and WebSocket where QUIC gets no answer.
+    #[default]
+    Auto,
+    /// QUIC only.
+    Quic,
+    /// WebSocket only.
+    WebSocket,
+}
+
+/// How the server is reached.
+#[derive(Clone, Debug)]
+pub(super) struct ConnectOptions {
+    pub(super) mode: Mode,
+    pub(super) server: Option<ServerAddress>,
+    pub(super) transport: TransportPreference,
+    pub(super) roots: Option<String>,
+    pub(super) registry: Registry,
+    pub(super) scheme: String,
+    pub(super) join_page: Option<String>,
+    /// The way into a server of this process, if the game runs one.
+    pub(super) inside: Option<Inside>,
+    /// The network on which a server of this process announces its rooms.
+    #[cfg(feature = "server")]
+    pub(super) lan: Option<parlor_transport::lan::Network>,
+    /// Where others reach the server, if an invite is to have another address than the one that this process dials.
+    pub(super) public: Option<ServerAddress>,
+    /// The bad network that the room is on, for development.
+    pub(super) conditions: Option<Conditions>,
+    /// The account that the player comes in as.
+    pub(super) passport: Option<Arc<dyn Passport>>,
+}
+
+impl ConnectOptions {
+    /// The way into the server of this process, if an address is its and no network shall lie between.
+    pub(super) fn inside(&self, address: &ServerAddress) -> Option<&Inside> {
+        let is_free = self.transport == TransportPreference::Auto && self.conditions.is_none();
+        self.inside.as_ref().filter(|inside| is_free && inside.leads_to(address))
+    }
+
+    /// What an invite says of the server at an address.
+    pub(super) fn public<'a>(&'a self, address: &'a ServerAddress) -> &'a ServerAddress {
+        self.public.as_ref().unwrap_or(address)
+    }
+}
+
+impl Default for ConnectOptions {
+    fn default() -> Self {
+        ConnectOptions {
+            mode: Mode::Auto,
+            server: None,
+            transport: TransportPreference::Auto,
+            roots: None,
+            registry: Registry::of_this_user(),
+            scheme: "parlor".into(),
+            join_page: None,
+            inside: None,
+            #[cfg(feature = "server")]
+            lan: None,
+            public: None,
+            conditions: None,
+            passport: None,
+        }
+    }
+}

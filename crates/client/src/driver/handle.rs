@@ -1,0 +1,119 @@
+//! What a room and its driver share.
+
+use parlor_client_core::{PathId, RoomCore};
+use parlor_proto::Instant;
+use parlor_transport::discovery::ServerAddress;
+use std::collections::BTreeMap;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::sync::watch;
+
+/// The core, the bell between game and driver, and this process's clock.
+#[derive(Debug)]
+pub(super) struct Handle {
+    core: Mutex<RoomCore>,
+    /// The server that was reached last.
+    server: Mutex<Option<ServerAddress>>,
+    bell: watch::Sender<()>,
+    /// The direct paths that are tried or stand. One that is taken out is given up.
+    paths: Mutex<BTreeMap<PathId, watch::Sender<()>>>,
+    began: std::time::Instant,
+    is_finished: Mutex<bool>,
+    finish: Condvar,
+}
+
+impl Handle {
+    pub(super) fn new(core: RoomCore) -> Self {
+        Handle {
+            core: Mutex::new(core),
+            server: Mutex::new(None),
+            bell: watch::Sender::new(()),
+            paths: Mutex::default(),
+            began: std::time::Instant::now(),
+            is_finished: Mutex::new(false),
+            finish: Condvar::new(),
+        }
+    }
+
+    /// The core. It is left whole even by a panic of the game's own code: what that does under the lock is done call by call.
+    pub(super) fn lock(&self) -> MutexGuard<'_, RoomCore> {
+        self.core.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The direct paths, each with what tells its task of its end when it is dropped.
+    pub(super) fn paths(&self) -> MutexGuard<'_, BTreeMap<PathId, watch::Sender<()>>> {
+        self.paths.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes which server was reached.
+    pub(super) fn reached(&self, server: &ServerAddress) {
+        *self.server.lock().unwrap_or_else(PoisonError::into_inner) = Some(server.clone());
+    }
+
+    /// The server that was reached last.
+    pub(super) fn server(&self) -> Option<ServerAddress> {
+        self.server.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// This process's clock. It begins at one second, so that nothing is confused with the origin.
+    pub(super) fn now(&self) -> Instant {
+        Instant::from_millis(1_000) + self.began.elapsed()
+    }
+
+    /// Sleeps until an instant of this process's clock; for ever without one.
+    pub(super) async fn sleep_until(&self, due: Option<Instant>) {
+        let wait = due.map_or(Duration::MAX, |due| due.saturating_since(self.now()));
+        tokio::time::sleep(wait).await;
+    }
+
+    /// Tells the driver that the core has something for it.
+    pub(super) fn wake(&self) {
+        self.bell.send_replace(());
+    }
+
+    /// Tells the driver's other tasks so, from the task that hears this bell. It must look at the core again before it waits.
+    pub(super) fn wake_others(&self, own: &mut Bell) {
+        if self.bell.receiver_count() > 1 {
+            self.bell.send_replace(());
+            own.0.mark_unchanged();
+        }
+    }
+
+    /// Hears from here on when the core has something for the driver.
+    pub(super) fn listen(&self) -> Bell {
+        Bell(self.bell.subscribe())
+    }
+
+    /// Waits until the game has left.
+    pub(super) async fn closed(&self) {
+        let mut bell = self.listen();
+        while self.lock().closed().is_none() {
+            bell.rung().await;
+        }
+    }
+
+    /// Says that the driver is done.
+    pub(super) fn finished(&self) {
+        *self.is_finished.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        self.finish.notify_all();
+    }
+
+    /// Waits until the driver is done, or the patience is.
+    pub(super) fn wait_finished(&self, patience: Duration) {
+        let guard = self.is_finished.lock().unwrap_or_else(PoisonError::into_inner);
+        // After the patience it ends in the background, or the hub notices the silence.
+        let _ = self.finish.wait_timeout_while(guard, patience, |is_finished| !*is_finished);
+    }
+}
+
+/// What one task of the driver hears: that the core may have something for it.
+#[derive(Debug)]
+pub(super) struct Bell(watch::Receiver<()>);
+
+impl Bell {
+    /// Waits until it rings; not if it rang since this was waited for last.
+    pub(super) async fn rung(&mut self) {
+        // It rings as long as the room is there, which owns it.
+        let _ = self.0.changed().await;
+    }
+}

@@ -1,0 +1,242 @@
+//! What a room is opened as, and the options that each kind has beside those of all.
+
+use super::builder::{HostBuilder, MatchBuilder, RoomBuilder};
+use parlor_client_core::Wish;
+use parlor_proto::{TickRate, limits};
+use parlor_sync::limits::{RESIMULATE_TICKS_MAX, REWIND_MAX, SIMULATION_DELAY_TICKS_MAX};
+use parlor_sync::prediction::Smoothing;
+use parlor_sync::replicator::Template;
+use parlor_sync::schema::{Replicated, Schema};
+#[cfg(feature = "server")]
+use parlor_transport::lan::Network;
+use std::num::NonZeroU64;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A room that this process hosts: [`Room::host`](crate::Room::host).
+#[derive(Clone, Debug)]
+pub enum Host {}
+/// A seat in a room or match: [`Room::join`](crate::Room::join).
+#[derive(Clone, Debug)]
+pub enum Join {}
+/// A match: [`Room::create_match`](crate::Room::create_match).
+#[derive(Clone, Debug)]
+pub enum Match {}
+
+/// A kind that opens a room: [`Host`] and [`Match`].
+pub trait Opens: sealed::Kind {}
+impl Opens for Host {}
+impl Opens for Match {}
+
+/// A kind that may be in a room with a host, and may become the host of it: [`Host`] and [`Join`].
+pub trait Hosted: sealed::Kind {}
+impl Hosted for Host {}
+impl Hosted for Join {}
+
+mod sealed {
+    pub trait Kind {}
+    impl Kind for super::Host {}
+    impl Kind for super::Join {}
+    impl Kind for super::Match {}
+}
+
+/// Default host timeout of a room with host migration.
+const HOST_TIMEOUT: Duration = Duration::from_millis(250);
+
+/// Options of a new room.
+impl<K: Opens> RoomBuilder<K> {
+    /// Sets how many players a new room may have at once. A player-hosted room: 2 to 16, the host included, default 4. A room of a
+    /// [`dedicated`](HostBuilder::dedicated) host: 2 to 255, the host not included, default 4. A match: 2 to 256, default 16.
+    pub fn max_players(mut self, players: u16) -> Self {
+        if let Wish::Host { max_players, .. } | Wish::Match { max_players, .. } = &mut self.options.intent {
+            *max_players = players;
+        }
+        self
+    }
+
+    /// Sets the steps per second of a new room: 1 to 240. Default: 30.
+    pub fn tick_hz(mut self, hz: u16) -> Self {
+        let rate = TickRate::new(hz);
+        if let (Some(rate), Wish::Host { tick_rate, .. } | Wish::Match { tick_rate, .. }) =
+            (rate, &mut self.options.intent)
+        {
+            *tick_rate = rate;
+        }
+        let wrong = || format!("tick_hz is {hz}; it may be 1 to {}", limits::TICK_HZ_MAX);
+        self.note(rate.map(drop).ok_or_else(wrong));
+        self
+    }
+}
+
+/// Options of a room that this process hosts.
+impl HostBuilder {
+    /// Sets the code of a new room: 4 to 12 letters and digits. Default: the server draws one.
+    pub fn code(mut self, code: &str) -> Self {
+        let chosen = code.parse().map_err(|error| format!("code is {code:?}: {error}"));
+        if let (Ok(chosen), Wish::Host { code, .. }) = (&chosen, &mut self.options.intent) {
+            *code = Some(*chosen);
+        }
+        self.note(chosen.map(drop));
+        self
+    }
+
+    /// Makes this process a dedicated host: it has no player, and the room may have up to 255. The server must allow it.
+    pub fn dedicated(mut self) -> Self {
+        if let Wish::Host { dedicated, .. } = &mut self.options.intent {
+            *dedicated = true;
+        }
+        self
+    }
+
+    /// Enables host migration: when the host leaves, or is silent for 250 ms (188 ms on a steady connection), another player becomes the
+    /// host and the game goes on. The old host is a plain player if it returns. Keep everything that a step needs in the room, so that
+    /// it runs the same at every host. Default: off.
+    pub fn host_migration(self) -> Self {
+        self.host_timeout(HOST_TIMEOUT)
+    }
+
+    /// Enables [host migration](Self::host_migration) and sets the host timeout: 100 ms to 10 s.
+    pub fn host_timeout(mut self, timeout: Duration) -> Self {
+        self.options.host_silence = Some(timeout);
+        self
+    }
+}
+
+/// Options of the server that a host brings: the feature `server`.
+#[cfg(feature = "server")]
+impl HostBuilder {
+    /// Lets other machines of the local network find and join the room, should this process start the server itself. Default: only this
+    /// machine does.
+    ///
+    /// ```no_run
+    /// // No server is named and none runs on this machine: one starts in this process, and ends with the room.
+    /// let room = parlor::Room::host("tanks").lan(parlor::lan::Network::default()).open();
+    /// ```
+    pub fn lan(mut self, network: Network) -> Self {
+        self.connect.lan = Some(network);
+        self
+    }
+}
+
+/// Options of a match.
+impl MatchBuilder {
+    /// Sets the label that a new match is listed under: at most 64 bytes without control characters. Default: empty.
+    pub fn label(mut self, text: &str) -> Self {
+        if let Wish::Match { label, .. } = &mut self.options.intent {
+            text.clone_into(label);
+        }
+        self
+    }
+
+    /// Keeps the log of a new match on the server: members and reliable messages can be read after its end. The server needs a store.
+    pub fn keep(mut self) -> Self {
+        if let Wish::Match { keep, .. } = &mut self.options.intent {
+            *keep = true;
+        }
+        self
+    }
+}
+
+/// Options of a room with a host. Host and guest have the same ones, because a guest may become the host by
+/// [migration](HostBuilder::host_migration), and the host a guest.
+impl<K: Hosted> RoomBuilder<K> {
+    /// Sets the schema of the room's entities. Host and guests need the same one. Default: none, which leaves keyed state.
+    ///
+    /// ```no_run
+    /// # use parlor::schema::{Kind, Schema};
+    /// # struct Tank { at: [f32; 2] }
+    /// # parlor::replicated!(Tank as "tank" => { at: Kind::vector2(-256.0, 256.0, 1.0 / 512.0) });
+    /// # fn main() -> Result<(), parlor::schema::SchemaError> {
+    /// let schema = Schema::builder().replicate::<Tank>().build()?;
+    /// let room = parlor::Room::host("tanks").schema(schema).open();
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn schema(mut self, schema: Schema) -> Self {
+        self.options.schema = Some(Arc::new(schema));
+        self
+    }
+
+    /// Sets the template of this player's own state, which it sets and others read by [`OwnState`](crate::OwnState).
+    pub fn template(mut self, template: Template) -> Self {
+        self.options.template = Some(template);
+        self
+    }
+
+    /// Runs a guest's steps ahead of the room's time, so that each input reaches the host before its step. The host's reports on
+    /// arrival set how far. Default: off; the host uses an input when it arrives. No effect while this process is the host.
+    pub fn lead(mut self) -> Self {
+        self.options.lead = true;
+        self
+    }
+
+    /// Predicts a component of a guest's own entities: its steps write them by [`insert`](crate::WorldAccess::insert), as the
+    /// host's do, so the player sees the effect of an input at once. Where the host's state differs, the room corrects the components and runs
+    /// the steps since again. Implies [`lead`](Self::lead). No effect while this process is the host.
+    ///
+    /// ```no_run
+    /// # use parlor::schema::{Kind, Schema};
+    /// # struct Tank { at: [f32; 2] }
+    /// # parlor::replicated!(Tank as "tank" => { at: Kind::vector2(-256.0, 256.0, 1.0 / 512.0) });
+    /// # fn main() -> Result<(), parlor::schema::SchemaError> {
+    /// let schema = Schema::builder().replicate::<Tank>().build()?;
+    /// let room = parlor::Room::join("tanks", "K7QM").schema(schema).predict::<Tank>().open();
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn predict<C: Replicated>(self) -> Self {
+        self.predict_named(C::NAME)
+    }
+
+    /// As [`predict`](Self::predict), by the name that the component has in the schema: for an engine that keeps a list of its components.
+    pub fn predict_named(mut self, component: &str) -> Self {
+        self.options.predicted.push(component.to_owned());
+        self
+    }
+
+    /// Sets how corrections are smoothed on the screen. Default: see [`Smoothing`].
+    pub fn smoothing(mut self, smoothing: Smoothing) -> Self {
+        self.options.smoothing = smoothing;
+        self
+    }
+
+    /// Keeps a checksum of the state at every multiple of `sequences` at which the state was complete, so that members can compare what they
+    /// decoded: see [`StateView::checksums`](crate::StateView::checksums). Default: zero, which keeps none.
+    pub fn hash_every(mut self, sequences: u64) -> Self {
+        self.options.hash_every = NonZeroU64::new(sequences);
+        self
+    }
+
+    /// Sets how far back [`HostStep::rewind`](crate::HostStep::rewind) looks at most: up to 250 ms, which is the default. Less is fairer to the
+    /// target, more to a shooter with a long way. Takes effect while this process is the host.
+    pub fn rewind_max(mut self, longest: Duration) -> Self {
+        if longest > REWIND_MAX {
+            self.note(Err(format!("rewind_max is {longest:?}; it may be up to {REWIND_MAX:?}")));
+        }
+        self.options.rewind_max = longest;
+        self
+    }
+
+    /// Sets how many steps are run again at most when an input comes late, before each new step: 0 to 32. Default: 0, which runs
+    /// none again. Everything that a step changes must then be in components of entities: they are set back, and nothing else is.
+    /// Steps before an entity came or went are not run again. Takes effect while this process is the host.
+    pub fn resimulate(mut self, ticks: u32) -> Self {
+        if ticks > RESIMULATE_TICKS_MAX {
+            self.note(Err(format!("resimulate is {ticks}; it may be 0 to {RESIMULATE_TICKS_MAX} ticks")));
+        }
+        self.options.resimulate_ticks = ticks;
+        self
+    }
+
+    /// Sets how many steps the host runs behind the room's time: 0 to 32. Default: 0. Fewer inputs come late then, and
+    /// everybody sees everything so much later. Takes effect while this process is the host.
+    pub fn simulation_delay(mut self, ticks: u32) -> Self {
+        if ticks > SIMULATION_DELAY_TICKS_MAX {
+            let text =
+                format!("simulation_delay is {ticks}; it may be 0 to {SIMULATION_DELAY_TICKS_MAX} ticks");
+            self.note(Err(text));
+        }
+        self.options.simulation_delay_ticks = ticks;
+        self
+    }
+}

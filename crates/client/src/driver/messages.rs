@@ -1,0 +1,195 @@
+//! Messages, as a game sends them.
+
+use super::room::Room;
+use bytes::Bytes;
+use parlor_client_core::RoomError;
+use parlor_proto::wire::envelope::Recipient;
+use parlor_proto::{ApiMisuse, ChannelId, Lane};
+use serde::Serialize;
+
+/// How a message travels. Default: reliable, in the order of sending.
+///
+/// ```no_run
+/// use parlor::{Lane, Recipient, SendOptions};
+/// # fn say(room: &parlor::Room) -> Result<(), parlor::RoomError> {
+/// // May be lost: it is out of date soon.
+/// room.send_with(Lane::Unreliable, Recipient::Others, "aim", &0.25)?;
+/// // All players receive both kinds in the same order, which the hub sets.
+/// room.send_with(SendOptions::default().numbered(), Recipient::Everyone, "bid", &40)?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SendOptions {
+    lane: Lane,
+    is_numbered: bool,
+}
+
+impl SendOptions {
+    /// Travels on this lane.
+    pub const fn lane(lane: Lane) -> Self {
+        SendOptions { lane, is_numbered: false }
+    }
+
+    /// Has the hub number the message: [`Message::order`](crate::Message::order). All who receive two
+    /// numbered messages on a reliable ordered lane receive them in the order of their numbers, whoever sent
+    /// them.
+    pub const fn numbered(self) -> Self {
+        SendOptions { is_numbered: true, ..self }
+    }
+}
+
+impl Default for SendOptions {
+    fn default() -> Self {
+        SendOptions::lane(Lane::ReliableOrdered)
+    }
+}
+
+impl From<Lane> for SendOptions {
+    fn from(lane: Lane) -> Self {
+        SendOptions::lane(lane)
+    }
+}
+
+/// Messages.
+impl Room {
+    /// Sends a typed message, reliable and in the order of sending: to a player by its id, or to any
+    /// [`Recipient`].
+    ///
+    /// ```no_run
+    /// # use parlor::Recipient;
+    /// # let room = parlor::Room::join("tanks", "K7QM").open();
+    /// # let friend = room.local_id().unwrap();
+    /// room.send(friend, "chat", "well played")?;
+    /// room.send(Recipient::Authority, "vote", &3)?;
+    /// # Ok::<(), parlor::RoomError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`RoomError`] if the room is not open, there is no such player, or the message cannot be written.
+    pub fn send<T: Serialize + ?Sized>(
+        &self,
+        to: impl Into<Recipient>,
+        kind: &str,
+        message: &T,
+    ) -> Result<(), RoomError> {
+        self.send_with(SendOptions::default(), to, kind, message)
+    }
+
+    /// Sends a typed message with options; a [`Lane`] alone will do.
+    ///
+    /// # Errors
+    /// As [`send`](Self::send).
+    pub fn send_with<T: Serialize + ?Sized>(
+        &self,
+        options: impl Into<SendOptions>,
+        to: impl Into<Recipient>,
+        kind: &str,
+        message: &T,
+    ) -> Result<(), RoomError> {
+        let (SendOptions { lane, is_numbered }, to) = (options.into(), to.into());
+        self.with(|core, _| core.send(lane, to, kind, message, is_numbered))
+    }
+
+    /// Sends a typed message to all other players, reliable and in the order of sending.
+    ///
+    /// ```no_run
+    /// # let room = parlor::Room::join("tanks", "K7QM").open();
+    /// room.broadcast("chat", "hello")?;
+    /// # Ok::<(), parlor::RoomError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`RoomError`] if the room is not open, or the message cannot be written.
+    pub fn broadcast<T: Serialize + ?Sized>(&self, kind: &str, message: &T) -> Result<(), RoomError> {
+        self.send(Recipient::Others, kind, message)
+    }
+
+    /// Sends bytes on a channel of the game, declared by
+    /// [`RoomBuilder::channel`](super::RoomBuilder::channel), which has its lane.
+    ///
+    /// # Errors
+    /// [`RoomError`] if the room is not open, the channel is not declared, or the message is too large.
+    pub fn send_raw(
+        &self,
+        channel: u8,
+        to: impl Into<Recipient>,
+        bytes: impl Into<Bytes>,
+    ) -> Result<(), RoomError> {
+        let (to, bytes) = (to.into(), bytes.into());
+        self.with(|core, _| core.send_raw(ChannelId(channel), to, bytes, false))
+    }
+}
+
+/// Data of a match, which [`Room::create_match`] opens: a number that says what it is, and bytes. What the
+/// numbers mean is the game's own affair.
+///
+/// ```no_run
+/// use parlor::{Event, Room, Recipient};
+/// const MOVED: i64 = 1;
+/// const SHOT: i64 = 2;
+///
+/// let mut room = Room::create_match("duels").name("ada").open();
+/// loop {
+///     while let Some(event) = room.poll() {
+///         match event {
+///             Event::Open { code } => println!("the id of the match is {code}"),
+///             Event::PlayerJoined(player) if !player.is_me => {
+///                 room.send_data(MOVED, player.id, b"4,2".as_slice())?;
+///             }
+///             Event::Data { from, op: SHOT, data, .. } => println!("{from} shoots: {} bytes", data.len()),
+///             Event::Closed(why) => return Err(why.into()),
+///             _ => {}
+///         }
+///     }
+///     room.send_data(SHOT, Recipient::Others, b"at 7,1".as_slice())?;
+///     std::thread::sleep(room.until_next_tick());
+/// }
+/// # #[allow(unreachable_code)]
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+impl Room {
+    /// Sends data to players of a match, reliably. All who get two pieces of data get them in the same order
+    /// ([`Event::Data`](crate::Event::Data)).
+    ///
+    /// # Errors
+    /// [`RoomError`] if the room is not open or no match, there is no such player, or the data has more than
+    /// 64 KiB.
+    pub fn send_data(
+        &self,
+        op: i64,
+        to: impl Into<Recipient>,
+        bytes: impl Into<Bytes>,
+    ) -> Result<(), RoomError> {
+        let (to, bytes) = (to.into(), bytes.into());
+        self.with(|core, _| core.send_data(op, to, bytes, true))
+    }
+
+    /// Sends data with options. Data has two lanes: [`Lane::ReliableOrdered`], which is
+    /// [`send_data`](Self::send_data) and always [numbered](SendOptions::numbered), and [`Lane::Unreliable`],
+    /// for what is out of date soon: it may be lost and has no number.
+    ///
+    /// # Errors
+    /// As [`send_data`](Self::send_data), and for any other lane.
+    pub fn send_data_with(
+        &self,
+        options: impl Into<SendOptions>,
+        op: i64,
+        to: impl Into<Recipient>,
+        bytes: impl Into<Bytes>,
+    ) -> Result<(), RoomError> {
+        match options.into() {
+            SendOptions { lane: Lane::ReliableOrdered, .. } => self.send_data(op, to, bytes),
+            SendOptions { lane: Lane::Unreliable, is_numbered: false } => {
+                let (to, bytes) = (to.into(), bytes.into());
+                self.with(|core, _| core.send_data(op, to, bytes, false))
+            }
+            options => {
+                let text = format!(
+                    "data of a match cannot be sent with {options:?}: use Lane::ReliableOrdered, or Lane::Unreliable without a number"
+                );
+                Err(ApiMisuse::Bounds(text).into())
+            }
+        }
+    }
+}

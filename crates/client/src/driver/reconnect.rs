@@ -1,0 +1,37 @@
+//! A seat that is kept while its process has no connection, or is no more.
+
+use super::builder::JoinBuilder;
+use super::room::Room;
+use super::ticket::Ticket;
+use parlor_client_core::LinkState;
+
+impl Room {
+    /// The seat of a player of the game `app` whose process is no more, by the ticket that it saved: the player is who it was,
+    /// is told everything as a newcomer is, and then gets what was sent to it reliably meanwhile. The settings must be those that the
+    /// room was joined with. If the server does not keep the seat any more, the room closes with
+    /// [`ClosedReason::Refused`](crate::ClosedReason::Refused): then join by the code. A host cannot have its
+    /// room back like this, because its world was lost with its process.
+    ///
+    /// ```no_run
+    /// # fn saved() -> String { String::new() }
+    /// # fn main() -> Result<(), parlor::TicketError> {
+    /// let room = parlor::Room::resume("tanks", &saved().parse()?).name("ada").open();
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn resume(app: &str, ticket: &Ticket) -> JoinBuilder {
+        JoinBuilder::resume(app, ticket)
+    }
+
+    /// What this player's seat can be had back with if this process ends without leaving; see [`Ticket`]. `None` while the room
+    /// is not open, and if the server keeps no seats.
+    pub fn resume_ticket(&self) -> Option<Ticket> {
+        let resume = self.with(|core, _| core.resume_proof())?;
+        Some(Ticket { server: self.shared.server()?, resume })
+    }
+
+    /// How this process stands with its room's server.
+    pub fn link_state(&self) -> LinkState {
+        self.with(|core, _| core.link_state())
+    }
+}

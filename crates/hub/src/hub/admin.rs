@@ -1,0 +1,176 @@
+//! Operator API: list, inspect and close rooms; remove members.
+
+use super::events::{RoomSummary, summary};
+use super::{Hub, HubEvent, Output, Seated};
+use crate::room::{self, MemberSummary};
+use parlor_proto::wire::control::LeaveReason;
+use parlor_proto::wire::handshake::RoomKind;
+use parlor_proto::{CloseReason, ConnectionId, Instant, MemberId, PeerMisbehaved, RoomCode, RoomId};
+use std::ops::Bound;
+
+/// Maximum number of rooms examined per call of [`Hub::rooms`], so that a query does not delay packets.
+pub const ROOMS_LOOKED_AT_MAX: usize = 256;
+
+/// A query for rooms.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RoomQuery {
+    /// Only rooms of this game.
+    pub app: Option<String>,
+    /// Only rooms of these environments; of any if empty.
+    pub environments: Vec<String>,
+    /// Only matches that pass this filter.
+    pub matches: Option<MatchFilter>,
+    /// Only rooms whose codes come after this one.
+    pub after: Option<RoomCode>,
+    /// Maximum number of results.
+    pub limit: usize,
+}
+
+/// Filters publicly listed matches. A match with a secret is never listed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MatchFilter {
+    /// The label; `None` for any.
+    pub label: Option<String>,
+    /// The minimum number of members.
+    pub members_min: usize,
+    /// The maximum number of members; `None` for any.
+    pub members_max: Option<usize>,
+    /// Only matches with a free seat.
+    pub has_seat: bool,
+}
+
+/// A page of rooms, in code order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RoomPage {
+    /// The rooms found. May be empty although more follow, if the examined rooms did not match.
+    pub rooms: Vec<RoomSummary>,
+    /// Where to continue ([`RoomQuery::after`]); `None` on the last page.
+    pub next: Option<RoomCode>,
+}
+
+/// A room and its members.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RoomDetails {
+    /// The room.
+    pub room: RoomSummary,
+    /// Its members, in order of joining.
+    pub members: Vec<MemberSummary>,
+}
+
+/// The target does not exist: no such room, or no such member in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NotThere {
+    /// No room has the code.
+    Room,
+    /// The room has no such member.
+    Member,
+}
+
+impl Hub {
+    /// Lists live rooms, one page at a time. Examines at most [`ROOMS_LOOKED_AT_MAX`].
+    pub fn rooms(&self, query: &RoomQuery) -> RoomPage {
+        let after = query.after.map_or(Bound::Unbounded, Bound::Excluded);
+        let mut left = self.directory.after(after).peekable();
+        let (mut page, mut last) = (RoomPage::default(), None);
+        for (code, id) in left.by_ref().take(ROOMS_LOOKED_AT_MAX) {
+            last = Some(code);
+            let room = self.rooms.get(&id).map(|seated| &seated.room).filter(|room| query.wants(room));
+            page.rooms.extend(room.map(summary));
+            if page.rooms.len() >= query.limit {
+                break;
+            }
+        }
+        page.next = last.filter(|_| left.peek().is_some());
+        page
+    }
+
+    /// Returns a room and its members.
+    pub fn room_details(&self, code: RoomCode) -> Option<RoomDetails> {
+        let room = &self.seated(code)?.1.room;
+        Some(RoomDetails { room: summary(room), members: room.member_summaries() })
+    }
+
+    /// Ends a room and sends its members the reason, cut to
+    /// [`REASON_BYTES_MAX`](parlor_proto::limits::REASON_BYTES_MAX).
+    ///
+    /// # Errors
+    /// [`NotThere::Room`].
+    pub fn end_room(&mut self, code: RoomCode, reason: String, now: Instant) -> Result<(), NotThere> {
+        let (id, _) = self.seated(code).ok_or(NotThere::Room)?;
+        self.tell(id, room::Input::End { reason: CloseReason::RoomEnded { reason } }, now);
+        Ok(())
+    }
+
+    /// Removes a member and sends the reason to it and to the others. If it is the host, another member
+    /// becomes the host where the room allows that; otherwise the room ends.
+    ///
+    /// # Errors
+    /// [`NotThere`].
+    pub fn remove_member(
+        &mut self,
+        code: RoomCode,
+        member: MemberId,
+        reason: String,
+        now: Instant,
+    ) -> Result<(), NotThere> {
+        let (id, seated) = self.seated(code).ok_or(NotThere::Room)?;
+        let connection = *seated.connections.get(&member).ok_or(NotThere::Member)?;
+        let (close, leave) = (CloseReason::Kicked { reason: reason.clone() }, LeaveReason::Kicked { reason });
+        self.turn_out(id, member, connection, close, leave, now);
+        Ok(())
+    }
+
+    /// Ends the session of a member that violated the protocol.
+    pub(super) fn expel(&mut self, room: RoomId, member: MemberId, how: PeerMisbehaved, now: Instant) {
+        let connection = self.rooms.get(&room).and_then(|seated| seated.connections.get(&member)).copied();
+        let Some(connection) = connection else { return };
+        let close = CloseReason::Misbehaved { detail: how.to_string() };
+        self.outputs.push_back(Output::Event(HubEvent::Misbehaved { connection, how }));
+        self.turn_out(room, member, connection, close, LeaveReason::Misbehaved, now);
+    }
+
+    /// Ends a member's session and frees its seat at once: pending messages of it must not be handled.
+    fn turn_out(
+        &mut self,
+        room: RoomId,
+        member: MemberId,
+        connection: ConnectionId,
+        close: CloseReason,
+        leave: LeaveReason,
+        now: Instant,
+    ) {
+        if let Some(state) = self.connections.get_mut(&connection) {
+            state.seat = None;
+            state.session.close(close, now);
+            self.touch(connection, now);
+        }
+        self.save_undelivered(room, member, connection);
+        self.vacate(room, member, leave, now);
+    }
+
+    pub(super) fn seated(&self, code: RoomCode) -> Option<(RoomId, &Seated)> {
+        let id = self.directory.find(code)?;
+        self.rooms.get(&id).map(|seated| (id, seated))
+    }
+}
+
+impl RoomQuery {
+    fn wants(&self, room: &room::Room) -> bool {
+        let room::Setup { app, environment, .. } = room.setup();
+        let is_of_environment = self.environments.is_empty() || self.environments.contains(environment);
+        is_of_environment
+            && self.app.as_ref().is_none_or(|wanted| wanted == app)
+            && self.matches.as_ref().is_none_or(|matches| matches.admits(room))
+    }
+}
+
+impl MatchFilter {
+    fn admits(&self, room: &room::Room) -> bool {
+        let settings = &room.setup().settings;
+        settings.kind == RoomKind::Match
+            && settings.secret.is_none()
+            && self.label.as_ref().is_none_or(|label| *label == settings.label)
+            && (self.members_min..=self.members_max.unwrap_or(usize::MAX)).contains(&room.len())
+            && (!self.has_seat || room.has_seat())
+    }
+}

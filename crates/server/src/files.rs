@@ -1,0 +1,37 @@
+//! Whether this process may have as many files open as the server was told to take connections.
+
+use crate::metrics;
+
+/// Beside the connections on TCP: ports, the store, room logs, monitoring, and calls of webhooks.
+const OTHER_FILES: u64 = 128;
+
+/// Says at the start what would otherwise show when the server is full of players.
+pub(crate) fn warn(connections_max: usize) {
+    if let Some((limit, wanted)) = shortage(connections_max, metrics::open_files_max()) {
+        tracing::warn!(
+            limit,
+            wanted,
+            "fewer files may be open than --max-connections wants: raise the limit (ulimit -n {wanted}; LimitNOFILE={wanted} in a \
+             systemd unit; --ulimit nofile={wanted} for a container), or take fewer connections"
+        );
+    }
+}
+
+/// The limit and what is wanted, if that is more. Where the system does not say, nothing is known.
+fn shortage(connections_max: usize, limit: Option<u64>) -> Option<(u64, u64)> {
+    let wanted = (connections_max as u64).saturating_add(OTHER_FILES);
+    limit.filter(|limit| *limit < wanted).map(|limit| (limit, wanted))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_limit_that_is_too_low_is_known_before_it_is_reached() {
+        assert_eq!(shortage(4_096, Some(1_024)), Some((1_024, 4_224)));
+        assert_eq!(shortage(4_096, Some(4_096)), Some((4_096, 4_224)), "connections are not all");
+        assert_eq!(shortage(4_096, Some(4_224)), None);
+        assert_eq!(shortage(usize::MAX, None), None);
+    }
+}

@@ -1,0 +1,217 @@
+//! Which web pages may ask, and under which names they may know this server (threat 53).
+//!
+//! A browser lets any page send requests to any server that it can reach, and a server on a player's own machine is reached by every
+//! page that the player opens. What the page may read of the answers is the browser's business; what it may ask is ours:
+//!
+//! - A page says by `Origin` where it comes from, and a browser says by `Sec-Fetch-Site` that a page is behind a request that has no
+//!   `Origin`. Pages of other origins are refused, unless the operator names them (`--web-origins`).
+//! - A page whose own name was made to lead here (DNS rebinding) is of the server's own origin as far as the browser can tell. But
+//!   `Host` has that name: over a loopback address the server answers to names alone that nobody else can make lead there.
+//!
+//! Programs send neither header, and go on.
+
+use core::fmt;
+use core::net::{IpAddr, Ipv6Addr};
+use hyper::header::{HOST, HeaderMap, HeaderName, HeaderValue, ORIGIN};
+use hyper::{StatusCode, Uri};
+use std::collections::BTreeSet;
+
+const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+const SEC_FETCH_MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
+const SEC_FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
+/// Longest part of a header that is repeated in answers and in the log.
+const SHOWN_MAX: usize = 100;
+
+/// The pages that may ask, and the names that the server has.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Pages {
+    origins: BTreeSet<String>,
+    names: BTreeSet<String>,
+}
+
+/// Who asks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Asker {
+    /// Something that is no browser, or hides that it is one.
+    Program,
+    /// A browser.
+    Browser {
+        /// The page's origin, if it is another than the server's own: the browser wants to hear that it may.
+        origin: Option<HeaderValue>,
+        /// Whether it asks for this machine, and not for a name that a proxy serves.
+        knows_this_machine: bool,
+    },
+}
+
+/// Who may not ask.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Stranger {
+    /// A page of another origin.
+    Page(String),
+    /// A page of another origin, which the browser does not name.
+    Unnamed,
+    /// Somebody who takes this server for another one.
+    Name(String),
+}
+
+impl Pages {
+    /// The pages of these origins, each as [`read_origin`] gives it, for a server with this public name.
+    pub(crate) fn new(origins: impl IntoIterator<Item = String>, public_name: Option<&str>) -> Self {
+        let origins: BTreeSet<String> = origins.into_iter().collect();
+        // Who makes an allowed page's name lead here could as well change the page.
+        let of_pages = origins.iter().filter_map(|origin| origin.split_once("://"));
+        let names = of_pages.map(|(_, authority)| name(authority).to_owned());
+        let names = names.chain(public_name.map(str::to_ascii_lowercase)).collect();
+        Pages { origins, names }
+    }
+
+    /// Decides about a request from an address, by its head.
+    pub(crate) fn judge(&self, uri: &Uri, headers: &HeaderMap, remote: IpAddr) -> Result<Asker, Stranger> {
+        let hosts = || headers.get_all(HOST).into_iter();
+        if remote.to_canonical().is_loopback() {
+            let named =
+                hosts().map(HeaderValue::as_bytes).chain(uri.authority().map(|at| at.as_str().as_bytes()));
+            for host in named {
+                self.check_name(host)?;
+            }
+        }
+        let host = hosts().next().and_then(|host| host.to_str().ok()).unwrap_or_default();
+        let knows_this_machine = is_this_machine(name(&host.to_ascii_lowercase()));
+        let mut origins = headers.get_all(ORIGIN).into_iter();
+        if let Some(origin) = origins.next() {
+            let is_own = is_own(origin, host);
+            if origins.next().is_some() || !(is_own || self.allows(origin)) {
+                return Err(Stranger::Page(shown(origin.as_bytes())));
+            }
+            return Ok(Asker::Browser { origin: (!is_own).then(|| origin.clone()), knows_this_machine });
+        }
+        let says = |name: HeaderName, value: &str| headers.get(name).is_some_and(|said| said == value);
+        if !headers.contains_key(SEC_FETCH_SITE) {
+            return Ok(Asker::Program);
+        }
+        // A person who follows a link leaves the page, which learns nothing.
+        let is_by_a_person = says(SEC_FETCH_MODE, "navigate") && says(SEC_FETCH_DEST, "document");
+        if says(SEC_FETCH_SITE, "same-origin") || says(SEC_FETCH_SITE, "none") || is_by_a_person {
+            return Ok(Asker::Browser { origin: None, knows_this_machine });
+        }
+        Err(Stranger::Unnamed)
+    }
+
+    fn allows(&self, origin: &HeaderValue) -> bool {
+        origin.to_str().is_ok_and(|origin| self.origins.contains(origin))
+    }
+
+    fn check_name(&self, host: &[u8]) -> Result<(), Stranger> {
+        let text = core::str::from_utf8(host).map(str::to_ascii_lowercase).unwrap_or_default();
+        let name = name(&text);
+        if is_this_machine(name) || self.names.contains(name) {
+            return Ok(());
+        }
+        Err(Stranger::Name(shown(host)))
+    }
+}
+
+impl Stranger {
+    pub(super) fn status(&self) -> StatusCode {
+        match self {
+            Stranger::Page(_) | Stranger::Unnamed => StatusCode::FORBIDDEN,
+            Stranger::Name(_) => StatusCode::MISDIRECTED_REQUEST,
+        }
+    }
+
+    pub(super) fn code(&self) -> &'static str {
+        match self {
+            Stranger::Page(_) | Stranger::Unnamed => "foreign_page",
+            Stranger::Name(_) => "foreign_name",
+        }
+    }
+}
+
+impl fmt::Display for Stranger {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Stranger::Page(origin) => write!(
+                f,
+                "web pages of {origin:?} may not use this server: if it is your game's page, start the server with \
+                 --web-origins and that origin"
+            ),
+            Stranger::Unnamed => f.write_str(
+                "a web page of another origin may not load this: if it is your game's page, start the server with \
+                 --web-origins and the page's origin, and ask by fetch",
+            ),
+            Stranger::Name(name) => write!(
+                f,
+                "this server does not go by the name {name:?} on its own machine: use localhost, or start it with \
+                 --public-host and that name"
+            ),
+        }
+    }
+}
+
+/// An origin as browsers send it: `scheme://host`, or `scheme://host:port`.
+///
+/// # Errors
+/// What is wrong with it.
+pub(crate) fn read_origin(text: &str) -> Result<String, &'static str> {
+    let text = text.trim().to_ascii_lowercase();
+    let (scheme, rest) = text.split_once("://").ok_or("it does not begin with https:// or http://")?;
+    let rest = rest.strip_suffix('/').unwrap_or(rest);
+    let is_plain = |letter: u8| letter.is_ascii_alphanumeric() || b"-._[]:".contains(&letter);
+    if !rest.bytes().all(is_plain) {
+        return Err("it has more than a scheme, a host and perhaps a port");
+    }
+    let host = name(rest);
+    if scheme.is_empty() || host.is_empty() {
+        return Err("it names no host");
+    }
+    let port = rest.rsplit_once(':').filter(|(before, _)| !before.is_empty() && !rest.ends_with(']'));
+    if port.is_some_and(|(_, port)| port.parse::<u16>().is_err()) {
+        return Err("its port is no number");
+    }
+    // Browsers leave out the port that a scheme has by itself.
+    let usual = match scheme {
+        "https" => ":443",
+        "http" => ":80",
+        _ => "",
+    };
+    let rest = rest.strip_suffix(usual).filter(|_| !usual.is_empty() && port.is_some()).unwrap_or(rest);
+    Ok(format!("{scheme}://{rest}"))
+}
+
+/// Whether a page comes from the very server that it asks. `host` is the request's.
+fn is_own(origin: &HeaderValue, host: &str) -> bool {
+    let authority = origin.to_str().ok().and_then(|origin| origin.split_once("://"));
+    authority.is_some_and(|(scheme, authority)| {
+        matches!(scheme, "http" | "https") && !host.is_empty() && authority.eq_ignore_ascii_case(host)
+    })
+}
+
+/// Names that lead to this machine whatever a name server says, and addresses, which no name server is asked about. In lower
+/// case.
+fn is_this_machine(name: &str) -> bool {
+    let bare = name.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
+    let is_address = match bare {
+        Some(bare) => bare.parse::<Ipv6Addr>().is_ok(),
+        None => name.parse::<IpAddr>().is_ok(),
+    };
+    let name = name.strip_suffix('.').unwrap_or(name);
+    is_address || name == "localhost" || name.ends_with(".localhost")
+}
+
+/// A host without its port.
+fn name(authority: &str) -> &str {
+    if authority.starts_with('[') {
+        // Without a bracket's end, or with more than a port behind it, it is the name of nothing.
+        let (address, rest) = authority.split_at(authority.find(']').map_or(0, |end| end + 1));
+        return if rest.is_empty() || rest.starts_with(':') { address } else { authority };
+    }
+    authority.rsplit_once(':').map_or(authority, |(name, _)| name)
+}
+
+/// What somebody sent, cut to a length that may be repeated.
+fn shown(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(&bytes[..bytes.len().min(SHOWN_MAX)]).into_owned()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,342 @@
+//! The start of a server: first its ports, then the services that it may have, then everybody.
+
+use super::Server;
+use crate::access::Access;
+use crate::address::{addresses, public_address};
+use crate::admission::Tokens;
+use crate::clock::Clock;
+use crate::config::{Config, FLUSH_QUANTUM_MS_MAX, GRACE_S_MAX, IdentitySource, STATE_RATE_MIN};
+use crate::connection_limit::{self, ConnectionLimit, ConnectionLimits, TcpLimit};
+use crate::embed::{Kept, Parts, Services};
+use crate::error::StartError;
+use crate::files;
+use crate::handshakes::Handshakes;
+use crate::http::{self, Facts, Pages, Readiness};
+use crate::identity;
+use crate::match_log_queue::MatchLogQueue;
+use crate::metrics::{Listener, Metrics, Scraper};
+use crate::renewal::Renewal;
+use crate::shard::{self, Directory, Shards};
+use crate::system;
+use crate::worker::{Task, Wants, Worker};
+use core::net::{IpAddr, SocketAddr};
+use core::time::Duration;
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use parlor_hub::Hub;
+use parlor_hub::admission_policy::{GuessLimits, Guesses};
+use parlor_proto::limits;
+use parlor_transport::discovery::registry::EntryGuard;
+use parlor_transport::discovery::{Registry, ServerAddress};
+use parlor_transport::impaired::Conditions;
+use parlor_transport::inside::{self, Entrance, Inside};
+use parlor_transport::lan::{Advertiser, Network};
+use parlor_transport::{Fingerprint, ServerTls};
+use rand_chacha::ChaCha12Rng;
+use rand_chacha::rand_core::{Rng, SeedableRng};
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex};
+
+/// A server whose ports are open and that serves nobody yet.
+pub(super) struct Prepared {
+    config: Config,
+    facts: Arc<Facts>,
+    workers: Vec<Worker>,
+    /// What begins each of them.
+    begins: Vec<Begin>,
+    shards: Shards,
+    limits: ConnectionLimits,
+    access: Access,
+    clock: Clock,
+    registry: Option<(Registry, Fingerprint)>,
+    entry: Option<EntryGuard>,
+    lan: Option<Advertiser>,
+    inside: Inside,
+    renewal: Option<Renewal>,
+    /// Takes what happens in matches that are kept, if there are services that keep them.
+    match_logs: Option<MatchLogQueue>,
+}
+
+/// What one worker alone is given.
+struct Begin {
+    hub: Hub,
+    inputs: shard::Inputs,
+    entrance: Entrance,
+}
+
+impl Prepared {
+    /// Opens the ports. `match_logs` is there if the server is to have services.
+    #[inline(never)]
+    pub(super) fn open(
+        config: Config,
+        match_logs: Option<MatchLogQueue>,
+    ) -> BoxFuture<'static, Result<Self, StartError>> {
+        async move {
+            let identity = identity::obtain(&config.identity)?;
+            let tls = ServerTls::new(&identity);
+            let workers = open_workers(&config, &tls).await?;
+            let addr = workers[0].addr;
+            let fingerprint = match config.identity {
+                IdentitySource::Development { .. } => Some(identity.fingerprint()),
+                IdentitySource::Files { .. } => None,
+            };
+            let facts = Arc::new(facts(&config, addr, fingerprint)?);
+            let registry =
+                config.registry.clone().filter(|_| addr.ip().is_unspecified() || addr.ip().is_loopback());
+            let registry = registry.zip(fingerprint);
+            let entered = registry.as_ref().filter(|_| !config.is_of_host);
+            let entry = entered.and_then(|(registry, fingerprint)| enter(registry, &facts, *fingerprint));
+            let lan = config.lan.and_then(|network| advertiser(network, identity.fingerprint(), addr.ip()));
+            let renewal = renewal(&config, &tls, lan.clone())?;
+            let limits = limits(&config);
+            let clock = Clock::start();
+            let has_services = match_logs.is_some();
+            let access = access(&config, clock, has_services)?;
+            // A port of the same host: whatever name and certificate a client came by, it stays with them.
+            let addresses: Vec<String> =
+                workers.iter().map(|worker| format!(":{}", worker.addr.port())).collect();
+            let of = |own| parlor_hub::Shards::new(own, addresses.clone());
+            let (mut handles, mut doors, mut begins) = (Vec::new(), Vec::new(), Vec::new());
+            for (own, worker) in workers.iter().enumerate() {
+                let hub_config = hub_config(&config, of(own), has_services)?;
+                let hub = Hub::with_policy(hub_config, Box::new(access.clone()));
+                let (handle, inputs) = shard::channel();
+                let (door, entrance) = inside::door(worker.addr.port());
+                handles.push(handle);
+                doors.push(door);
+                begins.push(Begin { hub, inputs, entrance });
+            }
+            let shards = Shards::new(handles, of(0));
+            // On a bad network everybody has one.
+            let doors = if config.impairment.is_some() { Vec::new() } else { doors };
+            let inside = Inside::new(doors, fingerprint);
+            Ok(Prepared {
+                config,
+                facts,
+                workers,
+                begins,
+                shards,
+                limits,
+                access,
+                clock,
+                registry,
+                entry,
+                lan,
+                inside,
+                renewal,
+                match_logs,
+            })
+        }
+        .boxed()
+    }
+
+    /// What services are given of it.
+    pub(super) fn parts(&self, kept: Kept) -> Parts {
+        Parts {
+            access: self.access.clone(),
+            shards: self.shards.clone(),
+            clock: self.clock,
+            time: self.config.time.clone(),
+            metrics: Arc::clone(&self.facts.metrics),
+            kept,
+            apps: self.config.apps.clone(),
+            is_development: matches!(self.config.identity, IdentitySource::Development { .. }),
+        }
+    }
+
+    /// Lets all workers begin.
+    #[inline(never)]
+    pub(super) fn begin(
+        self,
+        services: Option<Arc<dyn Services>>,
+    ) -> BoxFuture<'static, Result<Server, StartError>> {
+        async move {
+            let Prepared { config, facts, mut workers, shards, limits, access, registry, lan, .. } = self;
+            let handshake_time = config.handshake_time.min(limits::HANDSHAKE_TIMEOUT);
+            for (own, (worker, begin)) in workers.iter_mut().zip(self.begins).enumerate() {
+                let Begin { hub, inputs, entrance } = begin;
+                worker.begin(Task {
+                    hub,
+                    clock: self.clock,
+                    access: access.clone(),
+                    handshake_time,
+                    inputs,
+                    shards: shards.seen_from(own),
+                    directory: Directory {
+                        port: worker.addr.port(),
+                        registry: registry.clone(),
+                        lan: lan.clone(),
+                    },
+                    facts: Arc::clone(&facts),
+                    limits: limits.clone(),
+                    entrance,
+                    services: services.clone(),
+                    match_logs: self.match_logs.clone(),
+                });
+            }
+            let counted = [limits.tcp.places.clone(), limits.quic.clone()];
+            let figures =
+                listener(config.metrics, &facts, &shards, access, counted, services.clone()).await?;
+            let (addr, fingerprint) = (workers[0].addr, facts.fingerprint);
+            tracing::info!(%addr, shards = workers.len(), ?fingerprint, apps = ?config.apps, "listening");
+            let (entry, inside, _renewal) = (self.entry, self.inside, self.renewal);
+            Ok(Server { facts, shards, workers, limits, entry, lan, inside, services, figures, _renewal })
+        }
+        .boxed()
+    }
+}
+
+/// Opens the ports of all shards: the one that is configured and those after it, or any free ones.
+async fn open_workers(config: &Config, tls: &ServerTls) -> Result<Vec<Worker>, StartError> {
+    let mut workers = Vec::new();
+    let conditions = config.impairment.map(Conditions::new);
+    for number in 0..config.shards.get() {
+        let port = match config.port {
+            0 => 0,
+            first => {
+                first.checked_add(number).ok_or(StartError::TooFewPorts { first, shards: config.shards })?
+            }
+        };
+        let (listen, tls, room_log) = (config.listen, tls.clone(), config.room_log.clone());
+        workers.push(
+            Worker::open(
+                number.into(),
+                Wants { listen, port, tls, room_log, conditions: conditions.clone() },
+            )
+            .await?,
+        );
+    }
+    Ok(workers)
+}
+
+fn facts(
+    config: &Config,
+    addr: core::net::SocketAddr,
+    fingerprint: Option<Fingerprint>,
+) -> Result<Facts, StartError> {
+    let port = addr.port();
+    let public = config.public_host.as_deref().map(|host| public_address(host, port, fingerprint));
+    let public = public.transpose().map_err(StartError::PublicHost)?;
+    if public.is_none() && fingerprint.is_none() {
+        tracing::warn!("invites have an address and not the certificate's name: configure the public host");
+    }
+    let pages = pages(&config.web_origins, public.as_ref())?;
+    let addresses = addresses(public, addr.ip(), port, fingerprint);
+    let metrics = Arc::new(Metrics::new(config.apps.as_deref()));
+    let is_draining = AtomicBool::new(false);
+    Ok(Facts { port, fingerprint, addresses, is_draining, pages, strangers: Mutex::default(), metrics })
+}
+
+/// Which web pages may ask.
+fn pages(origins: &[String], public: Option<&ServerAddress>) -> Result<Pages, StartError> {
+    let read = |text: &String| {
+        http::read_origin(text).map_err(|why| StartError::WebOrigin { text: text.clone(), why })
+    };
+    let origins = origins.iter().map(read).collect::<Result<Vec<_>, _>>()?;
+    Ok(Pages::new(origins, public.map(|public| public.host.as_str())))
+}
+
+/// How many may come in, and how many may stay.
+fn limits(config: &Config) -> ConnectionLimits {
+    let most = config.connections_max;
+    // A server beside a game has few connections, and its player reads no log.
+    if !config.is_of_host {
+        files::warn(most);
+    }
+    let of_address = config.connections_per_address.unwrap_or_else(|| connection_limit::share(most));
+    ConnectionLimits {
+        tcp: TcpLimit::new(most, of_address),
+        quic: ConnectionLimit::new(most, of_address),
+        staying: http::staying_places(most),
+    }
+}
+
+/// Begins to look for a renewed certificate, if it may be renewed. Rooms are announced by the newest.
+fn renewal(
+    config: &Config,
+    tls: &ServerTls,
+    announced: Option<Advertiser>,
+) -> Result<Option<Renewal>, StartError> {
+    let replaced = move |fingerprint| {
+        if let Some(announced) = &announced {
+            announced.set_fingerprint(fingerprint);
+        }
+    };
+    Renewal::start(&config.identity, config.certificate_every, tls, replaced).map_err(StartError::Thread)
+}
+
+/// Opens the port for monitoring, if there is to be one.
+async fn listener(
+    addr: Option<SocketAddr>,
+    facts: &Arc<Facts>,
+    shards: &Shards,
+    access: Access,
+    [tcp_limit, quic_limit]: [ConnectionLimit; 2],
+    services: Option<Arc<dyn Services>>,
+) -> Result<Option<Listener>, StartError> {
+    let Some(addr) = addr else { return Ok(None) };
+    let readiness = Readiness { facts: Arc::clone(facts), services: services.clone() };
+    let (shards, metrics, started_s) = (shards.clone(), Arc::clone(&facts.metrics), system::unix_s());
+    let scraper = Scraper { shards, metrics, access, tcp_limit, quic_limit, services, started_s };
+    Listener::start(addr, scraper, readiness).await.map(Some)
+}
+
+/// Enters the server. One that cannot be found this way still can by its address.
+fn enter(registry: &Registry, facts: &Facts, fingerprint: Fingerprint) -> Option<EntryGuard> {
+    let entered = registry.enter_server(facts.port, fingerprint);
+    entered
+        .inspect_err(|error| {
+            let folder = registry.folder().display();
+            tracing::warn!(%folder, %error, "games on this machine must be given the server's address");
+        })
+        .ok()
+}
+
+/// Gets ready to announce rooms on the local network. A server that cannot still serves whoever knows its address.
+fn advertiser(network: Network, fingerprint: Fingerprint, listen: IpAddr) -> Option<Advertiser> {
+    if listen.is_loopback() && !network.is_loopback_only {
+        tracing::warn!(%listen, "no room is announced: the server listens for this machine alone");
+        return None;
+    }
+    let started = Advertiser::start(network, fingerprint, listen);
+    started.inspect_err(|error| tracing::warn!(%error, "games must be given the server's address")).ok()
+}
+
+/// What all ports and shards ask before they let somebody in.
+fn access(config: &Config, clock: Clock, has_services: bool) -> Result<Access, StartError> {
+    let mut random = ChaCha12Rng::from_seed(seed()?);
+    let (each, all) = (config.handshakes_per_second, config.handshakes_per_second_all);
+    let handshakes = Handshakes::new(each, all, || random.next_u64());
+    let guesses = Guesses::new(GuessLimits::default(), || random.next_u64());
+    let policy = config.admission.as_ref();
+    if policy.is_some_and(|policy| policy.is_required && policy.key.is_none()) && !has_services {
+        return Err(StartError::NobodyMayCome);
+    }
+    let tokens = Tokens::new(policy, config.time.clone())?;
+    Ok(Access::new(clock, config.limits_local, handshakes, guesses, tokens).keeping(config.kept_matches))
+}
+
+fn seed() -> Result<[u8; 32], StartError> {
+    system::random().map_err(|error| StartError::NoRandomness(error.to_string()))
+}
+
+fn hub_config(
+    config: &Config,
+    shards: parlor_hub::Shards,
+    has_services: bool,
+) -> Result<parlor_hub::Config, StartError> {
+    Ok(parlor_hub::Config {
+        apps: config.apps.clone(),
+        rooms_max: config.rooms_max.div_ceil(shards.count()),
+        dedicated: config.dedicated,
+        keeps: has_services,
+        state_bytes_per_second: config.state_rate.max(STATE_RATE_MIN),
+        record: config.room_log.is_some(),
+        flush_quantum: config.flush_quantum.min(Duration::from_millis(FLUSH_QUANTUM_MS_MAX)),
+        grace: config.grace.min(Duration::from_secs(GRACE_S_MAX)),
+        is_of_host: config.is_of_host,
+        memory: config.state_memory.shared_by(shards.count()),
+        shards,
+        ..parlor_hub::Config::new(seed()?)
+    })
+}

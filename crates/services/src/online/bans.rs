@@ -1,0 +1,137 @@
+//! Who may do nothing, as far as it was looked up. A token outlives the ban of whom it names by minutes, and an account's role by as
+//! long, so each operation asks, whatever its role, and the store must not be asked each time.
+
+use super::Services;
+use super::failure::{Failure, Kind};
+use super::tokens::{Identity, Signer};
+use crate::store::{AccountId, Ban, Role, StoreError};
+use core::time::Duration;
+use parlor_server::embed::lock;
+use parlor_server::realm::Realm;
+use std::collections::HashMap;
+use std::sync::Mutex;
+use tokio::time::Instant;
+
+/// Accounts and operators that are remembered; when there are more, all are forgotten and looked up again.
+const REMEMBERED_MAX: usize = 50_000;
+/// For how long nothing is looked up again, but for what is changed here.
+const GOOD_FOR: Duration = Duration::from_secs(60);
+
+/// The code of the failure that whoever is banned is given.
+pub(super) const BANNED: &str = "banned";
+
+/// What is remembered.
+#[derive(Debug, Default)]
+pub(super) struct Bans {
+    known: Mutex<Known>,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    /// Those who were not banned.
+    free: HashMap<(Realm, AccountId), Free>,
+    /// Counts changes: what was looked up before one and comes back after it is not remembered.
+    changes: u64,
+}
+
+/// Somebody who was not banned.
+#[derive(Clone, Copy, Debug)]
+struct Free {
+    looked_up: Instant,
+    /// The role of the account; `None` if there is no such account.
+    role: Option<Role>,
+}
+
+impl Known {
+    fn enter(&mut self, key: (Realm, AccountId), free: Free, changes: u64) {
+        if self.changes != changes {
+            return;
+        }
+        if self.free.len() >= REMEMBERED_MAX {
+            self.free.clear();
+        }
+        self.free.insert(key, free);
+    }
+}
+
+impl Bans {
+    /// Somebody was banned or let in again, or has another role.
+    pub(super) fn changed(&self, realm: &Realm, account: &AccountId) {
+        let mut known = lock(&self.known);
+        known.changes += 1;
+        known.free.remove(&(realm.clone(), account.clone()));
+    }
+
+    /// Refuses whoever is banned, and the token of an account that has another role.
+    pub(super) async fn check(
+        &self,
+        services: &Services,
+        realm: &Realm,
+        account: &AccountId,
+        identity: &Identity,
+    ) -> Result<(), Failure> {
+        let key = (realm.clone(), account.clone());
+        let (known, changes) = {
+            let known = lock(&self.known);
+            (known.free.get(&key).copied(), known.changes)
+        };
+        if let Some(free) = known.filter(|free| free.looked_up.elapsed() < GOOD_FOR) {
+            return free.must_have(identity);
+        }
+        let free = match services.store().standing_of(realm, account, services.time().now_ms()).await {
+            Ok((Some(ban), _)) => return Err(banned(&ban)),
+            Ok((None, role)) => {
+                let free = Free { looked_up: Instant::now(), role };
+                lock(&self.known).enter(key, free, changes);
+                free
+            }
+            // Nobody is banned while the store takes nothing, so what was known holds: an operator is needed most then.
+            Err(error @ StoreError::Unavailable { .. }) => known.ok_or(error)?,
+            Err(error) => return Err(error.into()),
+        };
+        free.must_have(identity)
+    }
+}
+
+impl Free {
+    /// Refuses the token of an account that has another role, or that is not there. What an operator may do stands in its
+    /// token alone.
+    fn must_have(self, identity: &Identity) -> Result<(), Failure> {
+        if identity.signer == Signer::Operator || self.role == Some(identity.role) {
+            return Ok(());
+        }
+        let sentence =
+            "what this account may do has changed: get another access token with the refresh token";
+        Err(Failure::new(Kind::SignedOut, "token_expired", sentence))
+    }
+}
+
+/// What is said to somebody who is banned.
+pub(super) fn banned(ban: &Ban) -> Failure {
+    let until = ban.until_ms.map(|until_ms| format!(" until {until_ms} (milliseconds since 1970)"));
+    let sentence = format!("this account is banned{}: {}", until.unwrap_or_default(), ban.reason);
+    Failure::new(Kind::Forbidden, BANNED, sentence)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn threat_49_what_was_looked_up_before_a_ban_is_not_remembered_after_it() {
+        let (bans, realm) = (Bans::default(), Realm::new("tanks", "production").unwrap());
+        let account = AccountId::new("p1").unwrap();
+        let free = Free { looked_up: Instant::now(), role: Some(Role::Player) };
+        let enter = |changes| lock(&bans.known).enter((realm.clone(), account.clone()), free, changes);
+        let remembers = || !lock(&bans.known).free.is_empty();
+        enter(0);
+        assert!(remembers());
+        // A ban comes while the next look is under way.
+        bans.changed(&realm, &account);
+        assert!(!remembers());
+        enter(0);
+        assert!(!remembers());
+        enter(1);
+        assert!(remembers());
+    }
+}

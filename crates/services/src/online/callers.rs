@@ -1,0 +1,67 @@
+//! What is asked of a caller before its operation is done: its realm, its account, whether it is banned, and what it guesses.
+
+use super::failure::{Failure, Kind};
+use super::table::Caller;
+use super::{Services, bans};
+use crate::store::AccountId;
+use core::time::Duration;
+use parlor_server::embed::OpenGuess;
+use parlor_server::realm::{Realm, environment_of};
+
+impl Services {
+    /// The realm that somebody names who has no token yet.
+    pub(super) fn realm(&self, app: &str, environment: &str) -> Result<Realm, Failure> {
+        if self.0.apps.as_ref().is_some_and(|apps| !apps.iter().any(|served| served == app)) {
+            let sentence = format!(
+                "this server does not serve the game {app:?}: check its name and the server's address"
+            );
+            return Err(Failure::new(Kind::NotFound, "unknown_app", sentence).at("app"));
+        }
+        Ok(Realm::new(app, environment)?)
+    }
+
+    /// The realm of whoever asks.
+    pub(super) fn realm_of(&self, caller: &Caller) -> Result<Realm, Failure> {
+        let identity = caller.identity.as_ref().ok_or_else(|| Failure::defect("nobody asks"))?;
+        self.realm(&identity.aud, environment_of(&identity.env))
+    }
+
+    /// The account of a player who asks.
+    pub(super) fn account_of(&self, caller: &Caller) -> Result<(Realm, AccountId), Failure> {
+        let realm = self.realm_of(caller)?;
+        let identity = caller.identity.as_ref().ok_or_else(|| Failure::defect("nobody asks"))?;
+        Ok((realm, AccountId::new(&identity.sub)?))
+    }
+
+    pub(super) async fn must_not_be_banned(&self, realm: &Realm, account: &AccountId) -> Result<(), Failure> {
+        match self.store().ban_of(realm, account, self.time().now_ms()).await? {
+            Some(ban) => Err(bans::banned(&ban)),
+            None => Ok(()),
+        }
+    }
+
+    /// Refuses whoever is banned, and a token that says another role than its account has. An operator whose name can be no
+    /// account's id is refused as well: nobody could ban it.
+    pub(super) async fn must_be_in_good_standing(&self, caller: &Caller) -> Result<(), Failure> {
+        let Some(identity) = &caller.identity else { return Ok(()) };
+        let (realm, account) = self.account_of(caller)?;
+        self.bans().check(self, &realm, &account, identity).await
+    }
+
+    /// Charges a guess at something that strangers could guess, such as a password, before it is looked up. It counts for the
+    /// address, whether or not somebody has signed in.
+    pub(super) fn guess_of_stranger(&self, caller: &Caller) -> Result<OpenGuess, Failure> {
+        self.access().guess(caller.origin).map_err(too_many_guesses)
+    }
+
+    /// Charges a guess of an account before it is looked up.
+    pub(super) fn guess_of_account(&self, caller: &Caller) -> Result<OpenGuess, Failure> {
+        let (realm, account) = self.account_of(caller)?;
+        self.access().guess_of(caller.origin, &realm, account.as_str()).map_err(too_many_guesses)
+    }
+}
+
+fn too_many_guesses(wait: Duration) -> Failure {
+    let sentence = "too many wrong guesses came from your account or your network: ask again later";
+    Failure::new(Kind::TooOften, "too_often", sentence).after(wait)
+}

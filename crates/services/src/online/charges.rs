@@ -1,0 +1,73 @@
+//! What strangers cost is charged to the address that they come from, and to its neighbourhood: each may have so much at once, and one
+//! more after each interval. The server's own machine is not charged, unless it counts its connections like all others.
+
+use super::failure::{Failure, Kind};
+use parlor_hub::Origin;
+use parlor_hub::budget::{Budgets, Rate};
+use parlor_server::embed::{Clock, lock};
+use std::sync::Mutex;
+
+/// How often something may be done.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Rates {
+    pub(super) of_address: Rate,
+    pub(super) of_neighbourhood: Rate,
+    /// What a refusal says that there were too many of: `passwords came`.
+    pub(super) what: &'static str,
+}
+
+/// What addresses and their neighbourhoods owe for one kind of thing.
+pub(super) struct Charges {
+    rates: Rates,
+    owed: Mutex<Owed>,
+    clock: Clock,
+}
+
+struct Owed {
+    addresses: Budgets,
+    neighbourhoods: Budgets,
+}
+
+impl Charges {
+    /// `random` gives numbers that are even over 64 bits and that nobody can guess.
+    pub(super) fn new(rates: Rates, clock: Clock, mut random: impl FnMut() -> u64) -> Self {
+        let addresses = Budgets::new(&mut random);
+        let owed = Mutex::new(Owed { addresses, neighbourhoods: Budgets::new(&mut random) });
+        Charges { rates, owed, clock }
+    }
+
+    /// Charges an address once.
+    ///
+    /// # Errors
+    /// It, or its neighbourhood, has to wait.
+    pub(super) fn charge(&self, origin: Origin) -> Result<(), Failure> {
+        self.charge_if(origin, || Ok(()))
+    }
+
+    /// Charges an address once, if `begin` begins what is charged. Nobody else is charged meanwhile, so `begin` must be short.
+    ///
+    /// # Errors
+    /// It, or its neighbourhood, has to wait; or what `begin` says.
+    pub(super) fn charge_if(
+        &self,
+        origin: Origin,
+        begin: impl FnOnce() -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        if origin == Origin::LOCAL {
+            return begin();
+        }
+        let (Rates { of_address, of_neighbourhood, what }, now) = (self.rates, self.clock.now());
+        let mut owed = lock(&self.owed);
+        let Owed { addresses, neighbourhoods } = &mut *owed;
+        let wait = addresses.wait(origin.0, of_address, now);
+        let wait = wait.max(neighbourhoods.wait(origin.neighbourhood(), of_neighbourhood, now));
+        if !wait.is_zero() {
+            let sentence = format!("too many {what} from your network: ask again later");
+            return Err(Failure::new(Kind::TooOften, "too_often", sentence).after(wait));
+        }
+        begin()?;
+        addresses.spend(origin.0, of_address, now);
+        neighbourhoods.spend(origin.neighbourhood(), of_neighbourhood, now);
+        Ok(())
+    }
+}

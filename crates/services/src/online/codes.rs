@@ -1,0 +1,87 @@
+//! The codes of failures, each with its kind: what the OpenAPI document says an operation may refuse with, and by which status.
+
+use super::failure::Kind;
+use parlor_turn::Code;
+
+/// The codes that the services themselves have. Those of turn rooms are [`Code::ALL`].
+const OWN: &[(&str, Kind)] = &[
+    ("bad_body", Kind::BadInput),
+    ("bad_input", Kind::BadInput),
+    ("bad_json", Kind::BadInput),
+    ("bad_refresh_token", Kind::SignedOut),
+    ("bad_token", Kind::SignedOut),
+    ("banned", Kind::Forbidden),
+    ("closed", Kind::Forbidden),
+    ("defect", Kind::Defect),
+    ("forbidden", Kind::Forbidden),
+    ("last_credential", Kind::Conflict),
+    ("no_backup", Kind::Unavailable),
+    ("no_backups", Kind::Conflict),
+    ("no_games", Kind::Forbidden),
+    ("no_such_account", Kind::SignedOut),
+    ("no_such_game", Kind::NotFound),
+    ("no_such_match", Kind::NotFound),
+    ("no_such_member", Kind::NotFound),
+    ("no_such_method", Kind::Method),
+    ("no_such_mode", Kind::NotFound),
+    ("no_such_operation", Kind::NotFound),
+    ("no_such_path", Kind::NotFound),
+    ("no_such_room", Kind::NotFound),
+    ("not_found", Kind::NotFound),
+    ("quota", Kind::Conflict),
+    ("refresh_token_reused", Kind::SignedOut),
+    ("signed_out", Kind::SignedOut),
+    ("stale", Kind::Conflict),
+    ("store_full", Kind::Full),
+    ("taken", Kind::Conflict),
+    ("token_expired", Kind::SignedOut),
+    ("too_large", Kind::TooLarge),
+    ("too_many_rooms", Kind::Conflict),
+    ("too_much_unread", Kind::TooOften),
+    ("too_often", Kind::TooOften),
+    ("unavailable", Kind::Unavailable),
+    ("unknown_app", Kind::NotFound),
+    ("wrong_password", Kind::SignedOut),
+];
+
+/// Codes of any operation, whoever asks for it.
+pub(super) const ANY: &[&str] = &[
+    "bad_input",
+    "bad_token",
+    "token_expired",
+    "banned",
+    "unknown_app",
+    "too_much_unread",
+    "unavailable",
+    "store_full",
+    "defect",
+];
+/// Codes of operations that are not for everybody.
+pub(super) const NOT_FOR_ALL: &[&str] = &["signed_out", "forbidden"];
+/// Codes of operations whose input is a body.
+pub(super) const WITH_BODY: &[&str] = &["bad_json", "bad_body", "too_large"];
+/// Codes of operations with a field in their path: what stands there may make it another path.
+pub(super) const WITH_PATH: &[&str] = &["no_such_path", "no_such_method"];
+
+/// The kind that failures with this code are of.
+pub(super) fn kind_of(code: &str) -> Option<Kind> {
+    let own = OWN.iter().find(|(own, _)| *own == code).map(|(_, kind)| *kind);
+    own.or_else(|| Code::ALL.iter().find(|known| known.as_str() == code).map(|known| Kind::from(*known)))
+}
+
+impl From<Code> for Kind {
+    fn from(code: Code) -> Self {
+        match code {
+            Code::BadConfig | Code::BadInput | Code::TooDeep | Code::MissingField | Code::BadTurnOrder => {
+                Kind::BadInput
+            }
+            Code::TooLarge => Kind::TooLarge,
+            Code::NotInRoom | Code::NotHost | Code::ServerOnly | Code::Kicked | Code::NotYourVote => {
+                Kind::Forbidden
+            }
+            Code::NoSuchProposal | Code::NoSuchPlayer => Kind::NotFound,
+            Code::RulesFault => Kind::Defect,
+            _ => Kind::Conflict,
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! What the services may be told, and the defaults.
+
+use super::{Lives, WebhookConfig};
+use crate::store::Limits;
+use core::time::Duration;
+use parlor_server::embed::memory_bytes;
+use parlor_turn::RuleSets;
+use std::path::PathBuf;
+
+/// How long a JSON socket stays open that nobody signs in to, unless the configuration says otherwise.
+pub const SIGN_IN_TIME: Duration = Duration::from_secs(30);
+
+/// For how many days a kept match can be read, unless the configuration says otherwise.
+pub const KEEP_MATCHES_DAYS: u64 = 30;
+
+/// What the services may be told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OnlineConfig {
+    /// Where the store is: a file, `sqlite://FILE` or `postgres://…`.
+    pub store: String,
+    /// Whether anybody may make an account. Otherwise only the game's own service makes them, by ids of its own.
+    pub is_open: bool,
+    /// The public key (PEM, Ed25519) of whoever signs tokens of the roles server and admin. Without it there are none.
+    pub operator_key: Option<PathBuf>,
+    /// Whom to tell what happens in turn rooms.
+    pub webhook: Option<WebhookConfig>,
+    /// For how many days a match that was kept can be read after its end.
+    pub keep_matches_days: u64,
+    /// The folder that backups are written to. Without it nobody can ask for one.
+    pub backups: Option<PathBuf>,
+    /// The folder with the configuration of each game, `NAME.json`. Without it a server with a development identity takes what clients
+    /// bring, and any other one opens no turn rooms.
+    pub games: Option<PathBuf>,
+    /// The rule sets that judge moves: those that come with Parlor, and a game's own.
+    ///
+    /// ```
+    /// use parlor_turn::{Attempt, Code, Next, Opening, Outcome, PlayerId, Refusal, RuleSets, Rules};
+    /// use parlor_services::OnlineConfig;
+    /// use serde_json::json;
+    ///
+    /// /// Two players take 1 to 3 sticks of 21 in turn; who takes the last one has won.
+    /// struct Sticks;
+    ///
+    /// impl Rules for Sticks {
+    ///     fn name(&self) -> &'static str {
+    ///         "sticks"
+    ///     }
+    ///
+    ///     fn players(&self) -> std::ops::RangeInclusive<u16> {
+    ///         2..=2
+    ///     }
+    ///
+    ///     fn open(&self, players: &[PlayerId], _seed: [u8; 32]) -> Result<Opening, Refusal> {
+    ///         Ok(Opening { state: json!({ "left": 21 }), first: players[0].clone() })
+    ///     }
+    ///
+    ///     fn check(&self, attempt: &Attempt<'_>) -> Result<Outcome, Refusal> {
+    ///         let left = attempt.state["left"].as_u64().unwrap_or_default();
+    ///         let taken = attempt.data["take"].as_u64().unwrap_or_default();
+    ///         if !(1..=3).contains(&taken) || taken > left {
+    ///             let sentence = format!("there are {left} sticks: take 1 to 3 of them");
+    ///             return Err(Refusal::at(Code::IllegalMove, "data.take", sentence));
+    ///         }
+    ///         let other = attempt.players.iter().find(|player| *player != attempt.player);
+    ///         let next = match other {
+    ///             Some(other) if taken < left => Next::Turn(other.clone()),
+    ///             _ => Next::Over { winner: Some(attempt.player.clone()), reason: "last_stick".into() },
+    ///         };
+    ///         Ok(Outcome { state: json!({ "left": left - taken }), next })
+    ///     }
+    /// }
+    ///
+    /// let config = OnlineConfig {
+    ///     rules: RuleSets::built_in().with(Box::new(Sticks)),
+    ///     ..OnlineConfig::new("/var/lib/mygame/parlor.db")
+    /// };
+    /// assert!(config.rules.get("sticks").is_some() && config.rules.get("draughts").is_some());
+    /// ```
+    pub rules: RuleSets,
+    /// How long a JSON socket stays open that nobody signs in to, whatever else comes over it.
+    pub sign_in_time: Duration,
+    /// How much memory the services take for what they are asked for.
+    pub memory: OnlineMemory,
+    /// How much the store may hold, in all and of each account.
+    pub limits: Limits,
+    /// For how long what nobody uses is kept.
+    pub lives: Lives,
+}
+
+/// How much memory the services take for what they are asked for, in bytes. Beyond it they refuse, and say when to ask again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OnlineMemory {
+    /// Inputs that are being read, and answers and notices that were not taken yet, of one address. This machine's own processes are
+    /// not counted together, unless [`limits_local`](parlor_server::Config::limits_local) says so.
+    pub unread_each: usize,
+    /// The same of all addresses.
+    pub unread_all: usize,
+    /// Turn rooms that are kept at hand.
+    pub turn_rooms: usize,
+}
+
+impl Default for OnlineMemory {
+    /// Unread: an eighth of the machine's memory, 128 MiB to 1 GiB; an eighth of that for an address, 16 to 32 MiB. 256 MiB of rooms.
+    fn default() -> Self {
+        const MIB: usize = 1 << 20;
+        let machine = memory_bytes().unwrap_or_default();
+        let unread_all = (machine / 8).clamp(128 * MIB, 1024 * MIB);
+        OnlineMemory {
+            unread_each: (unread_all / 8).clamp(16 * MIB, 32 * MIB),
+            unread_all,
+            turn_rooms: 256 * MIB,
+        }
+    }
+}
+
+impl OnlineConfig {
+    /// The defaults over a store: accounts for everybody, no operator, no webhook, no backups, no folder of games, and the rule sets that
+    /// come with Parlor.
+    pub fn new(store: impl Into<String>) -> Self {
+        OnlineConfig {
+            store: store.into(),
+            is_open: true,
+            operator_key: None,
+            webhook: None,
+            keep_matches_days: KEEP_MATCHES_DAYS,
+            backups: None,
+            games: None,
+            rules: RuleSets::built_in(),
+            sign_in_time: SIGN_IN_TIME,
+            memory: OnlineMemory::default(),
+            limits: Limits::default(),
+            lives: Lives::default(),
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! The services as their server knows them.
+
+use super::{Online, Running, STOP_TIME, Services, rest, socket};
+use crate::store::StoreError;
+use axum::Router;
+use core::time::Duration;
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use hyper::upgrade::Upgraded;
+use hyper_util::rt::TokioIo;
+use parlor_hub::Origin;
+use parlor_server::embed::{self, Figures, Held, lock};
+
+impl embed::Services for Online {
+    fn routes(&self) -> Router {
+        rest::routes(&self.services)
+    }
+
+    fn serve_socket(
+        &self,
+        io: TokioIo<Upgraded>,
+        origin: Origin,
+        token: Option<String>,
+    ) -> BoxFuture<'_, ()> {
+        socket::serve(io, origin, token, &self.services).boxed()
+    }
+
+    fn is_of_operator(&self, token: String) -> BoxFuture<'_, bool> {
+        self.services.is_of_operator(token).boxed()
+    }
+
+    fn store_state(&self) -> Result<(), String> {
+        self.services.store().state().map_err(why)
+    }
+
+    fn store_answers(&self) -> BoxFuture<'_, Result<(), String>> {
+        self.services.store().answers().map(|answer| answer.map_err(why)).boxed()
+    }
+
+    fn held(&self) -> Held {
+        let unread = self.services.unread();
+        Held {
+            unread_bytes: unread.bytes(),
+            unread_bytes_most: unread.bytes_most(),
+            unread_refused: unread.refused(),
+            room_bytes: self.services.room_locks().bytes(),
+        }
+    }
+
+    fn write_figures<'a>(&'a self, to: &'a mut Figures) -> BoxFuture<'a, ()> {
+        figures(to, &self.services).boxed()
+    }
+
+    fn say_goodbye(&self) -> BoxFuture<'_, ()> {
+        self.services.goodbye().say().boxed()
+    }
+
+    fn stop(&self) -> BoxFuture<'_, ()> {
+        stop(self).boxed()
+    }
+}
+
+/// Why the store takes nothing.
+fn why(error: StoreError) -> String {
+    match error {
+        StoreError::Unavailable { reason, .. } => format!("the store is unavailable: {reason}"),
+        error => error.to_string(),
+    }
+}
+
+/// Ends the threads and closes the store, after what is under way is stored; a disk that does not answer is not waited for
+/// long.
+async fn stop(online: &Online) {
+    let running = lock(&online.running).take();
+    let Some(Running { keeping, runtime }) = running else { return };
+    // The shards have ended, so nothing more comes.
+    if tokio::time::timeout(STOP_TIME, keeping).await.is_err() {
+        tracing::warn!("the newest moments of matches were not stored: the store is slow or away");
+    }
+    let services = online.services.clone();
+    let ended = tokio::task::spawn_blocking(move || {
+        runtime.shutdown_timeout(STOP_TIME);
+        // A connection that is slow to end has a handle on it, too.
+        services.store().close();
+    });
+    // A thread that cannot be had leaves it to the end of the process.
+    let _ = ended.await;
+}
+
+/// What the store has and does.
+async fn figures(to: &mut Figures, services: &Services) {
+    let store = services.store();
+    let counted = store.counters();
+    let up = u64::from(store.state().is_ok());
+    to.gauge("parlor_store_up", "1 if writes are taken, 0 if the store stands still or fails", up);
+    to.gauge("parlor_store_waiting", "Writes that wait", counted.waiting);
+    for (name, help, value) in [
+        ("parlor_store_commits", "Transactions that were committed", counted.groups),
+        ("parlor_store_writes", "Writes in them", counted.writes),
+        ("parlor_store_failed", "Writes that the database failed at", counted.failed),
+        ("parlor_store_turned_away", "Requests that were turned away", counted.turned_away),
+    ] {
+        to.counter(name, help, value);
+    }
+    to.gauge("parlor_store_bytes", "Bytes of the store that are in use", counted.bytes);
+    to.gauge("parlor_store_bytes_max", "Bytes that the store may have", counted.bytes_max);
+    let refused = [
+        ([("why", "store_full")], counted.refused_full),
+        ([("why", "quota")], counted.refused_quota),
+        ([("why", "kept_match")], services.access().kept().refused()),
+    ];
+    to.counters(
+        "parlor_store_refused",
+        "Requests that were refused because there is too much already",
+        refused,
+    );
+    let swept = services.swept().counts().map(|(kind, rows)| ([("kind", kind)], rows));
+    to.counters("parlor_store_swept", "Rows that were deleted because nobody uses them", swept);
+    if let Ok(rows) = store.rows().await {
+        let rows = rows.into_iter().map(|(kind, rows)| ([("kind", kind)], rows));
+        to.gauges("parlor_store_rows", "Rows of the store", rows);
+    }
+    let busy = Duration::from_micros(counted.busy_us).as_secs_f64();
+    to.seconds("parlor_store_commit_seconds", "Time that transactions took in all", busy);
+    // A store that does not answer says so by the figures above.
+    if let Ok(rooms) = store.rooms_put_off().await {
+        to.gauge("parlor_rooms_put_off", "Turn rooms in which what was due could not be done", rooms);
+    }
+    if let Ok(waiting) = store.webhooks_waiting().await {
+        to.gauge("parlor_webhooks_waiting", "Calls that are owed to the game's own service", waiting);
+    }
+}

@@ -1,0 +1,126 @@
+//! Why an operation did not come about: one shape for all of them, over HTTP and over the JSON socket.
+
+use core::time::Duration;
+use hyper::StatusCode;
+use serde_json::{Value, json};
+
+/// Why an operation did not come about.
+///
+/// As JSON it is `{"code", "sentence", "path"?, "retry_after_ms"?}`: `code` is for programs and stays the same between
+/// versions, `sentence` is for people and says what to do, `path` names the field of the input that is wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Failure {
+    kind: Kind,
+    code: &'static str,
+    sentence: String,
+    path: Option<String>,
+    retry_after: Option<Duration>,
+}
+
+/// What sort of failure it is: each has an HTTP status.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// The input cannot be what was meant.
+    BadInput,
+    /// Nobody knows who asks.
+    SignedOut,
+    /// Whoever asks may not.
+    Forbidden,
+    /// There is no such thing, as far as whoever asks may know.
+    NotFound,
+    /// It is there, and does not use this method.
+    Method,
+    /// It does not go together with how things stand.
+    Conflict,
+    /// The input is larger than any may be.
+    TooLarge,
+    /// Whoever asks has asked too often.
+    TooOften,
+    /// It cannot be done now.
+    Unavailable,
+    /// There is no room for it.
+    Full,
+    /// A defect of the server.
+    Defect,
+}
+
+impl Kind {
+    /// By which status it comes over HTTP.
+    pub(crate) fn status(self) -> StatusCode {
+        match self {
+            Kind::BadInput => StatusCode::BAD_REQUEST,
+            Kind::SignedOut => StatusCode::UNAUTHORIZED,
+            Kind::Forbidden => StatusCode::FORBIDDEN,
+            Kind::NotFound => StatusCode::NOT_FOUND,
+            Kind::Method => StatusCode::METHOD_NOT_ALLOWED,
+            Kind::Conflict => StatusCode::CONFLICT,
+            Kind::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+            Kind::TooOften => StatusCode::TOO_MANY_REQUESTS,
+            Kind::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
+            Kind::Full => StatusCode::INSUFFICIENT_STORAGE,
+            Kind::Defect => StatusCode::INTERNAL_SERVER_ERROR,
+        }
+    }
+}
+
+impl Failure {
+    pub(crate) fn new(kind: Kind, code: &'static str, sentence: impl Into<String>) -> Self {
+        Failure { kind, code, sentence: sentence.into(), path: None, retry_after: None }
+    }
+
+    /// A field of the input is wrong.
+    pub(crate) fn field(path: impl Into<String>, sentence: impl Into<String>) -> Self {
+        Self::new(Kind::BadInput, "bad_input", sentence).at(path)
+    }
+
+    /// It cannot be done now, and may be after so long.
+    pub(crate) fn unavailable(sentence: impl Into<String>, retry_after: Duration) -> Self {
+        Self::new(Kind::Unavailable, "unavailable", sentence).after(retry_after)
+    }
+
+    /// Something that cannot be. What it was stands in the log, not in the answer.
+    pub(crate) fn defect(what: &str) -> Self {
+        tracing::error!(%what, "an operation failed; please report this");
+        Self::new(Kind::Defect, "defect", "the server has a defect: its log says more, please report it")
+    }
+
+    /// Names the field.
+    pub(crate) fn at(mut self, path: impl Into<String>) -> Self {
+        self.path = Some(path.into());
+        self
+    }
+
+    /// Says when to ask again.
+    pub(crate) fn after(mut self, retry_after: Duration) -> Self {
+        self.retry_after = Some(retry_after);
+        self
+    }
+
+    pub(crate) fn code(&self) -> &'static str {
+        self.code
+    }
+
+    pub(crate) fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    pub(crate) fn retry_after(&self) -> Option<Duration> {
+        self.retry_after
+    }
+
+    pub(crate) fn status(&self) -> StatusCode {
+        self.kind.status()
+    }
+
+    /// What stands behind `error` in an answer.
+    pub(crate) fn to_json(&self) -> Value {
+        let mut error = json!({ "code": self.code, "sentence": self.sentence });
+        if let Some(path) = &self.path {
+            error["path"] = path.as_str().into();
+        }
+        if let Some(after) = self.retry_after {
+            error["retry_after_ms"] = u64::try_from(after.as_millis()).unwrap_or(u64::MAX).into();
+        }
+        error
+    }
+}

@@ -1,0 +1,311 @@
+//! Games: whose word the configuration of a turn room is.
+//!
+//! A folder has a file for each game, `NAME.json`, and is its operator's. It is looked at again and again: a file that was changed counts for
+//! rooms that are opened from then on, and one that is wrong leaves what was good before. Without a folder a server for development takes what
+//! clients bring, and any other server opens no turn rooms: a stranger would else decide what players are told in the game's name (threat 52).
+
+use super::Services;
+use super::failure::{Failure, Kind};
+use super::json;
+use core::hash::{Hash, Hasher};
+use core::time::Duration;
+use parlor_server::embed::lock;
+use parlor_turn::limits::WORD_BYTES_MAX;
+use parlor_turn::{ConfiguredBy, Game, Mode, RuleSets, TurnRoom};
+use std::collections::BTreeMap;
+use std::fs;
+use std::hash::DefaultHasher;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use thiserror::Error;
+
+/// Games that a folder may have.
+pub(super) const GAMES_MAX: usize = 256;
+/// Longest file of a game, in bytes.
+const FILE_BYTES_MAX: u64 = 512 * 1024;
+/// How often the folder is looked at.
+const LOOK_AGAIN: Duration = Duration::from_millis(500);
+/// How the names of files end.
+const ENDING: &str = ".json";
+
+/// Why there are no games.
+#[derive(Debug, Error)]
+pub enum GamesError {
+    /// The folder cannot be read.
+    #[error("the folder of games {} cannot be read: {error}. Make it, with a file NAME.json for each game", path.display())]
+    Folder {
+        /// The folder.
+        path: PathBuf,
+        /// What the operating system says.
+        error: io::Error,
+    },
+    /// There are too many files.
+    #[error("the folder of games {} has more than {GAMES_MAX} files: take out those of games that are not served", path.display())]
+    TooMany {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// The file is called like no game.
+    #[error(
+        "{} is called like no game: NAME.json, of 1 to {WORD_BYTES_MAX} letters, digits, `.`, `_` or `-`", path.display()
+    )]
+    Name {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The file cannot be read.
+    #[error("the game's file {} cannot be read: {error}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What the operating system says.
+        error: io::Error,
+    },
+    /// The file is no JSON that says each thing once.
+    #[error("the game's file {} is no JSON that can be read: {error}", path.display())]
+    Json {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong, and in which line.
+        error: serde_json::Error,
+    },
+    /// A field says what cannot be.
+    #[error("the game's file {}: {}{sentence}", path.display(), field.as_ref().map(|field| format!("{field}: ")).unwrap_or_default())]
+    Field {
+        /// The file.
+        path: PathBuf,
+        /// The field, as the file spells it.
+        field: Option<String>,
+        /// What is wrong.
+        sentence: String,
+    },
+}
+
+type ByApp = BTreeMap<String, Arc<Game>>;
+
+/// Whose word the configuration of a room is.
+#[derive(Debug)]
+pub(super) enum Games {
+    /// Whoever opens the room says it: for development.
+    Clients,
+    /// Nobody has said anything.
+    Nobody,
+    /// The operator says it.
+    Folder(Folder),
+}
+
+/// The operator's games.
+#[derive(Debug)]
+pub(super) struct Folder {
+    path: PathBuf,
+    rules: RuleSets,
+    games: Mutex<Arc<ByApp>>,
+    /// What was last found, to tell what has changed.
+    found: Mutex<Found>,
+}
+
+/// What a look at the folder found: for each app a mark of what its file said.
+#[derive(Debug, Default)]
+struct Found {
+    marks: BTreeMap<String, u64>,
+    /// What was wrong with the folder itself, if it was.
+    wrong: Option<String>,
+}
+
+impl Games {
+    /// Reads a folder's games. Without one `is_development` decides.
+    pub(super) fn open(
+        folder: Option<&Path>,
+        is_development: bool,
+        rules: &RuleSets,
+    ) -> Result<Games, GamesError> {
+        let Some(path) = folder else {
+            return Ok(if is_development { Games::Clients } else { Games::Nobody });
+        };
+        let folder = Folder {
+            path: path.to_owned(),
+            rules: rules.clone(),
+            games: Mutex::default(),
+            found: Mutex::default(),
+        };
+        for app in folder.apps()? {
+            folder.look_at(&app)?;
+        }
+        Ok(Games::Folder(folder))
+    }
+
+    /// Whether all rooms that are opened have configurations of the operator's.
+    pub(super) fn are_operators(&self) -> bool {
+        !matches!(self, Games::Clients)
+    }
+
+    /// Whether texts of this room's configuration may go out in the game's name.
+    pub(super) fn speaks_for(&self, room: &TurnRoom) -> bool {
+        !self.are_operators() || room.configured_by() == ConfiguredBy::Operator
+    }
+
+    /// What rooms of an app have as their game, where nothing else is said.
+    pub(super) fn game_of(&self, app: &str) -> String {
+        let found = self.game(app).and_then(|game| Some(game.mode(None)?.game().to_owned()));
+        found.unwrap_or_else(|| app.to_owned())
+    }
+
+    /// How rooms are set up that an app's players open; nothing if they say it themselves.
+    pub(super) fn find(&self, app: &str, mode: Option<&str>) -> Result<Option<Arc<Mode>>, Failure> {
+        let none = |code, sentence: String| Failure::new(Kind::NotFound, code, sentence);
+        let game = match self {
+            Games::Clients if mode.is_some() => {
+                let sentence = "a game has modes where the server has games of its operator's (--games FOLDER): leave it out";
+                return Err(none("no_such_mode", sentence.into()).at("mode"));
+            }
+            Games::Clients => return Ok(None),
+            Games::Nobody => {
+                let sentence = format!(
+                    "this server has no games, and takes none from clients: its operator starts it with --games FOLDER, and a file \
+                     {app}.json in it (docs/turn-rooms.md)"
+                );
+                return Err(Failure::new(Kind::Forbidden, "no_games", sentence));
+            }
+            Games::Folder(_) => self.game(app).ok_or_else(|| {
+                let sentence = format!(
+                    "this server has no game {app:?}: its operator puts a file {app}.json into the folder of --games"
+                );
+                none("no_such_game", sentence)
+            })?,
+        };
+        let found = game.mode(mode).cloned();
+        found.map(Some).ok_or_else(|| {
+            let modes: Vec<&str> = game.modes().collect();
+            let modes = if modes.is_empty() { "none".to_owned() } else { modes.join(", ") };
+            none("no_such_mode", format!("this game has no such mode; it has {modes}")).at("mode")
+        })
+    }
+
+    fn game(&self, app: &str) -> Option<Arc<Game>> {
+        match self {
+            Games::Folder(folder) => lock(&folder.games).get(app).cloned(),
+            Games::Clients | Games::Nobody => None,
+        }
+    }
+}
+
+impl Folder {
+    /// The apps that have a file.
+    fn apps(&self) -> Result<Vec<String>, GamesError> {
+        let unread = |error| GamesError::Folder { path: self.path.clone(), error };
+        let mut apps = Vec::new();
+        for entry in fs::read_dir(&self.path).map_err(unread)? {
+            let name = entry.map_err(unread)?.file_name();
+            let path = self.path.join(&name);
+            // What editors and mounts put beside the files begins with a dot.
+            let Some(app) = name.to_string_lossy().strip_suffix(ENDING).map(str::to_owned) else { continue };
+            if app.starts_with('.') || !path.is_file() {
+                continue;
+            }
+            let is_legal = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
+            if !(1..=WORD_BYTES_MAX).contains(&app.len()) || !app.bytes().all(is_legal) {
+                return Err(GamesError::Name { path });
+            }
+            if apps.len() == GAMES_MAX {
+                return Err(GamesError::TooMany { path: self.path.clone() });
+            }
+            apps.push(app);
+        }
+        Ok(apps)
+    }
+
+    /// Reads the file of an app, if it says something else than before. Whether it does.
+    fn look_at(&self, app: &str) -> Result<bool, GamesError> {
+        let path = self.path.join(format!("{app}{ENDING}"));
+        let text = match read(&path) {
+            Ok(text) => text,
+            Err(error) => {
+                // Once: until it can be read again, or cannot for another reason.
+                let is_new = self.is_new(app, &error.to_string());
+                return if is_new { Err(GamesError::File { path, error }) } else { Ok(false) };
+            }
+        };
+        if !self.is_new(app, &text) {
+            return Ok(false);
+        }
+        let written = json::strict(&text).map_err(|error| GamesError::Json { path: path.clone(), error })?;
+        let game = Game::read(app, &written, &self.rules).map_err(|refusal| GamesError::Field {
+            path,
+            field: refusal.path,
+            sentence: refusal.sentence,
+        })?;
+        Arc::make_mut(&mut lock(&self.games)).insert(app.to_owned(), Arc::new(game));
+        Ok(true)
+    }
+
+    /// Notes what was found of an app. Whether it is something else than before.
+    fn is_new(&self, app: &str, what: &(impl Hash + ?Sized)) -> bool {
+        let mut hasher = DefaultHasher::new();
+        what.hash(&mut hasher);
+        let mark = hasher.finish();
+        lock(&self.found).marks.insert(app.to_owned(), mark) != Some(mark)
+    }
+
+    /// Looks at all files again.
+    fn look_again(&self) {
+        let apps = match self.apps() {
+            Ok(apps) => {
+                lock(&self.found).wrong = None;
+                apps
+            }
+            Err(error) => {
+                let said = error.to_string();
+                let before = lock(&self.found).wrong.replace(said.clone());
+                if before.as_ref() != Some(&said) {
+                    tracing::warn!(error = %said, "the folder of games cannot be read: what was read before counts");
+                }
+                return;
+            }
+        };
+        for app in &apps {
+            match self.look_at(app) {
+                Ok(true) => tracing::info!(app, "the configuration of a game was read"),
+                Ok(false) => {}
+                Err(error) => {
+                    tracing::warn!(%error, "the configuration of a game is wrong: what was read before counts");
+                }
+            }
+        }
+        let is_gone = |app: &String| !apps.contains(app);
+        lock(&self.found).marks.retain(|app, _| !is_gone(app));
+        let mut games = lock(&self.games);
+        if games.keys().any(is_gone) {
+            Arc::make_mut(&mut games).retain(|app, _| !is_gone(app));
+            tracing::info!("the configuration of a game was taken out: no rooms of it are opened");
+        }
+    }
+}
+
+fn read(path: &Path) -> io::Result<Vec<u8>> {
+    let mut text = Vec::new();
+    fs::File::open(path)?.take(FILE_BYTES_MAX + 1).read_to_end(&mut text)?;
+    if text.len() as u64 > FILE_BYTES_MAX {
+        return Err(io::Error::other(format!("it has more than {FILE_BYTES_MAX} bytes: take something out")));
+    }
+    Ok(text)
+}
+
+/// Looks at the folder again and again, as long as the services run.
+pub(super) async fn watch(services: Services) {
+    if !matches!(services.games(), Games::Folder(_)) {
+        return;
+    }
+    loop {
+        tokio::time::sleep(LOOK_AGAIN).await;
+        let services = services.clone();
+        let looking = move || {
+            if let Games::Folder(folder) = services.games() {
+                folder.look_again();
+            }
+        };
+        if tokio::task::spawn_blocking(looking).await.is_err() {
+            return;
+        }
+    }
+}

@@ -1,0 +1,38 @@
+//! The end of the JSON sockets: each gets a close frame with the reason, as members of rooms do.
+
+use core::time::Duration;
+use tokio::sync::watch;
+use tokio::time::timeout;
+
+/// How long the close frames may take. A client that does not read delays the shutdown no longer than this.
+const GOODBYE_TIME: Duration = Duration::from_secs(1);
+
+/// Tells everybody who listens.
+#[derive(Debug, Default)]
+pub(super) struct Goodbye(watch::Sender<bool>);
+
+/// Somebody who is to be told, until this is dropped.
+#[derive(Debug)]
+pub(super) struct Listener(watch::Receiver<bool>);
+
+impl Goodbye {
+    pub(super) fn listen(&self) -> Listener {
+        Listener(self.0.subscribe())
+    }
+
+    /// Tells all, and waits until none listens any more.
+    pub(super) async fn say(&self) {
+        self.0.send_replace(true);
+        if timeout(GOODBYE_TIME, self.0.closed()).await.is_err() {
+            tracing::debug!("some JSON sockets did not take the goodbye");
+        }
+    }
+}
+
+impl Listener {
+    /// Waits until it is said. May be cancelled.
+    pub(super) async fn wait(&mut self) {
+        // What says it lives as long as the services, which each listener holds.
+        let _ = self.0.wait_for(|is_said| *is_said).await;
+    }
+}

@@ -1,0 +1,220 @@
+//! JSON from strangers (threat 17): bounded in depth, without a key twice, and read into types such that what is wrong is
+//! named by its path.
+
+use super::failure::{Failure, Kind};
+use core::fmt;
+use serde::de::{self, DeserializeOwned, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde_json::{Map, Value};
+
+/// Longest input of an operation, in bytes.
+pub(crate) const INPUT_BYTES_MAX: usize = 64 * 1024;
+/// How deep arrays and objects may lie in each other.
+pub(crate) const DEPTH_MAX: usize = 32;
+
+/// Bytes of memory that a text takes at most when it was read as JSON: what `serde_json` makes of its parts, with the least that an
+/// allocation takes. Commas and the like in texts count, too.
+pub(crate) fn parsed_bytes_max(text: &[u8]) -> usize {
+    const VALUE: usize = size_of::<Value>();
+    /// A leaf of the tree has room for eleven entries, and is there for one of them.
+    const OBJECT: usize = 11 * (VALUE + size_of::<String>()) + 64;
+    /// Half of the text's own allocation, for each of its quotation marks.
+    const QUOTE: usize = 16;
+    let bytes = |byte: &u8| match byte {
+        // What comes in a query may be written with percent signs.
+        b'{' | b'%' => OBJECT,
+        b'[' => 4 * VALUE + 32,
+        b',' => 2 * VALUE,
+        b':' => 2 * (VALUE + size_of::<String>()),
+        b'"' => QUOTE,
+        _ => 1,
+    };
+    text.iter().map(bytes).sum()
+}
+
+/// Reads a text as JSON.
+pub(crate) fn parse(text: &[u8]) -> Result<Value, Failure> {
+    let bad = |error: serde_json::Error| {
+        let sentence = format!("this is no JSON that can be read here: {error}");
+        Failure::new(Kind::BadInput, "bad_json", sentence)
+    };
+    if text.len() > INPUT_BYTES_MAX {
+        return Err(too_large());
+    }
+    strict(text).map_err(bad)
+}
+
+/// Reads a text, however long, as JSON that is not too deep and has no key twice.
+pub(super) fn strict(text: &[u8]) -> Result<Value, serde_json::Error> {
+    let mut from = serde_json::Deserializer::from_slice(text);
+    let value = Strict { levels_left: DEPTH_MAX }.deserialize(&mut from)?;
+    from.end()?;
+    Ok(value)
+}
+
+/// What is said to whoever sends more than [`INPUT_BYTES_MAX`].
+pub(crate) fn too_large() -> Failure {
+    let sentence = format!("the input is longer than the {INPUT_BYTES_MAX} bytes that it may have");
+    Failure::new(Kind::TooLarge, "too_large", sentence)
+}
+
+/// Reads an input as the type that an operation takes. Types refuse fields that they do not know.
+pub(crate) fn read<T: DeserializeOwned>(input: Value) -> Result<T, Failure> {
+    serde_path_to_error::deserialize(input).map_err(|error| {
+        let path = error.path().to_string();
+        let said = error.into_inner().to_string();
+        // Serde names the field that is missing, and the path that of the object in which it is.
+        let missing = said.strip_prefix("missing field `").and_then(|rest| rest.strip_suffix('`'));
+        let path = match (path.as_str(), missing) {
+            (".", Some(field)) => field.to_owned(),
+            (_, Some(field)) => format!("{path}.{field}"),
+            (".", None) => unknown(&said).unwrap_or_default().to_owned(),
+            (_, None) => path,
+        };
+        let failure =
+            Failure::new(Kind::BadInput, "bad_input", format!("the input is not as it must be: {said}"));
+        if path.is_empty() { failure } else { failure.at(path) }
+    })
+}
+
+/// The field that nobody knows, where serde complains of one.
+fn unknown(said: &str) -> Option<&str> {
+    said.strip_prefix("unknown field `")?.split('`').next()
+}
+
+/// Builds a value, and gives up where it goes too deep or a key comes twice.
+#[derive(Clone, Copy)]
+struct Strict {
+    levels_left: usize,
+}
+
+impl Strict {
+    fn deeper<E: de::Error>(self) -> Result<Self, E> {
+        let left = self.levels_left.checked_sub(1);
+        let levels_left =
+            left.ok_or_else(|| E::custom(format_args!("it is nested deeper than {DEPTH_MAX} levels")))?;
+        Ok(Strict { levels_left })
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for Strict {
+    type Value = Value;
+
+    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<Value, D::Error> {
+        from.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Strict {
+    type Value = Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a JSON value")
+    }
+
+    fn visit_unit<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_f64<E>(self, value: f64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_str<E>(self, value: &str) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut from: A) -> Result<Value, A::Error> {
+        let inner = self.deeper()?;
+        let mut items = Vec::new();
+        while let Some(item) = from.next_element_seed(inner)? {
+            items.push(item);
+        }
+        Ok(Value::Array(items))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut from: A) -> Result<Value, A::Error> {
+        let inner = self.deeper()?;
+        let mut fields = Map::new();
+        while let Some(key) = from.next_key::<String>()? {
+            if fields.contains_key(&key) {
+                return Err(de::Error::custom(format_args!("the key {key:?} stands there twice")));
+            }
+            let value = from.next_value_seed(inner)?;
+            fields.insert(key, value);
+        }
+        Ok(Value::Object(fields))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde::Deserialize;
+    use serde_json::json;
+
+    #[derive(Debug, Deserialize, PartialEq)]
+    #[serde(deny_unknown_fields)]
+    struct Outer {
+        name: String,
+        inner: Option<Inner>,
+    }
+
+    #[derive(Debug, Deserialize, PartialEq)]
+    #[serde(deny_unknown_fields)]
+    struct Inner {
+        count: u32,
+    }
+
+    #[test]
+    fn what_is_json_comes_as_it_is() {
+        let text = r#"{"a":[1,-2,3.5,"x",null,true],"b":{}}"#;
+        assert_eq!(parse(text.as_bytes()), Ok(json!({ "a": [1, -2, 3.5, "x", null, true], "b": {} })));
+    }
+
+    #[test]
+    fn threat_17_deep_json_is_given_up_at_once() {
+        let nested = |levels: usize| [vec![b'['; levels], vec![b']'; levels]].concat();
+        assert!(parse(&nested(DEPTH_MAX)).is_ok());
+        let refused = parse(&nested(DEPTH_MAX + 1)).unwrap_err();
+        assert_eq!((refused.code(), refused.status().as_u16()), ("bad_json", 400));
+        // What is longer than an input is not even looked at; what fits is given up at the first level too many.
+        assert_eq!(parse(&vec![b'['; 1_000_000]).unwrap_err().code(), "too_large");
+        assert_eq!(parse(&[b'['; INPUT_BYTES_MAX]).unwrap_err().code(), "bad_json");
+    }
+
+    #[test]
+    fn threat_17_a_key_that_stands_twice_is_refused() {
+        let refused = parse(br#"{"a":{"b":1,"b":2}}"#).unwrap_err();
+        assert!(refused.to_json()["sentence"].as_str().unwrap().contains("\"b\""), "{refused:?}");
+    }
+
+    #[test]
+    fn what_is_wrong_is_named_by_its_path() {
+        for (input, path) in [
+            (json!({}), "name"),
+            (json!({ "name": 7 }), "name"),
+            (json!({ "name": "a", "inner": { "count": -1 } }), "inner.count"),
+            (json!({ "name": "a", "inner": {} }), "inner.count"),
+            (json!({ "name": "a", "inner": { "count": 1, "more": 2 } }), "inner.more"),
+            (json!({ "name": "a", "more": 2 }), "more"),
+        ] {
+            let refused = read::<Outer>(input.clone()).unwrap_err().to_json();
+            assert_eq!(refused["path"], path, "{input}: {refused}");
+            assert_eq!(refused["code"], "bad_input");
+        }
+        let good = read::<Outer>(json!({ "name": "a", "inner": { "count": 1 } }));
+        assert_eq!(good, Ok(Outer { name: "a".into(), inner: Some(Inner { count: 1 }) }));
+    }
+}

@@ -1,0 +1,203 @@
+//! For how long things are kept that nobody uses, and the task that deletes them: a part at a time, beside the traffic.
+//!
+//! A [`Sweep`] goes through the kinds, one part of one kind with each step. It has no clock and waits for nothing but the store; where it is
+//! dropped, the next one goes on from what is stored.
+
+use super::Services;
+use crate::store::{AccountId, RoomId, RoomLife, Store, StoreError, Swept, Unseen};
+use core::sync::atomic::{AtomicU64, Ordering};
+use core::time::Duration;
+use parlor_server::realm::Realm;
+use parlor_turn::{Phase, TurnRoom};
+use serde::Deserialize;
+
+const DAY_MS: u64 = 24 * 60 * 60 * 1_000;
+/// How often all kinds are gone through.
+const EVERY: Duration = Duration::from_secs(600);
+/// How long a step leaves the store to others, by the time that it took itself: it takes a fifth at most.
+const REST: u32 = 4;
+
+/// For how many days things are kept. [`OnlineConfig::keep_matches_days`](super::OnlineConfig::keep_matches_days) says it of matches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lives {
+    /// A turn room whose game has ended, or that everybody has left, since its last change.
+    pub ended_rooms_days: u64,
+    /// A turn room where players come together, since its last change.
+    pub waiting_rooms_days: u64,
+    /// A turn room where a game goes on, since its last change.
+    pub playing_rooms_days: u64,
+    /// An account that nothing but its tokens leads to and that is in no room, since somebody signed in.
+    pub guests_days: u64,
+    /// An account that nothing but the ids of devices leads to and that is in no room, since somebody signed in.
+    pub devices_days: u64,
+    /// A webhook that nobody answers.
+    pub webhooks_days: u64,
+}
+
+impl Default for Lives {
+    fn default() -> Self {
+        Lives {
+            ended_rooms_days: 30,
+            waiting_rooms_days: 14,
+            playing_rooms_days: 365,
+            guests_days: 60,
+            devices_days: 730,
+            webhooks_days: 7,
+        }
+    }
+}
+
+impl Lives {
+    /// How long a room is kept that is as it is from here on.
+    pub(super) fn of(&self, room: &TurnRoom, owner: Option<AccountId>, now_ms: u64) -> RoomLife {
+        let phase = if room.players().is_empty() { Phase::Ended } else { room.phase() };
+        RoomLife { owner, is_open: phase != Phase::Ended, until_ms: self.until_ms(phase, now_ms) }
+    }
+
+    fn until_ms(&self, phase: Phase, now_ms: u64) -> u64 {
+        let days = match phase {
+            Phase::Waiting => self.waiting_rooms_days,
+            Phase::Playing => self.playing_rooms_days,
+            Phase::Ended => self.ended_rooms_days,
+        };
+        now_ms.saturating_add(days.saturating_mul(DAY_MS))
+    }
+}
+
+/// What is swept, in order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    OldRooms,
+    Rooms,
+    SignIns,
+    Webhooks,
+    Accounts,
+    Inboxes,
+    Bans,
+}
+
+const KINDS: [Kind; 7] =
+    [Kind::OldRooms, Kind::Rooms, Kind::SignIns, Kind::Webhooks, Kind::Accounts, Kind::Inboxes, Kind::Bans];
+
+/// Rows that were deleted since the start, by kind.
+#[derive(Debug, Default)]
+pub(crate) struct SweptRows {
+    rooms: AtomicU64,
+    sign_ins: AtomicU64,
+    webhooks: AtomicU64,
+    accounts: AtomicU64,
+    inboxes: AtomicU64,
+    bans: AtomicU64,
+}
+
+impl SweptRows {
+    /// Each kind and how many.
+    pub(crate) fn counts(&self) -> [(&'static str, u64); 6] {
+        [
+            ("rooms", &self.rooms),
+            ("sign_ins", &self.sign_ins),
+            ("webhooks", &self.webhooks),
+            ("accounts", &self.accounts),
+            ("inboxes", &self.inboxes),
+            ("bans", &self.bans),
+        ]
+        .map(|(kind, count)| (kind, count.load(Ordering::Relaxed)))
+    }
+
+    fn count(&self, kind: Kind, rows: u64) {
+        let counter = match kind {
+            Kind::OldRooms => return,
+            Kind::Rooms => &self.rooms,
+            Kind::SignIns => &self.sign_ins,
+            Kind::Webhooks => &self.webhooks,
+            Kind::Accounts => &self.accounts,
+            Kind::Inboxes => &self.inboxes,
+            Kind::Bans => &self.bans,
+        };
+        counter.fetch_add(rows, Ordering::Relaxed);
+    }
+}
+
+/// Goes once through everything.
+#[derive(Debug, Default)]
+pub(super) struct Sweep {
+    at: usize,
+}
+
+impl Sweep {
+    /// Deletes a part of what is over at this time. Says whether more is to be done.
+    pub(super) async fn step(&mut self, services: &Services, now_ms: u64) -> Result<bool, StoreError> {
+        let Some(kind) = KINDS.get(self.at).copied() else { return Ok(false) };
+        let swept = self.part(services, kind, now_ms).await?;
+        services.swept().count(kind, swept.rows);
+        if !swept.is_more {
+            self.at += 1;
+        }
+        Ok(self.at < KINDS.len())
+    }
+
+    async fn part(&self, services: &Services, kind: Kind, now_ms: u64) -> Result<Swept, StoreError> {
+        let (store, lives) = (services.store(), services.lives());
+        let before = |days: u64| now_ms.saturating_sub(days.saturating_mul(DAY_MS));
+        match kind {
+            Kind::OldRooms => judge(store, lives, now_ms).await,
+            Kind::Rooms => delete_rooms(services, now_ms).await,
+            Kind::SignIns => store.sweep_sign_ins(now_ms).await,
+            Kind::Webhooks => store.sweep_webhooks(before(lives.webhooks_days)).await,
+            Kind::Accounts => {
+                let (guests_ms, devices_ms) = (before(lives.guests_days), before(lives.devices_days));
+                store.sweep_accounts(now_ms, Unseen { guests_ms, devices_ms }).await
+            }
+            Kind::Inboxes => store.sweep_inboxes().await,
+            Kind::Bans => store.sweep_bans(now_ms).await,
+        }
+    }
+}
+
+/// What a summary says of how far its room has come.
+#[derive(Deserialize)]
+struct Stage {
+    phase: Phase,
+}
+
+/// Rooms of an older layout begin their time here.
+async fn judge(store: &Store, lives: &Lives, now_ms: u64) -> Result<Swept, StoreError> {
+    let unjudged = store.rooms_unjudged().await?;
+    let is_more = !unjudged.is_empty();
+    let judged = unjudged.into_iter().map(|(realm, room, summary)| {
+        let phase = serde_json::from_slice(&summary).map_or(Phase::Playing, |Stage { phase }| phase);
+        (realm, room, lives.until_ms(phase, now_ms))
+    });
+    store.judge_rooms(judged.collect()).await?;
+    Ok(Swept { rows: 0, is_more })
+}
+
+async fn delete_rooms(services: &Services, now_ms: u64) -> Result<Swept, StoreError> {
+    let over = services.store().rooms_over(now_ms).await?;
+    let is_more = !over.is_empty();
+    let rooms: Vec<(Realm, RoomId)> = over.clone();
+    let rows = services.store().delete_rooms_over(over, now_ms).await?;
+    for (realm, room) in &rooms {
+        services.room_locks().forget(realm, room).await;
+    }
+    Ok(Swept { rows, is_more })
+}
+
+/// Runs as long as the services do. It rests by the time that the store took, so that the traffic has most of it.
+pub(super) async fn look_after(services: Services) {
+    loop {
+        let mut sweep = Sweep::default();
+        loop {
+            let began = tokio::time::Instant::now();
+            match sweep.step(&services, services.time().now_ms()).await {
+                Ok(true) => tokio::time::sleep(began.elapsed() * REST).await,
+                Ok(false) => break,
+                Err(error) => {
+                    tracing::debug!(%error, "what nobody uses could not be deleted");
+                    break;
+                }
+            }
+        }
+        tokio::time::sleep(EVERY).await;
+    }
+}

@@ -1,0 +1,491 @@
+//! The services over the durable store: accounts, and rooms that outlive their players.
+//!
+//! They have threads of their own, so that no JSON, no signature and no password holds up a packet of a realtime room; and where the
+//! store is slow or full they say so (`unavailable`, and when to ask again), while those rooms go on.
+//!
+//! One table of operations (`operations.rs`) is what REST (`rest.rs`), the JSON socket (`socket.rs`) and the OpenAPI document
+//! (`openapi.rs`) are made of.
+
+mod accounts;
+mod admin;
+mod answer;
+mod bans;
+mod callers;
+mod charges;
+mod codes;
+mod config;
+mod deadlines;
+mod embedded;
+mod failure;
+mod feeds;
+mod games;
+mod goodbye;
+mod hashing;
+mod inbox;
+mod json;
+mod live;
+mod lives;
+mod matches;
+mod openapi;
+mod operations;
+mod own_data;
+mod page;
+mod password;
+mod presence;
+mod rest;
+mod role;
+mod rooms;
+mod secrets;
+mod socket;
+mod table;
+mod tickets;
+mod tokens;
+mod unread;
+mod verified;
+mod webhook;
+
+use crate::store::{OpenError, Role, Store, StoreError};
+use bans::Bans;
+use charges::Charges;
+pub use config::{KEEP_MATCHES_DAYS, OnlineConfig, OnlineMemory, SIGN_IN_TIME};
+use core::time::Duration;
+use data_encoding::HEXLOWER;
+use failure::{Failure, Kind};
+use feeds::Feeds;
+use games::Games;
+pub use games::GamesError;
+use goodbye::Goodbye;
+use live::Live;
+pub use lives::Lives;
+use lives::SweptRows;
+use openapi::Document;
+use parlor_hub::Origin;
+use parlor_server::Time;
+use parlor_server::admission::{KeyError, SigningKey};
+use parlor_server::embed::{self, Access, Metrics, Parts, TicketKey, Tickets, lock, read_public};
+use parlor_server::realm::InvalidId;
+use parlor_turn::RuleSets;
+use password::Passwords;
+use presence::Presence;
+use rand_chacha::ChaCha12Rng;
+use rand_chacha::rand_core::{Rng, SeedableRng};
+use rooms::RoomLocks;
+use secrets::RefreshKey;
+use serde_json::Value;
+use serde_json::value::RawValue;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use table::{Answer, Caller, Operation};
+use thiserror::Error;
+use tokens::Tokens;
+pub use tokens::{OPERATOR_LIFE_S_MAX, operator_token};
+use tokio::runtime::{Builder, Handle, Runtime};
+use tokio::task::JoinHandle;
+use unread::{Share, Unread};
+pub use webhook::{WebhookConfig, WebhookError};
+
+/// Threads of the services.
+const THREADS: usize = 2;
+/// How long what is under way may take when the server goes down.
+const STOP_TIME: Duration = Duration::from_secs(5);
+/// The code of the refusal of an account that waits in too many rooms.
+const TOO_MANY_ROOMS: &str = "too_many_rooms";
+/// Under which name the store keeps the key that access tokens are signed with.
+const SIGNING_KEY: &str = "access-token-key";
+/// Under which name the store keeps what refresh tokens follow from.
+const REFRESH_KEY: &str = "refresh-token-key";
+
+/// Why there are no services.
+#[derive(Debug, Error)]
+pub enum OnlineError {
+    /// There is no store.
+    #[error(transparent)]
+    Store(#[from] OpenError),
+    /// The store does not answer.
+    #[error("the store was opened, and does not answer: {0}")]
+    Verb(#[from] StoreError),
+    /// The operator's key cannot be used, or none can be made.
+    #[error(transparent)]
+    Key(#[from] KeyError),
+    /// The key that the store keeps is none.
+    #[error("the store's key for access tokens is damaged: restore a backup of the store")]
+    SigningKey,
+    /// A game's configuration is wrong.
+    #[error(transparent)]
+    Games(#[from] GamesError),
+    /// Nobody can be told.
+    #[error(transparent)]
+    Webhook(#[from] WebhookError),
+    /// A thread could not be started.
+    #[error("a thread of the services could not be started: {0}")]
+    Thread(std::io::Error),
+}
+
+/// The services. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct Services(Arc<Inner>);
+
+struct Inner {
+    store: Store,
+    tokens: Tokens,
+    refresh_key: RefreshKey,
+    tickets: TicketKey,
+    passwords: Passwords,
+    new_accounts: Charges,
+    room_locks: RoomLocks,
+    feeds: Feeds,
+    unread: Unread,
+    bans: Bans,
+    goodbye: Goodbye,
+    sign_in_time: Duration,
+    live: Live,
+    time: Time,
+    presence: Presence,
+    metrics: Arc<Metrics>,
+    webhook: Option<Arc<webhook::Target>>,
+    backups: Option<PathBuf>,
+    rules: RuleSets,
+    games: Games,
+    access: Access,
+    apps: Option<Vec<String>>,
+    is_open: bool,
+    lives: Lives,
+    swept: SweptRows,
+    operations: Vec<Operation>,
+    openapi: Document,
+    handle: Handle,
+}
+
+/// The services and their threads, which end when this is dropped.
+pub(crate) struct Online {
+    services: Services,
+    /// Until they are stopped.
+    running: Mutex<Option<Running>>,
+}
+
+/// The threads.
+struct Running {
+    /// Puts what happens in matches that are kept into the store, until all shards have ended.
+    keeping: JoinHandle<()>,
+    runtime: Runtime,
+}
+
+impl Online {
+    /// Starts the threads.
+    pub(crate) async fn start(config: OnlineConfig, store: Store, parts: Parts) -> Result<Self, OnlineError> {
+        let Parts { access, shards, clock, time, metrics, kept, apps, is_development } = parts;
+        let games = Games::open(config.games.as_deref(), is_development, &config.rules)?;
+        let webhook = config.webhook.as_ref().map(webhook::Target::new).transpose()?.map(Arc::new);
+        let signing = store.keep_secret(SIGNING_KEY, SigningKey::generate()?.to_kept()).await?;
+        let own = Arc::new(SigningKey::from_kept(&signing).ok_or(OnlineError::SigningKey)?);
+        let proposed: [u8; 32] = embed::random().map_err(no_randomness)?;
+        let refresh_key = RefreshKey::of(&store.keep_secret(REFRESH_KEY, &proposed).await?);
+        let tickets = TicketKey::generate()?;
+        access.accept_tickets(Tickets::of(&tickets));
+        let operator = config.operator_key.as_deref().map(read_public).transpose()?;
+        let runtime = Builder::new_multi_thread()
+            .worker_threads(THREADS)
+            .thread_name("parlor-online")
+            .enable_all()
+            .build()
+            .map_err(OnlineError::Thread)?;
+        let mut random = ChaCha12Rng::from_seed(embed::random().map_err(no_randomness)?);
+        let passwords = Passwords::start(clock, || random.next_u64()).map_err(OnlineError::Thread)?;
+        let new_accounts = Charges::new(accounts::NEW_ACCOUNTS, clock, || random.next_u64());
+        let operations = operations::all();
+        let inner = Inner {
+            store,
+            tokens: Tokens::new(own, operator.as_ref().map(|key| &key[..])),
+            refresh_key,
+            tickets,
+            passwords,
+            new_accounts,
+            room_locks: RoomLocks::new(config.memory.turn_rooms),
+            feeds: Feeds::default(),
+            unread: Unread::new(config.memory.unread_each, config.memory.unread_all),
+            bans: Bans::default(),
+            goodbye: Goodbye::default(),
+            sign_in_time: config.sign_in_time,
+            live: Live::new(shards, clock),
+            presence: Presence::new(time.steady()),
+            time,
+            metrics,
+            webhook: webhook.clone(),
+            backups: config.backups,
+            rules: config.rules,
+            games,
+            access,
+            apps,
+            is_open: config.is_open,
+            lives: config.lives,
+            swept: SweptRows::default(),
+            openapi: Document::new(&openapi::document(&operations)),
+            operations,
+            handle: runtime.handle().clone(),
+        };
+        let services = Services(Arc::new(inner));
+        let server: Arc<str> = HEXLOWER.encode(&embed::random::<16>().map_err(no_randomness)?).into();
+        matches::begin(&services, &server).await?;
+        let keeping = runtime.spawn(matches::keep(services.clone(), kept, Arc::clone(&server)));
+        runtime.spawn(matches::look_after(services.clone(), server, config.keep_matches_days));
+        runtime.spawn(deadlines::watch(services.clone()));
+        runtime.spawn(games::watch(services.clone()));
+        runtime.spawn(lives::look_after(services.clone()));
+        if let Some(target) = webhook {
+            runtime.spawn(webhook::deliver(services.clone(), target));
+        }
+        Ok(Online { services, running: Mutex::new(Some(Running { keeping, runtime })) })
+    }
+}
+
+impl Drop for Online {
+    fn drop(&mut self) {
+        // Whoever drops it may be inside of another runtime, where none may wait.
+        if let Some(running) = lock(&self.running).take() {
+            running.runtime.shutdown_background();
+        }
+    }
+}
+
+impl Services {
+    /// All operations.
+    pub(crate) fn operations(&self) -> &[Operation] {
+        &self.0.operations
+    }
+
+    /// The OpenAPI document.
+    fn openapi(&self) -> &Document {
+        &self.0.openapi
+    }
+
+    /// Whether a token is an operator's. The signature is verified on the threads of the services.
+    pub(crate) async fn is_of_operator(&self, token: String) -> bool {
+        let services = self.clone();
+        let work = async move { services.tokens().verify(&token, services.time()) };
+        self.on_own_threads(work).await.is_ok_and(|identity| identity.role != Role::Player)
+    }
+
+    /// A share of what may be held for an address: for an input of this text that is to be read.
+    pub(crate) fn hold_input(&self, origin: Origin, text: &[u8]) -> Result<Share, Failure> {
+        Ok(self.unread().take(origin, json::parsed_bytes_max(text))?)
+    }
+
+    /// Adds what the answer to an operation may have to a share.
+    pub(crate) fn hold_answer(&self, at: usize, mut share: Share) -> Result<Share, Failure> {
+        share.grow(self.operations().get(at).map_or(0, |operation| operation.answer_bytes_max))?;
+        Ok(share)
+    }
+
+    /// What connections make the services hold.
+    pub(crate) fn unread(&self) -> &Unread {
+        &self.0.unread
+    }
+
+    /// Does an operation, by its place in the table, for whoever has this token. It goes on to its end even if nobody waits for
+    /// it any more, so that none is left half done; its share of what may be held is held as long, and comes back with the answer.
+    /// `input` reads the input, on a thread of the services.
+    pub(crate) async fn call(
+        &self,
+        at: usize,
+        token: Option<String>,
+        origin: Origin,
+        input: impl FnOnce(&Operation) -> Result<Value, Failure> + Send + 'static,
+        share: Share,
+    ) -> Result<(Box<RawValue>, Share), Failure> {
+        let services = self.clone();
+        let work = async move {
+            let operation = services.operations().get(at);
+            let input = input(operation.ok_or_else(|| Failure::defect("there is no such operation"))?)?;
+            let verify = |token: String| services.tokens().verify(&token, services.time());
+            let identity = token.map(verify).transpose()?;
+            Ok((services.perform(at, Caller { identity, origin }, input).await?, share))
+        };
+        self.counted(at, self.on_own_threads(work)).await
+    }
+
+    /// Does an operation for a caller who is known already, and goes on to its end even if nobody waits for it any more.
+    async fn perform_to_its_end(
+        &self,
+        at: usize,
+        caller: Caller,
+        input: Value,
+        share: Share,
+    ) -> Result<(Box<RawValue>, Share), Failure> {
+        let services = self.clone();
+        let work = async move { Ok((services.perform(at, caller, input).await?, share)) };
+        self.counted(at, self.on_own_threads(work)).await
+    }
+
+    /// Does an operation.
+    async fn perform(&self, at: usize, caller: Caller, input: Value) -> Answer {
+        let operation =
+            self.operations().get(at).ok_or_else(|| Failure::defect("there is no such operation"))?;
+        self.must_be_in_good_standing(&caller).await?;
+        if caller.identity.as_ref().is_some_and(|identity| identity.role == Role::Player) {
+            let (realm, account) = self.account_of(&caller)?;
+            self.is_asked_by(&realm, &account).await;
+        }
+        operation.run(self.clone(), caller, input).await
+    }
+
+    async fn counted<T>(
+        &self,
+        at: usize,
+        answering: impl Future<Output = Result<T, Failure>>,
+    ) -> Result<T, Failure> {
+        let began = tokio::time::Instant::now();
+        let answer = answering.await;
+        if let Some(operation) = self.operations().get(at) {
+            let status = answer.as_ref().map_or_else(Failure::status, |_| hyper::StatusCode::OK);
+            self.0.metrics.answered(operation.name, status, began.elapsed());
+        }
+        answer
+    }
+
+    async fn on_own_threads<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = Result<T, Failure>> + Send + 'static,
+    ) -> Result<T, Failure> {
+        self.0.handle.spawn(work).await.unwrap_or_else(|error| {
+            // A runtime that has ended cancels what it was given.
+            if error.is_cancelled() {
+                let sentence = "the server is going down: ask again in a moment";
+                return Err(Failure::unavailable(sentence, Duration::from_secs(1)));
+            }
+            Err(Failure::defect(&format!("an operation panicked: {error}")))
+        })
+    }
+
+    fn handle(&self) -> &Handle {
+        &self.0.handle
+    }
+
+    fn store(&self) -> &Store {
+        &self.0.store
+    }
+
+    fn tokens(&self) -> &Tokens {
+        &self.0.tokens
+    }
+
+    fn tickets(&self) -> &TicketKey {
+        &self.0.tickets
+    }
+
+    fn refresh_key(&self) -> &RefreshKey {
+        &self.0.refresh_key
+    }
+
+    fn access(&self) -> &Access {
+        &self.0.access
+    }
+
+    fn passwords(&self) -> &Passwords {
+        &self.0.passwords
+    }
+
+    /// What addresses owe for accounts that they made.
+    fn new_accounts(&self) -> &Charges {
+        &self.0.new_accounts
+    }
+
+    fn room_locks(&self) -> &RoomLocks {
+        &self.0.room_locks
+    }
+
+    fn feeds(&self) -> &Feeds {
+        &self.0.feeds
+    }
+
+    fn goodbye(&self) -> &Goodbye {
+        &self.0.goodbye
+    }
+
+    fn sign_in_time(&self) -> Duration {
+        self.0.sign_in_time
+    }
+
+    fn bans(&self) -> &Bans {
+        &self.0.bans
+    }
+
+    fn time(&self) -> &Time {
+        &self.0.time
+    }
+
+    fn presence(&self) -> &Presence {
+        &self.0.presence
+    }
+
+    fn live(&self) -> &Live {
+        &self.0.live
+    }
+
+    fn webhook(&self) -> Option<&webhook::Target> {
+        self.0.webhook.as_deref()
+    }
+
+    fn backups(&self) -> Option<&Path> {
+        self.0.backups.as_deref()
+    }
+
+    fn rules(&self) -> &RuleSets {
+        &self.0.rules
+    }
+
+    fn games(&self) -> &Games {
+        &self.0.games
+    }
+
+    /// What was deleted because nobody uses it.
+    pub(crate) fn swept(&self) -> &SweptRows {
+        &self.0.swept
+    }
+
+    fn lives(&self) -> &Lives {
+        &self.0.lives
+    }
+
+    fn is_open(&self) -> bool {
+        self.0.is_open
+    }
+}
+
+impl core::convert::From<InvalidId> for Failure {
+    fn from(error: InvalidId) -> Self {
+        StoreError::from(error).into()
+    }
+}
+
+impl core::convert::From<StoreError> for Failure {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::Unavailable { retry_after_ms, reason } => {
+                tracing::warn!(%reason, "the store is unavailable");
+                let sentence = "the server cannot store anything right now: ask again in a moment";
+                Failure::unavailable(sentence, Duration::from_millis(retry_after_ms))
+            }
+            error @ StoreError::Full { .. } => Failure::new(Kind::Full, "store_full", error.to_string()),
+            error @ StoreError::Quota { .. } => Failure::new(Kind::Conflict, "quota", error.to_string()),
+            error @ StoreError::Stale { .. } => Failure::new(Kind::Conflict, "stale", error.to_string()),
+            error @ StoreError::Taken { .. } => Failure::new(Kind::Conflict, "taken", error.to_string()),
+            error @ StoreError::Missing { .. } => {
+                Failure::new(Kind::NotFound, "not_found", error.to_string())
+            }
+            error @ StoreError::LastCredential => {
+                Failure::new(Kind::Conflict, "last_credential", error.to_string())
+            }
+            error @ StoreError::TooManyRooms { .. } => {
+                Failure::new(Kind::Conflict, TOO_MANY_ROOMS, error.to_string())
+            }
+            error @ StoreError::Invalid { .. } => {
+                Failure::new(Kind::BadInput, "bad_input", error.to_string())
+            }
+            StoreError::Damaged(what) => Failure::defect(&what),
+        }
+    }
+}
+
+fn no_randomness(error: getrandom::Error) -> KeyError {
+    KeyError::NoRandomness(error.to_string())
+}

@@ -1,0 +1,514 @@
+//! The table of all operations.
+
+use super::role::Allowed;
+use super::table::Operation;
+use super::{accounts, admin, inbox, live, matches, own_data, rooms, tickets};
+use crate::store::Role;
+use hyper::Method;
+
+const PLAYER: Allowed = Allowed::Only(&[Role::Player]);
+const SERVER: Allowed = Allowed::Only(&[Role::Server]);
+const OPERATORS: Allowed = Allowed::Only(&[Role::Server, Role::Admin]);
+const ADMIN: Allowed = Allowed::Only(&[Role::Admin]);
+const EVERY_ROLE: Allowed = Allowed::Only(&[Role::Player, Role::Server, Role::Admin]);
+
+/// Of any operation on one room.
+const IN_ROOM: &[&str] = &["no_such_room", "not_in_room", "quota"];
+/// Of what opens a room.
+const SET_UP: &[&str] = &[
+    "too_many_rooms",
+    "bad_config",
+    "too_deep",
+    "operator_decides",
+    "no_games",
+    "no_such_game",
+    "no_such_mode",
+    "quota",
+];
+/// Of what a rule set may have to be asked for.
+const BEGINS: &[&str] = &["unknown_rules", "rules_fault", "illegal_move"];
+/// Of who wants in.
+const DOOR: &[&str] =
+    &["quota", "too_many_rooms", "kicked", "out_of_game", "wrong_phase", "game_started", "room_full"];
+/// Of moves.
+const MOVES: &[&str] = &[
+    "wrong_phase",
+    "out_of_game",
+    "not_your_turn",
+    "move_not_allowed",
+    "missing_field",
+    "too_deep",
+    "stale_state",
+    "rules_decide",
+    "proposal_open",
+    "too_many_proposals",
+    "no_such_player",
+];
+
+/// All of them. What is not here cannot be asked for.
+pub(super) fn all() -> Vec<Operation> {
+    let groups = [
+        of_sign_ins(),
+        of_accounts(),
+        of_stored_data(),
+        of_rooms(),
+        of_seats(),
+        of_games(),
+        of_matches(),
+        of_operators(),
+        of_live_rooms(),
+    ];
+    groups.into_iter().flatten().collect()
+}
+
+fn get(path: &'static str) -> (Method, &'static str) {
+    (Method::GET, path)
+}
+
+fn post(path: &'static str) -> (Method, &'static str) {
+    (Method::POST, path)
+}
+
+fn patch(path: &'static str) -> (Method, &'static str) {
+    (Method::PATCH, path)
+}
+
+fn of_sign_ins() -> Vec<Operation> {
+    let anybody = Allowed::Anybody;
+    vec![
+        Operation::new(
+            "auth.guest",
+            post("/auth/guest"),
+            anybody,
+            "Makes an account that nothing but its tokens leads to",
+            accounts::guest,
+        )
+        .refuses(&[&["closed", "too_often"]]),
+        Operation::new(
+            "auth.device",
+            post("/auth/device"),
+            anybody,
+            "Signs in by the id of a device, and makes the account the first time",
+            accounts::device,
+        )
+        .refuses(&[&["closed", "no_such_account", "too_often"]]),
+        Operation::new(
+            "auth.email",
+            post("/auth/email"),
+            anybody,
+            "Signs in by an e-mail address and a password",
+            accounts::email,
+        )
+        .refuses(&[&["closed", "wrong_password", "too_often", "taken"]]),
+        Operation::new(
+            "auth.custom",
+            post("/auth/custom"),
+            SERVER,
+            "Signs a player in whom the game's own service knows",
+            accounts::custom,
+        )
+        .refuses(&[&["no_such_account"]]),
+        Operation::new(
+            "auth.refresh",
+            post("/auth/refresh"),
+            anybody,
+            "Gives the next access token for a refresh token, which is used up",
+            accounts::refresh,
+        )
+        .refuses(&[&["bad_refresh_token", "refresh_token_reused"]]),
+        Operation::new(
+            "auth.sign_out",
+            post("/auth/sign-out"),
+            anybody,
+            "Ends a sign-in: its refresh token is good no more",
+            accounts::sign_out,
+        ),
+    ]
+}
+
+fn of_accounts() -> Vec<Operation> {
+    vec![
+        Operation::new(
+            "account.sign_out_everywhere",
+            post("/account/sign-out-everywhere"),
+            PLAYER,
+            "Ends all sign-ins of the account: no refresh token is good any more",
+            accounts::sign_out_everywhere,
+        ),
+        Operation::new(
+            "account.me",
+            get("/account"),
+            PLAYER,
+            "Says whose token this is, and how one can sign in to the account",
+            accounts::me,
+        )
+        .refuses(&[&["no_such_account"]]),
+        Operation::new(
+            "account.rename",
+            patch("/account"),
+            PLAYER,
+            "Gives the account another name for others to see",
+            accounts::rename,
+        )
+        .refuses(&[&["not_found"]]),
+        Operation::new(
+            "account.link",
+            post("/account/credentials"),
+            PLAYER,
+            "Gives the account one more way to sign in",
+            accounts::link,
+        )
+        .refuses(&[&["taken", "not_found", "too_often"]]),
+        Operation::new(
+            "account.unlink",
+            post("/account/credentials/remove"),
+            PLAYER,
+            "Takes a way to sign in from the account",
+            accounts::unlink,
+        )
+        .refuses(&[&["last_credential", "not_found"]]),
+        Operation::new(
+            "admission.ticket",
+            post("/admission"),
+            PLAYER,
+            "Gives a ticket with which the player comes into a realtime room, or opens one, as its account",
+            tickets::ticket,
+        ),
+        Operation::new(
+            "inbox.read",
+            get("/inbox"),
+            PLAYER,
+            "Says what happened in the player's rooms",
+            inbox::read,
+        )
+        .lists(),
+        Operation::new(
+            "inbox.acknowledge",
+            post("/inbox/acknowledge"),
+            PLAYER,
+            "Forgets the notices that the player knows",
+            inbox::acknowledge,
+        ),
+    ]
+}
+
+fn of_stored_data() -> Vec<Operation> {
+    vec![
+        Operation::new(
+            "account.delete",
+            post("/account/delete"),
+            PLAYER,
+            "Deletes the account: it leaves its rooms, and nobody can sign in to it any more",
+            own_data::delete,
+        )
+        .refuses(&[&["not_found", "quota"]]),
+        Operation::new(
+            "account.export",
+            get("/account/export"),
+            PLAYER,
+            "Gives all that is stored about the account, part by part",
+            own_data::export,
+        )
+        .refuses(&[&["not_found"]]),
+        Operation::new(
+            "turn.delete",
+            post("/rooms/{room}/delete"),
+            EVERY_ROLE,
+            "Deletes a room that has ended, or where nobody else sits: for whoever opened it, and for operators",
+            rooms::delete,
+        )
+        .refuses(&[IN_ROOM, &["not_host", "wrong_phase"]]),
+    ]
+}
+
+fn of_rooms() -> Vec<Operation> {
+    vec![
+        Operation::new("turn.create", post("/rooms"), PLAYER, "Opens a turn room", rooms::create)
+            .shows_room()
+            .refuses(&[SET_UP, BEGINS, &["taken", "too_often"]]),
+        Operation::new(
+            "turn.join_or_create",
+            post("/rooms/join-or-create"),
+            PLAYER,
+            "Gives a room of this game that the player sits in, or joins one that has a seat, or opens one",
+            rooms::join_or_create,
+        )
+        .shows_room()
+        .refuses(&[SET_UP, BEGINS]),
+        Operation::new(
+            "turn.join_by_code",
+            post("/rooms/join"),
+            PLAYER,
+            "Joins the room with a code",
+            rooms::join_by_code,
+        )
+        .shows_room()
+        .refuses(&[DOOR, BEGINS, &["no_such_room", "too_often"]]),
+        Operation::new(
+            "turn.list",
+            get("/rooms"),
+            EVERY_ROLE,
+            "Lists the rooms of a game that can be joined",
+            rooms::list,
+        )
+        .lists()
+        .refuses(&[&["too_large", "too_deep"]]),
+        Operation::new(
+            "turn.mine",
+            get("/rooms/mine"),
+            PLAYER,
+            "Lists the rooms that the player sits in",
+            rooms::mine,
+        )
+        .lists(),
+        Operation::new("turn.read", get("/rooms/{room}"), EVERY_ROLE, "Reads a room", rooms::read)
+            .shows_room()
+            .refuses(&[IN_ROOM]),
+    ]
+}
+
+fn of_seats() -> Vec<Operation> {
+    vec![
+        Operation::new(
+            "turn.update",
+            patch("/rooms/{room}"),
+            PLAYER,
+            "Changes what is said about a room",
+            rooms::update,
+        )
+        .shows_room()
+        .refuses(&[IN_ROOM, &["not_host", "too_deep", "operator_decides"]]),
+        Operation::new("turn.join", post("/rooms/{room}/join"), PLAYER, "Joins a room", rooms::join)
+            .shows_room()
+            .refuses(&[DOOR, BEGINS, &["no_such_room"]]),
+        Operation::new("turn.leave", post("/rooms/{room}/leave"), PLAYER, "Leaves a room", rooms::leave)
+            .shows_room()
+            .refuses(&[IN_ROOM]),
+        Operation::new(
+            "turn.kick",
+            post("/rooms/{room}/kick"),
+            EVERY_ROLE,
+            "Turns a player out: for the host and for operators",
+            rooms::kick,
+        )
+        .shows_room()
+        .refuses(&[IN_ROOM, &["not_host", "no_such_player"]]),
+        Operation::new(
+            "turn.say",
+            post("/rooms/{room}/messages"),
+            PLAYER,
+            "Says something to all in a room",
+            rooms::say,
+        )
+        .shows_room()
+        .refuses(&[IN_ROOM, &["too_deep"]]),
+    ]
+}
+
+fn of_games() -> Vec<Operation> {
+    vec![
+        Operation::new(
+            "turn.rules",
+            get("/rules"),
+            EVERY_ROLE,
+            "Lists the rule sets that this server has",
+            rooms::rules,
+        ),
+        Operation::new(
+            "turn.start",
+            post("/rooms/{room}/start"),
+            PLAYER,
+            "Begins the game: for the host",
+            rooms::start,
+        )
+        .shows_room()
+        .refuses(&[
+            IN_ROOM,
+            BEGINS,
+            &["not_host", "wrong_phase", "too_few_players", "bad_turn_order", "no_such_player"],
+        ]),
+        Operation::new("turn.propose", post("/rooms/{room}/moves"), PLAYER, "Makes a move", rooms::propose)
+            .shows_room()
+            .refuses(&[IN_ROOM, BEGINS, MOVES]),
+        Operation::new(
+            "turn.validate",
+            post("/rooms/{room}/moves/{proposal}/verdict"),
+            PLAYER,
+            "Says whether another's move is right",
+            rooms::validate,
+        )
+        .shows_room()
+        .refuses(&[IN_ROOM, &["no_such_proposal", "not_your_vote"]]),
+        Operation::new(
+            "turn.resign",
+            post("/rooms/{room}/resign"),
+            PLAYER,
+            "Gives the game up",
+            rooms::resign,
+        )
+        .shows_room()
+        .refuses(&[IN_ROOM, &["wrong_phase", "out_of_game"]]),
+        Operation::new(
+            "turn.end",
+            post("/rooms/{room}/end"),
+            EVERY_ROLE,
+            "Ends the game: for the host where no rules decide, and for operators",
+            rooms::end,
+        )
+        .shows_room()
+        .refuses(&[IN_ROOM, &["not_host", "wrong_phase", "rules_decide", "no_such_player"]]),
+    ]
+}
+
+fn of_matches() -> Vec<Operation> {
+    vec![
+        Operation::new(
+            "match.list",
+            get("/matches"),
+            EVERY_ROLE,
+            "Lists the matches of the game that can be found: never those with a secret",
+            matches::list,
+        )
+        .lists(),
+        Operation::new(
+            "match.kept",
+            get("/matches/kept"),
+            EVERY_ROLE,
+            "Lists matches that are kept, the newest first: for players those that they were in",
+            matches::kept,
+        )
+        .lists(),
+        Operation::new(
+            "match.log",
+            get("/matches/{match}/log"),
+            EVERY_ROLE,
+            "Reads what happened in a match that is kept: for players, if they were in it",
+            matches::log,
+        )
+        .lists()
+        .refuses(&[&["no_such_match"]]),
+        Operation::new(
+            "match.forget",
+            post("/matches/{match}/forget"),
+            OPERATORS,
+            "Forgets a match that is kept",
+            matches::forget,
+        )
+        .refuses(&[&["no_such_match"]]),
+    ]
+}
+
+fn of_operators() -> Vec<Operation> {
+    vec![
+        Operation::new(
+            "admin.rooms",
+            get("/admin/rooms"),
+            OPERATORS,
+            "Lists all rooms of the game's environment",
+            rooms::all,
+        )
+        .lists(),
+        Operation::new(
+            "admin.ban",
+            post("/admin/bans"),
+            ADMIN,
+            "Keeps an account out and ends its sign-ins",
+            admin::ban,
+        )
+        .refuses(&[&["not_found"]]),
+        Operation::new(
+            "admin.lift_ban",
+            post("/admin/bans/lift"),
+            ADMIN,
+            "Lets a banned account in again",
+            admin::lift_ban,
+        )
+        .refuses(&[&["not_found"]]),
+        Operation::new(
+            "admin.set_role",
+            post("/admin/roles"),
+            ADMIN,
+            "Lets an account do more, or less, from its next access token on; those that it has are over",
+            admin::set_role,
+        )
+        .refuses(&[&["not_found"]]),
+        Operation::new(
+            "admin.status",
+            get("/admin/status"),
+            OPERATORS,
+            "Says what the store and the webhooks do",
+            admin::status,
+        ),
+        Operation::new(
+            "admin.backup",
+            post("/admin/backup"),
+            ADMIN,
+            "Copies the store as it is into the server's folder for backups",
+            admin::backup,
+        )
+        .refuses(&[&["no_backups", "no_backup"]]),
+        Operation::new(
+            "admin.delete_account",
+            post("/admin/accounts/delete"),
+            ADMIN,
+            "Deletes an account: it leaves its rooms, and nobody can sign in to it any more",
+            own_data::delete_any,
+        )
+        .refuses(&[&["not_found", "quota"]]),
+        Operation::new(
+            "admin.export_account",
+            get("/admin/accounts/export"),
+            ADMIN,
+            "Gives all that is stored about an account, part by part",
+            own_data::export_any,
+        )
+        .refuses(&[&["not_found"]]),
+        Operation::new("admin.bans", get("/admin/bans"), ADMIN, "Lists the bans", admin::bans).lists(),
+    ]
+}
+
+fn of_live_rooms() -> Vec<Operation> {
+    vec![
+        Operation::new(
+            "admin.live_rooms",
+            get("/admin/live"),
+            OPERATORS,
+            "Lists the rooms in memory of the game's environment",
+            live::list,
+        )
+        .lists(),
+        Operation::new(
+            "admin.live_room",
+            get("/admin/live/{code}"),
+            OPERATORS,
+            "Says who is in a room in memory",
+            live::read,
+        )
+        .lists()
+        .refuses(&[&["no_such_room"]]),
+        Operation::new(
+            "admin.end_live_room",
+            post("/admin/live/{code}/end"),
+            ADMIN,
+            "Ends a room in memory; its members are told why",
+            live::end,
+        )
+        .refuses(&[&["no_such_room"]]),
+        Operation::new(
+            "admin.remove_member",
+            post("/admin/live/{code}/members/{member}/remove"),
+            ADMIN,
+            "Removes a member of a room in memory; all its members are told why",
+            live::remove,
+        )
+        .refuses(&[&["no_such_room", "no_such_member"]]),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn all_operations_have_figures_of_their_own() {
+        assert!(super::all().len() <= parlor_server::embed::OPERATIONS_MAX);
+    }
+}

@@ -1,0 +1,97 @@
+//! Which players are here: who asked for something within the last minute, or has a socket open. A room whose players are all away is given to
+//! nobody who looks for one.
+
+use super::Services;
+use crate::store::AccountId;
+use core::time::Duration;
+use parlor_server::embed::lock;
+use parlor_server::realm::Realm;
+use std::collections::HashMap;
+use std::sync::Mutex;
+
+/// After which time without a request a player without a socket is away.
+const AWAY_AFTER: Duration = Duration::from_secs(60);
+/// Players that are remembered. Of more at a time the rest count as away.
+const REMEMBERED_MAX: usize = 65_536;
+
+type Key = (Realm, AccountId);
+
+/// When each player was here last, on the services' steady clock.
+#[derive(Debug)]
+pub(super) struct Presence {
+    seen: Mutex<HashMap<Key, Duration>>,
+    started: Duration,
+}
+
+impl Presence {
+    /// Nobody was seen yet; `now` is the steady time of the services' start.
+    pub(super) fn new(now: Duration) -> Self {
+        Presence { seen: Mutex::default(), started: now }
+    }
+
+    /// A player asks for something. Says whether it was away before.
+    fn note(&self, key: Key, now: Duration) -> bool {
+        let mut seen = lock(&self.seen);
+        if seen.len() >= REMEMBERED_MAX && !seen.contains_key(&key) {
+            seen.retain(|_, last| now.saturating_sub(*last) < AWAY_AFTER);
+            if seen.len() >= REMEMBERED_MAX {
+                return false;
+            }
+        }
+        seen.insert(key, now).is_none_or(|last| now.saturating_sub(last) >= AWAY_AFTER)
+    }
+
+    /// Who is not remembered may have been here just before the server's start.
+    fn has_seen(&self, key: &Key, now: Duration) -> bool {
+        let last = lock(&self.seen).get(key).copied().unwrap_or(self.started);
+        now.saturating_sub(last) < AWAY_AFTER
+    }
+}
+
+impl Services {
+    /// A player asks for something. If it was away, its rooms are found again from here on.
+    pub(super) async fn is_asked_by(&self, realm: &Realm, player: &AccountId) {
+        let was_away = self.presence().note((realm.clone(), player.clone()), self.time().steady());
+        if was_away && let Err(error) = self.store().wake_rooms_of(realm, player).await {
+            tracing::debug!(%player, %error, "the rooms of a player who is back are not found yet");
+        }
+    }
+
+    /// A player was here until this moment.
+    pub(super) fn was_here(&self, realm: &Realm, player: &AccountId) {
+        self.presence().note((realm.clone(), player.clone()), self.time().steady());
+    }
+
+    /// Whether any of these players is here.
+    pub(super) fn is_any_here(&self, realm: &Realm, players: &[AccountId]) -> bool {
+        let now = self.time().steady();
+        players.iter().any(|player| {
+            self.feeds().has(realm, player) || self.presence().has_seen(&(realm.clone(), player.clone()), now)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threat_51_who_was_here_is_remembered_for_a_minute_and_in_bounded_memory() {
+        let key = |number: usize| {
+            let account = AccountId::new(&format!("p{number}")).unwrap();
+            (Realm::new("tanks", "production").unwrap(), account)
+        };
+        let at = Duration::from_secs;
+        let presence = Presence::new(at(100));
+        assert!(presence.has_seen(&key(0), at(159)) && !presence.has_seen(&key(0), at(160)));
+        assert!(presence.note(key(0), at(200)));
+        assert!(!presence.note(key(0), at(259)));
+        assert!(presence.has_seen(&key(0), at(318)) && !presence.has_seen(&key(0), at(319)));
+        for number in 0..REMEMBERED_MAX + 10 {
+            presence.note(key(number), at(400));
+        }
+        assert_eq!(lock(&presence.seen).len(), REMEMBERED_MAX);
+        assert!(presence.note(key(REMEMBERED_MAX + 5), at(460)), "those who are away make room");
+        assert_eq!(lock(&presence.seen).len(), 1);
+    }
+}

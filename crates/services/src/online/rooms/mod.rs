@@ -1,0 +1,356 @@
+//! Turn rooms: each has a lock in this process, under which operations run one after another.
+//!
+//! The lock holds the room's document. An operation is applied to a copy, the store takes document and effects in one transaction,
+//! and only then the caller is answered and others are notified. If storing fails both copies are dropped: nobody knows whether
+//! the store took it, so the next operation loads the room again. The version shows what another server on the same store wrote.
+
+mod handlers;
+mod removal;
+mod room_locks;
+mod search;
+
+pub(super) use handlers::*;
+use parlor_server::realm::Realm;
+pub(super) use removal::delete;
+use room_locks::Place;
+pub(super) use room_locks::RoomLocks;
+
+use super::Services;
+use super::failure::{Failure, Kind};
+use super::inbox::{PUSH, Told};
+use super::secrets::random;
+use crate::store::{
+    AccountId, DOCUMENT_BYTES_MAX, Effects, NewNotice, NewRoom, NewWebhook, RoomId, RoomState, Stage,
+    StoreError,
+};
+use parlor_proto::RoomCode;
+use parlor_turn::limits;
+use parlor_turn::{
+    Actor, Config, ConfiguredBy, Context, Create, Effect, Op, Phase, PlayerId, Refusal, TurnRoom, UnixMillis,
+};
+use serde::Serialize;
+use serde_json::value::RawValue;
+use std::sync::Arc;
+
+/// Letters of a room's code.
+const CODE_LETTERS: usize = 6;
+/// How often another code is drawn where the one before is taken.
+const DRAWS_MAX: usize = 8;
+/// How often an operation is done again because another server came first.
+const TRIES_MAX: usize = 4;
+
+/// What an operation on a room comes to: the room as JSON, as whoever asked may read it from then on.
+pub(super) type Seen = Option<Box<RawValue>>;
+
+/// Bytes of a document that what players bring leaves free: for what the server, those who leave and those who judge add to it, which must always
+/// find a place.
+const DOCUMENT_RESERVE: usize = 64 * 1024;
+
+// Of each part that grows by something else than what players bring, all of it.
+const _: () = assert!(
+    limits::DECIDED_MAX * 2_048
+        + limits::BARRED_MAX * (limits::ID_BYTES_MAX + 24)
+        + limits::PLAYERS_MAX as usize * 64
+        + 4_096
+        <= DOCUMENT_RESERVE
+);
+
+/// Applies an operation to a room, and stores what comes of it.
+pub(super) async fn change(
+    services: &Services,
+    realm: &Realm,
+    id: &RoomId,
+    actor: &Actor,
+    op: Op,
+) -> Result<Seen, Failure> {
+    apply(services, realm, id, actor, op).await.map(|applied| applied.seen)
+}
+
+/// Does what is due in a room. Says whether anything was.
+pub(super) async fn expire(services: &Services, realm: &Realm, id: &RoomId) -> Result<bool, Failure> {
+    apply(services, realm, id, &Actor::Server, Op::Expire).await.map(|applied| applied.has_changed)
+}
+
+/// What came of an operation.
+struct Applied {
+    seen: Seen,
+    has_changed: bool,
+}
+
+async fn apply(
+    services: &Services,
+    realm: &Realm,
+    id: &RoomId,
+    actor: &Actor,
+    op: Op,
+) -> Result<Applied, Failure> {
+    let room_lock = services.room_locks().of(realm, id, *actor == Actor::Server)?;
+    let mut held = room_lock.enter().await;
+    for _ in 0..TRIES_MAX {
+        let mut room = match held.take() {
+            Some(room) => room,
+            None => load(services, &room_lock, realm, id).await?,
+        };
+        let before = room.version();
+        let with =
+            Context { now: UnixMillis(services.time().now_ms()), seed: random()?, rules: services.rules() };
+        let effects = match room.apply(actor, op.clone(), &with) {
+            Ok(effects) => effects,
+            Err(refusal) => {
+                *held = Some(room);
+                return Err(refusal.into());
+            }
+        };
+        if room.version() == before {
+            let seen = seen(services, &room, actor)?;
+            *held = Some(room);
+            return Ok(Applied { seen, has_changed: false });
+        }
+        let (state, mut sent) = (state_of(&room)?, sent(services, realm, &room, &effects)?);
+        sent.life = Some(services.lives().of(&room, None, with.now.0));
+        // The changed room is dropped here, and loaded again as it was.
+        check_document(&op, state.document.len())?;
+        // Before anything is stored: a room that has grown too large for the memory that there is stays as it was.
+        services.room_locks().weigh(&room_lock, &state.document)?;
+        let notices = sent.notices.clone();
+        match services.store().commit_room(realm, id, before, state, sent).await {
+            Ok(numbers) => {
+                tell(services, realm, &notices, &numbers);
+                services.room_locks().has_deadline(room.next_deadline().map(|at| at.0));
+                let seen = seen(services, &room, actor)?;
+                *held = Some(room);
+                return Ok(Applied { seen, has_changed: true });
+            }
+            Err(StoreError::Stale { .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    let sentence = "others change this room faster than this could be done: ask again";
+    Err(Failure::unavailable(sentence, core::time::Duration::from_millis(100)))
+}
+
+/// Refuses what players bring to a room that has no place for it. What ends, leaves or judges may use the reserve.
+fn check_document(op: &Op, bytes: usize) -> Result<(), Failure> {
+    let brings = matches!(op, Op::Join(_) | Op::Start(_) | Op::Propose(_) | Op::Update(_));
+    if !brings || bytes <= DOCUMENT_BYTES_MAX - DOCUMENT_RESERVE {
+        return Ok(());
+    }
+    let sentence =
+        "the room is full of what players brought: let moves be decided, or put less into its state and data";
+    Err(Failure::new(Kind::TooLarge, "too_large", sentence))
+}
+
+/// Opens a room.
+pub(super) async fn open(
+    services: &Services,
+    realm: &Realm,
+    creator: &PlayerId,
+    (config, configured_by): (&Config, ConfiguredBy),
+    create: &Create,
+    wanted: [u8; 32],
+) -> Result<Box<RawValue>, Failure> {
+    // A code that was chosen is free or not: no other is tried.
+    let draws = if create.code.is_some() { 1 } else { DRAWS_MAX };
+    for _ in 0..draws {
+        let id = super::secrets::id('r')?;
+        let new = parlor_turn::NewRoom {
+            id: parlor_turn::RoomId::new(&id).map_err(|error| Failure::defect(&error.to_string()))?,
+            code: create.code.map_or_else(draw_code, Ok)?,
+            configured_by,
+            creator: creator.clone(),
+            create: create.clone(),
+        };
+        let now = UnixMillis(services.time().now_ms());
+        let with = Context { now, seed: random()?, rules: services.rules() };
+        let (room, effects) = TurnRoom::create(new, config.clone(), &with)?;
+        let mut sent = sent(services, realm, &room, &effects)?;
+        let owner = AccountId::new(creator.as_str())?;
+        sent.life = Some(services.lives().of(&room, Some(owner), with.now.0));
+        let notices = sent.notices.clone();
+        let stored = NewRoom {
+            id: RoomId::new(&id)?,
+            code: Some(room.code().as_str().to_owned()),
+            game: room.config().game().to_owned(),
+            wanted: Some(wanted),
+            created_ms: with.now.0,
+            state: state_of(&room)?,
+        };
+        match services.store().put_room(realm, stored, sent).await {
+            Ok(numbers) => {
+                tell(services, realm, &notices, &numbers);
+                services.room_locks().has_deadline(room.next_deadline().map(|at| at.0));
+                let seen = seen(services, &room, &Actor::Player(creator.clone()))?;
+                return seen.ok_or_else(|| Failure::defect("a creator does not see its room"));
+            }
+            Err(StoreError::Taken { .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    if create.code.is_some() {
+        let sentence = "another room has this code: choose another one, or leave it out for a drawn one";
+        return Err(Failure::new(Kind::Conflict, "taken", sentence).at("code"));
+    }
+    Err(Failure::defect("no free code for a room was drawn"))
+}
+
+/// Reads a room as an actor may.
+pub(super) async fn look(
+    services: &Services,
+    realm: &Realm,
+    id: &RoomId,
+    actor: &Actor,
+) -> Result<Box<RawValue>, Failure> {
+    let room_lock = services.room_locks().of(realm, id, *actor == Actor::Server)?;
+    let mut held = room_lock.enter().await;
+    let room = match held.take() {
+        Some(room) => room,
+        None => load(services, &room_lock, realm, id).await?,
+    };
+    let view = room.view(actor, services.rules()).map_err(Failure::from).and_then(|view| to_json(&view));
+    *held = Some(room);
+    view
+}
+
+async fn load(
+    services: &Services,
+    room_lock: &Place,
+    realm: &Realm,
+    id: &RoomId,
+) -> Result<TurnRoom, Failure> {
+    let stored = services.store().load_room(realm, id).await?.ok_or_else(|| no_such_room(id.as_str()))?;
+    services.room_locks().weigh(room_lock, &stored.state.document)?;
+    serde_json::from_slice(&stored.state.document)
+        .map_err(|error| Failure::defect(&format!("the document of room {id} cannot be read: {error}")))
+}
+
+pub(super) fn no_such_room(named: &str) -> Failure {
+    let sentence =
+        format!("there is no room {named:?} here: check its id or code, the game and the environment");
+    Failure::new(Kind::NotFound, "no_such_room", sentence)
+}
+
+/// The room as an actor sees it from here on; nothing if it may not, for instance because it left.
+fn seen(services: &Services, room: &TurnRoom, actor: &Actor) -> Result<Seen, Failure> {
+    match room.view(actor, services.rules()) {
+        Ok(view) => to_json(&view).map(Some),
+        Err(_) => Ok(None),
+    }
+}
+
+fn to_json(what: &impl Serialize) -> Result<Box<RawValue>, Failure> {
+    serde_json::value::to_raw_value(what).map_err(|error| Failure::defect(&error.to_string()))
+}
+
+fn state_of(room: &TurnRoom) -> Result<RoomState, Failure> {
+    let written = |error: serde_json::Error| Failure::defect(&error.to_string());
+    let players = room.players().iter().map(|player| AccountId::new(player.id.as_str()));
+    Ok(RoomState {
+        version: room.version(),
+        document: serde_json::to_vec(room).map_err(written)?,
+        joinable: room.is_joinable(),
+        summary: serde_json::to_vec(&room.summary()).map_err(written)?,
+        stage: match room.phase() {
+            Phase::Ended => Stage::Ended,
+            Phase::Playing if !room.is_joinable() => Stage::Playing,
+            Phase::Waiting | Phase::Playing => Stage::Gathering,
+        },
+        players: players.collect::<Result<_, _>>()?,
+        deadline_ms: room.next_deadline().map(|at| at.0),
+    })
+}
+
+/// What a push says.
+#[derive(Serialize)]
+struct Called<'a> {
+    on: parlor_turn::PushOn,
+    title: &'a str,
+    body: &'a str,
+}
+
+/// A call of a webhook.
+#[derive(Serialize)]
+struct Call<'a> {
+    app: &'a str,
+    environment: &'a str,
+    kind: &'a str,
+    at_ms: u64,
+    to: &'a [PlayerId],
+    notice: &'a RawValue,
+}
+
+/// A notice as live feeds have it.
+#[derive(Serialize)]
+struct Live<'a> {
+    seq: u64,
+    kind: &'a str,
+    at_ms: u64,
+    notice: &'a RawValue,
+}
+
+/// What goes out with a commit.
+fn sent(services: &Services, realm: &Realm, room: &TurnRoom, effects: &[Effect]) -> Result<Effects, Failure> {
+    let at_ms = services.time().now_ms();
+    let id = room.id();
+    let (mut notices, mut webhooks) = (Vec::new(), Vec::new());
+    for effect in effects {
+        let (to, kind, notice) = match effect {
+            Effect::Notice(notice) => {
+                let told = to_json(&Told { room: id, seq: notice.seq, body: &notice.body })?;
+                (&notice.to, notice.kind.as_str(), told)
+            }
+            // Texts that a stranger wrote go to nobody in the game's name (threat 52).
+            Effect::Push(_) if !services.games().speaks_for(room) => continue,
+            Effect::Push(push) => {
+                let body = Called { on: push.on, title: &push.title, body: &push.body };
+                (&push.to, PUSH, to_json(&Told { room: id, seq: push.seq, body })?)
+            }
+        };
+        if let Some(target) = services.webhook() {
+            let (app, environment) = (realm.app(), realm.environment());
+            let call = to_json(&Call { app, environment, kind, at_ms, to, notice: &notice })?;
+            let body = call.get().as_bytes().to_vec();
+            webhooks.push(NewWebhook { target: target.url.clone(), body, due_ms: at_ms });
+        }
+        let body: Arc<[u8]> = notice.get().as_bytes().into();
+        for player in to {
+            let (to, body) = (AccountId::new(player.as_str())?, Arc::clone(&body));
+            notices.push(NewNotice { to, kind: kind.into(), body, at_ms });
+        }
+    }
+    Ok(Effects { notices, webhooks, life: None })
+}
+
+/// Tells those who are connected. The lock is held, so that of one room they hear in order.
+fn tell(services: &Services, realm: &Realm, notices: &[NewNotice], numbers: &[u64]) {
+    for (new, seq) in notices.iter().zip(numbers) {
+        if !services.feeds().has(realm, &new.to) {
+            continue;
+        }
+        let Ok(notice) = serde_json::from_slice::<&RawValue>(&new.body) else { continue };
+        let live = Live { seq: *seq, kind: &new.kind, at_ms: new.at_ms, notice };
+        let Ok(text) = serde_json::to_string(&live) else { continue };
+        services.feeds().tell(services.unread(), realm, &new.to, &Arc::from(text));
+    }
+    if let Some(target) = services.webhook() {
+        target.told.notify_one();
+    }
+}
+
+fn draw_code() -> Result<RoomCode, Failure> {
+    // One number for each letter; the code draws again where a number would make letters uneven.
+    let mut numbers = random::<{ 16 * CODE_LETTERS }>()?
+        .chunks_exact(4)
+        .map(|bytes| bytes.iter().fold(0_u32, |number, byte| (number << 8) | u32::from(*byte)))
+        .collect::<Vec<_>>();
+    Ok(RoomCode::draw(CODE_LETTERS, || numbers.pop().unwrap_or_default()))
+}
+
+impl From<Refusal> for Failure {
+    fn from(refusal: Refusal) -> Self {
+        let failure = Failure::new(refusal.code.into(), refusal.code.as_str(), refusal.sentence);
+        match refusal.path {
+            Some(path) => failure.at(path),
+            None => failure,
+        }
+    }
+}

@@ -1,0 +1,49 @@
+//! Random secrets, and what is kept of them.
+
+use super::failure::Failure;
+use crate::store::SignInId;
+use data_encoding::{BASE64URL_NOPAD, HEXLOWER};
+use parlor_server::embed;
+use ring::{digest, hmac};
+
+/// Random bytes of the operating system.
+pub(super) fn random<const N: usize>() -> Result<[u8; N], Failure> {
+    embed::random()
+        .map_err(|error| Failure::defect(&format!("the operating system gives no random numbers: {error}")))
+}
+
+/// A secret that nobody guesses, as text.
+pub(super) fn secret() -> Result<String, Failure> {
+    Ok(BASE64URL_NOPAD.encode(&random::<32>()?))
+}
+
+/// An id that nobody else draws, as text. It begins with a letter that says of what.
+pub(super) fn id(kind: char) -> Result<String, Failure> {
+    Ok(format!("{kind}{}", HEXLOWER.encode(&random::<12>()?)))
+}
+
+/// What refresh tokens follow from. Who has it and a token has the next one; who has it alone has nothing.
+pub(super) struct RefreshKey(hmac::Key);
+
+impl RefreshKey {
+    /// The key that a store kept.
+    pub(super) fn of(kept: &[u8]) -> Self {
+        RefreshKey(hmac::Key::new(hmac::HMAC_SHA256, kept))
+    }
+
+    /// The secret that takes the place of this one: the same each time it is asked for.
+    pub(super) fn successor(&self, sign_in: &SignInId, secret: &str) -> String {
+        let code = hmac::sign(&self.0, format!("{sign_in}.{secret}").as_bytes());
+        BASE64URL_NOPAD.encode(code.as_ref())
+    }
+}
+
+/// What is kept of a secret that is too long to be guessed: with this alone nobody has the secret.
+pub(super) fn digest(secret: &str) -> String {
+    HEXLOWER.encode(digest::digest(&digest::SHA256, secret.as_bytes()).as_ref())
+}
+
+/// Whether two hashes are the same, in a time that does not tell where they differ.
+pub(super) fn are_equal(one: &[u8], other: &[u8]) -> bool {
+    one.len() == other.len() && one.iter().zip(other).fold(0, |differ, (a, b)| differ | (a ^ b)) == 0
+}

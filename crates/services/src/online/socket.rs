@@ -1,0 +1,309 @@
+//! The JSON socket: the operations over one WebSocket, and what happens in a player's rooms as it happens.
+//!
+//! ```text
+//! → {"id": 1, "op": "turn.read", "input": {"room": "r…"}, "token": "…"}     the token counts for all that follows
+//! ← {"id": 1, "output": {…}}   or   {"id": 1, "error": {"code", "sentence", "path"?, "retry_after_ms"?}}
+//! ← {"event": {"seq", "kind", "at_ms", "notice"}}                           as the inbox has it
+//! ```
+//!
+//! Messages are answered one after another, in order. Whoever sends faster than it may is read more slowly.
+
+use super::Services;
+use super::bans::BANNED;
+use super::failure::{Failure, Kind};
+use super::feeds::{Feed, Feeds, Waiting};
+use super::goodbye::Listener;
+use super::json;
+use super::table::Caller;
+use super::tokens::Identity;
+use super::unread::Share;
+use crate::store::Role;
+use bytes::Bytes;
+use core::time::Duration;
+use futures_util::{SinkExt, StreamExt};
+use parlor_hub::Origin;
+use parlor_server::embed::{GOING_DOWN, Pace};
+use parlor_transport::websocket::Io;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep_until, timeout};
+use tokio_tungstenite::WebSocketStream;
+use tokio_tungstenite::tungstenite::protocol::frame::Frame;
+use tokio_tungstenite::tungstenite::protocol::frame::coding::{CloseCode, Data, OpCode};
+use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role as End, WebSocketConfig};
+use tokio_tungstenite::tungstenite::{Error, Message};
+
+/// How often a silent client is asked whether it is there.
+const PING_EVERY: Duration = Duration::from_secs(30);
+/// How long a client may be silent: it answers pings.
+const SILENCE_MAX: Duration = Duration::from_secs(75);
+/// How long a client may take to take a part of a message, and how long for all of them.
+const SEND_TIME: Duration = Duration::from_secs(10);
+const SEND_TIME_ALL: Duration = Duration::from_secs(60);
+/// Bytes of a message that are sent as one frame.
+const PART_BYTES: usize = 16 * 1024;
+/// Longest id of a message, as JSON.
+const ID_BYTES_MAX: usize = 64;
+/// Buffers of the library, for each direction.
+const BUFFER_BYTES: usize = 4 * 1024;
+
+/// Serves a socket until it is over. `token` is what the request for it brought.
+pub(crate) async fn serve(io: impl Io, origin: Origin, token: Option<String>, services: &Services) {
+    let config = WebSocketConfig::default()
+        .read_buffer_size(BUFFER_BYTES)
+        .write_buffer_size(BUFFER_BYTES)
+        .max_write_buffer_size(8 * PART_BYTES)
+        .max_message_size(Some(json::INPUT_BYTES_MAX))
+        .max_frame_size(Some(json::INPUT_BYTES_MAX));
+    let socket = WebSocketStream::from_raw_socket(io, End::Server, Some(config)).await;
+    let session =
+        Session { services: services.clone(), origin, identity: None, feed: None, is_banned: false };
+    // On the threads of the services, and no longer than whoever waits here.
+    let mut tasks = JoinSet::new();
+    tasks.spawn_on(session.run(socket, token), services.handle());
+    let _ = tasks.join_next().await;
+}
+
+/// What a client has said so far.
+struct Session {
+    services: Services,
+    origin: Origin,
+    identity: Option<Identity>,
+    feed: Option<Feed>,
+    /// Whether who has signed in was refused as banned.
+    is_banned: bool,
+}
+
+/// What a client sends.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Asked {
+    id: Value,
+    op: String,
+    #[serde(default)]
+    input: Option<Value>,
+    #[serde(default)]
+    token: Option<String>,
+}
+
+/// What a sign-in gives, of which the rest is the client's.
+#[derive(Deserialize)]
+struct SignedIn {
+    access_token: String,
+}
+
+/// Why a socket ends.
+enum Over {
+    /// The client is gone, or does not listen.
+    Gone,
+    /// It is told why.
+    Closed(CloseCode, &'static str),
+}
+
+impl Session {
+    async fn run<S: Io>(mut self, mut socket: WebSocketStream<S>, token: Option<String>) {
+        // Until the socket is closed: the server waits for that.
+        let mut closing = self.services.goodbye().listen();
+        let used = match token {
+            Some(token) => Some(self.use_token(&token).await),
+            None => None,
+        };
+        let end = match used {
+            Some(Err(failure)) => {
+                let _ = send(&mut socket, refusal(&Value::Null, &failure)).await;
+                Over::Closed(CloseCode::Policy, "the token is not good")
+            }
+            Some(Ok(())) | None => self.talk(&mut socket, &mut closing).await,
+        };
+        if let Over::Closed(code, reason) = end {
+            let frame = CloseFrame { code, reason: reason.into() };
+            let _ = timeout(SEND_TIME, socket.close(Some(frame))).await;
+        }
+    }
+
+    async fn talk<S: Io>(&mut self, socket: &mut WebSocketStream<S>, closing: &mut Listener) -> Over {
+        let began = Instant::now();
+        // Whatever else comes until then does not move it.
+        let sign_in_until = began + self.services.sign_in_time();
+        let (mut heard, mut pinged) = (began, began);
+        let mut pace = Pace::new(self.origin);
+        loop {
+            let next_ping = pinged.max(heard) + PING_EVERY;
+            tokio::select! {
+                message = socket.next() => {
+                    heard = Instant::now();
+                    let text = match message {
+                        Some(Ok(Message::Text(text))) => text,
+                        Some(Ok(Message::Ping(_) | Message::Pong(_) | Message::Frame(_))) => continue,
+                        Some(Ok(Message::Binary(_))) => {
+                            return Over::Closed(CloseCode::Unsupported, "messages are JSON, as text");
+                        }
+                        Some(Err(Error::Capacity(_))) => {
+                            return Over::Closed(CloseCode::Size, "a message is longer than any may be");
+                        }
+                        Some(Ok(Message::Close(_)) | Err(_)) | None => return Over::Gone,
+                    };
+                    pace.wait().await;
+                    let (answer, share) = self.answer(text.as_bytes()).await;
+                    if send(socket, answer).await.is_err() {
+                        return Over::Gone;
+                    }
+                    drop(share);
+                    if self.is_banned {
+                        return Over::Closed(CloseCode::Policy, "banned");
+                    }
+                }
+                notice = next_notice(&mut self.feed) => match notice {
+                    Some(notice) => {
+                        if send(socket, format!("{{\"event\":{}}}", notice.text)).await.is_err() {
+                            return Over::Gone;
+                        }
+                    }
+                    None => return Over::Closed(CloseCode::Again, "cut off: connect again, and read the inbox"),
+                },
+                () = sleep_until(sign_in_until), if self.identity.is_none() => {
+                    return Over::Closed(CloseCode::Policy, "nobody has signed in");
+                }
+                () = closing.wait() => return Over::Closed(CloseCode::Away, GOING_DOWN),
+                () = sleep_until(next_ping) => {
+                    if heard.elapsed() >= SILENCE_MAX {
+                        return Over::Gone;
+                    }
+                    pinged = Instant::now();
+                    let ping = socket.send(Message::Ping(tokio_tungstenite::tungstenite::Bytes::new()));
+                    if !matches!(timeout(SEND_TIME, ping).await, Ok(Ok(()))) {
+                        return Over::Gone;
+                    }
+                }
+            }
+        }
+    }
+
+    /// An answer, and its share of what may be held until it was sent.
+    async fn answer(&mut self, text: &[u8]) -> (String, Option<Share>) {
+        match self.services.hold_input(self.origin, text) {
+            Ok(share) => {
+                let (answer, mut share) = self.answer_within(text, share).await;
+                if let Some(share) = &mut share {
+                    share.shrink_to(answer.len());
+                }
+                (answer, share)
+            }
+            Err(failure) => (refusal(&id_of(text), &failure), None),
+        }
+    }
+
+    async fn answer_within(&mut self, text: &[u8], share: Share) -> (String, Option<Share>) {
+        let asked = json::parse(text).and_then(|value| {
+            let id = value.get("id").filter(|id| id.to_string().len() <= ID_BYTES_MAX).cloned();
+            json::read::<Asked>(value).map_err(|failure| (id.clone(), failure)).map_or_else(
+                |(id, failure)| Ok(Err((id, failure))),
+                |asked| Ok(Ok(Asked { id: id.unwrap_or_default(), ..asked })),
+            )
+        });
+        match asked {
+            Ok(Ok(asked)) => {
+                let id = asked.id.clone();
+                match self.perform(asked, share).await {
+                    Ok((output, share)) => (format!("{{\"id\":{id},\"output\":{output}}}"), Some(share)),
+                    Err(failure) => {
+                        self.is_banned = failure.code() == BANNED && self.is_refused_itself().await;
+                        (refusal(&id, &failure), None)
+                    }
+                }
+            }
+            Ok(Err((id, failure))) => (refusal(&id.unwrap_or_default(), &failure), None),
+            Err(failure) => (refusal(&Value::Null, &failure), None),
+        }
+    }
+
+    async fn perform(&mut self, asked: Asked, share: Share) -> Result<(Box<RawValue>, Share), Failure> {
+        if let Some(token) = &asked.token {
+            self.use_token(token).await?;
+        }
+        let at = self.services.operations().iter().position(|operation| operation.name == asked.op);
+        let at = at.ok_or_else(|| {
+            let sentence = format!("there is no operation {:?}: /v1/openapi.json lists them", asked.op);
+            Failure::new(Kind::NotFound, "no_such_operation", sentence).at("op")
+        })?;
+        // Whoever signs in again does so because the token is over.
+        let signs_in = asked.op.starts_with("auth.") && asked.op != "auth.custom";
+        let identity = self.identity.clone().filter(|_| !signs_in);
+        if let Some(identity) = &identity {
+            identity.check_time(identity.now_s(self.services.time()))?;
+        }
+        let share = self.services.hold_answer(at, share)?;
+        let caller = Caller { identity, origin: self.origin };
+        let input = asked.input.unwrap_or_else(|| json!({}));
+        let (output, share) = self.services.perform_to_its_end(at, caller, input, share).await?;
+        if signs_in && let Ok(SignedIn { access_token }) = serde_json::from_str(output.get()) {
+            self.use_token(&access_token).await?;
+        }
+        Ok((output, share))
+    }
+
+    /// Whether who has signed in is refused, and not somebody whom it asked for.
+    async fn is_refused_itself(&self) -> bool {
+        let caller = Caller { identity: self.identity.clone(), origin: self.origin };
+        self.services.must_be_in_good_standing(&caller).await.is_err()
+    }
+
+    /// Somebody is who this token says, from here on.
+    async fn use_token(&mut self, token: &str) -> Result<(), Failure> {
+        let identity = self.services.tokens().verify(token, self.services.time())?;
+        let caller = Caller { identity: Some(identity.clone()), origin: self.origin };
+        let (realm, player) = self.services.account_of(&caller)?;
+        let has_feed = identity.role == Role::Player;
+        let is_open = has_feed && self.feed.as_ref().is_some_and(|feed| feed.is_of(&realm, &player));
+        // It is open before the ban is looked up: a ban that comes after the look closes it.
+        let feed = (has_feed && !is_open).then(|| Feeds::open(&self.services, realm, player, self.origin));
+        self.services.must_be_in_good_standing(&caller).await?;
+        if !is_open {
+            self.feed = feed;
+        }
+        self.identity = Some(identity);
+        Ok(())
+    }
+}
+
+/// The next notice of a feed; never, without one.
+async fn next_notice(feed: &mut Option<Feed>) -> Option<Waiting> {
+    match feed {
+        Some(feed) => feed.next().await,
+        None => core::future::pending().await,
+    }
+}
+
+/// An answer that says no.
+fn refusal(id: &Value, failure: &Failure) -> String {
+    json!({ "id": id, "error": failure.to_json() }).to_string()
+}
+
+/// Sends a text in parts, so that no more than a part is in the buffers of the connection, and each may take [`SEND_TIME`].
+async fn send<S: Io>(socket: &mut WebSocketStream<S>, text: String) -> Result<(), ()> {
+    let sending = async {
+        let mut rest = Bytes::from(text);
+        let mut kind = Data::Text;
+        loop {
+            let part = rest.split_to(rest.len().min(PART_BYTES));
+            let frame = Frame::message(part, OpCode::Data(kind), rest.is_empty());
+            match timeout(SEND_TIME, socket.send(Message::Frame(frame))).await {
+                Ok(Ok(())) if rest.is_empty() => return Ok(()),
+                Ok(Ok(())) => kind = Data::Continue,
+                Ok(Err(_)) | Err(_) => return Err(()),
+            }
+        }
+    };
+    timeout(SEND_TIME_ALL, sending).await.unwrap_or(Err(()))
+}
+
+/// The id of a message that is not read as a whole: nobody is told of more than there is room for.
+fn id_of(text: &[u8]) -> Value {
+    #[derive(Deserialize)]
+    struct Id {
+        id: Option<u64>,
+    }
+    serde_json::from_slice::<Id>(text).ok().and_then(|asked| asked.id).map_or(Value::Null, Value::from)
+}

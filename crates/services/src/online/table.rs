@@ -1,0 +1,205 @@
+//! What an operation is. One table of them (`operations.rs`) is what REST, the JSON socket and the OpenAPI document are made of, so
+//! that none of the three has an operation that another has not, or lets somebody in whom another turns away.
+
+use super::Services;
+use super::codes;
+use super::failure::{Failure, Kind};
+use super::json;
+use super::role::Allowed;
+use super::tokens::Identity;
+use crate::store::{DOCUMENT_BYTES_MAX, PAGE_BYTES_MAX};
+use core::future::Future;
+use core::pin::Pin;
+use hyper::Method;
+use parlor_hub::Origin;
+use schemars::generate::SchemaGenerator;
+use schemars::{JsonSchema, Schema};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use serde_json::value::{RawValue, to_raw_value};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What comes of an operation: JSON as text, for it is only passed on.
+pub(crate) type Answer = Result<Box<RawValue>, Failure>;
+type Answering = Pin<Box<dyn Future<Output = Answer> + Send>>;
+
+/// Who asks.
+#[derive(Clone, Debug)]
+pub(crate) struct Caller {
+    /// Who it is, if it has signed in.
+    pub(crate) identity: Option<Identity>,
+    /// Where it comes from, whose budget counts for wrong guesses.
+    pub(crate) origin: Origin,
+}
+
+/// Bytes of an answer that is neither a room nor a list.
+const SMALL_BYTES_MAX: usize = 64 * 1024;
+
+/// Something that can be asked for.
+pub(crate) struct Operation {
+    /// Its name on the JSON socket and in the OpenAPI document.
+    pub(crate) name: &'static str,
+    pub(crate) method: Method,
+    /// Below `/v1`; what stands in braces are fields of the input.
+    pub(crate) path: &'static str,
+    pub(crate) allowed: Allowed,
+    /// What it does, in a sentence.
+    pub(crate) summary: &'static str,
+    pub(crate) input: fn(&mut SchemaGenerator) -> Schema,
+    pub(crate) output: fn(&mut SchemaGenerator) -> Schema,
+    /// The codes that it may refuse with, beside those of any operation.
+    refuses: &'static [&'static [&'static str]],
+    /// Bytes that an answer may have.
+    pub(crate) answer_bytes_max: usize,
+    /// The fields that a query may have, and as what they are read: those of the input of a GET.
+    query: BTreeMap<String, Kinds>,
+    run: Box<dyn Fn(Services, Caller, Value) -> Answering + Send + Sync>,
+}
+
+/// As what a text of a path or a query is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kinds {
+    Text,
+    Integer,
+    Truth,
+    /// As JSON.
+    Object,
+}
+
+impl Operation {
+    /// An operation with an input and an output of its own.
+    pub(super) fn new<I, O, F, A>(
+        name: &'static str,
+        (method, path): (Method, &'static str),
+        allowed: Allowed,
+        summary: &'static str,
+        run: F,
+    ) -> Self
+    where
+        I: DeserializeOwned + JsonSchema + Send + 'static,
+        O: Serialize + JsonSchema,
+        F: Fn(Services, Caller, I) -> A + Clone + Send + Sync + 'static,
+        A: Future<Output = Result<O, Failure>> + Send + 'static,
+    {
+        let run = move |services, caller, input| -> Answering {
+            let run = run.clone();
+            Box::pin(async move {
+                let output = run(services, caller, json::read(input)?).await?;
+                to_raw_value(&output).map_err(|error| Failure::defect(&error.to_string()))
+            })
+        };
+        let input = |generator: &mut SchemaGenerator| I::json_schema(generator);
+        let query = fields(&input(&mut SchemaGenerator::default()));
+        let output = |generator: &mut SchemaGenerator| O::json_schema(generator);
+        Operation {
+            name,
+            method,
+            path,
+            allowed,
+            summary,
+            input,
+            output,
+            refuses: &[],
+            answer_bytes_max: SMALL_BYTES_MAX,
+            query,
+            run: Box::new(run),
+        }
+    }
+
+    /// Names the codes that it may refuse with, beside those of any operation.
+    pub(super) fn refuses(self, refuses: &'static [&'static [&'static str]]) -> Self {
+        Operation { refuses, ..self }
+    }
+
+    /// Answers with a part of a list: whole entries of [`PAGE_BYTES_MAX`] and one more, with what stands around them.
+    pub(super) fn lists(self) -> Self {
+        Operation { answer_bytes_max: 2 * PAGE_BYTES_MAX, ..self }
+    }
+
+    /// Answers with a room.
+    pub(super) fn shows_room(self) -> Self {
+        Operation { answer_bytes_max: DOCUMENT_BYTES_MAX + SMALL_BYTES_MAX, ..self }
+    }
+
+    /// All codes that it may refuse with.
+    pub(super) fn codes(&self) -> BTreeSet<&'static str> {
+        let mut all: BTreeSet<_> =
+            self.refuses.iter().copied().chain([codes::ANY]).flatten().copied().collect();
+        for (codes, is_so) in [
+            (codes::NOT_FOR_ALL, self.allowed != Allowed::Anybody),
+            (codes::WITH_BODY, self.has_body()),
+            (codes::WITH_PATH, self.path_fields().next().is_some()),
+        ] {
+            all.extend(codes.iter().copied().filter(|_| is_so));
+        }
+        all
+    }
+
+    /// Whether a request of this operation has a body.
+    pub(crate) fn has_body(&self) -> bool {
+        self.method != Method::GET && self.method != Method::DELETE
+    }
+
+    /// The fields of the input that stand in the path.
+    pub(crate) fn path_fields(&self) -> impl Iterator<Item = &'static str> {
+        let parts = self.path.split('/');
+        parts.filter_map(|part| part.strip_prefix('{').and_then(|part| part.strip_suffix('}')))
+    }
+
+    /// The value of a field that came as text, in a path or a query. What cannot be read stays a text, and is refused with the
+    /// path of its field where the input is read.
+    pub(crate) fn value_of(&self, field: &str, text: &str) -> Value {
+        let other = match self.query.get(field) {
+            Some(Kinds::Integer) => text.parse::<u64>().ok().map(Value::from),
+            Some(Kinds::Truth) => text.parse::<bool>().ok().map(Value::from),
+            Some(Kinds::Object) => json::parse(text.as_bytes()).ok().filter(Value::is_object),
+            Some(Kinds::Text) | None => None,
+        };
+        other.unwrap_or_else(|| text.into())
+    }
+
+    /// Does it, if whoever asks may.
+    pub(crate) async fn run(&self, services: Services, caller: Caller, input: Value) -> Answer {
+        let role = caller.identity.as_ref().map(|identity| identity.role);
+        if !self.allowed.allows(role) {
+            return Err(self.refusal(&caller));
+        }
+        (self.run)(services, caller, input).await
+    }
+
+    fn refusal(&self, caller: &Caller) -> Failure {
+        match &caller.identity {
+            None => {
+                let sentence = "this needs an account: sign in, and send the access_token of the answer";
+                Failure::new(Kind::SignedOut, "signed_out", sentence)
+            }
+            Some(identity) => {
+                let sentence = format!("{} is not for the role {}", self.name, identity.role.as_str());
+                Failure::new(Kind::Forbidden, "forbidden", sentence)
+            }
+        }
+    }
+}
+
+/// The fields of an input that can be written as text.
+fn fields(schema: &Schema) -> BTreeMap<String, Kinds> {
+    let properties = schema.get("properties").and_then(Value::as_object);
+    let kind = |field: &Value| {
+        let is = |wanted: &str| match field.get("type") {
+            Some(Value::String(kind)) => kind == wanted,
+            Some(Value::Array(kinds)) => kinds.iter().any(|kind| kind == wanted),
+            _ => false,
+        };
+        if is("integer") {
+            Kinds::Integer
+        } else if is("boolean") {
+            Kinds::Truth
+        } else if is("object") {
+            Kinds::Object
+        } else {
+            Kinds::Text
+        }
+    };
+    properties.into_iter().flatten().map(|(name, field)| (name.clone(), kind(field))).collect()
+}

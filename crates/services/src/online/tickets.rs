@@ -1,0 +1,50 @@
+//! Tickets: how a player who has signed in comes into realtime rooms as its account.
+
+use super::Services;
+use super::failure::Failure;
+use super::table::Caller;
+use parlor_proto::RoomCode;
+use parlor_server::admission::{PermitFor, TOKEN_LIFE_S_MAX};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// What for.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct TicketFor {
+    /// The code of the room, or a match's id: the room to join, or with `create` the code that the new one shall have.
+    room: Option<String>,
+    /// Whether it is for opening a room and not for joining one.
+    #[serde(default)]
+    create: bool,
+}
+
+/// A ticket.
+#[derive(Clone, Serialize, JsonSchema)]
+pub(super) struct Ticket {
+    /// What goes into the hello, as a token for admission does. It is good once, for what was asked alone, and at the server that
+    /// gave it out.
+    token: String,
+    /// For how many seconds it is good.
+    expires_in_s: u64,
+}
+
+/// Gives a player a ticket. Whether there is such a room is not looked up: asking here tells nobody more than joining does.
+pub(super) async fn ticket(services: Services, caller: Caller, input: TicketFor) -> Result<Ticket, Failure> {
+    let (realm, account) = services.account_of(&caller)?;
+    let room = input.room.as_deref().map(str::parse::<RoomCode>).transpose();
+    let room = room.map_err(|error| Failure::field("room", error.to_string()))?;
+    let what = match (room, input.create) {
+        (code, true) => PermitFor::Create(code),
+        (Some(code), false) => PermitFor::Join(code),
+        (None, false) => {
+            let sentence = "name the `room` to join, or say `\"create\": true` for a new one";
+            return Err(Failure::field("room", sentence));
+        }
+    };
+    // A ban that another server wrote into the store is known here too late for an access token; it is not for a ticket.
+    services.must_not_be_banned(&realm, &account).await?;
+    let token = services.tickets().ticket(&realm, account.as_str(), what, services.time().now_s());
+    let token = token.map_err(|error| Failure::defect(&error.to_string()))?;
+    Ok(Ticket { token, expires_in_s: TOKEN_LIFE_S_MAX })
+}

@@ -1,0 +1,344 @@
+//! Webhooks: a game's own service is told what happens in turn rooms, by HTTP requests that are signed and that come again until
+//! they were taken.
+//!
+//! What is told stands in the store from the same transaction on as what happened, so that no restart forgets it. The request goes to the
+//! address that the operator configured and nowhere else: no redirect is followed, and an address within a private network is refused
+//! unless the operator allows it, whatever a name leads to at that moment.
+
+use super::Services;
+use crate::store::Webhook;
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use core::time::Duration;
+use data_encoding::HEXLOWER;
+use http_body_util::Full;
+use hyper::body::Bytes;
+use hyper::client::conn::http1;
+use hyper::{Request, Uri, header};
+use hyper_util::rt::TokioIo;
+use parlor_server::embed::unix_s;
+use parlor_transport::websocket::Io;
+use parlor_transport::{Trust, tls};
+use ring::hmac;
+use std::sync::Arc;
+use thiserror::Error;
+use tokio::net::{TcpStream, lookup_host};
+use tokio::sync::Notify;
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+
+/// How long a request may take altogether.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Requests under way at once.
+const AT_ONCE: usize = 8;
+/// How long until the first repetition, and at most.
+const AGAIN_FIRST: Duration = Duration::from_secs(1);
+const AGAIN_MAX: Duration = Duration::from_secs(60 * 60);
+/// How often it is tried. With the waits between that is most of a day.
+const ATTEMPTS_MAX: u64 = 30;
+/// How long until it is looked again, if nothing wakes it.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
+/// Shortest key, in bytes.
+const KEY_BYTES_MIN: usize = 16;
+
+/// Whom to tell, as the operator says it.
+#[derive(Clone, PartialEq, Eq)]
+pub struct WebhookConfig {
+    /// `https://HOST[:PORT]/PATH`; `http://` too, where private addresses are allowed.
+    pub url: String,
+    /// With what requests are signed: 16 bytes at least.
+    pub key: Vec<u8>,
+    /// Whether the address may be within a private network, or this machine's own.
+    pub allows_private: bool,
+}
+
+impl core::fmt::Debug for WebhookConfig {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("WebhookConfig").field("url", &self.url).finish_non_exhaustive()
+    }
+}
+
+/// Why nobody can be told.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum WebhookError {
+    /// The address is none.
+    #[error("the webhook {url:?} is no address to tell: {why}")]
+    Url {
+        /// The address.
+        url: String,
+        /// What is wrong with it.
+        why: &'static str,
+    },
+    /// The key is too short to prove anything.
+    #[error("the webhook's key has {len} bytes; it must have {KEY_BYTES_MIN} at least")]
+    ShortKey {
+        /// How long it is.
+        len: usize,
+    },
+}
+
+/// Whom to tell.
+pub(super) struct Target {
+    pub(super) url: String,
+    uri: Uri,
+    host: String,
+    port: u16,
+    is_secure: bool,
+    key: hmac::Key,
+    allows_private: bool,
+    /// There is something new to tell.
+    pub(super) told: Notify,
+}
+
+/// Why a request was in vain.
+#[derive(Debug, Error)]
+enum InVain {
+    #[error("the name {0} leads nowhere that may be asked: {1}")]
+    Nowhere(String, &'static str),
+    #[error("{0}")]
+    Io(#[from] std::io::Error),
+    #[error("{0}")]
+    Tls(#[from] parlor_transport::ConnectError),
+    #[error("{0}")]
+    Http(#[from] hyper::Error),
+    #[error("the answer was {0}")]
+    Status(u16),
+    #[error("nothing came within {} s", PATIENCE.as_secs())]
+    TimedOut,
+}
+
+impl Target {
+    pub(super) fn new(config: &WebhookConfig) -> Result<Self, WebhookError> {
+        let wrong = |why| WebhookError::Url { url: config.url.clone(), why };
+        if config.key.len() < KEY_BYTES_MIN {
+            return Err(WebhookError::ShortKey { len: config.key.len() });
+        }
+        let uri: Uri = config.url.parse().map_err(|_| wrong("it is not https://HOST[:PORT]/PATH"))?;
+        let is_secure = match uri.scheme_str() {
+            Some("https") => true,
+            Some("http") if config.allows_private => false,
+            Some("http") => {
+                return Err(wrong("http:// is for private networks, which are not allowed: use https://"));
+            }
+            _ => return Err(wrong("it begins with neither https:// nor http://")),
+        };
+        let host = uri.host().filter(|host| !host.is_empty()).ok_or_else(|| wrong("it names no host"))?;
+        let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
+        let port = uri.port_u16().unwrap_or(if is_secure { 443 } else { 80 });
+        let key = hmac::Key::new(hmac::HMAC_SHA256, &config.key);
+        let (url, allows_private) = (config.url.clone(), config.allows_private);
+        Ok(Target { url, uri, host, port, is_secure, key, allows_private, told: Notify::new() })
+    }
+
+    /// Proves that whoever has the key said this, and when.
+    fn signature(&self, id: u64, at_s: u64, body: &[u8]) -> String {
+        let mut signed = format!("{at_s}.{id}.").into_bytes();
+        signed.extend_from_slice(body);
+        format!("v1={}", HEXLOWER.encode(hmac::sign(&self.key, &signed).as_ref()))
+    }
+
+    async fn tell(&self, webhook: &Webhook) -> Result<(), InVain> {
+        timeout(PATIENCE, self.exchange(webhook)).await.map_err(|_| InVain::TimedOut)?
+    }
+
+    async fn exchange(&self, webhook: &Webhook) -> Result<(), InVain> {
+        let (stream, addr) = self.connect().await?;
+        if self.is_secure {
+            let stream = tls::connect(stream, addr, &self.host, &Trust::System).await?;
+            self.post(stream, webhook).await
+        } else {
+            self.post(stream, webhook).await
+        }
+    }
+
+    /// Connects to an address that may be asked: the one that was judged, and no other that the name leads to a moment later.
+    async fn connect(&self) -> Result<(TcpStream, SocketAddr), InVain> {
+        let found: Vec<SocketAddr> = lookup_host((self.host.as_str(), self.port)).await?.collect();
+        let mut last = InVain::Nowhere(self.host.clone(), "it has no address");
+        for addr in found {
+            if !self.allows_private && is_private(addr.ip()) {
+                last = InVain::Nowhere(self.host.clone(), "its address is within a private network");
+                continue;
+            }
+            match TcpStream::connect(addr).await {
+                Ok(stream) => return Ok((stream, addr)),
+                Err(error) => last = error.into(),
+            }
+        }
+        Err(last)
+    }
+
+    async fn post(&self, io: impl Io, webhook: &Webhook) -> Result<(), InVain> {
+        let at_s = unix_s();
+        let signature = self.signature(webhook.id, at_s, &webhook.body);
+        let host = self.uri.authority().map_or(self.host.as_str(), |authority| authority.as_str());
+        let path = self.uri.path_and_query().map_or("/", |path| path.as_str());
+        let request = Request::post(path)
+            .header(header::HOST, host)
+            .header(header::CONTENT_TYPE, "application/json")
+            .header(header::CONNECTION, "close")
+            .header("parlor-id", webhook.id.to_string())
+            .header("parlor-timestamp", at_s.to_string())
+            .header("parlor-signature", signature)
+            .body(Full::new(Bytes::copy_from_slice(&webhook.body)))
+            .map_err(|_| InVain::Nowhere(self.host.clone(), "no request can be made of its path"))?;
+        let (mut sender, connection) = http1::handshake(TokioIo::new(io)).await?;
+        // Ends with this request, whatever the other end does.
+        let mut connections = JoinSet::new();
+        connections.spawn(async move {
+            let _ = connection.await;
+        });
+        let status = sender.send_request(request).await?.status();
+        // A redirect would lead where nobody has looked.
+        if status.is_success() { Ok(()) } else { Err(InVain::Status(status.as_u16())) }
+    }
+}
+
+/// Tells what waits to be told, as long as the services run.
+pub(super) async fn deliver(services: Services, target: Arc<Target>) {
+    loop {
+        match services.store().due_webhooks(services.time().now_ms(), AT_ONCE).await {
+            Ok(due) if !due.is_empty() => {
+                let mut under_way = JoinSet::new();
+                for webhook in due {
+                    under_way.spawn(deliver_one(services.clone(), Arc::clone(&target), webhook));
+                }
+                under_way.join_all().await;
+            }
+            Ok(_) => {
+                let _ = timeout(LOOK_AGAIN, target.told.notified()).await;
+            }
+            Err(error) => {
+                tracing::debug!(%error, "webhooks could not be looked for");
+                tokio::time::sleep(LOOK_AGAIN).await;
+            }
+        }
+    }
+}
+
+async fn deliver_one(services: Services, target: Arc<Target>, webhook: Webhook) {
+    let (realm, id) = (&webhook.realm, webhook.id);
+    // An address that is not configured any more is told nothing.
+    let told = if webhook.target == target.url { target.tell(&webhook).await } else { Ok(()) };
+    let stored = match told {
+        Ok(()) => services.store().webhook_done(realm, id).await,
+        Err(error) if webhook.attempts + 1 >= ATTEMPTS_MAX => {
+            tracing::warn!(id, ?realm, %error, "a webhook is given up");
+            services.store().webhook_done(realm, id).await
+        }
+        Err(error) => {
+            tracing::info!(id, ?realm, %error, attempts = webhook.attempts + 1, "a webhook was in vain");
+            services
+                .store()
+                .webhook_retry(realm, id, services.time().now_ms().saturating_add(again_ms(webhook.attempts)))
+                .await
+        }
+    };
+    if let Err(error) = stored {
+        // It comes again: whoever is told knows it by its id.
+        tracing::debug!(id, %error, "what became of a webhook could not be stored");
+        tokio::time::sleep(LOOK_AGAIN).await;
+    }
+}
+
+fn again_ms(attempts: u64) -> u64 {
+    let factor = 1_u32 << attempts.min(16);
+    u64::try_from((AGAIN_FIRST * factor).min(AGAIN_MAX).as_millis()).unwrap_or(u64::MAX)
+}
+
+/// Whether an address is one that only this machine or its own network can reach, or nobody.
+fn is_private(addr: IpAddr) -> bool {
+    match addr.to_canonical() {
+        IpAddr::V4(addr) => is_private_v4(addr),
+        IpAddr::V6(addr) => is_private_v6(addr),
+    }
+}
+
+fn is_private_v4(addr: Ipv4Addr) -> bool {
+    let [a, b, c, _] = addr.octets();
+    addr.is_private()
+        || addr.is_loopback()
+        || addr.is_link_local()
+        || addr.is_multicast()
+        || addr.is_documentation()
+        || a == 0
+        || a >= 240
+        || (a == 100 && (64..128).contains(&b))
+        || (a == 192 && b == 0 && c == 0)
+        || (a == 198 && (18..20).contains(&b))
+}
+
+fn is_private_v6(addr: Ipv6Addr) -> bool {
+    let [first, second, ..] = addr.segments();
+    // All global addresses are within 2000::/3; of these some stand for IPv4 ones, and some for nothing.
+    let is_global = (0x2000..0x4000).contains(&first);
+    let stands_for_v4 = first == 0x2002 || (first == 0x2001 && second == 0);
+    let is_documentation = first == 0x2001 && second == 0xdb8;
+    !is_global || stands_for_v4 || is_documentation
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn private_addresses_are_known_in_every_spelling() {
+        for addr in [
+            "127.0.0.1",
+            "10.1.2.3",
+            "172.16.0.1",
+            "172.31.255.255",
+            "192.168.1.1",
+            "169.254.169.254",
+            "0.0.0.0",
+            "100.64.0.1",
+            "224.0.0.1",
+            "255.255.255.255",
+            "198.18.0.1",
+            "192.0.0.8",
+            "::1",
+            "::",
+            "::ffff:127.0.0.1",
+            "::ffff:10.0.0.1",
+            "fe80::1",
+            "fc00::1",
+            "fdff::1",
+            "ff02::1",
+            "2002:7f00:1::",
+            "64:ff9b::7f00:1",
+            "2001:db8::1",
+            "2001::1",
+        ] {
+            assert!(is_private(addr.parse().unwrap()), "{addr}");
+        }
+        for addr in [
+            "192.0.2.1".replace("192.0.2", "93.184.215"),
+            "8.8.8.8".into(),
+            "172.32.0.1".into(),
+            "2606:4700::1".into(),
+        ] {
+            assert!(!is_private(addr.parse().unwrap()), "{addr}");
+        }
+    }
+
+    #[test]
+    fn a_target_is_https_unless_private_ones_are_allowed() {
+        let config =
+            |url: &str, allows_private| WebhookConfig { url: url.into(), key: vec![7; 16], allows_private };
+        let target = Target::new(&config("https://game.example/hook?x=1", false)).unwrap();
+        assert_eq!((target.host.as_str(), target.port, target.is_secure), ("game.example", 443, true));
+        let target = Target::new(&config("http://[::1]:9000/hook", true)).unwrap();
+        assert_eq!((target.host.as_str(), target.port, target.is_secure), ("::1", 9_000, false));
+        for url in ["http://game.example/", "game.example", "ftp://x/", "https:///x", ""] {
+            assert!(matches!(Target::new(&config(url, false)), Err(WebhookError::Url { .. })), "{url}");
+        }
+        let short = WebhookConfig { key: vec![7; 15], ..config("https://x/", false) };
+        assert_eq!(Target::new(&short).err(), Some(WebhookError::ShortKey { len: 15 }));
+    }
+
+    #[test]
+    fn it_is_tried_again_later_and_later() {
+        let waits: Vec<u64> = (0..16).map(again_ms).collect();
+        assert_eq!(&waits[..4], [1_000, 2_000, 4_000, 8_000]);
+        assert_eq!((waits[15], again_ms(u64::MAX)), (3_600_000, 3_600_000));
+    }
+}

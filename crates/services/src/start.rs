@@ -1,0 +1,38 @@
+//! A server with services.
+
+use crate::online::{Online, OnlineConfig, OnlineError};
+use crate::store::{Options, Store};
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use parlor_server::{Config, Server};
+use std::sync::Arc;
+use thiserror::Error;
+
+/// Why a server with services could not start. Nothing of it runs then.
+#[derive(Debug, Error)]
+pub enum StartError {
+    /// There is no server.
+    #[error(transparent)]
+    Server(#[from] parlor_server::StartError),
+    /// There are no services.
+    #[error(transparent)]
+    Online(#[from] OnlineError),
+}
+
+/// Starts a server with services. It is reachable when this returns.
+///
+/// # Errors
+/// [`StartError`] says what to do. Nothing runs then.
+// Boxed: an async function is compiled again in each crate that awaits it, with all that it calls.
+#[inline(never)]
+pub fn start(config: Config, online: OnlineConfig) -> BoxFuture<'static, Result<Server, StartError>> {
+    started(config, online).boxed()
+}
+
+async fn started(config: Config, online: OnlineConfig) -> Result<Server, StartError> {
+    // Before the port opens: who comes finds a store that is sound, or no server.
+    let options = Options { limits: online.limits, ..Options::default() };
+    let store = Store::open_with(&online.store, options).await.map_err(OnlineError::from)?;
+    let services = async |parts| Ok(Arc::new(Online::start(online, store, parts).await?) as Arc<_>);
+    Server::start_with(config, services).await
+}

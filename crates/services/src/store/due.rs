@@ -1,0 +1,80 @@
+//! Rooms in which something is due, and those in which it could not be done.
+
+use super::Store;
+use super::error::StoreError;
+use super::ids::RoomId;
+use super::sql::params;
+use super::types::{DueRoom, PAGE_MAX, stored_realm};
+
+impl Store {
+    /// Rooms of all realms whose deadline has come, the longest overdue first: for the one timer of a server.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unavailable`].
+    pub async fn due_rooms(&self, now_ms: u64, limit: usize) -> Result<Vec<DueRoom>, StoreError> {
+        let limit = limit.min(PAGE_MAX);
+        self.read(move |sql| {
+            let rows = sql.rows(
+                "SELECT realm, id, deadline_ms, failures FROM rooms WHERE deadline_ms <= $1
+                 ORDER BY deadline_ms LIMIT $2",
+                params![now_ms, limit],
+            )?;
+            let due = rows.into_iter().map(|mut row| {
+                Ok(DueRoom {
+                    realm: stored_realm(&row.text(0)?)?,
+                    room: RoomId::new(&row.text(1)?)?,
+                    deadline_ms: row.number(2)?,
+                    failures: row.number(3)?,
+                })
+            });
+            due.collect()
+        })
+        .await
+    }
+
+    /// The first deadline of any realm's rooms that is later than this: until then no timer need look.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unavailable`].
+    pub async fn next_deadline(&self, after_ms: u64) -> Result<Option<u64>, StoreError> {
+        self.read(move |sql| {
+            let mut rows =
+                sql.rows("SELECT MIN(deadline_ms) FROM rooms WHERE deadline_ms > $1", params![after_ms])?;
+            rows.first_mut().map_or(Ok(None), |row| row.optional_number(0))
+        })
+        .await
+    }
+
+    /// What was due in a room could not be done, and is due again at this time, unless the room has moved on. The room's next commit ends this.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unavailable`].
+    pub async fn put_off_room(&self, due: &DueRoom, until_ms: u64) -> Result<(), StoreError> {
+        let due = due.clone();
+        self.write(0, move |sql| {
+            sql.change(
+                "UPDATE rooms SET deadline_ms = $1, failures = failures + 1
+                 WHERE realm = $2 AND id = $3 AND deadline_ms = $4",
+                params![until_ms, &due.realm, &due.room, due.deadline_ms],
+            )?;
+            Ok(())
+        })
+        .await
+    }
+
+    /// How many rooms of all realms there are in which what was due could not be done.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unavailable`].
+    pub async fn rooms_put_off(&self) -> Result<u64, StoreError> {
+        self.read(|sql| {
+            let mut rows = sql.rows("SELECT COUNT(*) FROM rooms WHERE failures > 0", &[])?;
+            rows.first_mut().map_or(Ok(0), |row| row.number(0))
+        })
+        .await
+    }
+}

@@ -1,0 +1,93 @@
+//! What a commit tells several players, stored once: a row of the room, to which the notices in their inboxes refer.
+//!
+//! A move may have 65 kB and 64 players who hear of it. The newest rows of a room are kept, bounded in number and in bytes; a notice whose body
+//! is gone counts as dropped, as one does that was written over.
+
+use super::ids::RoomId;
+use super::sql::{Done, Row, Sql, params};
+use super::types::NewNotice;
+use parlor_server::realm::Realm;
+use std::collections::BTreeMap;
+
+/// Rows of a room that are kept.
+pub(super) const EVENTS_MAX: u64 = 256;
+/// Bytes of them, but for the newest.
+pub(super) const EVENT_BYTES_MAX: u64 = 1 << 20;
+/// A body that several are told stands in their inboxes up to this size: a commit that tells little changes no more rows than without events.
+const INLINE_BYTES: usize = 512;
+/// And one that a single player is told, so that what an inbox holds has a bound that is not that of 256 moves.
+const INLINE_BYTES_ALONE: usize = 4096;
+
+/// The bodies of a commit that stand in its room's event.
+pub(super) struct Shared<'a> {
+    /// Where each of them begins.
+    begins: BTreeMap<&'a [u8], usize>,
+    body: Vec<u8>,
+}
+
+impl<'a> Shared<'a> {
+    pub(super) fn of(notices: &'a [NewNotice]) -> Shared<'a> {
+        let mut told: BTreeMap<&[u8], usize> = BTreeMap::new();
+        for notice in notices.iter().filter(|notice| notice.body.len() > INLINE_BYTES) {
+            *told.entry(&notice.body).or_default() += 1;
+        }
+        told.retain(|body, count| *count > 1 || body.len() > INLINE_BYTES_ALONE);
+        let mut bytes = Vec::new();
+        for (body, begin) in &mut told {
+            *begin = bytes.len();
+            bytes.extend_from_slice(body);
+        }
+        Shared { begins: told, body: bytes }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.begins.is_empty()
+    }
+
+    /// Where a body begins in the event, if it stands there.
+    pub(super) fn begin(&self, body: &[u8]) -> Option<usize> {
+        self.begins.get(body).copied()
+    }
+
+    /// Stores the event of a room's version, and deletes those that are too old. Gives how many bytes of events the room has
+    /// been charged with from here on.
+    pub(super) fn put(&self, sql: &mut dyn Sql, realm: &Realm, room: &RoomId, version: u64) -> Done<u64> {
+        let mut rows = sql.rows(
+            "SELECT number, bytes_upto FROM room_events WHERE realm = $1 AND room = $2 ORDER BY version DESC LIMIT 1",
+            params![realm, room],
+        )?;
+        let (number, bytes) = match rows.first_mut() {
+            Some(row) => (row.number(0)?, row.number(1)?),
+            None => (0, 0),
+        };
+        let (number, bytes) = (number + 1, bytes.saturating_add(self.body.len() as u64));
+        sql.later(
+            "INSERT INTO room_events (realm, room, version, number, bytes_upto, body) VALUES ($1, $2, $3, $4, $5, $6)",
+            params![realm, room, version, number, bytes, &self.body],
+        )?;
+        if number > EVENTS_MAX || bytes > EVENT_BYTES_MAX {
+            sql.later(
+                "DELETE FROM room_events WHERE realm = $1 AND room = $2 AND version < $3
+                 AND (number <= $4 OR bytes_upto <= $5)",
+                params![
+                    realm,
+                    room,
+                    version,
+                    number.saturating_sub(EVENTS_MAX),
+                    bytes.saturating_sub(EVENT_BYTES_MAX)
+                ],
+            )?;
+        }
+        Ok(bytes.min(EVENT_BYTES_MAX).max(self.body.len() as u64))
+    }
+}
+
+/// Bytes of the events that a room is charged with.
+pub(super) fn held(sql: &mut dyn Sql, realm: &Realm, room: &RoomId) -> Done<u64> {
+    let mut rows = sql.rows(
+        "SELECT bytes_upto FROM room_events WHERE realm = $1 AND room = $2 ORDER BY version DESC LIMIT 1",
+        params![realm, room],
+    )?;
+    let bytes = rows.first_mut().map_or(Ok(0), |row: &mut Row| row.number(0))?;
+    Ok(bytes.min(EVENT_BYTES_MAX))
+}

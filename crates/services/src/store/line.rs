@@ -1,0 +1,150 @@
+//! The line in which work waits for a thread: bounded in number and in bytes.
+
+use super::error::StoreError;
+use super::limits::Growth;
+use super::sql::{Done, Sql};
+use std::collections::VecDeque;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use tokio::sync::oneshot;
+
+/// Work for a thread with a connection.
+pub(super) trait Job: Send {
+    /// Does the work, and keeps what came of it. Can be done again if its transaction came to nothing. If `settles`, nothing of it is
+    /// put off when this returns.
+    fn run(&mut self, sql: &mut dyn Sql, settles: bool) -> Done<()>;
+
+    /// Tells whoever asked what came of it.
+    fn answer(self: Box<Self>);
+
+    /// Tells whoever asked that nothing came of it.
+    fn fail(self: Box<Self>, error: StoreError);
+
+    /// Whether anybody still waits for it.
+    fn is_wanted(&self) -> bool;
+
+    /// What it does to the size of the store, and with how many bytes.
+    fn weight(&self) -> (Growth, usize);
+}
+
+/// A job that somebody waits for.
+pub(super) struct Task<T, F> {
+    work: F,
+    weight: (Growth, usize),
+    made: Option<Result<T, StoreError>>,
+    asker: oneshot::Sender<Result<T, StoreError>>,
+}
+
+impl<T, F> Task<T, F> {
+    pub(super) fn new(weight: (Growth, usize), work: F) -> (Self, oneshot::Receiver<Result<T, StoreError>>) {
+        let (asker, answer) = oneshot::channel();
+        (Task { work, weight, made: None, asker }, answer)
+    }
+}
+
+impl<T, F> Job for Task<T, F>
+where
+    T: Send,
+    F: FnMut(&mut dyn Sql) -> Done<T> + Send,
+{
+    fn run(&mut self, sql: &mut dyn Sql, settles: bool) -> Done<()> {
+        let done = (self.work)(sql);
+        match if settles { done.and_then(|made| sql.settle().map(|()| made)) } else { done } {
+            Ok(made) => {
+                self.made = Some(Ok(made));
+                Ok(())
+            }
+            Err(fault) => {
+                if let super::sql::Fault::Refused(error) = &fault {
+                    self.made = Some(Err(error.clone()));
+                }
+                Err(fault)
+            }
+        }
+    }
+
+    fn answer(self: Box<Self>) {
+        if let Some(made) = self.made {
+            // Whoever asked may be gone, and then nobody needs the answer.
+            let _ = self.asker.send(made);
+        }
+    }
+
+    fn fail(self: Box<Self>, error: StoreError) {
+        let _ = self.asker.send(Err(error));
+    }
+
+    fn is_wanted(&self) -> bool {
+        !self.asker.is_closed()
+    }
+
+    fn weight(&self) -> (Growth, usize) {
+        self.weight
+    }
+}
+
+/// Jobs in the order in which they came.
+pub(super) struct Line {
+    waiting: Mutex<Waiting>,
+    changed: Condvar,
+    jobs_max: usize,
+    bytes_max: usize,
+}
+
+#[derive(Default)]
+struct Waiting {
+    jobs: VecDeque<(Box<dyn Job>, usize)>,
+    bytes: usize,
+    is_closed: bool,
+}
+
+impl Line {
+    pub(super) fn new(jobs_max: usize, bytes_max: usize) -> Line {
+        Line { waiting: Mutex::default(), changed: Condvar::new(), jobs_max, bytes_max }
+    }
+
+    /// Puts a job of so many bytes at the end, unless the line is full or closed.
+    pub(super) fn put(&self, job: Box<dyn Job>, bytes: usize) -> bool {
+        let mut waiting = self.lock();
+        let is_full =
+            waiting.jobs.len() >= self.jobs_max || waiting.bytes.saturating_add(bytes) > self.bytes_max;
+        if waiting.is_closed || is_full {
+            return false;
+        }
+        waiting.bytes += bytes;
+        waiting.jobs.push_back((job, bytes));
+        drop(waiting);
+        self.changed.notify_one();
+        true
+    }
+
+    /// Waits for jobs, and takes up to `most` from the front. Nothing, once the line is closed and empty.
+    pub(super) fn take(&self, most: usize) -> Option<Vec<Box<dyn Job>>> {
+        let mut waiting = self.lock();
+        while waiting.jobs.is_empty() {
+            if waiting.is_closed {
+                return None;
+            }
+            waiting = self.changed.wait(waiting).unwrap_or_else(PoisonError::into_inner);
+        }
+        let count = waiting.jobs.len().min(most.max(1));
+        let taken: Vec<(Box<dyn Job>, usize)> = waiting.jobs.drain(..count).collect();
+        waiting.bytes -= taken.iter().map(|(_, bytes)| bytes).sum::<usize>();
+        Some(taken.into_iter().map(|(job, _)| job).collect())
+    }
+
+    /// Lets nothing more in. What is in it is still done.
+    pub(super) fn close(&self) {
+        self.lock().is_closed = true;
+        self.changed.notify_all();
+    }
+
+    /// How many jobs wait.
+    pub(super) fn len(&self) -> usize {
+        self.lock().jobs.len()
+    }
+
+    /// A thread that panicked in here left nothing half done: each change is one statement.
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,476 @@
+//! For how long rooms are kept, and what they are charged with; and deletion, in small parts beside the traffic.
+//!
+//! Each room has a time from when on it may be deleted, which its commits put off. It is kept in days, so that nearly no commit
+//! changes a row for it. What is deleted here is found by an index, a few rows at a time; where a server ends in between, the next one
+//! goes on.
+
+use super::error::StoreError;
+use super::holdings::{Charge, charge};
+use super::ids::{AccountId, RoomId};
+use super::limits::Limits;
+use super::sql::{Done, Row, Sql, params};
+use super::types::stored_realm;
+use super::{Store, accounts, events, rooms};
+use parlor_server::realm::Realm;
+
+/// Rooms are charged in steps of so many bytes.
+const STEP_BYTES: u64 = 16 << 10;
+/// And for their events in steps of so many.
+const EVENT_STEP_BYTES: u64 = 64 << 10;
+const DAY_MS: u64 = 24 * 60 * 60 * 1_000;
+/// Rows that are deleted in one transaction, which holds up others.
+const ROWS: usize = 200;
+/// Rooms, which have large documents.
+const ROOMS: usize = 20;
+
+/// How long a room is kept, and on whose account.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RoomLife {
+    /// Who opened it.
+    pub owner: Option<AccountId>,
+    /// Whether it has not ended.
+    pub is_open: bool,
+    /// From when on it may be deleted, in milliseconds since 1970, unless it is changed before.
+    pub until_ms: u64,
+}
+
+/// What was deleted in one part.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Swept {
+    /// Rows of the kind that was asked for.
+    pub rows: u64,
+    /// Whether more may be there.
+    pub is_more: bool,
+}
+
+/// Since when somebody must have signed in to an account that is kept, in milliseconds since 1970.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Unseen {
+    /// For accounts that nothing but their tokens leads to.
+    pub guests_ms: u64,
+    /// For accounts that nothing but the ids of devices leads to.
+    pub devices_ms: u64,
+}
+
+/// A room's row, as it was before a commit.
+struct Life {
+    account: String,
+    is_open: bool,
+    bytes: u64,
+    until_ms: u64,
+}
+
+pub(super) const LIFE: &str =
+    "SELECT account, is_open, bytes, until_ms FROM room_lives WHERE realm = $1 AND room = $2";
+
+/// A room is there, from here on, and has a document and a summary of so many bytes.
+pub(super) fn begin(
+    sql: &mut dyn Sql,
+    (realm, room): (&Realm, &RoomId),
+    life: &RoomLife,
+    size: usize,
+    limits: &Limits,
+) -> Done<()> {
+    let next = next(life, life.owner.as_ref().map_or("", AccountId::as_str), size, 0);
+    charge(sql, realm, &next.account, difference(None, &next), limits)?;
+    put(sql, realm, room, &next)
+}
+
+/// The next state of a room has so many bytes, and perhaps an event of its own.
+pub(super) fn go_on(
+    sql: &mut dyn Sql,
+    (realm, room): (&Realm, &RoomId),
+    life: &RoomLife,
+    (size, event_bytes): (usize, Option<u64>),
+    rows: &mut [Row],
+    limits: &Limits,
+) -> Done<()> {
+    let before = rows.first_mut().map(read).transpose()?;
+    let event_bytes = match event_bytes {
+        Some(bytes) => bytes,
+        // The charge for events does not become less, so only a room that was charged more than its document may have some.
+        None if before.as_ref().is_some_and(|before| before.bytes > stepped(size, 0)) => {
+            events::held(sql, realm, room)?
+        }
+        None => 0,
+    };
+    let account = before.as_ref().map_or("", |before| before.account.as_str());
+    let next = next(life, account, size, event_bytes);
+    if before.as_ref().is_some_and(|before| before.is_as(&next)) {
+        return Ok(());
+    }
+    let difference = difference(before.as_ref(), &next);
+    if !difference.is_nothing() {
+        charge(sql, realm, &next.account, difference, limits)?;
+    }
+    put(sql, realm, room, &next)
+}
+
+fn next(life: &RoomLife, account: &str, size: usize, event_bytes: u64) -> Life {
+    Life {
+        account: account.to_owned(),
+        is_open: life.is_open,
+        bytes: stepped(size, event_bytes),
+        until_ms: life.until_ms.div_ceil(DAY_MS).saturating_mul(DAY_MS),
+    }
+}
+
+fn stepped(size: usize, event_bytes: u64) -> u64 {
+    let document = (size as u64).div_ceil(STEP_BYTES).saturating_mul(STEP_BYTES);
+    document.saturating_add(event_bytes.div_ceil(EVENT_STEP_BYTES).saturating_mul(EVENT_STEP_BYTES))
+}
+
+impl Life {
+    fn is_as(&self, other: &Life) -> bool {
+        (self.is_open, self.bytes, self.until_ms) == (other.is_open, other.bytes, other.until_ms)
+    }
+}
+
+impl Charge {
+    fn is_nothing(&self) -> bool {
+        (self.log_bytes, self.room_bytes, self.open_rooms) == (0, 0, 0)
+    }
+}
+
+fn difference(before: Option<&Life>, next: &Life) -> Charge {
+    let signed = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
+    let open = |is_open: bool| i64::from(is_open);
+    Charge {
+        log_bytes: 0,
+        room_bytes: signed(next.bytes) - before.map_or(0, |before| signed(before.bytes)),
+        open_rooms: open(next.is_open) - before.map_or(0, |before| open(before.is_open)),
+    }
+}
+
+fn put(sql: &mut dyn Sql, realm: &Realm, room: &RoomId, life: &Life) -> Done<()> {
+    sql.later(
+        "INSERT INTO room_lives (realm, room, account, is_open, bytes, until_ms) VALUES ($1, $2, $3, $4, $5, $6)
+         ON CONFLICT (realm, room) DO UPDATE SET is_open = $4, bytes = $5, until_ms = $6",
+        params![realm, room, &life.account, life.is_open, life.bytes, life.until_ms],
+    )
+}
+
+fn read(row: &mut Row) -> Done<Life> {
+    Ok(Life {
+        account: row.text(0)?,
+        is_open: row.number(1)? == 1,
+        bytes: row.number(2)?,
+        until_ms: row.number(3)?,
+    })
+}
+
+impl Store {
+    /// Deletes a room: its document, its events and what it is charged with. Notices of it that still wait stay.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Missing`] if there is no such room.
+    pub async fn delete_room(&self, realm: &Realm, id: &RoomId) -> Result<(), StoreError> {
+        let (realm, id) = (realm.clone(), id.clone());
+        self.write_sparing(move |sql| {
+            if delete(sql, &realm, &id)? { Ok(()) } else { Err(StoreError::Missing { what: "room" }.into()) }
+        })
+        .await
+    }
+
+    /// Who opened a room, if that is known.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unavailable`].
+    pub async fn room_owner(&self, realm: &Realm, id: &RoomId) -> Result<Option<AccountId>, StoreError> {
+        let (realm, id) = (realm.clone(), id.clone());
+        self.read(move |sql| {
+            let mut rows = sql.rows(LIFE, params![&realm, &id])?;
+            let owner = rows.first_mut().map_or(Ok(String::new()), |row| row.text(0))?;
+            Ok(if owner.is_empty() { None } else { Some(AccountId::new(&owner)?) })
+        })
+        .await
+    }
+
+    /// Rooms of all realms that may be deleted at this time, the longest overdue first.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unavailable`].
+    pub async fn rooms_over(&self, now_ms: u64) -> Result<Vec<(Realm, RoomId)>, StoreError> {
+        self.read(move |sql| {
+            let rows = sql.rows(
+                "SELECT realm, room FROM room_lives WHERE until_ms > 0 AND until_ms <= $1 ORDER BY until_ms LIMIT $2",
+                params![now_ms, ROOMS],
+            )?;
+            rows.into_iter().map(|mut row| named(&mut row)).collect()
+        })
+        .await
+    }
+
+    /// Rooms of an older layout, of which nobody has judged how long they are kept, with their summaries.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unavailable`].
+    pub async fn rooms_unjudged(&self) -> Result<Vec<(Realm, RoomId, Vec<u8>)>, StoreError> {
+        self.read(move |sql| {
+            let rows = sql.rows(
+                "SELECT l.realm, l.room, r.summary FROM room_lives l
+                 JOIN rooms r ON r.realm = l.realm AND r.id = l.room WHERE l.until_ms = 0 LIMIT $1",
+                params![ROWS],
+            )?;
+            rows.into_iter()
+                .map(|mut row| {
+                    let (realm, room) = named(&mut row)?;
+                    Ok((realm, room, row.bytes(2)?))
+                })
+                .collect()
+        })
+        .await
+    }
+
+    /// Says until when such rooms are kept.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unavailable`].
+    pub async fn judge_rooms(&self, judged: Vec<(Realm, RoomId, u64)>) -> Result<(), StoreError> {
+        self.write_sparing(move |sql| {
+            for (realm, room, until_ms) in &judged {
+                sql.later(
+                    "UPDATE room_lives SET until_ms = $1 WHERE realm = $2 AND room = $3 AND until_ms = 0",
+                    params![(*until_ms).max(1), realm, room],
+                )?;
+            }
+            Ok(())
+        })
+        .await
+    }
+
+    /// Deletes these rooms, if they may still be deleted at this time: a commit may have come in between.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unavailable`].
+    pub async fn delete_rooms_over(
+        &self,
+        over: Vec<(Realm, RoomId)>,
+        now_ms: u64,
+    ) -> Result<u64, StoreError> {
+        self.write_sparing(move |sql| {
+            let mut count = 0;
+            for (realm, room) in &over {
+                let mut rows = sql.rows(LIFE, params![realm, room])?;
+                let life = rows.first_mut().map(read).transpose()?;
+                if life.is_some_and(|life| (1..=now_ms).contains(&life.until_ms)) {
+                    count += u64::from(delete(sql, realm, room)?);
+                }
+            }
+            Ok(count)
+        })
+        .await
+    }
+
+    /// Deletes a part of the sign-ins that are over.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unavailable`].
+    pub async fn sweep_sign_ins(&self, now_ms: u64) -> Result<Swept, StoreError> {
+        self.write_sparing(move |sql| {
+            let rows = sql.rows(
+                "SELECT realm, id FROM sign_ins WHERE expires_ms <= $1 ORDER BY expires_ms LIMIT $2",
+                params![now_ms, ROWS],
+            )?;
+            delete_each(sql, rows, "DELETE FROM sign_ins WHERE realm = $1 AND id = $2")
+        })
+        .await
+    }
+
+    /// Deletes a part of the bans that are over and whose accounts are gone.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unavailable`].
+    pub async fn sweep_bans(&self, now_ms: u64) -> Result<Swept, StoreError> {
+        self.write_sparing(move |sql| {
+            let rows = sql.rows(
+                "SELECT b.realm, b.account FROM bans b WHERE b.until_ms <= $1 AND NOT EXISTS
+                     (SELECT 1 FROM accounts a WHERE a.realm = b.realm AND a.id = b.account) LIMIT $2",
+                params![now_ms, ROWS],
+            )?;
+            delete_each(sql, rows, "DELETE FROM bans WHERE realm = $1 AND account = $2")
+        })
+        .await
+    }
+
+    /// Deletes a part of the webhooks that were due before a time: nobody has answered them since.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unavailable`].
+    pub async fn sweep_webhooks(&self, due_before_ms: u64) -> Result<Swept, StoreError> {
+        self.write_sparing(move |sql| {
+            let rows = sql.rows(
+                "SELECT id, realm, CAST(length(body) AS BIGINT) FROM webhooks WHERE due_ms < $1 ORDER BY due_ms, id LIMIT $2",
+                params![due_before_ms, ROWS],
+            )?;
+            let count = rows.len();
+            for mut row in rows {
+                let (id, realm, bytes) = (row.number(0)?, row.text(1)?, row.number(2)?);
+                sql.later("DELETE FROM webhooks WHERE id = $1", params![id])?;
+                sql.later(
+                    "UPDATE outboxes SET waiting = waiting - 1, bytes = bytes - $1, dropped = dropped + 1 WHERE realm = $2",
+                    params![bytes, &realm],
+                )?;
+            }
+            Ok(Swept { rows: count as u64, is_more: count == ROWS })
+        })
+        .await
+    }
+
+    /// Looks at a part of the players' accounts, in the order of their ids, and deletes those that nobody uses: nobody signed in since the
+    /// time for its kind, and it is in no room. Says no more when it has come around.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unavailable`].
+    pub async fn sweep_accounts(&self, now_ms: u64, unseen: Unseen) -> Result<Swept, StoreError> {
+        self.write_sparing(move |sql| sweep_accounts(sql, now_ms, unseen)).await
+    }
+
+    /// Deletes a part of the inboxes whose accounts are gone.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unavailable`].
+    pub async fn sweep_inboxes(&self) -> Result<Swept, StoreError> {
+        self.write_sparing(sweep_inboxes).await
+    }
+
+    /// How many rows there are of each kind, about: for figures.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unavailable`].
+    pub async fn rows(&self) -> Result<Vec<(&'static str, u64)>, StoreError> {
+        self.read(|sql| {
+            let count = |(kind, statement): &(&'static str, &'static str)| {
+                let mut rows = sql.rows(statement, params![])?;
+                Ok((*kind, rows.first_mut().map_or(Ok(0), |row| row.number(0))?))
+            };
+            COUNTS.iter().map(count).collect()
+        })
+        .await
+    }
+}
+
+const COUNTS: &[(&str, &str)] = &[
+    ("accounts", "SELECT COUNT(*) FROM accounts"),
+    ("sign_ins", "SELECT COUNT(*) FROM sign_ins"),
+    ("rooms", "SELECT COUNT(*) FROM room_lives"),
+    ("inboxes", "SELECT COUNT(*) FROM inboxes"),
+    ("matches", "SELECT COUNT(*) FROM match_owners"),
+    ("webhooks", "SELECT CAST(COALESCE(SUM(waiting), 0) AS BIGINT) FROM outboxes"),
+];
+
+fn named(row: &mut Row) -> Done<(Realm, RoomId)> {
+    Ok((stored_realm(&row.text(0)?)?, RoomId::new(&row.text(1)?)?))
+}
+
+fn delete_each(sql: &mut dyn Sql, rows: Vec<Row>, statement: &'static str) -> Done<Swept> {
+    let count = rows.len();
+    for mut row in rows {
+        let (realm, id) = (row.text(0)?, row.text(1)?);
+        sql.later(statement, params![&realm, &id])?;
+    }
+    Ok(Swept { rows: count as u64, is_more: count == ROWS })
+}
+
+/// Says whether there was such a room.
+fn delete(sql: &mut dyn Sql, realm: &Realm, room: &RoomId) -> Done<bool> {
+    let mut rows = sql.rows(LIFE, params![realm, room])?;
+    let life = rows.first_mut().map(read).transpose()?;
+    rooms::let_go_of_players(sql, realm, room)?;
+    sql.later("DELETE FROM room_events WHERE realm = $1 AND room = $2", params![realm, room])?;
+    sql.later("DELETE FROM room_lives WHERE realm = $1 AND room = $2", params![realm, room])?;
+    if let Some(life) = life {
+        let nothing =
+            Life { account: life.account.clone(), is_open: false, bytes: 0, until_ms: life.until_ms };
+        charge(sql, realm, &life.account, difference(Some(&life), &nothing), &Limits::default())?;
+    }
+    Ok(sql.change("DELETE FROM rooms WHERE realm = $1 AND id = $2", params![realm, room])? > 0)
+}
+
+fn sweep_accounts(sql: &mut dyn Sql, now_ms: u64, unseen: Unseen) -> Done<Swept> {
+    let (realm, id) = mark(sql, "accounts")?;
+    let rows = sql.rows(
+        "SELECT a.realm, a.id, a.seen_ms, CAST(CASE
+             WHEN a.role <> 'player' THEN 0
+             WHEN EXISTS (SELECT 1 FROM room_players p WHERE p.realm = a.realm AND p.account = a.id) THEN 0
+             WHEN NOT EXISTS (SELECT 1 FROM credentials c WHERE c.realm = a.realm AND c.account = a.id) THEN 1
+             WHEN NOT EXISTS (SELECT 1 FROM credentials c WHERE c.realm = a.realm AND c.account = a.id AND c.kind <> 'device')
+             THEN 2 ELSE 0 END AS BIGINT)
+         FROM accounts a WHERE (a.realm, a.id) > ($1, $2) ORDER BY a.realm, a.id LIMIT $3",
+        params![&realm, &id, ROWS],
+    )?;
+    let is_more = rows.len() == ROWS;
+    let (mut count, mut last) = (0, (String::new(), String::new()));
+    for mut row in rows {
+        let (realm, id) = (row.text(0)?, row.text(1)?);
+        let (of, account) = (stored_realm(&realm)?, AccountId::new(&id)?);
+        let (seen_ms, kind) = (row.number(2)?, row.number(3)?);
+        let before_ms = match kind {
+            1 => unseen.guests_ms,
+            2 => unseen.devices_ms,
+            _ => 0,
+        };
+        if seen_ms == 0 {
+            // Of an older layout: its time begins here.
+            accounts::saw(sql, &of, &account, now_ms)?;
+        } else if seen_ms < before_ms {
+            accounts::erase(sql, &of, &account)?;
+            count += 1;
+        }
+        last = (realm, id);
+    }
+    set_mark(sql, "accounts", is_more.then_some(last))?;
+    Ok(Swept { rows: count, is_more })
+}
+
+/// After which row a look through all of a kind goes on.
+fn mark(sql: &mut dyn Sql, name: &str) -> Done<(String, String)> {
+    let mut rows = sql.rows("SELECT realm, id FROM sweep_marks WHERE name = $1", params![name])?;
+    rows.first_mut().map_or(Ok(Default::default()), |row| Ok((row.text(0)?, row.text(1)?)))
+}
+
+/// From the front again once it has come around.
+fn set_mark(sql: &mut dyn Sql, name: &str, last: Option<(String, String)>) -> Done<()> {
+    let Some((realm, id)) = last else {
+        return sql.later("DELETE FROM sweep_marks WHERE name = $1", params![name]);
+    };
+    sql.later(
+        "INSERT INTO sweep_marks (name, realm, id) VALUES ($1, $2, $3)
+         ON CONFLICT (name) DO UPDATE SET realm = $2, id = $3",
+        params![name, &realm, &id],
+    )
+}
+
+fn sweep_inboxes(sql: &mut dyn Sql) -> Done<Swept> {
+    let (realm, id) = mark(sql, "inboxes")?;
+    let rows = sql.rows(
+        "SELECT i.realm, i.account, CAST(CASE WHEN EXISTS (SELECT 1 FROM accounts a WHERE a.realm = i.realm AND a.id = i.account)
+             THEN 0 ELSE 1 END AS BIGINT)
+         FROM inboxes i WHERE (i.realm, i.account) > ($1, $2) ORDER BY i.realm, i.account LIMIT $3",
+        params![&realm, &id, ROWS],
+    )?;
+    let is_more = rows.len() == ROWS;
+    let (mut count, mut last) = (0, (String::new(), String::new()));
+    for mut row in rows {
+        let (realm, id) = (row.text(0)?, row.text(1)?);
+        if row.number(2)? == 1 {
+            accounts::erase_inbox(sql, &stored_realm(&realm)?, &AccountId::new(&id)?)?;
+            count += 1;
+        }
+        last = (realm, id);
+    }
+    set_mark(sql, "inboxes", is_more.then_some(last))?;
+    Ok(Swept { rows: count, is_more })
+}

@@ -1,0 +1,449 @@
+//! The durable store: what outlives a server. Acknowledged means durable.
+//!
+//! A [`Store`] is a handle that can be cloned. Its methods are futures: accounts and what somebody signs in with, sign-ins,
+//! turn rooms, matches that are kept, inboxes, calls owed to other services, bans, secrets. Rows of one [`Realm`](parlor_server::realm::Realm) are never seen from another.
+//!
+//! Writes stand in a bounded line. One thread takes all that wait, does them in one transaction, commits, and only then
+//! answers all of them. Other threads read. Where the disk is full, the database away or a commit slow, a verb
+//! answers [`StoreError::Unavailable`] within a bounded time and nothing else of the server waits for it. A write whose answer
+//! nobody waits for is not begun.
+//!
+//! The statements stand beside their methods and are the same for SQLite and PostgreSQL (`sql.rs` says what that asks of
+//! them); only `sqlite.rs` and `postgres.rs` know which one it is.
+
+mod accounts;
+mod address;
+mod backup;
+mod bans;
+mod due;
+mod error;
+mod events;
+mod holdings;
+mod ids;
+mod inbox;
+mod limits;
+mod line;
+mod lives;
+mod matches;
+mod matching;
+mod owner;
+mod postgres;
+mod restore;
+mod rooms;
+mod schema;
+mod secrets;
+mod sign_ins;
+mod sql;
+mod sqlite;
+mod types;
+mod webhooks;
+mod worker;
+
+pub use backup::{BackupFacts, check_backup};
+pub use error::{BackupError, OpenError, RestoreError, StoreError};
+pub use holdings::Holding;
+pub use ids::{AccountId, RoomId, SignInId};
+pub use limits::{DATA_MAX, DATA_MIN, LOG_BYTES, Limits, OPEN_ROOMS, ROOM_BYTES};
+pub use lives::{RoomLife, Swept, Unseen};
+pub use matches::{
+    Appended, CUT_FULL, CUT_QUOTA, ENTRY_BYTES_MAX, GROUP_ENTRIES_MAX, KeptMatch, LOG_PAGE_BYTES,
+    MATCH_BYTES_MAX, MatchEnding, MatchEntry, NewMatch,
+};
+pub use restore::{Restored, restore};
+pub use types::{
+    Account, AccountKind, BODY_BYTES_MAX, Ban, Credential, CredentialKind, CredentialOwner,
+    DOCUMENT_BYTES_MAX, DueRoom, EFFECTS_MAX, Effects, GATHERING_ROOMS_MAX, INBOX_MAX, Inbox,
+    NOTICE_BYTES_MAX, NewNotice, NewRoom, NewWebhook, Notice, OUTBOX_BYTES_MAX, OUTBOX_MAX, Outbox,
+    PAGE_BYTES_MAX, PAGE_MAX, Page, ROOM_PLAYERS_MAX, Role, Room, RoomListing, RoomState, Rotated, Rotation,
+    SIGN_INS_MAX, SignIn, Stage, TEXT_BYTES_MAX, Webhook,
+};
+
+use address::Address;
+use core::sync::atomic::Ordering;
+use core::time::Duration;
+use limits::{Gauge, Growth};
+use line::{Line, Task};
+use sql::{Done, Sql};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+use worker::{Connect, Connection, Pulse, unavailable};
+
+/// Threads that read. A read takes some ten microseconds, and a slow one shall not hold up all others.
+const READERS: usize = 2;
+/// Bytes of documents and bodies that wait to be written.
+const WAITING_BYTES_MAX: usize = 64 << 20;
+
+/// For how long a write that failed says that the next one may, too.
+const FAILURE_COUNTS_FOR: Duration = Duration::from_secs(30);
+
+/// What may be chosen about a store.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// Whether a write is on the disk when it is acknowledged.
+    pub durability: Durability,
+    /// Writes that wait at most, and reads too. Who comes then is told to try again.
+    pub waiting_max: usize,
+    /// For as long a verb waits for its answer.
+    pub answer_limit: Duration,
+    /// When who was told to try again may do so.
+    pub retry_after: Duration,
+    /// How much it may hold.
+    pub limits: Limits,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            durability: Durability::Full,
+            waiting_max: 4096,
+            answer_limit: Duration::from_secs(3),
+            retry_after: Duration::from_secs(1),
+            limits: Limits::default(),
+        }
+    }
+}
+
+/// Whether a write is on the disk when it is acknowledged.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Durability {
+    /// It is.
+    #[default]
+    Full,
+    /// It is not: a power cut takes what was acknowledged with it, and may leave a damaged file. For measuring what durability costs.
+    None,
+}
+
+/// What a store did since it was opened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Transactions that were committed.
+    pub groups: u64,
+    /// Writes in them, those that were refused as stale or taken included.
+    pub writes: u64,
+    /// Writes that the database failed at.
+    pub failed: u64,
+    /// Verbs that were turned away, since too many waited or the database stood still.
+    pub turned_away: u64,
+    /// Writes that wait.
+    pub waiting: u64,
+    /// How long transactions took in all, in microseconds.
+    pub busy_us: u64,
+    /// Bytes of the store that were in use when it was asked last; 0 before the first write.
+    pub bytes: u64,
+    /// Bytes that it may have.
+    pub bytes_max: u64,
+    /// Writes that were refused because it was full.
+    pub refused_full: u64,
+    /// Writes that were refused because an account or an app had too much.
+    pub refused_quota: u64,
+}
+
+/// A handle on a store. The last one that is dropped closes it, after what waits is written.
+#[derive(Clone, Debug)]
+pub struct Store {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    place: Place,
+    options: Options,
+    writes: Arc<Line>,
+    reads: Arc<Line>,
+    pulse: Arc<Pulse>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
+}
+
+/// Where a store is.
+#[derive(Clone, Debug)]
+enum Place {
+    File(Arc<sqlite::Owned>),
+    Server(Arc<postgres::Server>),
+}
+
+impl Store {
+    /// Opens the store at a path, `sqlite://PATH` or `postgres://USER@HOST/DATABASE`, and makes it if it is not there.
+    ///
+    /// # Errors
+    ///
+    /// [`OpenError`], which says what to do.
+    pub async fn open(address: &str) -> Result<Store, OpenError> {
+        Self::open_with(address, Options::default()).await
+    }
+
+    /// [`Store::open`], with other options than the default ones.
+    ///
+    /// # Errors
+    ///
+    /// [`OpenError`], which says what to do.
+    pub async fn open_with(address: &str, options: Options) -> Result<Store, OpenError> {
+        let address = Address::parse(address)?;
+        let opened = tokio::task::spawn_blocking(move || Inner::open(&address, options)).await;
+        let inner = opened.map_err(|error| OpenError::Database(format!("opening it failed: {error}")))??;
+        Ok(Store { inner: Arc::new(inner) })
+    }
+
+    /// Closes the store after what waits is written, whoever else has a handle on it: methods are unavailable from here on. A file is whole by itself
+    /// then. Waits for the disk, so it is not for a thread on which others depend.
+    pub fn close(&self) {
+        self.inner.close();
+    }
+
+    /// What the store did so far.
+    pub fn counters(&self) -> Counters {
+        let pulse = &self.inner.pulse;
+        Counters {
+            groups: pulse.groups.load(Ordering::Relaxed),
+            writes: pulse.writes.load(Ordering::Relaxed),
+            failed: pulse.failed.load(Ordering::Relaxed),
+            turned_away: pulse.refused.load(Ordering::Relaxed),
+            waiting: self.inner.writes.len() as u64,
+            busy_us: pulse.busy_us.load(Ordering::Relaxed),
+            bytes: pulse.size.bytes.load(Ordering::Relaxed),
+            bytes_max: self.inner.options.limits.data_max.max(DATA_MIN),
+            refused_full: pulse.size.refused_full.load(Ordering::Relaxed),
+            refused_quota: pulse.size.refused_quota.load(Ordering::Relaxed),
+        }
+    }
+
+    /// Whether writes are taken, as far as is known without trying.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unavailable`] while a commit stands still, or if the last one failed a moment ago.
+    pub fn state(&self) -> Result<(), StoreError> {
+        let reason = match () {
+            () if !self.inner.place.is_ours() => "its connection that keeps others out is lost",
+            () if self.inner.pulse.is_stalled(self.inner.options.answer_limit) => "the database stands still",
+            () if self.inner.pulse.has_failed_within(FAILURE_COUNTS_FOR) => "the last write failed",
+            () => return Ok(()),
+        };
+        Err(unavailable(reason, self.inner.options.retry_after))
+    }
+
+    /// Whether the database answers, and [takes writes](Self::state).
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unavailable`].
+    pub async fn answers(&self) -> Result<(), StoreError> {
+        self.state()?;
+        self.read(|sql| sql.rows("SELECT number FROM parlor_layout", &[]).map(|_| ())).await
+    }
+
+    /// A write that adds something which was not there.
+    async fn write<T, F>(&self, bytes: usize, work: F) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        F: FnMut(&mut dyn Sql) -> Done<T> + Send + 'static,
+    {
+        self.write_as(Growth::Adds, bytes, work).await
+    }
+
+    /// A write that deletes, acknowledges or administers: it is done in a full store, too.
+    async fn write_sparing<T, F>(&self, work: F) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        F: FnMut(&mut dyn Sql) -> Done<T> + Send + 'static,
+    {
+        self.write_as(Growth::Spares, 0, work).await
+    }
+
+    async fn write_as<T, F>(&self, growth: Growth, bytes: usize, work: F) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        F: FnMut(&mut dyn Sql) -> Done<T> + Send + 'static,
+    {
+        // While a commit stands still, all that came would only wait for nothing.
+        if self.inner.pulse.is_stalled(self.inner.options.answer_limit) {
+            return Err(self.turned_away("the database stands still"));
+        }
+        let done = self.ask(&self.inner.writes, (growth, bytes), work).await;
+        if matches!(done, Err(StoreError::Quota { .. })) {
+            self.inner.pulse.size.refused_quota.fetch_add(1, Ordering::Relaxed);
+        }
+        done
+    }
+
+    async fn read<T, F>(&self, work: F) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        F: FnMut(&mut dyn Sql) -> Done<T> + Send + 'static,
+    {
+        self.ask(&self.inner.reads, (Growth::Spares, 0), work).await
+    }
+
+    async fn ask<T, F>(&self, line: &Line, weight: (Growth, usize), work: F) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        F: FnMut(&mut dyn Sql) -> Done<T> + Send + 'static,
+    {
+        let (task, answer) = Task::new(weight, work);
+        if !line.put(Box::new(task), weight.1) {
+            return Err(self.turned_away("too many wait for it"));
+        }
+        match tokio::time::timeout(self.inner.options.answer_limit, answer).await {
+            Ok(Ok(answer)) => answer,
+            Ok(Err(_)) => Err(self.turned_away("its thread ended before the answer")),
+            Err(_) => Err(self.turned_away("it did not answer in time")),
+        }
+    }
+
+    fn limits(&self) -> Limits {
+        self.inner.options.limits
+    }
+
+    fn turned_away(&self, reason: &str) -> StoreError {
+        self.inner.pulse.refused.fetch_add(1, Ordering::Relaxed);
+        unavailable(reason, self.inner.options.retry_after)
+    }
+}
+
+impl Inner {
+    fn open(address: &Address, options: Options) -> Result<Inner, OpenError> {
+        let place = match address {
+            Address::Sqlite(path) => Place::File(Arc::new(sqlite::own(path)?)),
+            Address::Postgres(server) => Place::Server(Arc::new(postgres::own(server)?)),
+        };
+        place.migrate()?;
+        let inner = Inner {
+            writes: Arc::new(Line::new(options.waiting_max, WAITING_BYTES_MAX)),
+            reads: Arc::new(Line::new(options.waiting_max, WAITING_BYTES_MAX)),
+            pulse: Arc::new(Pulse::new()),
+            threads: Mutex::default(),
+            place,
+            options,
+        };
+        inner.start()?;
+        Ok(inner)
+    }
+
+    fn start(&self) -> Result<(), OpenError> {
+        let retry_after = self.options.retry_after;
+        let (line, pulse) = (Arc::clone(&self.writes), Arc::clone(&self.pulse));
+        let mut connection = Connection::new(self.place.writer(self.options.durability));
+        let gauge = Gauge::new(self.options.limits);
+        self.spawn("store-commit", move || {
+            worker::commit_all(&line, &pulse, &mut connection, gauge, retry_after);
+        })?;
+        for _ in 0..READERS {
+            let line = Arc::clone(&self.reads);
+            let mut connection = Connection::new(self.place.reader());
+            self.spawn("store-read", move || worker::read_all(&line, &mut connection, retry_after))?;
+        }
+        Ok(())
+    }
+
+    fn spawn(&self, name: &str, work: impl FnOnce() + Send + 'static) -> Result<(), OpenError> {
+        let thread = thread::Builder::new().name(name.to_owned()).spawn(work).map_err(OpenError::Thread)?;
+        self.threads.lock().unwrap_or_else(PoisonError::into_inner).push(thread);
+        Ok(())
+    }
+}
+
+impl Inner {
+    fn close(&self) {
+        self.writes.close();
+        self.reads.close();
+        // A thread that the disk holds cannot be waited for; it keeps its file locked until it ends.
+        if self.pulse.is_stalled(self.options.answer_limit) {
+            return;
+        }
+        let threads = core::mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner));
+        if threads.is_empty() {
+            return;
+        }
+        for thread in threads {
+            // A thread that panicked has said so itself.
+            let _ = thread.join();
+        }
+        self.place.close();
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+impl core::fmt::Debug for Inner {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Store")
+            .field("place", &self.place)
+            .field("options", &self.options)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Place {
+    fn migrate(&self) -> Result<(), OpenError> {
+        match self {
+            Place::File(file) => {
+                let mut sql = sqlite::writer(&file.path, Durability::Full).map_err(schema::failed)?;
+                schema::migrate(sql.as_mut(), schema::SQLITE)?;
+                drop(sql);
+                sqlite::mark_open(&file.path).map_err(schema::failed)
+            }
+            Place::Server(server) => {
+                let mut sql = postgres::connect(server, Durability::Full, None).map_err(schema::failed)?;
+                schema::migrate(sql.as_mut(), schema::POSTGRES)
+            }
+        }
+    }
+
+    /// Leaves a file that is whole by itself, and a database for another server.
+    fn close(&self) {
+        match self {
+            Place::File(file) => {
+                if let Err(fault) = sqlite::close(&file.path) {
+                    let error = schema::failed(fault);
+                    tracing::warn!(path = %file.path.display(), %error, "the store's log stays beside it: copy both files or none");
+                }
+            }
+            Place::Server(server) => server.let_go(),
+        }
+    }
+
+    fn writer(&self, durability: Durability) -> Connect {
+        match self {
+            Place::File(file) => {
+                let file = Arc::clone(file);
+                Box::new(move || sqlite::writer(&file.path, durability))
+            }
+            Place::Server(server) => {
+                let server = Arc::clone(server);
+                Box::new(move || postgres::connect(&server, durability, Some(server.owner())))
+            }
+        }
+    }
+
+    fn reader(&self) -> Connect {
+        match self {
+            Place::File(file) => {
+                let file = Arc::clone(file);
+                Box::new(move || sqlite::reader(&file.path))
+            }
+            Place::Server(server) => {
+                let server = Arc::clone(server);
+                Box::new(move || postgres::connect(&server, Durability::Full, None))
+            }
+        }
+    }
+
+    /// Whether no other server can have it: not while the connection is lost that says so.
+    fn is_ours(&self) -> bool {
+        match self {
+            Place::File(_) => true,
+            Place::Server(server) => server.owner().is_held(),
+        }
+    }
+
+    /// The file, if it is one.
+    fn file(&self) -> Option<PathBuf> {
+        match self {
+            Place::File(file) => Some(file.path.clone()),
+            Place::Server(_) => None,
+        }
+    }
+}

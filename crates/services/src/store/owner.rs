@@ -1,0 +1,174 @@
+//! Whose a PostgreSQL store is: one server has it at a time.
+//!
+//! A thread holds a connection of its own with an advisory lock, which PostgreSQL gives to one session and takes back when that ends. Two servers on
+//! one store would each keep rooms, bans and timers in memory that the other changes. When the connection is lost nobody knows who has the store:
+//! nothing is written until the lock is held again. A room that another server changed meanwhile is noticed by its version.
+
+use super::error::OpenError;
+use super::postgres::{CONNECT_TIMEOUT, Reached, connect_to, detail};
+use core::sync::atomic::{AtomicBool, Ordering};
+use core::time::Duration;
+use parlor_server::embed::lock;
+use std::sync::{Arc, Mutex};
+use std::thread;
+use tokio::runtime::{Builder, Runtime};
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use tokio_postgres::Client;
+
+/// Of which kind the lock is; the schema says of which store.
+const LOCK: i32 = 7_242_696;
+/// How often the connection is looked at, and how long until another is tried.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// For as long a server that starts waits for one that is just ending.
+const WAIT_FOR_OTHER: &str = "2s";
+/// How soon PostgreSQL notices that the machine is gone that the session is from: within half a minute.
+const SESSION: &str =
+    "SET tcp_keepalives_idle = 10; SET tcp_keepalives_interval = 5; SET tcp_keepalives_count = 3;
+     SET idle_session_timeout = 0; SET statement_timeout = '5s'";
+
+/// A connection, and the task that it runs in.
+type Session = (Client, JoinHandle<()>);
+
+/// Whether the lock is held.
+#[derive(Debug)]
+pub(super) struct Held(AtomicBool);
+
+impl Held {
+    pub(super) fn is_held(&self) -> bool {
+        self.0.load(Ordering::Acquire)
+    }
+
+    fn set(&self, is_held: bool) {
+        self.0.store(is_held, Ordering::Release);
+    }
+}
+
+/// Holds the lock until it is let go of.
+pub(super) struct Owner {
+    held: Arc<Held>,
+    stop: watch::Sender<bool>,
+    thread: Mutex<Option<thread::JoinHandle<()>>>,
+}
+
+impl Owner {
+    /// Takes the lock, and holds it in a thread.
+    pub(super) fn take(reached: Reached) -> Result<Self, OpenError> {
+        let runtime = Builder::new_current_thread().enable_all().build().map_err(OpenError::Thread)?;
+        let session = runtime.block_on(take(&reached))?;
+        let held = Arc::new(Held(AtomicBool::new(true)));
+        let (stop, stopped) = watch::channel(false);
+        let seen = Arc::clone(&held);
+        let thread = thread::Builder::new()
+            .name("store-owner".to_owned())
+            .spawn(move || hold(&runtime, &reached, session, &seen, stopped))
+            .map_err(OpenError::Thread)?;
+        Ok(Owner { held, stop, thread: Mutex::new(Some(thread)) })
+    }
+
+    pub(super) fn held(&self) -> Arc<Held> {
+        Arc::clone(&self.held)
+    }
+
+    /// Ends the session, and with it the lock.
+    pub(super) fn let_go(&self) {
+        self.held.set(false);
+        self.stop.send_replace(true);
+        if let Some(thread) = lock(&self.thread).take() {
+            // A thread that panicked has said so itself.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for Owner {
+    fn drop(&mut self) {
+        self.let_go();
+    }
+}
+
+/// Looks after the lock until it is told to stop.
+fn hold(
+    runtime: &Runtime,
+    reached: &Reached,
+    session: Session,
+    held: &Held,
+    mut stopped: watch::Receiver<bool>,
+) {
+    runtime.block_on(async {
+        let mut session = Some(session);
+        loop {
+            tokio::select! {
+                _ = stopped.wait_for(|stopped| *stopped) => return,
+                () = tokio::time::sleep(LOOK_EVERY) => {}
+                () = lost(session.as_mut()) => {}
+            }
+            if let Some((client, _)) = &session
+                && !answers(client).await
+            {
+                held.set(false);
+                session = None;
+                tracing::error!("the connection is lost that keeps other servers from this store: nothing is written until there is another one");
+            }
+            if session.is_none() {
+                match take(reached).await {
+                    Ok(taken) => {
+                        session = Some(taken);
+                        held.set(true);
+                        tracing::info!("the store is this server's again");
+                    }
+                    Err(error) => tracing::warn!(%error, "nothing is written"),
+                }
+            }
+        }
+    });
+}
+
+/// Waits until the connection is closed, which its end says at once. For ever without one.
+async fn lost(session: Option<&mut Session>) {
+    match session {
+        // However it ended, it did.
+        Some((_, connection)) => drop(connection.await),
+        None => core::future::pending().await,
+    }
+}
+
+async fn answers(client: &Client) -> bool {
+    !client.is_closed()
+        && matches!(tokio::time::timeout(CONNECT_TIMEOUT, client.simple_query("SELECT 1")).await, Ok(Ok(_)))
+}
+
+/// A connection that has the lock.
+async fn take(reached: &Reached) -> Result<Session, OpenError> {
+    let away = || OpenError::Database("PostgreSQL does not answer".to_owned());
+    let failed = |error: tokio_postgres::Error| OpenError::Database(detail(&error));
+    let taking = async {
+        let (client, connection) = connect_to(reached).await.map_err(failed)?;
+        client.batch_execute(SESSION).await.map_err(failed)?;
+        client.batch_execute(&format!("SET lock_timeout = '{WAIT_FOR_OTHER}'")).await.map_err(failed)?;
+        let locked =
+            client.execute("SELECT pg_advisory_lock($1, hashtext(current_schema()))", &[&LOCK]).await;
+        match locked {
+            Ok(_) => Ok((client, connection)),
+            Err(error) if error.code().is_some_and(|code| code.code() == "55P03") => {
+                Err(holder(&client).await.unwrap_or_else(|| failed(error)))
+            }
+            Err(error) => Err(failed(error)),
+        }
+    };
+    tokio::time::timeout(CONNECT_TIMEOUT * 2, taking).await.map_err(|_| away())?
+}
+
+/// Who has the lock.
+async fn holder(client: &Client) -> Option<OpenError> {
+    let statement = "SELECT a.pid, concat_ws(' ', nullif(a.application_name, ''), 'from', coalesce(host(a.client_addr), 'this machine'), 'since',
+             to_char(a.backend_start, 'YYYY-MM-DD HH24:MI:SS TZ'))
+         FROM pg_locks l JOIN pg_stat_activity a ON a.pid = l.pid
+         WHERE l.locktype = 'advisory' AND l.granted AND l.classid = $1::int4::oid
+             AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
+             AND l.objid = ((hashtext(current_schema())::bigint + 4294967296) % 4294967296)::oid";
+    let rows = client.query(statement, &[&LOCK]).await.ok()?;
+    let row = rows.first()?;
+    let pid = u64::try_from(row.try_get::<_, i32>(0).ok()?).ok()?;
+    Some(OpenError::InUseBy { holder: row.try_get(1).ok()?, pid })
+}

@@ -1,0 +1,353 @@
+//! The store in a PostgreSQL server. One server of Parlor's has it at a time (`owner.rs`).
+//!
+//! A connection lives on a thread of the store's own, with a small runtime of its own. It waits for the answer to a statement
+//! only if somebody needs it: what can be put off ([`Sql::later`]) is sent at once, and its answer is looked at when the
+//! transaction settles.
+//!
+//! Without `sslmode` there is no TLS: the server is reached by a socket of this machine or over a private network then. With
+//! it, there is TLS with a server that has proven its name, or no connection.
+
+use super::Durability;
+use super::address::{Protection, without_password};
+use super::error::{OpenError, StoreError};
+use super::owner::{Held, Owner};
+use super::sql::{Done, Fault, Param, Part, Row, Sql, Value};
+use bytes::BytesMut;
+use core::error::Error;
+use core::pin::{Pin, pin};
+use core::time::Duration;
+use futures_util::future::try_join_all;
+use futures_util::{FutureExt, TryStreamExt};
+use parlor_transport::Trust;
+use std::collections::HashMap;
+use std::sync::Arc;
+use tokio::runtime::{Builder, Runtime};
+use tokio_postgres::config::SslMode;
+use tokio_postgres::types::{IsNull, ToSql, Type, to_sql_checked};
+use tokio_postgres::{Client, Config, NoTls, Statement};
+use tokio_postgres_rustls::MakeRustlsConnect;
+
+/// For as long a connection is tried.
+pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// For as long a statement may take. Beyond that the connection is taken for dead.
+const STATEMENT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// What each connection is told.
+const SESSION: &str = "SET statement_timeout = '10s'; SET lock_timeout = '5s'; \
+     SET idle_in_transaction_session_timeout = '30s'; SET client_min_messages = warning";
+
+/// Statements whose answers wait at most, so that their number has a bound.
+const PENDING_MAX: usize = 256;
+
+/// A server, and how it is spoken to.
+pub(super) struct Server {
+    reached: Reached,
+    owner: Owner,
+}
+
+/// How a server is reached.
+#[derive(Clone)]
+pub(super) struct Reached {
+    config: Config,
+    tls: Option<MakeRustlsConnect>,
+}
+
+impl Server {
+    /// Who says whether the store is this server's.
+    pub(super) fn owner(&self) -> Arc<Held> {
+        self.owner.held()
+    }
+
+    /// Another server may have it from here on.
+    pub(super) fn let_go(&self) {
+        self.owner.let_go();
+    }
+}
+
+/// Takes the database that an address names for this process.
+pub(super) fn own(address: &str) -> Result<Server, OpenError> {
+    let reached = parse(address)?;
+    let owner = Owner::take(reached.clone())?;
+    Ok(Server { reached, owner })
+}
+
+/// The server that an address names.
+fn parse(address: &str) -> Result<Reached, OpenError> {
+    let refused = |sentence| OpenError::Address { address: without_password(address), sentence };
+    let (protection, plain) = Protection::take(address).map_err(refused)?;
+    let mut config: Config = plain
+        .parse()
+        .map_err(|_| refused("a PostgreSQL store is postgres://USER:PASSWORD@HOST:PORT/DATABASE"))?;
+    config.connect_timeout(CONNECT_TIMEOUT).keepalives_idle(Duration::from_secs(30));
+    if config.get_application_name().is_none() {
+        config.application_name("parlor");
+    }
+    let trust = match protection {
+        Protection::None => None,
+        Protection::System => Some(Trust::System),
+        Protection::Roots(path) => {
+            let pem = std::fs::read_to_string(&path);
+            Some(Trust::Roots(pem.map_err(|error| OpenError::File { path, error })?))
+        }
+    };
+    config.ssl_mode(if trust.is_some() { SslMode::Require } else { SslMode::Disable });
+    let tls = trust.map(|trust| trust.foreign_tls()).transpose();
+    let tls = tls.map_err(|error| OpenError::Database(error.to_string()))?;
+    Ok(Reached { config, tls: tls.map(MakeRustlsConnect::new) })
+}
+
+impl core::fmt::Debug for Server {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        let Reached { config, tls } = &self.reached;
+        f.debug_struct("Server").field("config", config).field("tls", &tls.is_some()).finish_non_exhaustive()
+    }
+}
+
+/// Makes a connection. With `held` its transactions begin only while the store is this server's.
+pub(super) fn connect(
+    server: &Server,
+    durability: Durability,
+    held: Option<Arc<Held>>,
+) -> Done<Box<dyn Sql>> {
+    let runtime = Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| Fault::Storage(format!("no runtime for PostgreSQL: {error}")))?;
+    let connected =
+        runtime.block_on(async { tokio::time::timeout(CONNECT_TIMEOUT, connect_to(&server.reached)).await });
+    let client = match connected {
+        Ok(connected) => connected.map_err(|error| Fault::Storage(detail(&error)))?.0,
+        Err(_) => return Err(Fault::Storage("PostgreSQL does not answer".to_owned())),
+    };
+    let mut postgres =
+        Postgres { runtime, client: Arc::new(client), prepared: HashMap::new(), pending: Vec::new(), held };
+    postgres.control(SESSION)?;
+    // It could be switched off for the whole server.
+    postgres.control(match durability {
+        Durability::Full => "SET synchronous_commit = on",
+        Durability::None => "SET synchronous_commit = off",
+    })?;
+    Ok(Box::new(postgres))
+}
+
+/// Connects, and lets the connection run on the runtime that this runs on, in a task that ends with it. What it ends by, the statement under way
+/// reports too.
+pub(super) async fn connect_to(
+    server: &Reached,
+) -> Result<(Client, tokio::task::JoinHandle<()>), tokio_postgres::Error> {
+    match &server.tls {
+        None => {
+            let (client, connection) = server.config.connect(NoTls).await?;
+            Ok((client, tokio::spawn(connection.map(|_| ()))))
+        }
+        Some(tls) => {
+            let (client, connection) = server.config.connect(tls.clone()).await?;
+            Ok((client, tokio::spawn(connection.map(|_| ()))))
+        }
+    }
+}
+
+/// A statement that was sent, and whose answer comes.
+type Sent = Pin<Box<dyn Future<Output = Result<u64, tokio_postgres::Error>> + Send>>;
+
+struct Postgres {
+    runtime: Runtime,
+    client: Arc<Client>,
+    /// By the text of the statement. There are as many as the store's code has.
+    prepared: HashMap<&'static str, Statement>,
+    /// In the order in which they were sent.
+    pending: Vec<Sent>,
+    /// What says whether transactions may begin.
+    held: Option<Arc<Held>>,
+}
+
+impl Postgres {
+    fn wait<T>(&self, statement: impl Future<Output = Result<T, tokio_postgres::Error>>) -> Done<T> {
+        let answered =
+            self.runtime.block_on(async { tokio::time::timeout(STATEMENT_TIMEOUT, statement).await });
+        match answered {
+            Ok(answered) => answered.map_err(|error| self.fault(&error)),
+            Err(_) => Err(Fault::Storage("PostgreSQL does not answer".to_owned())),
+        }
+    }
+
+    fn prepare(&mut self, statement: &'static str) -> Done<Statement> {
+        if let Some(prepared) = self.prepared.get(statement) {
+            return Ok(prepared.clone());
+        }
+        let prepared = self.wait(self.client.prepare(statement))?;
+        self.prepared.insert(statement, prepared.clone());
+        Ok(prepared)
+    }
+
+    /// What is wrong with the server concerns every write, and so does a transaction that another server broke off; what is left
+    /// is the fault of one statement.
+    fn fault(&self, error: &tokio_postgres::Error) -> Fault {
+        let detail = detail(error);
+        let Some(code) = error.code().map(|code| code.code()) else {
+            // An error of this end: the connection is gone, or a parameter does not fit.
+            let is_gone = self.client.is_closed() || error.is_closed();
+            return if is_gone {
+                Fault::Storage(detail)
+            } else {
+                Fault::Refused(StoreError::Damaged(detail))
+            };
+        };
+        match code.get(..2) {
+            // Serialization failures and deadlocks.
+            Some("40") => Fault::Again(detail),
+            // A lock that did not come in time.
+            _ if code == "55P03" => Fault::Storage(detail),
+            // Connections, resources, an operator, the system, and the server itself; a server that became read-only.
+            Some("08" | "53" | "57" | "58" | "XX" | "F0") => Fault::Storage(detail),
+            _ if code == "25006" => Fault::Storage(detail),
+            _ => Fault::Refused(StoreError::Damaged(detail)),
+        }
+    }
+}
+
+pub(super) fn detail(error: &tokio_postgres::Error) -> String {
+    match error.as_db_error() {
+        Some(said) => format!("PostgreSQL: {} ({})", said.message(), said.code().code()),
+        None => match error.source() {
+            Some(source) => format!("PostgreSQL: {error}: {source}"),
+            None => format!("PostgreSQL: {error}"),
+        },
+    }
+}
+
+impl Sql for Postgres {
+    fn change(&mut self, statement: &'static str, params: &[Param<'_>]) -> Done<u64> {
+        let prepared = self.prepare(statement)?;
+        self.wait(self.client.execute(&prepared, &borrowed(params)))
+    }
+
+    /// What is left of an answer that is cut is read from the connection and dropped before the next one.
+    fn rows_within(&mut self, statement: &'static str, params: &[Param<'_>], bytes_max: usize) -> Done<Part> {
+        let prepared = self.prepare(statement)?;
+        let params = borrowed(params);
+        let (found, is_cut) = self.wait(async {
+            let mut answer = pin!(self.client.query_raw(&prepared, params).await?);
+            let (mut found, mut bytes) = (Vec::new(), 0_usize);
+            while let Some(row) = answer.try_next().await? {
+                if bytes >= bytes_max {
+                    return Ok((found, true));
+                }
+                bytes = bytes.saturating_add(row.raw_size_bytes());
+                found.push(row);
+            }
+            Ok((found, false))
+        })?;
+        Ok(Part { rows: read(&found)?, is_cut })
+    }
+
+    fn rows_of_all(&mut self, asked: &[(&'static str, Vec<Param<'_>>)]) -> Done<Vec<Vec<Row>>> {
+        let prepared =
+            asked.iter().map(|(statement, _)| self.prepare(statement)).collect::<Done<Vec<_>>>()?;
+        let params: Vec<_> = asked.iter().map(|(_, params)| borrowed(params)).collect();
+        let sent = prepared.iter().zip(&params).map(|(prepared, params)| self.client.query(prepared, params));
+        self.wait(try_join_all(sent))?.iter().map(|found| read(found)).collect()
+    }
+
+    fn later(&mut self, statement: &'static str, params: &[Param<'_>]) -> Done<()> {
+        let prepared = self.prepare(statement)?;
+        let client = Arc::clone(&self.client);
+        let values: Vec<Value> = params.iter().map(|param| Value::from(*param)).collect();
+        let mut sent: Sent = Box::pin(async move {
+            let params: Vec<Param<'_>> = values.iter().map(Param::from).collect();
+            client.execute(&prepared, &borrowed(&params)).await
+        });
+        // To be polled once is what sends it, behind all that was sent before.
+        match (&mut sent).now_or_never() {
+            Some(answered) => answered.map(|_| ()).map_err(|error| self.fault(&error)),
+            None => {
+                self.pending.push(sent);
+                if self.pending.len() < PENDING_MAX { Ok(()) } else { self.settle() }
+            }
+        }
+    }
+
+    fn settle(&mut self) -> Done<()> {
+        let pending = core::mem::take(&mut self.pending);
+        if pending.is_empty() {
+            return Ok(());
+        }
+        self.wait(async {
+            let mut settled = Ok(());
+            // All are waited for. The first fault is the reason for those behind it.
+            for sent in pending {
+                let answered = sent.await.map(|_| ());
+                settled = settled.and(answered);
+            }
+            settled
+        })
+    }
+
+    fn control(&mut self, statements: &str) -> Done<()> {
+        self.wait(self.client.batch_execute(statements))
+    }
+
+    /// What the store's tables take, their indexes and long values included. Others may have tables in the same database.
+    fn used_bytes(&mut self) -> Done<u64> {
+        let mut rows = self.rows(
+            "SELECT COALESCE(SUM(pg_total_relation_size(c.oid)), 0)::bigint
+             FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+             WHERE n.nspname = current_schema() AND c.relkind = 'r'",
+            &[],
+        )?;
+        rows.first_mut().map_or(Ok(0), |row| row.number(0))
+    }
+
+    /// A transaction that has failed answers its end as if it were well: nothing may be left open before it.
+    fn step(&mut self, statement: &'static str) -> Done<()> {
+        if statement == "BEGIN" && self.held.as_ref().is_some_and(|held| !held.is_held()) {
+            return Err(Fault::Storage("another server may have this store: its lock is lost".to_owned()));
+        }
+        if statement.starts_with("ROLLBACK") {
+            self.pending.clear();
+        } else {
+            self.settle()?;
+        }
+        self.control(statement)
+    }
+}
+
+fn read(found: &[tokio_postgres::Row]) -> Done<Vec<Row>> {
+    let values =
+        |row: &tokio_postgres::Row| (0..row.len()).map(|column| value(row, column)).collect::<Done<_>>();
+    found.iter().map(|row| values(row).map(Row)).collect()
+}
+
+fn borrowed<'a>(params: &'a [Param<'_>]) -> Vec<&'a (dyn ToSql + Sync)> {
+    params.iter().map(|param| param as &(dyn ToSql + Sync)).collect()
+}
+
+fn value(row: &tokio_postgres::Row, column: usize) -> Done<Value> {
+    let kind = row.columns().get(column).map(|column| column.type_().clone());
+    let value = match kind {
+        Some(Type::INT8) => row.try_get::<_, Option<i64>>(column).map(|found| found.map(Value::Int)),
+        Some(Type::TEXT) => row.try_get::<_, Option<String>>(column).map(|found| found.map(Value::Text)),
+        Some(Type::BYTEA) => row.try_get::<_, Option<Vec<u8>>>(column).map(|found| found.map(Value::Bytes)),
+        kind => return Err(StoreError::Damaged(format!("column {column} is a {kind:?}")).into()),
+    };
+    match value {
+        Ok(found) => Ok(found.unwrap_or_default()),
+        Err(error) => Err(StoreError::Damaged(detail(&error)).into()),
+    }
+}
+
+impl ToSql for Param<'_> {
+    fn to_sql(&self, kind: &Type, out: &mut BytesMut) -> Result<IsNull, Box<dyn Error + Sync + Send>> {
+        match self {
+            Param::Null => Ok(IsNull::Yes),
+            Param::Int(number) => number.to_sql(kind, out),
+            Param::Text(text) => text.to_sql(kind, out),
+            Param::Bytes(bytes) => bytes.to_sql(kind, out),
+        }
+    }
+
+    /// What the store's tables are made of, all of which the server infers from the statements.
+    fn accepts(kind: &Type) -> bool {
+        [Type::INT8, Type::TEXT, Type::BYTEA].contains(kind)
+    }
+
+    to_sql_checked!();
+}

@@ -1,0 +1,121 @@
+//! The layouts of the store, each made from the one before, forward only.
+
+use super::error::OpenError;
+use super::sql::{Done, Fault, Sql, params};
+
+/// What the two databases call the same thing.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Dialect {
+    text: &'static str,
+    int: &'static str,
+    bytes: &'static str,
+    /// A key that the database gives, never twice.
+    serial: &'static str,
+    /// What ends a table.
+    strict: &'static str,
+    /// What ends a table whose rows are small, and found by their key.
+    small: &'static str,
+    /// Keeps a second server out while the layout changes.
+    lock: &'static str,
+    /// The tables that there are.
+    tables: &'static str,
+}
+
+pub(super) const SQLITE: Dialect = Dialect {
+    text: "TEXT",
+    int: "INTEGER",
+    bytes: "BLOB",
+    serial: "INTEGER PRIMARY KEY AUTOINCREMENT",
+    strict: ") STRICT",
+    small: ") STRICT, WITHOUT ROWID",
+    lock: "",
+    tables: "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'",
+};
+
+pub(super) const POSTGRES: Dialect = Dialect {
+    // Ids are ordered by their bytes, whatever language the database was made for.
+    text: "TEXT COLLATE \"C\"",
+    int: "BIGINT",
+    bytes: "BYTEA",
+    serial: "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY",
+    strict: ")",
+    small: ")",
+    lock: "SELECT pg_advisory_xact_lock(7242695)",
+    tables: "SELECT table_name::text FROM information_schema.tables WHERE table_schema = current_schema()",
+};
+
+/// In order. A layout that was released is never changed: what shall be different is the next one.
+const LAYOUTS: &[&str] = &[
+    include_str!("layout_1.sql"),
+    include_str!("layout_2.sql"),
+    include_str!("layout_3.sql"),
+    include_str!("layout_4.sql"),
+    include_str!("layout_5.sql"),
+];
+
+/// The newest layout that this server knows.
+pub(super) const NEWEST: u64 = LAYOUTS.len() as u64;
+
+/// Brings the database to the newest layout: all the way, or not at all.
+pub(super) fn migrate(sql: &mut dyn Sql, dialect: Dialect) -> Result<(), OpenError> {
+    sql.control("BEGIN").map_err(failed)?;
+    let moved = move_on(sql, dialect);
+    match &moved {
+        Ok(()) => sql.control("COMMIT").map_err(failed)?,
+        Err(_) => sql.control("ROLLBACK").map_err(failed)?,
+    }
+    moved
+}
+
+fn move_on(sql: &mut dyn Sql, dialect: Dialect) -> Result<(), OpenError> {
+    sql.control(dialect.lock).map_err(failed)?;
+    let tables = sql.rows(dialect.tables, &[]).map_err(failed)?;
+    let names: Done<Vec<String>> = tables.into_iter().map(|mut row| row.text(0)).collect();
+    let names = names.map_err(failed)?;
+    if !names.iter().any(|name| name == "parlor_layout") {
+        if let Some(name) = names.first() {
+            return Err(OpenError::Database(format!(
+                "it has a table `{name}` and is no store of Parlor's. Name another file or database"
+            )));
+        }
+        let table = translated("CREATE TABLE parlor_layout (number {int} NOT NULL {strict};", dialect);
+        sql.control(&table).map_err(failed)?;
+        sql.change("INSERT INTO parlor_layout (number) VALUES ($1)", params![0_u64]).map_err(failed)?;
+    }
+    let found = found(sql)?;
+    if found > NEWEST {
+        return Err(OpenError::Newer { found, known: NEWEST });
+    }
+    for (number, layout) in (1_u64..).zip(LAYOUTS.iter().copied()).filter(|(number, _)| *number > found) {
+        sql.control(&translated(layout, dialect)).map_err(failed)?;
+        sql.change("UPDATE parlor_layout SET number = $1", params![number]).map_err(failed)?;
+        tracing::info!(layout = number, "the store has another layout");
+    }
+    Ok(())
+}
+
+/// The number of the database's layout.
+pub(super) fn found(sql: &mut dyn Sql) -> Result<u64, OpenError> {
+    let mut rows = sql.rows("SELECT number FROM parlor_layout", &[]).map_err(failed)?;
+    match rows.as_mut_slice() {
+        [row] => row.number(0).map_err(failed),
+        _ => Err(OpenError::Database("it says nothing of its layout: restore a backup".to_owned())),
+    }
+}
+
+fn translated(layout: &str, dialect: Dialect) -> String {
+    layout
+        .replace("{text}", dialect.text)
+        .replace("{int}", dialect.int)
+        .replace("{bytes}", dialect.bytes)
+        .replace("{serial}", dialect.serial)
+        .replace("{strict}", dialect.strict)
+        .replace("{small}", dialect.small)
+}
+
+pub(super) fn failed(fault: Fault) -> OpenError {
+    OpenError::Database(match fault {
+        Fault::Refused(error) => error.to_string(),
+        Fault::Storage(detail) | Fault::Again(detail) => detail,
+    })
+}

@@ -1,0 +1,277 @@
+//! What the methods of the store ask a database for: the small common part of SQLite and PostgreSQL.
+//!
+//! Both read the same statements. Their parameters are `$1`, `$2` and so on, and first stand in a statement in that order:
+//! SQLite takes them for names and numbers them as they come.
+
+use super::error::StoreError;
+use super::ids::{AccountId, RoomId, SignInId};
+use parlor_server::realm::{InvalidId, Realm};
+
+/// What a verb gives, inside of its transaction.
+pub(super) type Done<T> = Result<T, Fault>;
+
+/// Why a statement or a verb failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Fault {
+    /// The verb is not done, and the others of its group are.
+    Refused(StoreError),
+    /// The database cannot store anything just now. Nothing of the group is done.
+    Storage(String),
+    /// Two servers were in each other's way. The same again may go well.
+    Again(String),
+}
+
+impl From<InvalidId> for Fault {
+    fn from(error: InvalidId) -> Self {
+        Fault::Refused(error.into())
+    }
+}
+
+impl From<StoreError> for Fault {
+    fn from(error: StoreError) -> Self {
+        Fault::Refused(error)
+    }
+}
+
+/// A connection to a database.
+pub(super) trait Sql: Send {
+    /// Changes rows, and says how many.
+    fn change(&mut self, statement: &'static str, params: &[Param<'_>]) -> Done<u64>;
+
+    /// Changes rows, and nobody needs to know how many. A database that is asked over a network need not have answered when
+    /// this returns; what is wrong with it is said by a later call, by [`settle`](Sql::settle) at the latest.
+    fn later(&mut self, statement: &'static str, params: &[Param<'_>]) -> Done<()> {
+        self.change(statement, params).map(|_| ())
+    }
+
+    /// Waits until what was put off by [`later`](Sql::later) is done.
+    fn settle(&mut self) -> Done<()> {
+        Ok(())
+    }
+
+    /// Asks for rows.
+    fn rows(&mut self, statement: &'static str, params: &[Param<'_>]) -> Done<Vec<Row>> {
+        self.rows_within(statement, params, usize::MAX).map(|part| part.rows)
+    }
+
+    /// Asks for rows, and reads no more of them once they hold `bytes_max` bytes. There is one at least, if there are any.
+    fn rows_within(&mut self, statement: &'static str, params: &[Param<'_>], bytes_max: usize) -> Done<Part>;
+
+    /// Asks for rows with each of these, in this order.
+    fn rows_of_all(&mut self, asked: &[(&'static str, Vec<Param<'_>>)]) -> Done<Vec<Vec<Row>>> {
+        asked.iter().map(|(statement, params)| self.rows(statement, params)).collect()
+    }
+
+    /// Statements without parameters or rows, seldom: layouts, and how a connection shall behave.
+    fn control(&mut self, statements: &str) -> Done<()>;
+
+    /// Bytes that the store takes of its disk and that are in use.
+    fn used_bytes(&mut self) -> Done<u64>;
+
+    /// A step of a transaction.
+    fn step(&mut self, statement: &'static str) -> Done<()> {
+        self.control(statement)
+    }
+}
+
+/// A value that goes into a statement.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Param<'a> {
+    Null,
+    Int(i64),
+    Text(&'a str),
+    Bytes(&'a [u8]),
+}
+
+/// A value that comes out of a row.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) enum Value {
+    #[default]
+    Null,
+    Int(i64),
+    Text(String),
+    Bytes(Vec<u8>),
+}
+
+/// A row. Each value is taken once.
+#[derive(Debug)]
+pub(super) struct Row(pub(super) Vec<Value>);
+
+/// The first of the rows that were asked for.
+#[derive(Debug, Default)]
+pub(super) struct Part {
+    pub(super) rows: Vec<Row>,
+    /// Whether rows follow that were not read because these hold enough bytes.
+    pub(super) is_cut: bool,
+}
+
+impl Row {
+    /// Bytes that its values hold.
+    pub(super) fn len(&self) -> usize {
+        let len = |value: &Value| match value {
+            Value::Null => 0,
+            Value::Int(_) => size_of::<i64>(),
+            Value::Text(text) => text.len(),
+            Value::Bytes(bytes) => bytes.len(),
+        };
+        self.0.iter().map(len).sum()
+    }
+
+    fn take(&mut self, column: usize) -> Value {
+        self.0.get_mut(column).map(core::mem::take).unwrap_or_default()
+    }
+
+    pub(super) fn text(&mut self, column: usize) -> Done<String> {
+        self.optional_text(column)?.ok_or_else(|| unexpected(column, "no text"))
+    }
+
+    pub(super) fn optional_text(&mut self, column: usize) -> Done<Option<String>> {
+        match self.take(column) {
+            Value::Text(text) => Ok(Some(text)),
+            Value::Null => Ok(None),
+            _ => Err(unexpected(column, "no text")),
+        }
+    }
+
+    pub(super) fn number(&mut self, column: usize) -> Done<u64> {
+        self.optional_number(column)?.ok_or_else(|| unexpected(column, "no number"))
+    }
+
+    pub(super) fn optional_number(&mut self, column: usize) -> Done<Option<u64>> {
+        match self.take(column) {
+            Value::Int(number) => {
+                u64::try_from(number).map(Some).map_err(|_| unexpected(column, "a number below 0"))
+            }
+            Value::Null => Ok(None),
+            _ => Err(unexpected(column, "no number")),
+        }
+    }
+
+    pub(super) fn bytes(&mut self, column: usize) -> Done<Vec<u8>> {
+        self.optional_bytes(column)?.ok_or_else(|| unexpected(column, "no bytes"))
+    }
+
+    pub(super) fn optional_bytes(&mut self, column: usize) -> Done<Option<Vec<u8>>> {
+        match self.take(column) {
+            Value::Bytes(bytes) => Ok(Some(bytes)),
+            Value::Null => Ok(None),
+            _ => Err(unexpected(column, "no bytes")),
+        }
+    }
+}
+
+/// A column that holds what no server puts there.
+pub(super) fn unexpected(column: usize, what: &str) -> Fault {
+    Fault::Refused(StoreError::Damaged(format!("column {column} of a row has {what}")))
+}
+
+/// A word in the store that no server writes.
+pub(super) fn unknown_word(what: &str, word: &str) -> Fault {
+    Fault::Refused(StoreError::Damaged(format!("`{word}` is no {what}")))
+}
+
+impl From<Param<'_>> for Value {
+    fn from(param: Param<'_>) -> Self {
+        match param {
+            Param::Null => Value::Null,
+            Param::Int(number) => Value::Int(number),
+            Param::Text(text) => Value::Text(text.to_owned()),
+            Param::Bytes(bytes) => Value::Bytes(bytes.to_vec()),
+        }
+    }
+}
+
+impl<'a> From<&'a Value> for Param<'a> {
+    fn from(value: &'a Value) -> Self {
+        match value {
+            Value::Null => Param::Null,
+            Value::Int(number) => Param::Int(*number),
+            Value::Text(text) => Param::Text(text),
+            Value::Bytes(bytes) => Param::Bytes(bytes),
+        }
+    }
+}
+
+impl<'a> From<&'a str> for Param<'a> {
+    fn from(text: &'a str) -> Self {
+        Param::Text(text)
+    }
+}
+
+impl<'a> From<&'a String> for Param<'a> {
+    fn from(text: &'a String) -> Self {
+        Param::Text(text)
+    }
+}
+
+impl<'a> From<&'a [u8]> for Param<'a> {
+    fn from(bytes: &'a [u8]) -> Self {
+        Param::Bytes(bytes)
+    }
+}
+
+impl<'a> From<&'a Vec<u8>> for Param<'a> {
+    fn from(bytes: &'a Vec<u8>) -> Self {
+        Param::Bytes(bytes)
+    }
+}
+
+impl<'a> From<&'a [u8; 32]> for Param<'a> {
+    fn from(bytes: &'a [u8; 32]) -> Self {
+        Param::Bytes(bytes)
+    }
+}
+
+impl From<u64> for Param<'_> {
+    /// Both databases end at `i64::MAX`, some hundred million years after 1970.
+    fn from(number: u64) -> Self {
+        Param::Int(i64::try_from(number).unwrap_or(i64::MAX))
+    }
+}
+
+impl From<usize> for Param<'_> {
+    fn from(number: usize) -> Self {
+        Param::Int(i64::try_from(number).unwrap_or(i64::MAX))
+    }
+}
+
+impl From<bool> for Param<'_> {
+    fn from(yes: bool) -> Self {
+        Param::Int(yes.into())
+    }
+}
+
+impl<'a> From<&'a Realm> for Param<'a> {
+    fn from(realm: &'a Realm) -> Self {
+        Param::Text(realm.path())
+    }
+}
+
+impl<'a> From<&'a AccountId> for Param<'a> {
+    fn from(id: &'a AccountId) -> Self {
+        Param::Text(id.as_str())
+    }
+}
+
+impl<'a> From<&'a RoomId> for Param<'a> {
+    fn from(id: &'a RoomId) -> Self {
+        Param::Text(id.as_str())
+    }
+}
+
+impl<'a> From<&'a SignInId> for Param<'a> {
+    fn from(id: &'a SignInId) -> Self {
+        Param::Text(id.as_str())
+    }
+}
+
+impl<'a, T: Into<Param<'a>>> From<Option<T>> for Param<'a> {
+    fn from(value: Option<T>) -> Self {
+        value.map_or(Param::Null, Into::into)
+    }
+}
+
+macro_rules! params {
+    ($($value:expr),* $(,)?) => { &[$($crate::store::sql::Param::from($value)),*] };
+}
+pub(super) use params;

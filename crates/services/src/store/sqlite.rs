@@ -1,0 +1,271 @@
+//! The store in a file of this machine.
+
+use super::backup::beside;
+use super::error::{OpenError, StoreError};
+use super::sql::{Done, Fault, Param, Part, Row, Sql, Value};
+use super::{Durability, schema};
+use core::time::Duration;
+use rusqlite::config::DbConfig;
+use rusqlite::ffi::ErrorCode;
+use rusqlite::types::{ToSqlOutput, ValueRef};
+use rusqlite::{Connection, OpenFlags, ToSql};
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// For as long SQLite waits for somebody else's lock, such as that of an operator's own tool.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+/// Prepared statements that a connection keeps. There are fewer in the store.
+const STATEMENTS_MAX: usize = 128;
+
+/// A file that is this process's alone.
+#[derive(Debug)]
+pub(super) struct Owned {
+    pub(super) path: PathBuf,
+    /// Locked for as long as it is open. The operating system lets go of it when the process dies.
+    _lock: File,
+}
+
+/// Makes the file if there is none, and takes it for this process.
+pub(super) fn own(path: &Path) -> Result<Owned, OpenError> {
+    let lock = lock(path)?;
+    let file_error = |error| OpenError::File { path: path.to_owned(), error };
+    let size = |ending| match std::fs::metadata(beside(path, ending)) {
+        Ok(found) => Ok(Some(found.len())),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(file_error(error)),
+    };
+    let (file, log) = (size("")?, size("-wal")?);
+    // SQLite would take the log for one of another file, and delete it.
+    if file.unwrap_or(0) == 0 && log.unwrap_or(0) > 0 {
+        return Err(OpenError::FileEmpty { path: path.to_owned() });
+    }
+    // It holds keys and hashes: it is its owner's alone, and so is what SQLite puts beside it.
+    private_file(path).map_err(file_error)?;
+    let owned = Owned { path: path.to_owned(), _lock: lock };
+    if file.unwrap_or(0) > 0 {
+        check(path, log.is_some())?;
+    }
+    Ok(owned)
+}
+
+/// Files up to this size are looked through when they are opened: a second or two on a slow disk.
+const CHECKED_BYTES_MAX: u64 = 256 << 20;
+
+/// What `user_version` of a file says whose newest pages are in its log. The log itself has another number, so that with it the file has another one, too.
+const NEEDS_LOG: i64 = 1;
+
+/// Refuses a file that is damaged, or whose log should be there.
+fn check(path: &Path, has_log: bool) -> Result<(), OpenError> {
+    let damaged =
+        |error: rusqlite::Error| OpenError::Damaged { path: path.to_owned(), sentence: error.to_string() };
+    let connection = open(path, OpenFlags::SQLITE_OPEN_READ_WRITE).map_err(damaged)?;
+    keep_log(&connection).map_err(damaged)?;
+    let version: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0)).map_err(damaged)?;
+    if version == NEEDS_LOG && !has_log {
+        return Err(OpenError::LogMissing { path: path.to_owned() });
+    }
+    if std::fs::metadata(path).is_ok_and(|found| found.len() > CHECKED_BYTES_MAX) {
+        return Ok(());
+    }
+    let said: String =
+        connection.query_row("PRAGMA quick_check(1)", [], |row| row.get(0)).map_err(damaged)?;
+    if said == "ok" { Ok(()) } else { Err(OpenError::Damaged { path: path.to_owned(), sentence: said }) }
+}
+
+/// Marks the file as one that is nothing without its log, from here until it is [closed](close).
+pub(super) fn mark_open(path: &Path) -> Done<()> {
+    let connection = open(path, OpenFlags::SQLITE_OPEN_READ_WRITE).map_err(fault)?;
+    keep_log(&connection).map_err(fault)?;
+    connection.pragma_update(None, "user_version", NEEDS_LOG).map_err(fault)?;
+    checkpoint(&connection, "PASSIVE")?;
+    // This stands in the log alone.
+    connection.pragma_update(None, "user_version", 0).map_err(fault)
+}
+
+/// Brings all of the log into the file, which is whole by itself then. Nobody has it open.
+pub(super) fn close(path: &Path) -> Done<()> {
+    let connection = open(path, OpenFlags::SQLITE_OPEN_READ_WRITE).map_err(fault)?;
+    checkpoint(&connection, "TRUNCATE")
+}
+
+fn checkpoint(connection: &Connection, how: &str) -> Done<()> {
+    let is_busy: i64 = connection
+        .query_row(&format!("PRAGMA wal_checkpoint({how})"), [], |row| row.get(0))
+        .map_err(fault)?;
+    if is_busy == 0 {
+        return Ok(());
+    }
+    Err(Fault::Storage("SQLite: another program reads the store, so its log stays beside it".to_owned()))
+}
+
+/// The last connection that is closed leaves the log where it is: a connection that is lost and made again must not take it away.
+fn keep_log(connection: &Connection) -> rusqlite::Result<()> {
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true).map(|_| ())
+}
+
+/// Takes a store's file for this process, whether there is one or not. The folder is made.
+pub(super) fn lock(path: &Path) -> Result<File, OpenError> {
+    let file_error = |error| OpenError::File { path: path.to_owned(), error };
+    if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+        std::fs::create_dir_all(folder).map_err(file_error)?;
+    }
+    let mut lock_path = path.as_os_str().to_owned();
+    lock_path.push("-owner");
+    let lock = private_file(Path::new(&lock_path)).map_err(file_error)?;
+    match lock.try_lock() {
+        Ok(()) => Ok(lock),
+        Err(TryLockError::WouldBlock) => Err(OpenError::InUse { path: path.to_owned() }),
+        Err(TryLockError::Error(error)) => Err(file_error(error)),
+    }
+}
+
+pub(super) fn private_file(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(false);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path)
+}
+
+/// A connection that writes.
+pub(super) fn writer(path: &Path, durability: Durability) -> Done<Box<dyn Sql>> {
+    let connection = open(path, OpenFlags::SQLITE_OPEN_READ_WRITE).map_err(fault)?;
+    keep_log(&connection).map_err(fault)?;
+    let mode: String =
+        connection.query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0)).map_err(fault)?;
+    if mode != "wal" {
+        return Err(Fault::Storage(format!(
+            "SQLite's journal is `{mode}` and cannot be `wal`: is the file on a network's disk?"
+        )));
+    }
+    // FULL syncs the log with each commit; without `fullfsync` macOS would leave it in the disk's own memory.
+    let synchronous = match durability {
+        Durability::Full => {
+            "PRAGMA synchronous = FULL; PRAGMA fullfsync = ON; PRAGMA checkpoint_fullfsync = ON;"
+        }
+        Durability::None => "PRAGMA synchronous = OFF;",
+    };
+    connection.execute_batch(synchronous).map_err(fault)?;
+    connection
+        .execute_batch(
+            "PRAGMA wal_autocheckpoint = 10000; PRAGMA journal_size_limit = 67108864; PRAGMA cache_size = -65536;",
+        )
+        .map_err(fault)?;
+    Ok(Box::new(Sqlite { connection }))
+}
+
+/// A connection that only reads.
+pub(super) fn reader(path: &Path) -> Done<Box<dyn Sql>> {
+    let connection = open(path, OpenFlags::SQLITE_OPEN_READ_ONLY).map_err(fault)?;
+    keep_log(&connection).map_err(fault)?;
+    Ok(Box::new(Sqlite { connection }))
+}
+
+pub(super) fn open(path: &Path, access: OpenFlags) -> rusqlite::Result<Connection> {
+    let connection = Connection::open_with_flags(path, access | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
+    connection.busy_timeout(BUSY_TIMEOUT)?;
+    connection.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
+    connection.execute_batch("PRAGMA foreign_keys = ON; PRAGMA temp_store = MEMORY;")?;
+    Ok(connection)
+}
+
+/// The number of the layout in a file, without changing it.
+pub(super) fn layout_of(connection: Connection) -> Result<u64, OpenError> {
+    schema::found(&mut Sqlite { connection })
+}
+
+struct Sqlite {
+    connection: Connection,
+}
+
+impl Sql for Sqlite {
+    fn change(&mut self, statement: &'static str, params: &[Param<'_>]) -> Done<u64> {
+        let mut prepared = self.connection.prepare_cached(statement).map_err(fault)?;
+        let changed = prepared.execute(rusqlite::params_from_iter(params)).map_err(fault)?;
+        Ok(changed as u64)
+    }
+
+    fn rows_within(&mut self, statement: &'static str, params: &[Param<'_>], bytes_max: usize) -> Done<Part> {
+        let mut prepared = self.connection.prepare_cached(statement).map_err(fault)?;
+        let columns = prepared.column_count();
+        let mut found = prepared.query(rusqlite::params_from_iter(params)).map_err(fault)?;
+        let (mut part, mut bytes) = (Part::default(), 0_usize);
+        while let Some(row) = found.next().map_err(fault)? {
+            if bytes >= bytes_max {
+                part.is_cut = true;
+                break;
+            }
+            let values: rusqlite::Result<Vec<Value>> =
+                (0..columns).map(|column| row.get_ref(column).map(value)).collect();
+            let row = Row(values.map_err(fault)?);
+            bytes = bytes.saturating_add(row.len());
+            part.rows.push(row);
+        }
+        Ok(part)
+    }
+
+    fn control(&mut self, statements: &str) -> Done<()> {
+        self.connection.execute_batch(statements).map_err(fault)
+    }
+
+    fn used_bytes(&mut self) -> Done<u64> {
+        let mut rows = self.rows(
+            "SELECT (c.page_count - f.freelist_count) * s.page_size
+             FROM pragma_page_count c, pragma_freelist_count f, pragma_page_size s",
+            &[],
+        )?;
+        rows.first_mut().map_or(Ok(0), |row| row.number(0))
+    }
+
+    /// There are three for each write, so they are prepared once.
+    fn step(&mut self, statement: &'static str) -> Done<()> {
+        self.change(statement, &[]).map(|_| ())
+    }
+}
+
+impl ToSql for Param<'_> {
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        let value = match self {
+            Param::Null => ValueRef::Null,
+            Param::Int(number) => ValueRef::Integer(*number),
+            Param::Text(text) => ValueRef::Text(text.as_bytes()),
+            Param::Bytes(bytes) => ValueRef::Blob(bytes),
+        };
+        Ok(ToSqlOutput::Borrowed(value))
+    }
+}
+
+fn value(found: ValueRef<'_>) -> Value {
+    match found {
+        ValueRef::Integer(number) => Value::Int(number),
+        ValueRef::Text(text) => Value::Text(String::from_utf8_lossy(text).into_owned()),
+        ValueRef::Blob(bytes) => Value::Bytes(bytes.to_vec()),
+        // The tables are strict and have no such column.
+        ValueRef::Null | ValueRef::Real(_) => Value::Null,
+    }
+}
+
+/// A fault of the disk or of the file concerns every write; what is left is the fault of one statement.
+pub(super) fn fault(error: rusqlite::Error) -> Fault {
+    let code = error.sqlite_error_code();
+    let detail = format!("SQLite: {error}");
+    match code {
+        Some(
+            ErrorCode::DiskFull
+            | ErrorCode::SystemIoFailure
+            | ErrorCode::OutOfMemory
+            | ErrorCode::CannotOpen
+            | ErrorCode::ReadOnly
+            | ErrorCode::PermissionDenied
+            | ErrorCode::DatabaseBusy
+            | ErrorCode::DatabaseLocked
+            | ErrorCode::DatabaseCorrupt
+            | ErrorCode::NotADatabase
+            | ErrorCode::FileLockingProtocolFailed
+            | ErrorCode::SchemaChanged
+            | ErrorCode::NoLargeFileSupport,
+        ) => Fault::Storage(detail),
+        _ => Fault::Refused(StoreError::Damaged(detail)),
+    }
+}

@@ -1,0 +1,141 @@
+//! The outbox: calls that other services are owed, until one was answered or given up.
+
+use super::Store;
+use super::error::StoreError;
+use super::sql::{Done, Sql, params};
+use super::types::{NewWebhook, OUTBOX_BYTES_MAX, OUTBOX_MAX, Outbox, PAGE_MAX, Webhook, stored_realm};
+use parlor_server::realm::Realm;
+
+impl Store {
+    /// Calls of all realms that are due, the longest overdue first: for the one caller of a server.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unavailable`].
+    pub async fn due_webhooks(&self, now_ms: u64, limit: usize) -> Result<Vec<Webhook>, StoreError> {
+        let limit = limit.min(PAGE_MAX);
+        self.read(move |sql| {
+            let rows = sql.rows(
+                "SELECT id, realm, target, body, attempts, due_ms FROM webhooks WHERE due_ms <= $1
+                 ORDER BY due_ms, id LIMIT $2",
+                params![now_ms, limit],
+            )?;
+            let due = rows.into_iter().map(|mut row| {
+                Ok(Webhook {
+                    id: row.number(0)?,
+                    realm: stored_realm(&row.text(1)?)?,
+                    target: row.text(2)?,
+                    body: row.bytes(3)?,
+                    attempts: row.number(4)?,
+                    due_ms: row.number(5)?,
+                })
+            });
+            due.collect()
+        })
+        .await
+    }
+
+    /// How many calls are owed, in all realms.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unavailable`].
+    pub async fn webhooks_waiting(&self) -> Result<u64, StoreError> {
+        self.read(|sql| {
+            // A sum of what stands in the outboxes: calls are not counted one by one.
+            let mut rows = sql.rows("SELECT waiting FROM outboxes WHERE waiting > 0", &[])?;
+            rows.iter_mut().map(|row| row.number(0)).sum()
+        })
+        .await
+    }
+
+    /// The call was answered, or is given up.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unavailable`].
+    pub async fn webhook_done(&self, realm: &Realm, id: u64) -> Result<(), StoreError> {
+        let realm = realm.clone();
+        self.write_sparing(move |sql| {
+            let mut gone = sql.rows(
+                "DELETE FROM webhooks WHERE realm = $1 AND id = $2 RETURNING CAST(length(body) AS BIGINT)",
+                params![&realm, id],
+            )?;
+            if let Some(row) = gone.first_mut() {
+                sql.change(
+                    "UPDATE outboxes SET waiting = waiting - 1, bytes = bytes - $1 WHERE realm = $2",
+                    params![row.number(0)?, &realm],
+                )?;
+            }
+            Ok(())
+        })
+        .await
+    }
+
+    /// The call was in vain, and is due again at this time.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unavailable`].
+    pub async fn webhook_retry(&self, realm: &Realm, id: u64, due_ms: u64) -> Result<(), StoreError> {
+        let realm = realm.clone();
+        self.write_sparing(move |sql| {
+            sql.change(
+                "UPDATE webhooks SET attempts = attempts + 1, due_ms = $1 WHERE realm = $2 AND id = $3",
+                params![due_ms, &realm, id],
+            )?;
+            Ok(())
+        })
+        .await
+    }
+
+    /// How many calls the realm owes.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unavailable`].
+    pub async fn outbox(&self, realm: &Realm) -> Result<Outbox, StoreError> {
+        let realm = realm.clone();
+        self.read(move |sql| {
+            let mut rows =
+                sql.rows("SELECT waiting, dropped FROM outboxes WHERE realm = $1", params![&realm])?;
+            let Some(row) = rows.first_mut() else { return Ok(Outbox::default()) };
+            Ok(Outbox { waiting: row.number(0)?, dropped: row.number(1)? })
+        })
+        .await
+    }
+}
+
+/// Puts a call into the outbox of its realm. Of too many the oldest goes.
+pub(super) fn put(sql: &mut dyn Sql, realm: &Realm, webhook: &NewWebhook) -> Done<()> {
+    let mut rows = sql.rows(
+        "INSERT INTO outboxes (realm, waiting, dropped, bytes) VALUES ($1, 1, 0, $2)
+         ON CONFLICT (realm) DO UPDATE SET waiting = outboxes.waiting + 1, bytes = outboxes.bytes + $2
+         RETURNING waiting, bytes",
+        params![realm, webhook.body.len()],
+    )?;
+    let (waiting, mut bytes) = match rows.first_mut() {
+        Some(row) => (row.number(0)?, row.number(1)?),
+        None => (0, 0),
+    };
+    sql.later(
+        "INSERT INTO webhooks (realm, target, body, attempts, due_ms) VALUES ($1, $2, $3, 0, $4)",
+        params![realm, &webhook.target, &webhook.body, webhook.due_ms],
+    )?;
+    let mut is_over = waiting > OUTBOX_MAX;
+    while is_over || bytes > OUTBOX_BYTES_MAX {
+        let mut gone = sql.rows(
+            "DELETE FROM webhooks WHERE id = (SELECT MIN(id) FROM webhooks WHERE realm = $1)
+             RETURNING CAST(length(body) AS BIGINT)",
+            params![realm],
+        )?;
+        let Some(row) = gone.first_mut() else { break };
+        let size = row.number(0)?;
+        sql.change(
+            "UPDATE outboxes SET waiting = waiting - 1, dropped = dropped + 1, bytes = bytes - $1 WHERE realm = $2",
+            params![size, realm],
+        )?;
+        (is_over, bytes) = (false, bytes.saturating_sub(size));
+    }
+    Ok(())
+}

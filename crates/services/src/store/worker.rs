@@ -1,0 +1,440 @@
+//! The threads that have connections: one that commits, and some that read.
+//!
+//! The committing thread takes all writes that wait, does them in one transaction, commits, and only then answers all of
+//! them. A disk that needs a millisecond for a sync is asked once for many writes.
+//!
+//! Nearly every write that is refused is so before it has changed anything, and then the others of its group go on. If one is
+//! refused later, the transaction is rolled back and all are done again, each in a savepoint of its own: a
+//! savepoint for each write would cost SQLite a copy of every page that it changes, and PostgreSQL two more round trips.
+
+use super::error::StoreError;
+use super::limits::{Gauge, Size};
+use super::line::{Job, Line};
+use super::sql::{Done, Fault, Param, Part, Row, Sql};
+use core::sync::atomic::{AtomicU64, Ordering};
+use core::time::Duration;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// Writes that one transaction takes at most, so that its length has a bound.
+const GROUP_MAX: usize = 512;
+/// How often a write is tried that another server is in the way of.
+const TRIES_MAX: u32 = 8;
+
+/// Makes a connection.
+pub(super) type Connect = Box<dyn Fn() -> Done<Box<dyn Sql>> + Send>;
+
+/// What a committing thread did, and since when it is at it.
+pub(super) struct Pulse {
+    born: Instant,
+    /// When the group that is being committed began, in microseconds since `born` and never 0. 0 between groups.
+    began_us: AtomicU64,
+    pub(super) groups: AtomicU64,
+    pub(super) writes: AtomicU64,
+    pub(super) failed: AtomicU64,
+    pub(super) refused: AtomicU64,
+    /// How long groups took in all.
+    pub(super) busy_us: AtomicU64,
+    /// When a group failed last, unless one was committed since. 0 if none did.
+    failed_us: AtomicU64,
+    pub(super) size: Size,
+}
+
+impl Pulse {
+    pub(super) fn new() -> Pulse {
+        Pulse {
+            born: Instant::now(),
+            began_us: AtomicU64::new(0),
+            groups: AtomicU64::new(0),
+            writes: AtomicU64::new(0),
+            failed: AtomicU64::new(0),
+            refused: AtomicU64::new(0),
+            busy_us: AtomicU64::new(0),
+            failed_us: AtomicU64::new(0),
+            size: Size::default(),
+        }
+    }
+
+    fn now_us(&self) -> u64 {
+        u64::try_from(self.born.elapsed().as_micros()).unwrap_or(u64::MAX).max(1)
+    }
+
+    fn begin(&self) {
+        self.began_us.store(self.now_us(), Ordering::Relaxed);
+    }
+
+    fn end(&self) {
+        let began_us = self.began_us.swap(0, Ordering::Relaxed);
+        self.busy_us.fetch_add(self.now_us().saturating_sub(began_us), Ordering::Relaxed);
+    }
+
+    /// Whether the last group failed, and that so lately.
+    pub(super) fn has_failed_within(&self, time: Duration) -> bool {
+        let failed_us = self.failed_us.load(Ordering::Relaxed);
+        let time_us = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
+        failed_us != 0 && self.now_us().saturating_sub(failed_us) <= time_us
+    }
+
+    /// Whether a group has been under way for longer than this.
+    pub(super) fn is_stalled(&self, limit: Duration) -> bool {
+        let began_us = self.began_us.load(Ordering::Relaxed);
+        let limit_us = u64::try_from(limit.as_micros()).unwrap_or(u64::MAX);
+        began_us != 0 && self.now_us().saturating_sub(began_us) > limit_us
+    }
+}
+
+/// A thread's connection. It is made when it is needed, and made again after a fault of the database.
+pub(super) struct Connection {
+    connect: Connect,
+    open: Option<Box<dyn Sql>>,
+}
+
+impl Connection {
+    pub(super) fn new(connect: Connect) -> Connection {
+        Connection { connect, open: None }
+    }
+
+    pub(super) fn get(&mut self) -> Done<&mut dyn Sql> {
+        let open = match self.open.take() {
+            Some(open) => open,
+            None => (self.connect)()?,
+        };
+        Ok(self.open.insert(open).as_mut())
+    }
+
+    fn drop_it(&mut self) {
+        self.open = None;
+    }
+}
+
+/// Commits what waits, until the line is closed.
+pub(super) fn commit_all(
+    line: &Line,
+    pulse: &Arc<Pulse>,
+    connection: &mut Connection,
+    mut gauge: Gauge,
+    retry_after: Duration,
+) {
+    while let Some(group) = line.take(GROUP_MAX) {
+        pulse.begin();
+        // Whoever gave up waiting was told that nothing is sure; what was not begun is better not done.
+        let wanted: Vec<Box<dyn Job>> = group.into_iter().filter(|job| job.is_wanted()).collect();
+        let admitted = admit(wanted, pulse, connection, &mut gauge, retry_after);
+        commit_group(admitted, pulse, connection, retry_after);
+        pulse.end();
+    }
+}
+
+/// Refuses the writes that the store has no room for, and gives the others.
+fn admit(
+    group: Vec<Box<dyn Job>>,
+    pulse: &Pulse,
+    connection: &mut Connection,
+    gauge: &mut Gauge,
+    retry_after: Duration,
+) -> Vec<Box<dyn Job>> {
+    let mut admitted = Vec::with_capacity(group.len());
+    let mut group = group.into_iter();
+    while let Some(job) = group.next() {
+        match connection.get().and_then(|sql| gauge.judge(sql, &pulse.size, job.weight())) {
+            Ok(Ok(())) => admitted.push(job),
+            Ok(Err(full)) => job.fail(full),
+            Err(fault) => {
+                connection.drop_it();
+                admitted.push(job);
+                admitted.extend(group);
+                fail(admitted, fault, pulse, retry_after);
+                return Vec::new();
+            }
+        }
+    }
+    admitted
+}
+
+fn commit_group(
+    mut group: Vec<Box<dyn Job>>,
+    pulse: &Pulse,
+    connection: &mut Connection,
+    retry_after: Duration,
+) {
+    if group.is_empty() {
+        return;
+    }
+    match try_group(&mut group, connection) {
+        Ok(has_changed) => {
+            // A transaction that only read says nothing of whether the database takes writes.
+            if has_changed {
+                pulse.failed_us.store(0, Ordering::Relaxed);
+            }
+            pulse.groups.fetch_add(1, Ordering::Relaxed);
+            pulse.writes.fetch_add(group.len() as u64, Ordering::Relaxed);
+            group.into_iter().for_each(Job::answer);
+        }
+        Err(Fault::Again(_)) if group.len() > 1 => {
+            for job in group {
+                commit_group(vec![job], pulse, connection, retry_after);
+            }
+        }
+        Err(fault) => fail(group, fault, pulse, retry_after),
+    }
+}
+
+fn fail(group: Vec<Box<dyn Job>>, fault: Fault, pulse: &Pulse, retry_after: Duration) {
+    pulse.failed.fetch_add(group.len() as u64, Ordering::Relaxed);
+    if matches!(fault, Fault::Storage(_)) {
+        pulse.failed_us.store(pulse.now_us(), Ordering::Relaxed);
+    }
+    let error = match fault {
+        Fault::Refused(error) => error,
+        Fault::Storage(reason) | Fault::Again(reason) => unavailable(&reason, retry_after),
+    };
+    tracing::warn!(writes = group.len(), %error, "a group of writes was not stored");
+    for job in group {
+        job.fail(error.clone());
+    }
+}
+
+pub(super) fn unavailable(reason: &str, retry_after: Duration) -> StoreError {
+    let retry_after_ms = u64::try_from(retry_after.as_millis()).unwrap_or(u64::MAX);
+    StoreError::Unavailable { retry_after_ms, reason: reason.to_owned() }
+}
+
+/// Does a group and commits it. Says whether that changed anything, as far as can be known.
+fn try_group(group: &mut [Box<dyn Job>], connection: &mut Connection) -> Done<bool> {
+    let mut tries = 1;
+    loop {
+        let done = connection.get().and_then(|sql| {
+            if let Came::Through { has_changed } = transaction(group, sql, Writes::Together)? {
+                return Ok(has_changed);
+            }
+            transaction(group, sql, Writes::Apart).map(|_| true)
+        });
+        match done {
+            Err(Fault::Again(_)) if group.len() == 1 && tries < TRIES_MAX => tries += 1,
+            Err(fault) => {
+                // What the connection's transaction has come to is not known: closing it ends it for sure.
+                if !matches!(fault, Fault::Again(_)) {
+                    connection.drop_it();
+                }
+                return Err(fault);
+            }
+            Ok(has_changed) => return Ok(has_changed),
+        }
+    }
+}
+
+/// How the writes of a group stand to each other in their transaction.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Writes {
+    /// If one is refused that has changed something, the transaction comes to nothing.
+    Together,
+    /// Each is in a savepoint of its own.
+    Apart,
+}
+
+/// What a transaction came to.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Came {
+    /// It is committed.
+    Through { has_changed: bool },
+    /// The writes must be done apart.
+    ToNothing,
+}
+
+/// Does a group and commits it.
+fn transaction(group: &mut [Box<dyn Job>], sql: &mut dyn Sql, writes: Writes) -> Done<Came> {
+    sql.step("BEGIN")?;
+    let done = match writes {
+        Writes::Together => run_together(group, sql),
+        Writes::Apart => run_apart(group, sql).map(|()| Came::Through { has_changed: true }),
+    };
+    let done = done.and_then(|came| {
+        if came != Came::ToNothing {
+            sql.step("COMMIT")?;
+        }
+        Ok(came)
+    });
+    if !matches!(done, Ok(Came::Through { .. })) {
+        // SQLite may have rolled back by itself, and then there is nothing to roll back.
+        let _ = sql.step("ROLLBACK");
+    }
+    done
+}
+
+fn run_together(group: &mut [Box<dyn Job>], sql: &mut dyn Sql) -> Done<Came> {
+    let mut has_changed = false;
+    for job in group {
+        let mut watched = Watched { sql: &mut *sql, has_changed: false };
+        match job.run(&mut watched, false) {
+            Ok(()) => {}
+            Err(Fault::Refused(_)) if !watched.has_changed => {}
+            Err(Fault::Refused(_)) => return Ok(Came::ToNothing),
+            Err(fault) => return Err(fault),
+        }
+        has_changed |= watched.has_changed;
+    }
+    match sql.settle() {
+        Ok(()) => Ok(Came::Through { has_changed }),
+        Err(Fault::Refused(_)) => Ok(Came::ToNothing),
+        Err(fault) => Err(fault),
+    }
+}
+
+fn run_apart(group: &mut [Box<dyn Job>], sql: &mut dyn Sql) -> Done<()> {
+    for job in group {
+        sql.step("SAVEPOINT job")?;
+        match job.run(sql, true) {
+            Ok(()) => sql.step("RELEASE SAVEPOINT job")?,
+            Err(Fault::Refused(_)) => {
+                sql.step("ROLLBACK TO SAVEPOINT job")?;
+                sql.step("RELEASE SAVEPOINT job")?;
+            }
+            Err(fault) => return Err(fault),
+        }
+    }
+    Ok(())
+}
+
+/// Sees whether a write has changed anything, as far as can be known: a statement that failed may have.
+struct Watched<'a> {
+    sql: &'a mut dyn Sql,
+    has_changed: bool,
+}
+
+impl Watched<'_> {
+    fn note<T>(&mut self, done: Done<T>, has_changed: impl FnOnce(&T) -> bool) -> Done<T> {
+        self.has_changed |= done.as_ref().map_or(true, has_changed);
+        done
+    }
+}
+
+impl Sql for Watched<'_> {
+    fn change(&mut self, statement: &'static str, params: &[Param<'_>]) -> Done<u64> {
+        let done = self.sql.change(statement, params);
+        self.note(done, |rows| *rows > 0)
+    }
+
+    fn later(&mut self, statement: &'static str, params: &[Param<'_>]) -> Done<()> {
+        let done = self.sql.later(statement, params);
+        self.note(done, |()| true)
+    }
+
+    fn settle(&mut self) -> Done<()> {
+        let done = self.sql.settle();
+        self.note(done, |()| false)
+    }
+
+    fn rows_within(&mut self, statement: &'static str, params: &[Param<'_>], bytes_max: usize) -> Done<Part> {
+        let done = self.sql.rows_within(statement, params, bytes_max);
+        self.note(done, |_| !only_reads(statement))
+    }
+
+    fn rows_of_all(&mut self, asked: &[(&'static str, Vec<Param<'_>>)]) -> Done<Vec<Vec<Row>>> {
+        let done = self.sql.rows_of_all(asked);
+        self.note(done, |_| !asked.iter().all(|(statement, _)| only_reads(statement)))
+    }
+
+    fn control(&mut self, statements: &str) -> Done<()> {
+        self.has_changed = true;
+        self.sql.control(statements)
+    }
+
+    fn used_bytes(&mut self) -> Done<u64> {
+        self.sql.used_bytes()
+    }
+}
+
+fn only_reads(statement: &str) -> bool {
+    statement.starts_with("SELECT ")
+}
+
+/// Reads what is asked for, until the line is closed.
+pub(super) fn read_all(line: &Line, connection: &mut Connection, retry_after: Duration) {
+    while let Some(jobs) = line.take(1) {
+        for mut job in jobs.into_iter().filter(|job| job.is_wanted()) {
+            match connection.get().and_then(|sql| job.run(sql, true)) {
+                Ok(()) | Err(Fault::Refused(_)) => job.answer(),
+                Err(Fault::Storage(reason) | Fault::Again(reason)) => {
+                    connection.drop_it();
+                    job.fail(unavailable(&reason, retry_after));
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::limits::Growth;
+    use super::super::line::Task;
+    use super::super::sql::params;
+    use super::super::{Durability, sqlite};
+    use super::*;
+
+    const WEIGHT: (Growth, usize) = (Growth::Adds, 0);
+
+    /// Puts a secret, and is refused or not after that.
+    fn put(name: &'static str, refused: Option<StoreError>) -> impl FnMut(&mut dyn Sql) -> Done<u64> + Send {
+        move |sql| {
+            let made = sql.change("INSERT INTO names (name) VALUES ($1)", params![name])?;
+            refused.clone().map_or(Ok(made), |refused| Err(refused.into()))
+        }
+    }
+
+    #[test]
+    fn what_is_refused_leaves_nothing_and_the_others_of_its_group_are_done_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("parlor.db");
+        let owned = sqlite::own(&path).unwrap();
+        sqlite::writer(&path, Durability::Full)
+            .unwrap()
+            .control("CREATE TABLE names (name TEXT PRIMARY KEY)")
+            .unwrap();
+        let file = path.clone();
+        let mut connection = Connection::new(Box::new(move || sqlite::writer(&file, Durability::Full)));
+        let refusal = || StoreError::Missing { what: "friend" };
+        let (first, first_done) = Task::new(WEIGHT, put("ada", None));
+        let (late, late_done) = Task::new(WEIGHT, put("bob", Some(refusal())));
+        // A statement that fails, because the name is there.
+        let (twice, twice_done) = Task::new(WEIGHT, put("ada", None));
+        let (early, early_done) =
+            Task::new(WEIGHT, move |_: &mut dyn Sql| Done::<u64>::Err(refusal().into()));
+        let (last, last_done) = Task::new(WEIGHT, put("cyd", None));
+        let group: Vec<Box<dyn Job>> =
+            vec![Box::new(first), Box::new(late), Box::new(twice), Box::new(early), Box::new(last)];
+        commit_group(group, &Pulse::new(), &mut connection, Duration::from_secs(1));
+        assert_eq!((first_done.blocking_recv(), last_done.blocking_recv()), (Ok(Ok(1)), Ok(Ok(1))));
+        for refused in [late_done, early_done] {
+            assert_eq!(refused.blocking_recv(), Ok(Err(refusal())));
+        }
+        assert!(matches!(twice_done.blocking_recv(), Ok(Err(StoreError::Damaged(_)))));
+        let mut rows = connection.get().unwrap().rows("SELECT name FROM names ORDER BY name", &[]).unwrap();
+        let names: Vec<String> = rows.iter_mut().map(|row| row.text(0).unwrap()).collect();
+        assert_eq!(names, ["ada", "cyd"]);
+        drop(owned);
+    }
+
+    #[test]
+    fn a_write_that_changes_nothing_does_not_say_that_the_database_takes_writes() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("parlor.db");
+        let owned = sqlite::own(&path).unwrap();
+        sqlite::writer(&path, Durability::Full)
+            .unwrap()
+            .control("CREATE TABLE names (name TEXT PRIMARY KEY)")
+            .unwrap();
+        let mut connection = Connection::new(Box::new(move || sqlite::writer(&path, Durability::Full)));
+        let pulse = Pulse::new();
+        pulse.failed_us.store(pulse.now_us(), Ordering::Relaxed);
+        let looks = |sql: &mut dyn Sql| sql.rows("SELECT name FROM names", &[]).map(|rows| rows.len() as u64);
+        let (looking, looked) = Task::new(WEIGHT, looks);
+        commit_group(vec![Box::new(looking)], &pulse, &mut connection, Duration::from_secs(1));
+        assert_eq!(looked.blocking_recv(), Ok(Ok(0)));
+        assert!(pulse.has_failed_within(Duration::from_secs(60)));
+        let (putting, done) = Task::new(WEIGHT, put("ada", None));
+        commit_group(vec![Box::new(putting)], &pulse, &mut connection, Duration::from_secs(1));
+        assert_eq!(done.blocking_recv(), Ok(Ok(1)));
+        assert!(!pulse.has_failed_within(Duration::from_secs(60)));
+        drop(owned);
+    }
+}

@@ -1,0 +1,27 @@
+//! A whole server with services, on real sockets of this machine.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking, and its helpers are part of it")]
+
+mod bombs;
+mod budgets;
+mod clocks;
+mod crowd;
+mod deadlines;
+mod disk;
+mod document;
+mod figures;
+mod games;
+mod hall;
+mod live;
+mod lobbies;
+mod matches;
+mod memory;
+mod online;
+mod operators;
+mod pages;
+mod refresh;
+mod search;
+mod secrets;
+mod stay;
+mod tickets;
+mod told;
+mod walk;

@@ -1,0 +1,271 @@
+//! Processes that are killed at random instants: what they said was acknowledged is there, and each commit is there whole.
+//!
+//! The process is this test's own program, told by its environment to write. It prints what was acknowledged, and is killed
+//! after a random number of such lines. A kill alone shows nothing of a sync that is missing, so the second loop runs on a
+//! disk that keeps only what was synced; it must find what is lost when the store does not sync.
+
+use crate::common::{
+    self, account, account_id, fresh_realm, new_room, notice, notices, random, room_id, state,
+};
+use parlor_faultdisk::Disk;
+use parlor_server::realm::Realm;
+use parlor_services::store::{Durability, Effects, Options, Store, StoreError};
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{BufRead, BufReader, Write};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+
+const WRITERS: u64 = 16;
+const ROOMS: u64 = 4;
+/// Notices of a room that go into one inbox, fewer than it holds.
+const NOTICES_PER_INBOX: u64 = 100;
+/// Lines of a process before it is killed, at most.
+const LINES_MAX: u64 = 150;
+/// What a process writes if nobody kills it: then its parent is gone.
+const ROUNDS_MAX: u64 = 100_000;
+/// Kills in each loop, unless `PARLOR_KILLS` says otherwise.
+const KILLS: u64 = 6;
+/// Within so many kills a store that does not sync must have lost something.
+const KILLS_WITHOUT_SYNC: u64 = 10;
+
+const ADDRESS: &str = "PARLOR_STORE_WRITER";
+const APP: &str = "PARLOR_STORE_WRITER_APP";
+const RUN: &str = "PARLOR_STORE_WRITER_RUN";
+const DISK: &str = "PARLOR_STORE_WRITER_DISK";
+
+fn kills() -> u64 {
+    std::env::var("PARLOR_KILLS").map_or(KILLS, |text| text.parse().expect("PARLOR_KILLS is a number"))
+}
+
+/// The inbox that the notice of a version goes into.
+fn inbox_of(room: &str, version: u64) -> String {
+    format!("{room}/{}", version / NOTICES_PER_INBOX)
+}
+
+/// The process that is killed. Without its environment it is a writer of nothing.
+#[tokio::test]
+async fn writer_process() {
+    let Ok(address) = std::env::var(ADDRESS) else { return };
+    let run = std::env::var(RUN).expect("a run");
+    let realm = Realm::new(&std::env::var(APP).expect("an app"), "testing").expect("a realm");
+    let mut options = Options::default();
+    let _disk = std::env::var(DISK).ok().map(|durability| {
+        if durability == "none" {
+            options.durability = Durability::None;
+        }
+        let folder = PathBuf::from(address.trim_start_matches("sqlite://"));
+        Disk::over(folder.parent().expect("a folder"), random()).expect("a disk")
+    });
+    say("started");
+    let store = Store::open_with(&address, options).await.expect("a store");
+    for room in 0..ROOMS {
+        let room = new_room(&format!("room-{room}"), state(1, "", &[]));
+        match store.put_room(&realm, room, Effects::default()).await {
+            Ok(_) | Err(StoreError::Taken { .. }) => {}
+            Err(error) => panic!("{error}"),
+        }
+    }
+    let writers: Vec<_> = (0..WRITERS)
+        .map(|writer| tokio::spawn(write_on(store.clone(), realm.clone(), format!("{run}-{writer}"), writer)))
+        .collect();
+    for writer in writers {
+        writer.await.expect("a writer that does not fail");
+    }
+}
+
+/// A line for the parent. Without one there is nobody to write for.
+fn say(line: &str) {
+    let mut out = std::io::stdout().lock();
+    if writeln!(out, "\n{line}").and_then(|()| out.flush()).is_err() {
+        std::process::exit(0);
+    }
+}
+
+async fn write_on(store: Store, realm: Realm, name: String, writer: u64) {
+    for round in 0..ROUNDS_MAX {
+        let room = format!("room-{}", (writer + round) % ROOMS);
+        let loaded = store.load_room(&realm, &room_id(&room)).await.expect("a read").expect("a room");
+        let version = loaded.state.version + 1;
+        let document = format!("{name}.{round}");
+        let effects = notices(vec![notice(&inbox_of(&room, version), &document)]);
+        let next = state(version, &document, &["ada"]);
+        match store.commit_room(&realm, &room_id(&room), version - 1, next, effects).await {
+            Ok(_) => say(&format!("room {room} {version} {document}")),
+            Err(StoreError::Stale { .. }) => {}
+            Err(error) => panic!("{error}"),
+        }
+        if round % 8 == 0 {
+            store.create_account(&realm, &account(&document), None).await.expect("an account");
+            say(&format!("account {document}"));
+        }
+    }
+}
+
+/// What was acknowledged.
+#[derive(Default)]
+struct History {
+    /// By room and version.
+    commits: BTreeMap<(String, u64), String>,
+    accounts: BTreeSet<String>,
+}
+
+impl History {
+    /// Takes what a process said. What is acknowledged twice with different words is a fault.
+    fn add(&mut self, line: &str) -> Result<(), String> {
+        let words: Vec<&str> = line.split(' ').collect();
+        match words[..] {
+            ["room", room, version, document] => {
+                let version: u64 = version.parse().map_err(|error| format!("`{line}`: {error}"))?;
+                let before = self.commits.insert((room.to_owned(), version), document.to_owned());
+                match before {
+                    Some(before) => Err(format!("{room} {version} was won by {before} and by {document}")),
+                    None => Ok(()),
+                }
+            }
+            ["account", id] => {
+                self.accounts.insert(id.to_owned());
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Holds a store against this: all that was acknowledged is there, and each version with its notice.
+    async fn check(&self, store: &Store, realm: &Realm) -> Result<(), String> {
+        let fault = |error: StoreError| error.to_string();
+        for id in &self.accounts {
+            if store.account(realm, &account_id(id)).await.map_err(fault)?.is_none() {
+                return Err(format!("account {id} is lost"));
+            }
+        }
+        let rooms: BTreeSet<&String> = self.commits.keys().map(|(room, _)| room).collect();
+        for room in rooms {
+            self.check_room(store, realm, room).await?;
+        }
+        Ok(())
+    }
+
+    async fn check_room(&self, store: &Store, realm: &Realm, room: &str) -> Result<(), String> {
+        let fault = |error: StoreError| error.to_string();
+        let found = store.load_room(realm, &room_id(room)).await.map_err(fault)?;
+        let state = found.ok_or_else(|| format!("{room} is lost"))?.state;
+        let mut told = BTreeMap::new();
+        for first in (0..=state.version).step_by(usize::try_from(NOTICES_PER_INBOX).expect("small")) {
+            let player = account_id(&inbox_of(room, first));
+            let inbox = store.read_inbox(realm, &player, 0, 1000).await.map_err(fault)?;
+            // The first inbox has no notices of versions 0 and 1, which nobody commits.
+            let beginning = first.max(2);
+            told.extend((beginning..).zip(inbox.notices.into_iter().map(|notice| notice.body)));
+        }
+        let versions: Vec<u64> = told.keys().copied().collect();
+        if versions != (2..=state.version).collect::<Vec<_>>() {
+            return Err(format!("{room} is at {} and has {} notices", state.version, versions.len()));
+        }
+        if told.get(&state.version).is_some_and(|body| *body != state.document) {
+            return Err(format!("the document of {room} is not that of its version {}", state.version));
+        }
+        for ((_, version), document) in self.commits.iter().filter(|((of, _), _)| of == room) {
+            if told.get(version).is_none_or(|body| body != document.as_bytes()) {
+                return Err(format!("{room} {version}, acknowledged as {document}, is lost"));
+            }
+        }
+        Ok(())
+    }
+}
+
+struct Writer {
+    address: String,
+    realm: Realm,
+    /// `full` or `none`: what the store promises on a disk that keeps only what was synced.
+    disk: Option<&'static str>,
+}
+
+impl Writer {
+    fn spawn(&self, run: u64) -> Child {
+        let mut command = Command::new(std::env::current_exe().expect("this program"));
+        command.args(["kill::writer_process", "--exact", "--nocapture"]);
+        command.env(ADDRESS, &self.address).env(APP, self.realm.app()).env(RUN, run.to_string());
+        if let Some(disk) = self.disk {
+            command.env(DISK, disk);
+        }
+        command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("a process")
+    }
+
+    /// Lets a process write, kills it after so many lines, and takes what it said.
+    fn run(&self, run: u64, lines: u64, history: &mut History) -> Result<(), String> {
+        let mut child = self.spawn(run);
+        let mut out = BufReader::new(child.stdout.take().expect("a pipe"));
+        let mut acknowledged = 0;
+        let mut is_killed = false;
+        let mut result = Ok(());
+        let mut line = String::new();
+        while out.read_line(&mut line).expect("text") > 0 {
+            // A line that was cut off by the kill was not said.
+            let Some(said) = line.strip_suffix('\n') else { break };
+            result = result.and_then(|()| history.add(said));
+            let counts = said.starts_with("room ") || said.starts_with("account ");
+            acknowledged += u64::from(counts);
+            if !is_killed && acknowledged >= lines && (counts || said == "started") {
+                child.kill().expect("a process to kill");
+                is_killed = true;
+            }
+            line.clear();
+        }
+        child.wait().expect("an end");
+        if is_killed { result } else { Err(format!("run {run} ended by itself")) }
+    }
+
+    /// Kills so many processes, and looks after each.
+    async fn kill_loop(&self, kills: u64) -> Result<u64, String> {
+        let seed = random();
+        println!("kill loop with seed {seed}");
+        let mut history = History::default();
+        let mut state = seed;
+        for run in 0..kills {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            // Some are killed while they open the store.
+            let lines = if (state >> 60) < 4 { 0 } else { (state >> 33) % LINES_MAX };
+            self.run(run, lines, &mut history)?;
+            let store = Store::open(&self.address).await.map_err(|error| error.to_string())?;
+            let checked = history.check(&store, &self.realm).await;
+            checked.map_err(|fault| format!("after kill {run}: {fault}"))?;
+        }
+        Ok((history.commits.len() + history.accounts.len()) as u64)
+    }
+}
+
+#[tokio::test]
+async fn threat_28_a_kill_loses_nothing_that_was_acknowledged() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut writer = Writer { address: common::address_in(folder.path()), realm: fresh_realm(), disk: None };
+    let acknowledged = writer.kill_loop(kills()).await.unwrap();
+    println!("SQLite: {} kills, {acknowledged} acknowledged, none lost", kills());
+    assert!(acknowledged > 0);
+    if let Some(scratch) = common::postgres().await {
+        writer = Writer { address: scratch.address.clone(), realm: fresh_realm(), disk: None };
+        let acknowledged = writer.kill_loop(kills()).await.unwrap();
+        println!("PostgreSQL: {} kills, {acknowledged} acknowledged, none lost", kills());
+        assert!(acknowledged > 0);
+        scratch.remove().await;
+    }
+}
+
+#[tokio::test]
+async fn threat_28_on_a_disk_that_keeps_only_what_was_synced_nothing_is_lost_either() {
+    let folder = tempfile::tempdir().unwrap();
+    let address = common::address_in(folder.path());
+    let writer = Writer { address, realm: fresh_realm(), disk: Some("full") };
+    let acknowledged = writer.kill_loop(kills()).await.unwrap();
+    println!("synced disk: {} kills, {acknowledged} acknowledged, none lost", kills());
+    assert!(acknowledged > 0);
+}
+
+#[tokio::test]
+async fn threat_28_without_syncs_that_disk_loses_what_was_acknowledged() {
+    let folder = tempfile::tempdir().unwrap();
+    let address = common::address_in(folder.path());
+    let writer = Writer { address, realm: fresh_realm(), disk: Some("none") };
+    let fault = writer.kill_loop(KILLS_WITHOUT_SYNC).await.expect_err("it cannot have kept all");
+    println!("found: {fault}");
+    assert!(!fault.contains("ended by itself"), "{fault}");
+}

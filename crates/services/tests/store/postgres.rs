@@ -1,0 +1,182 @@
+//! What only a database beyond this process does: it ends connections, makes others wait, and has other servers.
+
+use crate::common::{fresh_realm, new_room, postgres, room_id, state};
+use core::time::Duration;
+use parlor_server::realm::Realm;
+use parlor_services::store::{Effects, OpenError, Options, Store, StoreError};
+
+async fn commit(store: &Store, realm: &Realm, version: u64) -> Result<(), StoreError> {
+    let next = state(version, "", &[]);
+    store.commit_room(realm, &room_id("r1"), version - 1, next, Effects::default()).await.map(|_| ())
+}
+
+#[tokio::test]
+async fn threat_30_a_server_that_ends_connections_is_reached_again() {
+    let Some(scratch) = postgres().await else { return };
+    let realm = fresh_realm();
+    let store = Store::open(&scratch.address).await.unwrap();
+    store.put_room(&realm, new_room("r1", state(1, "", &[])), Effects::default()).await.unwrap();
+    assert!(store.load_room(&realm, &room_id("r1")).await.unwrap().is_some());
+    assert_eq!(
+        scratch.end_connections().await,
+        3,
+        "one that writes, one that reads, one that keeps others out"
+    );
+    let mut version = 2;
+    let mut failed = 0;
+    while version < 5 {
+        match commit(&store, &realm, version).await {
+            Ok(()) => version += 1,
+            Err(StoreError::Unavailable { .. }) => failed += 1,
+            Err(StoreError::Stale { current }) => version = current + 1,
+            Err(error) => panic!("{error}"),
+        }
+    }
+    println!("{failed} writes were told to try again");
+    assert_eq!(store.load_room(&realm, &room_id("r1")).await.unwrap().unwrap().state.version, 4);
+    drop(store);
+    scratch.remove().await;
+}
+
+#[tokio::test]
+async fn threat_30_a_server_that_stands_still_holds_up_nobody_for_long() {
+    let Some(scratch) = postgres().await else { return };
+    let realm = fresh_realm();
+    let options = Options { answer_limit: Duration::from_millis(300), ..Options::default() };
+    let store = Store::open_with(&scratch.address, options).await.unwrap();
+    store.put_room(&realm, new_room("r1", state(1, "", &[])), Effects::default()).await.unwrap();
+    let operator = &scratch.operator;
+    operator.batch_execute("BEGIN").await.unwrap();
+    let table = scratch.address.rsplit("%3D").next().unwrap();
+    operator.batch_execute(&format!("SELECT 1 FROM {table}.rooms FOR UPDATE")).await.unwrap();
+    let held = commit(&store, &realm, 2).await;
+    assert!(matches!(held, Err(StoreError::Unavailable { .. })), "{held:?}");
+    assert!(store.load_room(&realm, &room_id("r1")).await.unwrap().is_some(), "reads go on");
+    operator.batch_execute("ROLLBACK").await.unwrap();
+    let mut version = 2;
+    while version < 4 {
+        match commit(&store, &realm, version).await {
+            Ok(()) => version += 1,
+            // The one that was held up was done after all.
+            Err(StoreError::Stale { current }) => version = current + 1,
+            Err(StoreError::Unavailable { .. }) => tokio::task::yield_now().await,
+            Err(error) => panic!("{error}"),
+        }
+    }
+    drop(store);
+    scratch.remove().await;
+}
+
+#[tokio::test]
+async fn a_second_server_is_refused_by_name_until_the_first_lets_go() {
+    let Some(scratch) = postgres().await else { return };
+    let first = Store::open(&scratch.address).await.unwrap();
+    let refused = Store::open(&scratch.address).await;
+    assert!(matches!(refused, Err(OpenError::InUseBy { .. })), "{refused:?}");
+    let sentence = refused.unwrap_err().to_string();
+    assert!(
+        sentence.contains("in use by another server") && sentence.contains("pg_terminate_backend("),
+        "{sentence}"
+    );
+    // A copy of the handle is no other server, and a closed store is nobody's.
+    let copy = first.clone();
+    first.close();
+    let second = Store::open(&scratch.address).await.unwrap();
+    let realm = fresh_realm();
+    let late = copy.put_room(&realm, new_room("r1", state(1, "", &[])), Effects::default()).await;
+    assert!(matches!(late, Err(StoreError::Unavailable { .. })), "{late:?}");
+    second.put_room(&realm, new_room("r1", state(1, "", &[])), Effects::default()).await.unwrap();
+    drop((copy, second));
+    scratch.remove().await;
+}
+
+#[tokio::test]
+async fn a_server_that_lost_its_store_to_another_writes_nothing_until_it_has_it_again() {
+    let Some(scratch) = postgres().await else { return };
+    let realm = fresh_realm();
+    let first = Store::open(&scratch.address).await.unwrap();
+    first.put_room(&realm, new_room("r1", state(1, "", &[])), Effects::default()).await.unwrap();
+    // The lock's session is ended again and again until another server has the store.
+    let second = loop {
+        scratch.end_connections().await;
+        if let Ok(second) = Store::open(&scratch.address).await {
+            break second;
+        }
+    };
+    commit(&second, &realm, 2).await.unwrap();
+    loop {
+        match commit(&first, &realm, 3).await {
+            Err(StoreError::Unavailable { .. }) if first.state().is_err() => break,
+            Err(StoreError::Unavailable { .. }) => tokio::task::yield_now().await,
+            written => panic!("two servers write: {written:?}"),
+        }
+    }
+    commit(&second, &realm, 3).await.unwrap();
+    drop(second);
+    let mut version = 4;
+    while version < 6 {
+        match commit(&first, &realm, version).await {
+            Ok(()) => version += 1,
+            Err(StoreError::Unavailable { .. }) => tokio::task::yield_now().await,
+            Err(error) => panic!("{error}"),
+        }
+    }
+    drop(first);
+    scratch.remove().await;
+}
+
+#[tokio::test]
+async fn a_server_that_is_not_there_is_told_without_the_password() {
+    let error = Store::open("postgres://parlor:secret@127.0.0.1:1/parlor").await.unwrap_err();
+    assert!(matches!(error, OpenError::Database(_)), "{error:?}");
+    assert!(!format!("{error:?}").contains("secret"), "{error:?}");
+    let error =
+        Store::open("postgres://parlor:secret@db/parlor?sslmode=prefer").await.unwrap_err().to_string();
+    assert!(error.contains("verify-full") && !error.contains("secret"), "{error}");
+}
+
+/// A server that speaks TLS alone, and the file with the certificate that vouches for it.
+fn with_tls() -> Option<(String, String)> {
+    let named = std::env::var("PARLOR_POSTGRES_TLS").ok().zip(std::env::var("PARLOR_POSTGRES_ROOTS").ok());
+    if named.is_none() {
+        println!("skipped: PARLOR_POSTGRES_TLS and PARLOR_POSTGRES_ROOTS name no server");
+    }
+    named
+}
+
+#[tokio::test]
+async fn a_server_is_reached_by_tls_if_it_proves_its_name_and_not_at_all_otherwise() {
+    let Some((address, roots)) = with_tls() else { return };
+    let with_roots = |mode: &str| format!("{address}?sslmode={mode}&sslrootcert={roots}");
+    for mode in ["verify-full", "require"] {
+        let store = Store::open(&with_roots(mode)).await.unwrap();
+        let realm = fresh_realm();
+        store.put_room(&realm, new_room("r1", state(1, "", &[])), Effects::default()).await.unwrap();
+        commit(&store, &realm, 2).await.unwrap();
+        assert_eq!(store.load_room(&realm, &room_id("r1")).await.unwrap().unwrap().state.version, 2);
+    }
+    let elsewhere = with_roots("verify-full").replace("@localhost:", "@127.0.0.1:");
+    for refused in [
+        // The server wants TLS, and is not spoken to by it.
+        address.clone(),
+        format!("{address}?sslmode=disable"),
+        // Nobody whom this machine trusts vouches for it.
+        format!("{address}?sslmode=verify-full"),
+        format!("{address}?sslmode=require"),
+        // It has another name.
+        elsewhere,
+    ] {
+        assert!(matches!(Store::open(&refused).await, Err(OpenError::Database(_))), "{refused}");
+    }
+    let missing = Store::open(&format!("{address}?sslmode=require&sslrootcert={roots}-not")).await;
+    assert!(matches!(missing, Err(OpenError::File { .. })), "{missing:?}");
+}
+
+#[tokio::test]
+async fn a_server_without_tls_is_not_spoken_to_without_it() {
+    let Some(scratch) = postgres().await else { return };
+    // No server speaks TLS on a socket of its own machine.
+    let asked = Store::open(&format!("{}&sslmode=verify-full", scratch.address)).await;
+    assert!(matches!(asked, Err(OpenError::Database(_))), "{asked:?}");
+    scratch.remove().await;
+}

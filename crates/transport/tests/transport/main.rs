@@ -1,0 +1,13 @@
+//! Every link does what its contract says, over real sockets.
+
+#[path = "../common/mod.rs"]
+mod common;
+mod contract;
+mod direct;
+mod engine;
+mod impaired;
+#[cfg(feature = "lan")]
+mod lan;
+mod quic;
+mod rate;
+mod websocket;

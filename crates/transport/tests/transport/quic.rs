@@ -1,0 +1,378 @@
+//! QUIC: whom a client believes, and what a hostile peer meets with.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking, and its helpers are part of it")]
+
+use crate::common::host::Host;
+use crate::common::raw::{self, assert_closed_for, send_stream};
+use crate::common::{HANG, LOCALHOST, QuicServer, identity, packet, within};
+use core::time::Duration;
+use parlor_proto::Carrier;
+use parlor_proto::limits::{DATAGRAM_BYTES_MAX, STREAM_PACKET_BYTES_MAX};
+use parlor_transport::quic::engine::Event;
+use parlor_transport::quic::{
+    ALPN_PARLOR, Dialer, HandshakeError, HandshakeLimits, STREAM_TYPE_ISOLATED, STREAM_TYPE_RECORDS,
+    STREAMS_MAX,
+};
+use parlor_transport::{CloseCode, ConnectError, LinkClosed, Trust, Violation};
+use quinn::crypto::rustls::QuicServerConfig;
+use quinn::{Connection, Endpoint, ServerConfig, TransportConfig};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use std::net::UdpSocket;
+use std::sync::Arc;
+
+#[tokio::test]
+async fn a_wrong_fingerprint_is_refused_by_name() {
+    within(async {
+        let server = QuicServer::start();
+        let expected = identity().fingerprint();
+        let dialer = Dialer::new();
+        let trust = Trust::Fingerprint(expected);
+        let dialing = dialer.connect(server.addr, "localhost", &trust, HANG);
+        let serving = async { server.listener.accept().await.unwrap().handshake().await };
+        let (error, served) = tokio::join!(dialing, serving);
+        let found = server.identity.fingerprint();
+        assert_eq!(error.unwrap_err(), ConnectError::WrongFingerprint { expected, found });
+        assert!(matches!(served, Err(HandshakeError::Failed { .. })));
+        server.assert_serves().await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn own_roots_check_the_name_and_the_issuer() {
+    within(async {
+        let server = QuicServer::start();
+        let roots = Trust::Roots(server.identity.to_pem().certificates);
+        let dialer = Dialer::new();
+        let (link, _served) =
+            tokio::join!(dialer.connect(server.addr, "localhost", &roots, HANG), server.accept());
+        link.unwrap();
+        let others = Trust::Roots(identity().to_pem().certificates);
+        for (name, trust) in [("example.com", &roots), ("localhost", &others)] {
+            let refused = tokio::select! {
+                refused = dialer.connect(server.addr, name, trust, HANG) => refused,
+                _ = server.accept() => panic!("{name} got in"),
+            };
+            assert!(matches!(refused, Err(ConnectError::UntrustedCertificate(_))), "{refused:?}");
+        }
+        let nothing = dialer.connect(server.addr, "localhost", &Trust::Roots(String::new()), HANG).await;
+        assert!(matches!(nothing, Err(ConnectError::TrustUnreadable(_))));
+        let no_name = dialer.connect(server.addr, "no name", &roots, HANG).await;
+        assert!(matches!(no_name, Err(ConnectError::InvalidName(_))));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_dead_port_times_out() {
+    let dead = UdpSocket::bind(LOCALHOST).unwrap();
+    let addr = dead.local_addr().unwrap();
+    let waited = Duration::from_millis(50);
+    let trust = Trust::Fingerprint(identity().fingerprint());
+    let error = Dialer::new().connect(addr, "localhost", &trust, waited).await.unwrap_err();
+    assert_eq!(error, ConnectError::TimedOut { addr, waited });
+}
+
+#[tokio::test]
+async fn one_dialer_serves_many_links() {
+    within(async {
+        let server = QuicServer::start();
+        let dialer = Dialer::new();
+        let mut links = Vec::new();
+        for _ in 0..3 {
+            let dialing = dialer.connect(server.addr, "localhost", &server.trust, HANG);
+            let (client, served) = tokio::join!(dialing, server.accept());
+            links.push((client.unwrap(), served));
+        }
+        let ports: Vec<_> = links.iter().map(|(_, served)| served.remote().port()).collect();
+        assert!(ports.iter().all(|port| *port == ports[0]), "one socket for all");
+        drop(links);
+        dialer.wait_idle().await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn links_outlive_their_dialer_and_their_listener() {
+    within(async {
+        let server = QuicServer::start();
+        let dialer = Dialer::new();
+        let dialing = dialer.connect(server.addr, "localhost", &server.trust, HANG);
+        let (client, mut served) = tokio::join!(dialing, server.accept());
+        drop((dialer, server));
+        client.unwrap().send(packet(Carrier::Stream, "still here")).unwrap();
+        assert_eq!(served.recv().await.unwrap().bytes, "still here");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn another_protocol_is_refused_at_both_ends() {
+    within(async {
+        let server = QuicServer::start();
+        for alpn in [&[&b"h3"[..]][..], &[]] {
+            let serving = async { server.listener.accept().await.unwrap().handshake().await };
+            let dialing =
+                raw::connect_with(server.addr, &server.certificates, alpn, TransportConfig::default());
+            let (connected, served) = tokio::join!(dialing, serving);
+            assert!(connected.is_err());
+            assert!(matches!(served, Err(HandshakeError::Failed { .. })));
+        }
+        server.assert_serves().await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_server_of_another_protocol_is_not_parlor() {
+    within(async {
+        let identity = identity();
+        let pem = identity.to_pem();
+        let chain = vec![CertificateDer::from_pem_slice(pem.certificates.as_bytes()).unwrap()];
+        let key = PrivateKeyDer::from_pem_slice(pem.key.as_bytes()).unwrap();
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let mut tls = rustls::ServerConfig::builder_with_provider(provider)
+            .with_protocol_versions(&[&rustls::version::TLS13])
+            .unwrap()
+            .with_no_client_auth()
+            .with_single_cert(chain, key)
+            .unwrap();
+        for alpn in [vec![b"h3".to_vec()], vec![]] {
+            tls.alpn_protocols = alpn;
+            let crypto = QuicServerConfig::try_from(tls.clone()).unwrap();
+            let endpoint = Endpoint::server(ServerConfig::with_crypto(Arc::new(crypto)), LOCALHOST).unwrap();
+            let addr = endpoint.local_addr().unwrap();
+            let trust = Trust::Fingerprint(identity.fingerprint());
+            let dialer = Dialer::new();
+            let serving = async { endpoint.accept().await.unwrap().await };
+            let (refused, _) = tokio::join!(dialer.connect(addr, "localhost", &trust, HANG), serving);
+            assert!(matches!(refused, Err(ConnectError::NotParlor { .. })), "{refused:?}");
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn garbage_on_the_port_harms_nobody() {
+    within(async {
+        let server = QuicServer::start();
+        let socket = UdpSocket::bind(LOCALHOST).unwrap();
+        for length in 0..1_200usize {
+            let garbage: Vec<u8> = (0..length).map(|at| (at * 37 + length * 101).to_le_bytes()[0]).collect();
+            socket.send_to(&garbage, server.addr).unwrap();
+        }
+        server.assert_serves().await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_crowd_must_show_its_address_and_then_is_refused() {
+    within(async {
+        let server = QuicServer::start_with(HandshakeLimits { retry_above: 0, refuse_above: 1_000 });
+        server.assert_serves().await;
+        assert_eq!(server.listener.stats().retried, 1);
+
+        let server = QuicServer::start_with(HandshakeLimits { retry_above: 0, refuse_above: 0 });
+        let dialer = Dialer::new();
+        let refused = tokio::select! {
+            refused = dialer.connect(server.addr, "localhost", &server.trust, HANG) => refused,
+            _ = server.accept() => panic!("the crowd got in"),
+        };
+        assert_eq!(refused.unwrap_err(), ConnectError::Busy { addr: server.addr });
+        assert_eq!((server.listener.stats().refused, server.listener.stats().half_open), (1, 0));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_closed_listener_tells_its_links() {
+    within(async {
+        let server = QuicServer::start();
+        let dialer = Dialer::new();
+        let dialing = dialer.connect(server.addr, "localhost", &server.trust, HANG);
+        let (client, _served) = tokio::join!(dialing, server.accept());
+        server.listener.close(CloseCode::GOING_AWAY, "back in a minute");
+        let end = client.unwrap().recv().await.unwrap_err();
+        let reason = "back in a minute".to_owned();
+        assert_eq!(end, LinkClosed::ByPeer { code: CloseCode::GOING_AWAY, reason });
+        assert!(server.listener.accept().await.is_none());
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_record_beyond_the_limit_is_refused_by_its_length_alone() {
+    let too_long = u32::try_from(STREAM_PACKET_BYTES_MAX + 1).unwrap() | 0x8000_0000;
+    refused(Violation::OversizedPacket, async |peer| {
+        send_stream(peer, &[&[STREAM_TYPE_RECORDS][..], &too_long.to_be_bytes()].concat(), false).await;
+    })
+    .await;
+    refused(Violation::OversizedPacket, async |peer| {
+        send_stream(peer, &[STREAM_TYPE_RECORDS, 0xff], false).await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_record_with_a_padded_length_is_refused() {
+    refused(Violation::RecordLength, async |peer| {
+        send_stream(peer, &[STREAM_TYPE_RECORDS, 0x40, 0x01, 0xaa], false).await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_truncated_record_is_named() {
+    refused(Violation::TruncatedRecord, async |peer| {
+        send_stream(peer, &[STREAM_TYPE_RECORDS, 5, 1, 2], true).await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn an_unknown_stream_type_is_named() {
+    refused(Violation::UnknownStreamType(7), async |peer| send_stream(peer, &[7], false).await).await;
+}
+
+#[tokio::test]
+async fn a_stream_without_a_type_is_named() {
+    refused(Violation::EmptyStream, async |peer| send_stream(peer, &[], true).await).await;
+}
+
+#[tokio::test]
+async fn a_second_stream_of_records_is_named() {
+    refused(Violation::SecondRecordStream, async |peer| {
+        send_stream(peer, &[STREAM_TYPE_RECORDS], false).await;
+        send_stream(peer, &[STREAM_TYPE_RECORDS], false).await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_reset_stream_is_named() {
+    refused(Violation::StreamReset, async |peer| {
+        let mut stream = peer.open_uni().await.unwrap();
+        stream.write_all(&[STREAM_TYPE_RECORDS, 5, 1]).await.unwrap();
+        stream.reset(1u32.into()).unwrap();
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn an_isolated_packet_beyond_the_limit_is_named() {
+    let mut stream = vec![0; 1 + STREAM_PACKET_BYTES_MAX + 1];
+    stream[0] = STREAM_TYPE_ISOLATED;
+    refused(Violation::OversizedPacket, async |peer| send_stream(peer, &stream, true).await).await;
+}
+
+#[tokio::test]
+async fn a_datagram_beyond_the_limit_is_named() {
+    let bytes = DATAGRAM_BYTES_MAX + 1;
+    refused(Violation::OversizedDatagram { bytes }, async |peer| {
+        peer.send_datagram(vec![0; bytes].into()).unwrap();
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn unfinished_packets_fill_a_budget_and_no_more() {
+    refused(Violation::TooMuchUnfinished, async |peer| {
+        let mut stream = vec![0; 1 + STREAM_PACKET_BYTES_MAX];
+        stream[0] = STREAM_TYPE_ISOLATED;
+        for _ in 0..STREAMS_MAX {
+            send_stream(peer, &stream, false).await;
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_peer_that_takes_no_datagrams_is_no_parlor_peer() {
+    within(async {
+        let server = QuicServer::start();
+        let mut transport = TransportConfig::default();
+        transport.datagram_receive_buffer_size(None);
+        let serving = async { server.listener.accept().await.unwrap().handshake().await };
+        let dialing = raw::connect_with(server.addr, &server.certificates, &[ALPN_PARLOR], transport);
+        let (peer, served) = tokio::join!(dialing, serving);
+        assert!(matches!(served, Err(HandshakeError::NotParlor { violation: Violation::NoDatagrams, .. })));
+        assert_closed_for(&peer.unwrap(), &Violation::NoDatagrams).await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_peer_that_refuses_the_stream_is_named() {
+    within(async {
+        let server = QuicServer::start();
+        let (peer, mut served) =
+            tokio::join!(raw::connect(server.addr, &server.certificates), server.accept());
+        let peer = peer.unwrap();
+        served.send(packet(Carrier::Stream, "hello")).unwrap();
+        peer.accept_uni().await.unwrap().stop(1u32.into()).unwrap();
+        served.send(packet(Carrier::Stream, "anybody there?")).unwrap();
+        // The writer learns of it while it writes on.
+        while served.sender.end().is_none() {
+            served.sender.writable(Carrier::Stream).await;
+            let _ = served.send(packet(Carrier::Stream, vec![0; 1_000]));
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(served.recv().await, Err(LinkClosed::NotParlor(Violation::StreamStopped)));
+        assert_closed_for(&peer, &Violation::StreamStopped).await;
+    })
+    .await;
+}
+
+/// A peer does something forbidden, after a packet that is fine: the packet arrives, both ends learn the violation,
+/// and the server goes on serving others. It is the same at a link and at an engine.
+async fn refused(violation: Violation, misbehave: impl AsyncFn(&Connection)) {
+    within(refused_by_link(&violation, &misbehave)).await;
+    within(refused_by_engine(&violation, &misbehave)).await;
+}
+
+async fn refused_by_link(violation: &Violation, misbehave: &impl AsyncFn(&Connection)) {
+    let server = QuicServer::start();
+    let (peer, mut served) = tokio::join!(raw::connect(server.addr, &server.certificates), server.accept());
+    let peer = peer.unwrap();
+    peer.send_datagram("fine".into()).unwrap();
+    assert_eq!(served.recv().await, Ok(packet(Carrier::Datagram, "fine")));
+    let receiving = async {
+        loop {
+            match served.recv().await {
+                Ok(_) => {}
+                Err(end) => break end,
+            }
+        }
+    };
+    let (end, ()) = tokio::join!(receiving, misbehave(&peer));
+    assert_eq!(end, LinkClosed::NotParlor(violation.clone()));
+    assert_eq!(served.sender.end(), Some(LinkClosed::NotParlor(violation.clone())));
+    assert_closed_for(&peer, violation).await;
+    server.assert_serves().await;
+}
+
+async fn refused_by_engine(violation: &Violation, misbehave: &impl AsyncFn(&Connection)) {
+    let mut host = Host::start();
+    let (addr, certificates) = (host.addr, host.certificates.clone());
+    let peer = host.serve_while(raw::connect(addr, &certificates)).await.unwrap();
+    let id = host.accept().await;
+    peer.send_datagram("fine".into()).unwrap();
+    assert_eq!(host.packet().await, (id, packet(Carrier::Datagram, "fine")));
+    host.serve_while(async {
+        misbehave(&peer).await;
+        assert_closed_for(&peer, violation).await;
+    })
+    .await;
+    loop {
+        match host.event().await {
+            Event::Packet { .. } => {}
+            Event::Closed { id: closed, why } => {
+                assert_eq!((closed, why), (id, LinkClosed::NotParlor(violation.clone())));
+                break;
+            }
+            event => panic!("{event:?}"),
+        }
+    }
+    host.assert_serves().await;
+}

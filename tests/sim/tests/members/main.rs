@@ -1,0 +1,10 @@
+//! Membership of a room: joining, leaving, reconnecting, timeouts, rejections, and hostile members.
+
+mod handover;
+mod hostile;
+mod life;
+mod refusals;
+mod resume;
+mod shutdown;
+mod stalls;
+mod truthful;

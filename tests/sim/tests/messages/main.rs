@@ -1,0 +1,8 @@
+//! Messages, matches and logs, each also through a host migration.
+
+mod lanes;
+mod log;
+mod match_worlds;
+mod matches;
+mod migration;
+mod migration_messages;

@@ -1,0 +1,352 @@
+//! The host dies, falls silent or leaves. Exactly one other player takes the host role, and the game
+//! continues where it was.
+
+use parlor_client_core::{ClosedReason, Event, Options, RoomCore};
+use parlor_hub::Config;
+use parlor_impair::Rng;
+use parlor_proto::wire::envelope::Recipient;
+use parlor_proto::wire::handshake::Refusal;
+use parlor_proto::{Lane, MemberId};
+use parlor_sim::{APP, Link, PeerId, Sim, for_seeds};
+use parlor_sync::keyed::Audience;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+use std::time::Duration;
+
+const SILENCE: Duration = Duration::from_millis(250);
+
+/// The actions of hosts: the writers of each epoch, and the steps that they ran, in order.
+#[derive(Debug, Default)]
+struct Deeds {
+    writers: BTreeMap<u32, BTreeSet<PeerId>>,
+    steps: Vec<(PeerId, u32)>,
+}
+
+struct Room {
+    sim: Sim,
+    peers: Vec<PeerId>,
+    deeds: Rc<RefCell<Deeds>>,
+}
+
+/// A room whose game counts steps and sums inputs. It runs unchanged on any host: all of its state is the
+/// room's.
+fn room(seed: u64, players: usize, link: Link, grace: Duration) -> Room {
+    let mut drawn = [7; 32];
+    drawn[..8].copy_from_slice(&seed.to_le_bytes());
+    let mut sim = Sim::with_hub(seed, Config { record: true, grace, ..Config::new(drawn) });
+    let mut options = Options::host(APP);
+    options.host_silence = Some(SILENCE);
+    if let parlor_client_core::Wish::Host { max_players, .. } = &mut options.intent {
+        *max_players = 8;
+    }
+    let host = sim.host(options, link);
+    let code = sim.code(host);
+    let mut peers = vec![host];
+    peers.extend((1..players).map(|_| sim.join(code, link)));
+    let deeds = Rc::new(RefCell::new(Deeds::default()));
+    for peer in &peers {
+        let (peer, deeds) = (*peer, Rc::clone(&deeds));
+        sim.play(peer, move |room, _| play(room, peer, &deeds));
+    }
+    sim.run_for(1_500);
+    for peer in &peers {
+        sim.take_events(*peer);
+    }
+    Room { sim, peers, deeds }
+}
+
+fn play(room: &mut RoomCore, peer: PeerId, deeds: &RefCell<Deeds>) {
+    let tick = room.tick_number().expect("the room is open");
+    // The call fails once the room is over, and while the connection is too slow.
+    let _: Result<(), _> = room.send_input(&tick.0);
+    if !room.is_host() {
+        return;
+    }
+    let mut deeds = deeds.borrow_mut();
+    deeds.writers.entry(room.info().epoch.0).or_default().insert(peer);
+    deeds.steps.push((peer, tick.0));
+    let count: u64 = room.get("count").expect("it is a number").unwrap_or(0);
+    room.set("count", &(count + 1), Audience::All).expect("the host writes");
+    // State with a single recipient must survive a migration among other members.
+    let secret = Audience::members([MemberId(2)]);
+    room.set("secret", &(count + 1), secret).expect("the host writes");
+    for (member, wanted) in room.inputs::<u32>().expect("the host reads inputs") {
+        room.set(&format!("of/{}", member.0), &wanted, Audience::All).expect("the host writes");
+    }
+}
+
+impl Room {
+    fn host(&self) -> Option<PeerId> {
+        self.peers.iter().copied().find(|peer| self.is_host(*peer))
+    }
+
+    fn is_host(&self, peer: PeerId) -> bool {
+        !self.sim.is_crashed(peer) && self.sim.room(peer).is_connected() && self.sim.room(peer).is_host()
+    }
+
+    fn count(&self, peer: PeerId, key: &str) -> u64 {
+        self.sim.room(peer).get(key).expect("it is a number").unwrap_or(0)
+    }
+
+    /// Checks for split brain: no epoch has two writers, and no step was run by two hosts that were both
+    /// heard.
+    fn expect_no_split_brain(&self) {
+        for (epoch, writers) in &self.deeds.borrow().writers {
+            assert!(writers.len() == 1, "under epoch {epoch} these wrote: {writers:?}");
+        }
+    }
+
+    /// Checks that all connected members have the host's state.
+    fn expect_one_world(&mut self, host: PeerId) {
+        self.sim.play(host, |_, _| ());
+        self.sim.run_for(2_000);
+        let count = self.count(host, "count");
+        for peer in self.peers.clone() {
+            if self.sim.is_crashed(peer) || !self.sim.room(peer).is_connected() {
+                continue;
+            }
+            assert_eq!(self.count(peer, "count"), count, "{peer:?}");
+            let knows_secret = self.sim.room(peer).local_id() == Some(MemberId(2)) || peer == host;
+            assert_eq!(self.count(peer, "secret") != 0, knows_secret, "{peer:?}");
+        }
+    }
+}
+
+#[test]
+fn threat_25_a_killed_host_is_followed_by_the_lowest() {
+    for (latency, most_ms) in [(0, 330), (25, 380), (75, 620)] {
+        let mut gaps = Vec::new();
+        for_seeds(10, |seed| {
+            let link = Link::quic().latency_ms(latency).jitter_ms(latency / 5).loss(20);
+            let Room { mut sim, peers, deeds } = room(seed, 8, link, Duration::ZERO);
+            let before = sim.room(peers[3]).get::<u64>("count").expect("a number").expect("it counts");
+            sim.crash(peers[0]);
+            let died = sim.now();
+            let goes_on = |_: &Sim| deeds.borrow().steps.iter().any(|(peer, ..)| *peer == peers[1]);
+            sim.run_until(2_000, "the next one goes on", goes_on);
+            gaps.push(sim.now().saturating_since(died).as_millis());
+            sim.run_for(3_000);
+            assert!(sim.room(peers[1]).is_host(), "seed {seed} at {latency} ms");
+            let room = Room { sim, peers, deeds };
+            room.expect_no_split_brain();
+            let after = room.count(room.peers[5], "count");
+            assert!(after > before + 60, "{before} and then {after} steps at a third player");
+            let events = room.sim.events(room.peers[1]);
+            let named = |event: &Event| {
+                matches!(
+                    event,
+                    Event::HostMigration { previous: Some(MemberId(0)), new: MemberId(1), is_me: true }
+                )
+            };
+            assert!(events.iter().any(named));
+            assert!(events.iter().any(|event| matches!(event, Event::HostChanged { host: MemberId(1) })));
+            for peer in &room.peers[2..] {
+                let events = room.sim.events(*peer);
+                assert!(events.iter().any(|event| matches!(event, Event::HostChanged { host: MemberId(1) })));
+                let info = room.sim.room(*peer).info();
+                assert!(!info.migrating && info.migration_completed);
+                assert_eq!((info.previous_host, info.new_host), (Some(MemberId(0)), Some(MemberId(1))));
+            }
+        });
+        gaps.sort_unstable();
+        println!("{latency} ms one way: {gaps:?} ms");
+        assert!(gaps[gaps.len() / 2] <= most_ms, "{latency} ms one way: {gaps:?}");
+    }
+}
+
+#[test]
+fn what_only_another_player_saw_is_there_afterwards() {
+    for_seeds(5, |seed| {
+        let mut room = room(seed, 4, Link::quic().loss(20), Duration::ZERO);
+        let before = room.count(room.peers[2], "secret");
+        assert!(before > 0 && room.count(room.peers[1], "secret") == 0);
+        room.sim.crash(room.peers[0]);
+        room.sim.run_for(2_000);
+        let host = room.peers[1];
+        assert!(room.is_host(host));
+        assert!(
+            room.count(host, "secret") > before,
+            "the new host has what it never saw, and goes on with it"
+        );
+        room.expect_one_world(host);
+    });
+}
+
+#[test]
+fn steps_that_nobody_ran_are_caught_up_and_none_is_run_twice() {
+    for_seeds(5, |seed| {
+        let room = &mut room(seed, 3, Link::quic(), Duration::ZERO);
+        room.sim.crash(room.peers[0]);
+        room.sim.run_for(2_000);
+        // The old host's last steps may not have reached the hub; the new host runs them again from its own
+        // state.
+        let deeds = room.deeds.borrow();
+        let of = |peer| deeds.steps.iter().filter(move |(by, _)| *by == peer).map(|(_, tick)| *tick);
+        let (last, first) = (of(room.peers[0]).next_back().unwrap(), of(room.peers[1]).next().unwrap());
+        assert!(first <= last + 1 && first + 5 > last, "the last one was {last}, then came {first}");
+        let ticks: Vec<u32> = of(room.peers[1]).collect();
+        assert!(ticks.windows(2).all(|pair| pair[1] == pair[0] + 1), "no step is left out: {ticks:?}");
+        let count = room.count(room.peers[1], "count");
+        let steps = u64::from(ticks.last().unwrap() - deeds.steps[0].1) + 1;
+        assert_eq!(count, steps, "each step counted once");
+    });
+}
+
+#[test]
+fn a_host_that_is_cut_off_comes_back_as_a_player_like_any_other() {
+    for_seeds(10, |seed| {
+        let mut room = room(seed, 4, Link::quic().loss(20), Duration::from_secs(30));
+        let old = room.peers[0];
+        room.sim.silence(old, true);
+        room.sim.run_for(1_500);
+        assert!(room.is_host(old) && room.is_host(room.peers[1]), "it cannot know");
+        room.sim.silence(old, false);
+        room.sim.run_for(2_000);
+        assert!(!room.is_host(old) && room.is_host(room.peers[1]), "seed {seed}");
+        room.expect_no_split_brain();
+        let events = room.sim.take_events(old);
+        let named =
+            |event: &Event| matches!(event, Event::HostMigration { new: MemberId(1), is_me: false, .. });
+        assert!(events.iter().any(named));
+        assert!(events.iter().any(|event| matches!(event, Event::HostChanged { host: MemberId(1) })));
+        room.expect_one_world(room.peers[1]);
+    });
+}
+
+#[test]
+fn a_host_whose_seat_is_not_kept_any_more_comes_back_as_a_newcomer() {
+    for_seeds(5, |seed| {
+        let mut room = room(seed, 3, Link::quic().loss(20), Duration::from_secs(5));
+        let old = room.peers[0];
+        room.sim.unplug(old, true);
+        room.sim.cut(old);
+        room.sim.run_for(9_000);
+        assert!(room.is_host(room.peers[1]), "seed {seed}");
+        assert_eq!(room.sim.room(room.peers[2]).player_count(), 2, "its seat was given up");
+        room.sim.unplug(old, false);
+        room.sim.run_for(8_000);
+        let events = room.sim.take_events(old);
+        assert!(events.contains(&Event::Reconnected { state_resynced: true }), "seed {seed}: {events:?}");
+        assert_eq!(room.sim.room(old).local_id(), Some(MemberId(3)));
+        assert!(!room.is_host(old) && room.is_host(room.peers[1]));
+        room.expect_no_split_brain();
+        room.expect_one_world(room.peers[1]);
+    });
+}
+
+#[test]
+fn a_host_that_nobody_could_follow_finds_its_room_over() {
+    let mut room = room(2, 1, Link::quic(), Duration::from_secs(5));
+    let host = room.peers[0];
+    room.sim.unplug(host, true);
+    room.sim.cut(host);
+    room.sim.run_for(9_000);
+    room.sim.unplug(host, false);
+    room.sim.run_for(8_000);
+    assert_eq!(room.sim.closed(host), Some(ClosedReason::Refused(Refusal::NoSuchRoom)));
+}
+
+#[test]
+fn the_next_one_dies_before_it_has_everything() {
+    for_seeds(10, |seed| {
+        let mut room = room(seed, 5, Link::quic().latency_ms(50).loss(20), Duration::ZERO);
+        room.sim.crash(room.peers[0]);
+        // It is named after the silence, and has the checkpoint a round trip later.
+        room.sim.run_for(240 + seed % 100);
+        room.sim.crash(room.peers[1]);
+        room.sim.run_for(3_000);
+        assert!(room.is_host(room.peers[2]), "seed {seed}");
+        room.expect_no_split_brain();
+        room.expect_one_world(room.peers[2]);
+    });
+}
+
+#[test]
+fn a_game_loop_that_stands_still_for_two_seconds_hands_nothing_over() {
+    let mut room = room(1, 4, Link::quic().latency_ms(50).loss(20), Duration::ZERO);
+    room.sim.stall(room.peers[0], true);
+    room.sim.run_for(2_000);
+    room.sim.stall(room.peers[0], false);
+    room.sim.run_for(1_000);
+    assert!(room.is_host(room.peers[0]));
+    assert_eq!(room.sim.room(room.peers[1]).info().epoch.0, 0);
+}
+
+#[test]
+fn a_host_that_leaves_hands_over_and_one_that_stops_ends_the_room() {
+    let mut left = room(1, 3, Link::quic(), Duration::from_secs(30));
+    left.sim.act(left.peers[0], |room, now| room.leave(now));
+    left.sim.run_for(1_000);
+    assert_eq!(left.host(), Some(left.peers[1]));
+    assert_eq!(left.sim.room(left.peers[2]).player_count(), 2);
+    let mut stopped = room(1, 3, Link::quic(), Duration::from_secs(30));
+    stopped.sim.act(stopped.peers[0], |room, now| room.stop(now));
+    stopped.sim.run_for(1_000);
+    assert_eq!(stopped.host(), None);
+    assert!(stopped.sim.closed(stopped.peers[2]).is_some());
+}
+
+#[test]
+fn a_bad_network_hands_nothing_over_for_minutes() {
+    for_seeds(2, |seed| {
+        let link = Link::quic().latency_ms(80).jitter_ms(40).loss(50);
+        let mut room = room(seed, 3, link, Duration::from_secs(30));
+        room.sim.run_for(120_000);
+        assert_eq!(room.sim.room(room.peers[1]).info().epoch.0, 0, "seed {seed}");
+    });
+}
+
+/// Hosts die, are cut off and return, in any order: no epoch has two writers, and the remaining members
+/// agree.
+#[test]
+fn threat_25_there_is_never_more_than_one() {
+    for_seeds(40, |seed| {
+        let mut rng = Rng::new(seed);
+        let link =
+            Link::quic().latency_ms(5 + rng.below(70)).jitter_ms(rng.below(10)).loss(rng.pick(&[0, 20, 50]));
+        let mut room = room(seed, 6, link, Duration::from_secs(30));
+        for _ in 0..6 {
+            let alive: Vec<PeerId> =
+                room.peers.iter().copied().filter(|peer| !room.sim.is_crashed(*peer)).collect();
+            let host = room.host();
+            let victim = host.filter(|_| rng.below(3) > 0).unwrap_or_else(|| rng.pick(&alive));
+            match rng.below(4) {
+                0 if alive.len() > 3 => room.sim.crash(victim),
+                1 => room.sim.cut(victim),
+                _ => {
+                    room.sim.silence(victim, true);
+                    room.sim.run_for(100 + rng.below(1_500));
+                    room.sim.silence(victim, false);
+                }
+            }
+            room.sim.run_for(rng.below(1_200));
+            room.expect_no_split_brain();
+        }
+        room.sim.run_for(20_000);
+        room.expect_no_split_brain();
+        let hosts: Vec<PeerId> = room.peers.iter().copied().filter(|peer| room.is_host(*peer)).collect();
+        assert_eq!(hosts.len(), 1, "seed {seed}");
+        room.expect_one_world(hosts[0]);
+    });
+}
+
+#[test]
+fn messages_between_players_pass_while_the_host_changes() {
+    let mut room = room(3, 4, Link::quic().loss(20), Duration::ZERO);
+    room.sim.crash(room.peers[0]);
+    for number in 0..40u32 {
+        let to = Recipient::Member(MemberId(3));
+        room.sim
+            .act(room.peers[2], |room, _| room.send(Lane::ReliableOrdered, to, "n", &number, false))
+            .unwrap();
+        room.sim.run_for(25);
+    }
+    room.sim.run_for(1_000);
+    let events = room.sim.events(room.peers[3]);
+    let numbers = events.iter().filter_map(|event| match event {
+        Event::Message(message) => Some(message.read::<u32>().expect("it is a number")),
+        _ => None,
+    });
+    assert!(numbers.eq(0..40));
+}

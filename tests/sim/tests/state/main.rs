@@ -1,0 +1,13 @@
+//! What members see of a room's state, keyed and as entities, under packet loss and delay.
+
+mod determinism;
+mod entities;
+mod isolation;
+mod keyed;
+mod newcomers;
+mod packets;
+mod quantum;
+mod recording;
+mod replicas;
+mod starved;
+mod world;

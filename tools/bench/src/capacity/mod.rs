@@ -1,0 +1,229 @@
+//! How many players a core of the server carries, in rooms as games have them: 8 members, of whom one hosts a world of 24
+//! entities that all move, 30 times a second; inputs of everybody at the same rate; a line of chat of each every ten seconds. There are
+//! more rooms in each row, until one of them is too slow or loses too much.
+
+mod member;
+
+use super::args::{CapacityArgs, Transport};
+use super::load::{Spent, Target, Usage};
+use super::machine::{self, Cores};
+use super::pacer::Clock;
+use super::server::{Server, Settings};
+use super::table::{Table, figure};
+use super::tally::{generator_too_slow, percent};
+use crate::output::{print, tell};
+use member::{Count, Members, RATE_HZ, WALKERS};
+use serde::Serialize;
+use serde_json::json;
+use std::rc::Rc;
+use std::time::Duration;
+use tokio::time::{Instant, sleep};
+
+/// Members of a room.
+const MEMBERS: u16 = 8;
+/// State may be one tick and so many ms old at a member; the link takes nothing on one machine.
+const AGE_MS_MAX: f64 = 1e3 / RATE_HZ as f64 + 20.0;
+/// Of 100 states and lines of chat that members should get, so many must come.
+const DELIVERED_PERCENT_MIN: f64 = 99.9;
+/// How long rooms play before anything counts: clocks and paths settle.
+const WARM_UP: Duration = Duration::from_secs(2);
+/// How long after the last that counts its arrival is waited for.
+const DRAIN: Duration = Duration::from_millis(500);
+/// Sockets and files of both ends beyond one for each member.
+const OTHER_FILES: u64 = 256;
+
+/// One row.
+#[derive(Debug, Serialize)]
+struct Row {
+    transport: Transport,
+    rooms: u32,
+    players: u32,
+    #[serde(flatten)]
+    usage: Usage,
+    /// Players, for each core that the server's processor time fills.
+    players_per_core: f64,
+    server_cpu_us_per_player_second: f64,
+    state_age_ms_p50: Option<f64>,
+    state_age_ms_p99: Option<f64>,
+    state_delivered_percent: Option<f64>,
+    chat_delivered_percent: Option<f64>,
+    members_lost: usize,
+    /// Why the rooms do not hold, if they do not.
+    fails: Option<String>,
+    /// Why the figures count for nothing, if they do.
+    void: Option<String>,
+}
+
+/// Runs the bench.
+///
+/// # Errors
+/// What kept it from measuring.
+pub(crate) async fn run(cores: Cores, args: &CapacityArgs) -> anyhow::Result<()> {
+    let most = args.rooms.iter().max().copied().unwrap_or(0);
+    machine::allow_open_files(u64::from(most) * u64::from(MEMBERS) + OTHER_FILES)?;
+    let mut rows = Vec::new();
+    let mut notes = vec![cores.note()];
+    for transport in args.via.transports() {
+        let first = rows.len();
+        for rooms in &args.rooms {
+            let row = row(cores, *transport, *rooms, args).await?;
+            let is_last = row.fails.is_some() || row.void.is_some();
+            rows.push(row);
+            if is_last {
+                break;
+            }
+        }
+        notes.push(conclusion(*transport, &rows[first..]));
+    }
+    let setting = json!({
+        "cores": cores, "seconds": args.seconds, "members_per_room": MEMBERS, "rate_hz": RATE_HZ,
+        "entities_per_room": WALKERS, "state_age_ms_max": AGE_MS_MAX,
+        "delivered_percent_min": DELIVERED_PERCENT_MIN,
+    });
+    print("capacity", args.json, &setting, &rows, &notes, &table(&rows))
+}
+
+async fn row(cores: Cores, transport: Transport, rooms: u32, args: &CapacityArgs) -> anyhow::Result<Row> {
+    tell(&format!("{transport}, {rooms} rooms"));
+    let players = rooms * u32::from(MEMBERS);
+    let connections_max = usize::try_from(players)? + 16;
+    let settings = Settings { connections_max: Some(connections_max), ..Settings::default() };
+    let server = Server::start(cores, &settings)?;
+    let target = Target::server(&server, transport)?;
+    let count = Rc::new(Count::new(Clock::start()));
+    let members = Members::fill(&count, &target.way, rooms, MEMBERS).await?;
+    sleep(WARM_UP).await;
+    let began = Instant::now();
+    let spent = Spent::so_far(server.pid())?;
+    count.start();
+    sleep(Duration::from_secs_f64(args.seconds)).await;
+    count.stop();
+    let spent = Spent::so_far(server.pid())?.since(spent, began.elapsed());
+    sleep(DRAIN).await;
+    Ok(evaluate(transport, rooms, &count, spent, members.lost()))
+}
+
+fn evaluate(transport: Transport, rooms: u32, count: &Count, spent: Spent, lost: usize) -> Row {
+    let players = rooms * u32::from(MEMBERS);
+    let usage = spent.usage();
+    let seen = count.seen();
+    let delivered = |(got, of)| percent(got, of);
+    let (state, chat) = (delivered(seen.states), delivered(seen.chat));
+    let age_ms_p99 = seen.ages.ms(99);
+    let fails = if lost > 0 {
+        Some(format!("{lost} members were lost"))
+    } else if age_ms_p99.is_none_or(|ms| ms > AGE_MS_MAX) {
+        Some(format!("state is older than {AGE_MS_MAX:.0} ms"))
+    } else if [state, chat].into_iter().flatten().any(|percent| percent < DELIVERED_PERCENT_MIN) {
+        Some(format!("less than {DELIVERED_PERCENT_MIN}% arrived"))
+    } else {
+        None
+    };
+    Row {
+        transport,
+        rooms,
+        players,
+        usage,
+        players_per_core: f64::from(players) * 100.0 / usage.server_cpu_percent,
+        server_cpu_us_per_player_second: usage.server_cpu_percent * 1e4 / f64::from(players),
+        state_age_ms_p50: seen.ages.ms(50),
+        state_age_ms_p99: age_ms_p99,
+        state_delivered_percent: state,
+        chat_delivered_percent: chat,
+        members_lost: lost,
+        fails,
+        void: generator_too_slow(usage.generator_cpu_percent),
+    }
+}
+
+/// What the rows of one transport come to.
+fn conclusion(transport: Transport, rows: &[Row]) -> String {
+    let Some(best) = rows.iter().rfind(|row| row.fails.is_none() && row.void.is_none()) else {
+        return format!("{transport}: no row held");
+    };
+    let end = match rows.last() {
+        Some(Row { void: Some(void), rooms, .. }) => format!("at {rooms} rooms {void}"),
+        Some(Row { fails: Some(fails), rooms, .. }) => format!("at {rooms} rooms {fails}"),
+        _ => "more rooms were not tried".to_owned(),
+    };
+    format!(
+        "{transport}: {} players held, at {:.0}% of a core: {:.0} players a core; {end}",
+        best.players, best.usage.server_cpu_percent, best.players_per_core
+    )
+}
+
+fn table(rows: &[Row]) -> Table {
+    let mut table = Table::new(&[
+        "transport",
+        "rooms",
+        "players",
+        "server CPU %",
+        "CPU µs/player·s",
+        "players/core",
+        "age p50 ms",
+        "age p99 ms",
+        "state %",
+        "chat %",
+        "generator CPU %",
+        "ended because",
+    ]);
+    for row in rows {
+        table.row(vec![
+            row.transport.to_string(),
+            row.rooms.to_string(),
+            row.players.to_string(),
+            figure(Some(row.usage.server_cpu_percent), 1),
+            figure(Some(row.server_cpu_us_per_player_second), 0),
+            figure(Some(row.players_per_core), 0),
+            figure(row.state_age_ms_p50, 1),
+            figure(row.state_age_ms_p99, 1),
+            figure(row.state_delivered_percent, 3),
+            figure(row.chat_delivered_percent, 2),
+            figure(Some(row.usage.generator_cpu_percent), 1),
+            row.void.clone().or_else(|| row.fails.clone()).unwrap_or_default(),
+        ]);
+    }
+    table
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::account::CpuTime;
+
+    fn row(rooms: u32, age: Duration, generator_ms: u64, lost: usize) -> Row {
+        let count = Count::new(Clock::start());
+        count.start();
+        count.state_written(7);
+        (0..7).for_each(|_| count.state_came(Duration::from_millis(1) + age));
+        let time = |ms| CpuTime { ran: Duration::from_millis(ms), waited: Duration::ZERO };
+        let spent =
+            Spent { server: time(500), generator: time(generator_ms), took: Duration::from_millis(1_000) };
+        evaluate(Transport::Quic, rooms, &count, spent, lost)
+    }
+
+    #[test]
+    fn a_row_holds_or_says_why_it_does_not() {
+        let good = row(10, Duration::ZERO, 700, 0);
+        assert_eq!((good.fails.as_deref(), good.void.as_deref()), (None, None));
+        assert!((good.players_per_core - 160.0).abs() < 0.1, "{}", good.players_per_core);
+        assert_eq!(good.state_delivered_percent, Some(100.0));
+        let slow = row(10, Duration::from_millis(60), 700, 0);
+        assert!(slow.fails.is_some_and(|why| why.contains("older than 53 ms")));
+        assert!(row(10, Duration::ZERO, 700, 1).fails.is_some_and(|why| why.contains("lost")));
+        assert!(row(10, Duration::ZERO, 900, 0).void.is_some());
+    }
+
+    #[test]
+    fn the_largest_row_that_held_is_what_counts() {
+        let rows = [
+            row(10, Duration::ZERO, 100, 0),
+            row(20, Duration::ZERO, 100, 0),
+            row(40, Duration::ZERO, 100, 2),
+        ];
+        let said = conclusion(Transport::Quic, &rows);
+        assert!(said.contains("160 players held, at 50% of a core: 320 players a core"), "{said}");
+        assert!(said.contains("at 40 rooms 2 members were lost"), "{said}");
+        assert!(conclusion(Transport::Quic, &rows[2..]).contains("no row held"));
+    }
+}

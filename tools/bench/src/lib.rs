@@ -1,0 +1,100 @@
+//! `parlor-bench`: what this build does on this machine, in figures that others can measure again.
+//!
+//! The server is a process of its own on a core of its own; its processor time is what the operating system says. The
+//! generator is this process: one thread, a crowd of raw sessions. What each bench means stands in
+//! docs/performance.md.
+//!
+//! Linux only: figures come from `/proc`, and both ends are pinned to cores.
+
+#![cfg(target_os = "linux")]
+
+mod account;
+mod args;
+mod capacity;
+mod crowd;
+mod cubes;
+mod feel;
+mod generator;
+mod histogram;
+mod host_world;
+mod hostloss;
+mod http;
+mod idle;
+mod join;
+mod latency;
+mod load;
+mod loss;
+mod machine;
+mod member;
+mod network;
+mod output;
+mod pace;
+mod pacer;
+mod peers;
+mod player;
+mod recording;
+mod relay;
+mod replicate;
+mod rollback;
+mod rooms;
+mod server;
+mod soak;
+mod stamp;
+mod stand;
+mod table;
+mod tally;
+mod turns;
+
+use anyhow::Context;
+use args::{Bench, BenchArgs};
+use clap::Parser;
+use machine::Cores;
+// `recording` takes it from beside itself, as it does among the peers.
+pub(crate) use parlor_sim::walkers;
+use std::io::Write;
+use std::process::ExitCode;
+
+/// Runs the command line of this process.
+pub fn main() -> ExitCode {
+    match run(&BenchArgs::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            // A terminal that has gone away is no fault.
+            let _ = writeln!(std::io::stderr(), "parlor-bench: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Runs one bench. A figure that counts for nothing is no error; its row says so.
+fn run(args: &BenchArgs) -> anyhow::Result<()> {
+    match &args.bench {
+        Bench::Relay(args) => on_one_thread(async |cores| relay::run(cores, args).await),
+        Bench::Latency(args) => on_one_thread(async |cores| latency::run(cores, args).await),
+        Bench::Idle(args) => on_one_thread(async |cores| idle::run(cores, args).await),
+        Bench::Join(args) => on_one_thread(async |cores| join::run(cores, args).await),
+        Bench::Capacity(args) => on_one_thread(async |cores| capacity::run(cores, args).await),
+        Bench::Turns(args) => on_one_thread(async |cores| turns::run(cores, args).await),
+        Bench::Rooms(args) => rooms::run(args),
+        Bench::Replicate(args) => replicate::run(args),
+        Bench::ServeWalkers(args) => replicate::serve(args),
+        Bench::Crowd(args) => crowd::run(args),
+        Bench::Cubes(args) => cubes::run(args),
+        Bench::Loss(args) => loss::run(args),
+        Bench::Feel(args) => feel::run(args),
+        Bench::Hostloss(args) => hostloss::run(args),
+        Bench::Rollback(args) => rollback::run(args),
+        Bench::Soak(args) => on_one_thread(async |cores| soak::run(cores, args).await),
+        Bench::DriveHub(args) => rooms::drive(args),
+    }
+}
+
+/// Runs a bench on the generator's core.
+fn on_one_thread(bench: impl AsyncFnOnce(Cores) -> anyhow::Result<()>) -> anyhow::Result<()> {
+    let cores = Cores::take()?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .context("the generator's runtime could not be started")?;
+    tokio::task::LocalSet::new().block_on(&runtime, bench(cores))
+}

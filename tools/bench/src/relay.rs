@@ -1,0 +1,162 @@
+//! What it costs to relay a message: rooms of 8 members, each of which sends 64 bytes to the 7 others 30 times a second.
+
+use super::args::{RelayArgs, Transport};
+use super::load::{self, Measured, Plan, Target};
+use super::machine::Cores;
+use super::member::{MEMBERS, RATE_HZ};
+use super::peers::{self, Colyseus, PlainRelay};
+use super::server::{Server, Settings};
+use super::stamp::MESSAGE_BYTES;
+use super::table::{Table, figure};
+use crate::output::{print, tell};
+use serde::Serialize;
+use serde_json::json;
+use std::time::Duration;
+
+/// One row.
+#[derive(Debug, Serialize)]
+pub(crate) struct Row {
+    relay: &'static str,
+    transport: &'static str,
+    rooms: u32,
+    flush_quantum_ms: Option<u16>,
+    #[serde(flatten)]
+    measured: Measured,
+    flush_wait_us_mean: Option<f64>,
+    messages_per_packet: Option<f64>,
+}
+
+/// Runs the bench.
+///
+/// # Errors
+/// What kept it from measuring.
+pub(crate) async fn run(cores: Cores, args: &RelayArgs) -> anyhow::Result<()> {
+    let span = Duration::from_secs_f64(args.seconds);
+    let plan = |rooms| Plan { rooms, pace: args.pace, seed: args.common.seed, span };
+    let mut rows = Vec::new();
+    for transport in args.via.transports() {
+        for quantum_ms in &args.quantum {
+            for rooms in &args.rooms {
+                rows.push(row(cores, *transport, *quantum_ms, &plan(*rooms)).await?);
+            }
+        }
+    }
+    let mut notes = vec![cores.note()];
+    if args.peers {
+        notes.extend(peers(cores, args, &plan, &mut rows).await?);
+    }
+    let setting = json!({
+        "cores": cores, "pace": args.pace, "seed": args.common.seed, "seconds": args.seconds,
+        "members_per_room": MEMBERS, "rate_hz": RATE_HZ, "message_bytes": MESSAGE_BYTES,
+    });
+    print("relay", args.common.json, &setting, &rows, &notes, &table(&rows))
+}
+
+async fn row(cores: Cores, transport: Transport, quantum_ms: u16, plan: &Plan) -> anyhow::Result<Row> {
+    tell(&format!("{transport}, quantum {quantum_ms} ms, {} rooms", plan.rooms));
+    let server = Server::start(cores, &Settings { flush_quantum_ms: quantum_ms, ..Settings::default() })?;
+    let target = Target::server(&server, transport)?;
+    let (measured, [before, after]) = load::measure(&target, plan, async || server.stats().await).await?;
+    let waits = after.flush_waits.saturating_sub(before.flush_waits);
+    let wait_us = after.flush_wait_us.saturating_sub(before.flush_wait_us);
+    let messages = after.messages_relayed.saturating_sub(before.messages_relayed);
+    let packets = after.packets_sent.saturating_sub(before.packets_sent);
+    Ok(Row {
+        relay: "parlor",
+        transport: transport.as_str(),
+        rooms: plan.rooms,
+        flush_quantum_ms: Some(quantum_ms),
+        measured,
+        flush_wait_us_mean: ratio(wait_us, waits),
+        messages_per_packet: ratio(messages, packets),
+    })
+}
+
+/// Measures the peers that are built, and says how to build the others.
+async fn peers(
+    cores: Cores,
+    args: &RelayArgs,
+    plan: &impl Fn(u32) -> Plan,
+    rows: &mut Vec<Row>,
+) -> anyhow::Result<Vec<String>> {
+    let mut missing = Vec::new();
+    match PlainRelay::start(cores)? {
+        Some(plain) => {
+            for rooms in &args.rooms {
+                tell(&format!("{}, {rooms} rooms", peers::PLAIN));
+                let (measured, _) = load::measure(&plain.target(), &plan(*rooms), async || Ok(())).await?;
+                rows.push(Row::of_peer(peers::PLAIN, "quic", *rooms, measured));
+            }
+        }
+        None => missing.push(peers::how_to_build_plain()),
+    }
+    match Colyseus::start(cores)? {
+        Some(colyseus) => {
+            for rooms in &args.rooms {
+                tell(&format!("{}, {rooms} rooms", peers::COLYSEUS));
+                rows.push(Row::of_peer(peers::COLYSEUS, "ws", *rooms, colyseus.measure(&plan(*rooms))?));
+            }
+        }
+        None => missing.push(peers::how_to_build_colyseus()),
+    }
+    Ok(missing)
+}
+
+impl Row {
+    /// A peer has no quantum, and does not say what it counts.
+    fn of_peer(relay: &'static str, transport: &'static str, rooms: u32, measured: Measured) -> Self {
+        Row {
+            relay,
+            transport,
+            rooms,
+            flush_quantum_ms: None,
+            measured,
+            flush_wait_us_mean: None,
+            messages_per_packet: None,
+        }
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "counters of seconds stay far below 2⁵³")]
+fn ratio(part: u64, of: u64) -> Option<f64> {
+    (of > 0).then(|| part as f64 / of as f64)
+}
+
+fn table(rows: &[Row]) -> Table {
+    let mut table = Table::new(&[
+        "relay",
+        "transport",
+        "rooms",
+        "quantum ms",
+        "CPU µs/message",
+        "server CPU %",
+        "waited %",
+        "delivered %",
+        "flush wait µs",
+        "messages/packet",
+        "p50 µs",
+        "p99 µs",
+        "generator CPU %",
+        "void because",
+    ]);
+    for row in rows {
+        let Measured { delivery, server_cpu_us_per_delivered_message: cost, usage, void, .. } = &row.measured;
+        table.row(vec![
+            row.relay.to_owned(),
+            row.transport.to_owned(),
+            row.rooms.to_string(),
+            figure(row.flush_quantum_ms.map(f64::from), 0),
+            figure(*cost, 2),
+            figure(Some(usage.server_cpu_percent), 1),
+            figure(Some(usage.server_waited_percent), 1),
+            figure(delivery.delivered_percent, 3),
+            figure(row.flush_wait_us_mean, 0),
+            figure(row.messages_per_packet, 2),
+            figure(delivery.latency_us_p50.map(f64::from), 0),
+            figure(delivery.latency_us_p99.map(f64::from), 0),
+            figure(Some(usage.generator_cpu_percent), 1),
+            void.clone().unwrap_or_default(),
+        ]);
+    }
+    table
+}

@@ -1,0 +1,47 @@
+//! The binary `parlor`: a server for rooms, a game to see them work, and members to fill them.
+
+mod args;
+mod bounds;
+mod commands;
+mod draughts;
+mod dump;
+mod events;
+mod game;
+mod headless;
+mod logging;
+mod meant;
+mod playback;
+mod player;
+mod report;
+mod services;
+mod talk;
+mod typed;
+mod view;
+
+use args::Command;
+use parlor_terminal::error_text;
+use std::io::Write;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let done = match meant::parse().command {
+        Command::Play(args) => commands::play::run(&args),
+        Command::Bots(args) => commands::bots::run(&args),
+        Command::Serve(args) => commands::serve::run(args),
+        Command::Rooms(args) => commands::rooms::run(&args),
+        Command::Token(args) => commands::token::run(&args),
+        Command::Replay(args) => commands::replay::run(&args),
+        Command::Dump(args) => commands::dump::run(&args),
+        Command::Admin(args) => commands::admin::run(&args),
+        Command::Draughts(args) => commands::draughts::run(&args),
+        Command::Match(args) => commands::matches::run(&args),
+        Command::Impair(args) => commands::impair::run(&args),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            let _ = writeln!(std::io::stderr(), "parlor: {}", error_text::sentence(&error));
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,22 @@
+//! The binary, as people run it.
+
+#[cfg(unix)]
+mod admin;
+#[cfg(target_os = "linux")]
+#[cfg(unix)]
+mod draughts;
+#[cfg(target_os = "linux")]
+mod files;
+#[cfg(unix)]
+mod first_minutes;
+mod impaired;
+mod lan;
+mod matches;
+#[cfg(unix)]
+mod operate;
+mod rooms;
+mod support;
+mod tokens;
+mod ways;
+mod world;
+mod wrong_input;

@@ -1,0 +1,118 @@
+#!/usr/bin/env python3
+"""Builds the examples as a user's game would be, outside of the repository, and plays each: a host, and a guest who joins by the
+code that the host's screen shows. Usage: run.py REPOSITORY TARGET"""
+
+import os
+import pty
+import re
+import select
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+# Only a hang takes this long.
+PATIENCE_S = 60
+SYMBOL = re.compile(r"\x1b\[(\d+);(\d+)H(.)(?=\x1b|$)")
+
+
+def dot_moved(symbols):
+    """The guest's letter is not where it began."""
+    return any(symbol == "B" and column > 21 for _, column, symbol in symbols)
+
+
+def tank_moved(symbols):
+    """Two tanks, and not at one place."""
+    return len({(row, column) for row, column, symbol in symbols if symbol in "→↘↓↙←↖↑↗"}) == 2
+
+
+# What the guest presses, and what the host's screen shows then.
+EXAMPLES = {"dots": ("\x1b[C", dot_moved), "tanks": ("\x1b[A", tank_moved)}
+
+
+class Player:
+    """A program in a terminal."""
+
+    def __init__(self, program, args, env):
+        self.pid, self.terminal = pty.fork()
+        if self.pid == 0:
+            os.execve(program, [program, *args], env)
+        self.printed = ""
+
+    def read(self):
+        """Takes what was printed within a moment; gives the newest screen that is whole."""
+        if select.select([self.terminal], [], [], 0.05)[0]:
+            try:
+                self.printed += os.read(self.terminal, 65536).decode(errors="replace")
+            except OSError:
+                raise SystemExit(f"it ended by itself: {self.printed[-500:]!r}")
+        screens = self.printed.split("\x1b[2J")
+        self.printed = "\x1b[2J".join(screens[-2:])
+        return screens[-2] if len(screens) > 1 else ""
+
+    def press(self, keys):
+        os.write(self.terminal, keys.encode())
+
+    def leave(self):
+        self.press("q")
+        until = time.monotonic() + PATIENCE_S
+        while time.monotonic() < until:
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+            if pid:
+                return os.waitstatus_to_exitcode(status)
+            try:
+                self.read()
+            except SystemExit:
+                pass
+        raise SystemExit("it does not end")
+
+
+def until(players, keys, shown):
+    """Reads all screens, and presses keys at the last player, until the first one's screen shows something; gives that."""
+    end = time.monotonic() + PATIENCE_S
+    while time.monotonic() < end:
+        screens = [player.read() for player in players]
+        if found := shown(screens[0]):
+            return found
+        if keys:
+            players[-1].press(keys)
+    raise SystemExit(f"it is never shown; the last screen: {screens[0]!r}")
+
+
+def build(repository, target, name, folder):
+    shutil.copytree(repository / "examples" / name / "src", folder / "src")
+    manifest = (repository / "examples" / name / "Cargo.toml").read_text()
+    own = "\n".join(line for line in manifest.splitlines() if not line.startswith("parlor"))
+    (folder / "Cargo.toml").write_text(own)
+    # The versions that everything else is tested with.
+    shutil.copy(repository / "Cargo.lock", folder)
+    env = {**os.environ, "CARGO_TARGET_DIR": str(target)}
+    for command in (f"cargo add --quiet --path {repository / 'crates/client'} --features server", "cargo build --quiet"):
+        subprocess.run(command.split(), cwd=folder, env=env, check=True)
+    return str(target / "debug" / name)
+
+
+def main():
+    repository, target = Path(sys.argv[1]).resolve(), Path(sys.argv[2]).resolve()
+    with tempfile.TemporaryDirectory() as outside:
+        env = {key: value for key, value in os.environ.items() if not key.startswith("PARLOR_")}
+        env.update(PARLOR_REGISTRY=f"{outside}/registry", TERM="xterm")
+        for name, (keys, moved) in EXAMPLES.items():
+            folder = Path(outside) / name
+            folder.mkdir()
+            program = build(repository, target, name, folder)
+            host = Player(program, [], env)
+            code = until([host], "", lambda screen: re.search(r"room (\w{4,})", screen))[1]
+            guest = Player(program, [code], env)
+            both = [host, guest]
+            until(both, "", lambda screen: "players 2" in screen)
+            until(both, keys, lambda screen: moved([(int(y), int(x), s) for y, x, s in SYMBOL.findall(screen)]))
+            guest_left, host_left = guest.leave(), host.leave()
+            if (guest_left, host_left) != (0, 0):
+                raise SystemExit(f"{name}: the guest ended with {guest_left}, the host with {host_left}")
+            print(f"{name}: built outside, room {code} hosted and joined, the guest's move seen by the host")
+
+
+main()
