@@ -118,7 +118,10 @@ async fn warm(cores: Cores, admission: Admission, issuer: &Issuer, args: &JoinAr
     let fingerprint = server.fingerprint().context("a development server has a fingerprint")?;
     let addr: SocketAddr = (Ipv4Addr::LOCALHOST, server.local_port()).into();
     let way = Way::inside(server.inside(), addr, fingerprint);
-    row((way, addr), (Transport::Memory, admission), issuer, args, Spent::so_far_inside).await
+    let row = row((way, addr), (Transport::Memory, admission), issuer, args, Spent::so_far_inside).await;
+    // The store must be closed before its folder goes: the next row has a store at the same path.
+    server.shutdown().await;
+    row
 }
 
 /// A server of this process. Its threads stay on the core of whoever calls this.
