@@ -59,7 +59,7 @@ pub struct Options {
     pub reconnect: bool,
     /// Host timeout: after this silence of the host another member takes the host role. 100 ms to 10 s.
     /// `None` disables migration: the room ends with its host.
-    pub host_silence: Option<Duration>,
+    pub host_timeout: Option<Duration>,
     /// Which direct paths this player wants. Default: none, so that no player address is disclosed.
     pub paths: PathMode,
     /// Whether to host or to join.
@@ -160,7 +160,7 @@ impl Options {
             simulation_delay_ticks: 0,
             hash_every: None,
             reconnect: true,
-            host_silence: None,
+            host_timeout: None,
             paths: PathMode::default(),
             intent,
         }
@@ -178,7 +178,7 @@ impl Options {
     pub(crate) fn hello(&self) -> Hello {
         let secret = self.secret.clone();
         let silence_ms = |silence: Duration| u32::try_from(silence.as_millis()).unwrap_or(u32::MAX);
-        let host_silence_ms = self.host_silence.map(silence_ms);
+        let host_timeout_ms = self.host_timeout.map(silence_ms);
         let schema = || self.schema.as_ref().map(|schema| schema.encode()).unwrap_or_default();
         Hello {
             environment: self.environment.clone(),
@@ -195,7 +195,7 @@ impl Options {
                         secret,
                         max_players,
                         tick_rate,
-                        host_silence_ms,
+                        host_timeout_ms,
                         schema: schema(),
                         label: String::new(),
                         keep: false,
@@ -206,7 +206,7 @@ impl Options {
                         secret,
                         max_players: *max_players,
                         tick_rate: *tick_rate,
-                        host_silence_ms,
+                        host_timeout_ms,
                         schema: schema(),
                         label: label.clone(),
                         keep: *keep,

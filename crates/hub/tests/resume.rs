@@ -38,7 +38,7 @@ fn settings() -> RoomSettings {
         secret: None,
         max_players: 4,
         tick_rate: TickRate::DEFAULT,
-        host_silence_ms: None,
+        host_timeout_ms: None,
         schema: bytes::Bytes::new(),
         label: String::new(),
         keep: false,

@@ -50,7 +50,7 @@ impl Wish {
                 secret: None,
                 max_players: limits::MEMBERS_MAX_PLAYER_HOSTED,
                 tick_rate,
-                host_silence_ms: None,
+                host_timeout_ms: None,
                 schema: Bytes::new(),
                 label: String::new(),
                 keep: false,

@@ -34,7 +34,7 @@ impl RoomCore {
     /// the host by migration.
     pub(super) fn migrates(&self) -> bool {
         let has_migrated = self.joined.as_ref().is_some_and(|joined| joined.welcome.epoch > Epoch(0));
-        self.options.host_silence.is_some() || has_migrated
+        self.options.host_timeout.is_some() || has_migrated
     }
 
     /// Handles the hub's choice of another authority.
@@ -192,7 +192,7 @@ impl RoomCore {
     /// Whether this process is or becomes the host, and another member can take over from it.
     fn may_pass_on(&self) -> bool {
         self.joined.as_ref().is_some_and(|joined| {
-            let passes_on = self.options.host_silence.is_some() || joined.welcome.epoch > Epoch(0);
+            let passes_on = self.options.host_timeout.is_some() || joined.welcome.epoch > Epoch(0);
             passes_on && (joined.is_host() || joined.migration.is_heir())
         })
     }

@@ -166,7 +166,7 @@ fn creating(code: Option<RoomCode>, secret: Option<&str>) -> Hello {
         secret,
         max_players: 16,
         tick_rate,
-        host_silence_ms: None,
+        host_timeout_ms: None,
         schema: bytes::Bytes::new(),
         label: String::new(),
         keep: false,

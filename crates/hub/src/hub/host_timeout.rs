@@ -1,5 +1,7 @@
 //! Host failure detection, in rooms where another member takes over the host role.
 //!
+//! A room's settings have its host timeout. Its bounds and its default stand in `parlor_proto::limits` (`HOST_TIMEOUT_MS_…`).
+//!
 //! What counts is when the hub last received anything from the host's session. The host's transport sends
 //! keep-alives even while its game is blocked. A host with regular packets times out sooner than one with a
 //! jittery connection. Time during which the hub itself ran late does not count as silence: the timeout grows

@@ -145,7 +145,7 @@ impl Room {
         if to_host.is_empty() && to_member.is_empty() {
             return;
         }
-        let (id, passes_on) = (reach.draw(), self.setup.settings.host_silence_ms.is_some());
+        let (id, passes_on) = (reach.draw(), self.setup.settings.host_timeout_ms.is_some());
         reach.path = Some(id);
         self.counters.paths_offered += 1;
         let accept = PathOffer {

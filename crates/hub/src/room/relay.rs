@@ -331,7 +331,7 @@ mod tests {
                 secret: None,
                 max_players: members,
                 tick_rate: TickRate::new(30).unwrap(),
-                host_silence_ms: None,
+                host_timeout_ms: None,
                 schema: Bytes::new(),
                 label: String::new(),
                 keep: false,

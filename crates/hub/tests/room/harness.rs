@@ -66,7 +66,7 @@ pub(crate) fn settings(kind: RoomKind, schema: &Schema) -> RoomSettings {
         secret: None,
         max_players: 8,
         tick_rate: RATE,
-        host_silence_ms: None,
+        host_timeout_ms: None,
         schema: schema.encode(),
         label: String::new(),
         keep: false,

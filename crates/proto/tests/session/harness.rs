@@ -177,7 +177,7 @@ pub(crate) fn hello() -> Hello {
                 secret: None,
                 max_players: 4,
                 tick_rate: TickRate::DEFAULT,
-                host_silence_ms: None,
+                host_timeout_ms: None,
                 schema: Bytes::new(),
                 label: String::new(),
                 keep: false,

@@ -136,7 +136,7 @@ fn handshakes() -> Vec<(&'static str, Value)> {
         secret: secret.map(Into::into),
         max_players: 4,
         tick_rate: TickRate::DEFAULT,
-        host_silence_ms: None,
+        host_timeout_ms: None,
         schema: Bytes::new(),
         label: String::new(),
         keep: false,

@@ -71,7 +71,7 @@ fn create(room: Option<&str>, token: impl Into<Vec<u8>>) -> Hello {
         secret: None,
         max_players: 4,
         tick_rate: TickRate::DEFAULT,
-        host_silence_ms: None,
+        host_timeout_ms: None,
         schema: bytes::Bytes::new(),
         label: String::new(),
         keep: false,

@@ -38,7 +38,7 @@ fn setup(rng: &mut Rng) -> Setup {
             secret: rng.per_mille(500).then(|| "sesame".into()),
             max_players: 8,
             tick_rate: TickRate::new(60).expect("60 is a rate"),
-            host_silence_ms: None,
+            host_timeout_ms: None,
             schema: Bytes::new(),
             label: if kind == RoomKind::Match { "duel" } else { "" }.into(),
             keep: kind == RoomKind::Match && rng.per_mille(500),

@@ -81,7 +81,7 @@ fn an_id_is_never_chosen() {
         secret: None,
         max_players: 4,
         tick_rate,
-        host_silence_ms: None,
+        host_timeout_ms: None,
         schema: bytes::Bytes::new(),
         label: String::new(),
         keep: false,
@@ -103,7 +103,7 @@ fn what_only_a_match_has_no_other_room_has() {
         (a_match("tab\there", 4, false), false),
         (a_match(&"x".repeat(64), 4, false), true),
         (a_match(&"x".repeat(65), 4, false), false),
-        (Options { host_silence: Some(Duration::from_millis(500)), ..a_match("", 4, false) }, false),
+        (Options { host_timeout: Some(Duration::from_millis(500)), ..a_match("", 4, false) }, false),
     ] {
         assert_eq!(options.check().is_ok(), is_right, "{:?}", options.intent);
     }

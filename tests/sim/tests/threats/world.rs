@@ -83,7 +83,7 @@ impl World {
             secret: None,
             max_players: limits::MEMBERS_MAX_PLAYER_HOSTED,
             tick_rate: TickRate::DEFAULT,
-            host_silence_ms: None,
+            host_timeout_ms: None,
             schema: Bytes::new(),
             label: String::new(),
             keep: false,

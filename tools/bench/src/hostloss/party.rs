@@ -104,8 +104,8 @@ impl Party {
         let tick_rate = TickRate::new(HZ).context("there is such a rate")?;
         let max_players = u16::try_from(players).context("a room has few players")?;
         let intent = Wish::Host { code: None, max_players, tick_rate, dedicated: false };
-        let host_silence = Some(Duration::from_millis(silence_ms));
-        let host = sim.host(Options { intent, host_silence, ..Options::host(APP) }, link);
+        let host_timeout = Some(Duration::from_millis(silence_ms));
+        let host = sim.host(Options { intent, host_timeout, ..Options::host(APP) }, link);
         let mut party = Party { sim, peers: Vec::new(), log: Rc::default() };
         party.seat(host);
         let code = party.sim.code(host);

@@ -37,7 +37,7 @@ fn setup(schema: &Schema) -> Setup {
             secret: None,
             max_players: 4,
             tick_rate: TickRate::DEFAULT,
-            host_silence_ms: None,
+            host_timeout_ms: None,
             schema: schema.encode(),
             label: String::new(),
             keep: false,
