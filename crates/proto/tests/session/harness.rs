@@ -169,20 +169,7 @@ pub(crate) struct World {
 pub(crate) fn hello() -> Hello {
     Hello {
         name: "ada".into(),
-        ..Hello::new(
-            "tanks",
-            Intent::Create(RoomSettings {
-                kind: RoomKind::PlayerHosted,
-                code: None,
-                secret: None,
-                max_players: 4,
-                tick_rate: TickRate::DEFAULT,
-                host_timeout_ms: None,
-                schema: Bytes::new(),
-                label: String::new(),
-                keep: false,
-            }),
-        )
+        ..Hello::new("tanks", Intent::Create(RoomSettings::new(RoomKind::PlayerHosted, 4)))
     }
 }
 

@@ -305,6 +305,22 @@ impl RoomKind {
 }
 
 impl RoomSettings {
+    /// Settings of a room that has only a kind and seats: a drawn code, no secret, [`TickRate::DEFAULT`], no host migration, no
+    /// schema, no label, and no kept log.
+    pub fn new(kind: RoomKind, max_players: u16) -> Self {
+        RoomSettings {
+            kind,
+            code: None,
+            secret: None,
+            max_players,
+            tick_rate: TickRate::DEFAULT,
+            host_timeout_ms: None,
+            schema: Bytes::new(),
+            label: String::new(),
+            keep: false,
+        }
+    }
+
     fn check_host_timeout(&self) -> Result<(), String> {
         let Some(silence_ms) = self.host_timeout_ms else { return Ok(()) };
         let (min, max) = (limits::HOST_TIMEOUT_MS_MIN, limits::HOST_TIMEOUT_MS_MAX);
