@@ -20,7 +20,7 @@ const HOUSE: &[Place] = &[
     Place { name: "parlor-sync", may: &["parlor-proto"], tests_may: &["parlor-impair"] },
     Place { name: "parlor-hub", may: &["parlor-proto", "parlor-sync"], tests_may: &["parlor-impair"] },
     Place { name: "parlor-turn", may: &["parlor-proto"], tests_may: &[] },
-    Place { name: "parlor-impair", may: &[], tests_may: &[] },
+    Place { name: "parlor-impair", may: &["parlor-proto"], tests_may: &[] },
     Place { name: "parlor-transport", may: &["parlor-proto", "parlor-impair"], tests_may: &[] },
     Place { name: "parlor-client-core", may: &["parlor-proto", "parlor-sync"], tests_may: &[] },
     Place {
