@@ -13,7 +13,7 @@ use parlor::{
 };
 use parlor_server::Config;
 use parlor_services::OnlineConfig;
-use parlor_testing::Hall;
+use parlor_testing::{Hall, exchange};
 use proxy::Proxy;
 use std::num::NonZeroU16;
 use std::time::Duration;
@@ -233,6 +233,35 @@ fn an_account_finds_matches_and_reads_the_log_of_its_own() {
         panic!("who was not in it reads nothing");
     };
     assert_eq!(error.code, "no_such_match");
+}
+
+#[test]
+fn what_a_game_reads_of_matches_is_what_the_services_write() {
+    let hall = with_accounts();
+    let ask = "GET /v1/openapi.json HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+    let document = hall.runtime.block_on(exchange(hall.addr(), ask)).json();
+    let types = include_str!("../src/online/lists.rs");
+    let quoted = |text: &str| text.split('`').skip(1).step_by(2).map(str::to_owned).collect::<Vec<_>>();
+    for name in ["LiveMatch", "KeptView", "EntryView", "Happened"] {
+        let schema = &document["components"]["schemas"][name];
+        let shapes = schema["oneOf"].as_array().map_or(std::slice::from_ref(schema), Vec::as_slice);
+        for shape in shapes {
+            let fields = shape["properties"].as_object().expect("each type has fields");
+            for field in fields.keys().filter(|field| *field != "kind") {
+                assert!(
+                    types.contains(&format!(" {field}: ")),
+                    "{name} has {field}, which a game does not read"
+                );
+            }
+            if fields.get("kind").is_some_and(|kind| kind["const"] == "cut") {
+                let (_, cut) = types.split_once("    Cut {").expect("a log may be cut");
+                let (reasons, _) = cut.split_once("why: String").expect("it says why");
+                let written = fields["why"]["description"].as_str().expect("it is described");
+                assert_eq!(quoted(reasons), quoted(written));
+            }
+        }
+    }
+    assert!(document.to_string().contains("`store full`"), "the reasons were compared");
 }
 
 #[test]
