@@ -198,7 +198,7 @@ impl RoomCore {
     }
 
     /// Notes a message that the game has not received yet.
-    pub(super) fn note_unhandled(&mut self, message: &Message) {
+    pub(super) fn note_deferred(&mut self, message: &Message) {
         let row = self.options.channels.get(message.channel);
         if !row.is_some_and(|row| row.lane.is_reliable()) {
             return;
@@ -249,9 +249,9 @@ impl RoomCore {
     /// Acknowledges messages consumed in ticks that the hub has completely.
     pub(super) fn acknowledge_handled(&mut self) {
         let Some((session, joined)) = self.session.as_mut().zip(self.joined.as_mut()) else { return };
-        let confirmed = joined.shared.host().and_then(|host| host.upstream().confirmed());
-        let Some(confirmed) = confirmed else { return };
-        if let Some(below) = joined.migration.deferred_acks.confirmed(confirmed) {
+        let watermark = joined.shared.host().and_then(|host| host.upstream().ack_watermark());
+        let Some(watermark) = watermark else { return };
+        if let Some(below) = joined.migration.deferred_acks.release(watermark) {
             session.hold_acks_from(below);
             self.wants_driver = true;
         }

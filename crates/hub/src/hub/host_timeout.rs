@@ -89,7 +89,7 @@ impl Hub {
     /// Starts the host timeout of a new room.
     pub(super) fn begin_host_timeout(&mut self, room: RoomId, seated: &Seated, now: Instant) {
         if let Some((_, silence)) = seated.room.host_timeout() {
-            self.timers.push(Reverse((now + silence, Timer::Lease(room))));
+            self.timers.push(Reverse((now + silence, Timer::HostTimeout(room))));
         }
     }
 
@@ -115,7 +115,7 @@ impl Hub {
         }
         let next = ends_at.filter(|at| *at > now);
         let soon = now + (silence / SIGNS_OF_LIFE).max(Duration::from_millis(1));
-        self.timers.push(Reverse((next.unwrap_or(soon), Timer::Lease(room))));
+        self.timers.push(Reverse((next.unwrap_or(soon), Timer::HostTimeout(room))));
     }
 
     /// Returns the host's timeout, given how regularly it was heard.

@@ -3,7 +3,7 @@
 //! Hub, sessions and rooms are the real ones; clocks and network are made ([`parlor_sim`]). Every death is a room of its own,
 //! drawn from the seed, so the same seed gives the same figures.
 
-mod party;
+mod game;
 mod runs;
 
 use super::args::HostlossArgs;
@@ -68,7 +68,7 @@ pub(crate) fn run(args: &HostlossArgs) -> anyhow::Result<()> {
     let rows = rows.collect::<anyhow::Result<Vec<_>>>()?;
     let others = others(args)?;
     let setting = json!({
-        "seed": seed, "players": PLAYERS, "tick_hz": party::HZ, "host_silence_ms": args.silence, "others": others,
+        "seed": seed, "players": PLAYERS, "tick_hz": game::HZ, "host_silence_ms": args.silence, "others": others,
     });
     print("hostloss", args.common.json, &setting, &rows, &notes(&others), &table(&rows))
 }
@@ -184,13 +184,9 @@ mod tests {
 
     #[test]
     fn a_dead_host_is_followed_within_the_aims() {
-        let figures = row(50, party::SILENCE_MS, 4, 1).unwrap();
+        let figures = row(50, game::SILENCE_MS, 4, 1).unwrap();
         assert_eq!(figures.misses, Vec::<&str>::new(), "{figures:?}");
-        assert_eq!(
-            figures,
-            row(50, party::SILENCE_MS, 4, 1).unwrap(),
-            "the same seed gives the same figures"
-        );
+        assert_eq!(figures, row(50, game::SILENCE_MS, 4, 1).unwrap(), "the same seed gives the same figures");
         let floor_ms = 187 + 50;
         assert!(figures.pause_ms_p50 >= floor_ms, "nothing is faster than what it consists of: {figures:?}");
     }

@@ -107,19 +107,19 @@ pub(crate) fn run(args: &MatchArgs) -> anyhow::Result<()> {
 fn open(args: &MatchArgs) -> anyhow::Result<Room> {
     let invite = args.join.room().map(|id| nearby::invite(&args.app, id, &args.connect)).transpose()?;
     match &invite {
-        Some(invite) => seat(Room::join(&args.app, invite), args, Some(invite)),
+        Some(invite) => open_with(Room::join(&args.app, invite), args, Some(invite)),
         None if args.connect.lan => {
             bail!("a match is run by a server: start `parlor serve --lan`, and name it here with --server")
         }
         None => {
             let builder = Room::create_match(&args.app).max_players(args.max_players).label(&args.label);
-            seat(if args.keep { builder.keep() } else { builder }, args, None)
+            open_with(if args.keep { builder.keep() } else { builder }, args, None)
         }
     }
 }
 
 /// Opens what a builder leads to, as the player of the command line.
-fn seat<K>(builder: RoomBuilder<K>, args: &MatchArgs, invite: Option<&str>) -> anyhow::Result<Room> {
+fn open_with<K>(builder: RoomBuilder<K>, args: &MatchArgs, invite: Option<&str>) -> anyhow::Result<Room> {
     let builder = builder.name(&connect_options::name(args.name.as_deref()));
     let builder = args.token.iter().fold(builder, |builder, token| builder.token(token));
     let builder = if args.account { builder.account(&account(args, invite)?) } else { builder };
