@@ -358,37 +358,20 @@ fn evaluate(transport: Transport, admission: Admission, rate: u32, joined: &mut 
 }
 
 fn table(rows: &[Row]) -> Table {
-    let mut table = Table::new(&[
-        "transport",
-        "admission",
-        "joins/s asked",
-        "joins",
-        "CPU µs/join",
-        "joins/s and core",
-        "p50 µs",
-        "p99 µs",
-        "server CPU %",
-        "waited %",
-        "generator CPU %",
-        "void because",
-    ]);
-    for row in rows {
-        table.row(vec![
-            row.transport.to_string(),
-            row.admission.as_str().to_owned(),
-            row.joins_asked_per_second.to_string(),
-            row.joins.to_string(),
-            figure(row.server_cpu_us_per_join, 0),
-            figure(row.joins_per_second_and_core, 0),
-            figure(row.join_us_p50.map(f64::from), 0),
-            figure(row.join_us_p99.map(f64::from), 0),
-            figure(Some(row.usage.server_cpu_percent), 1),
-            figure(Some(row.usage.server_waited_percent), 1),
-            figure(Some(row.usage.generator_cpu_percent), 1),
-            row.void.clone().unwrap_or_default(),
-        ]);
-    }
-    table
+    Table::of(rows, &[
+        ("transport", |row| row.transport.to_string()),
+        ("admission", |row| row.admission.as_str().to_owned()),
+        ("joins/s asked", |row| row.joins_asked_per_second.to_string()),
+        ("joins", |row| row.joins.to_string()),
+        ("CPU µs/join", |row| figure(row.server_cpu_us_per_join, 0)),
+        ("joins/s and core", |row| figure(row.joins_per_second_and_core, 0)),
+        ("p50 µs", |row| figure(row.join_us_p50.map(f64::from), 0)),
+        ("p99 µs", |row| figure(row.join_us_p99.map(f64::from), 0)),
+        ("server CPU %", |row| figure(row.usage.server_cpu_percent, 1)),
+        ("waited %", |row| figure(row.usage.server_waited_percent, 1)),
+        ("generator CPU %", |row| figure(row.usage.generator_cpu_percent, 1)),
+        ("void because", |row| row.void.clone().unwrap_or_default()),
+    ])
 }
 
 #[cfg(test)]
@@ -408,6 +391,6 @@ mod tests {
         joined.note(Err(anyhow::anyhow!("the server is full")));
         let row =
             evaluate(Transport::Quic, Admission::Token, 400, &mut joined, Spent { server, generator, took });
-        assert!(row.void.is_some_and(|why| why.contains("1 joins failed") && why.contains("shut")));
+        assert!(row.void.is_some_and(|why| why.contains("1 joins failed") && why.contains("full")));
     }
 }

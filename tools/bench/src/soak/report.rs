@@ -216,29 +216,16 @@ impl Summary {
 
     /// The waits, as people read them.
     pub(super) fn table(&self) -> Table {
-        let mut table = Table::new(&[
-            "ms",
-            "p50 off",
-            "p99 off",
-            "p50 on",
-            "p99 on",
-            "p99 on / off",
-            "times off",
-            "times on",
-        ]);
-        for waited in &self.waited {
-            table.row(vec![
-                waited.what.as_str().to_owned(),
-                figure(waited.ms_p50_without_attacker, 1),
-                figure(waited.ms_p99_without_attacker, 1),
-                figure(waited.ms_p50_with_attacker, 1),
-                figure(waited.ms_p99_with_attacker, 1),
-                figure(waited.p99_ratio, 2),
-                waited.times_without_attacker.to_string(),
-                waited.times_with_attacker.to_string(),
-            ]);
-        }
-        table
+        Table::of(&self.waited, &[
+        ("ms", |waited| waited.what.as_str().to_owned()),
+        ("p50 off", |waited| figure(waited.ms_p50_without_attacker, 1)),
+        ("p99 off", |waited| figure(waited.ms_p99_without_attacker, 1)),
+        ("p50 on", |waited| figure(waited.ms_p50_with_attacker, 1)),
+        ("p99 on", |waited| figure(waited.ms_p99_with_attacker, 1)),
+        ("p99 on / off", |waited| figure(waited.p99_ratio, 2)),
+        ("times off", |waited| waited.times_without_attacker.to_string()),
+        ("times on", |waited| waited.times_with_attacker.to_string()),
+    ])
     }
 
     /// What else is to be said, a line each.
@@ -285,12 +272,12 @@ pub(super) fn minute(look: &Look, p99: [Option<f64>; 5], errors: u64, server_cpu
         "password p99",
     ]);
     let mut row = vec![
-        figure(Some(look.at_s), 0),
+        figure(look.at_s, 0),
         look.attacker.as_str().to_owned(),
-        figure(Some(float(look.resident_bytes) / MIB), 1),
+        figure(float(look.resident_bytes) / MIB, 1),
         look.open_files.to_string(),
-        figure(Some(float(look.store_bytes) / MIB), 1),
-        figure(Some(server_cpu_percent), 0),
+        figure(float(look.store_bytes) / MIB, 1),
+        figure(server_cpu_percent, 0),
         errors.to_string(),
     ];
     row.extend(p99.map(|ms| figure(ms, 1)));
