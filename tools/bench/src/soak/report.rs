@@ -257,30 +257,18 @@ impl Summary {
 
 /// What the last minute was like.
 pub(super) fn minute(look: &Look, p99: [Option<f64>; 5], errors: u64, server_cpu_percent: f64) -> Table {
-    let mut table = Table::new(&[
-        "s",
-        "attacker",
-        "resident MiB",
-        "files",
-        "store MiB",
-        "server CPU %",
-        "errors",
-        "message p99 ms",
-        "state p99",
-        "move p99",
-        "request p99",
-        "password p99",
-    ]);
-    let mut row = vec![
-        figure(look.at_s, 0),
-        look.attacker.as_str().to_owned(),
-        figure(float(look.resident_bytes) / MIB, 1),
-        look.open_files.to_string(),
-        figure(float(look.store_bytes) / MIB, 1),
-        figure(server_cpu_percent, 0),
-        errors.to_string(),
-    ];
-    row.extend(p99.map(|ms| figure(ms, 1)));
-    table.row(row);
-    table
+    Table::of(&[(look, p99, errors, server_cpu_percent)], &[
+        ("s", |(look, ..)| figure(look.at_s, 0)),
+        ("attacker", |(look, ..)| look.attacker.as_str().to_owned()),
+        ("resident MiB", |(look, ..)| figure(float(look.resident_bytes) / MIB, 1)),
+        ("files", |(look, ..)| look.open_files.to_string()),
+        ("store MiB", |(look, ..)| figure(float(look.store_bytes) / MIB, 1)),
+        ("server CPU %", |(.., percent)| figure(*percent, 0)),
+        ("errors", |(_, _, errors, _)| errors.to_string()),
+        ("message p99 ms", |(_, p99, ..)| figure(p99[0], 1)),
+        ("state p99", |(_, p99, ..)| figure(p99[1], 1)),
+        ("move p99", |(_, p99, ..)| figure(p99[2], 1)),
+        ("request p99", |(_, p99, ..)| figure(p99[3], 1)),
+        ("password p99", |(_, p99, ..)| figure(p99[4], 1)),
+    ])
 }
