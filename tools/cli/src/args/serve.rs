@@ -150,7 +150,7 @@ pub(crate) struct ServeArgs {
 }
 
 impl ServeArgs {
-    /// Reads the file given with `--config`. Only the command line bounds numbers further than here.
+    /// Reads the file given with `--config`.
     ///
     /// # Errors
     /// What is wrong with the file, and which file it is.
@@ -192,7 +192,11 @@ impl ServeArgs {
             };
         }
         over! {
-            listen port public_host certificate key identity apps max_rooms state_rate max_connections max_connections_per_address web_origins handshakes_per_second handshakes_per_second_all admission_key admission shards flush_quantum grace state_memory room_log impair data store games accounts keep_matches data_max app_max account_max keep_days operator_key webhook webhook_key metrics log_format log;
+            listen port public_host certificate key identity apps max_rooms state_rate
+            max_connections max_connections_per_address web_origins handshakes_per_second
+            handshakes_per_second_all admission_key admission shards flush_quantum grace
+            state_memory room_log impair data store games accounts keep_matches data_max app_max
+            account_max keep_days operator_key webhook webhook_key metrics log_format log;
             dedicated limit_local lan webhook_private
         }
     }
@@ -230,4 +234,21 @@ pub(crate) enum AccountsArg {
     Open,
     /// Only the game's own service creates accounts, for its players
     Closed,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_comes_before_the_file() {
+        let file = |text| toml::from_str::<ServeArgs>(text).map_err(|error| error.to_string());
+        let filed =
+            file("port = 1\ngrace = 5\napps = [\"tanks\"]\nlan = true\nimpair = \"loss=3%\"").unwrap();
+        let args = ServeArgs { port: Some(2), dedicated: true, ..ServeArgs::default() }.over(filed);
+        assert_eq!((args.port, args.grace, args.dedicated, args.lan), (Some(2), Some(5), true, true));
+        assert_eq!((args.apps, args.impair), (Some(vec!["tanks".to_owned()]), "loss=3%".parse().ok()));
+        assert!(file("impair = \"loss=200%\"").unwrap_err().contains("impair is \"loss=200%\""));
+        assert!(file("config = \"other.toml\"").unwrap_err().contains("unknown field"));
+    }
 }
