@@ -21,7 +21,7 @@ mod room;
 mod simulation;
 mod state;
 
-pub use connection::LinkState;
+pub use connection::{LinkState, reconnect_wait};
 pub use error::RoomError;
 pub use event::{ClosedReason, ConnectFailure, ConnectFailureKind, Event, Message, StateSource, StateUpdate};
 pub use info::{

@@ -3,6 +3,7 @@
 use crate::args::HeadlessArgs;
 use crate::events::Teller;
 use crate::game::{Badge, Bot, GemState, Input, PlayerState, RoundState, Scene, Script, Source, World};
+use crate::report::{Report, Standing};
 use crate::talk::Talk;
 use crate::view::{Command, Controls};
 use parlor::{ClosedReason, Event, Hints, HostStep, LeaveReason, LinkState, MemberId, Room, RoomCode, Step};
@@ -148,9 +149,14 @@ impl Player {
         &self.seen
     }
 
-    /// What it said and heard with `--talk`.
-    pub(crate) fn talk(&self) -> &Talk {
-        &self.talk
+    /// How it stands now.
+    pub(crate) fn standing(&self) -> Standing {
+        Standing::of(&self.room, self.seen.steps, &self.talk)
+    }
+
+    /// The report on it.
+    pub(crate) fn report(&self, name: &str, hash_at: Option<u64>) -> Report {
+        Report::of(name, &self.room, &self.seen.members, self.standing(), self.closed(), hash_at)
     }
 
     /// Why it is over, if it is.
@@ -230,8 +236,8 @@ impl Player {
     fn tell(&mut self) -> anyhow::Result<()> {
         self.gaps.note(self.updates());
         if self.teller.as_mut().is_some_and(Teller::is_due) {
-            let gap = self.gaps.take();
-            self.teller.iter().try_for_each(|teller| teller.stands(self, gap))?;
+            let (gap, standing) = (self.gaps.take(), self.standing());
+            self.teller.iter().try_for_each(|teller| teller.stands(&standing, gap))?;
         }
         Ok(())
     }

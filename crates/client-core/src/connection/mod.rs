@@ -4,5 +4,5 @@ mod hub_watchdog;
 mod reconnect;
 
 pub(crate) use hub_watchdog::HubWatchdog;
-pub use reconnect::LinkState;
+pub use reconnect::{LinkState, reconnect_wait};
 pub(crate) use reconnect::{Reconnect, Tier, say};

@@ -28,7 +28,7 @@ const HOST_WRITES: &str = "the host has the world that is written";
 /// For a game: actions.
 impl RoomCore {
     /// Leaves the room. If the host leaves, the room ends, unless another player takes the host role
-    /// ([`Options::host_silence`](super::Options::host_silence)). Messages sent before still arrive.
+    /// ([`Options::host_timeout`](super::Options::host_timeout)). Messages sent before still arrive.
     pub fn leave(&mut self, now: Instant) {
         self.break_off(CloseReason::Left, now);
     }

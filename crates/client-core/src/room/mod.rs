@@ -303,7 +303,7 @@ impl RoomCore {
     /// Queues an arrival for the next poll, or processes it now if the queue is too full.
     fn arrive(&mut self, now: Instant, came: Came) {
         if let Came::Session(session::Event::Message(message)) = &came {
-            self.note_unhandled(message);
+            self.note_deferred(message);
         }
         if self.inbox.arrive(now, came) {
             self.read_arrived(now);

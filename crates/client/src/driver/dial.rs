@@ -116,7 +116,7 @@ async fn visit(shared: &Handle, ways: &Ways<'_>, places: Vec<Place>, connect: &C
                     continue;
                 }
                 let Some(address) = shared.lock().take_redirect() else {
-                    return come_back(shared, ways, place.address, connect).await;
+                    return reconnect(shared, ways, place.address, connect).await;
                 };
                 redirects += 1;
                 match elsewhere(&address, &place.address) {
@@ -146,7 +146,7 @@ async fn visit(shared: &Handle, ways: &Ways<'_>, places: Vec<Place>, connect: &C
 }
 
 /// Reaches the server again each time that the connection to it is lost, as often as the room wants it.
-async fn come_back(shared: &Handle, ways: &Ways<'_>, mut address: ServerAddress, connect: &ConnectOptions) {
+async fn reconnect(shared: &Handle, ways: &Ways<'_>, mut address: ServerAddress, connect: &ConnectOptions) {
     loop {
         let Some(at) = shared.lock().next_attempt() else { return };
         tokio::select! {

@@ -28,7 +28,7 @@ const SET_UP: &[&str] = &[
 /// Of what a rule set may have to be asked for.
 const BEGINS: &[&str] = &["unknown_rules", "rules_fault", "illegal_move"];
 /// Of who wants in.
-const DOOR: &[&str] =
+const ENTRY: &[&str] =
     &["quota", "too_many_rooms", "kicked", "out_of_game", "wrong_phase", "game_started", "room_full"];
 /// Of moves.
 const MOVES: &[&str] = &[
@@ -243,7 +243,7 @@ fn of_rooms() -> Vec<Operation> {
             rooms::join_by_code,
         )
         .shows_room()
-        .refuses(&[DOOR, BEGINS, &["no_such_room", "too_often"]]),
+        .refuses(&[ENTRY, BEGINS, &["no_such_room", "too_often"]]),
         Operation::new(
             "turn.list",
             get("/rooms"),
@@ -280,7 +280,7 @@ fn of_seats() -> Vec<Operation> {
         .refuses(&[IN_ROOM, &["not_host", "too_deep", "operator_decides"]]),
         Operation::new("turn.join", post("/rooms/{room}/join"), PLAYER, "Joins a room", rooms::join)
             .shows_room()
-            .refuses(&[DOOR, BEGINS, &["no_such_room"]]),
+            .refuses(&[ENTRY, BEGINS, &["no_such_room"]]),
         Operation::new("turn.leave", post("/rooms/{room}/leave"), PLAYER, "Leaves a room", rooms::leave)
             .shows_room()
             .refuses(&[IN_ROOM]),
