@@ -88,7 +88,7 @@ fn code(room: &Room) -> String {
 
 /// Who somebody is, as a player of the room sees it.
 fn user(room: &Room, id: MemberId) -> Option<String> {
-    room.player(id).expect("it is there").user
+    room.player(id).expect("it is there").user.clone()
 }
 
 fn comes(room: &mut Room, id: MemberId) {

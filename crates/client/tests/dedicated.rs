@@ -41,7 +41,7 @@ fn sixty_four_players_move_their_dots_and_see_those_of_all() {
         patience.look_again(|| format!("{:?}", players.iter().map(dots).collect::<Vec<_>>()));
     }
     let me = players[0].local_id().expect("it is in");
-    let host = players[0].players().into_iter().find(|player| player.is_host).expect("it is a member");
+    let host = players[0].players().iter().find(|player| player.is_host).expect("it is a member");
     assert_eq!(
         players[0].state().get::<Dot>(&format!("dot/{}", host.id)).expect("it is a dot"),
         None,

@@ -34,7 +34,7 @@ fn a_match_is_played_over_real_sockets_and_ends_with_its_server() {
         &hall,
         Room::join("duels", &id.to_lowercase()).name("bob").transport(TransportPreference::WebSocket),
     );
-    let names = |room: &Room| room.players().into_iter().map(|player| player.name).collect::<Vec<_>>();
+    let names = |room: &Room| room.players().iter().map(|player| player.name.clone()).collect::<Vec<_>>();
     assert_eq!(names(&bob), ["ada", "bob"], "who is there is known when it is open");
     assert!(!ada.is_host() && !bob.is_host() && bob.info().host_id.is_none());
     until(&mut ada, |event| {

@@ -271,7 +271,7 @@ impl Player {
                 Event::Message(message) => self.talk.hear(&message),
                 Event::HostChanged { host } => {
                     self.is_promoted = self.room.local_id() == Some(host);
-                    let name = self.room.player(host).map(|player| player.name).unwrap_or_default();
+                    let name = self.room.player(host).map(|player| player.name.clone()).unwrap_or_default();
                     self.note(match self.is_promoted {
                         true => "you are the host now".to_owned(),
                         false => format!("{} is the host now", shown(&name, host)),
@@ -332,7 +332,7 @@ fn simulate(host: &mut HostStep<'_>, world: &mut Option<World>) -> anyhow::Resul
     }
     let world = world.as_mut().expect("it was just made");
     let players: BTreeMap<u32, String> =
-        host.players().into_iter().map(|player| (player.id.0, player.name)).collect();
+        host.players().iter().map(|player| (player.id.0, player.name.clone())).collect();
     let gone: Vec<u32> = world.ids().filter(|id| !players.contains_key(id)).collect();
     gone.into_iter().for_each(|id| world.leave(id));
     for (id, name) in &players {

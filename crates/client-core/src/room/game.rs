@@ -10,7 +10,7 @@ use crate::info::{Connectivity, Diagnostics, Role, RoomInfo, Scope, TransportPat
 use crate::message::encode_typed;
 use crate::migration::Migration;
 use crate::options::Wish;
-use crate::players::{Player, Transport};
+use crate::players::Player;
 use bytes::Bytes;
 use parlor_proto::channel::{self, Codec};
 use parlor_proto::session::{Outgoing, Session};
@@ -21,6 +21,7 @@ use parlor_sync::keyed::{Audience, Hints};
 use parlor_sync::value::{Value, ValueError, from_value, to_value};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use std::sync::Arc;
 use std::time::Duration;
 
 const HOST_WRITES: &str = "the host has the world that is written";
@@ -284,29 +285,23 @@ impl RoomCore {
     }
 
     /// All players in the room, by id.
-    pub fn players(&self) -> Vec<Player> {
-        let players = self.joined.iter().flat_map(|joined| joined.players.iter());
-        players.map(|player| self.as_reached(player)).collect()
+    pub fn players(&self) -> &[Player] {
+        self.joined.as_ref().map_or(&[], |joined| joined.players.all())
+    }
+
+    /// The same for a driver to keep, once the room is open. It stays as it is; changes are in another list.
+    pub fn shared_players(&self) -> Option<&Arc<Vec<Player>>> {
+        self.joined.as_ref().map(|joined| joined.players.shared())
     }
 
     /// One player.
-    pub fn player(&self, id: MemberId) -> Option<Player> {
-        let player = self.joined.as_ref().and_then(|joined| joined.players.get(id));
-        player.map(|player| self.as_reached(player))
-    }
-
-    /// A player with the transport by which this process reaches it.
-    fn as_reached(&self, player: &Player) -> Player {
-        let mut player = player.clone();
-        if self.paths.is_open_to(player.id) {
-            player.transport = Transport::Direct;
-        }
-        player
+    pub fn player(&self, id: MemberId) -> Option<&Player> {
+        self.joined.as_ref().and_then(|joined| joined.players.get(id))
     }
 
     /// Players in the room, the host included.
     pub fn player_count(&self) -> usize {
-        self.joined.as_ref().map_or(0, |joined| joined.players.len())
+        self.players().len()
     }
 
     /// Round trip to the hub; zero at the host, `None` until measured.

@@ -210,8 +210,7 @@ impl Table {
             Command::Op(op, text) => self.room.send_data(op, Recipient::Others, text),
             Command::To(rest) => self.whisper(&rest),
             Command::Who => {
-                let players = self.room.players();
-                let list: Vec<String> = players.iter().map(called).collect();
+                let list: Vec<String> = self.room.players().iter().map(called).collect();
                 say(&format!("here: {}", list.join(", ")));
                 Ok(())
             }
@@ -228,9 +227,9 @@ impl Table {
 
     /// Sends to the one whose name comes first; of several names that fit, the longest.
     fn whisper(&mut self, rest: &str) -> Result<(), RoomError> {
-        let mut others = self.room.players();
-        others.retain(|player| !player.is_me && addressed(rest, &player.name).is_some());
-        let Some(player) = others.into_iter().max_by_key(|player| player.name.len()) else {
+        let others = self.room.players().iter();
+        let meant = others.filter(|player| !player.is_me && addressed(rest, &player.name).is_some());
+        let Some(player) = meant.max_by_key(|player| player.name.len()) else {
             say("not sent: nobody here has this name; /who lists who is");
             return Ok(());
         };

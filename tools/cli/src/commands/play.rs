@@ -169,7 +169,7 @@ fn describe(hud: &mut HudModel, player: &Player, own: Option<&OwnServer>) {
     hud.host = info.host_id.map(|id| id.0).filter(|host| gone != Some(*host));
     hud.members = room
         .players()
-        .into_iter()
+        .iter()
         .filter(|player| gone != Some(player.id.0))
         .map(|player| {
             let transport = match player.transport {

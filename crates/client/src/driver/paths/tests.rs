@@ -76,8 +76,9 @@ impl Play {
             while let Some(mut step) = room.step() {
                 step.send_input(&*sent).expect("it is open");
                 let me = step.local_id();
-                if let Some(other) = step.players().iter().find(|player| Some(player.id) != me) {
-                    step.send(other.id, "count", sent).expect("it is open");
+                let other = step.players().iter().map(|player| player.id).find(|id| Some(*id) != me);
+                if let Some(other) = other {
+                    step.send(other, "count", sent).expect("it is open");
                     *sent += 1;
                 }
                 let Some(mut host) = step.host() else { continue };
