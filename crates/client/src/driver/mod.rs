@@ -7,6 +7,7 @@ mod handle;
 mod host;
 pub mod kind;
 mod link_pump;
+mod loop_advice;
 mod messages;
 #[cfg(feature = "server")]
 mod own_server;
