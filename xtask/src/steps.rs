@@ -116,7 +116,7 @@ pub(crate) fn steps(root: &Path) -> Vec<Step> {
     }));
     steps.push(long(
         "examples",
-        "the examples are built outside of the repository as a user's game, and played",
+        "the guide's first program and the examples are built outside of the repository as a user's game, and played",
         plan_examples,
     ));
     steps.push(long("nat", "members behind real NATs, and forged packets, in network namespaces", nat::plan));
