@@ -387,6 +387,11 @@ impl RoomCore {
         }
     }
 
+    /// Steps dropped because the game was behind, as in [`diagnostics`](Self::diagnostics).
+    pub fn ticks_dropped(&self) -> u64 {
+        self.joined.as_ref().map_or(0, |joined| joined.ticker.dropped())
+    }
+
     /// Counters and measurements.
     pub fn diagnostics(&self) -> Diagnostics {
         let mut diagnostics = Diagnostics {

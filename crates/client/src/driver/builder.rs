@@ -1,4 +1,4 @@
-//! Options of a room, set before it is opened or joined.
+//! Options of all rooms, set before one is opened or joined. `kind_options.rs` has those of hosts, joins or matches alone.
 
 use super::connect_options::{ConnectOptions, TransportPreference};
 use super::kind;

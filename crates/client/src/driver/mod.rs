@@ -5,17 +5,18 @@ mod connect_options;
 mod dial;
 mod handle;
 mod host;
-pub mod kind;
+mod kind_options;
 mod link_pump;
+mod loop_advice;
 mod messages;
 #[cfg(feature = "server")]
 mod own_server;
 mod passport;
 mod paths;
 mod places;
-mod reconnect;
 mod recording;
 mod replicas;
+mod resume;
 mod resume_ticket;
 mod rollback;
 mod room;
@@ -23,6 +24,11 @@ mod runtime;
 mod state;
 mod step;
 mod world;
+
+/// What a room is opened as: [`RoomBuilder`] has the options of each.
+pub mod kind {
+    pub use super::kind_options::{Host, Hosted, Join, Match, Opens};
+}
 
 pub use builder::{HostBuilder, JoinBuilder, MatchBuilder, RoomBuilder};
 pub use connect_options::TransportPreference;

@@ -4,6 +4,7 @@ use super::builder::{HostBuilder, JoinBuilder, MatchBuilder};
 use super::connect_options::ConnectOptions;
 use super::dial;
 use super::handle::Handle;
+use super::loop_advice::LoopAdvice;
 use super::recording::Tape;
 use super::runtime;
 use parlor_client_core::{
@@ -75,6 +76,7 @@ pub struct Room {
     tape: Mutex<Option<Tape>>,
     /// The players as of the last poll.
     players: Arc<Vec<Player>>,
+    pub(super) advice: LoopAdvice,
     pub(super) running: Option<Running>,
 }
 
@@ -159,7 +161,9 @@ impl Room {
                 runtime::handle().spawn(dial::drive(Arc::clone(&shared), wish, connect.clone()));
             }
         }
-        Room { shared, connect, secret, tape: Mutex::default(), players: Arc::default(), running: None }
+        let advice = LoopAdvice::new(shared.now());
+        let (tape, players) = (Mutex::default(), Arc::default());
+        Room { shared, connect, secret, tape, players, advice, running: None }
     }
 
     /// Leaves the room. Waits at most one second for pending messages and the goodbye to be sent. When the
@@ -210,6 +214,7 @@ impl Room {
         let now = self.shared.now();
         let mut core = self.shared.lock();
         self.running = None;
+        self.advice.polled(now);
         let event = core.poll(now);
         let wake = event.is_none() && core.take_wants_driver();
         if let Some(players) = core.shared_players()

@@ -21,6 +21,7 @@ mod events;
 mod holdings;
 mod ids;
 mod inbox;
+mod layouts;
 mod limits;
 mod line;
 mod lives;
@@ -30,7 +31,6 @@ mod owner;
 mod postgres;
 mod restore;
 mod rooms;
-mod schema;
 mod secrets;
 mod sign_ins;
 mod sql;
@@ -380,14 +380,14 @@ impl Place {
     fn migrate(&self) -> Result<(), OpenError> {
         match self {
             Place::File(file) => {
-                let mut sql = sqlite::writer(&file.path, Durability::Full).map_err(schema::failed)?;
-                schema::migrate(sql.as_mut(), schema::SQLITE)?;
+                let mut sql = sqlite::writer(&file.path, Durability::Full).map_err(layouts::failed)?;
+                layouts::migrate(sql.as_mut(), layouts::SQLITE)?;
                 drop(sql);
-                sqlite::mark_open(&file.path).map_err(schema::failed)
+                sqlite::mark_open(&file.path).map_err(layouts::failed)
             }
             Place::Server(server) => {
-                let mut sql = postgres::connect(server, Durability::Full, None).map_err(schema::failed)?;
-                schema::migrate(sql.as_mut(), schema::POSTGRES)
+                let mut sql = postgres::connect(server, Durability::Full, None).map_err(layouts::failed)?;
+                layouts::migrate(sql.as_mut(), layouts::POSTGRES)
             }
         }
     }
@@ -397,7 +397,7 @@ impl Place {
         match self {
             Place::File(file) => {
                 if let Err(fault) = sqlite::close(&file.path) {
-                    let error = schema::failed(fault);
+                    let error = layouts::failed(fault);
                     tracing::warn!(path = %file.path.display(), %error, "the store's log stays beside it: copy both files or none");
                 }
             }

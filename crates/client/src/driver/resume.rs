@@ -1,4 +1,4 @@
-//! A seat that is kept while its process has no connection, or is no more.
+//! Taking a seat again that the server kept, in this process or the next. `dial.rs` makes the connection.
 
 use super::builder::JoinBuilder;
 use super::room::Room;

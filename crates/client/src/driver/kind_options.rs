@@ -1,4 +1,4 @@
-//! What a room is opened as, and the options that each kind has beside those of all.
+//! The kinds of a room, and the options that hosts, joins and matches have alone. `builder.rs` has those of all.
 
 use super::builder::{HostBuilder, MatchBuilder, RoomBuilder};
 use parlor_client_core::Wish;
