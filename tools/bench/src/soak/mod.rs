@@ -39,6 +39,8 @@ const ASKERS: u32 = 4;
 const SLOW_READERS: u32 = 2;
 /// Sockets and files of both ends together.
 const OPEN_FILES: u64 = 4_096;
+/// Bound of the store: more than the honest clients need, less than the quotas of the attacker's accounts come to.
+const DATA_MAX_MIB: u64 = 256;
 /// Connections that the server takes.
 const CONNECTIONS_MAX: usize = 1_024;
 /// Accounts of those who ask have numbers from here on, and of those for whom matches are kept.
@@ -55,13 +57,11 @@ const SETTLE_PART: u32 = 4;
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 const TELL_EVERY: Duration = Duration::from_secs(60);
 
-/// How the server is started: all options of `parlor serve` beyond what every bench has.
-fn server_options(operator_key: &OperatorKey) -> (Vec<String>, Option<u64>) {
+/// Returns the options of `parlor serve` beyond those of every bench, and the store's bound in bytes.
+fn server_options(operator_key: &OperatorKey) -> (Vec<String>, u64) {
     let operator_key = operator_key.public().display().to_string();
-    let options = ["--limit-local", "--operator-key", &operator_key];
-    // The store's bound, if the options name one.
-    let data_max_bytes = None;
-    (options.map(str::to_owned).into(), data_max_bytes)
+    let options = ["--limit-local", "--operator-key", &operator_key, "--data-max", &format!("{DATA_MAX_MIB}M")];
+    (options.map(str::to_owned).into(), DATA_MAX_MIB << 20)
 }
 
 /// Runs the bench.
@@ -206,7 +206,7 @@ impl<'a> Soak<'a> {
         Ok(())
     }
 
-    fn end(self, ended_early: bool, data_max_bytes: Option<u64>) -> anyhow::Result<Ended> {
+    fn end(self, ended_early: bool, data_max_bytes: u64) -> anyhow::Result<Ended> {
         let took = self.began.elapsed();
         let own = cpu_time(std::process::id())?;
         // A server that was interrupted as well may be gone.

@@ -8,12 +8,16 @@ mod handlers;
 mod removal;
 mod room_locks;
 mod search;
+mod seek;
+mod seekers;
 
 pub(super) use handlers::*;
 use parlor_server::realm::Realm;
 pub(super) use removal::delete;
 use room_locks::Place;
 pub(super) use room_locks::RoomLocks;
+pub(super) use seek::join_or_create;
+pub(super) use seekers::Seekers;
 
 use super::Services;
 use super::failure::{Failure, Kind};
@@ -106,7 +110,7 @@ async fn apply(
             *held = Some(room);
             return Ok(Applied { seen, has_changed: false });
         }
-        let (state, mut sent) = (state_of(&room)?, sent(services, realm, &room, &effects)?);
+        let (state, mut sent) = (state_of(&room)?, sent(services, realm, actor, &room, &effects)?);
         sent.life = Some(services.lives().of(&room, None, with.now.0));
         // The changed room is dropped here, and loaded again as it was.
         check_document(&op, state.document.len())?;
@@ -163,7 +167,8 @@ pub(super) async fn open(
         let now = UnixMillis(services.time().now_ms());
         let with = Context { now, seed: random()?, rules: services.rules() };
         let (room, effects) = TurnRoom::create(new, config.clone(), &with)?;
-        let mut sent = sent(services, realm, &room, &effects)?;
+        let actor = Actor::Player(creator.clone());
+        let mut sent = sent(services, realm, &actor, &room, &effects)?;
         let owner = AccountId::new(creator.as_str())?;
         sent.life = Some(services.lives().of(&room, Some(owner), with.now.0));
         let notices = sent.notices.clone();
@@ -179,7 +184,7 @@ pub(super) async fn open(
             Ok(numbers) => {
                 tell(services, realm, &notices, &numbers);
                 services.room_locks().has_deadline(room.next_deadline().map(|at| at.0));
-                let seen = seen(services, &room, &Actor::Player(creator.clone()))?;
+                let seen = seen(services, &room, &actor)?;
                 return seen.ok_or_else(|| Failure::defect("a creator does not see its room"));
             }
             Err(StoreError::Taken { .. }) => {}
@@ -287,8 +292,14 @@ struct Live<'a> {
     notice: &'a RawValue,
 }
 
-/// What goes out with a commit.
-fn sent(services: &Services, realm: &Realm, room: &TurnRoom, effects: &[Effect]) -> Result<Effects, Failure> {
+/// What goes out with a commit. Calls of webhooks are charged to the account that acts.
+fn sent(
+    services: &Services,
+    realm: &Realm,
+    actor: &Actor,
+    room: &TurnRoom,
+    effects: &[Effect],
+) -> Result<Effects, Failure> {
     let at_ms = services.time().now_ms();
     let id = room.id();
     let (mut notices, mut webhooks) = (Vec::new(), Vec::new());
@@ -309,7 +320,8 @@ fn sent(services: &Services, realm: &Realm, room: &TurnRoom, effects: &[Effect])
             let (app, environment) = (realm.app(), realm.environment());
             let call = to_json(&Call { app, environment, kind, at_ms, to, notice: &notice })?;
             let body = call.get().as_bytes().to_vec();
-            webhooks.push(NewWebhook { target: target.url.clone(), body, due_ms: at_ms });
+            let is_beyond_share = services.outbox_shares().is_beyond(realm, actor, room, body.len());
+            webhooks.push(NewWebhook { target: target.url.clone(), body, due_ms: at_ms, is_beyond_share });
         }
         let body: Arc<[u8]> = notice.get().as_bytes().into();
         for player in to {

@@ -34,12 +34,7 @@ pub(crate) struct RoomLocks {
     /// The next deadline of any room, as far as it is known; `u64::MAX` for none.
     deadline_ms: AtomicU64,
     deadline_changed: Notify,
-    /// Who looks for a room or opens one, of one game at a time: else two who look at once would each open one.
-    matching: Vec<Waiting<()>>,
 }
-
-/// How many games can look for rooms at the same time.
-const MATCHING: usize = 64;
 
 impl RoomLocks {
     /// No locks yet, whose rooms may take so many bytes.
@@ -51,7 +46,6 @@ impl RoomLocks {
             uses: AtomicU64::new(0),
             deadline_ms: AtomicU64::new(u64::MAX),
             deadline_changed: Notify::new(),
-            matching: (0..MATCHING).map(|_| Waiting::new(())).collect(),
         }
     }
 
@@ -182,15 +176,6 @@ impl RoomLocks {
     /// Waits until a room has an earlier deadline than those since [`expect_deadlines`](Self::expect_deadlines). May be cancelled.
     pub(crate) async fn deadline_changed(&self) {
         self.deadline_changed.notified().await;
-    }
-
-    /// Whoever looks for a room of a game, or else opens one, does so alone.
-    pub(crate) async fn match_alone(&self, realm: &Realm, game: &str) -> MutexGuard<'_, ()> {
-        use core::hash::{Hash, Hasher};
-        let mut hasher = rustc_hash::FxHasher::default();
-        (realm, game).hash(&mut hasher);
-        let at = usize::try_from(hasher.finish() % MATCHING as u64).unwrap_or(0);
-        self.matching[at].lock().await
     }
 }
 
