@@ -50,7 +50,11 @@ impl Connection {
         }
         let (begin, end) = whole.unwrap();
         assert_eq!(read, end, "nothing comes unasked");
-        assert!(self.buffer.starts_with(b"HTTP/1.1 200 "), "{}", String::from_utf8_lossy(&self.buffer[..begin]));
+        assert!(
+            self.buffer.starts_with(b"HTTP/1.1 200 "),
+            "{}",
+            String::from_utf8_lossy(&self.buffer[..begin])
+        );
         &self.buffer[begin..end]
     }
 }

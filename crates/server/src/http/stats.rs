@@ -65,7 +65,8 @@ mod tests {
             }
             is_asked_here(remote.parse().unwrap(), &headers)
         };
-        for host in ["localhost", "localhost:7700", "LOCALHOST", "127.0.0.1:7700", "127.8.8.8", "[::1]:7700"] {
+        for host in ["localhost", "localhost:7700", "LOCALHOST", "127.0.0.1:7700", "127.8.8.8", "[::1]:7700"]
+        {
             assert!(is_answered("127.0.0.1", &[("host", host)]), "{host}");
             assert!(is_answered("::1", &[("host", host)]), "{host}");
             assert!(is_answered("::ffff:127.0.0.1", &[("host", host)]), "{host}");

@@ -65,12 +65,12 @@ mod tests {
             number
         });
         let now = Instant::from_millis(1);
-        let within = |key, bytes| (0..1_000).filter(|_| !shares.spend(key, bytes, now)).count();
-        assert_eq!(within(1, 100), SHARE.burst as usize);
-        assert_eq!(within(2, 100), SHARE.burst as usize, "another one has its own");
+        let within = |key, bytes| (0..1_000).filter(|_| !shares.spend(key, bytes, now)).count() as u64;
+        assert_eq!(within(1, 100), u64::from(SHARE.burst));
+        assert_eq!(within(2, 100), u64::from(SHARE.burst), "another one has its own");
         let large = 64 << 10;
-        let most = SHARE.burst as usize / (large as u64).div_ceil(CALL_BYTES) as usize;
+        let most = u64::from(SHARE.burst) / (large as u64).div_ceil(CALL_BYTES);
         assert_eq!(within(3, large), most);
-        assert!(most * large <= OUTBOX_BYTES_MAX as usize / 40);
+        assert!(most * large as u64 <= OUTBOX_BYTES_MAX / 40);
     }
 }

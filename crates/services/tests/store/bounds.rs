@@ -6,7 +6,8 @@ use crate::common::{
 use parlor_server::realm::Realm;
 use parlor_services::store::{
     Appended, CUT_QUOTA, Credential, CredentialKind, DATA_MIN, Effects, Limits, MatchEntry, NewMatch,
-    NewNotice, NewWebhook, OUTBOX_BYTES_MAX, OUTBOX_MAX, Options, RoomLife, SignIn, SignInId, Store, StoreError, Unseen,
+    NewNotice, NewWebhook, OUTBOX_BYTES_MAX, OUTBOX_MAX, Options, RoomLife, SignIn, SignInId, Store,
+    StoreError, Unseen,
 };
 use std::sync::Arc;
 

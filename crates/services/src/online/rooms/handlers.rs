@@ -1,13 +1,13 @@
-//! What can be done with turn rooms, as operations. What each means stands in docs/turn-rooms.md.
+//! The operations on turn rooms. docs/turn-rooms.md says what each means.
 
 use super::search::{Search, Wanted, hash};
 use super::{change, look, no_such_room, open};
+use crate::online::Services;
 use crate::online::accounts::Nothing;
 use crate::online::failure::{Failure, Kind};
 use crate::online::page::Limit;
 use crate::online::table::Caller;
-use crate::online::Services;
-use crate::store::{AccountId, Page, Role, RoomId, RoomListing};
+use crate::store::{Page, Role, RoomId, RoomListing};
 use parlor_proto::RoomCode;
 use parlor_server::realm::Realm;
 use parlor_turn::limits::{NAME_CHARS_MAX, PLAYERS_MAX, REASON_CHARS_MAX, WORD_PATTERN};
@@ -255,7 +255,7 @@ pub(crate) async fn create(
     input: CreateRoom,
 ) -> Result<RoomAnswer, Failure> {
     let new = New::read(&services, &caller, input).await?;
-    // Found at once by who looks for all of its metadata and nothing else.
+    // A player that looks for all of its metadata, and nothing else, finds it by this hash.
     let metadata = new.create.metadata_with(&new.config)?;
     let criteria =
         Criteria { metadata: metadata.as_object().cloned().unwrap_or_default(), ..Criteria::default() };
@@ -402,7 +402,7 @@ async fn perform(services: &Services, caller: &Caller, room_id: &str, op: Op) ->
     Ok(RoomAnswer { room: change(services, &realm, &room(room_id)?, &actor, op).await? })
 }
 
-/// As whom somebody acts in a room: a player as itself, an operator as the server.
+/// As whom a caller acts in a room: a player as itself, an operator as the server.
 pub(super) fn actor(services: &Services, caller: &Caller) -> Result<(Realm, Actor), Failure> {
     let role = caller.identity.as_ref().map(|identity| identity.role);
     match role {
@@ -439,7 +439,7 @@ async fn name_of(
     Ok(services.store().account(realm, &account).await?.map(|account| account.display_name))
 }
 
-/// A room that somebody wants, as it would be opened.
+/// A room as a player would open it.
 pub(super) struct New {
     pub(super) realm: Realm,
     pub(super) player: PlayerId,
@@ -473,7 +473,7 @@ impl New {
         Ok(New { realm, player, mode: found, config, create })
     }
 
-    /// `wanted` is the hash of what those look for who shall find it.
+    /// Opens the room. `wanted` is the hash by which players find it.
     pub(super) async fn open(
         &self,
         services: &Services,
@@ -481,7 +481,7 @@ impl New {
         wanted: [u8; 32],
     ) -> Result<RoomAnswer, Failure> {
         let guess = match self.create.code {
-            // The answer that a code is taken says that there is a room with it.
+            // The answer `taken` says that a room has this code.
             Some(_) => Some(services.guess_of_account(caller)?),
             None => None,
         };

@@ -43,14 +43,14 @@ const DRAWS_MAX: usize = 8;
 /// How often an operation is done again because another server came first.
 const TRIES_MAX: usize = 4;
 
-/// What an operation on a room comes to: the room as JSON, as whoever asked may read it from then on.
+/// The result of an operation on a room: the room as JSON, as the caller may read it from then on.
 pub(super) type Seen = Option<Box<RawValue>>;
 
-/// Bytes of a document that what players bring leaves free: for what the server, those who leave and those who judge add to it, which must always
-/// find a place.
+/// Bytes of a document that what players bring leaves free. The server, players that leave and players that judge add to it, and
+/// must always find a place.
 const DOCUMENT_RESERVE: usize = 64 * 1024;
 
-// Of each part that grows by something else than what players bring, all of it.
+// All of each part that grows by anything else than what players bring.
 const _: () = assert!(
     limits::DECIDED_MAX * 2_048
         + limits::BARRED_MAX * (limits::ID_BYTES_MAX + 24)
@@ -70,7 +70,7 @@ pub(super) async fn change(
     apply(services, realm, id, actor, op).await.map(|applied| applied.seen)
 }
 
-/// Does what is due in a room. Says whether anything was.
+/// Does what is due in a room. Returns whether anything was.
 pub(super) async fn expire(services: &Services, realm: &Realm, id: &RoomId) -> Result<bool, Failure> {
     apply(services, realm, id, &Actor::Server, Op::Expire).await.map(|applied| applied.has_changed)
 }
@@ -133,7 +133,7 @@ async fn apply(
     Err(Failure::unavailable(sentence, core::time::Duration::from_millis(100)))
 }
 
-/// Refuses what players bring to a room that has no place for it. What ends, leaves or judges may use the reserve.
+/// Refuses what players bring to a room that is full. Operations that end, leave or judge may use the reserve.
 fn check_document(op: &Op, bytes: usize) -> Result<(), Failure> {
     let brings = matches!(op, Op::Join(_) | Op::Start(_) | Op::Propose(_) | Op::Update(_));
     if !brings || bytes <= DOCUMENT_BYTES_MAX - DOCUMENT_RESERVE {
@@ -234,7 +234,7 @@ pub(super) fn no_such_room(named: &str) -> Failure {
     Failure::new(Kind::NotFound, "no_such_room", sentence)
 }
 
-/// The room as an actor sees it from here on; nothing if it may not, for instance because it left.
+/// Returns the room as an actor sees it from here on; `None` if it may not, for instance because it left.
 fn seen(services: &Services, room: &TurnRoom, actor: &Actor) -> Result<Seen, Failure> {
     match room.view(actor, services.rules()) {
         Ok(view) => to_json(&view).map(Some),
@@ -309,7 +309,7 @@ fn sent(
                 let told = to_json(&Told { room: id, seq: notice.seq, body: &notice.body })?;
                 (&notice.to, notice.kind.as_str(), told)
             }
-            // Texts that a stranger wrote go to nobody in the game's name (threat 52).
+            // No text of a stranger is sent in the game's name (threat 52).
             Effect::Push(_) if !services.games().speaks_for(room) => continue,
             Effect::Push(push) => {
                 let body = Called { on: push.on, title: &push.title, body: &push.body };
@@ -332,7 +332,7 @@ fn sent(
     Ok(Effects { notices, webhooks, life: None })
 }
 
-/// Tells those who are connected. The lock is held, so that of one room they hear in order.
+/// Tells the players that are connected. The caller holds the lock, so they hear of one room in order.
 fn tell(services: &Services, realm: &Realm, notices: &[NewNotice], numbers: &[u64]) {
     for (new, seq) in notices.iter().zip(numbers) {
         if !services.feeds().has(realm, &new.to) {
@@ -349,7 +349,7 @@ fn tell(services: &Services, realm: &Realm, notices: &[NewNotice], numbers: &[u6
 }
 
 fn draw_code() -> Result<RoomCode, Failure> {
-    // One number for each letter; the code draws again where a number would make letters uneven.
+    // One number for each letter. The code draws again where a number would make letters uneven.
     let mut numbers = random::<{ 16 * CODE_LETTERS }>()?
         .chunks_exact(4)
         .map(|bytes| bytes.iter().fold(0_u32, |number, byte| (number << 8) | u32::from(*byte)))

@@ -83,7 +83,9 @@ impl Seekers {
         let key = (realm.clone(), account.clone());
         let mut searching = lock(&self.searching);
         if searching.accounts.contains(&key) {
-            return Err(too_often("your account already looks for a room: wait for the answer, or ask again"));
+            return Err(too_often(
+                "your account already looks for a room: wait for the answer, or ask again",
+            ));
         }
         if !searching.fits(origin) {
             return Err(too_often("too many players of your network look for a room at once: ask again"));
@@ -195,7 +197,10 @@ mod tests {
         assert!(refusal.retry_after().is_some());
         let others = begin(Origin(8), 100).unwrap();
         let elsewhere = Realm::new("chess", "production").unwrap();
-        assert!(seekers.begin(Origin(8), &elsewhere, &account(0)).is_ok(), "an id is an account in its realm");
+        assert!(
+            seekers.begin(Origin(8), &elsewhere, &account(0)).is_ok(),
+            "an id is an account in its realm"
+        );
         drop((searches, others));
         assert!(begin(origin, 0).is_ok());
         let searching = lock(&seekers.searching);

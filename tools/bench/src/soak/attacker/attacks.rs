@@ -292,7 +292,8 @@ impl Attacks {
     /// Opens a kept match as the attacker's account, and fills it as fast as the server takes it.
     async fn keep_match(&self, http: &mut Http) -> anyhow::Result<String> {
         let token = self.token(http).await?;
-        let ticket = http.ask("POST", "/v1/admission", &token, &json!({ "create": true }).to_string()).await?;
+        let ticket =
+            http.ask("POST", "/v1/admission", &token, &json!({ "create": true }).to_string()).await?;
         if ticket.status != 200 {
             *self.token.borrow_mut() = None;
             return Ok(format!("ticket: {}", ticket.kind()));
