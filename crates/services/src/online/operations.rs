@@ -234,7 +234,7 @@ fn of_rooms() -> Vec<Operation> {
             rooms::join_or_create,
         )
         .shows_room()
-        .refuses(&[SET_UP, BEGINS]),
+        .refuses(&[SET_UP, BEGINS, &["too_often"]]),
         Operation::new(
             "turn.join_by_code",
             post("/rooms/join"),

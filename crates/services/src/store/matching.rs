@@ -72,6 +72,23 @@ impl Store {
         .await
     }
 
+    /// Counts the rooms of a player in which players come together: what [`GATHERING_ROOMS_MAX`](super::GATHERING_ROOMS_MAX) bounds.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unavailable`].
+    pub async fn waiting_rooms_of(&self, realm: &Realm, player: &AccountId) -> Result<u64, StoreError> {
+        let (realm, player) = (realm.clone(), player.clone());
+        self.read(move |sql| {
+            let mut rows = sql.rows(
+                "SELECT COUNT(*) FROM room_players WHERE realm = $1 AND account = $2 AND stage = 0",
+                params![&realm, &player],
+            )?;
+            rows.first_mut().map_or(Ok(0), |row| row.number(0))
+        })
+        .await
+    }
+
     /// No search finds these rooms until one of their players is back. A room that has changed since it was read is left as it is.
     ///
     /// # Errors

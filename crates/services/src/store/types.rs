@@ -255,6 +255,8 @@ pub struct NewWebhook {
     pub body: Vec<u8>,
     /// When to call, in milliseconds since 1970.
     pub due_ms: u64,
+    /// Whether who caused it has used up its share of the outbox: then it is queued only while half of the outbox is free.
+    pub is_beyond_share: bool,
 }
 
 /// What goes out with a commit: all of it, or none.

@@ -6,7 +6,8 @@ use crate::common::{
 use parlor_server::realm::Realm;
 use parlor_services::store::{
     Appended, CUT_QUOTA, Credential, CredentialKind, DATA_MIN, Effects, Limits, MatchEntry, NewMatch,
-    NewNotice, NewWebhook, OUTBOX_BYTES_MAX, Options, RoomLife, SignIn, SignInId, Store, StoreError, Unseen,
+    NewNotice, NewWebhook, OUTBOX_BYTES_MAX, OUTBOX_MAX, Options, RoomLife, SignIn, SignInId, Store,
+    StoreError, Unseen,
 };
 use std::sync::Arc;
 
@@ -259,8 +260,7 @@ async fn threat_43_an_account_has_so_many_bytes_of_logs() {
 async fn threat_43_webhooks_that_wait_have_a_bound_in_bytes() {
     on_each(async |store, realm| {
         store.put_room(&realm, new_room("r1", state(1, "", &[])), Effects::default()).await.unwrap();
-        let webhook =
-            || NewWebhook { target: "https://example.com".into(), body: vec![b'w'; 65_536], due_ms: 7 };
+        let webhook = || large_call(b'w', false);
         let each = 200;
         for version in 2..4 {
             let effects = Effects { webhooks: (0..each).map(|_| webhook()).collect(), ..Effects::default() };
@@ -274,6 +274,51 @@ async fn threat_43_webhooks_that_wait_have_a_bound_in_bytes() {
         assert_eq!(outbox.waiting + outbox.dropped, 2 * each);
         while store.sweep_webhooks(8).await.unwrap().is_more {}
         assert_eq!(store.outbox(&realm).await.unwrap().waiting, 0);
+    })
+    .await;
+}
+
+/// A call of 64 KiB that begins with this letter.
+fn large_call(letter: u8, is_beyond_share: bool) -> NewWebhook {
+    NewWebhook {
+        target: "https://example.com".into(),
+        body: vec![letter; 65_536],
+        due_ms: 7,
+        is_beyond_share,
+    }
+}
+
+#[tokio::test]
+async fn threat_43_calls_beyond_a_share_push_no_others_out_of_the_outbox() {
+    on_each(async |store, realm| {
+        store.put_room(&realm, new_room("r1", state(1, "", &[])), Effects::default()).await.unwrap();
+        let mut version = 1;
+        let mut put = async |calls: Vec<NewWebhook>| {
+            version += 1;
+            let effects = Effects { webhooks: calls, ..Effects::default() };
+            let state = state(version, "", &[]);
+            store.commit_room(&realm, &room_id("r1"), version - 1, state, effects).await.unwrap();
+        };
+        let small = |letter: u8| NewWebhook { body: vec![letter], ..large_call(letter, false) };
+        put(vec![small(b'a')]).await;
+        // A talker queues more than the outbox may have, and others go on.
+        for _ in 0..2 {
+            put((0..200).map(|_| large_call(b't', true)).collect()).await;
+            put(vec![small(b'b')]).await;
+        }
+        let due = store.due_webhooks(7, 1_000).await.unwrap();
+        let of = |letter: u8| due.iter().filter(|call| call.body[0] == letter).count() as u64;
+        assert_eq!((of(b'a'), of(b'b')), (1, 2));
+        assert!(of(b't') <= OUTBOX_BYTES_MAX / 65_536 / 2, "{} of the talker's", of(b't'));
+        let outbox = store.outbox(&realm).await.unwrap();
+        assert_eq!(outbox.waiting, due.len() as u64);
+        assert_eq!(outbox.waiting + outbox.dropped, 3 + 2 * 200, "each is counted");
+        // Half of the outbox in calls, with hardly a byte.
+        while store.sweep_webhooks(8).await.unwrap().is_more {}
+        for _ in 0..OUTBOX_MAX / 200 {
+            put((0..200).map(|_| NewWebhook { is_beyond_share: true, ..small(b't') }).collect()).await;
+        }
+        assert_eq!(store.outbox(&realm).await.unwrap().waiting, OUTBOX_MAX / 2);
     })
     .await;
 }

@@ -162,8 +162,8 @@ pub(super) struct Ended {
     pub(super) ended_early: bool,
     pub(super) server_cpu_percent: f64,
     pub(super) generator_cpu_percent: f64,
-    /// A store of at most so many bytes need not level off.
-    pub(super) data_max_bytes: Option<u64>,
+    /// The bound of the store. A store within it counts as level.
+    pub(super) data_max_bytes: u64,
 }
 
 #[expect(clippy::cast_precision_loss, reason = "memory and files are below 2⁵³ bytes")]
@@ -184,7 +184,8 @@ impl Summary {
         let waited: Vec<Waited> = Kind::ALL.map(|kind| Waited::read(record, kind)).into();
         let store_bytes_last = looks.last().map_or(0, |look| look.store_bytes);
         let mut of_store = Verdict::of_trend("the store", MIB, "MiB", store);
-        if let Some(max) = ended.data_max_bytes.filter(|max| store_bytes_last <= *max) {
+        let max = ended.data_max_bytes;
+        if store_bytes_last <= max {
             of_store.is_met = Some(true);
             of_store.because += &format!("; it is within its bound of {:.0} MiB", float(max) / MIB);
         }

@@ -8,12 +8,16 @@ mod handlers;
 mod removal;
 mod room_locks;
 mod search;
+mod seek;
+mod seekers;
 
 pub(super) use handlers::*;
 use parlor_server::realm::Realm;
 pub(super) use removal::delete;
 use room_locks::Place;
 pub(super) use room_locks::RoomLocks;
+pub(super) use seek::join_or_create;
+pub(super) use seekers::Seekers;
 
 use super::Services;
 use super::failure::{Failure, Kind};
@@ -39,14 +43,14 @@ const DRAWS_MAX: usize = 8;
 /// How often an operation is done again because another server came first.
 const TRIES_MAX: usize = 4;
 
-/// What an operation on a room comes to: the room as JSON, as whoever asked may read it from then on.
+/// The result of an operation on a room: the room as JSON, as the caller may read it from then on.
 pub(super) type Seen = Option<Box<RawValue>>;
 
-/// Bytes of a document that what players bring leaves free: for what the server, those who leave and those who judge add to it, which must always
-/// find a place.
+/// Bytes of a document that what players bring leaves free. The server, players that leave and players that judge add to it, and
+/// must always find a place.
 const DOCUMENT_RESERVE: usize = 64 * 1024;
 
-// Of each part that grows by something else than what players bring, all of it.
+// All of each part that grows by anything else than what players bring.
 const _: () = assert!(
     limits::DECIDED_MAX * 2_048
         + limits::BARRED_MAX * (limits::ID_BYTES_MAX + 24)
@@ -66,7 +70,7 @@ pub(super) async fn change(
     apply(services, realm, id, actor, op).await.map(|applied| applied.seen)
 }
 
-/// Does what is due in a room. Says whether anything was.
+/// Does what is due in a room. Returns whether anything was.
 pub(super) async fn expire(services: &Services, realm: &Realm, id: &RoomId) -> Result<bool, Failure> {
     apply(services, realm, id, &Actor::Server, Op::Expire).await.map(|applied| applied.has_changed)
 }
@@ -106,7 +110,7 @@ async fn apply(
             *held = Some(room);
             return Ok(Applied { seen, has_changed: false });
         }
-        let (state, mut sent) = (state_of(&room)?, sent(services, realm, &room, &effects)?);
+        let (state, mut sent) = (state_of(&room)?, sent(services, realm, actor, &room, &effects)?);
         sent.life = Some(services.lives().of(&room, None, with.now.0));
         // The changed room is dropped here, and loaded again as it was.
         check_document(&op, state.document.len())?;
@@ -129,7 +133,7 @@ async fn apply(
     Err(Failure::unavailable(sentence, core::time::Duration::from_millis(100)))
 }
 
-/// Refuses what players bring to a room that has no place for it. What ends, leaves or judges may use the reserve.
+/// Refuses what players bring to a room that is full. Operations that end, leave or judge may use the reserve.
 fn check_document(op: &Op, bytes: usize) -> Result<(), Failure> {
     let brings = matches!(op, Op::Join(_) | Op::Start(_) | Op::Propose(_) | Op::Update(_));
     if !brings || bytes <= DOCUMENT_BYTES_MAX - DOCUMENT_RESERVE {
@@ -163,7 +167,8 @@ pub(super) async fn open(
         let now = UnixMillis(services.time().now_ms());
         let with = Context { now, seed: random()?, rules: services.rules() };
         let (room, effects) = TurnRoom::create(new, config.clone(), &with)?;
-        let mut sent = sent(services, realm, &room, &effects)?;
+        let actor = Actor::Player(creator.clone());
+        let mut sent = sent(services, realm, &actor, &room, &effects)?;
         let owner = AccountId::new(creator.as_str())?;
         sent.life = Some(services.lives().of(&room, Some(owner), with.now.0));
         let notices = sent.notices.clone();
@@ -179,7 +184,7 @@ pub(super) async fn open(
             Ok(numbers) => {
                 tell(services, realm, &notices, &numbers);
                 services.room_locks().has_deadline(room.next_deadline().map(|at| at.0));
-                let seen = seen(services, &room, &Actor::Player(creator.clone()))?;
+                let seen = seen(services, &room, &actor)?;
                 return seen.ok_or_else(|| Failure::defect("a creator does not see its room"));
             }
             Err(StoreError::Taken { .. }) => {}
@@ -229,7 +234,7 @@ pub(super) fn no_such_room(named: &str) -> Failure {
     Failure::new(Kind::NotFound, "no_such_room", sentence)
 }
 
-/// The room as an actor sees it from here on; nothing if it may not, for instance because it left.
+/// Returns the room as an actor sees it from here on; `None` if it may not, for instance because it left.
 fn seen(services: &Services, room: &TurnRoom, actor: &Actor) -> Result<Seen, Failure> {
     match room.view(actor, services.rules()) {
         Ok(view) => to_json(&view).map(Some),
@@ -287,8 +292,14 @@ struct Live<'a> {
     notice: &'a RawValue,
 }
 
-/// What goes out with a commit.
-fn sent(services: &Services, realm: &Realm, room: &TurnRoom, effects: &[Effect]) -> Result<Effects, Failure> {
+/// What goes out with a commit. Calls of webhooks are charged to the account that acts.
+fn sent(
+    services: &Services,
+    realm: &Realm,
+    actor: &Actor,
+    room: &TurnRoom,
+    effects: &[Effect],
+) -> Result<Effects, Failure> {
     let at_ms = services.time().now_ms();
     let id = room.id();
     let (mut notices, mut webhooks) = (Vec::new(), Vec::new());
@@ -298,7 +309,7 @@ fn sent(services: &Services, realm: &Realm, room: &TurnRoom, effects: &[Effect])
                 let told = to_json(&Told { room: id, seq: notice.seq, body: &notice.body })?;
                 (&notice.to, notice.kind.as_str(), told)
             }
-            // Texts that a stranger wrote go to nobody in the game's name (threat 52).
+            // No text of a stranger is sent in the game's name (threat 52).
             Effect::Push(_) if !services.games().speaks_for(room) => continue,
             Effect::Push(push) => {
                 let body = Called { on: push.on, title: &push.title, body: &push.body };
@@ -309,7 +320,8 @@ fn sent(services: &Services, realm: &Realm, room: &TurnRoom, effects: &[Effect])
             let (app, environment) = (realm.app(), realm.environment());
             let call = to_json(&Call { app, environment, kind, at_ms, to, notice: &notice })?;
             let body = call.get().as_bytes().to_vec();
-            webhooks.push(NewWebhook { target: target.url.clone(), body, due_ms: at_ms });
+            let is_beyond_share = services.outbox_shares().is_beyond(realm, actor, room, body.len());
+            webhooks.push(NewWebhook { target: target.url.clone(), body, due_ms: at_ms, is_beyond_share });
         }
         let body: Arc<[u8]> = notice.get().as_bytes().into();
         for player in to {
@@ -320,7 +332,7 @@ fn sent(services: &Services, realm: &Realm, room: &TurnRoom, effects: &[Effect])
     Ok(Effects { notices, webhooks, life: None })
 }
 
-/// Tells those who are connected. The lock is held, so that of one room they hear in order.
+/// Tells the players that are connected. The caller holds the lock, so they hear of one room in order.
 fn tell(services: &Services, realm: &Realm, notices: &[NewNotice], numbers: &[u64]) {
     for (new, seq) in notices.iter().zip(numbers) {
         if !services.feeds().has(realm, &new.to) {
@@ -337,7 +349,7 @@ fn tell(services: &Services, realm: &Realm, notices: &[NewNotice], numbers: &[u6
 }
 
 fn draw_code() -> Result<RoomCode, Failure> {
-    // One number for each letter; the code draws again where a number would make letters uneven.
+    // One number for each letter. The code draws again where a number would make letters uneven.
     let mut numbers = random::<{ 16 * CODE_LETTERS }>()?
         .chunks_exact(4)
         .map(|bytes| bytes.iter().fold(0_u32, |number, byte| (number << 8) | u32::from(*byte)))
