@@ -489,6 +489,9 @@ impl core::convert::From<StoreError> for Failure {
             error @ StoreError::LastCredential => {
                 Failure::new(Kind::Conflict, "last_credential", error.to_string())
             }
+            error @ StoreError::TooManyCredentials { .. } => {
+                Failure::new(Kind::Conflict, "too_many_credentials", error.to_string())
+            }
             error @ StoreError::TooManyRooms { .. } => {
                 Failure::new(Kind::Conflict, TOO_MANY_ROOMS, error.to_string())
             }

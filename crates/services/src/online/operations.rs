@@ -158,7 +158,7 @@ fn of_accounts() -> Vec<Operation> {
             "Gives the account one more way to sign in",
             accounts::link,
         )
-        .refuses(&[&["taken", "not_found", "too_often"]]),
+        .refuses(&[&["taken", "too_many_credentials", "not_found", "too_often"]]),
         Operation::new(
             "account.unlink",
             post("/account/credentials/remove"),
@@ -201,7 +201,7 @@ fn of_stored_data() -> Vec<Operation> {
             "Deletes the account: it leaves its rooms, and nobody can sign in to it any more",
             own_data::delete,
         )
-        .refuses(&[&["not_found", "quota"]]),
+        .refuses(&[&["not_found"]]),
         Operation::new(
             "account.export",
             get("/account/export"),
@@ -209,6 +209,7 @@ fn of_stored_data() -> Vec<Operation> {
             "Gives all that is stored about the account, part by part",
             own_data::export,
         )
+        .lists()
         .refuses(&[&["not_found"]]),
         Operation::new(
             "turn.delete",
@@ -454,7 +455,7 @@ fn of_operators() -> Vec<Operation> {
             "Deletes an account: it leaves its rooms, and nobody can sign in to it any more",
             own_data::delete_any,
         )
-        .refuses(&[&["not_found", "quota"]]),
+        .refuses(&[&["not_found"]]),
         Operation::new(
             "admin.export_account",
             get("/admin/accounts/export"),
@@ -462,6 +463,7 @@ fn of_operators() -> Vec<Operation> {
             "Gives all that is stored about an account, part by part",
             own_data::export_any,
         )
+        .lists()
         .refuses(&[&["not_found"]]),
         Operation::new("admin.bans", get("/admin/bans"), ADMIN, "Lists the bans", admin::bans).lists(),
     ]
@@ -507,6 +509,28 @@ fn of_live_rooms() -> Vec<Operation> {
 
 #[cfg(test)]
 mod tests {
+    #[test]
+    fn threat_44_answers_that_are_pages_are_charged_as_pages() {
+        let pages = [
+            "inbox.read",
+            "account.export",
+            "turn.list",
+            "turn.mine",
+            "match.list",
+            "match.kept",
+            "match.log",
+            "admin.rooms",
+            "admin.export_account",
+            "admin.bans",
+            "admin.live_rooms",
+        ];
+        let all = super::all();
+        for name in pages {
+            let operation = all.iter().find(|operation| operation.name == name).unwrap();
+            assert!(operation.answer_bytes_max > crate::store::PAGE_BYTES_MAX, "{name}");
+        }
+    }
+
     #[test]
     fn all_operations_have_figures_of_their_own() {
         assert!(super::all().len() <= parlor_server::embed::OPERATIONS_MAX);

@@ -1,4 +1,4 @@
-//! Rooms that players look for, and rooms that nobody is to be given because their players are away.
+//! Matchmaking: rooms that can be joined, and rooms that are hidden because their players are away.
 
 use super::Store;
 use super::error::StoreError;
@@ -9,7 +9,7 @@ use super::types::{PAGE_BYTES_MAX, PAGE_MAX, Page, RoomListing};
 use parlor_server::realm::Realm;
 
 impl Store {
-    /// Rooms of a game that can be joined, the newest first: all, or those that players look for by this hash.
+    /// Rooms of a game that can be joined, the newest first. With `wanted`, only rooms that were opened for this hash.
     ///
     /// # Errors
     ///
@@ -46,7 +46,7 @@ impl Store {
         .await
     }
 
-    /// The rooms that a player is in and that are not over, the newest first: as many as fit one page.
+    /// The open rooms that a player is in, the newest first: at most one page.
     ///
     /// # Errors
     ///
@@ -89,14 +89,15 @@ impl Store {
         .await
     }
 
-    /// No search finds these rooms until one of their players is back. A room that has changed since it was read is left as it is.
+    /// Hides these rooms from searches until one of their players is back. Skips rooms that have changed since they were read.
     ///
     /// # Errors
     ///
     /// [`StoreError::Unavailable`].
     pub async fn rooms_asleep(&self, realm: &Realm, rooms: Vec<(RoomId, u64)>) -> Result<(), StoreError> {
         let realm = realm.clone();
-        self.write(0, move |sql| {
+        // A full store takes this too: otherwise no player could look for a room there.
+        self.write_sparing(move |sql| {
             for (room, version) in &rooms {
                 sql.later(
                     "UPDATE rooms SET joinable = 2 WHERE realm = $1 AND id = $2 AND version = $3 AND joinable = 1",
@@ -108,14 +109,14 @@ impl Store {
         .await
     }
 
-    /// A player is back: its rooms that were asleep are found again.
+    /// Shows the hidden rooms of a player that is back.
     ///
     /// # Errors
     ///
     /// [`StoreError::Unavailable`].
     pub async fn wake_rooms_of(&self, realm: &Realm, player: &AccountId) -> Result<(), StoreError> {
         let (of, account) = (realm.clone(), player.clone());
-        // A player who comes back to nothing costs no write.
+        // A player without hidden rooms costs no write.
         let asleep: Vec<RoomId> = self
             .read(move |sql| {
                 let rows = sql.rows(
@@ -130,7 +131,8 @@ impl Store {
             return Ok(());
         }
         let realm = realm.clone();
-        self.write(0, move |sql| {
+        // A full store takes this too: otherwise rooms whose players are back would stay hidden.
+        self.write_sparing(move |sql| {
             for room in &asleep {
                 sql.later(
                     "UPDATE rooms SET joinable = 1 WHERE realm = $1 AND id = $2 AND joinable = 2",
