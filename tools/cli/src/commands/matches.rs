@@ -11,11 +11,10 @@ use parlor::{
     CloseReason, ClosedReason, Event, Invite, LeaveReason, MemberId, Player, Recipient, Room, RoomBuilder,
     RoomError,
 };
-use parlor_terminal::connect_options::{self, ConnectArgs, JoinArgs};
+use parlor_terminal::connect_options;
 use parlor_terminal::nearby;
 use parlor_terminal::print::say;
 use parlor_terminal::run_until::stop_flag;
-use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::TryRecvError;
 use std::time::Duration;
