@@ -150,6 +150,13 @@ impl RoomLocks {
         Ok(Place(room_lock))
     }
 
+    /// Returns how many operations are in a room or wait for it.
+    pub(crate) fn waiting_for(&self, realm: &Realm, id: &RoomId) -> usize {
+        let locks = self.locks.lock().unwrap_or_else(PoisonError::into_inner);
+        let room_lock = locks.get(&(realm.clone(), id.clone()));
+        room_lock.map_or(0, |room_lock| room_lock.inside.load(Ordering::Relaxed))
+    }
+
     /// Drops a deleted room from its lock, once the lock is free.
     pub(crate) async fn forget(&self, realm: &Realm, id: &RoomId) {
         let key = (realm.clone(), id.clone());
@@ -262,7 +269,9 @@ mod tests {
         let places: Vec<Place> = (0..WAITING_MAX).map(|_| locks.of(&realm, &id, false).unwrap()).collect();
         assert!(locks.of(&realm, &id, false).is_err());
         assert!(locks.of(&realm, &id, true).is_ok());
+        assert_eq!(locks.waiting_for(&realm, &id), WAITING_MAX);
         drop(places);
+        assert_eq!(locks.waiting_for(&realm, &id), 0);
         assert!(locks.of(&realm, &id, false).is_ok());
     }
 }

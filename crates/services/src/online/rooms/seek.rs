@@ -1,8 +1,8 @@
 //! Matchmaking: seats a player in a room that meets its criteria, or opens one.
 //!
 //! A search is bounded in rooms, bytes and attempts to join, and runs outside of any lock, so a search among junk delays its own
-//! player alone (threat 51). A seeker that found nothing takes its game's turn, looks at what was opened since its search began,
-//! and opens a room. So of seekers that search at the same time one opens a room, and the others join it.
+//! player alone (threat 51). A seeker that found nothing takes its game's turn, joins a room that was opened since its search began,
+//! or opens one. So of seekers that search at the same time one opens a room, and the others join it.
 
 use super::handlers::{CreateRoom, New, RoomAnswer, read_criteria};
 use super::search::{LOOKED_AT_MAX, Search, Wanted, hash};
@@ -21,6 +21,8 @@ type Object = Map<String, Value>;
 
 /// Rooms that one search tries to join. Each attempt loads a room.
 const JOINS_MAX: usize = 32;
+/// Operations that may wait for a room that a seeker joins in its game's turn. A busier room would hold up all seekers.
+const WAITING_IN_TURN_MAX: usize = 32;
 
 /// What a player looks for, and the room that is opened if there is none.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
@@ -133,8 +135,8 @@ impl Seeker<'_> {
         Ok(None)
     }
 
-    /// Joins a room: one that was opened for the same, or else any that meets the criteria. `since_ms` leaves out rooms that were
-    /// opened before that time.
+    /// Joins a room: one that was opened for the same, or else any that meets the criteria. With `since_ms`, in a turn: then it leaves
+    /// out busy rooms, and those that were opened before that time.
     async fn seat(&self, since_ms: Option<u64>) -> Result<Option<RoomAnswer>, Failure> {
         let (services, realm) = (self.services, &self.new.realm);
         let mut joins_left = JOINS_MAX;
@@ -142,6 +144,10 @@ impl Seeker<'_> {
             let mut search = Search::of_seeker(services, realm, self.wanted(), hash, since_ms);
             while let Some(found) = search.present().await? {
                 for room in found {
+                    let is_busy = || services.room_locks().waiting_for(realm, &room.id) > WAITING_IN_TURN_MAX;
+                    if since_ms.is_some() && is_busy() {
+                        continue;
+                    }
                     let Some(left) = joins_left.checked_sub(1) else { return Ok(None) };
                     joins_left = left;
                     let join = parlor_turn::Join { name: self.new.create.player_name.clone() };
