@@ -11,8 +11,7 @@
 //! each wait is twice the one before, at most 5 s. A seed makes each wait up to a quarter longer or shorter,
 //! so that members that lost the same server do not return at the same moment.
 
-use parlor_proto::session::{Outgoing, SendError, Session};
-use parlor_proto::{ApiMisuse, Instant};
+use parlor_proto::Instant;
 use std::time::Duration;
 
 /// Attempts at most.
@@ -176,16 +175,6 @@ impl Reconnect {
         drawn = (drawn ^ (drawn >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         let parts = u32::try_from((drawn >> 32) % 513).unwrap_or(0);
         even * (768 + parts) / 1_024
-    }
-}
-
-/// Sends a message to the hub on the session of an open room. While this process rejoins as a newcomer
-/// ([is away](Reconnect::is_away)), the message is dropped, like all that its old session had not delivered:
-/// the new session belongs to another player.
-pub(crate) fn say(session: &mut Session, is_away: bool, message: Outgoing) -> Result<(), SendError> {
-    match session.send(message) {
-        Err(SendError::Misuse(ApiMisuse::Closed(_) | ApiMisuse::NotOpen { .. })) if is_away => Ok(()),
-        said => said,
     }
 }
 
