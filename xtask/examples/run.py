@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""Builds the examples as a user's game would be, outside of the repository, and plays each: a host, and a guest who joins by the
-code that the host's screen shows. Usage: run.py REPOSITORY TARGET"""
+"""Builds the examples and the guide's first program as a user's game would be, outside of the repository, and plays each: a host, and a
+guest who joins by the code that the host shows. Usage: run.py REPOSITORY TARGET"""
 
 import os
 import pty
 import re
 import select
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -41,13 +42,17 @@ class Player:
             os.execve(program, [program, *args], env)
         self.printed = ""
 
-    def read(self):
-        """Takes what was printed within a moment; gives the newest screen that is whole."""
+    def take(self):
+        """Takes what was printed within a moment."""
         if select.select([self.terminal], [], [], 0.05)[0]:
             try:
                 self.printed += os.read(self.terminal, 65536).decode(errors="replace")
             except OSError:
                 raise SystemExit(f"it ended by itself: {self.printed[-500:]!r}")
+
+    def read(self):
+        """Gives the newest screen that is whole."""
+        self.take()
         screens = self.printed.split("\x1b[2J")
         self.printed = "\x1b[2J".join(screens[-2:])
         return screens[-2] if len(screens) > 1 else ""
@@ -69,6 +74,20 @@ class Player:
         raise SystemExit("it does not end")
 
 
+class Printer(Player):
+    """A program that prints lines and ends when it is told to."""
+
+    def read(self):
+        """Gives the newest lines."""
+        self.take()
+        self.printed = self.printed[-20_000:]
+        return self.printed
+
+    def end(self):
+        os.kill(self.pid, signal.SIGTERM)
+        os.waitpid(self.pid, 0)
+
+
 def until(players, keys, shown):
     """Reads all screens, and presses keys at the last player, until the first one's screen shows something; gives that."""
     end = time.monotonic() + PATIENCE_S
@@ -81,9 +100,8 @@ def until(players, keys, shown):
     raise SystemExit(f"it is never shown; the last screen: {screens[0]!r}")
 
 
-def build(repository, target, name, folder):
-    shutil.copytree(repository / "examples" / name / "src", folder / "src")
-    manifest = (repository / "examples" / name / "Cargo.toml").read_text()
+def build(repository, target, name, folder, manifest):
+    """Builds a game that depends on the repository's parlor, whatever its manifest says of it."""
     own = "\n".join(line for line in manifest.splitlines() if not line.startswith("parlor"))
     (folder / "Cargo.toml").write_text(own)
     # The versions that everything else is tested with.
@@ -94,25 +112,57 @@ def build(repository, target, name, folder):
     return str(target / "debug" / name)
 
 
+def play_example(repository, target, name, folder, env):
+    keys, moved = EXAMPLES[name]
+    shutil.copytree(repository / "examples" / name / "src", folder / "src")
+    program = build(repository, target, name, folder, (repository / "examples" / name / "Cargo.toml").read_text())
+    host = Player(program, [], env)
+    code = until([host], "", lambda screen: re.search(r"room (\w{4,})", screen))[1]
+    guest = Player(program, [code], env)
+    both = [host, guest]
+    until(both, "", lambda screen: "players 2" in screen)
+    until(both, keys, lambda screen: moved([(int(y), int(x), s) for y, x, s in SYMBOL.findall(screen)]))
+    guest_left, host_left = guest.leave(), host.leave()
+    if (guest_left, host_left) != (0, 0):
+        raise SystemExit(f"{name}: the guest ended with {guest_left}, the host with {host_left}")
+    print(f"{name}: built outside, room {code} hosted and joined, the guest's move seen by the host")
+
+
+def guest_tank_moves(printed):
+    """The guest's tank is printed at more than one place."""
+    return len(set(re.findall(r"tank/1 is at (\S+),", printed))) > 1
+
+
+def play_guide(repository, target, folder, env):
+    """The first program of docs/guide.md, with the dependencies that stand below it."""
+    page = (repository / "docs/guide.md").read_text()
+    program, dependencies = re.search(r"```rust,no_run\n(.*?)```\n\n```toml\n(.*?)```", page, re.DOTALL).groups()
+    (folder / "src").mkdir()
+    (folder / "src/main.rs").write_text(program)
+    manifest = f'[package]\nname = "guide"\nedition = "2024"\n\n[workspace]\n\n{dependencies}'
+    program = build(repository, target, "guide", folder, manifest)
+    host = Printer(program, [], env)
+    code = until([host], "", lambda printed: re.search(r"share (\w{4,})\s", printed))[1]
+    guest = Printer(program, [code], env)
+    until([host, guest], "", guest_tank_moves)
+    until([guest, host], "", guest_tank_moves)
+    guest.end()
+    host.end()
+    print(f"guide: built outside, room {code} hosted and joined, the guest's tank moves at both")
+
+
 def main():
     repository, target = Path(sys.argv[1]).resolve(), Path(sys.argv[2]).resolve()
     with tempfile.TemporaryDirectory() as outside:
         env = {key: value for key, value in os.environ.items() if not key.startswith("PARLOR_")}
         env.update(PARLOR_REGISTRY=f"{outside}/registry", TERM="xterm")
-        for name, (keys, moved) in EXAMPLES.items():
+        for name in ["guide", *EXAMPLES]:
             folder = Path(outside) / name
             folder.mkdir()
-            program = build(repository, target, name, folder)
-            host = Player(program, [], env)
-            code = until([host], "", lambda screen: re.search(r"room (\w{4,})", screen))[1]
-            guest = Player(program, [code], env)
-            both = [host, guest]
-            until(both, "", lambda screen: "players 2" in screen)
-            until(both, keys, lambda screen: moved([(int(y), int(x), s) for y, x, s in SYMBOL.findall(screen)]))
-            guest_left, host_left = guest.leave(), host.leave()
-            if (guest_left, host_left) != (0, 0):
-                raise SystemExit(f"{name}: the guest ended with {guest_left}, the host with {host_left}")
-            print(f"{name}: built outside, room {code} hosted and joined, the guest's move seen by the host")
+            if name == "guide":
+                play_guide(repository, target, folder, env)
+            else:
+                play_example(repository, target, name, folder, env)
 
 
 main()

@@ -26,6 +26,21 @@ impl Chance {
     }
 }
 
+/// The crates that users link. All others have `publish = false`.
+const PUBLISHED: [&str; 11] = [
+    "parlor",
+    "parlor-bevy",
+    "parlor-client-core",
+    "parlor-hub",
+    "parlor-impair",
+    "parlor-proto",
+    "parlor-server",
+    "parlor-services",
+    "parlor-sync",
+    "parlor-transport",
+    "parlor-turn",
+];
+
 /// Duration of the soak.
 const SOAK_MINUTES: &str = "30";
 
@@ -114,9 +129,10 @@ pub(crate) fn steps(root: &Path) -> Vec<Step> {
     steps.push(long("release", "the binary that users install builds, and has at most 25 MB", |_, _| {
         Ok(Work::Release)
     }));
+    steps.push(long("package", "each crate that users link can be published", plan_package));
     steps.push(long(
         "examples",
-        "the examples are built outside of the repository as a user's game, and played",
+        "the guide's first program and the examples are built outside of the repository as a user's game, and played",
         plan_examples,
     ));
     steps.push(long("nat", "members behind real NATs, and forged packets, in network namespaces", nat::plan));
@@ -234,6 +250,12 @@ fn plan_schemathesis(_: &Path, _: Level) -> Result<Work, Missing> {
     Ok(Work::Run(vec![build, run]))
 }
 
+/// In one call: cargo takes siblings from the crates that it packages, and looks for others at crates.io.
+fn plan_package(_: &Path, _: Level) -> Result<Work, Missing> {
+    let package = Invocation::cargo("package --locked --allow-dirty --quiet");
+    Ok(Work::one(PUBLISHED.iter().fold(package, |package, name| package.args("-p").args(name))))
+}
+
 fn plan_examples(_: &Path, _: Level) -> Result<Work, Missing> {
     need("python3 --version", "python3 is not installed", "apt-get install python3")?;
     Ok(Work::one(Invocation::new("python3").args("xtask/examples/run.py . target/examples")))
@@ -342,6 +364,23 @@ mod tests {
     fn a_command_can_be_pasted_into_a_shell() {
         let doc = Invocation::cargo("doc --no-deps").env("RUSTDOCFLAGS", "-D warnings");
         assert_eq!(doc.to_string(), "RUSTDOCFLAGS='-D warnings' cargo doc --no-deps");
+    }
+
+    #[test]
+    fn a_crate_is_packaged_unless_it_is_not_published() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask has a parent");
+        let folders =
+            ["crates", "tests", "tools"].map(|folder| std::fs::read_dir(root.join(folder)).unwrap());
+        let manifests = folders.into_iter().flatten().map(|folder| folder.unwrap().path().join("Cargo.toml"));
+        let manifests = manifests.filter_map(|path| std::fs::read_to_string(path).ok());
+        let published = manifests.filter(|manifest| !manifest.contains("\npublish = false\n"));
+        let names = published.map(|manifest| {
+            let name = manifest.lines().find_map(|line| line.strip_prefix("name = ")).expect("it has a name");
+            name.trim_matches('"').to_owned()
+        });
+        let mut names: Vec<String> = names.collect();
+        names.sort_unstable();
+        assert_eq!(names, PUBLISHED);
     }
 
     #[test]

@@ -98,6 +98,21 @@ pub trait RoomCommands {
     /// ```
     fn join_room(&mut self, invite: &str, set: impl FnOnce(JoinBuilder) -> JoinBuilder + Send + 'static);
 
+    /// Joins the room that the program's arguments name, as [`Room::from_args`] takes it. Returns whether they name
+    /// one.
+    ///
+    /// ```no_run
+    /// use bevy_ecs::prelude::*;
+    /// use parlor_bevy::RoomCommands;
+    ///
+    /// fn enter(mut commands: Commands) {
+    ///     if !commands.join_from_args(|room| room.name("bob")) {
+    ///         commands.host_room(|room| room.name("ada"));
+    ///     }
+    /// }
+    /// ```
+    fn join_from_args(&mut self, set: impl FnOnce(JoinBuilder) -> JoinBuilder + Send + 'static) -> bool;
+
     /// Leaves the room, if the app is in one. What came from it is despawned; what this app replicated stays.
     fn leave_room(&mut self);
 }
@@ -110,6 +125,16 @@ impl RoomCommands for Commands<'_, '_> {
     fn join_room(&mut self, invite: &str, set: impl FnOnce(JoinBuilder) -> JoinBuilder + Send + 'static) {
         let invite = invite.to_owned();
         self.queue(move |world: &mut World| begin(world, |app| Room::join(app, &invite), set));
+    }
+
+    fn join_from_args(&mut self, set: impl FnOnce(JoinBuilder) -> JoinBuilder + Send + 'static) -> bool {
+        // Only the world knows the app; whether a room is named does not depend on it.
+        let is_named = Room::from_args("").is_some();
+        if is_named {
+            let join = |app: &str| Room::from_args(app).expect("a program's arguments stay as they are");
+            self.queue(move |world: &mut World| begin(world, join, set));
+        }
+        is_named
     }
 
     fn leave_room(&mut self) {

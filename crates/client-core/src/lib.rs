@@ -25,7 +25,7 @@ mod state;
 mod status;
 mod world;
 
-pub use connection::LinkState;
+pub use connection::{LinkState, reconnect_wait};
 pub use error::RoomError;
 pub use event::{ClosedReason, ConnectFailure, ConnectFailureKind, Event, Message, StateSource, StateUpdate};
 pub use info::{

@@ -59,7 +59,7 @@ pub struct Options {
     pub reconnect: bool,
     /// Host timeout: after this silence of the host another member takes the host role. 100 ms to 10 s.
     /// `None` disables migration: the room ends with its host.
-    pub host_silence: Option<Duration>,
+    pub host_timeout: Option<Duration>,
     /// Which direct paths this player wants. Default: none, so that no player address is disclosed.
     pub paths: PathMode,
     /// Whether to host or to join.
@@ -160,7 +160,7 @@ impl Options {
             simulation_delay_ticks: 0,
             hash_every: None,
             reconnect: true,
-            host_silence: None,
+            host_timeout: None,
             paths: PathMode::default(),
             intent,
         }
@@ -176,10 +176,14 @@ impl Options {
 
     /// Builds the hello of these options.
     pub(crate) fn hello(&self) -> Hello {
-        let secret = self.secret.clone();
-        let silence_ms = |silence: Duration| u32::try_from(silence.as_millis()).unwrap_or(u32::MAX);
-        let host_silence_ms = self.host_silence.map(silence_ms);
-        let schema = || self.schema.as_ref().map(|schema| schema.encode()).unwrap_or_default();
+        let timeout_ms = |timeout: Duration| u32::try_from(timeout.as_millis()).unwrap_or(u32::MAX);
+        let settings = |kind, max_players, tick_rate| RoomSettings {
+            secret: self.secret.clone(),
+            tick_rate,
+            host_timeout_ms: self.host_timeout.map(timeout_ms),
+            schema: self.schema.as_ref().map(|schema| schema.encode()).unwrap_or_default(),
+            ..RoomSettings::new(kind, max_players)
+        };
         Hello {
             environment: self.environment.clone(),
             name: self.name.clone(),
@@ -189,29 +193,16 @@ impl Options {
             ..Hello::new(
                 &self.app,
                 match &self.intent {
-                    &Wish::Host { code, max_players, tick_rate, dedicated } => Intent::Create(RoomSettings {
-                        kind: if dedicated { RoomKind::Dedicated } else { RoomKind::PlayerHosted },
-                        code,
-                        secret,
-                        max_players,
-                        tick_rate,
-                        host_silence_ms,
-                        schema: schema(),
-                        label: String::new(),
-                        keep: false,
-                    }),
+                    &Wish::Host { code, max_players, tick_rate, dedicated } => {
+                        let kind = if dedicated { RoomKind::Dedicated } else { RoomKind::PlayerHosted };
+                        Intent::Create(RoomSettings { code, ..settings(kind, max_players, tick_rate) })
+                    }
                     Wish::Match { max_players, tick_rate, label, keep } => Intent::Create(RoomSettings {
-                        kind: RoomKind::Match,
-                        code: None,
-                        secret,
-                        max_players: *max_players,
-                        tick_rate: *tick_rate,
-                        host_silence_ms,
-                        schema: schema(),
                         label: label.clone(),
                         keep: *keep,
+                        ..settings(RoomKind::Match, *max_players, *tick_rate)
                     }),
-                    &Wish::Join { code } => Intent::Join { code, secret },
+                    &Wish::Join { code } => Intent::Join { code, secret: self.secret.clone() },
                     &Wish::Resume { session, token } => Intent::Resume(Resume { session, token }),
                 },
             )

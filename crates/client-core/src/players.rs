@@ -9,6 +9,7 @@ use parlor_proto::{ApiMisuse, CloseReason, LinkKind, MemberId, limits};
 use parlor_sync::value::{Value, ValueError, from_value};
 use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// A participant of the room.
 #[derive(Clone, Debug, PartialEq)]
@@ -34,7 +35,9 @@ pub struct Player {
     pub transport: Transport,
     /// Whether it and the host have a direct path.
     pub direct: bool,
-    data: BTreeMap<String, Value>,
+    /// Its own link to the hub.
+    link: LinkKind,
+    data: Arc<BTreeMap<String, Value>>,
 }
 
 /// How this process reaches another player.
@@ -84,11 +87,12 @@ struct PresenceNews {
     connected: Option<bool>,
 }
 
-/// The players of a room.
+/// The players of a room, by id. A driver shares the list with its game ([`shared`](Self::shared)): what a
+/// game has read stays as it is, and a change is made in a copy.
 #[derive(Debug)]
 pub(super) struct Players {
     me: MemberId,
-    by_id: BTreeMap<MemberId, Player>,
+    all: Arc<Vec<Player>>,
     /// Members that the hub has yet to announce.
     greeting_left: u16,
     /// The recipient of messages to the primary.
@@ -98,7 +102,7 @@ pub(super) struct Players {
 impl Players {
     /// The players of a room, of which the hub is about to announce `members`.
     pub(super) fn new(me: MemberId, members: u16) -> Self {
-        Players { me, by_id: BTreeMap::new(), greeting_left: members, primary: None }
+        Players { me, all: Arc::default(), greeting_left: members, primary: None }
     }
 
     /// Whether the hub has announced all members that were there when this process joined.
@@ -113,7 +117,7 @@ impl Players {
 
     /// The first of these members that is not in the room.
     pub(super) fn first_unknown(&self, mut members: impl Iterator<Item = MemberId>) -> Option<MemberId> {
-        members.find(|member| !self.by_id.contains_key(member))
+        members.find(|member| self.at(*member).is_err())
     }
 
     /// Applies a control message of the hub about members, and queues its events. `host` is the room's
@@ -135,7 +139,7 @@ impl Players {
             }
             ToMember::Direct { member, direct } => self.set_direct(member, direct),
             ToMember::Left { member, reason } => {
-                if let Some(player) = self.by_id.remove(&member) {
+                if let Some(player) = self.left(member) {
                     inbox.tell_bounded(Event::PlayerLeft { id: member, name: player.name, reason }, 0)?;
                 }
             }
@@ -174,26 +178,55 @@ impl Players {
     }
 
     pub(super) fn get(&self, id: MemberId) -> Option<&Player> {
-        self.by_id.get(&id)
+        self.at(id).ok().map(|at| &self.all[at])
+    }
+
+    pub(super) fn all(&self) -> &[Player] {
+        &self.all
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = &Player> {
-        self.by_id.values()
+        self.all.iter()
     }
 
-    pub(super) fn len(&self) -> usize {
-        self.by_id.len()
+    pub(super) fn shared(&self) -> &Arc<Vec<Player>> {
+        &self.all
+    }
+
+    /// The index of a player, or where it belongs.
+    fn at(&self, id: MemberId) -> Result<usize, usize> {
+        self.all.binary_search_by_key(&id, |player| player.id)
+    }
+
+    fn get_mut(&mut self, id: MemberId) -> Option<&mut Player> {
+        let at = self.at(id).ok()?;
+        Arc::make_mut(&mut self.all).get_mut(at)
     }
 
     /// Sets which player is the host.
     pub(super) fn set_host(&mut self, host: MemberId) {
-        self.by_id.iter_mut().for_each(|(id, player)| player.is_host = *id == host);
+        Arc::make_mut(&mut self.all).iter_mut().for_each(|player| player.is_host = player.id == host);
+    }
+
+    /// Sets which players this process reaches over a direct path.
+    pub(super) fn set_reached(&mut self, is_direct: impl Fn(MemberId) -> bool) {
+        let reached = |player: &Player| match (player.is_me, is_direct(player.id)) {
+            (true, _) => Transport::Local,
+            (false, true) => Transport::Direct,
+            (false, false) => Transport::Relay(player.link),
+        };
+        if self.all.iter().any(|player| player.transport != reached(player)) {
+            for player in Arc::make_mut(&mut self.all) {
+                player.transport = reached(player);
+            }
+        }
     }
 
     /// Adds a player. Values that cannot be decoded are left out.
     fn joined(&mut self, info: MemberInfo, host: Option<MemberId>) -> Player {
         let MemberInfo { id, name, user, link, presence, data } = info;
         let is_me = id == self.me;
+        let data = data.into_iter().filter_map(|(key, value)| Some((key, Value::decode(value).ok()?)));
         let player = Player {
             id,
             name,
@@ -205,24 +238,31 @@ impl Players {
             is_me,
             transport: if is_me { Transport::Local } else { Transport::Relay(link) },
             direct: false,
-            data: data
-                .into_iter()
-                .filter_map(|(key, value)| Some((key, Value::decode(value).ok()?)))
-                .collect(),
+            link,
+            data: Arc::new(data.collect()),
         };
-        self.by_id.insert(id, player.clone());
+        let (at, all) = (self.at(id), Arc::make_mut(&mut self.all));
+        match at {
+            Ok(at) => all[at] = player.clone(),
+            Err(at) => all.insert(at, player.clone()),
+        }
         player
     }
 
     fn set_direct(&mut self, id: MemberId, direct: bool) {
-        if let Some(player) = self.by_id.get_mut(&id) {
+        if let Some(player) = self.get_mut(id) {
             player.direct = direct;
         }
     }
 
+    fn left(&mut self, id: MemberId) -> Option<Player> {
+        let at = self.at(id).ok()?;
+        Some(Arc::make_mut(&mut self.all).remove(at))
+    }
+
     /// Applies a presence report. Returns what changed.
     fn measured(&mut self, presence: Presence) -> PresenceNews {
-        let Some(player) = self.by_id.get_mut(&presence.member) else { return PresenceNews::default() };
+        let Some(player) = self.get_mut(presence.member) else { return PresenceNews::default() };
         let was_connected = std::mem::replace(&mut player.connected, presence.connected);
         player.rtt_ms = presence.rtt_ms;
         let before = std::mem::replace(&mut player.slow, presence.slow);
@@ -262,16 +302,63 @@ impl Players {
 
     /// Applies a change of player data. Returns the new value if the player is in the room.
     fn data_changed(&mut self, data: &PlayerData) -> Option<Option<Value>> {
-        let player = self.by_id.get_mut(&data.member)?;
+        let player = self.get_mut(data.member)?;
         let value = data.value.clone().and_then(|bytes| Value::decode(bytes).ok());
         match &value {
             Some(value) => {
-                player.data.insert(data.key.clone(), value.clone());
+                Arc::make_mut(&mut player.data).insert(data.key.clone(), value.clone());
             }
             None => {
-                player.data.remove(&data.key);
+                Arc::make_mut(&mut player.data).remove(&data.key);
             }
         }
         Some(value)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn info(id: u32) -> MemberInfo {
+        MemberInfo {
+            id: MemberId(id),
+            name: format!("player {id}"),
+            user: None,
+            link: LinkKind::Quic,
+            presence: Presence { member: MemberId(id), rtt_ms: None, connected: true, slow: false },
+            data: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_list_that_a_game_has_stays_as_it_is() {
+        let mut players = Players::new(MemberId(1), 3);
+        for id in [2, 0, 1] {
+            players.joined(info(id), Some(MemberId(0)));
+        }
+        let told: Vec<u32> = players.all().iter().map(|player| player.id.0).collect();
+        assert_eq!(told, [0, 1, 2], "they are in the order of their ids");
+        let value = Value::from("red").encode(100).expect("it is short");
+        let data = PlayerData { member: MemberId(2), key: "color".into(), value: Some(value) };
+        let mut each = |what: &str, change: &mut dyn FnMut(&mut Players)| {
+            let (kept, before) = (Arc::clone(players.shared()), players.all().to_vec());
+            change(&mut players);
+            assert_eq!(*kept, before, "{what}: the game polled no more");
+            assert_ne!(players.all(), before, "{what}: the next poll gives what changed");
+        };
+        each("a round trip", &mut |players| {
+            players.measured(Presence { rtt_ms: Some(40), ..info(2).presence });
+        });
+        each("data", &mut |players| drop(players.data_changed(&data)));
+        each("a host", &mut |players| players.set_host(MemberId(1)));
+        each("a path", &mut |players| players.set_reached(|id| id == MemberId(0)));
+        each("a newcomer", &mut |players| drop(players.joined(info(7), None)));
+        each("a player that left", &mut |players| drop(players.left(MemberId(2))));
+        let ways: Vec<Transport> = players.iter().map(|player| player.transport).collect();
+        assert_eq!(ways, [Transport::Direct, Transport::Local, Transport::Relay(LinkKind::Quic)]);
+        let kept = Arc::clone(players.shared());
+        players.set_reached(|id| id == MemberId(0));
+        assert!(Arc::ptr_eq(&kept, players.shared()), "nothing changed, and nothing is copied");
     }
 }

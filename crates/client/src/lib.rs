@@ -58,9 +58,9 @@ pub mod online;
 
 #[cfg(feature = "driver")]
 pub use driver::{
-    Host, HostBuilder, HostStep, JoinBuilder, MatchBuilder, OwnState, Recording, RecordingControl, Rollback,
-    Room, RoomBuilder, SendOptions, StateView, Step, Ticket, TicketError, TransportPreference, WorldReader,
-    WorldView, kind,
+    Host, HostBuilder, HostStep, JoinBuilder, MatchBuilder, OwnState, Recording, RecordingControl,
+    ResumeTicket, ResumeTicketError, Rollback, Room, RoomBuilder, SendOptions, StateView, Step,
+    TransportPreference, WorldReader, WorldView, kind,
 };
 
 pub use crate::modules::{Module, ModuleDisabled};

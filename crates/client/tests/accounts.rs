@@ -11,79 +11,39 @@ use parlor::{
     ClosedReason, ConnectFailureKind, Event, HostBuilder, MemberId, Recipient, Room, RoomBuilder,
     TransportPreference,
 };
-use parlor_server::{Config, Server};
+use parlor_server::Config;
 use parlor_services::OnlineConfig;
+use parlor_testing::{Hall, exchange};
 use proxy::Proxy;
-use std::net::{Ipv4Addr, SocketAddr};
 use std::num::NonZeroU16;
 use std::time::Duration;
 use support::Patience;
-use tempfile::TempDir;
-use tokio::runtime::Runtime;
 use until::until;
 
-/// A server, with or without a store.
-struct House {
-    runtime: Runtime,
-    server: Option<Server>,
-    _folder: Option<TempDir>,
+/// A server with accounts. Anybody may make one where it is open.
+fn start(is_open: bool, change: impl FnOnce(&mut Config)) -> Hall {
+    Hall::start_by(|mut config, folder| {
+        change(&mut config);
+        let store = folder.join("parlor.db").to_str().expect("its name is UTF-8").to_owned();
+        parlor_services::start(config, OnlineConfig { is_open, ..OnlineConfig::new(store) })
+    })
 }
 
-impl House {
-    fn without_accounts() -> Self {
-        let runtime = Runtime::new().expect("a runtime");
-        let server = runtime.block_on(Server::start(local())).expect("a port is free");
-        House { runtime, server: Some(server), _folder: None }
-    }
-
-    fn with_accounts() -> Self {
-        Self::new(local(), true)
-    }
-
-    /// Anybody may make an account where it is open.
-    fn new(config: Config, is_open: bool) -> Self {
-        let folder = tempfile::tempdir().expect("a temporary folder");
-        let runtime = Runtime::new().expect("a runtime");
-        let store = folder.path().join("parlor.db").to_str().expect("its name is UTF-8").to_owned();
-        let online = OnlineConfig { is_open, ..OnlineConfig::new(store) };
-        let server = runtime.block_on(parlor_services::start(config, online)).expect("a port is free");
-        House { runtime, server: Some(server), _folder: Some(folder) }
-    }
-
-    fn port(&self) -> u16 {
-        self.server.as_ref().expect("it runs").local_port()
-    }
-
-    fn address(&self) -> String {
-        let fingerprint =
-            self.server.as_ref().expect("it runs").fingerprint().expect("it is a development server");
-        format!("127.0.0.1:{}#{fingerprint}", self.port())
-    }
-
-    fn account(&self, name: &str) -> Account {
-        account(&self.address(), name)
-    }
+fn with_accounts() -> Hall {
+    start(true, |_| {})
 }
 
-impl Drop for House {
-    fn drop(&mut self) {
-        if let Some(server) = self.server.take() {
-            self.runtime.block_on(server.shutdown());
-        }
-    }
+fn account(hall: &Hall, name: &str) -> Account {
+    account_at(&hall.address(), name)
 }
 
-fn local() -> Config {
-    Config { listen: Ipv4Addr::LOCALHOST.into(), port: 0, ..Config::default() }
-}
-
-fn account(server: &str, name: &str) -> Account {
+fn account_at(server: &str, name: &str) -> Account {
     online::sign_in(server).name(name).account("tanks").expect("the address is one")
 }
 
 /// A turn room that the account has opened.
-fn turn_room(house: &House, account: &Account) -> online::TurnRoom {
-    let sign_in = online::sign_in(&house.address()).session(account.session().clone());
+fn turn_room(hall: &Hall, account: &Account) -> online::TurnRoom {
+    let sign_in = online::sign_in(&hall.address()).session(account.session().clone());
     let mut room = sign_in.create("tanks").expect("the address is one");
     let patience = Patience::new();
     while !room.is_connected() {
@@ -128,7 +88,7 @@ fn code(room: &Room) -> String {
 
 /// Who somebody is, as a player of the room sees it.
 fn user(room: &Room, id: MemberId) -> Option<String> {
-    room.player(id).expect("it is there").user
+    room.player(id).expect("it is there").user.clone()
 }
 
 fn comes(room: &mut Room, id: MemberId) {
@@ -137,8 +97,8 @@ fn comes(room: &mut Room, id: MemberId) {
 
 #[test]
 fn two_accounts_in_a_room_know_each_other() {
-    let house = House::with_accounts();
-    let (ada, bob) = (house.account("ada"), house.account("bob"));
+    let hall = with_accounts();
+    let (ada, bob) = (account(&hall, "ada"), account(&hall, "bob"));
     let mut host = opened(Room::host("tanks").name("ada").account(&ada));
     let guest = opened(Room::join("tanks", &code(&host)).name("bob").account(&bob));
     let (a, b) = (host.local_id().expect("it is in"), guest.local_id().expect("it is in"));
@@ -146,13 +106,13 @@ fn two_accounts_in_a_room_know_each_other() {
     let (is_ada, is_bob) = (user(&guest, a).expect("it has one"), user(&host, b).expect("it has one"));
     assert_ne!(is_ada, is_bob);
     assert_eq!((user(&host, a), user(&guest, b)), (Some(is_ada.clone()), Some(is_bob)), "all see the same");
-    let anybody = opened(Room::join("tanks", &code(&host)).name("ada").server(&house.address()));
+    let anybody = opened(Room::join("tanks", &code(&host)).name("ada").server(&hall.address()));
     assert_eq!(user(&anybody, anybody.local_id().expect("it is in")), None, "a name is nobody's");
 
     // The same account elsewhere is the same player, in a match as well, and to whoever has its session.
     let duel = opened(Room::create_match("tanks").account(&ada));
     assert_eq!(user(&duel, duel.local_id().expect("it is in")), Some(is_ada.clone()));
-    let again = online::sign_in(&house.address()).session(ada.session().clone());
+    let again = online::sign_in(&hall.address()).session(ada.session().clone());
     let again = again.account("tanks").expect("the address is one");
     let other = opened(Room::join("tanks", &code(&duel)).account(&again));
     assert_eq!(user(&other, other.local_id().expect("it is in")), Some(is_ada));
@@ -160,8 +120,8 @@ fn two_accounts_in_a_room_know_each_other() {
 
 #[test]
 fn an_account_follows_a_room_to_another_shard() {
-    let house = House::new(Config { shards: NonZeroU16::new(2).expect("it is not 0"), ..local() }, true);
-    let (ada, bob) = (house.account("ada"), house.account("bob"));
+    let hall = start(true, |config| config.shards = NonZeroU16::new(2).expect("it is not 0"));
+    let (ada, bob) = (account(&hall, "ada"), account(&hall, "bob"));
     let mut servers = std::collections::BTreeSet::new();
     // Which shard a room is on is drawn: as many until both had one.
     while servers.len() < 2 {
@@ -174,11 +134,10 @@ fn an_account_follows_a_room_to_another_shard() {
 
 #[test]
 fn who_lost_its_seat_comes_in_again_as_the_same_account() {
-    let house = House::new(Config { grace: Duration::from_millis(100), ..local() }, true);
-    let mut host = opened(Room::host("tanks").account(&house.account("ada")));
-    let proxy = Proxy::new(SocketAddr::from(([127, 0, 0, 1], house.port())));
-    let fingerprint = house.address().split_once('#').expect("it has one").1.to_owned();
-    let bob = account(&format!("127.0.0.1:{}#{fingerprint}", proxy.port), "bob");
+    let hall = start(true, |config| config.grace = Duration::from_millis(100));
+    let mut host = opened(Room::host("tanks").account(&account(&hall, "ada")));
+    let proxy = Proxy::new(hall.addr());
+    let bob = account_at(&hall.address_by(proxy.port), "bob");
     let mut guest =
         opened(Room::join("tanks", &code(&host)).account(&bob).transport(TransportPreference::WebSocket));
     let first = guest.local_id().expect("it is in");
@@ -200,24 +159,24 @@ fn who_lost_its_seat_comes_in_again_as_the_same_account() {
 
 #[test]
 fn why_an_account_does_not_come_in_is_said() {
-    let without = House::without_accounts();
+    let without = Hall::start();
     let ClosedReason::Account { code, sentence } =
-        closed(Room::host("tanks").account(&without.account("ada")))
+        closed(Room::host("tanks").account(&account(&without, "ada")))
     else {
         panic!("a server without a store has no accounts");
     };
     assert_eq!(code, "no_accounts");
     assert!(sentence.contains("--data") && sentence.contains("127.0.0.1"), "{sentence}");
 
-    let shut = House::new(local(), false);
-    let why = closed(Room::host("tanks").account(&shut.account("ada")));
+    let shut = start(false, |_| {});
+    let why = closed(Room::host("tanks").account(&account(&shut, "ada")));
     assert!(matches!(&why, ClosedReason::Account { code, .. } if code == "closed"), "{why:?}");
     assert_eq!(why.as_str(), "account");
 }
 
 #[test]
 fn an_account_is_shown_to_no_server_but_its_own() {
-    let ada = account("play.example.com", "ada");
+    let ada = account_at("play.example.com", "ada");
     let why = closed(Room::join("tanks", "K7QM").server("127.0.0.1:1").account(&ada));
     let ClosedReason::Connect(failure) = why else { panic!("{why:?}") };
     assert_eq!(failure.kind, ConnectFailureKind::BadAddress);
@@ -226,7 +185,7 @@ fn an_account_is_shown_to_no_server_but_its_own() {
 
 #[test]
 fn what_does_not_go_with_an_account_is_said_before_the_room_opens() {
-    let ada = account("127.0.0.1:1", "ada");
+    let ada = account_at("127.0.0.1:1", "ada");
     let wrong = |builder: HostBuilder| builder.check().expect_err("it does not").to_string();
     assert!(wrong(Room::host("chess").account(&ada)).contains("one of tanks"));
     assert!(wrong(Room::host("tanks").account(&ada).environment("staging")).contains("staging"));
@@ -236,8 +195,8 @@ fn what_does_not_go_with_an_account_is_said_before_the_room_opens() {
 
 #[test]
 fn an_account_finds_matches_and_reads_the_log_of_its_own() {
-    let house = House::with_accounts();
-    let (ada, bob) = (house.account("ada"), house.account("bob"));
+    let hall = with_accounts();
+    let (ada, bob) = (account(&hall, "ada"), account(&hall, "bob"));
     let mut duel = opened(Room::create_match("tanks").name("ada").label("a & b").keep().account(&ada));
     let (id, me) = (code(&duel), duel.local_id().expect("it is in"));
     let is_ada = user(&duel, me);
@@ -246,7 +205,7 @@ fn an_account_finds_matches_and_reads_the_log_of_its_own() {
     assert_eq!(listed.items.iter().map(|live| (&*live.id, live.members)).collect::<Vec<_>>(), [(&*id, 1)]);
     assert_eq!(asked(bob.matches(&under("a "), None)).expect("it may").items, []);
 
-    let guest = opened(Room::join("tanks", &id).name("nobody").server(&house.address()));
+    let guest = opened(Room::join("tanks", &id).name("nobody").server(&hall.address()));
     comes(&mut duel, guest.local_id().expect("it is in"));
     duel.send_data(-7, Recipient::Others, "hi".as_bytes()).expect("it may");
     duel.leave();
@@ -277,11 +236,40 @@ fn an_account_finds_matches_and_reads_the_log_of_its_own() {
 }
 
 #[test]
+fn what_a_game_reads_of_matches_is_what_the_services_write() {
+    let hall = with_accounts();
+    let ask = "GET /v1/openapi.json HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+    let document = hall.runtime.block_on(exchange(hall.addr(), ask)).json();
+    let types = include_str!("../src/online/lists.rs");
+    let quoted = |text: &str| text.split('`').skip(1).step_by(2).map(str::to_owned).collect::<Vec<_>>();
+    for name in ["LiveMatch", "KeptView", "EntryView", "Happened"] {
+        let schema = &document["components"]["schemas"][name];
+        let shapes = schema["oneOf"].as_array().map_or(std::slice::from_ref(schema), Vec::as_slice);
+        for shape in shapes {
+            let fields = shape["properties"].as_object().expect("each type has fields");
+            for field in fields.keys().filter(|field| *field != "kind") {
+                assert!(
+                    types.contains(&format!(" {field}: ")),
+                    "{name} has {field}, which a game does not read"
+                );
+            }
+            if fields.get("kind").is_some_and(|kind| kind["const"] == "cut") {
+                let (_, cut) = types.split_once("    Cut {").expect("a log may be cut");
+                let (reasons, _) = cut.split_once("why: String").expect("it says why");
+                let written = fields["why"]["description"].as_str().expect("it is described");
+                assert_eq!(quoted(reasons), quoted(written));
+            }
+        }
+    }
+    assert!(document.to_string().contains("`store full`"), "the reasons were compared");
+}
+
+#[test]
 fn an_account_finds_the_turn_rooms_it_sits_in() {
-    let house = House::with_accounts();
-    let ada = house.account("ada");
+    let hall = with_accounts();
+    let ada = account(&hall, "ada");
     assert_eq!(asked(ada.turn_rooms(None)).expect("it may").items, []);
-    let room = turn_room(&house, &ada);
+    let room = turn_room(&hall, &ada);
     let mine = asked(ada.turn_rooms(None)).expect("it may");
     let view = room.view().expect("it is connected");
     let listed: Vec<_> = mine.items.iter().map(|room| (&room.id, room.phase, room.player_count)).collect();
@@ -290,8 +278,8 @@ fn an_account_finds_the_turn_rooms_it_sits_in() {
 
 #[test]
 fn an_account_reads_what_is_stored_about_it_and_is_deleted() {
-    let house = House::with_accounts();
-    let ada = house.account("ada");
+    let hall = with_accounts();
+    let ada = account(&hall, "ada");
     let before = asked(ada.info()).expect("it may");
     assert_eq!(before.name, "ada");
     let (mut kinds, mut after) = (Vec::new(), None);
@@ -307,7 +295,7 @@ fn an_account_reads_what_is_stored_about_it_and_is_deleted() {
         }
     }
     assert_eq!(kinds, ["account", "sign_ins", "rooms", "inbox", "matches"]);
-    let room = turn_room(&house, &ada);
+    let room = turn_room(&hall, &ada);
     let id = room.view().expect("it is connected").id.clone();
     asked(ada.delete_room(&id)).expect("it opened it, and nobody else sits there");
     assert_eq!(asked(ada.turn_rooms(None)).expect("it may").items, []);
@@ -316,7 +304,7 @@ fn an_account_reads_what_is_stored_about_it_and_is_deleted() {
     assert_eq!(asked(ada.clone().info()), Err(AccountError::Deleted));
     let why = closed(Room::host("tanks").account(&ada));
     assert!(matches!(&why, ClosedReason::Account { code, .. } if code == "no_such_account"), "{why:?}");
-    let anew = online::sign_in(&house.address()).session(ada.session().clone());
+    let anew = online::sign_in(&hall.address()).session(ada.session().clone());
     let anew = anew.account("tanks").expect("the address is one");
     assert_ne!(asked(anew.info()).expect("it signs in").id, before.id);
 }

@@ -6,27 +6,22 @@ mod dedicated;
 mod support;
 
 use dedicated::{Dot, Move, serve};
-use parlor::{Event, Registry, Room};
-use parlor_server::{Config, Server};
+use parlor::{Event, Room};
+use parlor_testing::Hall;
 use std::sync::mpsc;
 use support::{PATIENCE, Patience};
-use tokio::runtime::Runtime;
 
 const PLAYERS: u16 = 64;
 
 #[test]
 fn sixty_four_players_move_their_dots_and_see_those_of_all() {
-    let folder = tempfile::tempdir().expect("a temporary folder");
-    let registry = Registry::at(folder.path().join("registry"));
-    let runtime = Runtime::new().expect("a runtime");
-    let config = Config { port: 0, dedicated: true, registry: Some(registry.clone()), ..Config::default() };
-    let server = runtime.block_on(Server::start(config)).expect("a port is free");
-    let room = Room::host("dots").dedicated().max_players(PLAYERS).registry(registry.clone()).open();
+    let mut hall = Hall::start_with(|config| config.dedicated = true);
+    let room = Room::host("dots").dedicated().max_players(PLAYERS).registry(hall.registry.clone()).open();
     let (codes, code) = mpsc::sync_channel(1);
     let served = std::thread::spawn(move || serve(room, |code| codes.send(code).expect("it is waited for")));
     let code = code.recv_timeout(PATIENCE).expect("the room opens");
 
-    let join = || Room::join("dots", &code).registry(registry.clone()).open();
+    let join = || Room::join("dots", &code).registry(hall.registry.clone()).open();
     let mut players: Vec<Room> = (0..PLAYERS).map(|_| join()).collect();
     let patience = Patience::new();
     loop {
@@ -46,7 +41,7 @@ fn sixty_four_players_move_their_dots_and_see_those_of_all() {
         patience.look_again(|| format!("{:?}", players.iter().map(dots).collect::<Vec<_>>()));
     }
     let me = players[0].local_id().expect("it is in");
-    let host = players[0].players().into_iter().find(|player| player.is_host).expect("it is a member");
+    let host = players[0].players().iter().find(|player| player.is_host).expect("it is a member");
     assert_eq!(
         players[0].state().get::<Dot>(&format!("dot/{}", host.id)).expect("it is a dot"),
         None,
@@ -63,7 +58,7 @@ fn sixty_four_players_move_their_dots_and_see_those_of_all() {
         patience.look_again(|| "the dot of the one who left is still there".to_owned());
     }
     drop(others);
-    runtime.block_on(server.shutdown());
+    hall.shut_down();
     assert!(served.join().expect("it does not panic").is_err(), "it says why it ended");
 }
 

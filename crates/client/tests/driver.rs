@@ -10,39 +10,16 @@ use parlor::{
     Recipient, Registry, RollbackConfig, RollbackRequest, Room, RoomBuilder, RoomError, SendOptions,
     TransportPreference,
 };
-use parlor_server::{Config, Server};
+use parlor_testing::Hall;
 use std::collections::BTreeMap;
 use std::num::NonZeroU16;
 use std::time::Duration;
 use support::Patience;
-use tempfile::TempDir;
-use tokio::runtime::Runtime;
 use until::until;
 
-struct Hall {
-    _folder: TempDir,
-    registry: Registry,
-    runtime: Runtime,
-    server: Option<Server>,
-}
-
-impl Hall {
-    fn new() -> Self {
-        Self::with_shards(NonZeroU16::MIN)
-    }
-
-    fn with_shards(shards: NonZeroU16) -> Self {
-        let folder = tempfile::tempdir().expect("a temporary folder");
-        let registry = Registry::at(folder.path().join("registry"));
-        let runtime = Runtime::new().expect("a runtime");
-        let config = Config { port: 0, shards, registry: Some(registry.clone()), ..Config::default() };
-        let server = runtime.block_on(Server::start(config)).expect("a port is free");
-        Hall { _folder: folder, registry, runtime, server: Some(server) }
-    }
-
-    fn server(&self) -> &Server {
-        self.server.as_ref().expect("it runs")
-    }
+/// Rooms on a hall's server.
+trait Rooms {
+    fn here<K>(&self, builder: RoomBuilder<K>) -> RoomBuilder<K>;
 
     fn host(&self) -> Room {
         wait(self.here(Room::host("tanks").name("ada")).open())
@@ -51,17 +28,11 @@ impl Hall {
     fn guest(&self, invite: &str) -> JoinBuilder {
         self.here(Room::join("tanks", invite).name("bob"))
     }
-
-    fn here<K>(&self, builder: RoomBuilder<K>) -> RoomBuilder<K> {
-        builder.registry(self.registry.clone())
-    }
 }
 
-impl Drop for Hall {
-    fn drop(&mut self) {
-        if let Some(server) = self.server.take() {
-            self.runtime.block_on(server.shutdown());
-        }
+impl Rooms for Hall {
+    fn here<K>(&self, builder: RoomBuilder<K>) -> RoomBuilder<K> {
+        builder.registry(self.registry.clone())
     }
 }
 
@@ -90,7 +61,7 @@ fn failure(room: Room) -> (ConnectFailureKind, String) {
 
 #[test]
 fn leaving_is_told_at_once_however_it_is_done() {
-    let hall = Hall::new();
+    let hall = Hall::start();
     let mut host = hall.host();
     let code = host.code().expect("it is open").to_string();
     let ways: [fn(Room); 2] = [Room::leave, drop];
@@ -108,7 +79,7 @@ fn leaving_is_told_at_once_however_it_is_done() {
 
 #[test]
 fn what_was_sent_before_leaving_arrives() {
-    let hall = Hall::new();
+    let hall = Hall::start();
     let mut host = hall.host();
     let code = host.code().expect("it is open").to_string();
     for transport in [TransportPreference::Quic, TransportPreference::WebSocket] {
@@ -132,7 +103,7 @@ fn what_was_sent_before_leaving_arrives() {
 
 #[test]
 fn numbered_messages_reach_all_in_one_order() {
-    let hall = Hall::new();
+    let hall = Hall::start();
     let mut host = hall.host();
     let code = host.code().expect("it is open").to_string();
     let mut guest = wait(hall.guest(&code).open());
@@ -156,7 +127,7 @@ fn numbered_messages_reach_all_in_one_order() {
 
 #[test]
 fn a_room_works_inside_a_runtime_and_on_another_thread() {
-    let hall = Hall::new();
+    let hall = Hall::start();
     let host = hall.host();
     let code = host.code().expect("it is open").to_string();
     let builder = hall.guest(&code);
@@ -177,7 +148,7 @@ fn a_room_works_inside_a_runtime_and_on_another_thread() {
 
 #[test]
 fn the_wrong_server_is_not_talked_to() {
-    let hall = Hall::new();
+    let hall = Hall::start();
     let port = hall.server().local_port();
     let wrong = parlor_transport::Fingerprint([7; 32]);
     for transport in [TransportPreference::Auto, TransportPreference::Quic, TransportPreference::WebSocket] {
@@ -199,7 +170,7 @@ fn the_wrong_server_is_not_talked_to() {
 
 #[test]
 fn websocket_takes_over_where_udp_gets_no_answer() {
-    let hall = Hall::new();
+    let hall = Hall::start();
     // A TCP relay in front of the server, on a port where no UDP is answered.
     let fingerprint = hall.server().fingerprint().expect("a development server");
     let target = hall.server().local_port();
@@ -221,7 +192,7 @@ fn websocket_takes_over_where_udp_gets_no_answer() {
 
 #[test]
 fn a_dead_port_and_a_bad_setting_are_named() {
-    let hall = Hall::new();
+    let hall = Hall::start();
     let (kind, detail) = failure(
         hall.here(Room::host("tanks").server("127.0.0.1:1").transport(TransportPreference::WebSocket)).open(),
     );
@@ -240,7 +211,7 @@ fn a_dead_port_and_a_bad_setting_are_named() {
 
 #[test]
 fn leaving_while_connecting_needs_no_patience() {
-    let hall = Hall::new();
+    let hall = Hall::start();
     // Nothing answers here, and UDP does not say so.
     let silent = std::net::UdpSocket::bind("127.0.0.1:0").expect("a port is free");
     let port = silent.local_addr().expect("it is bound").port();
@@ -257,16 +228,15 @@ fn leaving_while_connecting_needs_no_patience() {
 
 #[test]
 fn a_server_that_goes_down_says_so() {
-    let mut hall = Hall::new();
+    let mut hall = Hall::start();
     let host = hall.host();
-    let server = hall.server.take().expect("it runs");
-    hall.runtime.block_on(server.shutdown());
+    hall.shut_down();
     assert_eq!(closed(host), ClosedReason::Session(CloseReason::ServerShutdown));
 }
 
 #[test]
 fn an_invite_link_is_enough() {
-    let hall = Hall::new();
+    let hall = Hall::start();
     let host = wait(hall.here(Room::host("tanks").secret("sesame").invite_scheme("tanks")).open());
     let code = host.code().expect("it is open");
     assert_eq!(host.invite_link(), Some(format!("tanks://join/{code}?secret=sesame")));
@@ -278,7 +248,7 @@ fn an_invite_link_is_enough() {
 
 #[test]
 fn rooms_are_spread_over_shards_and_found_by_the_first_port() {
-    let hall = Hall::with_shards(NonZeroU16::new(3).expect("it is not 0"));
+    let hall = Hall::start_with(|config| config.shards = NonZeroU16::new(3).expect("it is not 0"));
     let server =
         format!("127.0.0.1:{}#{}", hall.server().local_port(), hall.server().fingerprint().expect("its own"));
     let mut rooms: Vec<Room> = (0..6).map(|_| hall.host()).collect();
@@ -311,7 +281,7 @@ fn round_trip(room: &mut Room, enough: impl Fn(Duration) -> bool) {
 
 #[test]
 fn a_room_can_be_put_on_a_bad_network_and_back() {
-    let hall = Hall::new();
+    let hall = Hall::start();
     let host = hall.host();
     let code = host.code().expect("it is open").to_string();
     let impaired: Impairment = "latency=50ms,loss=2%,seed=9".parse().expect("it is well formed");
@@ -337,7 +307,7 @@ fn a_room_can_be_put_on_a_bad_network_and_back() {
 
 #[test]
 fn only_the_host_writes_and_an_input_that_cannot_be_read_is_none() {
-    let hall = Hall::new();
+    let hall = Hall::start();
     let mut host = hall.host();
     let code = host.code().expect("it is open").to_string();
     let mut guest = wait(hall.guest(&code).open());
@@ -387,7 +357,7 @@ fn until_state(host: &mut Room, guest: &mut Room, key: &str) -> i32 {
 
 #[test]
 fn a_step_is_there_again_until_the_next_poll() {
-    let hall = Hall::new();
+    let hall = Hall::start();
     let mut host = hall.host();
     let patience = Patience::new();
     let number = loop {
@@ -404,7 +374,7 @@ fn a_step_is_there_again_until_the_next_poll() {
 
 #[test]
 fn a_recorded_room_is_in_its_file() {
-    let hall = Hall::new();
+    let hall = Hall::start();
     let folder = tempfile::tempdir().expect("a temporary folder");
     let path = folder.path().join("room.prec");
     let mut host = hall.host();
@@ -469,7 +439,7 @@ fn lane_frame(room: &mut Room, players: &[MemberId], after: &mut BTreeMap<u32, i
 #[test]
 fn players_and_one_who_watches_come_to_the_same_states_of_a_rollback_lane() {
     const STEPS: u32 = 90;
-    let hall = Hall::new();
+    let hall = Hall::start();
     let host = hall.host();
     let code = host.code().expect("it is open").to_string();
     // An input is longer under way than it is held back, so what the other one does is guessed, and sometimes wrongly.

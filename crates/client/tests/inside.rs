@@ -6,14 +6,12 @@ mod until;
 
 use parlor::schema::{Kind, Schema};
 use parlor::{
-    CloseReason, ClosedReason, EntityId, Event, HostBuilder, Impairment, LinkKind, MemberId, PathMode,
-    Registry, Room, RoomBuilder, Transport, TransportPreference, replicated,
+    CloseReason, ClosedReason, EntityId, Event, HostBuilder, Impairment, LinkKind, MemberId, PathMode, Room,
+    RoomBuilder, Transport, TransportPreference, replicated,
 };
-use parlor_server::{Config, Server};
+use parlor_testing::Hall;
 use std::num::NonZeroU16;
 use support::Patience;
-use tempfile::TempDir;
-use tokio::runtime::Runtime;
 use until::until;
 
 #[derive(Clone, Debug, PartialEq)]
@@ -30,28 +28,14 @@ fn schema() -> Schema {
     Schema::builder().replicate::<Tank>().build().expect("two fields")
 }
 
-struct Hall {
-    registry: Registry,
-    runtime: Runtime,
-    server: Option<Server>,
-    _folder: TempDir,
+/// Rooms on a hall's server.
+trait Rooms {
+    fn host(&self) -> HostBuilder;
+    fn guest(&self, host: &Room) -> Room;
+    fn quic_connections(&self) -> usize;
 }
 
-impl Hall {
-    fn new(change: impl FnOnce(&mut Config)) -> Self {
-        let folder = tempfile::tempdir().expect("a temporary folder");
-        let registry = Registry::at(folder.path().join("registry"));
-        let runtime = Runtime::new().expect("a runtime");
-        let mut config = Config { port: 0, registry: Some(registry.clone()), ..Config::default() };
-        change(&mut config);
-        let server = runtime.block_on(Server::start(config)).expect("a port is free");
-        Hall { registry, runtime, server: Some(server), _folder: folder }
-    }
-
-    fn server(&self) -> &Server {
-        self.server.as_ref().expect("it runs")
-    }
-
+impl Rooms for Hall {
     fn host(&self) -> HostBuilder {
         Room::host("tanks")
             .name("ada")
@@ -67,18 +51,6 @@ impl Hall {
 
     fn quic_connections(&self) -> usize {
         self.runtime.block_on(self.server().stats()).quic_connections
-    }
-
-    fn shut_down(&mut self) {
-        if let Some(server) = self.server.take() {
-            self.runtime.block_on(server.shutdown());
-        }
-    }
-}
-
-impl Drop for Hall {
-    fn drop(&mut self) {
-        self.shut_down();
     }
 }
 
@@ -113,7 +85,7 @@ fn until_seen(host: &mut Room, guest: &mut Room, entity: EntityId) {
 
 #[test]
 fn what_a_host_inside_writes_is_what_a_guest_outside_sees() {
-    let hall = Hall::new(|_| {});
+    let hall = Hall::start();
     let mut host = open(hall.host());
     assert_eq!(hall.quic_connections(), 0, "the host has no socket");
     let mut guest = hall.guest(&host);
@@ -148,7 +120,7 @@ fn what_a_host_inside_writes_is_what_a_guest_outside_sees() {
 
 #[test]
 fn whoever_says_how_to_connect_wants_paths_or_a_bad_network_has_a_socket() {
-    let hall = Hall::new(|_| {});
+    let hall = Hall::start();
     let ways: [fn(HostBuilder) -> HostBuilder; 3] = [
         |builder| builder.transport(TransportPreference::Quic),
         |builder| builder.paths(PathMode::Auto),
@@ -163,7 +135,7 @@ fn whoever_says_how_to_connect_wants_paths_or_a_bad_network_has_a_socket() {
 
 #[test]
 fn a_host_inside_a_server_of_several_shards_opens_its_room_and_hears_of_the_end() {
-    let mut hall = Hall::new(|config| config.shards = NonZeroU16::new(2).expect("two"));
+    let mut hall = Hall::start_with(|config| config.shards = NonZeroU16::new(2).expect("two"));
     let mut host = open(hall.host());
     let mut guest = hall.guest(&host);
     hall.shut_down();
@@ -178,7 +150,7 @@ fn a_host_inside_a_server_of_several_shards_opens_its_room_and_hears_of_the_end(
 
 #[test]
 fn a_server_on_a_bad_network_has_no_way_inside() {
-    let hall = Hall::new(|config| config.impairment = Some(Impairment::none()));
+    let hall = Hall::start_with(|config| config.impairment = Some(Impairment::none()));
     let error = hall.host().check().expect_err("there is none").to_string();
     assert!(error.contains("bad network"), "{error}");
 }

@@ -5,11 +5,9 @@ mod support;
 mod until;
 
 use parlor::{
-    CloseReason, ClosedReason, Event, Lane, MatchBuilder, Recipient, Registry, Room, RoomBuilder,
-    TransportPreference,
+    CloseReason, ClosedReason, Event, Lane, MatchBuilder, Recipient, Room, RoomBuilder, TransportPreference,
 };
-use parlor_server::{Config, Server};
-use tokio::runtime::Runtime;
+use parlor_testing::Hall;
 use until::until;
 
 /// What a game was told of data: its op code, what was sent, and whether it has a place in the order.
@@ -20,27 +18,23 @@ fn data(event: Event) -> Option<(i64, String, Option<u64>)> {
     }
 }
 
-fn open<K>(registry: &Registry, builder: RoomBuilder<K>) -> Room {
-    let mut room = builder.registry(registry.clone()).open();
+fn open<K>(hall: &Hall, builder: RoomBuilder<K>) -> Room {
+    let mut room = builder.registry(hall.registry.clone()).open();
     until(&mut room, |event| matches!(event, Event::Open { .. }).then_some(()));
     room
 }
 
 #[test]
 fn a_match_is_played_over_real_sockets_and_ends_with_its_server() {
-    let folder = tempfile::tempdir().expect("a temporary folder");
-    let registry = Registry::at(folder.path().join("registry"));
-    let runtime = Runtime::new().expect("a runtime");
-    let config = Config { port: 0, registry: Some(registry.clone()), ..Config::default() };
-    let server = runtime.block_on(Server::start(config)).expect("a port is free");
-    let mut ada = open(&registry, Room::create_match("duels").name("ada").label("casual").max_players(3));
+    let mut hall = Hall::start();
+    let mut ada = open(&hall, Room::create_match("duels").name("ada").label("casual").max_players(3));
     let id = ada.code().expect("it is open").to_string();
     assert_eq!(id.len(), 16);
     let mut bob = open(
-        &registry,
+        &hall,
         Room::join("duels", &id.to_lowercase()).name("bob").transport(TransportPreference::WebSocket),
     );
-    let names = |room: &Room| room.players().into_iter().map(|player| player.name).collect::<Vec<_>>();
+    let names = |room: &Room| room.players().iter().map(|player| player.name.clone()).collect::<Vec<_>>();
     assert_eq!(names(&bob), ["ada", "bob"], "who is there is known when it is open");
     assert!(!ada.is_host() && !bob.is_host() && bob.info().host_id.is_none());
     until(&mut ada, |event| {
@@ -69,9 +63,9 @@ fn a_match_is_played_over_real_sockets_and_ends_with_its_server() {
     // Whoever opened it goes; the other plays on, and is joined.
     ada.leave();
     until(&mut bob, |event| matches!(event, Event::PlayerLeft { .. }).then_some(()));
-    let cy = open(&registry, Room::join("duels", &id).name("cy"));
+    let cy = open(&hall, Room::join("duels", &id).name("cy"));
     assert_eq!(names(&cy), ["bob", "cy"]);
-    runtime.block_on(server.shutdown());
+    hall.shut_down();
     for mut room in [bob, cy] {
         let reason = until(&mut room, |event| match event {
             Event::Closed(reason) => Some(reason),

@@ -7,69 +7,29 @@ mod support;
 mod until;
 
 use parlor::{
-    CloseReason, ClosedReason, Event, Impairment, JoinBuilder, LinkState, Registry, Room, TransportPreference,
+    CloseReason, ClosedReason, Event, Impairment, JoinBuilder, LinkState, Room, TransportPreference,
 };
-use parlor_server::{Config, Server};
+use parlor_testing::Hall;
 use proxy::Proxy;
-use std::net::SocketAddr;
 use std::time::{Duration, Instant};
-use tokio::runtime::Runtime;
 use until::until;
 
-struct Hall {
-    runtime: Runtime,
-    server: Option<Server>,
-    _folder: tempfile::TempDir,
-    registry: Registry,
+/// Rooms on a hall's server.
+trait Rooms {
+    fn host(&self) -> Room;
+    fn guest_at(&self, code: &str, port: u16) -> JoinBuilder;
 }
 
-impl Hall {
-    fn new() -> Self {
-        Hall::with(Config::default())
-    }
-
-    fn with(config: Config) -> Self {
-        let folder = tempfile::tempdir().expect("a temporary folder");
-        let registry = Registry::at(folder.path().join("registry"));
-        let runtime = Runtime::new().expect("a runtime");
-        let config = Config { port: 0, registry: Some(registry.clone()), ..config };
-        let server = runtime.block_on(Server::start(config)).expect("a port is free");
-        Hall { runtime, server: Some(server), _folder: folder, registry }
-    }
-
+impl Rooms for Hall {
     fn host(&self) -> Room {
-        let mut host = Room::host("tanks")
-            .name("ada")
-            .registry(self.registry.clone())
-            .server(&self.address(self.port()))
-            .open();
+        let mut host =
+            Room::host("tanks").name("ada").registry(self.registry.clone()).server(&self.address()).open();
         until(&mut host, |event| matches!(event, Event::Open { .. }).then_some(()));
         host
     }
 
-    fn port(&self) -> u16 {
-        self.server().local_port()
-    }
-
-    fn server(&self) -> &Server {
-        self.server.as_ref().expect("it runs")
-    }
-
-    /// The server by another port, such as a proxy's.
-    fn address(&self, port: u16) -> String {
-        format!("127.0.0.1:{port}#{}", self.server().fingerprint().expect("it made its identity"))
-    }
-
     fn guest_at(&self, code: &str, port: u16) -> JoinBuilder {
-        Room::join("tanks", code).name("bob").registry(self.registry.clone()).server(&self.address(port))
-    }
-}
-
-impl Drop for Hall {
-    fn drop(&mut self) {
-        if let Some(server) = self.server.take() {
-            self.runtime.block_on(server.shutdown());
-        }
+        Room::join("tanks", code).name("bob").registry(self.registry.clone()).server(&self.address_by(port))
     }
 }
 
@@ -82,10 +42,10 @@ fn number(event: Event) -> Option<u64> {
 
 #[test]
 fn a_connection_that_was_cut_is_made_again_and_nothing_is_missed() {
-    let hall = Hall::new();
+    let hall = Hall::start();
     let mut host = hall.host();
     let code = host.code().expect("it is open").to_string();
-    let proxy = Proxy::new(SocketAddr::from(([127, 0, 0, 1], hall.port())));
+    let proxy = Proxy::new(hall.addr());
     let mut guest = hall.guest_at(&code, proxy.port).transport(TransportPreference::WebSocket).open();
     until(&mut guest, |event| matches!(event, Event::Open { .. }).then_some(()));
     let id = until(&mut host, |event| match event {
@@ -114,10 +74,10 @@ fn a_connection_that_was_cut_is_made_again_and_nothing_is_missed() {
 
 #[test]
 fn a_process_that_is_no_more_gives_its_seat_to_the_next() {
-    let hall = Hall::new();
+    let hall = Hall::start();
     let mut host = hall.host();
     let code = host.code().expect("it is open").to_string();
-    let proxy = Proxy::new(SocketAddr::from(([127, 0, 0, 1], hall.port())));
+    let proxy = Proxy::new(hall.addr());
     let mut guest =
         hall.guest_at(&code, proxy.port).transport(TransportPreference::WebSocket).reconnect(false).open();
     until(&mut guest, |event| matches!(event, Event::Open { .. }).then_some(()));
@@ -145,10 +105,10 @@ fn a_process_that_is_no_more_gives_its_seat_to_the_next() {
 
 #[test]
 fn an_outage_of_three_seconds_costs_nothing_that_is_reliable() {
-    let hall = Hall::new();
+    let hall = Hall::start();
     let mut host = hall.host();
     let code = host.code().expect("it is open").to_string();
-    let guest = hall.guest_at(&code, hall.port()).impairment(Impairment::none());
+    let guest = hall.guest_at(&code, hall.addr().port()).impairment(Impairment::none());
     let mut guest = guest.open();
     until(&mut guest, |event| matches!(event, Event::Open { .. }).then_some(()));
     let id = guest.local_id().expect("it is open");
@@ -172,12 +132,12 @@ fn an_outage_of_three_seconds_costs_nothing_that_is_reliable() {
 
 #[test]
 fn a_hub_in_the_hosts_process_that_is_silent_is_a_host_that_is_gone() {
-    let hall = Hall::with(Config { is_of_host: true, ..Config::default() });
+    let hall = Hall::start_with(|config| config.is_of_host = true);
     let host = hall.host();
     let code = host.code().expect("it is open").to_string();
-    let proxy = Proxy::new(SocketAddr::from(([127, 0, 0, 1], hall.port())));
+    let proxy = Proxy::new(hall.addr());
     let mut by_tcp = hall.guest_at(&code, proxy.port).transport(TransportPreference::WebSocket).open();
-    let mut by_udp = hall.guest_at(&code, hall.port()).impairment(Impairment::none()).open();
+    let mut by_udp = hall.guest_at(&code, hall.addr().port()).impairment(Impairment::none()).open();
     for guest in [&mut by_tcp, &mut by_udp] {
         until(guest, |event| matches!(event, Event::Open { .. }).then_some(()));
     }

@@ -123,16 +123,13 @@ impl Budgets {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use parlor_proto::random::SplitMix64;
     use proptest::prelude::*;
     use std::collections::BTreeMap;
 
     fn numbers(seed: u64) -> impl FnMut() -> u64 {
-        let mut state = seed;
-        move || {
-            state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-            let mixed = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-            mixed ^ (mixed >> 27)
-        }
+        let mut random = SplitMix64::new(seed);
+        move || random.draw()
     }
 
     /// A straightforward token bucket as the model.

@@ -68,17 +68,8 @@ impl House {
     /// Opens a room from an address.
     fn open(&mut self, origin: Origin) -> ConnectionId {
         let schema = schema();
-        let settings = RoomSettings {
-            kind: RoomKind::PlayerHosted,
-            code: None,
-            secret: None,
-            max_players: 4,
-            tick_rate: TickRate::DEFAULT,
-            host_silence_ms: None,
-            schema: schema.encode(),
-            label: String::new(),
-            keep: false,
-        };
+        let settings =
+            RoomSettings { schema: schema.encode(), ..RoomSettings::new(RoomKind::PlayerHosted, 4) };
         let connection = ConnectionId(self.next);
         self.next += 1;
         self.hub.handle_connected(connection, LinkKind::WebSocket, origin, self.now);

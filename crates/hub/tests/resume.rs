@@ -10,8 +10,7 @@ use parlor_proto::wire::handshake::{
 };
 use parlor_proto::wire::header::Header;
 use parlor_proto::{
-    Carrier, CloseReason, ConnectionId, Instant, LinkKind, Packet, RoomCode, SessionId, TickRate, channel,
-    limits,
+    Carrier, CloseReason, ConnectionId, Instant, LinkKind, Packet, RoomCode, SessionId, channel, limits,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -32,17 +31,7 @@ struct World {
 }
 
 fn settings() -> RoomSettings {
-    RoomSettings {
-        kind: RoomKind::PlayerHosted,
-        code: None,
-        secret: None,
-        max_players: 4,
-        tick_rate: TickRate::DEFAULT,
-        host_silence_ms: None,
-        schema: bytes::Bytes::new(),
-        label: String::new(),
-        keep: false,
-    }
+    RoomSettings::new(RoomKind::PlayerHosted, 4)
 }
 
 impl World {

@@ -8,7 +8,7 @@
 //! - [`wire`]: how packets, frames, handshakes, envelopes and room control are laid out
 //! - [`channel`]: lanes, and the table of channels both ends agree on
 //! - [`session`]: the state machine between two ends, independent of the connection that carries it
-//! - [`code`]: room codes
+//! - [`code`]: room codes · [`random`]: numbers from a seed
 
 pub mod channel;
 pub mod code;
@@ -16,8 +16,8 @@ pub mod error;
 pub mod ids;
 pub mod limits;
 pub mod link;
+pub mod random;
 pub mod session;
-
 pub mod time;
 pub mod wire;
 

@@ -142,10 +142,13 @@ pub const PATH_TRY_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Largest schema of a room, in encoded bytes: a hello carries it.
 pub const SCHEMA_BYTES_MAX: usize = 8 * 1024;
-/// Silence of a host, in ms, after which another member may take its part, at least: less would be taken for it too often.
-pub const HOST_SILENCE_MS_MIN: u32 = 100;
-/// And at most.
-pub const HOST_SILENCE_MS_MAX: u32 = 10_000;
+/// Shortest host timeout, in ms: the silence of a host after which another member takes its part. A shorter one would replace
+/// hosts that are merely late.
+pub const HOST_TIMEOUT_MS_MIN: u32 = 100;
+/// Host timeout, in ms, of a room with host migration whose game chooses none.
+pub const HOST_TIMEOUT_MS_DEFAULT: u32 = 250;
+/// Longest host timeout, in ms.
+pub const HOST_TIMEOUT_MS_MAX: u32 = 10_000;
 
 /// Bytes of messages about its own state that a member may send in a second, in the long run, and as many again at once. They
 /// build on each other, so a hub cannot drop some of them: it disconnects whoever sends more.

@@ -19,25 +19,25 @@ const WAITING_MAX: usize = 16;
 /// The way into a server of this process. Cheap to clone.
 #[derive(Clone)]
 pub struct Inside {
-    doors: Arc<[Door]>,
+    connectors: Arc<[Connector]>,
     fingerprint: Option<Fingerprint>,
 }
 
 /// One of a server's ports, as seen from inside.
 #[derive(Clone, Debug)]
-pub struct Door {
+pub struct Connector {
     port: u16,
     links: mpsc::Sender<Link>,
 }
 
-/// Where the links of a [`Door`] come out.
+/// Where the links of a [`Connector`] come out.
 #[derive(Debug)]
 pub struct Entrance(mpsc::Receiver<Link>);
 
-/// A door beside a server's port, and where its links come out.
-pub fn door(port: u16) -> (Door, Entrance) {
+/// The two ends of the way beside a server's port.
+pub fn connector(port: u16) -> (Connector, Entrance) {
     let (links, entrance) = mpsc::channel(WAITING_MAX);
-    (Door { port, links }, Entrance(entrance))
+    (Connector { port, links }, Entrance(entrance))
 }
 
 impl Entrance {
@@ -48,21 +48,21 @@ impl Entrance {
 }
 
 impl Inside {
-    /// The way into a server with these doors, and with this certificate if it is one of its own.
-    pub fn new(doors: impl IntoIterator<Item = Door>, fingerprint: Option<Fingerprint>) -> Self {
-        Inside { doors: doors.into_iter().collect(), fingerprint }
+    /// The way into a server by these connectors, and with this certificate if it is one of its own.
+    pub fn new(connectors: impl IntoIterator<Item = Connector>, fingerprint: Option<Fingerprint>) -> Self {
+        Inside { connectors: connectors.into_iter().collect(), fingerprint }
     }
 
     /// The address of the first port, as others on this machine know it.
     pub fn address(&self) -> Option<ServerAddress> {
-        let port = self.doors.first()?.port;
+        let port = self.connectors.first()?.port;
         Some(ServerAddress { host: Ipv4Addr::LOCALHOST.to_string(), port, fingerprint: self.fingerprint })
     }
 
     /// Whether an address is one of this server: on this machine, by one of its ports, with no other certificate.
     pub fn leads_to(&self, address: &ServerAddress) -> bool {
         let is_other = address.fingerprint.is_some_and(|print| self.fingerprint != Some(print));
-        address.is_loopback() && !is_other && self.door(address.port).is_some()
+        address.is_loopback() && !is_other && self.connector(address.port).is_some()
     }
 
     /// A link to the server that has this address.
@@ -72,14 +72,15 @@ impl Inside {
     pub async fn connect(&self, address: &ServerAddress) -> Result<Link, ConnectError> {
         let addr: SocketAddr = (Ipv4Addr::LOCALHOST, address.port).into();
         let refused = ConnectError::Refused { addr };
-        let door = self.door(address.port).filter(|_| self.leads_to(address)).ok_or(refused.clone())?;
+        let connector =
+            self.connector(address.port).filter(|_| self.leads_to(address)).ok_or(refused.clone())?;
         let (ours, theirs) = memory::pair();
-        door.links.send(theirs).await.map_err(|_| refused)?;
+        connector.links.send(theirs).await.map_err(|_| refused)?;
         Ok(ours)
     }
 
-    fn door(&self, port: u16) -> Option<&Door> {
-        self.doors.iter().find(|door| door.port == port)
+    fn connector(&self, port: u16) -> Option<&Connector> {
+        self.connectors.iter().find(|connector| connector.port == port)
     }
 }
 
@@ -103,8 +104,8 @@ mod tests {
     #[tokio::test]
     async fn a_link_comes_out_at_the_port_that_was_asked_for() {
         let print = Fingerprint([7; 32]);
-        let (first, _out) = door(9_000);
-        let (second, mut out) = door(9_001);
+        let (first, _out) = connector(9_000);
+        let (second, mut out) = connector(9_001);
         let inside = Inside::new([first, second], Some(print));
         assert_eq!(inside.address(), Some(address(&format!("127.0.0.1:9000#{print}"))));
         let ours = inside.connect(&address("localhost:9001")).await.expect("it is there");
@@ -116,8 +117,8 @@ mod tests {
 
     #[tokio::test]
     async fn no_other_address_leads_inside_and_a_server_that_stopped_refuses() {
-        let (door, out) = door(9_000);
-        let inside = Inside::new([door], Some(Fingerprint([7; 32])));
+        let (connector, out) = connector(9_000);
+        let inside = Inside::new([connector], Some(Fingerprint([7; 32])));
         for other in ["192.0.2.1:9000", "play.example.com:9000", "127.0.0.1:9001"] {
             assert!(!inside.leads_to(&address(other)), "{other}");
         }

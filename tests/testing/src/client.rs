@@ -8,7 +8,7 @@ use parlor_proto::wire::control::ToMember;
 use parlor_proto::wire::data::MatchData;
 use parlor_proto::wire::envelope::{Downward, Recipient, Sender, Upward};
 use parlor_proto::wire::handshake::{Hello, Intent, Refusal, RoomKind, RoomSettings, Welcome};
-use parlor_proto::{CloseReason, Instant, MemberId, Packet, RoomCode, TickRate, channel};
+use parlor_proto::{CloseReason, Instant, MemberId, Packet, RoomCode, channel};
 use parlor_transport::{Link, LinkClosed};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
@@ -256,30 +256,18 @@ async fn run(mut link: Link, hello: Hello, mut commands: mpsc::Receiver<Command>
 /// A hello for a new room.
 pub fn creating(code: Option<RoomCode>, secret: Option<&str>, max_players: u16) -> Hello {
     hello(Intent::Create(RoomSettings {
-        kind: RoomKind::PlayerHosted,
         code,
         secret: secret.map(str::to_owned),
-        max_players,
-        tick_rate: TickRate::new(30).expect("30 steps a second are fine"),
-        host_silence_ms: None,
-        schema: Bytes::new(),
-        label: String::new(),
-        keep: false,
+        ..RoomSettings::new(RoomKind::PlayerHosted, max_players)
     }))
 }
 
 /// A hello for a match, which is kept.
 pub fn opening(label: &str, max_players: u16) -> Hello {
     hello(Intent::Create(RoomSettings {
-        kind: RoomKind::Match,
-        code: None,
-        secret: None,
-        max_players,
-        tick_rate: TickRate::new(30).expect("30 steps a second are fine"),
-        host_silence_ms: None,
-        schema: Bytes::new(),
         label: label.into(),
         keep: true,
+        ..RoomSettings::new(RoomKind::Match, max_players)
     }))
 }
 

@@ -3,7 +3,9 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, and its helpers are part of it")]
 
 mod client;
+mod hall;
 mod server;
 
 pub use client::{Client, HANG, Seen, creating, joining, opening, within};
+pub use hall::Hall;
 pub use server::{Answer, TestServer, dial, exchange, local};

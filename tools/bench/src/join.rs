@@ -118,7 +118,10 @@ async fn warm(cores: Cores, admission: Admission, issuer: &Issuer, args: &JoinAr
     let fingerprint = server.fingerprint().context("a development server has a fingerprint")?;
     let addr: SocketAddr = (Ipv4Addr::LOCALHOST, server.local_port()).into();
     let way = Way::inside(server.inside(), addr, fingerprint);
-    row((way, addr), (Transport::Memory, admission), issuer, args, Spent::so_far_inside).await
+    let row = row((way, addr), (Transport::Memory, admission), issuer, args, Spent::so_far_inside).await;
+    // The store must be closed before its folder goes: the next row has a store at the same path.
+    server.shutdown().await;
+    row
 }
 
 /// A server of this process. Its threads stay on the core of whoever calls this.
@@ -144,16 +147,16 @@ async fn row(
     let crowd = Crowd::new()?;
     let codes = fill(&crowd, &way, Manner::ByCode, args.rooms, HOSTS).await?;
     let pass = if admission == Admission::Token { Pass::Signed(Rc::clone(&issuer.key)) } else { Pass::None };
-    let mut door = Door { crowd: crowd.clone(), way, codes, pass };
-    let found = door.join_in_turn(SEARCH_TIME).await?;
+    let mut joiner = Joiner { crowd: crowd.clone(), way, codes, pass };
+    let found = joiner.join_in_turn(SEARCH_TIME).await?;
     let rate = args.rate.unwrap_or(found);
     let span = span(admission, rate, args.seconds);
     if admission == Admission::Ticket {
         let joins = usize::try_from(span.as_nanos() * u128::from(rate) / 1_000_000_000)? + 1;
-        door.pass = Pass::GivenOut(tickets(addr, &door.codes, joins).await?.into());
+        joiner.pass = Pass::GivenOut(tickets(addr, &joiner.codes, joins).await?.into());
     }
     let (began, earlier) = (Instant::now(), spent()?);
-    let mut joined = door.join_at_rate(rate, span).await?;
+    let mut joined = joiner.join_at_rate(rate, span).await?;
     let spent = spent()?.since(earlier, began.elapsed());
     crowd.leave_all();
     Ok(evaluate(transport, admission, rate, &mut joined, spent))
@@ -241,7 +244,7 @@ impl Drop for Issuer {
 
 /// Rooms that can be joined.
 #[derive(Clone)]
-struct Door {
+struct Joiner {
     crowd: Crowd,
     way: Way,
     codes: Vec<RoomCode>,
@@ -265,7 +268,7 @@ struct Joined {
     failures: Vec<String>,
 }
 
-impl Door {
+impl Joiner {
     /// Joins a room and leaves it, and gives how long the joining took, in µs.
     async fn join(&self, number: usize) -> anyhow::Result<u32> {
         let code = self.codes[number % self.codes.len()];
@@ -310,9 +313,9 @@ impl Door {
                 break;
             }
             sleep_until(began + due).await;
-            let door = self.clone();
+            let joiner = self.clone();
             let number = usize::try_from(number)?;
-            joining.spawn_local(async move { door.join(number).await });
+            joining.spawn_local(async move { joiner.join(number).await });
             while let Some(done) = joining.try_join_next() {
                 joined.note(done.context("a join failed")?);
             }
@@ -358,37 +361,23 @@ fn evaluate(transport: Transport, admission: Admission, rate: u32, joined: &mut 
 }
 
 fn table(rows: &[Row]) -> Table {
-    let mut table = Table::new(&[
-        "transport",
-        "admission",
-        "joins/s asked",
-        "joins",
-        "CPU µs/join",
-        "joins/s and core",
-        "p50 µs",
-        "p99 µs",
-        "server CPU %",
-        "waited %",
-        "generator CPU %",
-        "void because",
-    ]);
-    for row in rows {
-        table.row(vec![
-            row.transport.to_string(),
-            row.admission.as_str().to_owned(),
-            row.joins_asked_per_second.to_string(),
-            row.joins.to_string(),
-            figure(row.server_cpu_us_per_join, 0),
-            figure(row.joins_per_second_and_core, 0),
-            figure(row.join_us_p50.map(f64::from), 0),
-            figure(row.join_us_p99.map(f64::from), 0),
-            figure(Some(row.usage.server_cpu_percent), 1),
-            figure(Some(row.usage.server_waited_percent), 1),
-            figure(Some(row.usage.generator_cpu_percent), 1),
-            row.void.clone().unwrap_or_default(),
-        ]);
-    }
-    table
+    Table::of(
+        rows,
+        &[
+            ("transport", |row| row.transport.to_string()),
+            ("admission", |row| row.admission.as_str().to_owned()),
+            ("joins/s asked", |row| row.joins_asked_per_second.to_string()),
+            ("joins", |row| row.joins.to_string()),
+            ("CPU µs/join", |row| figure(row.server_cpu_us_per_join, 0)),
+            ("joins/s and core", |row| figure(row.joins_per_second_and_core, 0)),
+            ("p50 µs", |row| figure(row.join_us_p50.map(f64::from), 0)),
+            ("p99 µs", |row| figure(row.join_us_p99.map(f64::from), 0)),
+            ("server CPU %", |row| figure(row.usage.server_cpu_percent, 1)),
+            ("waited %", |row| figure(row.usage.server_waited_percent, 1)),
+            ("generator CPU %", |row| figure(row.usage.generator_cpu_percent, 1)),
+            ("void because", |row| row.void.clone().unwrap_or_default()),
+        ],
+    )
 }
 
 #[cfg(test)]
@@ -405,9 +394,9 @@ mod tests {
             evaluate(Transport::Quic, Admission::Token, 400, &mut joined, Spent { server, generator, took });
         assert_eq!((row.server_cpu_us_per_join, row.joins_per_second_and_core), (Some(500.0), Some(2_000.0)));
         assert_eq!((row.join_us_p50, row.join_us_p99, row.void.as_deref()), (Some(1_000), Some(5_000), None));
-        joined.note(Err(anyhow::anyhow!("the door is shut")));
+        joined.note(Err(anyhow::anyhow!("the server is full")));
         let row =
             evaluate(Transport::Quic, Admission::Token, 400, &mut joined, Spent { server, generator, took });
-        assert!(row.void.is_some_and(|why| why.contains("1 joins failed") && why.contains("shut")));
+        assert!(row.void.is_some_and(|why| why.contains("1 joins failed") && why.contains("full")));
     }
 }

@@ -126,31 +126,20 @@ fn ratio(rows: &[Row], of: fn(&Row) -> Option<u32>) -> Option<f64> {
 }
 
 fn table(rows: &[Row]) -> Table {
-    let mut table = Table::new(&[
-        "turn",
-        "relay",
-        "p50 µs",
-        "p99 µs",
-        "server CPU %",
-        "waited %",
-        "delivered %",
-        "generator CPU %",
-        "void because",
-    ]);
-    for Row { relay, turn, measured } in rows {
-        table.row(vec![
-            turn.to_string(),
-            (*relay).to_owned(),
-            figure(measured.delivery.latency_us_p50.map(f64::from), 0),
-            figure(measured.delivery.latency_us_p99.map(f64::from), 0),
-            figure(Some(measured.usage.server_cpu_percent), 1),
-            figure(Some(measured.usage.server_waited_percent), 1),
-            figure(measured.delivery.delivered_percent, 3),
-            figure(Some(measured.usage.generator_cpu_percent), 1),
-            measured.void.clone().unwrap_or_default(),
-        ]);
-    }
-    table
+    Table::of(
+        rows,
+        &[
+            ("turn", |row| row.turn.to_string()),
+            ("relay", |row| row.relay.to_owned()),
+            ("p50 µs", |row| figure(row.measured.delivery.latency_us_p50.map(f64::from), 0)),
+            ("p99 µs", |row| figure(row.measured.delivery.latency_us_p99.map(f64::from), 0)),
+            ("server CPU %", |row| figure(row.measured.usage.server_cpu_percent, 1)),
+            ("waited %", |row| figure(row.measured.usage.server_waited_percent, 1)),
+            ("delivered %", |row| figure(row.measured.delivery.delivered_percent, 3)),
+            ("generator CPU %", |row| figure(row.measured.usage.generator_cpu_percent, 1)),
+            ("void because", |row| row.measured.void.clone().unwrap_or_default()),
+        ],
+    )
 }
 
 #[cfg(test)]

@@ -45,15 +45,8 @@ impl Wish {
             room,
             members,
             Intent::Create(RoomSettings {
-                kind: RoomKind::PlayerHosted,
-                code: None,
-                secret: None,
-                max_players: limits::MEMBERS_MAX_PLAYER_HOSTED,
                 tick_rate,
-                host_silence_ms: None,
-                schema: Bytes::new(),
-                label: String::new(),
-                keep: false,
+                ..RoomSettings::new(RoomKind::PlayerHosted, limits::MEMBERS_MAX_PLAYER_HOSTED)
             }),
         )
     }

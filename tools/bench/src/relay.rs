@@ -123,40 +123,23 @@ fn ratio(part: u64, of: u64) -> Option<f64> {
 }
 
 fn table(rows: &[Row]) -> Table {
-    let mut table = Table::new(&[
-        "relay",
-        "transport",
-        "rooms",
-        "quantum ms",
-        "CPU µs/message",
-        "server CPU %",
-        "waited %",
-        "delivered %",
-        "flush wait µs",
-        "messages/packet",
-        "p50 µs",
-        "p99 µs",
-        "generator CPU %",
-        "void because",
-    ]);
-    for row in rows {
-        let Measured { delivery, server_cpu_us_per_delivered_message: cost, usage, void, .. } = &row.measured;
-        table.row(vec![
-            row.relay.to_owned(),
-            row.transport.to_owned(),
-            row.rooms.to_string(),
-            figure(row.flush_quantum_ms.map(f64::from), 0),
-            figure(*cost, 2),
-            figure(Some(usage.server_cpu_percent), 1),
-            figure(Some(usage.server_waited_percent), 1),
-            figure(delivery.delivered_percent, 3),
-            figure(row.flush_wait_us_mean, 0),
-            figure(row.messages_per_packet, 2),
-            figure(delivery.latency_us_p50.map(f64::from), 0),
-            figure(delivery.latency_us_p99.map(f64::from), 0),
-            figure(Some(usage.generator_cpu_percent), 1),
-            void.clone().unwrap_or_default(),
-        ]);
-    }
-    table
+    Table::of(
+        rows,
+        &[
+            ("relay", |row| row.relay.to_owned()),
+            ("transport", |row| row.transport.to_owned()),
+            ("rooms", |row| row.rooms.to_string()),
+            ("quantum ms", |row| figure(row.flush_quantum_ms.map(f64::from), 0)),
+            ("CPU µs/message", |row| figure(row.measured.server_cpu_us_per_delivered_message, 2)),
+            ("server CPU %", |row| figure(row.measured.usage.server_cpu_percent, 1)),
+            ("waited %", |row| figure(row.measured.usage.server_waited_percent, 1)),
+            ("delivered %", |row| figure(row.measured.delivery.delivered_percent, 3)),
+            ("flush wait µs", |row| figure(row.flush_wait_us_mean, 0)),
+            ("messages/packet", |row| figure(row.messages_per_packet, 2)),
+            ("p50 µs", |row| figure(row.measured.delivery.latency_us_p50.map(f64::from), 0)),
+            ("p99 µs", |row| figure(row.measured.delivery.latency_us_p99.map(f64::from), 0)),
+            ("generator CPU %", |row| figure(row.measured.usage.generator_cpu_percent, 1)),
+            ("void because", |row| row.measured.void.clone().unwrap_or_default()),
+        ],
+    )
 }

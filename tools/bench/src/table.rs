@@ -2,6 +2,9 @@
 
 use std::fmt::Write;
 
+/// A column: its head, with the unit, and the cell that a row has in it.
+pub(crate) type Column<R> = (&'static str, fn(&R) -> String);
+
 /// A table whose columns are as wide as their widest cell. Numbers stand to the right, the last column to the left.
 #[derive(Debug)]
 pub(crate) struct Table {
@@ -10,15 +13,13 @@ pub(crate) struct Table {
 }
 
 impl Table {
-    /// A table without rows.
-    pub(crate) fn new(head: &[&'static str]) -> Self {
-        Table { head: head.to_vec(), rows: Vec::new() }
-    }
-
-    /// Adds a row, which has a cell for each column.
-    pub(crate) fn row(&mut self, cells: Vec<String>) {
-        assert_eq!(cells.len(), self.head.len(), "a row has a cell for each column");
-        self.rows.push(cells);
+    /// The table of these rows.
+    pub(crate) fn of<R>(rows: &[R], columns: &[Column<R>]) -> Self {
+        let cells = |row| columns.iter().map(|(_, cell)| cell(row)).collect();
+        Table {
+            head: columns.iter().map(|(head, _)| *head).collect(),
+            rows: rows.iter().map(cells).collect(),
+        }
     }
 
     /// The whole table as text, without a line break at its end.
@@ -48,8 +49,13 @@ impl Table {
 }
 
 /// A figure with so many decimals, or a dash where there is none.
-pub(crate) fn figure(value: Option<f64>, decimals: usize) -> String {
-    value.map_or_else(|| "–".to_owned(), |value| format!("{value:.decimals$}"))
+pub(crate) fn figure(value: impl Into<Option<f64>>, decimals: usize) -> String {
+    value.into().map_or_else(|| "–".to_owned(), |value| format!("{value:.decimals$}"))
+}
+
+/// A time in ms.
+pub(crate) fn ms(us: Option<u32>) -> String {
+    figure(us.map(|us| f64::from(us) / 1e3), 1)
 }
 
 #[cfg(test)]
@@ -58,9 +64,15 @@ mod tests {
 
     #[test]
     fn columns_are_aligned() {
-        let mut table = Table::new(&["rooms", "µs", "void"]);
-        table.row(vec!["10".into(), figure(Some(5.25), 1), String::new()]);
-        table.row(vec!["160".into(), figure(None, 1), "too much".into()]);
+        let rows = [("10", Some(5.25), ""), ("160", None, "too much")];
+        let table = Table::of(
+            &rows,
+            &[
+                ("rooms", |row| row.0.to_owned()),
+                ("µs", |row| figure(row.1, 1)),
+                ("void", |row| row.2.to_owned()),
+            ],
+        );
         assert_eq!(table.render(), "rooms   µs  void\n   10  5.2\n  160    –  too much");
     }
 }

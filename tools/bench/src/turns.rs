@@ -5,7 +5,7 @@ use super::http::{Http, Player};
 use super::load::{Spent, Usage};
 use super::machine::Cores;
 use super::server::{Server, Settings};
-use super::table::{Table, figure};
+use super::table::{Table, figure, ms};
 use super::tally::{generator_too_slow, percentile};
 use crate::output::{print, tell};
 use anyhow::Context;
@@ -91,32 +91,21 @@ pub(crate) async fn run(cores: Cores, args: &TurnsArgs) -> anyhow::Result<()> {
 }
 
 fn table(row: &Row) -> Table {
-    let mut table = Table::new(&[
-        "rooms",
-        "connections",
-        "moves/s",
-        "p50 ms",
-        "p99 ms",
-        "sync of 4 KiB ms",
-        "server CPU µs/move",
-        "server CPU %",
-        "generator CPU %",
-        "void because",
-    ]);
-    let ms = |us: Option<u32>| figure(us.map(|us| f64::from(us) / 1e3), 1);
-    table.row(vec![
-        row.rooms.to_string(),
-        row.connections.to_string(),
-        figure(Some(row.moves_per_second), 0),
-        ms(row.move_us_p50),
-        ms(row.move_us_p99),
-        ms(row.sync_us_p50),
-        figure(row.server_cpu_us_per_move, 0),
-        figure(Some(row.usage.server_cpu_percent), 0),
-        figure(Some(row.usage.generator_cpu_percent), 0),
-        row.void.clone().unwrap_or_default(),
-    ]);
-    table
+    Table::of(
+        std::slice::from_ref(row),
+        &[
+            ("rooms", |row| row.rooms.to_string()),
+            ("connections", |row| row.connections.to_string()),
+            ("moves/s", |row| figure(row.moves_per_second, 0)),
+            ("p50 ms", |row| ms(row.move_us_p50)),
+            ("p99 ms", |row| ms(row.move_us_p99)),
+            ("sync of 4 KiB ms", |row| ms(row.sync_us_p50)),
+            ("server CPU µs/move", |row| figure(row.server_cpu_us_per_move, 0)),
+            ("server CPU %", |row| figure(row.usage.server_cpu_percent, 0)),
+            ("generator CPU %", |row| figure(row.usage.generator_cpu_percent, 0)),
+            ("void because", |row| row.void.clone().unwrap_or_default()),
+        ],
+    )
 }
 
 /// How long the disk of a folder takes to make a block durable.

@@ -1,7 +1,10 @@
 //! The command line.
 
+pub(crate) mod admin;
+mod matches;
 mod serve;
 
+pub(crate) use matches::MatchArgs;
 pub(crate) use serve::{AccountsArg, AdmissionArg, LogFormat, ServeArgs};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -41,9 +44,9 @@ pub(crate) enum Command {
     /// finds an opponent
     Draughts(DraughtsArgs),
     /// Join or open a match: a room without a host whose members send each other lines
-    Match(crate::commands::matches::MatchArgs),
+    Match(MatchArgs),
     /// Manage rooms, accounts and backups of a server, as its operator
-    Admin(crate::commands::admin::args::AdminArgs),
+    Admin(admin::AdminArgs),
     /// Relay UDP to a server through a simulated bad network, for any program
     Impair(ImpairArgs),
 }

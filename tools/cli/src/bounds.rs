@@ -10,7 +10,7 @@ use std::str::FromStr;
 #[serde(try_from = "String")]
 pub(crate) struct Size(pub(crate) u64);
 
-/// What one account may have: `rooms=256,room-bytes=64M,logs=64M,matches=8`, or some of it.
+/// What one account may have: `rooms=256,room-bytes=64M,logs=64M,matches=8,guest-bytes=4M`, or some of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
 pub(crate) struct AccountMax {
@@ -18,6 +18,7 @@ pub(crate) struct AccountMax {
     room_bytes: Option<u64>,
     logs: Option<u64>,
     matches: Option<usize>,
+    guest_bytes: Option<u64>,
 }
 
 /// For how many days things are kept: `ended=30,waiting=14,playing=365,guests=60,devices=730,webhooks=7`, or some of it.
@@ -58,10 +59,11 @@ impl Bounds {
             limits.data_max = bytes;
         }
         limits.app_bytes = self.app_max.map(|Size(bytes)| bytes).or(limits.app_bytes);
-        if let Some(AccountMax { rooms, room_bytes, logs, .. }) = self.account_max {
+        if let Some(AccountMax { rooms, room_bytes, logs, guest_bytes, .. }) = self.account_max {
             limits.open_rooms = rooms.unwrap_or(limits.open_rooms);
             limits.room_bytes = room_bytes.unwrap_or(limits.room_bytes);
             limits.log_bytes = logs.unwrap_or(limits.log_bytes);
+            limits.guest_bytes = guest_bytes.unwrap_or(limits.guest_bytes);
         }
         if let Some(KeepDays(days)) = self.keep_days {
             lives = days;
@@ -108,7 +110,10 @@ impl FromStr for AccountMax {
                 "room-bytes" => most.room_bytes = Some(value.parse::<Size>()?.0),
                 "logs" => most.logs = Some(value.parse::<Size>()?.0),
                 "matches" => most.matches = Some(number(name, value)?),
-                _ => return Err(format!("{name:?} is none of rooms, room-bytes, logs, matches")),
+                "guest-bytes" => most.guest_bytes = Some(value.parse::<Size>()?.0),
+                _ => {
+                    return Err(format!("{name:?} is none of rooms, room-bytes, logs, matches, guest-bytes"));
+                }
             }
         }
         Ok(most)
@@ -169,10 +174,14 @@ mod tests {
         for wrong in ["", "G", "1.5G", "99999999999T", "-1"] {
             assert!(wrong.parse::<Size>().unwrap_err().contains("no size"), "{wrong:?}");
         }
-        let most = Bounds { account_max: Some("rooms=3, logs=1M".parse().unwrap()), ..Bounds::default() };
+        let most = Bounds {
+            account_max: Some("rooms=3, logs=1M, guest-bytes=2M".parse().unwrap()),
+            ..Bounds::default()
+        };
         assert_eq!(most.kept_matches(), None);
         let config = most.apply(OnlineConfig::new("parlor.db")).unwrap();
-        assert_eq!((config.limits.open_rooms, config.limits.log_bytes), (3, 1 << 20));
+        let limits = config.limits;
+        assert_eq!((limits.open_rooms, limits.log_bytes, limits.guest_bytes), (3, 1 << 20, 2 << 20));
         let KeepDays(days) = "guests=3".parse().unwrap();
         assert_eq!(days, Lives { guests_days: 3, ..Lives::default() });
         assert!("guests=0".parse::<KeepDays>().unwrap_err().contains("a day"));

@@ -1,6 +1,5 @@
 //! What `--events` prints while a member plays: what happens as it does, and how the member stands twice a second.
 
-use crate::player::Player;
 use crate::report::Standing;
 use parlor::Event;
 use parlor_terminal::print::print_json;
@@ -42,8 +41,8 @@ impl Teller {
     }
 
     /// Says how the member stands; `gap` is the longest time without an update since that was said last.
-    pub(crate) fn stands(&self, player: &Player, gap: Duration) -> anyhow::Result<()> {
-        let mut status = serde_json::to_value(Standing::of(player))?;
+    pub(crate) fn stands(&self, standing: &Standing, gap: Duration) -> anyhow::Result<()> {
+        let mut status = serde_json::to_value(standing)?;
         status["gap_ms_max"] = json!(gap.as_secs_f64() * 1e3);
         self.say("status", status)
     }

@@ -85,11 +85,8 @@ pub(crate) fn finish(
     args: &HeadlessArgs,
     show: impl FnOnce(&[Report]) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
-    let reports = players
-        .iter()
-        .zip(names)
-        .map(|(player, name)| Report::of(player, name, args.hash_at))
-        .collect::<Vec<_>>();
+    let reports =
+        players.iter().zip(names).map(|(player, name)| player.report(name, args.hash_at)).collect::<Vec<_>>();
     let failed = players.iter().find_map(|player| match player.closed() {
         // A room that was never open is a failure; one that ended is not.
         Some(reason) if player.room().local_id().is_none() => Some(reason.clone()),

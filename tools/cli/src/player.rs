@@ -3,6 +3,7 @@
 use crate::args::HeadlessArgs;
 use crate::events::Teller;
 use crate::game::{Badge, Bot, GemState, Input, PlayerState, RoundState, Scene, Script, Source, World};
+use crate::report::{Report, Standing};
 use crate::talk::Talk;
 use crate::view::{Command, Controls};
 use parlor::{ClosedReason, Event, Hints, HostStep, LeaveReason, LinkState, MemberId, Room, RoomCode, Step};
@@ -148,9 +149,14 @@ impl Player {
         &self.seen
     }
 
-    /// What it said and heard with `--talk`.
-    pub(crate) fn talk(&self) -> &Talk {
-        &self.talk
+    /// How it stands now.
+    pub(crate) fn standing(&self) -> Standing {
+        Standing::of(&self.room, self.seen.steps, &self.talk)
+    }
+
+    /// The report on it.
+    pub(crate) fn report(&self, name: &str, hash_at: Option<u64>) -> Report {
+        Report::of(name, &self.room, &self.seen.members, self.standing(), self.closed(), hash_at)
     }
 
     /// Why it is over, if it is.
@@ -230,8 +236,8 @@ impl Player {
     fn tell(&mut self) -> anyhow::Result<()> {
         self.gaps.note(self.updates());
         if self.teller.as_mut().is_some_and(Teller::is_due) {
-            let gap = self.gaps.take();
-            self.teller.iter().try_for_each(|teller| teller.stands(self, gap))?;
+            let (gap, standing) = (self.gaps.take(), self.standing());
+            self.teller.iter().try_for_each(|teller| teller.stands(&standing, gap))?;
         }
         Ok(())
     }
@@ -265,7 +271,7 @@ impl Player {
                 Event::Message(message) => self.talk.hear(&message),
                 Event::HostChanged { host } => {
                     self.is_promoted = self.room.local_id() == Some(host);
-                    let name = self.room.player(host).map(|player| player.name).unwrap_or_default();
+                    let name = self.room.player(host).map(|player| player.name.clone()).unwrap_or_default();
                     self.note(match self.is_promoted {
                         true => "you are the host now".to_owned(),
                         false => format!("{} is the host now", shown(&name, host)),
@@ -326,7 +332,7 @@ fn simulate(host: &mut HostStep<'_>, world: &mut Option<World>) -> anyhow::Resul
     }
     let world = world.as_mut().expect("it was just made");
     let players: BTreeMap<u32, String> =
-        host.players().into_iter().map(|player| (player.id.0, player.name)).collect();
+        host.players().iter().map(|player| (player.id.0, player.name.clone())).collect();
     let gone: Vec<u32> = world.ids().filter(|id| !players.contains_key(id)).collect();
     gone.into_iter().for_each(|id| world.leave(id));
     for (id, name) in &players {

@@ -1,7 +1,7 @@
 //! What `--json` prints of a member.
 
-use crate::player::Player;
-use crate::talk::Heard;
+use crate::talk::{Heard, Talk};
+use parlor::{ClosedReason, Room};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -61,9 +61,16 @@ struct Closed {
 pub(crate) const HASH_EVERY: u64 = 100;
 
 impl Report {
-    /// The report on a player.
-    pub(crate) fn of(player: &Player, name: &str, hash_at: Option<u64>) -> Report {
-        let (room, info, diagnostics) = (player.room(), player.room().info(), player.room().diagnostics());
+    /// The report on a member: its room, everybody it ever saw there by their ids, and why the room closed.
+    pub(crate) fn of(
+        name: &str,
+        room: &Room,
+        members: &BTreeMap<u32, String>,
+        standing: Standing,
+        closed: Option<&ClosedReason>,
+        hash_at: Option<u64>,
+    ) -> Report {
+        let (info, diagnostics) = (room.info(), room.diagnostics());
         let hex = |hash: u64| format!("{hash:016x}");
         let marks: BTreeMap<u64, String> =
             room.state().checksums().into_iter().map(|(sequence, hash)| (sequence, hex(hash))).collect();
@@ -72,9 +79,9 @@ impl Report {
             member: info.local_id.map(|id| id.0),
             role: info.role.as_str(),
             code: info.code.map(|code| code.to_string()),
-            members_seen: player.seen().members.clone(),
+            members_seen: members.clone(),
             join_path: info.join_path.map(parlor::JoinPath::as_str),
-            standing: Standing::of(player),
+            standing,
             updates_published: diagnostics.updates_published,
             messages_sent: diagnostics.session.messages_sent,
             messages_received: diagnostics.session.messages_received,
@@ -82,28 +89,26 @@ impl Report {
             jitter_ms: diagnostics.jitter_ms,
             state_hash: hash_at.map(|sequence| Mark { sequence, hash: marks.get(&sequence).cloned() }),
             state_hashes: marks,
-            closed: player
-                .closed()
-                .map(|reason| Closed { reason: reason.as_str(), detail: reason.to_string() }),
+            closed: closed.map(|reason| Closed { reason: reason.as_str(), detail: reason.to_string() }),
         }
     }
 }
 
 impl Standing {
-    /// How a player stands now.
-    pub(crate) fn of(player: &Player) -> Standing {
-        let (room, info, diagnostics) = (player.room(), player.room().info(), player.room().diagnostics());
+    /// How a member stands now that has run so many steps.
+    pub(crate) fn of(room: &Room, steps: u64, talk: &Talk) -> Standing {
+        let (info, diagnostics) = (room.info(), room.diagnostics());
         Standing {
             link: info.connectivity.link.map(parlor::LinkKind::as_str),
             link_state: room.link_state().as_str(),
             transport_path: info.transport_path.as_str(),
             transport_status: info.transport_status.map(parlor::TransportStatus::as_str),
             last_reason_code: info.last_reason_code.map(parlor::ReasonCode::as_str),
-            steps: player.seen().steps,
+            steps,
             updates_decoded: diagnostics.updates_decoded,
             rtt_ms: diagnostics.rtt.map(|rtt| rtt.as_secs_f64() * 1_000.0),
-            said: player.talk().said(),
-            heard: player.talk().heard().clone(),
+            said: talk.said(),
+            heard: talk.heard().clone(),
         }
     }
 }

@@ -20,13 +20,13 @@ const HOUSE: &[Place] = &[
     Place { name: "parlor-sync", may: &["parlor-proto"], tests_may: &["parlor-impair"] },
     Place { name: "parlor-hub", may: &["parlor-proto", "parlor-sync"], tests_may: &["parlor-impair"] },
     Place { name: "parlor-turn", may: &["parlor-proto"], tests_may: &[] },
-    Place { name: "parlor-impair", may: &[], tests_may: &[] },
+    Place { name: "parlor-impair", may: &["parlor-proto"], tests_may: &[] },
     Place { name: "parlor-transport", may: &["parlor-proto", "parlor-impair"], tests_may: &[] },
     Place { name: "parlor-client-core", may: &["parlor-proto", "parlor-sync"], tests_may: &[] },
     Place {
         name: "parlor",
         may: &["parlor-proto", "parlor-sync", "parlor-client-core", "parlor-transport", "parlor-server"],
-        tests_may: &["parlor-services"],
+        tests_may: &["parlor-services", "parlor-testing"],
     },
     Place {
         name: "parlor-server",
@@ -38,7 +38,7 @@ const HOUSE: &[Place] = &[
         may: &["parlor-proto", "parlor-hub", "parlor-turn", "parlor-transport", "parlor-server"],
         tests_may: &["parlor-faultdisk", "parlor-testing"],
     },
-    Place { name: "parlor-bevy", may: &["parlor"], tests_may: &["parlor-server"] },
+    Place { name: "parlor-bevy", may: &["parlor"], tests_may: &["parlor-server", "parlor-testing"] },
     Place {
         name: "parlor-demos",
         may: &["parlor-proto", "parlor-impair", "parlor-client-core", "parlor", "parlor-terminal"],

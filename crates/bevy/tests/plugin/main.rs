@@ -5,16 +5,14 @@ mod prediction;
 use bevy_app::{App, Update};
 use bevy_ecs::prelude::*;
 use parlor::schema::Kind;
-use parlor::{MemberId, Registry, RoomError, replicated};
+use parlor::{MemberId, RoomError, replicated};
 use parlor_bevy::{
     EntityMap, Interpolated, NetTick, Networked, Owned, Owner, ParlorPlugin, Replicate, ReplicateApp,
     ReplicateError, ReplicationFailed, RoomCommandError, RoomCommands, RoomResource, in_room, is_authority,
 };
-use parlor_server::{Config, Server};
+use parlor_testing::Hall;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
-use tempfile::TempDir;
-use tokio::runtime::Runtime;
 
 /// Only a hang takes this long.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -42,23 +40,10 @@ struct Shield {
 
 replicated!(Shield as "armour" => { plates: Kind::int(0, 100) });
 
-/// A server, and apps that find it.
-struct Hall {
-    _folder: TempDir,
-    registry: Registry,
-    runtime: Runtime,
-    server: Option<Server>,
-}
-
-impl Hall {
-    fn new() -> Self {
-        let folder = tempfile::tempdir().expect("a temporary folder");
-        let registry = Registry::at(folder.path().join("registry"));
-        let runtime = Runtime::new().expect("a runtime");
-        let config = Config { port: 0, registry: Some(registry.clone()), ..Config::default() };
-        let server = runtime.block_on(Server::start(config)).expect("a port is free");
-        Hall { _folder: folder, registry, runtime, server: Some(server) }
-    }
+/// Apps on a hall's server.
+trait Apps {
+    fn open(&self, host: &mut App, hz: u16);
+    fn join(&self, host: &mut App, member: &mut App);
 
     /// A host in an open room of so many steps a second.
     fn host(&self, hz: u16) -> App {
@@ -73,7 +58,9 @@ impl Hall {
         self.join(host, &mut member);
         member
     }
+}
 
+impl Apps for Hall {
     fn open(&self, host: &mut App, hz: u16) {
         let here = self.registry.clone();
         ask(host, |commands| commands.host_room(move |room| room.registry(here).tick_hz(hz)));
@@ -87,14 +74,6 @@ impl Hall {
         let here = self.registry.clone();
         ask(member, |commands| commands.join_room(code.as_str(), move |room| room.registry(here)));
         until(&mut [host, member], |apps| me(apps[1]).is_some());
-    }
-}
-
-impl Drop for Hall {
-    fn drop(&mut self) {
-        if let Some(server) = self.server.take() {
-            self.runtime.block_on(server.shutdown());
-        }
     }
 }
 
@@ -155,7 +134,7 @@ fn what_is_registered_wrongly_is_said() {
     app.replicate::<Armour>();
     assert_eq!(app.try_replicate::<Armour>().err(), Some(ReplicateError::Duplicate("armour")));
     assert_eq!(app.try_replicate::<Shield>().err(), Some(ReplicateError::Duplicate("armour")));
-    let hall = Hall::new();
+    let hall = Hall::start();
     hall.open(&mut app, 30);
     assert_eq!(app.try_replicate::<Position>().err(), Some(ReplicateError::Started("position")));
     let panicked = catch_unwind(AssertUnwindSafe(|| {
@@ -167,7 +146,7 @@ fn what_is_registered_wrongly_is_said() {
 
 #[test]
 fn entities_and_components_come_change_and_go() {
-    let hall = Hall::new();
+    let hall = Hall::start();
     let mut host = hall.host(60);
     let tank = host.world_mut().spawn((Replicate, Position { at: [1.0, 2.0] }, Armour { plates: 7 })).id();
     let mut member = hall.member(&mut host);
@@ -194,7 +173,7 @@ fn entities_and_components_come_change_and_go() {
 
 #[test]
 fn nothing_is_missed_when_steps_are_rarer_than_frames() {
-    let hall = Hall::new();
+    let hall = Hall::start();
     // A frame here is far shorter than a step.
     let mut host = hall.host(5);
     let [gone, stripped] =
@@ -217,7 +196,7 @@ fn nothing_is_missed_when_steps_are_rarer_than_frames() {
 
 #[test]
 fn the_host_goes_on_from_the_numbers_that_are_sent() {
-    let hall = Hall::new();
+    let hall = Hall::start();
     let mut host = hall.host(60);
     let tank = host.world_mut().spawn((Replicate, Position { at: [0.1, -0.3] })).id();
     until(&mut [&mut host], |apps| apps[0].world().get::<Networked>(tank).is_some());
@@ -236,7 +215,7 @@ fn a_number_that_is_none_is_refused_and_nothing_else() {
     fn note(mut failed: MessageReader<ReplicationFailed>, mut failures: ResMut<Failures>) {
         failures.0.extend(failed.read().map(|failed| (failed.component, failed.error.clone())));
     }
-    let hall = Hall::new();
+    let hall = Hall::start();
     let mut host = hall.host(60);
     host.init_resource::<Failures>().add_systems(Update, note);
     let bad =
@@ -255,7 +234,7 @@ fn a_number_that_is_none_is_refused_and_nothing_else() {
 
 #[test]
 fn an_entity_changes_hands() {
-    let hall = Hall::new();
+    let hall = Hall::start();
     let mut host = hall.host(60);
     let tank = host.world_mut().spawn((Replicate, Position::default())).id();
     let mut member = hall.member(&mut host);
@@ -279,7 +258,7 @@ fn an_entity_changes_hands() {
 
 #[test]
 fn a_member_has_what_is_near_its_own() {
-    let hall = Hall::new();
+    let hall = Hall::start();
     let (mut host, mut member) = (short_sighted(), short_sighted());
     hall.open(&mut host, 60);
     hall.join(&mut host, &mut member);
@@ -301,7 +280,7 @@ fn a_member_has_what_is_near_its_own() {
 
 #[test]
 fn what_is_drawn_never_becomes_what_is_simulated() {
-    let hall = Hall::new();
+    let hall = Hall::start();
     let mut host = hall.host(60);
     fn drive(mut tanks: Query<&mut Position>) {
         for mut position in &mut tanks {
@@ -331,7 +310,7 @@ fn what_is_drawn_never_becomes_what_is_simulated() {
 
 #[test]
 fn a_room_that_is_over_leaves_the_hosts_entities_for_the_next_one() {
-    let hall = Hall::new();
+    let hall = Hall::start();
     let mut host = hall.host(60);
     let tank = host.world_mut().spawn((Replicate, Position { at: [5.0, 5.0] })).id();
     let mut member = hall.member(&mut host);
@@ -351,7 +330,7 @@ fn a_room_that_is_over_leaves_the_hosts_entities_for_the_next_one() {
 
 #[test]
 fn conditions_and_commands_know_where_the_app_is() {
-    let hall = Hall::new();
+    let hall = Hall::start();
     let mut host = hall.host(30);
     let mut member = hall.member(&mut host);
     let mut alone = app();
@@ -377,7 +356,7 @@ fn a_member_writes_what_came_once_it_is_the_authority() {
             tank.plates = (tank.plates + 1) % 100;
         }
     }
-    let hall = Hall::new();
+    let hall = Hall::start();
     let mut host = short_sighted();
     host.replicate::<Armour>();
     let here = hall.registry.clone();

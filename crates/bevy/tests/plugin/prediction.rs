@@ -127,7 +127,7 @@ fn rest(host: &mut App, member: &mut App, tank: Entity) -> Position {
 
 #[test]
 fn one_step_function_drives_on_the_host_and_ahead_of_it() {
-    let hall = Hall::new();
+    let hall = Hall::start();
     let (mut host, mut member, tank) = seated(&hall);
     wants(&mut member, 1);
     let mut ahead = 0;
@@ -148,7 +148,7 @@ fn one_step_function_drives_on_the_host_and_ahead_of_it() {
 
 #[test]
 fn what_the_host_decides_otherwise_is_taken_and_steps_are_run_again() {
-    let hall = Hall::new();
+    let hall = Hall::start();
     let (mut host, mut member, tank) = seated(&hall);
     wants(&mut member, 1);
     let mut pushes = 0;
@@ -179,7 +179,7 @@ fn what_the_host_decides_otherwise_is_taken_and_steps_are_run_again() {
 /// Few steps a second: however slow the machine is, an input is not later than what can be run again.
 #[test]
 fn an_input_that_comes_late_counts_in_its_step_because_the_host_runs_its_systems_again() {
-    let hall = Hall::new();
+    let hall = Hall::start();
     let (mut host, mut member) = (driving(true), driving(true));
     let here = hall.registry.clone();
     let room = |room: parlor::HostBuilder| room.registry(here).tick_hz(15).resimulate(32);
@@ -218,7 +218,7 @@ fn an_input_that_comes_late_counts_in_its_step_because_the_host_runs_its_systems
 
 #[test]
 fn what_is_predicted_is_taken_from_the_room_before_each_step() {
-    let hall = Hall::new();
+    let hall = Hall::start();
     let (mut host, mut member, tank) = seated(&hall);
     let before = rest(&mut host, &mut member, tank);
     let there = same(&host, tank, &member).unwrap();
@@ -234,7 +234,7 @@ fn what_is_predicted_is_taken_from_the_room_before_each_step() {
 
 #[test]
 fn inputs_are_on_what_has_an_owner_and_nobody_elses_are_known() {
-    let hall = Hall::new();
+    let hall = Hall::start();
     let (mut host, mut member, tank) = seated(&hall);
     let mut looker = driving(false);
     hall.join(&mut host, &mut looker);

@@ -3,7 +3,7 @@
 mod hub_watchdog;
 mod reconnect;
 
-pub use reconnect::LinkState;
+pub use reconnect::{LinkState, reconnect_wait};
 
 use crate::error::RoomError;
 use crate::inbox::LinkNews;

@@ -7,11 +7,10 @@
 //!                        └── not reached ────┘  └── the session is gone: at once again, as a newcomer
 //! ```
 //!
-//! A room makes at most eight attempts, none later than 60 s after the loss. The first comes after 200 ms;
-//! each wait is twice the one before, at most 5 s. A seed makes each wait up to a quarter longer or shorter,
-//! so that members that lost the same server do not return at the same moment.
+//! A room makes at most eight attempts, none later than 60 s after the loss. [`reconnect_wait`] gives the waits.
 
 use parlor_proto::Instant;
+use parlor_proto::random::SplitMix64;
 use std::time::Duration;
 
 /// Attempts at most.
@@ -158,24 +157,23 @@ impl Reconnect {
     }
 
     fn wait(&mut self, of: Loss, now: Instant, after: Duration) {
-        let at = now + self.pause(of.attempts).max(after);
+        let at = now + reconnect_wait(self.seed, of.attempts).max(after);
         self.state = if of.attempts < ATTEMPTS_MAX && at <= of.since + PATIENCE {
             State::Waiting { of, at }
         } else {
             State::Lost
         };
     }
+}
 
-    /// Wait before the next attempt, given the number of attempts made.
-    fn pause(&self, attempts: u32) -> Duration {
-        let even = WAIT_FIRST.saturating_mul(1 << attempts.min(16)).min(WAIT_MAX);
-        // SplitMix64: 0 to 511 of 1,024, which gives a factor of three to five quarters.
-        let mut drawn = self.seed.wrapping_add(u64::from(attempts + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
-        drawn = (drawn ^ (drawn >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        drawn = (drawn ^ (drawn >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        let parts = u32::try_from((drawn >> 32) % 513).unwrap_or(0);
-        even * (768 + parts) / 1_024
-    }
+/// Returns the wait before the next attempt to reconnect, given the number of attempts made: 200 ms, and twice as long after each
+/// attempt, at most 5 s. `seed` differs between processes: it makes each wait up to a quarter longer or shorter, so that clients that
+/// lost the same server do not return at the same moment.
+pub fn reconnect_wait(seed: u64, attempts: u32) -> Duration {
+    let even = WAIT_FIRST.saturating_mul(1 << attempts.min(16)).min(WAIT_MAX);
+    // 0 to 512 of 1,024, which gives a factor of three to five quarters.
+    let parts = u32::try_from((SplitMix64::nth(seed, attempts.into()) >> 32) % 513).unwrap_or(0);
+    even * (768 + parts) / 1_024
 }
 
 #[cfg(test)]

@@ -69,7 +69,7 @@ impl DeferredAcks {
     /// Notes that the hub has all of the state of `tick`. Returns the new exclusive upper bound to
     /// acknowledge, if it grew. The inner `None` stands for all received messages, because too many bytes
     /// wait.
-    pub(crate) fn confirmed(&mut self, tick: Tick) -> Option<Option<u64>> {
+    pub(crate) fn release(&mut self, tick: Tick) -> Option<Option<u64>> {
         let mut below = None;
         while let Some((_, number, bytes)) = self.recorded.pop_front_if(|(of, ..)| !of.is_newer_than(tick)) {
             self.bytes -= bytes;

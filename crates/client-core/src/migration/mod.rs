@@ -175,9 +175,9 @@ impl Migration {
     }
 
     /// Notes that the hub has all of the state of `tick`. Returns the new exclusive upper bound to
-    /// acknowledge, if it grew: see [`DeferredAcks::confirmed`].
-    pub(crate) fn confirmed(&mut self, tick: Tick) -> Option<Option<u64>> {
-        self.deferred_acks.confirmed(tick)
+    /// acknowledge, if it grew: see [`DeferredAcks::release`].
+    pub(crate) fn release(&mut self, tick: Tick) -> Option<Option<u64>> {
+        self.deferred_acks.release(tick)
     }
 
     /// Forgets the deferred acknowledgements: another process is the host.

@@ -262,7 +262,7 @@ impl RoomCore {
     /// Queues an arrival for the next poll, or processes it now if the queue is too full.
     fn arrive(&mut self, now: Instant, came: Came) {
         if let Came::Session(session::Event::Message(message)) = &came {
-            self.note_unhandled(message);
+            self.note_deferred(message);
         }
         if self.inbox.arrive(now, came) {
             self.read_arrived(now);
@@ -438,7 +438,7 @@ impl RoomCore {
     }
 
     /// Leaves the room. If the host leaves, the room ends, unless another player takes the host role
-    /// ([`Options::host_silence`](crate::Options::host_silence)). Messages sent before still arrive.
+    /// ([`Options::host_timeout`](crate::Options::host_timeout)). Messages sent before still arrive.
     pub fn leave(&mut self, now: Instant) {
         self.break_off(CloseReason::Left, now);
     }

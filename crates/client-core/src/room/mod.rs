@@ -18,7 +18,7 @@ use crate::message::encode_typed;
 use crate::migration::Migration;
 use crate::options::{Options, Wish};
 use crate::paths::{Letter, Paths};
-use crate::players::{Player, Players, Transport};
+use crate::players::{Player, Players};
 use crate::recording::Recording;
 use crate::replicas::Replicas;
 use crate::rollback::RollbackLane;
@@ -38,6 +38,7 @@ use parlor_sync::keyed::{Audience, Hints};
 use parlor_sync::value::{Value, from_value, to_value};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use std::sync::Arc;
 use std::time::Duration;
 
 const HOST_WRITES: &str = "the host has the world that is written";
@@ -441,29 +442,23 @@ impl RoomCore {
     }
 
     /// All players in the room, by id.
-    pub fn players(&self) -> Vec<Player> {
-        let players = self.joined.iter().flat_map(|joined| joined.players.iter());
-        players.map(|player| self.as_reached(player)).collect()
+    pub fn players(&self) -> &[Player] {
+        self.joined.as_ref().map_or(&[], |joined| joined.players.all())
+    }
+
+    /// The same for a driver to keep, once the room is open. It stays as it is; changes are in another list.
+    pub fn shared_players(&self) -> Option<&Arc<Vec<Player>>> {
+        self.joined.as_ref().map(|joined| joined.players.shared())
     }
 
     /// One player.
-    pub fn player(&self, id: MemberId) -> Option<Player> {
-        let player = self.joined.as_ref().and_then(|joined| joined.players.get(id));
-        player.map(|player| self.as_reached(player))
-    }
-
-    /// A player with the transport by which this process reaches it.
-    fn as_reached(&self, player: &Player) -> Player {
-        let mut player = player.clone();
-        if self.paths.is_open_to(player.id) {
-            player.transport = Transport::Direct;
-        }
-        player
+    pub fn player(&self, id: MemberId) -> Option<&Player> {
+        self.joined.as_ref().and_then(|joined| joined.players.get(id))
     }
 
     /// Players in the room, the host included.
     pub fn player_count(&self) -> usize {
-        self.joined.as_ref().map_or(0, |joined| joined.players.len())
+        self.players().len()
     }
 
     /// Round trip to the hub; zero at the host, `None` until measured.
@@ -530,6 +525,11 @@ impl RoomCore {
                 link: self.connection.link(),
             },
         }
+    }
+
+    /// Steps dropped because the game was behind, as in [`diagnostics`](Self::diagnostics).
+    pub fn ticks_dropped(&self) -> u64 {
+        self.joined.as_ref().map_or(0, |joined| joined.simulation.ticks_dropped())
     }
 
     /// Counters and measurements.

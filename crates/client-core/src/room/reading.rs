@@ -334,7 +334,7 @@ impl RoomCore {
     /// the host by migration.
     pub(super) fn migrates(&self) -> bool {
         let has_migrated = self.joined.as_ref().is_some_and(|joined| joined.welcome.epoch > Epoch(0));
-        self.options.host_silence.is_some() || has_migrated
+        self.options.host_timeout.is_some() || has_migrated
     }
 
     /// Handles the hub's choice of another authority.
@@ -478,13 +478,13 @@ impl RoomCore {
     /// Whether this process is or becomes the host, and another member can take over from it.
     fn may_pass_on(&self) -> bool {
         self.joined.as_ref().is_some_and(|joined| {
-            let passes_on = self.options.host_silence.is_some() || joined.welcome.epoch > Epoch(0);
+            let passes_on = self.options.host_timeout.is_some() || joined.welcome.epoch > Epoch(0);
             passes_on && (joined.is_host() || joined.migration.is_heir())
         })
     }
 
     /// Notes a message that the game has not received yet.
-    pub(super) fn note_unhandled(&mut self, message: &session::Message) {
+    pub(super) fn note_deferred(&mut self, message: &session::Message) {
         let row = self.options.channels.get(message.channel);
         if !row.is_some_and(|row| row.lane.is_reliable()) {
             return;
@@ -535,9 +535,9 @@ impl RoomCore {
     /// Acknowledges messages consumed in ticks that the hub has completely.
     pub(super) fn acknowledge_handled(&mut self) {
         let Some((session, joined)) = self.connection.session_mut().zip(self.joined.as_mut()) else { return };
-        let confirmed = joined.shared.host().and_then(|host| host.upstream().confirmed());
-        let Some(confirmed) = confirmed else { return };
-        if let Some(below) = joined.migration.confirmed(confirmed) {
+        let watermark = joined.shared.host().and_then(|host| host.upstream().ack_watermark());
+        let Some(watermark) = watermark else { return };
+        if let Some(below) = joined.migration.release(watermark) {
             session.hold_acks_from(below);
             self.wants_driver = true;
         }

@@ -32,6 +32,9 @@ impl RoomCore {
         }
         self.commit(now);
         self.read_arrived(now);
+        if let Some(joined) = &mut self.joined {
+            joined.players.set_reached(|player| self.paths.is_open_to(player));
+        }
         self.next_event()
     }
 

@@ -196,6 +196,11 @@ impl Simulation {
         self.step().is_replay || self.replay.is_waiting()
     }
 
+    /// Steps dropped because the game was behind.
+    pub(crate) fn ticks_dropped(&self) -> u64 {
+        self.ticker.dropped()
+    }
+
     /// Time until the next step is due.
     pub(crate) fn until_next(&self, now: Instant) -> Duration {
         self.ticker.until_next(self.time(now))

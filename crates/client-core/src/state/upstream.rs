@@ -108,7 +108,7 @@ impl Upstream {
     }
 
     /// The newest tick that the hub is known to have completely.
-    pub(crate) fn confirmed(&self) -> Option<Tick> {
+    pub(crate) fn ack_watermark(&self) -> Option<Tick> {
         self.watermark.tick()
     }
 

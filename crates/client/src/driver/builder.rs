@@ -1,9 +1,9 @@
-//! Options of a room, set before it is opened or joined.
+//! Options of all rooms, set before one is opened or joined. `kind_options.rs` has those of hosts, joins or matches alone.
 
 use super::connect_options::{ConnectOptions, TransportPreference};
 use super::kind;
+use super::resume_ticket::ResumeTicket;
 use super::room::Room;
-use super::ticket::Ticket;
 use parlor_client_core::{Mode, Options, PathMode, RoomError, Wish};
 use parlor_proto::wire::handshake::Resume;
 use parlor_proto::{ApiMisuse, Lane, RoomCode};
@@ -95,7 +95,7 @@ impl JoinBuilder {
         Some(Self::join(app, &invite))
     }
 
-    pub(super) fn resume(app: &str, ticket: &Ticket) -> Self {
+    pub(super) fn resume(app: &str, ticket: &ResumeTicket) -> Self {
         let mut options = Options::host(app);
         let Resume { session, token } = ticket.resume;
         options.intent = Wish::Resume { session, token };

@@ -116,7 +116,7 @@ async fn visit(shared: &Handle, ways: &Ways<'_>, places: Vec<Place>, connect: &C
                     continue;
                 }
                 let Some(address) = shared.lock().take_redirect() else {
-                    return come_back(shared, ways, place.address, connect).await;
+                    return reconnect(shared, ways, place.address, connect).await;
                 };
                 redirects += 1;
                 match elsewhere(&address, &place.address) {
@@ -146,7 +146,7 @@ async fn visit(shared: &Handle, ways: &Ways<'_>, places: Vec<Place>, connect: &C
 }
 
 /// Reaches the server again each time that the connection to it is lost, as often as the room wants it.
-async fn come_back(shared: &Handle, ways: &Ways<'_>, mut address: ServerAddress, connect: &ConnectOptions) {
+async fn reconnect(shared: &Handle, ways: &Ways<'_>, mut address: ServerAddress, connect: &ConnectOptions) {
     loop {
         let Some(at) = shared.lock().next_attempt() else { return };
         tokio::select! {
@@ -355,5 +355,44 @@ impl PacketEndpoint for ToHub<'_> {
 
     fn handle_timeout(&self, core: &mut RoomCore, now: Instant) {
         core.handle_timeout(now);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Registry, Room};
+    use parlor_server::{Config, Server};
+    use tokio::runtime::Runtime;
+
+    /// Only a hang takes this long.
+    const HANG: Duration = Duration::from_secs(60);
+
+    #[test]
+    fn a_room_that_lost_its_connection_comes_back_without_waiting_for_the_last_goodbye() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let registry = Registry::at(folder.path().join("registry"));
+        let runtime = Runtime::new().expect("a runtime");
+        let config = Config { port: 0, registry: Some(registry.clone()), ..Config::default() };
+        let server = runtime.block_on(Server::start(config)).expect("a port is free");
+        let mut room = Room::host("tanks").registry(registry).open();
+        let began = std::time::Instant::now();
+        while room.code().is_none() {
+            let _ = room.poll();
+            assert!(began.elapsed() < HANG, "{:?}", room.info());
+            std::thread::yield_now();
+        }
+        let to_hub = ToHub { paths: None };
+        let now = room.shared.now();
+        let mut core = room.shared.lock();
+        assert!(!to_hub.goes_on(&core), "it has its connection");
+        core.disconnected("the link is silent", now);
+        assert!(to_hub.goes_on(&core));
+        assert!(core.next_attempt().is_some(), "the first attempt is due");
+        core.stop(now);
+        assert!(!to_hub.goes_on(&core), "a room that is over has all time for its goodbye");
+        drop(core);
+        drop(room);
+        runtime.block_on(server.shutdown());
     }
 }

@@ -35,7 +35,12 @@ impl Room {
 }
 
 /// What only the host writes, from [`Room::as_host`] or within a step from [`Step::host`](super::Step::host).
-/// It reads all that the [`Room`] does.
+/// It reads all that the [`Room`] does. A guest has none, so it cannot write:
+///
+/// ```compile_fail,E0599
+/// # let mut room = parlor::Room::join("tanks", "K7QM").open();
+/// room.set("round", &3);
+/// ```
 #[derive(Debug)]
 pub struct Host<'a> {
     room: &'a mut Room,

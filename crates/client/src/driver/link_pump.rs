@@ -6,28 +6,28 @@ use parlor_proto::{Carrier, Instant, Packet};
 use parlor_transport::{CloseCode, Link, LinkSender, SendError};
 use std::time::Duration;
 
-/// How long the last packets may take to leave.
+/// Time that the last packets have to leave.
 pub(super) const GOODBYE_PATIENCE: Duration = Duration::from_millis(500);
-/// How often it is looked what a link carries.
+/// Interval at which the capacity of a link is read.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
-/// Packets taken at once before what they caused is sent.
+/// Packets that are handled at once before their effects are sent.
 const BATCH: usize = 64;
 
-/// What a link carries packets for: the session with the hub, or a direct path.
+/// One end of what a link carries: the session with the hub, or a direct path.
 pub(super) trait PacketEndpoint: Sync {
-    /// The link stands.
+    /// The link is connected.
     fn connected(&self, core: &mut RoomCore, link: &LinkSender, now: Instant);
     /// The link carries so many bytes per second.
     fn carries(&self, core: &mut RoomCore, bytes_per_second: u32);
-    /// The next packet that leaves, if there is one.
+    /// Returns the next packet to send, if there is one.
     fn poll_packet(&self, core: &mut RoomCore, now: Instant) -> Option<Packet>;
-    /// A packet came.
+    /// A packet arrived.
     fn handle_packet(&self, core: &mut RoomCore, packet: Packet, now: Instant);
-    /// The link is over, and not because this end closed it.
+    /// The link is over, and this end did not close it.
     fn lost(&self, core: &mut RoomCore, detail: &str, now: Instant);
-    /// Whether nothing more will leave.
+    /// Whether this end will send nothing more.
     fn is_finished(&self, core: &RoomCore) -> bool;
-    /// Whether the next link of this endpoint is wanted at once: then nobody waits for the goodbye of the last.
+    /// Whether this endpoint wants its next link at once. Then its first attempt does not wait for the goodbye of this link.
     fn goes_on(&self, _core: &RoomCore) -> bool {
         false
     }
@@ -78,7 +78,7 @@ pub(super) async fn pump(shared: &Handle, link: Link, endpoint: &impl PacketEndp
                         endpoint.lost(&mut core, &closed.to_string(), now);
                     }
                 }
-                // What came by one way may leave by another.
+                // A packet that came by one link may leave by another.
                 shared.wake_others(&mut bell);
                 if received.is_err() {
                     return;
@@ -94,20 +94,25 @@ pub(super) async fn pump(shared: &Handle, link: Link, endpoint: &impl PacketEndp
     }
     sender.close(CloseCode::DONE, "session over, or goes on elsewhere");
     let goes_on = endpoint.goes_on(&shared.lock());
-    let parted = async move {
-        // Both halves are there until the link is over.
+    let goodbye = async move {
+        // The link needs both halves until it is over.
         let _receiver = receiver;
         let _ = tokio::time::timeout(GOODBYE_PATIENCE, sender.closed()).await;
     };
+    part(goes_on, goodbye).await;
+}
+
+/// Waits until the link is over; or lets it end in the background if the endpoint goes on: a link that is silent does not answer.
+async fn part(goes_on: bool, goodbye: impl Future<Output = ()> + Send + 'static) {
     if goes_on {
-        tokio::spawn(parted);
+        tokio::spawn(goodbye);
     } else {
-        parted.await;
+        goodbye.await;
     }
 }
 
-/// Hands a packet over; gives it back if the link takes none now. One for a link that is over goes nowhere: the
-/// receiving half tells of the end.
+/// Sends a packet; gives it back if the link takes none now. Drops a packet for a link that is over: the receiving half reports the
+/// end.
 fn offer(sender: &LinkSender, packet: Packet) -> Option<Packet> {
     match sender.send(packet) {
         Ok(()) | Err(SendError::Closed(_)) => None,
@@ -115,5 +120,21 @@ fn offer(sender: &LinkSender, packet: Packet) -> Option<Packet> {
         Err(error @ (SendError::TooLarge { .. } | SendError::NoDatagrams(_))) => {
             unreachable!("a session packs for its link: {error}")
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::future::pending;
+    use std::pin::pin;
+    use std::task::{Context, Waker};
+
+    #[tokio::test]
+    async fn an_endpoint_that_goes_on_does_not_wait_for_a_goodbye() {
+        // A silent link, whose goodbye never ends.
+        let mut look = Context::from_waker(Waker::noop());
+        assert!(pin!(part(true, pending())).poll(&mut look).is_ready());
+        assert!(pin!(part(false, pending())).poll(&mut look).is_pending(), "all others wait for it");
     }
 }

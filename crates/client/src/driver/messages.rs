@@ -31,9 +31,9 @@ impl SendOptions {
         SendOptions { lane, is_numbered: false }
     }
 
-    /// Has the hub number the message: [`Message::order`](crate::Message::order). All who receive two
-    /// numbered messages on a reliable ordered lane receive them in the order of their numbers, whoever sent
-    /// them.
+    /// All players receive numbered messages of a reliable ordered lane in the same order, whoever sent them:
+    /// the hub numbers each ([`Message::order`](crate::Message::order)). Without it, each sender's messages
+    /// are in order, and those of two senders may arrive in different orders at different players.
     pub const fn numbered(self) -> Self {
         SendOptions { is_numbered: true, ..self }
     }

@@ -5,24 +5,30 @@ mod connect_options;
 mod dial;
 mod handle;
 mod host;
-pub mod kind;
+mod kind_options;
 mod link_pump;
+mod loop_advice;
 mod messages;
 #[cfg(feature = "server")]
 mod own_server;
 mod passport;
 mod paths;
 mod places;
-mod reconnect;
 mod recording;
 mod replicas;
+mod resume;
+mod resume_ticket;
 mod rollback;
 mod room;
 mod runtime;
 mod state;
 mod step;
-mod ticket;
 mod world;
+
+/// What a room is opened as: [`RoomBuilder`] has the options of each.
+pub mod kind {
+    pub use super::kind_options::{Host, Hosted, Join, Match, Opens};
+}
 
 pub use builder::{HostBuilder, JoinBuilder, MatchBuilder, RoomBuilder};
 pub use connect_options::TransportPreference;
@@ -32,9 +38,9 @@ pub use messages::SendOptions;
 pub(crate) use passport::{NoTicket, Passport, Ticketing};
 pub use recording::{Recording, RecordingControl};
 pub use replicas::OwnState;
+pub use resume_ticket::{ResumeTicket, ResumeTicketError};
 pub use rollback::Rollback;
 pub use room::Room;
 pub use state::StateView;
 pub use step::{HostStep, Step};
-pub use ticket::{Ticket, TicketError};
 pub use world::{WorldReader, WorldView};

@@ -4,6 +4,7 @@ use super::builder::{HostBuilder, JoinBuilder, MatchBuilder};
 use super::connect_options::ConnectOptions;
 use super::dial;
 use super::handle::Handle;
+use super::loop_advice::LoopAdvice;
 use super::recording::Tape;
 use super::runtime;
 use parlor_client_core::{
@@ -73,6 +74,9 @@ pub struct Room {
     connect: ConnectOptions,
     secret: Option<String>,
     tape: Mutex<Option<Tape>>,
+    /// The players as of the last poll.
+    players: Arc<Vec<Player>>,
+    pub(super) advice: LoopAdvice,
     pub(super) running: Option<Running>,
 }
 
@@ -157,7 +161,9 @@ impl Room {
                 runtime::handle().spawn(dial::drive(Arc::clone(&shared), wish, connect.clone()));
             }
         }
-        Room { shared, connect, secret, tape: Mutex::default(), running: None }
+        let advice = LoopAdvice::new(shared.now());
+        let (tape, players) = (Mutex::default(), Arc::default());
+        Room { shared, connect, secret, tape, players, advice, running: None }
     }
 
     /// Leaves the room. Waits at most one second for pending messages and the goodbye to be sent. When the
@@ -208,8 +214,14 @@ impl Room {
         let now = self.shared.now();
         let mut core = self.shared.lock();
         self.running = None;
+        self.advice.polled(now);
         let event = core.poll(now);
         let wake = event.is_none() && core.take_wants_driver();
+        if let Some(players) = core.shared_players()
+            && !Arc::ptr_eq(players, &self.players)
+        {
+            self.players = Arc::clone(players);
+        }
         self.wind(&mut core);
         drop(core);
         if wake {
@@ -226,19 +238,32 @@ impl Room {
 
 /// Players.
 impl Room {
-    /// All players, by id.
-    pub fn players(&self) -> Vec<Player> {
-        self.with(|core, _| core.players())
+    /// All players, by id, as of the last [`poll`](Self::poll).
+    ///
+    /// A step or host that writes for each of them takes the ids first, because the players are borrowed from it:
+    ///
+    /// ```no_run
+    /// # fn deal(host: &mut parlor::Host) -> Result<(), parlor::RoomError> {
+    /// let ids: Vec<_> = host.players().iter().map(|player| player.id).collect();
+    /// for id in ids {
+    ///     host.set(&format!("score/{id}"), &0)?;
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn players(&self) -> &[Player] {
+        &self.players
     }
 
-    /// One player.
-    pub fn player(&self, id: MemberId) -> Option<Player> {
-        self.with(|core, _| core.player(id))
+    /// One player, as of the last [`poll`](Self::poll).
+    pub fn player(&self, id: MemberId) -> Option<&Player> {
+        let at = self.players.binary_search_by_key(&id, |player| player.id).ok()?;
+        self.players.get(at)
     }
 
-    /// Number of players, the host included.
+    /// Number of players, the host included, as of the last [`poll`](Self::poll).
     pub fn player_count(&self) -> usize {
-        self.with(|core, _| core.player_count())
+        self.players.len()
     }
 
     /// Sets a value of player data that all members see: of this player, or for the host of any player.

@@ -12,8 +12,9 @@ use std::ops::{Deref, DerefMut};
 /// Steps.
 impl Room {
     /// Begins a fixed step if one is due. At most eight run in a row; the rest of a backlog is dropped and
-    /// counted ([`Diagnostics::ticks_dropped`](crate::Diagnostics::ticks_dropped)). Messages and state of the
-    /// steps are sent when no further step is due, so call this until it gives `None`.
+    /// counted ([`Diagnostics::ticks_dropped`](crate::Diagnostics::ticks_dropped)), and the log (`tracing`) warns
+    /// once. Messages and state of the steps are sent when no further step is due, so call this until it gives
+    /// `None`.
     ///
     /// ```no_run
     /// # let mut room = parlor::Room::join("tanks", "K7QM").open();
@@ -30,8 +31,14 @@ impl Room {
             None
         };
         let wake = self.running.is_none() && core.take_wants_driver();
+        let dropped = core.ticks_dropped();
         self.wind(&mut core);
         drop(core);
+        if self.running.is_none()
+            && let Some(advice) = self.advice.frame_ended(now, dropped)
+        {
+            tracing::warn!("{advice}");
+        }
         if wake {
             self.shared.wake();
         }

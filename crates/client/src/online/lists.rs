@@ -65,7 +65,7 @@ pub struct KeptMatch {
     pub entries: u64,
     /// Bytes of them.
     pub bytes: u64,
-    /// Why the log ends before the match does: `full` or `store unavailable`; `None` if it does not.
+    /// Why the log ends before the match does, as [`Happened::Cut`] says; `None` if it does not.
     pub cut: Option<String>,
 }
 
@@ -141,7 +141,8 @@ pub enum Happened {
     Ended,
     /// The log ends here, and the match went on.
     Cut {
-        /// `full` if it had no more room, `store unavailable` if the store was slow or away.
+        /// `full` if it had no more room, `quota` if its account had none, `store full` if the store had none, `store unavailable` if the
+        /// store was slow or away, `defect` if the store refused an entry.
         why: String,
     },
     /// Something that a later server writes down.

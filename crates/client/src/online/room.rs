@@ -7,15 +7,12 @@ use super::session::Session;
 use super::token_store::TokenStore;
 use super::view::{Phase, RoomPlayer, RoomView};
 use crate::net::{self, Connection, Trust};
+use parlor_client_core::reconnect_wait;
 use parlor_transport::discovery::ServerAddress;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
-
-/// How long before the server is tried again, the first time and at most.
-const WAIT_FIRST: Duration = Duration::from_millis(200);
-const WAIT_MAX: Duration = Duration::from_secs(5);
 
 /// Where the server is.
 #[derive(Debug)]
@@ -108,18 +105,9 @@ impl TurnRoom {
 
     fn lost(&mut self, why: String, at_least: Duration) {
         self.core.handle_lost(why);
-        let even = WAIT_FIRST.saturating_mul(1 << self.attempts.min(16)).min(WAIT_MAX);
+        let wait = reconnect_wait(self.tokens.session().seed(), self.attempts);
         self.attempts = self.attempts.saturating_add(1);
-        // Three to five quarters, so that all who lost the same server do not come back at the same moment.
-        let drawn = self
-            .tokens
-            .session()
-            .seed()
-            .wrapping_add(self.attempts.into())
-            .wrapping_mul(0x9e37_79b9_7f4a_7c15)
-            >> 55;
-        let parts = 768 + u32::try_from(drawn).unwrap_or(0);
-        self.link = Link::Waiting(Instant::now() + at_least.max(even * parts / 1_024));
+        self.link = Link::Waiting(Instant::now() + at_least.max(wait));
     }
 
     /// The room as the server says that it stands; nothing before [`Event::Connected`].

@@ -9,6 +9,7 @@ mod wait;
 
 use futures_util::{SinkExt, StreamExt};
 use parlor::net::{self, Closed, Connection, Event, Options, SendError, Trust};
+use parlor_proto::random::SplitMix64;
 use parlor_transport::tls::{Sniffed, sniff};
 use parlor_transport::{Identity, ServerTls};
 use std::net::{SocketAddr, UdpSocket};
@@ -67,19 +68,6 @@ fn rest(connection: &mut Connection) -> (Vec<u8>, Closed) {
     assert!((0..1_000).all(|_| connection.poll().is_none()), "nothing comes after the end");
     assert_eq!(connection.send("x"), Err(SendError::Closed));
     (bytes, closed)
-}
-
-/// Numbers that repeat with their seed (splitmix64).
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, bound: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (mixed ^ (mixed >> 31)) % bound
-    }
 }
 
 mod tcp {
@@ -199,11 +187,11 @@ mod tcp {
             }
         });
         for seed in 0..seeds {
-            let mut random = Random(seed);
+            let mut random = SplitMix64::new(seed);
             let mut connection = net::tcp("127.0.0.1", addr.port());
-            let what = u8::try_from(random.below(3)).unwrap();
-            let mut closes_in = if what == 2 { random.below(200) } else { random.below(20_000) };
-            connection.send(vec![what; 1 + usize::try_from(random.below(100_000)).unwrap()]).unwrap();
+            let what = u8::try_from(random.draw() % 3).unwrap();
+            let mut closes_in = if what == 2 { random.draw() % 200 } else { random.draw() % 20_000 };
+            connection.send(vec![what; 1 + usize::try_from(random.draw() % 100_000).unwrap()]).unwrap();
             let mut ends = 0;
             wait(|| {
                 if closes_in == 0 {

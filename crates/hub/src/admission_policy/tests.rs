@@ -4,7 +4,7 @@ use super::*;
 use crate::{Config, Hub, Output};
 use parlor_proto::session::{Event, Rejection, Session};
 use parlor_proto::wire::handshake::{Intent, RoomKind, RoomSettings};
-use parlor_proto::{ConnectionId, LinkKind, RoomCode, TickRate, code};
+use parlor_proto::{ConnectionId, LinkKind, RoomCode, code};
 use rand_chacha::ChaCha12Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 
@@ -158,19 +158,8 @@ impl Server {
 }
 
 fn creating(code: Option<RoomCode>, secret: Option<&str>) -> Hello {
-    let tick_rate = TickRate::DEFAULT;
     let secret = secret.map(str::to_owned);
-    let settings = RoomSettings {
-        kind: RoomKind::PlayerHosted,
-        code,
-        secret,
-        max_players: 16,
-        tick_rate,
-        host_silence_ms: None,
-        schema: bytes::Bytes::new(),
-        label: String::new(),
-        keep: false,
-    };
+    let settings = RoomSettings { code, secret, ..RoomSettings::new(RoomKind::PlayerHosted, 16) };
     Hello::new("tanks", Intent::Create(settings))
 }
 

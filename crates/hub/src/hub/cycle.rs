@@ -24,7 +24,7 @@ pub(super) enum Timer {
     /// The close reason of an ended session may be forgotten.
     Ended(SessionId),
     /// Time to check whether the host is heard.
-    Lease(RoomId),
+    HostTimeout(RoomId),
     /// Time to pass on measurements.
     Measure(RoomId),
     /// A held-back flush is due.
@@ -47,7 +47,7 @@ impl Hub {
                 Timer::More(connection) => self.touch(connection, now),
                 Timer::Grace(connection) => self.grace_over(connection, now),
                 Timer::Ended(session) => drop(self.ended.remove(&session)),
-                Timer::Lease(room) => self.look_at_host(room, now),
+                Timer::HostTimeout(room) => self.look_at_host(room, now),
                 Timer::Measure(room) => self.measure(room, now),
                 Timer::Flush(room) => self.due_rooms.push(room),
                 Timer::Release(room) => self.release(room, now),

@@ -1,5 +1,7 @@
 //! Host failure detection, in rooms where another member takes over the host role.
 //!
+//! A room's settings have its host timeout. Its bounds and its default stand in `parlor_proto::limits` (`HOST_TIMEOUT_MS_…`).
+//!
 //! What counts is when the hub last received anything from the host's session. The host's transport sends
 //! keep-alives even while its game is blocked. A host with regular packets times out sooner than one with a
 //! jittery connection. Time during which the hub itself ran late does not count as silence: the timeout grows
@@ -87,7 +89,7 @@ impl Hub {
     /// Starts the host timeout of a new room.
     pub(super) fn begin_host_timeout(&mut self, room: RoomId, seated: &Seated, now: Instant) {
         if let Some((_, silence)) = seated.room.host_timeout() {
-            self.timers.push(Reverse((now + silence, Timer::Lease(room))));
+            self.timers.push(Reverse((now + silence, Timer::HostTimeout(room))));
         }
     }
 
@@ -113,7 +115,7 @@ impl Hub {
         }
         let next = ends_at.filter(|at| *at > now);
         let soon = now + (silence / SIGNS_OF_LIFE).max(Duration::from_millis(1));
-        self.timers.push(Reverse((next.unwrap_or(soon), Timer::Lease(room))));
+        self.timers.push(Reverse((next.unwrap_or(soon), Timer::HostTimeout(room))));
     }
 
     /// Returns the host's timeout, given how regularly it was heard.

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  head    "PARLORLOG" · version: 1 byte · room: varint · code: text · app: text · environment: text
-//!          kind: 1 byte · secret: 0 | 1, text · max players: 2 bytes · tick rate: 2 bytes · host silence: 0 | 1, varint ms
+//!          kind: 1 byte · secret: 0 | 1, text · max players: 2 bytes · tick rate: 2 bytes · host timeout: 0 | 1, varint ms
 //!          schema: bytes · label: text · keep: 0 | 1
 //!          opened: varint µs · state bytes per second: 4 bytes · channels of the game: as in Hello
 //!  entry   at: varint µs · length: varint · input: kind 1 byte and its fields
@@ -75,7 +75,7 @@ pub fn head(setup: &Setup) -> Vec<u8> {
     out.put_option(setup.settings.secret.as_deref(), |out, secret| out.put_str(secret));
     out.put_u16(setup.settings.max_players);
     out.put_u16(setup.settings.tick_rate.hz());
-    out.put_option(setup.settings.host_silence_ms, |out, silence_ms| out.put_varint(silence_ms.into()));
+    out.put_option(setup.settings.host_timeout_ms, |out, silence_ms| out.put_varint(silence_ms.into()));
     out.put_bytes(&setup.settings.schema);
     out.put_str(&setup.settings.label);
     out.put_bool(setup.settings.keep);
@@ -167,7 +167,7 @@ fn read_setup(reader: &mut Reader) -> Result<Setup, ReadError> {
             secret: reader.option("secret", |reader| reader.str_max("secret", limits::LABEL_BYTES_MAX))?,
             max_players: reader.u16()?,
             tick_rate: TickRate::new(reader.u16()?).ok_or(ReadError::OutOfRange { field: "tick rate" })?,
-            host_silence_ms: reader.option("host silence", |reader| reader.varint_u32("host silence"))?,
+            host_timeout_ms: reader.option("host timeout", |reader| reader.varint_u32("host timeout"))?,
             schema: reader.bytes_max("schema", limits::SCHEMA_BYTES_MAX)?,
             label: reader.str_max("label", limits::LABEL_BYTES_MAX)?,
             keep: reader.bool("keep")?,

@@ -35,7 +35,7 @@ pub fn for_authority(message: &Outgoing, epoch: Epoch, next: Epoch) -> Option<Ou
 impl Room {
     /// Returns the member whose silence is watched and the timeout; `None` if the host role cannot migrate.
     pub fn host_timeout(&self) -> Option<(MemberId, Duration)> {
-        let silence = Duration::from_millis(self.setup.settings.host_silence_ms?.into());
+        let silence = Duration::from_millis(self.setup.settings.host_timeout_ms?.into());
         Some((self.authority.member()?, silence))
     }
 

@@ -6,6 +6,7 @@
 
 use super::Room;
 use core::net::SocketAddr;
+use parlor_proto::random::SplitMix64;
 use parlor_proto::wire::control::ToMember;
 use parlor_proto::wire::path::{Candidates, PathOffer, PathRole, is_candidate};
 use parlor_proto::{Instant, MemberId, PathId, limits};
@@ -23,9 +24,8 @@ struct Reach {
     key: [u8; 32],
     /// Its observed address.
     observed: Option<SocketAddr>,
-    /// The seed of its path ids, and how many were drawn.
-    seed: u64,
-    drawn: u64,
+    /// Its path ids, from a secret seed.
+    ids: SplitMix64,
     named: Option<Named>,
     /// The latest path offered to the authority.
     path: Option<PathId>,
@@ -43,15 +43,6 @@ struct Named {
 }
 
 impl Reach {
-    /// SplitMix64 of a secret seed.
-    fn draw(&mut self) -> PathId {
-        self.drawn += 1;
-        let mut drawn = self.seed.wrapping_add(self.drawn.wrapping_mul(0x9e37_79b9_7f4a_7c15));
-        drawn = (drawn ^ (drawn >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        drawn = (drawn ^ (drawn >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        PathId(drawn ^ (drawn >> 31))
-    }
-
     fn is_local(&self) -> bool {
         self.observed.is_some_and(|observed| observed.ip().to_canonical().is_loopback())
     }
@@ -95,7 +86,7 @@ impl Room {
         if self.members.get(member).is_none() {
             return;
         }
-        let new = Reach { key, observed, seed, drawn: 0, named: None, path: None, is_up: false };
+        let new = Reach { key, observed, ids: SplitMix64::new(seed), named: None, path: None, is_up: false };
         let reach = self.paths.of.entry(member).or_insert(new);
         (reach.key, reach.observed) = (key, observed);
     }
@@ -145,7 +136,7 @@ impl Room {
         if to_host.is_empty() && to_member.is_empty() {
             return;
         }
-        let (id, passes_on) = (reach.draw(), self.setup.settings.host_silence_ms.is_some());
+        let (id, passes_on) = (PathId(reach.ids.draw()), self.setup.settings.host_timeout_ms.is_some());
         reach.path = Some(id);
         self.counters.paths_offered += 1;
         let accept = PathOffer {

@@ -316,7 +316,7 @@ mod tests {
     use super::*;
     use crate::room::{Input, Setup};
     use parlor_proto::wire::handshake::{RoomKind, RoomSettings};
-    use parlor_proto::{ChannelTable, Epoch, LinkKind, RoomId, TickRate};
+    use parlor_proto::{ChannelTable, Epoch, LinkKind, RoomId};
 
     fn room(members: u16) -> Room {
         let code = "K7QM".parse().unwrap();
@@ -325,17 +325,7 @@ mod tests {
             code,
             app: "tanks".into(),
             environment: String::new(),
-            settings: RoomSettings {
-                kind: RoomKind::PlayerHosted,
-                code: Some(code),
-                secret: None,
-                max_players: members,
-                tick_rate: TickRate::new(30).unwrap(),
-                host_silence_ms: None,
-                schema: Bytes::new(),
-                label: String::new(),
-                keep: false,
-            },
+            settings: RoomSettings { code: Some(code), ..RoomSettings::new(RoomKind::PlayerHosted, members) },
             channels: ChannelTable::default(),
             opened: Instant::ZERO,
             state_bytes_per_second: 192 * 1024,

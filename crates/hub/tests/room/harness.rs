@@ -60,17 +60,7 @@ pub(crate) fn setup(settings: RoomSettings) -> Setup {
 }
 
 pub(crate) fn settings(kind: RoomKind, schema: &Schema) -> RoomSettings {
-    RoomSettings {
-        kind,
-        code: None,
-        secret: None,
-        max_players: 8,
-        tick_rate: RATE,
-        host_silence_ms: None,
-        schema: schema.encode(),
-        label: String::new(),
-        keep: false,
-    }
+    RoomSettings { tick_rate: RATE, schema: schema.encode(), ..RoomSettings::new(kind, 8) }
 }
 
 /// A world with its publisher to the hub.

@@ -15,7 +15,7 @@ const NOW: Instant = Instant::from_millis(1_000);
 
 fn room() -> Room {
     let settings = settings(RoomKind::PlayerHosted, &schema());
-    Room::new(setup(RoomSettings { host_silence_ms: Some(250), ..settings })).expect("it is a room")
+    Room::new(setup(RoomSettings { host_timeout_ms: Some(250), ..settings })).expect("it is a room")
 }
 
 /// The invariants, as a model in ten plain lines.

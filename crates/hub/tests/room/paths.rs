@@ -20,9 +20,9 @@ fn address(text: &str) -> SocketAddr {
 }
 
 /// A host and two guests; the last one wants no paths.
-fn room(host_silence_ms: Option<u32>) -> Room {
+fn room(host_timeout_ms: Option<u32>) -> Room {
     let settings = settings(RoomKind::PlayerHosted, &schema());
-    let mut room = Room::new(setup(RoomSettings { host_silence_ms, ..settings })).expect("it is a room");
+    let mut room = Room::new(setup(RoomSettings { host_timeout_ms, ..settings })).expect("it is a room");
     for _ in 0..3 {
         tell(&mut room, Input::Join { name: String::new(), user: None, link: LinkKind::Quic }, NOW);
     }
@@ -85,8 +85,8 @@ fn directs(room: &mut Room) -> Vec<(MemberId, MemberId, bool)> {
 
 #[test]
 fn both_ends_are_introduced_once_both_want_it() {
-    for host_silence_ms in [None, Some(250)] {
-        let mut room = room(host_silence_ms);
+    for host_timeout_ms in [None, Some(250)] {
+        let mut room = room(host_timeout_ms);
         name(&mut room, GUEST, vec![address("10.0.0.2:1")], NOW);
         assert_eq!(offers(&mut room), [], "the host has said nothing yet");
         name(&mut room, HOST, vec![address("10.0.0.1:1")], NOW);
@@ -97,7 +97,7 @@ fn both_ends_are_introduced_once_both_want_it() {
             peer,
             fingerprint: [u8::try_from(peer.0).expect("few members"); 32],
             role,
-            passes_on: host_silence_ms.is_some(),
+            passes_on: host_timeout_ms.is_some(),
             candidates: candidates.map(address).to_vec(),
         };
         let to_host = offer(GUEST, PathRole::Accept, ["203.0.113.2:4000", "10.0.0.2:1"]);

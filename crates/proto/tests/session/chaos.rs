@@ -53,7 +53,7 @@ fn reconnects(world: &mut World) {
 }
 
 fn play(seed: u64, with_reconnects: bool) -> World {
-    let mut rng = Rng(seed ^ 0xc0ffee);
+    let mut rng = Rng::new(seed ^ 0xc0ffee);
     let (kind, conditions) = (rng.pick(&KINDS), conditions(&mut rng));
     let mut world = World::open(seed, kind, conditions);
     world.rng = rng;

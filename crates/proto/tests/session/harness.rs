@@ -1,6 +1,7 @@
 //! Two sessions, a link between them, and virtual time. Everything is drawn from one seed.
 
 use bytes::Bytes;
+use parlor_proto::random::SplitMix64;
 use parlor_proto::session::{Answer, DeliveryId, Event, Outgoing, SendError, Session};
 use parlor_proto::wire::handshake::{
     Authority, Hello, Intent, Limits, Resume, ResumeToken, RoomKind, RoomSettings, Welcome,
@@ -13,17 +14,17 @@ use std::collections::BTreeMap;
 use std::sync::OnceLock;
 use std::time::Duration;
 
-/// Numbers that look random and depend on a seed only (SplitMix64).
+/// Numbers that look random and depend on a seed only.
 #[derive(Clone, Debug)]
-pub(crate) struct Rng(pub(crate) u64);
+pub(crate) struct Rng(SplitMix64);
 
 impl Rng {
+    pub(crate) fn new(seed: u64) -> Self {
+        Rng(SplitMix64::new(seed))
+    }
+
     pub(crate) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
+        self.0.draw()
     }
 
     pub(crate) fn below(&mut self, bound: u64) -> u64 {
@@ -97,7 +98,7 @@ pub(crate) const SERVER: usize = 1;
 pub(crate) fn payload(id: u64, len: usize) -> Bytes {
     static NOISE: OnceLock<Vec<u8>> = OnceLock::new();
     let noise = NOISE.get_or_init(|| {
-        let mut rng = Rng(0);
+        let mut rng = Rng::new(0);
         (0..limits::PAYLOAD_BYTES_MAX / 4).flat_map(|_| rng.next().to_le_bytes()).collect()
     });
     let start = usize::try_from(id % 1_000).expect("it is small");
@@ -169,20 +170,7 @@ pub(crate) struct World {
 pub(crate) fn hello() -> Hello {
     Hello {
         name: "ada".into(),
-        ..Hello::new(
-            "tanks",
-            Intent::Create(RoomSettings {
-                kind: RoomKind::PlayerHosted,
-                code: None,
-                secret: None,
-                max_players: 4,
-                tick_rate: TickRate::DEFAULT,
-                host_silence_ms: None,
-                schema: Bytes::new(),
-                label: String::new(),
-                keep: false,
-            }),
-        )
+        ..Hello::new("tanks", Intent::Create(RoomSettings::new(RoomKind::PlayerHosted, 4)))
     }
 }
 
@@ -212,7 +200,7 @@ pub(crate) fn welcome(now: Instant, limits: Limits) -> Welcome {
 
 impl World {
     pub(crate) fn new(seed: u64, kind: LinkKind, conditions: Conditions) -> World {
-        let mut rng = Rng(seed);
+        let mut rng = Rng::new(seed);
         let end = |session, ahead_us| End {
             session,
             attached: true,

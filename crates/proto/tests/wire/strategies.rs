@@ -87,8 +87,8 @@ fn settings() -> impl Strategy<Value = RoomSettings> {
     let listing = (text(limits::LABEL_BYTES_MAX), any::<bool>());
     let rest = (any::<u16>(), tick_rate(), option::of(any::<u32>()), bytes(300));
     (room_kind(), option::of(code()), secret, rest, listing).prop_map(
-        |(kind, code, secret, (max_players, tick_rate, host_silence_ms, schema), (label, keep))| {
-            RoomSettings { kind, code, secret, max_players, tick_rate, host_silence_ms, schema, label, keep }
+        |(kind, code, secret, (max_players, tick_rate, host_timeout_ms, schema), (label, keep))| {
+            RoomSettings { kind, code, secret, max_players, tick_rate, host_timeout_ms, schema, label, keep }
         },
     )
 }

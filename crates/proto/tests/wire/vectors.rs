@@ -131,15 +131,9 @@ fn hello(intent: Intent) -> Hello {
 
 fn handshakes() -> Vec<(&'static str, Value)> {
     let settings = |code: Option<&str>, secret: Option<&str>| RoomSettings {
-        kind: RoomKind::PlayerHosted,
         code: code.map(|code| code.parse().expect("a code")),
         secret: secret.map(Into::into),
-        max_players: 4,
-        tick_rate: TickRate::DEFAULT,
-        host_silence_ms: None,
-        schema: Bytes::new(),
-        label: String::new(),
-        keep: false,
+        ..RoomSettings::new(RoomKind::PlayerHosted, 4)
     };
     let dedicated = RoomSettings {
         kind: RoomKind::Dedicated,

@@ -4,8 +4,8 @@ use super::ticket::TicketKey;
 use super::*;
 use crate::realm::Realm;
 use data_encoding::BASE64URL_NOPAD;
+use parlor_proto::RoomCode;
 use parlor_proto::wire::handshake::RoomKind;
-use parlor_proto::{RoomCode, TickRate};
 use serde_json::{Value, json};
 
 const NOW_S: u64 = 1_800_000_000;
@@ -65,17 +65,7 @@ fn join(room: &str, token: impl Into<Vec<u8>>) -> Hello {
 }
 
 fn create(room: Option<&str>, token: impl Into<Vec<u8>>) -> Hello {
-    let settings = RoomSettings {
-        kind: RoomKind::PlayerHosted,
-        code: room.map(code),
-        secret: None,
-        max_players: 4,
-        tick_rate: TickRate::DEFAULT,
-        host_silence_ms: None,
-        schema: bytes::Bytes::new(),
-        label: String::new(),
-        keep: false,
-    };
+    let settings = RoomSettings { code: room.map(code), ..RoomSettings::new(RoomKind::PlayerHosted, 4) };
     hello(Intent::Create(settings), token)
 }
 

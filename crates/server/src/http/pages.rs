@@ -186,8 +186,7 @@ fn is_own(origin: &HeaderValue, host: &str) -> bool {
     })
 }
 
-/// Names that lead to this machine whatever a name server says, and addresses, which no name server is asked about. In lower
-/// case.
+/// Whether a name in lower case leads to this machine whatever a name server says, or is an address.
 fn is_this_machine(name: &str) -> bool {
     let bare = name.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
     let is_address = match bare {
@@ -196,6 +195,17 @@ fn is_this_machine(name: &str) -> bool {
     };
     let name = name.strip_suffix('.').unwrap_or(name);
     is_address || name == "localhost" || name.ends_with(".localhost")
+}
+
+/// Whether a `Host` header names the loopback interface.
+pub(super) fn names_loopback(host: &[u8]) -> bool {
+    let text = core::str::from_utf8(host).map(str::to_ascii_lowercase).unwrap_or_default();
+    let name = name(&text);
+    let address = name.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(name);
+    match address.parse::<IpAddr>() {
+        Ok(address) => address.to_canonical().is_loopback(),
+        Err(_) => is_this_machine(name),
+    }
 }
 
 /// A host without its port.

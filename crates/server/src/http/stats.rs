@@ -1,18 +1,30 @@
-//! `GET /stats`: what the server does, in numbers, for programs on its own machine.
+//! `GET /stats`: the server's counters, for programs on its own machine.
 
 use super::facts::{Context, Remote, not_found};
+use super::pages::names_loopback;
 use axum::Json;
 use axum::extract::{Extension, State};
 use axum::response::{IntoResponse, Response};
-use hyper::header::CACHE_CONTROL;
+use core::net::IpAddr;
+use hyper::header::{CACHE_CONTROL, FORWARDED, HOST, HeaderMap, HeaderName, HeaderValue, VIA};
 use serde_json::json;
+
+/// Headers by which a proxy says that it passes on a request of somebody else.
+const OF_PROXIES: [HeaderName; 6] = [
+    FORWARDED,
+    VIA,
+    HeaderName::from_static("x-forwarded-for"),
+    HeaderName::from_static("x-forwarded-host"),
+    HeaderName::from_static("x-forwarded-proto"),
+    HeaderName::from_static("x-real-ip"),
+];
 
 pub(super) async fn stats(
     State(context): State<Context>,
     Extension(Remote(remote)): Extension<Remote>,
+    headers: HeaderMap,
 ) -> Response {
-    // How busy a server is concerns whoever runs it.
-    if !remote.is_loopback() {
+    if !is_asked_here(remote, &headers) {
         return not_found().await;
     }
     let stats = context.shards.stats().await;
@@ -27,4 +39,49 @@ pub(super) async fn stats(
         "resume_tokens_reused": stats.tokens_reused,
     });
     ([(CACHE_CONTROL, "no-store")], Json(body)).into_response()
+}
+
+/// Whether a program of this machine asks, and no proxy of this machine for a stranger (threat 53). A proxy connects over loopback,
+/// too, but asks for its public name or adds a header.
+fn is_asked_here(remote: IpAddr, headers: &HeaderMap) -> bool {
+    let mut hosts = headers.get_all(HOST).into_iter();
+    let host = hosts.next().map(HeaderValue::as_bytes).unwrap_or_default();
+    remote.to_canonical().is_loopback()
+        && hosts.next().is_none()
+        && names_loopback(host)
+        && !OF_PROXIES.iter().any(|header| headers.contains_key(header))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threat_53_figures_are_for_this_machine_and_not_for_those_behind_its_proxy() {
+        let is_answered = |remote: &str, lines: &[(&'static str, &str)]| {
+            let mut headers = HeaderMap::new();
+            for (name, value) in lines {
+                headers.append(*name, value.parse().unwrap());
+            }
+            is_asked_here(remote.parse().unwrap(), &headers)
+        };
+        for host in ["localhost", "localhost:7700", "LOCALHOST", "127.0.0.1:7700", "127.8.8.8", "[::1]:7700"]
+        {
+            assert!(is_answered("127.0.0.1", &[("host", host)]), "{host}");
+            assert!(is_answered("::1", &[("host", host)]), "{host}");
+            assert!(is_answered("::ffff:127.0.0.1", &[("host", host)]), "{host}");
+            assert!(!is_answered("192.0.2.7", &[("host", host)]), "{host}");
+            for header in OF_PROXIES {
+                let lines = [("host", host), (header.as_str(), "")];
+                let lines = lines.map(|(name, value)| (HeaderName::try_from(name).unwrap(), value));
+                let headers = lines.into_iter().map(|(name, value)| (name, value.parse().unwrap())).collect();
+                assert!(!is_asked_here("127.0.0.1".parse().unwrap(), &headers), "{header}");
+            }
+        }
+        for host in ["play.example.com", "192.0.2.7:7700", "[2001:db8::1]", "", "localhost.example.com"] {
+            assert!(!is_answered("127.0.0.1", &[("host", host)]), "{host}");
+        }
+        assert!(!is_answered("127.0.0.1", &[]));
+        assert!(!is_answered("127.0.0.1", &[("host", "localhost"), ("host", "play.example.com")]));
+    }
 }

@@ -49,7 +49,7 @@ impl Scraper {
         rooms(&mut figures, &census);
         self.held(&mut figures, &stats);
         traffic(&mut figures, &stats);
-        self.doors(&mut figures, &stats);
+        self.refusals(&mut figures, &stats);
         self.metrics.register(figures.registry());
         if let Some(services) = &self.services {
             services.write_figures(&mut figures).await;
@@ -82,7 +82,7 @@ impl Scraper {
         );
     }
 
-    fn doors(&self, to: &mut Figures, stats: &Stats) {
+    fn refusals(&self, to: &mut Figures, stats: &Stats) {
         let ports = [("tcp", &self.tcp_limit), ("quic", &self.quic_limit)];
         let open = ports.map(|(port, limit)| ([("port", port)], limit.taken() as u64));
         to.gauges("parlor_port_connections", "Connections of a port, handshakes included", open);

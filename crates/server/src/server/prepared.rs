@@ -96,20 +96,20 @@ impl Prepared {
             let addresses: Vec<String> =
                 workers.iter().map(|worker| format!(":{}", worker.addr.port())).collect();
             let of = |own| parlor_hub::Shards::new(own, addresses.clone());
-            let (mut handles, mut doors, mut begins) = (Vec::new(), Vec::new(), Vec::new());
+            let (mut handles, mut connectors, mut begins) = (Vec::new(), Vec::new(), Vec::new());
             for (own, worker) in workers.iter().enumerate() {
                 let hub_config = hub_config(&config, of(own), has_services)?;
                 let hub = Hub::with_policy(hub_config, Box::new(access.clone()));
                 let (handle, inputs) = shard::channel();
-                let (door, entrance) = inside::door(worker.addr.port());
+                let (connector, entrance) = inside::connector(worker.addr.port());
                 handles.push(handle);
-                doors.push(door);
+                connectors.push(connector);
                 begins.push(Begin { hub, inputs, entrance });
             }
             let shards = Shards::new(handles, of(0));
             // On a bad network everybody has one.
-            let doors = if config.impairment.is_some() { Vec::new() } else { doors };
-            let inside = Inside::new(doors, fingerprint);
+            let connectors = if config.impairment.is_some() { Vec::new() } else { connectors };
+            let inside = Inside::new(connectors, fingerprint);
             Ok(Prepared {
                 config,
                 facts,

@@ -1,8 +1,8 @@
 //! A shard: one task that owns one hub and a UDP port. It takes all inputs that are there, lets the hub pack once, and hands out what
 //! came of it, so that a receiver gets one packet however many messages there were.
 
+mod events;
 mod handle;
-mod news;
 mod peer;
 #[cfg(test)]
 mod tests;
@@ -15,9 +15,9 @@ use crate::match_log_queue::{MatchLogQueue, Of};
 use crate::quic::{Came, GOING_DOWN, Quic};
 use crate::recorder::Recorder;
 use core::time::Duration;
+pub(crate) use events::Directory;
+use events::Events;
 use handle::{INPUTS_MAX, Input};
-pub(crate) use news::Directory;
-use news::News;
 use parlor_hub::{Hub, Origin, Output};
 use parlor_proto::{ConnectionId, Instant, Packet};
 use parlor_transport::CloseCode;
@@ -45,7 +45,7 @@ struct Driver {
     peers: FxHashMap<ConnectionId, Peer>,
     /// Links of which something is awaited: that they take packets again, or that they are over.
     waiting: JoinSet<Waited>,
-    news: News,
+    events: Events,
     recorder: Option<Recorder>,
     match_logs: Option<MatchLogQueue>,
     /// When a shard that stops gives up waiting.
@@ -86,7 +86,7 @@ pub(crate) async fn run(
         alarm: Alarm::new(),
         peers: FxHashMap::default(),
         waiting: JoinSet::new(),
-        news: News::new(directory),
+        events: Events::new(directory),
         recorder,
         match_logs,
         stops_at: None,
@@ -290,7 +290,7 @@ impl Driver {
                     }
                 }
                 Output::Event(hub_event) => {
-                    self.news.tell(hub_event, &mut self.peers, self.recorder.as_mut())
+                    self.events.tell(hub_event, &mut self.peers, self.recorder.as_mut())
                 }
             }
         }

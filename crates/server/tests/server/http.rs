@@ -37,6 +37,22 @@ async fn a_room_is_described() {
 }
 
 #[tokio::test]
+async fn threat_53_stats_are_answered_to_this_machine_and_not_through_a_proxy() {
+    let server =
+        TestServer::start_with(|config, _| config.public_host = Some("play.example.com".into())).await;
+    let ask = async |lines: &str| {
+        let request = format!("GET /stats HTTP/1.1\r\n{lines}Connection: close\r\n\r\n");
+        server.ask(&request).await.status()
+    };
+    assert_eq!(ask("Host: localhost\r\n").await, 200);
+    // A proxy of this machine, by the name that it serves or by what it says of who asks.
+    assert_eq!(ask("Host: play.example.com\r\n").await, 404);
+    for header in ["X-Forwarded-For: 192.0.2.7", "Forwarded: for=192.0.2.7", "X-Real-IP: 192.0.2.7"] {
+        assert_eq!(ask(&format!("Host: localhost\r\n{header}\r\n")).await, 404, "{header}");
+    }
+}
+
+#[tokio::test]
 async fn errors_have_one_shape() {
     let server = TestServer::start().await;
     for (path, status, code) in [

@@ -1,13 +1,13 @@
-//! An answer over HTTP that gives back its share of what may be held when it was sent.
+//! The body of an HTTP answer. It holds its share of the memory for unread answers until it is sent.
 
-use super::unread::Share;
+use super::unread::{Full, Share};
 use bytes::Bytes;
 use core::convert::Infallible;
 use core::pin::Pin;
 use core::task::{Context, Poll};
 use hyper::body::{Body, Frame, SizeHint};
 
-/// What is handed to the connection at once: that much is in its buffers when the rest is not taken.
+/// Bytes that the connection gets at once: it buffers no more of an answer that the client does not read.
 const PART_BYTES: usize = 16 * 1024;
 
 /// The body of an answer.
@@ -17,9 +17,13 @@ pub(super) struct Held {
 }
 
 impl Held {
-    pub(super) fn new(text: String, mut share: Share) -> Self {
-        share.shrink_to(text.len());
-        Held { rest: text.into(), share }
+    /// Fits the share to the text.
+    ///
+    /// # Errors
+    /// The text is larger than the share was, and no more may be held.
+    pub(super) fn new(text: String, mut share: Share) -> Result<Self, Full> {
+        share.fit(text.len())?;
+        Ok(Held { rest: text.into(), share })
     }
 }
 
@@ -35,7 +39,7 @@ impl Body for Held {
             return Poll::Ready(None);
         }
         let len = self.rest.len().min(PART_BYTES);
-        // A copy, since a part of the text would keep all of it.
+        // A copy, because a slice would keep the whole text in memory.
         let part = Bytes::copy_from_slice(&self.rest[..len]);
         self.rest = self.rest.split_off(len);
         Poll::Ready(Some(Ok(Frame::data(part))))
@@ -53,5 +57,22 @@ impl Body for Held {
 impl core::fmt::Debug for Held {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.debug_struct("Held").field("left", &self.rest.len()).field("share", &self.share).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::unread::Unread;
+    use super::*;
+    use parlor_hub::Origin;
+
+    #[test]
+    fn threat_44_an_answer_larger_than_its_share_is_charged_whole_or_refused() {
+        let unread = Unread::new(100, 100);
+        let held = Held::new("x".repeat(90), unread.take(Origin(1), 10).unwrap()).unwrap();
+        assert_eq!(unread.bytes(), 90);
+        assert_eq!(Held::new("x".repeat(11), unread.take(Origin(2), 1).unwrap()).unwrap_err(), Full::All);
+        drop(held);
+        assert_eq!(unread.bytes(), 0);
     }
 }

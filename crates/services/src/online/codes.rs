@@ -36,6 +36,7 @@ const OWN: &[(&str, Kind)] = &[
     ("taken", Kind::Conflict),
     ("token_expired", Kind::SignedOut),
     ("too_large", Kind::TooLarge),
+    ("too_many_credentials", Kind::Conflict),
     ("too_many_rooms", Kind::Conflict),
     ("too_much_unread", Kind::TooOften),
     ("too_often", Kind::TooOften),

@@ -1,28 +1,35 @@
-//! Deadlines of turn rooms: what is due is done, whether anybody is connected or not.
+//! Deadlines of turn rooms: runs the timers that are due, whether anybody is connected or not.
 //!
-//! A room in which it cannot be done is put off in the store, for twice as long each time: it holds up no other room, not after a restart either.
-//! Rooms are done side by side, so that one which the store is slow about holds up no other either.
+//! A room whose timer cannot be run is put off in the store, each time for twice as long: it delays no other room, also after a restart.
+//! Where the store does not take that either, the room is put off in memory. Rooms run side by side, so a slow one delays no other.
 
 use super::failure::Failure;
 use super::{Services, rooms};
-use crate::store::{DueRoom, RoomId};
+use crate::store::{DueRoom, PAGE_MAX, RoomId};
 use core::time::Duration;
 use parlor_server::realm::Realm;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use tokio::task::JoinSet;
 
-/// Rooms that are done at once.
+/// Rooms that run at once.
 const AT_ONCE: usize = 32;
-/// How long until it is looked again at most.
+/// Rooms that are put off in memory.
+const REMEMBERED_MAX: usize = 512;
+/// Longest wait between two looks at the store.
 const LOOK_AGAIN: Duration = Duration::from_secs(10);
-/// How long until it is tried again when the store does not answer.
+/// Wait after a look that the store did not answer.
 const AFTER_FAILURE: Duration = Duration::from_secs(1);
-/// For how long a room is put off first, and at most.
+/// First and longest delay of a room that is put off.
 const PUT_OFF: Duration = Duration::from_secs(1);
 const PUT_OFF_MAX: Duration = Duration::from_secs(600);
-/// How long after a start nothing is done that was set before it: the time of day may have been wrong on one side of it, and players whose time ran
+/// Longest delay of a room that is put off in memory: a store that takes writes again has all timers run soon.
+const REMEMBERED_FOR_MAX: Duration = Duration::from_secs(10);
+/// How long after a start no earlier deadline is kept: the time of day may have been wrong before or after the start, and players whose time ran
 /// out while the server was away have a moment to come back.
 const AFTER_START: Duration = Duration::from_secs(10);
+
+// One page of the store has the rooms that run or are put off, and as many that can begin.
+const _: () = assert!(3 * AT_ONCE + REMEMBERED_MAX <= PAGE_MAX);
 
 type Key = (Realm, RoomId);
 
@@ -44,7 +51,7 @@ pub(super) async fn watch(services: Services) {
     }
 }
 
-/// Lets deadlines of before the start be, for a moment. A store without any is not waited for.
+/// Waits before earlier deadlines are kept. A store without any is not waited for.
 async fn wait_after_start(services: &Services) {
     let until = services.time().steady() + AFTER_START;
     while matches!(services.store().next_deadline(0).await, Ok(Some(_)) | Err(_)) {
@@ -59,25 +66,40 @@ async fn wait_after_start(services: &Services) {
     }
 }
 
-/// Rooms that are being done.
+/// Rooms that run, and rooms that are put off in memory.
 #[derive(Default)]
 struct Doing {
-    tasks: JoinSet<Key>,
+    tasks: JoinSet<(Key, Ended)>,
     rooms: BTreeSet<Key>,
-    /// Whether more were due than could be begun.
+    remembered: Remembered,
+    /// Whether more were due than could begin.
     is_full: bool,
 }
 
+/// How a room's turn ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ended {
+    /// Its timer was run, or the store has its next deadline.
+    Stored,
+    /// The store took nothing. The room is tried again after this time.
+    NotStored { again_in: Duration },
+}
+
 impl Doing {
-    /// Begins what is due, and says how long nothing else will be.
+    /// Begins what is due. Returns how long nothing else will be.
     async fn begin(&mut self, services: &Services) -> Result<Duration, Failure> {
-        let now_ms = services.time().now_ms();
-        // Those that are being done are due still, and may come first.
-        let due = services.store().due_rooms(now_ms, AT_ONCE + self.rooms.len()).await?;
+        let (now, now_ms) = (services.time().steady(), services.time().now_ms());
         self.is_full = false;
+        self.remembered.forget_until(now);
+        if let Some(wait) = self.remembered.wait_if_full(now) {
+            return Ok(wait);
+        }
+        // Rooms that run or are put off in memory are still due in the store, and may come first.
+        let not_now = self.rooms.len() + self.remembered.0.len();
+        let due = services.store().due_rooms(now_ms, AT_ONCE + not_now).await?;
         for room in due {
             let key = (room.realm.clone(), room.room.clone());
-            if self.rooms.contains(&key) {
+            if self.rooms.contains(&key) || self.remembered.0.contains_key(&key) {
                 continue;
             }
             if self.rooms.len() >= AT_ONCE {
@@ -86,17 +108,15 @@ impl Doing {
             }
             self.rooms.insert(key.clone());
             let services = services.clone();
-            self.tasks.spawn(async move {
-                keep(&services, &room).await;
-                key
-            });
+            self.tasks.spawn(async move { (key, keep(&services, &room).await) });
         }
         let next = services.store().next_deadline(now_ms).await?;
         let wait = next.map(|next| Duration::from_millis(next.saturating_sub(services.time().now_ms())));
-        Ok(wait.unwrap_or(LOOK_AGAIN).clamp(Duration::from_millis(1), LOOK_AGAIN))
+        let wait = wait.unwrap_or(LOOK_AGAIN).min(self.remembered.wait(now).unwrap_or(LOOK_AGAIN));
+        Ok(wait.clamp(Duration::from_millis(1), LOOK_AGAIN))
     }
 
-    /// Waits until something may be due that is not being done, or there is place for more.
+    /// Waits until something may be due that does not run, or a place is free.
     async fn wait(&mut self, services: &Services, wait: Duration) {
         let sleep = tokio::time::sleep(wait);
         tokio::pin!(sleep);
@@ -107,10 +127,13 @@ impl Doing {
                 () = services.time().moved() => return,
                 Some(done) = self.tasks.join_next() => {
                     match done {
-                        Ok(key) => {
+                        Ok((key, ended)) => {
                             self.rooms.remove(&key);
+                            if let Ended::NotStored { again_in } = ended {
+                                self.remembered.0.insert(key, services.time().steady() + again_in);
+                            }
                         }
-                        // None is cancelled, and `keep` does not panic. What it was about is found due again.
+                        // None is cancelled, and `keep` does not panic. Its room is found due again.
                         Err(_) => self.forget_all().await,
                     }
                     // Not for each one: half of them are asked for at once.
@@ -122,34 +145,63 @@ impl Doing {
         }
     }
 
-    /// Which room a task was about that panicked is not known.
+    /// Forgets all rooms that run: which one panicked is not known.
     async fn forget_all(&mut self) {
         while self.tasks.join_next().await.is_some() {}
         self.rooms.clear();
     }
 }
 
-/// Does what is due in a room, or puts the room off.
-async fn keep(services: &Services, due: &DueRoom) {
+/// Rooms that could neither run nor be put off in the store, each with the steady time at which it is tried again.
+#[derive(Debug, Default)]
+struct Remembered(BTreeMap<Key, Duration>);
+
+impl Remembered {
+    /// Forgets rooms that are to be tried again.
+    fn forget_until(&mut self, now: Duration) {
+        self.0.retain(|_, until| *until > now);
+    }
+
+    /// How long until the first of them is tried again.
+    fn wait(&self, now: Duration) -> Option<Duration> {
+        self.0.values().min().map(|until| until.saturating_sub(now))
+    }
+
+    /// How long no other room begins, because too many are put off: the store takes no writes at all then.
+    fn wait_if_full(&self, now: Duration) -> Option<Duration> {
+        self.wait(now).filter(|_| self.0.len() >= REMEMBERED_MAX)
+    }
+}
+
+/// How long a room is put off that has failed so often before.
+fn delay(failures: u64) -> Duration {
+    let doublings = u32::try_from(failures).unwrap_or(u32::MAX);
+    PUT_OFF.saturating_mul(1_u32.checked_shl(doublings).unwrap_or(u32::MAX)).min(PUT_OFF_MAX)
+}
+
+/// Runs the timer of a room, or puts the room off.
+async fn keep(services: &Services, due: &DueRoom) -> Ended {
     let (with, realm, room) = (services.clone(), due.realm.clone(), due.room.clone());
     // A task of its own, so that a room in which something panics is put off like any other.
     let done = tokio::spawn(async move { rooms::expire(&with, &realm, &room).await }).await;
     let sentence = match done {
-        Ok(Ok(true)) => return,
+        Ok(Ok(true)) => return Ended::Stored,
         // The store and the document disagree about when something is due.
         Ok(Ok(false)) => "nothing is due in it".to_owned(),
         Ok(Err(failure)) => failure.to_json().to_string(),
         Err(error) => error.to_string(),
     };
-    let doublings = u32::try_from(due.failures).unwrap_or(u32::MAX);
-    let delay = PUT_OFF.saturating_mul(1_u32.checked_shl(doublings).unwrap_or(u32::MAX)).min(PUT_OFF_MAX);
+    let delay = delay(due.failures);
     tracing::warn!(room = %due.room, realm = ?due.realm, failures = due.failures + 1, again_in = ?delay, why = %sentence,
-        "what was due in a room could not be done");
+        "the timer of a room could not be run");
     let until_ms =
         services.time().now_ms().saturating_add(u64::try_from(delay.as_millis()).unwrap_or(u64::MAX));
-    if let Err(error) = services.store().put_off_room(due, until_ms).await {
-        // Then no room can be stored, and none is held up by this one.
-        tracing::debug!(room = %due.room, %error, "a room could not be put off");
-        tokio::time::sleep(AFTER_FAILURE).await;
+    match services.store().put_off_room(due, until_ms).await {
+        Ok(()) => Ended::Stored,
+        Err(error) => {
+            // Its place is free at once: the watch remembers the room, and other timers run meanwhile.
+            tracing::debug!(room = %due.room, %error, "a room could not be put off in the store");
+            Ended::NotStored { again_in: delay.min(REMEMBERED_FOR_MAX) }
+        }
     }
 }

@@ -1,7 +1,7 @@
-//! For how long things are kept that nobody uses, and the task that deletes them: a part at a time, beside the traffic.
+//! How long unused data is kept, and the task that deletes it: in small parts, beside the traffic.
 //!
-//! A [`Sweep`] goes through the kinds, one part of one kind with each step. It has no clock and waits for nothing but the store; where it is
-//! dropped, the next one goes on from what is stored.
+//! A [`Sweep`] goes through the kinds of data, one part with each step. It has no clock and waits for the store alone. A new one continues
+//! where the last one was dropped.
 
 use super::Services;
 use crate::store::{AccountId, RoomId, RoomLife, Store, StoreError, Swept, Unseen};
@@ -10,11 +10,12 @@ use core::time::Duration;
 use parlor_server::realm::Realm;
 use parlor_turn::{Phase, TurnRoom};
 use serde::Deserialize;
+use tokio::time::Instant;
 
 const DAY_MS: u64 = 24 * 60 * 60 * 1_000;
-/// How often all kinds are gone through.
+/// Wait between two sweeps.
 const EVERY: Duration = Duration::from_secs(600);
-/// How long a step leaves the store to others, by the time that it took itself: it takes a fifth at most.
+/// Rest after each part, in multiples of the time that the part took: deletions take at most a fifth of the store's time.
 const REST: u32 = 4;
 
 /// For how many days things are kept. [`OnlineConfig::keep_matches_days`](super::OnlineConfig::keep_matches_days) says it of matches.
@@ -48,9 +49,9 @@ impl Default for Lives {
 }
 
 impl Lives {
-    /// How long a room is kept that is as it is from here on.
+    /// The life of a room after a commit.
     pub(super) fn of(&self, room: &TurnRoom, owner: Option<AccountId>, now_ms: u64) -> RoomLife {
-        let phase = if room.players().is_empty() { Phase::Ended } else { room.phase() };
+        let phase = if is_open(room) { room.phase() } else { Phase::Ended };
         RoomLife { owner, is_open: phase != Phase::Ended, until_ms: self.until_ms(phase, now_ms) }
     }
 
@@ -64,7 +65,12 @@ impl Lives {
     }
 }
 
-/// What is swept, in order.
+/// Whether a room counts as open: it has players, and its game has not ended.
+pub(super) fn is_open(room: &TurnRoom) -> bool {
+    !room.players().is_empty() && room.phase() != Phase::Ended
+}
+
+/// The kinds of data, in the order of the sweep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     OldRooms,
@@ -79,7 +85,7 @@ enum Kind {
 const KINDS: [Kind; 7] =
     [Kind::OldRooms, Kind::Rooms, Kind::SignIns, Kind::Webhooks, Kind::Accounts, Kind::Inboxes, Kind::Bans];
 
-/// Rows that were deleted since the start, by kind.
+/// Rows deleted since the start, by kind.
 #[derive(Debug, Default)]
 pub(crate) struct SweptRows {
     rooms: AtomicU64,
@@ -91,7 +97,7 @@ pub(crate) struct SweptRows {
 }
 
 impl SweptRows {
-    /// Each kind and how many.
+    /// Each kind and its number of rows.
     pub(crate) fn counts(&self) -> [(&'static str, u64); 6] {
         [
             ("rooms", &self.rooms),
@@ -118,14 +124,14 @@ impl SweptRows {
     }
 }
 
-/// Goes once through everything.
+/// One sweep through all kinds.
 #[derive(Debug, Default)]
 pub(super) struct Sweep {
     at: usize,
 }
 
 impl Sweep {
-    /// Deletes a part of what is over at this time. Says whether more is to be done.
+    /// Deletes one part. Returns whether more is left.
     pub(super) async fn step(&mut self, services: &Services, now_ms: u64) -> Result<bool, StoreError> {
         let Some(kind) = KINDS.get(self.at).copied() else { return Ok(false) };
         let swept = self.part(services, kind, now_ms).await?;
@@ -154,13 +160,13 @@ impl Sweep {
     }
 }
 
-/// What a summary says of how far its room has come.
+/// The phase in a room's summary.
 #[derive(Deserialize)]
 struct Stage {
     phase: Phase,
 }
 
-/// Rooms of an older layout begin their time here.
+/// Sets how long rooms of an older layout are kept, from now on.
 async fn judge(store: &Store, lives: &Lives, now_ms: u64) -> Result<Swept, StoreError> {
     let unjudged = store.rooms_unjudged().await?;
     let is_more = !unjudged.is_empty();
@@ -183,14 +189,14 @@ async fn delete_rooms(services: &Services, now_ms: u64) -> Result<Swept, StoreEr
     Ok(Swept { rows, is_more })
 }
 
-/// Runs as long as the services do. It rests by the time that the store took, so that the traffic has most of it.
+/// Runs as long as the services do.
 pub(super) async fn look_after(services: Services) {
     loop {
         let mut sweep = Sweep::default();
         loop {
-            let began = tokio::time::Instant::now();
+            let began = Instant::now();
             match sweep.step(&services, services.time().now_ms()).await {
-                Ok(true) => tokio::time::sleep(began.elapsed() * REST).await,
+                Ok(true) => rest_since(began).await,
                 Ok(false) => break,
                 Err(error) => {
                     tracing::debug!(%error, "what nobody uses could not be deleted");
@@ -199,5 +205,24 @@ pub(super) async fn look_after(services: Services) {
             }
         }
         tokio::time::sleep(EVERY).await;
+    }
+}
+
+/// Rests after a part of a deletion that began at this time, so that other writes have most of the store's time.
+pub(super) async fn rest_since(began: Instant) {
+    tokio::time::sleep(began.elapsed() * REST).await;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn threat_43_a_deletion_rests_for_four_times_as_long_as_each_of_its_parts_takes() {
+        const PART: Duration = Duration::from_millis(7);
+        let began = Instant::now();
+        tokio::time::advance(PART).await;
+        rest_since(began).await;
+        assert!(began.elapsed() >= PART * 5, "{:?}", began.elapsed());
     }
 }

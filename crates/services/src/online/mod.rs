@@ -28,6 +28,7 @@ mod lives;
 mod matches;
 mod openapi;
 mod operations;
+mod outbox_shares;
 mod own_data;
 mod page;
 mod password;
@@ -59,6 +60,7 @@ use live::Live;
 pub use lives::Lives;
 use lives::SweptRows;
 use openapi::Document;
+use outbox_shares::OutboxShares;
 use parlor_hub::Origin;
 use parlor_server::Time;
 use parlor_server::admission::{KeyError, SigningKey};
@@ -69,7 +71,7 @@ use password::Passwords;
 use presence::Presence;
 use rand_chacha::ChaCha12Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
-use rooms::RoomLocks;
+use rooms::{RoomLocks, Seekers};
 use secrets::RefreshKey;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -133,6 +135,7 @@ struct Inner {
     passwords: Passwords,
     new_accounts: Charges,
     room_locks: RoomLocks,
+    seekers: Seekers,
     feeds: Feeds,
     unread: Unread,
     bans: Bans,
@@ -143,6 +146,7 @@ struct Inner {
     presence: Presence,
     metrics: Arc<Metrics>,
     webhook: Option<Arc<webhook::Target>>,
+    outbox_shares: OutboxShares,
     backups: Option<PathBuf>,
     rules: RuleSets,
     games: Games,
@@ -201,6 +205,7 @@ impl Online {
             passwords,
             new_accounts,
             room_locks: RoomLocks::new(config.memory.turn_rooms),
+            seekers: Seekers::new(),
             feeds: Feeds::default(),
             unread: Unread::new(config.memory.unread_each, config.memory.unread_all),
             bans: Bans::default(),
@@ -211,6 +216,7 @@ impl Online {
             time,
             metrics,
             webhook: webhook.clone(),
+            outbox_shares: OutboxShares::new(clock, || random.next_u64()),
             backups: config.backups,
             rules: config.rules,
             games,
@@ -393,6 +399,10 @@ impl Services {
         &self.0.room_locks
     }
 
+    fn seekers(&self) -> &Seekers {
+        &self.0.seekers
+    }
+
     fn feeds(&self) -> &Feeds {
         &self.0.feeds
     }
@@ -423,6 +433,10 @@ impl Services {
 
     fn webhook(&self) -> Option<&webhook::Target> {
         self.0.webhook.as_deref()
+    }
+
+    fn outbox_shares(&self) -> &OutboxShares {
+        &self.0.outbox_shares
     }
 
     fn backups(&self) -> Option<&Path> {
@@ -474,6 +488,9 @@ impl core::convert::From<StoreError> for Failure {
             }
             error @ StoreError::LastCredential => {
                 Failure::new(Kind::Conflict, "last_credential", error.to_string())
+            }
+            error @ StoreError::TooManyCredentials { .. } => {
+                Failure::new(Kind::Conflict, "too_many_credentials", error.to_string())
             }
             error @ StoreError::TooManyRooms { .. } => {
                 Failure::new(Kind::Conflict, TOO_MANY_ROOMS, error.to_string())

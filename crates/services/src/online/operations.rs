@@ -28,7 +28,7 @@ const SET_UP: &[&str] = &[
 /// Of what a rule set may have to be asked for.
 const BEGINS: &[&str] = &["unknown_rules", "rules_fault", "illegal_move"];
 /// Of who wants in.
-const DOOR: &[&str] =
+const ENTRY: &[&str] =
     &["quota", "too_many_rooms", "kicked", "out_of_game", "wrong_phase", "game_started", "room_full"];
 /// Of moves.
 const MOVES: &[&str] = &[
@@ -158,7 +158,7 @@ fn of_accounts() -> Vec<Operation> {
             "Gives the account one more way to sign in",
             accounts::link,
         )
-        .refuses(&[&["taken", "not_found", "too_often"]]),
+        .refuses(&[&["taken", "too_many_credentials", "not_found", "too_often"]]),
         Operation::new(
             "account.unlink",
             post("/account/credentials/remove"),
@@ -201,7 +201,7 @@ fn of_stored_data() -> Vec<Operation> {
             "Deletes the account: it leaves its rooms, and nobody can sign in to it any more",
             own_data::delete,
         )
-        .refuses(&[&["not_found", "quota"]]),
+        .refuses(&[&["not_found"]]),
         Operation::new(
             "account.export",
             get("/account/export"),
@@ -209,6 +209,7 @@ fn of_stored_data() -> Vec<Operation> {
             "Gives all that is stored about the account, part by part",
             own_data::export,
         )
+        .lists()
         .refuses(&[&["not_found"]]),
         Operation::new(
             "turn.delete",
@@ -234,7 +235,7 @@ fn of_rooms() -> Vec<Operation> {
             rooms::join_or_create,
         )
         .shows_room()
-        .refuses(&[SET_UP, BEGINS]),
+        .refuses(&[SET_UP, BEGINS, &["too_often"]]),
         Operation::new(
             "turn.join_by_code",
             post("/rooms/join"),
@@ -243,7 +244,7 @@ fn of_rooms() -> Vec<Operation> {
             rooms::join_by_code,
         )
         .shows_room()
-        .refuses(&[DOOR, BEGINS, &["no_such_room", "too_often"]]),
+        .refuses(&[ENTRY, BEGINS, &["no_such_room", "too_often"]]),
         Operation::new(
             "turn.list",
             get("/rooms"),
@@ -280,7 +281,7 @@ fn of_seats() -> Vec<Operation> {
         .refuses(&[IN_ROOM, &["not_host", "too_deep", "operator_decides"]]),
         Operation::new("turn.join", post("/rooms/{room}/join"), PLAYER, "Joins a room", rooms::join)
             .shows_room()
-            .refuses(&[DOOR, BEGINS, &["no_such_room"]]),
+            .refuses(&[ENTRY, BEGINS, &["no_such_room"]]),
         Operation::new("turn.leave", post("/rooms/{room}/leave"), PLAYER, "Leaves a room", rooms::leave)
             .shows_room()
             .refuses(&[IN_ROOM]),
@@ -454,7 +455,7 @@ fn of_operators() -> Vec<Operation> {
             "Deletes an account: it leaves its rooms, and nobody can sign in to it any more",
             own_data::delete_any,
         )
-        .refuses(&[&["not_found", "quota"]]),
+        .refuses(&[&["not_found"]]),
         Operation::new(
             "admin.export_account",
             get("/admin/accounts/export"),
@@ -462,6 +463,7 @@ fn of_operators() -> Vec<Operation> {
             "Gives all that is stored about an account, part by part",
             own_data::export_any,
         )
+        .lists()
         .refuses(&[&["not_found"]]),
         Operation::new("admin.bans", get("/admin/bans"), ADMIN, "Lists the bans", admin::bans).lists(),
     ]
@@ -507,6 +509,28 @@ fn of_live_rooms() -> Vec<Operation> {
 
 #[cfg(test)]
 mod tests {
+    #[test]
+    fn threat_44_answers_that_are_pages_are_charged_as_pages() {
+        let pages = [
+            "inbox.read",
+            "account.export",
+            "turn.list",
+            "turn.mine",
+            "match.list",
+            "match.kept",
+            "match.log",
+            "admin.rooms",
+            "admin.export_account",
+            "admin.bans",
+            "admin.live_rooms",
+        ];
+        let all = super::all();
+        for name in pages {
+            let operation = all.iter().find(|operation| operation.name == name).unwrap();
+            assert!(operation.answer_bytes_max > crate::store::PAGE_BYTES_MAX, "{name}");
+        }
+    }
+
     #[test]
     fn all_operations_have_figures_of_their_own() {
         assert!(super::all().len() <= parlor_server::embed::OPERATIONS_MAX);

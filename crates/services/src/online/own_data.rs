@@ -1,4 +1,4 @@
-//! What a player can have of what is stored about it, and that it can be deleted: by the player itself, and by an operator in its name.
+//! Export and deletion of an account's data: by its player, and by an operator.
 
 use super::Services;
 use super::accounts::{self, DONE, Done};
@@ -9,7 +9,7 @@ use super::tokens::ACCESS_LIFE;
 use super::{inbox, live, rooms};
 use crate::store::{AccountId, Ban, StoreError};
 use parlor_server::realm::Realm;
-use parlor_turn::{Actor, Op, PlayerId};
+use parlor_turn::PlayerId;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -17,7 +17,9 @@ use serde_json::value::RawValue;
 
 /// Entries of a part: rooms and notices have up to 64 KiB each.
 const ENTRIES: usize = 10;
-/// What stands as the reason while tokens of a deleted account are still good.
+/// The refusals of a player that does not sit in a room.
+const LEFT_ALREADY: [&str; 2] = ["not_in_room", "no_such_room"];
+/// The reason of the ban while tokens of a deleted account are still valid.
 const DELETED: &str = "the account was deleted";
 
 /// Which account, so that none is deleted by mistake.
@@ -61,7 +63,7 @@ pub(super) struct Export {
     next: Option<String>,
 }
 
-/// Deletes the account of whoever asks.
+/// Deletes the caller's account.
 pub(super) async fn delete(
     services: Services,
     caller: Caller,
@@ -90,7 +92,7 @@ pub(super) async fn delete_any(
     Ok(DONE)
 }
 
-/// First the account is kept out, so that nothing of it comes while the rest is done; where this is broken off it can be done again.
+/// Bans the account first, so that it cannot act meanwhile. After a failure this can be done again.
 async fn erase(services: &Services, realm: &Realm, account: &AccountId) -> Result<(), Failure> {
     let store = services.store();
     if store.account(realm, account).await?.is_none() {
@@ -111,26 +113,23 @@ async fn erase(services: &Services, realm: &Realm, account: &AccountId) -> Resul
     leave_rooms(services, realm, account).await?;
     live::remove_account(services, realm, account, DELETED).await?;
     match store.delete_account(realm, account).await {
-        // Somebody else was faster.
+        // Another request was faster.
         Ok(()) | Err(StoreError::Missing { .. }) => Ok(()),
         Err(error) => Err(error.into()),
     }
 }
 
-/// Gets up wherever it sits, which ends its part in games that go on.
+/// Makes the account leave its rooms, which ends its part in games that go on.
 async fn leave_rooms(services: &Services, realm: &Realm, account: &AccountId) -> Result<(), Failure> {
     let player = PlayerId::new(account.as_str()).map_err(|error| Failure::defect(&error.to_string()))?;
-    let actor = Actor::Player(player);
     let mut after = None;
     loop {
         let page = services.store().rooms_of(realm, account, after.as_deref(), ENTRIES).await?;
         for room in &page.items {
-            match rooms::change(services, realm, &room.id, &actor, Op::Leave).await {
-                // A room that it is not in any more is what was wanted.
-                Err(failure) if matches!(failure.kind(), Kind::Unavailable | Kind::Full | Kind::Defect) => {
-                    return Err(failure);
-                }
-                Ok(_) | Err(_) => {}
+            match rooms::leave_for_good(services, realm, &room.id, player.clone()).await {
+                // It left meanwhile, or the room was deleted.
+                Err(failure) if LEFT_ALREADY.contains(&failure.code()) => {}
+                left => left?,
             }
         }
         after = page.next;
@@ -155,7 +154,7 @@ pub(super) async fn export_any(
     part(&services, &realm, &id(&input.account)?, input.after.as_deref()).await
 }
 
-/// The kinds one after another, each from where `after` says, which is `KIND` or `KIND:AFTER`.
+/// A part of the export. `after` is `KIND` or `KIND:AFTER`; the kinds follow one another.
 async fn part(
     services: &Services,
     realm: &Realm,

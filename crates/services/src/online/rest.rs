@@ -80,8 +80,10 @@ async fn answer(services: &Services, at: usize, path: Vec<(String, String)>, req
     match services.call(at, token, from, input, share).await {
         Ok((output, share)) => {
             let headers = [(CONTENT_TYPE, "application/json"), (CACHE_CONTROL, "no-store")];
-            let body = Body::new(Held::new(String::from(Box::<str>::from(output)), share));
-            (headers, body).into_response()
+            match Held::new(String::from(Box::<str>::from(output)), share) {
+                Ok(body) => (headers, Body::new(body)).into_response(),
+                Err(full) => refuse(&full.into()),
+            }
         }
         Err(failure) => refuse(&failure),
     }

@@ -186,10 +186,10 @@ impl Session {
         match self.services.hold_input(self.origin, text) {
             Ok(share) => {
                 let (answer, mut share) = self.answer_within(text, share).await;
-                if let Some(share) = &mut share {
-                    share.shrink_to(answer.len());
+                match share.as_mut().map(|share| share.fit(answer.len())) {
+                    Some(Err(full)) => (refusal(&id_of(text), &full.into()), None),
+                    Some(Ok(())) | None => (answer, share),
                 }
-                (answer, share)
             }
             Err(failure) => (refusal(&id_of(text), &failure), None),
         }

@@ -1,9 +1,9 @@
-//! What connections make the services hold: inputs that are being read, and answers and notices that were not taken yet. It has a bound
-//! for each address and one in all (threat 44).
+//! Memory that the services hold for connections: inputs that are being read, and answers and notices that the client has not read yet.
+//! It is bounded for each address and in all (threat 44).
 //!
-//! A share is taken before an operation is done, as large as its answer may be, and shrinks to what the answer is. It is given back
-//! when the answer was sent or its connection is over. Connections that take nothing are hung up on, so that no share is held for
-//! long. This machine's own processes have no bound of their own, as everywhere.
+//! An operation takes a share before it runs, as large as its largest answer. The share is then fitted to the answer, and given back
+//! when the answer is sent or its connection ends. Connections that read nothing are closed, so no share is held for long. Processes of
+//! this machine are bounded by the sum alone.
 
 use super::failure::{Failure, Kind};
 use core::time::Duration;
@@ -12,10 +12,10 @@ use parlor_server::embed::lock;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
-/// When an operation that was refused may be asked for again.
+/// When to ask again after a refusal.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
-/// What is held for all connections. Cheap to clone.
+/// The memory held for all connections. Cheap to clone.
 #[derive(Clone, Debug)]
 pub(crate) struct Unread(Arc<Inner>);
 
@@ -29,14 +29,14 @@ struct Inner {
 #[derive(Debug, Default)]
 struct Held {
     all: usize,
-    /// By address; those that hold nothing are not in here.
+    /// By address. Addresses that hold nothing have no entry.
     of: HashMap<Origin, usize>,
-    /// The most that there was at once.
+    /// The most bytes at once.
     most: usize,
     refused: u64,
 }
 
-/// A part of what may be held, until it is dropped.
+/// A part of that memory, until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Share {
     unread: Unread,
@@ -54,12 +54,12 @@ pub(crate) enum Full {
 }
 
 impl Unread {
-    /// Nothing is held yet, and no more than this for an address and in all.
+    /// Bounds in bytes, for each address and in all.
     pub(crate) fn new(each_max: usize, all_max: usize) -> Self {
         Unread(Arc::new(Inner { each_max, all_max, held: Mutex::default() }))
     }
 
-    /// So many bytes for an address.
+    /// Takes a share of this many bytes for an address.
     pub(crate) fn take(&self, origin: Origin, bytes: usize) -> Result<Share, Full> {
         let mut share = Share { unread: self.clone(), origin, bytes: 0 };
         share.grow(bytes)?;
@@ -76,14 +76,14 @@ impl Unread {
         lock(&self.0.held).most
     }
 
-    /// How often nothing more was taken.
+    /// Number of refusals.
     pub(crate) fn refused(&self) -> u64 {
         lock(&self.0.held).refused
     }
 }
 
 impl Share {
-    /// Takes so many bytes more.
+    /// Takes this many bytes more.
     pub(crate) fn grow(&mut self, bytes: usize) -> Result<(), Full> {
         let Inner { each_max, all_max, held } = &*self.unread.0;
         let mut held = lock(held);
@@ -103,8 +103,20 @@ impl Share {
         Ok(())
     }
 
-    /// Gives back all but so many bytes.
-    pub(crate) fn shrink_to(&mut self, bytes: usize) {
+    /// Makes the share exactly this large: gives the rest back, or takes more.
+    ///
+    /// # Errors
+    /// The address, or all of them, would hold too much. The share is then unchanged.
+    pub(crate) fn fit(&mut self, bytes: usize) -> Result<(), Full> {
+        if bytes > self.bytes {
+            return self.grow(bytes - self.bytes);
+        }
+        self.shrink_to(bytes);
+        Ok(())
+    }
+
+    /// Gives back all but this many bytes.
+    fn shrink_to(&mut self, bytes: usize) {
         let less = self.bytes.saturating_sub(bytes);
         self.bytes -= less;
         let mut held = lock(&self.unread.0.held);
@@ -155,7 +167,14 @@ mod tests {
         first.shrink_to(10);
         let local = unread.take(Origin::LOCAL, 140).unwrap();
         assert_eq!((unread.bytes(), unread.bytes_most(), unread.refused()), (250, 250, 3));
-        drop((first, local));
+        // An answer may be larger than its share was.
+        assert_eq!(first.fit(11), Err(Full::All));
+        drop(local);
+        first.fit(90).unwrap();
+        assert_eq!((unread.bytes(), first.fit(101)), (190, Err(Full::Each)));
+        first.fit(5).unwrap();
+        assert_eq!(unread.bytes(), 105);
+        drop(first);
         assert_eq!(unread.bytes(), 100);
         assert_eq!(lock(&unread.0.held).of.len(), 1, "who holds nothing is forgotten");
     }

@@ -1,20 +1,22 @@
-//! Accounts and what somebody signs in to them with.
+//! Accounts and their credentials.
 
 use super::Store;
 use super::error::StoreError;
 use super::ids::AccountId;
 use super::sql::{Done, Row, Sql, params, unknown_word};
-use super::types::{Account, AccountKind, Credential, CredentialKind, CredentialOwner, Role, check_text};
+use super::types::{
+    Account, AccountKind, CREDENTIALS_MAX, Credential, CredentialKind, CredentialOwner, Role, check_text,
+};
 use parlor_server::realm::Realm;
 
 const DAY_MS: u64 = 24 * 60 * 60 * 1_000;
 
 impl Store {
-    /// Makes an account, with what somebody can sign in to it with if there is such a thing.
+    /// Makes an account, with its first credential if it has one.
     ///
     /// # Errors
     ///
-    /// [`StoreError::Taken`] if its id or its credential is.
+    /// [`StoreError::Taken`] for a used id or credential.
     pub async fn create_account(
         &self,
         realm: &Realm,
@@ -55,7 +57,7 @@ impl Store {
         self.read(move |sql| account(sql, &realm, &id)).await
     }
 
-    /// Whose credential this is.
+    /// The account with this credential.
     ///
     /// # Errors
     ///
@@ -80,7 +82,7 @@ impl Store {
         .await
     }
 
-    /// What somebody can sign in to the account with.
+    /// The account's credentials, at most [`CREDENTIALS_MAX`]. An account of an older store may have more.
     ///
     /// # Errors
     ///
@@ -93,19 +95,20 @@ impl Store {
         let (realm, account) = (realm.clone(), account.clone());
         self.read(move |sql| {
             let rows = sql.rows(
-                "SELECT kind, value FROM credentials WHERE realm = $1 AND account = $2 ORDER BY kind, value",
-                params![&realm, &account],
+                "SELECT kind, value FROM credentials WHERE realm = $1 AND account = $2 ORDER BY kind, value LIMIT $3",
+                params![&realm, &account, CREDENTIALS_MAX],
             )?;
             rows.into_iter().map(|mut row| Ok((credential_kind(&row.text(0)?)?, row.text(1)?))).collect()
         })
         .await
     }
 
-    /// Gives the account one more credential, or a credential that it has another secret.
+    /// Adds a credential to the account, or replaces the secret of one that it has.
     ///
     /// # Errors
     ///
-    /// [`StoreError::Taken`] if it is another account's, [`StoreError::Missing`] if there is no such account.
+    /// [`StoreError::TooManyCredentials`] if the account has [`CREDENTIALS_MAX`] others, [`StoreError::Taken`] if it is another
+    /// account's, [`StoreError::Missing`] if there is no such account.
     pub async fn link_credential(
         &self,
         realm: &Realm,
@@ -116,16 +119,17 @@ impl Store {
         let (realm, account, credential) = (realm.clone(), account.clone(), credential.clone());
         self.write(0, move |sql| {
             must_exist(sql, &realm, &account)?;
+            check_count(sql, &realm, &account, &credential)?;
             link(sql, &realm, &account, &credential)
         })
         .await
     }
 
-    /// Takes a credential from the account.
+    /// Removes a credential of the account.
     ///
     /// # Errors
     ///
-    /// [`StoreError::Missing`] if the account has it not, [`StoreError::LastCredential`] if it has no other.
+    /// [`StoreError::Missing`] if it is not the account's, [`StoreError::LastCredential`] if the account has no other.
     pub async fn unlink_credential(
         &self,
         realm: &Realm,
@@ -152,7 +156,7 @@ impl Store {
         .await
     }
 
-    /// Gives the account another name for others to see.
+    /// Changes the display name of the account.
     ///
     /// # Errors
     ///
@@ -175,7 +179,7 @@ impl Store {
         .await
     }
 
-    /// Lets the account do more, or less.
+    /// Changes the role of the account.
     ///
     /// # Errors
     ///
@@ -194,8 +198,7 @@ impl Store {
 }
 
 impl Store {
-    /// Deletes an account and all that is its own: credentials, sign-ins, inbox. What rooms and logs of matches say of it stays there, and so
-    /// does a ban.
+    /// Deletes an account with its credentials, sign-ins and inbox. Rooms and logs of matches keep its id; a ban stays.
     ///
     /// # Errors
     ///
@@ -204,7 +207,7 @@ impl Store {
         let (realm, account) = (realm.clone(), account.clone());
         self.write_sparing(move |sql| {
             must_exist(sql, &realm, &account)?;
-            erase(sql, &realm, &account)
+            erase(sql, &realm, &account).map(|_| ())
         })
         .await
     }
@@ -229,14 +232,27 @@ fn link(sql: &mut dyn Sql, realm: &Realm, account: &AccountId, credential: &Cred
     if linked == 0 { Err(StoreError::Taken { what: "credential" }.into()) } else { Ok(()) }
 }
 
-/// Holds the account's row until the transaction ends, so that two servers do not unlink its last two credentials at once.
+/// Refuses one more credential of an account that has [`CREDENTIALS_MAX`]. Counts in the link's own transaction, so links in parallel
+/// do not exceed the bound.
+fn check_count(sql: &mut dyn Sql, realm: &Realm, account: &AccountId, new: &Credential) -> Done<()> {
+    let others = sql.rows(
+        "SELECT kind FROM credentials WHERE realm = $1 AND account = $2 AND NOT (kind = $3 AND value = $4) LIMIT $5",
+        params![realm, account, new.kind.as_str(), &new.value, CREDENTIALS_MAX],
+    )?;
+    if others.len() as u64 >= CREDENTIALS_MAX {
+        return Err(StoreError::TooManyCredentials { max: CREDENTIALS_MAX }.into());
+    }
+    Ok(())
+}
+
+/// Locks the account's row until the transaction ends, so that two servers do not unlink its last two credentials at once.
 fn lock(sql: &mut dyn Sql, realm: &Realm, account: &AccountId) -> Done<()> {
     found(
         sql.change("UPDATE accounts SET role = role WHERE realm = $1 AND id = $2", params![realm, account])?,
     )
 }
 
-/// Somebody has signed in to the account, which is noted once a day.
+/// Notes a sign-in, once a day.
 pub(super) fn saw(sql: &mut dyn Sql, realm: &Realm, account: &AccountId, now_ms: u64) -> Done<()> {
     sql.later(
         "UPDATE accounts SET seen_ms = $1 WHERE realm = $2 AND id = $3 AND seen_ms < $4",
@@ -259,7 +275,7 @@ pub(super) fn account(sql: &mut dyn Sql, realm: &Realm, id: &AccountId) -> Done<
     rows.first_mut().map(read_account).transpose()
 }
 
-/// An account from the first five columns.
+/// Reads an account from the first five columns.
 fn read_account(row: &mut Row) -> Done<Account> {
     let (kind, role) = (row.text(1)?, row.text(2)?);
     Ok(Account {
@@ -275,16 +291,21 @@ fn credential_kind(word: &str) -> Done<CredentialKind> {
     CredentialKind::from_word(word).ok_or_else(|| unknown_word("kind of credential", word))
 }
 
-/// Takes an account away, and all that is its own: credentials, sign-ins, inbox, and that it was in matches. A ban of it stays.
-pub(super) fn erase(sql: &mut dyn Sql, realm: &Realm, account: &AccountId) -> Done<()> {
+/// Deletes an account with its credentials, sign-ins, inbox and places in matches. Its ban stays. Returns how
+/// many rows its inbox had.
+pub(super) fn erase(sql: &mut dyn Sql, realm: &Realm, account: &AccountId) -> Done<u64> {
     sql.later("DELETE FROM credentials WHERE realm = $1 AND account = $2", params![realm, account])?;
     sql.later("DELETE FROM sign_ins WHERE realm = $1 AND account = $2", params![realm, account])?;
     sql.later("DELETE FROM match_players WHERE realm = $1 AND account = $2", params![realm, account])?;
-    erase_inbox(sql, realm, account)?;
-    sql.later("DELETE FROM accounts WHERE realm = $1 AND id = $2", params![realm, account])
+    let notices = erase_inbox(sql, realm, account)?;
+    sql.later("DELETE FROM accounts WHERE realm = $1 AND id = $2", params![realm, account])?;
+    Ok(notices)
 }
 
-pub(super) fn erase_inbox(sql: &mut dyn Sql, realm: &Realm, account: &AccountId) -> Done<()> {
-    sql.later("DELETE FROM notices WHERE realm = $1 AND account = $2", params![realm, account])?;
-    sql.later("DELETE FROM inboxes WHERE realm = $1 AND account = $2", params![realm, account])
+/// Deletes an inbox. Returns how many rows it had.
+pub(super) fn erase_inbox(sql: &mut dyn Sql, realm: &Realm, account: &AccountId) -> Done<u64> {
+    let notices =
+        sql.change("DELETE FROM notices WHERE realm = $1 AND account = $2", params![realm, account])?;
+    sql.later("DELETE FROM inboxes WHERE realm = $1 AND account = $2", params![realm, account])?;
+    Ok(notices)
 }

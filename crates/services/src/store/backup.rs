@@ -1,7 +1,7 @@
 //! Backups, while the server runs.
 
 use super::error::{BackupError, OpenError};
-use super::{Store, schema, sqlite};
+use super::{Store, layouts, sqlite};
 use rusqlite::{Connection, OpenFlags};
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -111,8 +111,8 @@ pub fn check_backup(path: &Path) -> Result<BackupFacts, BackupError> {
         sqlite::open(path, OpenFlags::SQLITE_OPEN_READ_ONLY).map_err(|e| unsound(e.to_string()))?;
     let facts = facts(&connection).map_err(|error| unsound(error.to_string()))?;
     let layout = sqlite::layout_of(connection).map_err(|error| unsound(error.to_string()))?;
-    if layout > schema::NEWEST {
-        return Err(unsound(OpenError::Newer { found: layout, known: schema::NEWEST }.to_string()));
+    if layout > layouts::NEWEST {
+        return Err(unsound(OpenError::Newer { found: layout, known: layouts::NEWEST }.to_string()));
     }
     let (said, accounts, rooms) = facts;
     if said == "ok" { Ok(BackupFacts { layout, accounts, rooms }) } else { Err(unsound(said)) }

@@ -1,4 +1,4 @@
-//! Rooms in which something is due, and those in which it could not be done.
+//! Rooms with a timer that is due, and rooms whose timer could not be run.
 
 use super::Store;
 use super::error::StoreError;
@@ -7,7 +7,7 @@ use super::sql::params;
 use super::types::{DueRoom, PAGE_MAX, stored_realm};
 
 impl Store {
-    /// Rooms of all realms whose deadline has come, the longest overdue first: for the one timer of a server.
+    /// Rooms of all realms with a timer that is due, the longest overdue first.
     ///
     /// # Errors
     ///
@@ -33,7 +33,7 @@ impl Store {
         .await
     }
 
-    /// The first deadline of any realm's rooms that is later than this: until then no timer need look.
+    /// The first deadline after this time, of all realms. No other timer is due before.
     ///
     /// # Errors
     ///
@@ -47,14 +47,15 @@ impl Store {
         .await
     }
 
-    /// What was due in a room could not be done, and is due again at this time, unless the room has moved on. The room's next commit ends this.
+    /// Puts off a room whose timer could not be run, unless the room has changed. Its next commit resets the count of failures.
     ///
     /// # Errors
     ///
     /// [`StoreError::Unavailable`].
     pub async fn put_off_room(&self, due: &DueRoom, until_ms: u64) -> Result<(), StoreError> {
         let due = due.clone();
-        self.write(0, move |sql| {
+        // A full store takes this too: a room that cannot be put off would hold up the others.
+        self.write_sparing(move |sql| {
             sql.change(
                 "UPDATE rooms SET deadline_ms = $1, failures = failures + 1
                  WHERE realm = $2 AND id = $3 AND deadline_ms = $4",
@@ -65,7 +66,7 @@ impl Store {
         .await
     }
 
-    /// How many rooms of all realms there are in which what was due could not be done.
+    /// Number of rooms of all realms that are put off.
     ///
     /// # Errors
     ///

@@ -55,6 +55,12 @@ pub enum StoreError {
     /// Without its last credential nobody could sign in to the account.
     #[error("this is the account's last credential: link another one before it is unlinked")]
     LastCredential,
+    /// An account has as many credentials as it may have.
+    #[error("this account has {max} ways to sign in, which is the most: unlink one of them first")]
+    TooManyCredentials {
+        /// How many it may have.
+        max: u64,
+    },
     /// An account is in too many rooms in which players come together.
     #[error(
         "this account is in {max} rooms that wait for players, which is the most: leave one of them, or wait until a game begins"

@@ -1,5 +1,5 @@
-//! What accounts hold, and an app's environment in all: counted in the transaction that changes it, and judged there, so that nobody gets
-//! more by asking for many things at once.
+//! Quotas: what each account holds, and each app's environment. The transaction that changes it counts and judges it, so parallel
+//! requests do not exceed a quota.
 
 use super::Store;
 use super::error::StoreError;
@@ -8,10 +8,10 @@ use super::limits::Limits;
 use super::sql::{Done, Row, Sql, params};
 use parlor_server::realm::Realm;
 
-/// The row that has the sums of a realm. No account has this id.
+/// The id of the row with the sums of a realm. No account has it.
 const REALM: &str = "";
 
-/// What an account, or all of a realm, holds.
+/// What an account or a realm holds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Holding {
     /// Bytes of logs of kept matches.
@@ -22,7 +22,7 @@ pub struct Holding {
     pub open_rooms: u64,
 }
 
-/// What becomes more, or less.
+/// By how much a holding grows or shrinks.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Charge {
     pub(super) log_bytes: i64,
@@ -31,7 +31,7 @@ pub(super) struct Charge {
 }
 
 impl Store {
-    /// What an account holds; without one what all of the realm do.
+    /// What an account holds. Without an account: what the realm holds.
     ///
     /// # Errors
     ///
@@ -42,29 +42,23 @@ impl Store {
     }
 }
 
-/// Counts for an account, and for its realm. What is more than there may be is refused.
+/// Charges an account and its realm. With `judged_by`, a charge beyond these limits is refused; without, all of it is charged.
 pub(super) fn charge(
     sql: &mut dyn Sql,
     realm: &Realm,
     account: &str,
     charge: Charge,
-    limits: &Limits,
+    judged_by: Option<&Limits>,
 ) -> Done<()> {
-    // Both are read and judged before anything is changed: what is refused then spoils nothing for the others of its group.
+    // Both are read and judged before anything is changed: a refusal then spoils nothing for the other writes of the group.
     let next = holding(sql, realm, account)?.charged(charge);
     let of_realm = holding(sql, realm, REALM)?.charged(charge);
-    if !account.is_empty() {
-        judge(charge, &next, limits)?;
-    }
-    let bytes = of_realm.log_bytes.saturating_add(of_realm.room_bytes);
-    if let Some(max) = limits.app_bytes.filter(|max| bytes > *max)
-        && (charge.log_bytes > 0 || charge.room_bytes > 0)
-    {
-        let sentence = format!(
-            "the rooms and logs of this app's environment may have {max} bytes; wait until old ones are deleted, or have \
-             the operator raise --app-bytes"
-        );
-        return Err(StoreError::Quota { what: "the bytes of this app", sentence }.into());
+    if let Some(limits) = judged_by {
+        if !account.is_empty() {
+            let limits = limits_of(sql, realm, account, &next, limits)?;
+            judge(charge, &next, &limits)?;
+        }
+        judge_realm(charge, &of_realm, limits)?;
     }
     if !account.is_empty() {
         put(sql, realm, account, &next)?;
@@ -73,7 +67,7 @@ pub(super) fn charge(
 }
 
 impl Holding {
-    /// What was there before it was counted is given back without having been charged: nothing falls below 0 by it.
+    /// Stops at 0: rooms that are older than the quotas are given back without having been charged.
     fn charged(self, charge: Charge) -> Holding {
         Holding {
             log_bytes: self.log_bytes.saturating_add_signed(charge.log_bytes),
@@ -81,6 +75,41 @@ impl Holding {
             open_rooms: self.open_rooms.saturating_add_signed(charge.open_rooms),
         }
     }
+}
+
+/// What an account may have. One address makes guests by the hundred, so each may have little.
+fn limits_of(
+    sql: &mut dyn Sql,
+    realm: &Realm,
+    account: &str,
+    next: &Holding,
+    limits: &Limits,
+) -> Done<Limits> {
+    // Only an account that would be refused as a guest is looked up.
+    if next.room_bytes.max(next.log_bytes) <= limits.guest_bytes {
+        return Ok(*limits);
+    }
+    // A user that the game's own service vouches for has no account here, and is no guest.
+    let guest = sql.rows(
+        "SELECT a.id FROM accounts a WHERE a.realm = $1 AND a.id = $2 AND NOT EXISTS
+             (SELECT 1 FROM credentials c WHERE c.realm = a.realm AND c.account = a.id)",
+        params![realm, account],
+    )?;
+    let most = if guest.is_empty() { u64::MAX } else { limits.guest_bytes };
+    let (room_bytes, log_bytes) = (limits.room_bytes.min(most), limits.log_bytes.min(most));
+    Ok(Limits { room_bytes, log_bytes, ..*limits })
+}
+
+/// Refuses bytes beyond those that an app's environment may have.
+fn judge_realm(charge: Charge, holding: &Holding, limits: &Limits) -> Result<(), StoreError> {
+    let bytes = holding.log_bytes.saturating_add(holding.room_bytes);
+    let grows = charge.log_bytes > 0 || charge.room_bytes > 0;
+    let Some(max) = limits.app_bytes.filter(|max| grows && bytes > *max) else { return Ok(()) };
+    let sentence = format!(
+        "the rooms and logs of this app's environment may have {max} bytes; wait until old ones are deleted, or have \
+         the operator raise --app-max"
+    );
+    Err(StoreError::Quota { what: "the bytes of this app", sentence })
 }
 
 fn judge(charge: Charge, holding: &Holding, limits: &Limits) -> Result<(), StoreError> {
@@ -92,13 +121,15 @@ fn judge(charge: Charge, holding: &Holding, limits: &Limits) -> Result<(), Store
         ("the rooms of this account", sentence)
     } else if charge.room_bytes > 0 && holding.room_bytes > limits.room_bytes {
         let sentence = format!(
-            "the rooms that an account opened may have {} bytes; delete those that have ended (turn.delete)",
+            "the rooms that an account opened may have {} bytes; delete those that have ended (turn.delete); a guest may have more \
+             once it has linked a way to sign in (account.link)",
             limits.room_bytes
         );
         ("the bytes of this account's rooms", sentence)
     } else if charge.log_bytes > 0 && holding.log_bytes > limits.log_bytes {
         let sentence = format!(
-            "the logs of an account's matches may have {} bytes; wait until old ones are deleted",
+            "the logs of an account's matches may have {} bytes; wait until old ones are deleted; a guest may have more once \
+             it has linked a way to sign in (account.link)",
             limits.log_bytes
         );
         ("the bytes of this account's kept matches", sentence)

@@ -1,22 +1,29 @@
-//! Inboxes: what players are told, in order, until they say that they know it.
+//! Inboxes: the notices of each player, in order, until the player acknowledges them.
 //!
-//! What a commit tells a player is one row, in one of the inbox's places. They are used in turn, so that an inbox which nobody reads
-//! writes over what it lets go of: no commit deletes anything, and each changes one page for each inbox. What is large, or told to
-//! several, stands once in the room's event (`events.rs`), and the row says where.
+//! The notices of one commit for one player are one row, in one of the inbox's places. Places are used in turn: a new row overwrites the
+//! oldest one, so a commit deletes nothing and changes one page of each inbox. A large body, or one for several players, stands once in
+//! the room's event (`events.rs`), and the row refers to it.
 
 use super::Store;
 use super::error::StoreError;
 use super::events::Shared;
 use super::ids::{AccountId, RoomId};
-use super::sql::{Done, Fault, Param, Part, Row, Sql, params, unexpected};
+use super::sql::{Done, Fault, Param, Row, Sql, params, unexpected};
 use super::types::{INBOX_MAX, Inbox, NewNotice, Notice, PAGE_BYTES_MAX, PAGE_MAX};
+use super::worker::unavailable;
 use core::fmt::Write;
+use core::time::Duration;
 use parlor_server::realm::Realm;
 use std::collections::BTreeMap;
 
+/// Most tries to read a page whose first row vanishes meanwhile.
+const READS_MAX: usize = 4;
+/// When to ask again after the last try.
+const RETRY_AFTER: Duration = Duration::from_millis(100);
+
 impl Store {
-    /// Notices of a player with numbers beyond `after`: at most `limit`, and about [`PAGE_BYTES_MAX`]. Whether more
-    /// follow, the newest number says.
+    /// Notices of a player with numbers beyond `after`: at most `limit`, and about [`PAGE_BYTES_MAX`]. More follow if the newest number
+    /// is greater than that of the last one.
     ///
     /// # Errors
     ///
@@ -30,41 +37,18 @@ impl Store {
     ) -> Result<Inbox, StoreError> {
         let (realm, player, limit) = (realm.clone(), player.clone(), limit.clamp(1, PAGE_MAX));
         self.read(move |sql| {
-            // One statement, so that no commit comes between the inbox and its notices.
-            let Part { rows, .. } = sql.rows_within(
-                "SELECT i.newest, i.dropped, i.oldest, n.newest, n.parts, n.body, e.body
-                 FROM inboxes i LEFT JOIN notices n ON n.realm = i.realm AND n.account = i.account AND n.newest > $1
-                      AND n.newest >= i.oldest
-                 LEFT JOIN room_events e ON e.realm = n.realm AND e.room = n.room AND e.version = n.version
-                 WHERE i.realm = $2 AND i.account = $3 ORDER BY n.newest LIMIT $4",
-                params![after, &realm, &player, limit],
-                PAGE_BYTES_MAX,
-            )?;
-            let (mut inbox, mut gone, mut bytes) = (Inbox::default(), 0, 0);
-            for mut row in rows {
-                (inbox.newest, inbox.dropped) = (row.number(0)?, row.number(1)?);
-                let first = row.number(2)?.max(after.saturating_add(1));
-                if let Some(newest) = row.optional_number(3)? {
-                    let (parts, body, event) = (row.text(4)?, row.bytes(5)?, row.optional_bytes(6)?);
-                    let told = unpack(newest, &parts, &body, event.as_deref())?;
-                    gone += told.gone.iter().filter(|seq| **seq >= first).count() as u64;
-                    let told = told.notices.into_iter().filter(|notice| notice.seq >= first);
-                    inbox.notices.extend(told.take_while(|notice| {
-                        // One row may hold many notices.
-                        let has_room = bytes < PAGE_BYTES_MAX;
-                        bytes += notice.body.len();
-                        has_room
-                    }));
+            // A commit may take the page's rows away between the two statements.
+            for _ in 0..READS_MAX {
+                if let Some(inbox) = read_page(sql, &realm, &player, after, limit)? {
+                    return Ok(inbox);
                 }
             }
-            inbox.dropped = inbox.dropped.saturating_add(gone);
-            inbox.notices.truncate(limit);
-            Ok(inbox)
+            Err(unavailable("its rows change faster than they are read", RETRY_AFTER).into())
         })
         .await
     }
 
-    /// Forgets a player's notices up to this number, which it knows.
+    /// Deletes a player's notices up to this number.
     ///
     /// # Errors
     ///
@@ -72,7 +56,7 @@ impl Store {
     pub async fn acknowledge(&self, realm: &Realm, player: &AccountId, up_to: u64) -> Result<(), StoreError> {
         let (realm, player) = (realm.clone(), player.clone());
         self.write_sparing(move |sql| {
-            // What is not there yet cannot be known, so the number is at most the newest one's.
+            // Notices to come are not acknowledged: the newest number is the largest that counts.
             sql.change(
                 "UPDATE inboxes SET oldest = (CASE WHEN $1 < newest THEN $1 ELSE newest END) + 1,
                      dropped = dropped + (SELECT CAST(COALESCE(SUM(n.shared), 0) AS BIGINT) FROM notices n
@@ -92,8 +76,69 @@ impl Store {
     }
 }
 
-/// What is told to whom, in the order of accounts: servers that write into the same inboxes wait for each other, and never in a
-/// circle. Each notice stands beside its place among all.
+/// The rows of a page: their places and sizes. Reads no bodies, because the database sorts these rows in memory.
+const PAGE: &str = "SELECT i.newest, i.dropped, i.oldest, n.newest, n.place,
+         CAST(length(n.body) + COALESCE(length(e.body), 0) AS BIGINT)
+     FROM inboxes i LEFT JOIN notices n ON n.realm = i.realm AND n.account = i.account AND n.newest > $1
+          AND n.newest >= i.oldest
+     LEFT JOIN room_events e ON e.realm = n.realm AND e.room = n.room AND e.version = n.version
+     WHERE i.realm = $2 AND i.account = $3 ORDER BY n.newest LIMIT $4";
+
+/// One row with its bodies.
+const ROW: &str = "SELECT n.parts, n.body, e.body FROM notices n
+     LEFT JOIN room_events e ON e.realm = n.realm AND e.room = n.room AND e.version = n.version
+     WHERE n.realm = $1 AND n.account = $2 AND n.place = $3 AND n.newest = $4";
+
+/// Reads a page. `None` if a commit took its first row away between the two statements.
+fn read_page(
+    sql: &mut dyn Sql,
+    realm: &Realm,
+    player: &AccountId,
+    after: u64,
+    limit: usize,
+) -> Done<Option<Inbox>> {
+    let rows = sql.rows(PAGE, params![after, realm, player, limit])?;
+    let (mut inbox, mut first, mut bytes) = (Inbox::default(), 0, 0_u64);
+    let mut page = Vec::new();
+    for mut row in rows {
+        (inbox.newest, inbox.dropped) = (row.number(0)?, row.number(1)?);
+        first = row.number(2)?.max(after.saturating_add(1));
+        let Some(newest) = row.optional_number(3)? else { break };
+        if bytes >= PAGE_BYTES_MAX as u64 {
+            break;
+        }
+        page.push((newest, row.number(4)?));
+        bytes = bytes.saturating_add(row.number(5)?);
+    }
+    let asked: Vec<_> =
+        page.iter().map(|(newest, place)| (ROW, params![realm, player, *place, *newest].to_vec())).collect();
+    let found = sql.rows_of_all(&asked)?;
+    if found.first().is_some_and(Vec::is_empty) {
+        return Ok(None);
+    }
+    let (mut gone, mut bytes) = (0, 0);
+    // A row that has vanished ends the page; the next page counts what was dropped.
+    for ((newest, _), mut row) in
+        page.into_iter().zip(found.into_iter().map_while(|rows| rows.into_iter().next()))
+    {
+        let (parts, body, event) = (row.text(0)?, row.bytes(1)?, row.optional_bytes(2)?);
+        let told = unpack(newest, &parts, &body, event.as_deref())?;
+        gone += told.gone.iter().filter(|seq| **seq >= first).count() as u64;
+        let told = told.notices.into_iter().filter(|notice| notice.seq >= first);
+        inbox.notices.extend(told.take_while(|notice| {
+            // One row may hold many notices.
+            let has_room = bytes < PAGE_BYTES_MAX;
+            bytes += notice.body.len();
+            has_room
+        }));
+    }
+    inbox.dropped = inbox.dropped.saturating_add(gone);
+    inbox.notices.truncate(limit);
+    Ok(Some(inbox))
+}
+
+/// The notices of a commit by player, in the order of accounts: two servers that write into the same inboxes cannot deadlock. Each notice
+/// has its index among all.
 pub(super) struct Told<'a>(BTreeMap<&'a AccountId, Vec<(usize, &'a NewNotice)>>);
 
 impl<'a> Told<'a> {
@@ -105,7 +150,7 @@ impl<'a> Told<'a> {
         Told(told)
     }
 
-    /// What to ask so that each inbox counts its new notices: of too many the oldest go.
+    /// The statements by which each inbox counts its new notices. The oldest beyond the bound are dropped.
     pub(super) fn asks<'p>(
         &'p self,
         realm: &'p Realm,
@@ -118,7 +163,7 @@ impl<'a> Told<'a> {
         })
     }
 
-    /// Puts the notices into inboxes that have counted them, as `answers` say, and gives the number of each in its own.
+    /// Stores the notices in inboxes that have counted them, as `answers` say. Returns the number of each notice in its inbox.
     pub(super) fn put(
         &self,
         sql: &mut dyn Sql,
@@ -138,7 +183,7 @@ impl<'a> Told<'a> {
             let Packed { parts, body, shared } = pack(kept, event.shared);
             let (room, version) =
                 if shared > 0 { (Some(event.room), Some(event.version)) } else { (None, None) };
-            // Notices that are still there have numbers that are less than this apart, and so places of their own.
+            // The numbers of kept notices differ by less than this, so each has a place of its own.
             let place = newest % INBOX_MAX;
             sql.later(PUT, params![realm, *account, place, newest, &parts, &body, room, version, shared])?;
         }
@@ -146,20 +191,20 @@ impl<'a> Told<'a> {
     }
 }
 
-/// What stands once for all who are told by a commit, and where.
+/// The event of a commit, and where it is stored.
 pub(super) struct Event<'a> {
     pub(super) room: &'a RoomId,
     pub(super) version: u64,
     pub(super) shared: &'a Shared<'a>,
 }
 
-/// What one commit tells a player, as one row.
+/// The notices of one commit for one player, as a row.
 struct Packed {
-    /// Of each notice a line: its size in bytes, with `@` and a place in the event if it stands there; when it was made; its kind.
+    /// A line for each notice: its size in bytes, with `@` and its offset if it is in the event; its time; its kind.
     parts: String,
-    /// The other bodies, one after the other.
+    /// The bodies that are not in the event, concatenated.
     body: Vec<u8>,
-    /// How many stand in the event.
+    /// Number of bodies in the event.
     shared: u64,
 }
 
@@ -178,17 +223,17 @@ fn pack<'a>(notices: impl Iterator<Item = &'a NewNotice>, event: &Shared<'_>) ->
                 size.to_string()
             }
         };
-        // Nothing is refused by a text.
+        // Writing into a string does not fail.
         let _ = write!(packed.parts, "{line}{place} {} {}", notice.at_ms, notice.kind);
     }
     packed
 }
 
-/// What is left of a row.
+/// The notices of a row.
 #[derive(Default)]
 struct Unpacked {
     notices: Vec<Notice>,
-    /// The numbers of those whose event is gone.
+    /// The numbers of notices whose event was deleted.
     gone: Vec<u64>,
 }
 
@@ -224,7 +269,7 @@ fn unpack(newest: u64, parts: &str, mut body: &[u8], event: Option<&[u8]>) -> Do
     Ok(unpacked)
 }
 
-/// Its values are the newest notice's number and that of the oldest which is kept.
+/// Returns the numbers of the newest and of the oldest kept notice.
 const COUNT_MORE: &str = "INSERT INTO inboxes (realm, account, oldest, newest, dropped)
      VALUES ($1, $2, $3, $4, $5) ON CONFLICT (realm, account) DO UPDATE SET
          newest = inboxes.newest + $4,

@@ -1,4 +1,6 @@
--- The words in braces are those of schema.rs.
+-- Released: stores were made by it, so it never changes. What shall be different is the next layout.
+
+-- The words in braces are those of layouts.rs.
 
 CREATE TABLE accounts (
     realm {text} NOT NULL,

@@ -1,3 +1,5 @@
+-- Released: stores were made by it, so it never changes. What shall be different is the next layout.
+
 -- Servers that keep matches, and when each was last there: what one left open is ended for it.
 CREATE TABLE match_servers (
     id {text} NOT NULL,

@@ -1,3 +1,5 @@
+-- Released: stores were made by it, so it never changes. What shall be different is the next layout.
+
 -- What a commit tells a player is one row, in one of the 256 places of the inbox, which are used in turn: an inbox that nobody reads
 -- writes over what it lets go of, and no commit deletes anything. `newest` is the number of the row's last notice; `parts` has of
 -- each notice its size in bytes, its time and its kind, in lines; `body` has the notices one after the other.

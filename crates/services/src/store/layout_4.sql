@@ -1,3 +1,5 @@
+-- Released: stores were made by it, so it never changes. What shall be different is the next layout.
+
 -- `failures` counts in a row how often what was due in a room could not be stored; `deadline_ms` is when it is tried again then.
 -- `wanted` is the hash of what players look for who find the room by it. `joinable` is 2 of a room that could be joined, but whose players are
 -- all away: no list and no search has it until one of them is back.

@@ -1,3 +1,5 @@
+-- Released: stores were made by it, so it never changes. What shall be different is the next layout.
+
 -- What an account holds: bytes of its rooms and of the logs of its matches, and how many of its rooms have not ended. The row
 -- whose account is empty has the sums of the realm.
 CREATE TABLE holdings (

@@ -1,8 +1,8 @@
-//! How much a store may hold: in all, and of one account or app.
+//! How much a store may hold: in all, per account and per app.
 //!
-//! The committing thread asks the database for its size, adds what the writes before it may take, and refuses writes that grow once the bound
-//! is reached. What it refuses is said by name ([`StoreError::Full`]). A part of the bound is a reserve: new accounts, rooms and logs leave
-//! it alone, moves in rooms that are there may use most of it, ends of games all of it, and what deletes, acknowledges or administers is always done.
+//! The committing thread asks the database for its size, adds what later writes may have taken, and refuses writes beyond the bound with
+//! [`StoreError::Full`]. An eighth of the bound is a reserve. New accounts, rooms and logs leave it free; moves in existing rooms may use most
+//! of it, and ends and timers all of it. Deletions, acknowledgements and operators' writes are never refused.
 
 use super::error::StoreError;
 use super::sql::{Done, Sql};
@@ -10,28 +10,30 @@ use core::sync::atomic::{AtomicU64, Ordering};
 use core::time::Duration;
 use std::time::Instant;
 
-/// Bytes of a store, unless the configuration says otherwise.
+/// Default of [`Limits::data_max`].
 pub const DATA_MAX: u64 = 10 << 30;
-/// The least bound of a store: the empty tables take a part of it.
+/// Smallest bound of a store: empty tables take a part of it.
 pub const DATA_MIN: u64 = 2 << 20;
-/// Bytes of the logs of one account's kept matches, unless the configuration says otherwise.
+/// Default of [`Limits::log_bytes`].
 pub const LOG_BYTES: u64 = 64 << 20;
-/// Bytes of the rooms that one account opened, unless the configuration says otherwise.
+/// Default of [`Limits::room_bytes`].
 pub const ROOM_BYTES: u64 = 64 << 20;
-/// Rooms of one account that have not ended, unless the configuration says otherwise.
+/// Default of [`Limits::open_rooms`].
 pub const OPEN_ROOMS: u64 = 256;
+/// Default of [`Limits::guest_bytes`].
+pub const GUEST_BYTES: u64 = 4 << 20;
 
-/// What a write takes beside its bytes, about: rows in several indexes, each with a page that may be split.
+/// Estimate of what a write takes beside its bytes: rows in several indexes, each with a page that may be split.
 const WRITE_BYTES: u64 = 4 << 10;
-/// The size is asked for again after writes of so many bytes.
+/// The size is read again after writes of this many bytes.
 const ASK_AFTER_BYTES: u64 = 1 << 20;
-/// And, before a write is refused, if it was asked for longer ago than this.
+/// The size is read again before a refusal if it is older than this.
 const ASK_AFTER: Duration = Duration::from_millis(100);
 
 /// How much a store may hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Bytes of the whole store. [`DATA_MIN`] at least.
+    /// Bytes of the whole store, at least [`DATA_MIN`].
     pub data_max: u64,
     /// Bytes of the logs of one account's kept matches.
     pub log_bytes: u64,
@@ -39,7 +41,10 @@ pub struct Limits {
     pub room_bytes: u64,
     /// Rooms of one account that have not ended.
     pub open_rooms: u64,
-    /// Bytes of the rooms and logs of one app's environment; without it as many as the whole store may have.
+    /// Bytes of the rooms of a guest, and as many of its logs, if that is less than other accounts may have. A guest is an account without
+    /// a credential.
+    pub guest_bytes: u64,
+    /// Bytes of the rooms and logs of one app's environment. Default: those of the whole store.
     pub app_bytes: Option<u64>,
 }
 
@@ -50,6 +55,7 @@ impl Default for Limits {
             log_bytes: LOG_BYTES,
             room_bytes: ROOM_BYTES,
             open_rooms: OPEN_ROOMS,
+            guest_bytes: GUEST_BYTES,
             app_bytes: None,
         }
     }
@@ -58,18 +64,18 @@ impl Default for Limits {
 /// What a write does to the size of the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Growth {
-    /// It adds something that was not there: an account, a room, a log.
+    /// It adds an account, a room or a log.
     Adds,
-    /// It goes on with what is there: a move, a sign-in.
+    /// It continues something: a move, a sign-in.
     Continues,
-    /// It ends something that is there.
+    /// It ends something, or runs a timer.
     Ends,
     /// It deletes, acknowledges or administers.
     Spares,
 }
 
 impl Limits {
-    /// Up to how many bytes writes of this kind are done.
+    /// The size of the store up to which writes of this kind are taken.
     fn of(&self, growth: Growth) -> Option<u64> {
         let max = self.data_max.max(DATA_MIN);
         match growth {
@@ -81,24 +87,24 @@ impl Limits {
     }
 }
 
-/// What is known of the size of a store, for its operator.
+/// The size of a store, for its operator.
 #[derive(Debug, Default)]
 pub(super) struct Size {
-    /// Bytes when the database was asked last.
+    /// Bytes when the size was last read.
     pub(super) bytes: AtomicU64,
     /// Writes that were refused because the store was full.
     pub(super) refused_full: AtomicU64,
-    /// Writes that were refused because an account or app had too much.
+    /// Writes that were refused by a quota.
     pub(super) refused_quota: AtomicU64,
 }
 
-/// Judges writes before they are done. The committing thread has it.
+/// Judges writes before they are done, on the committing thread.
 #[derive(Debug)]
 pub(super) struct Gauge {
     limits: Limits,
-    /// The size when it was asked for last, and when that was.
+    /// The size when it was last read, and when that was.
     asked: Option<(u64, Instant)>,
-    /// What writes may have added since.
+    /// Bytes that writes may have added since.
     since: u64,
 }
 
@@ -107,7 +113,7 @@ impl Gauge {
         Gauge { limits, asked: None, since: 0 }
     }
 
-    /// Whether a write of so many bytes may be done.
+    /// Judges a write of this many bytes.
     pub(super) fn judge(
         &mut self,
         sql: &mut dyn Sql,

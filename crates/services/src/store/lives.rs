@@ -1,8 +1,7 @@
-//! For how long rooms are kept, and what they are charged with; and deletion, in small parts beside the traffic.
+//! The lives of rooms: how long each is kept and what its owner is charged; and the deletion of old rows, in small parts beside the traffic.
 //!
-//! Each room has a time from when on it may be deleted, which its commits put off. It is kept in days, so that nearly no commit
-//! changes a row for it. What is deleted here is found by an index, a few rows at a time; where a server ends in between, the next one
-//! goes on.
+//! Each room has a time after which it may be deleted. Its commits move that time, in whole days, so that few commits write a row for it.
+//! Rows to delete are found by an index, a few at a time. After a restart the deletion continues.
 
 use super::error::StoreError;
 use super::holdings::{Charge, charge};
@@ -13,15 +12,19 @@ use super::types::stored_realm;
 use super::{Store, accounts, events, rooms};
 use parlor_server::realm::Realm;
 
-/// Rooms are charged in steps of so many bytes.
+/// The charge for a room's document and summary grows in steps of this size.
 const STEP_BYTES: u64 = 16 << 10;
-/// And for their events in steps of so many.
+/// The charge for its events grows in steps of this size.
 const EVENT_STEP_BYTES: u64 = 64 << 10;
 const DAY_MS: u64 = 24 * 60 * 60 * 1_000;
-/// Rows that are deleted in one transaction, which holds up others.
+/// Most rows that one transaction deletes: it delays other writes.
 const ROWS: usize = 200;
-/// Rooms, which have large documents.
+/// Most rooms that one transaction deletes.
 const ROOMS: usize = 20;
+/// Bytes of rooms or webhooks that one transaction deletes, except for the last of them.
+const PART_BYTES: u64 = 1 << 20;
+/// Rows of inboxes that one transaction deletes, except for those of the last inbox.
+const NOTICES: u64 = 512;
 
 /// How long a room is kept, and on whose account.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,25 +33,25 @@ pub struct RoomLife {
     pub owner: Option<AccountId>,
     /// Whether it has not ended.
     pub is_open: bool,
-    /// From when on it may be deleted, in milliseconds since 1970, unless it is changed before.
+    /// When it may be deleted, in milliseconds since 1970. Each commit sets it again.
     pub until_ms: u64,
 }
 
 /// What was deleted in one part.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Swept {
-    /// Rows of the kind that was asked for.
+    /// Deleted rows.
     pub rows: u64,
     /// Whether more may be there.
     pub is_more: bool,
 }
 
-/// Since when somebody must have signed in to an account that is kept, in milliseconds since 1970.
+/// An account without a sign-in since this time may be deleted. In milliseconds since 1970.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unseen {
-    /// For accounts that nothing but their tokens leads to.
+    /// For guests: accounts without a credential.
     pub guests_ms: u64,
-    /// For accounts that nothing but the ids of devices leads to.
+    /// For accounts with ids of devices as their only credentials.
     pub devices_ms: u64,
 }
 
@@ -63,7 +66,7 @@ struct Life {
 pub(super) const LIFE: &str =
     "SELECT account, is_open, bytes, until_ms FROM room_lives WHERE realm = $1 AND room = $2";
 
-/// A room is there, from here on, and has a document and a summary of so many bytes.
+/// Begins the life of a room. `size` is that of its document and summary, in bytes.
 pub(super) fn begin(
     sql: &mut dyn Sql,
     (realm, room): (&Realm, &RoomId),
@@ -72,23 +75,24 @@ pub(super) fn begin(
     limits: &Limits,
 ) -> Done<()> {
     let next = next(life, life.owner.as_ref().map_or("", AccountId::as_str), size, 0);
-    charge(sql, realm, &next.account, difference(None, &next), limits)?;
+    charge(sql, realm, &next.account, difference(None, &next), Some(limits))?;
     put(sql, realm, room, &next)
 }
 
-/// The next state of a room has so many bytes, and perhaps an event of its own.
+/// Notes the next state of a room, with the bytes of its document and summary, and of its events if the commit has one. Without `judged_by`
+/// the owner is charged beyond its quota.
 pub(super) fn go_on(
     sql: &mut dyn Sql,
     (realm, room): (&Realm, &RoomId),
     life: &RoomLife,
     (size, event_bytes): (usize, Option<u64>),
     rows: &mut [Row],
-    limits: &Limits,
+    judged_by: Option<&Limits>,
 ) -> Done<()> {
     let before = rows.first_mut().map(read).transpose()?;
     let event_bytes = match event_bytes {
         Some(bytes) => bytes,
-        // The charge for events does not become less, so only a room that was charged more than its document may have some.
+        // The charge for events never shrinks, so only a room with a larger charge than its document's can have events.
         None if before.as_ref().is_some_and(|before| before.bytes > stepped(size, 0)) => {
             events::held(sql, realm, room)?
         }
@@ -101,7 +105,7 @@ pub(super) fn go_on(
     }
     let difference = difference(before.as_ref(), &next);
     if !difference.is_nothing() {
-        charge(sql, realm, &next.account, difference, limits)?;
+        charge(sql, realm, &next.account, difference, judged_by)?;
     }
     put(sql, realm, room, &next)
 }
@@ -173,7 +177,7 @@ impl Store {
         .await
     }
 
-    /// Who opened a room, if that is known.
+    /// The account that opened a room, if it is known.
     ///
     /// # Errors
     ///
@@ -204,7 +208,7 @@ impl Store {
         .await
     }
 
-    /// Rooms of an older layout, of which nobody has judged how long they are kept, with their summaries.
+    /// Rooms of an older layout without a time at which they may be deleted, with their summaries.
     ///
     /// # Errors
     ///
@@ -226,7 +230,7 @@ impl Store {
         .await
     }
 
-    /// Says until when such rooms are kept.
+    /// Sets the time at which such rooms may be deleted.
     ///
     /// # Errors
     ///
@@ -244,7 +248,7 @@ impl Store {
         .await
     }
 
-    /// Deletes these rooms, if they may still be deleted at this time: a commit may have come in between.
+    /// Deletes the first of these rooms, about 1 MiB, except those that a commit has given more time. Returns how many it deleted.
     ///
     /// # Errors
     ///
@@ -255,12 +259,16 @@ impl Store {
         now_ms: u64,
     ) -> Result<u64, StoreError> {
         self.write_sparing(move |sql| {
-            let mut count = 0;
+            let (mut count, mut bytes) = (0, 0_u64);
             for (realm, room) in &over {
                 let mut rows = sql.rows(LIFE, params![realm, room])?;
-                let life = rows.first_mut().map(read).transpose()?;
-                if life.is_some_and(|life| (1..=now_ms).contains(&life.until_ms)) {
+                let Some(life) = rows.first_mut().map(read).transpose()? else { continue };
+                if bytes >= PART_BYTES {
+                    break;
+                }
+                if (1..=now_ms).contains(&life.until_ms) {
                     count += u64::from(delete(sql, realm, room)?);
+                    bytes = bytes.saturating_add(life.bytes);
                 }
             }
             Ok(count)
@@ -268,7 +276,7 @@ impl Store {
         .await
     }
 
-    /// Deletes a part of the sign-ins that are over.
+    /// Deletes a part of the expired sign-ins.
     ///
     /// # Errors
     ///
@@ -284,7 +292,7 @@ impl Store {
         .await
     }
 
-    /// Deletes a part of the bans that are over and whose accounts are gone.
+    /// Deletes a part of the expired bans of deleted accounts.
     ///
     /// # Errors
     ///
@@ -301,7 +309,7 @@ impl Store {
         .await
     }
 
-    /// Deletes a part of the webhooks that were due before a time: nobody has answered them since.
+    /// Deletes a part of the webhooks that were due before this time.
     ///
     /// # Errors
     ///
@@ -312,22 +320,27 @@ impl Store {
                 "SELECT id, realm, CAST(length(body) AS BIGINT) FROM webhooks WHERE due_ms < $1 ORDER BY due_ms, id LIMIT $2",
                 params![due_before_ms, ROWS],
             )?;
-            let count = rows.len();
+            let found = rows.len();
+            let (mut count, mut deleted) = (0, 0_u64);
             for mut row in rows {
+                if deleted >= PART_BYTES {
+                    break;
+                }
                 let (id, realm, bytes) = (row.number(0)?, row.text(1)?, row.number(2)?);
+                (count, deleted) = (count + 1, deleted.saturating_add(bytes));
                 sql.later("DELETE FROM webhooks WHERE id = $1", params![id])?;
                 sql.later(
                     "UPDATE outboxes SET waiting = waiting - 1, bytes = bytes - $1, dropped = dropped + 1 WHERE realm = $2",
                     params![bytes, &realm],
                 )?;
             }
-            Ok(Swept { rows: count as u64, is_more: count == ROWS })
+            Ok(Swept { rows: count as u64, is_more: count < found || found == ROWS })
         })
         .await
     }
 
-    /// Looks at a part of the players' accounts, in the order of their ids, and deletes those that nobody uses: nobody signed in since the
-    /// time for its kind, and it is in no room. Says no more when it has come around.
+    /// Looks at a part of the accounts, in the order of their ids, and deletes unused ones: those of players in no room without a sign-in since
+    /// `unseen`. `is_more` is false after the last account.
     ///
     /// # Errors
     ///
@@ -336,7 +349,7 @@ impl Store {
         self.write_sparing(move |sql| sweep_accounts(sql, now_ms, unseen)).await
     }
 
-    /// Deletes a part of the inboxes whose accounts are gone.
+    /// Deletes a part of the inboxes of deleted accounts.
     ///
     /// # Errors
     ///
@@ -345,7 +358,7 @@ impl Store {
         self.write_sparing(sweep_inboxes).await
     }
 
-    /// How many rows there are of each kind, about: for figures.
+    /// Number of rows of each kind, for figures.
     ///
     /// # Errors
     ///
@@ -384,7 +397,7 @@ fn delete_each(sql: &mut dyn Sql, rows: Vec<Row>, statement: &'static str) -> Do
     Ok(Swept { rows: count as u64, is_more: count == ROWS })
 }
 
-/// Says whether there was such a room.
+/// Deletes a room with its events and charges. Returns whether it was there.
 fn delete(sql: &mut dyn Sql, realm: &Realm, room: &RoomId) -> Done<bool> {
     let mut rows = sql.rows(LIFE, params![realm, room])?;
     let life = rows.first_mut().map(read).transpose()?;
@@ -394,7 +407,7 @@ fn delete(sql: &mut dyn Sql, realm: &Realm, room: &RoomId) -> Done<bool> {
     if let Some(life) = life {
         let nothing =
             Life { account: life.account.clone(), is_open: false, bytes: 0, until_ms: life.until_ms };
-        charge(sql, realm, &life.account, difference(Some(&life), &nothing), &Limits::default())?;
+        charge(sql, realm, &life.account, difference(Some(&life), &nothing), None)?;
     }
     Ok(sql.change("DELETE FROM rooms WHERE realm = $1 AND id = $2", params![realm, room])? > 0)
 }
@@ -411,9 +424,13 @@ fn sweep_accounts(sql: &mut dyn Sql, now_ms: u64, unseen: Unseen) -> Done<Swept>
          FROM accounts a WHERE (a.realm, a.id) > ($1, $2) ORDER BY a.realm, a.id LIMIT $3",
         params![&realm, &id, ROWS],
     )?;
-    let is_more = rows.len() == ROWS;
-    let (mut count, mut last) = (0, (String::new(), String::new()));
+    let mut is_more = rows.len() == ROWS;
+    let (mut count, mut notices, mut last) = (0, 0, (String::new(), String::new()));
     for mut row in rows {
+        if notices >= NOTICES {
+            is_more = true;
+            break;
+        }
         let (realm, id) = (row.text(0)?, row.text(1)?);
         let (of, account) = (stored_realm(&realm)?, AccountId::new(&id)?);
         let (seen_ms, kind) = (row.number(2)?, row.number(3)?);
@@ -423,10 +440,10 @@ fn sweep_accounts(sql: &mut dyn Sql, now_ms: u64, unseen: Unseen) -> Done<Swept>
             _ => 0,
         };
         if seen_ms == 0 {
-            // Of an older layout: its time begins here.
+            // An account of an older layout: its time starts now.
             accounts::saw(sql, &of, &account, now_ms)?;
         } else if seen_ms < before_ms {
-            accounts::erase(sql, &of, &account)?;
+            notices += accounts::erase(sql, &of, &account)?;
             count += 1;
         }
         last = (realm, id);
@@ -435,13 +452,13 @@ fn sweep_accounts(sql: &mut dyn Sql, now_ms: u64, unseen: Unseen) -> Done<Swept>
     Ok(Swept { rows: count, is_more })
 }
 
-/// After which row a look through all of a kind goes on.
+/// The last row that a sweep has looked at.
 fn mark(sql: &mut dyn Sql, name: &str) -> Done<(String, String)> {
     let mut rows = sql.rows("SELECT realm, id FROM sweep_marks WHERE name = $1", params![name])?;
     rows.first_mut().map_or(Ok(Default::default()), |row| Ok((row.text(0)?, row.text(1)?)))
 }
 
-/// From the front again once it has come around.
+/// Sets that row. `None` starts over.
 fn set_mark(sql: &mut dyn Sql, name: &str, last: Option<(String, String)>) -> Done<()> {
     let Some((realm, id)) = last else {
         return sql.later("DELETE FROM sweep_marks WHERE name = $1", params![name]);
@@ -461,12 +478,16 @@ fn sweep_inboxes(sql: &mut dyn Sql) -> Done<Swept> {
          FROM inboxes i WHERE (i.realm, i.account) > ($1, $2) ORDER BY i.realm, i.account LIMIT $3",
         params![&realm, &id, ROWS],
     )?;
-    let is_more = rows.len() == ROWS;
-    let (mut count, mut last) = (0, (String::new(), String::new()));
+    let mut is_more = rows.len() == ROWS;
+    let (mut count, mut notices, mut last) = (0, 0, (String::new(), String::new()));
     for mut row in rows {
+        if notices >= NOTICES {
+            is_more = true;
+            break;
+        }
         let (realm, id) = (row.text(0)?, row.text(1)?);
         if row.number(2)? == 1 {
-            accounts::erase_inbox(sql, &stored_realm(&realm)?, &AccountId::new(&id)?)?;
+            notices += accounts::erase_inbox(sql, &stored_realm(&realm)?, &AccountId::new(&id)?)?;
             count += 1;
         }
         last = (realm, id);

@@ -1,7 +1,7 @@
-//! Matches that are kept: what happened in them, entry by entry, so that it can be read when they are over.
+//! Kept matches: the log of each, entry by entry, to be read after the match.
 //!
-//! The entries of a match are numbered from 0 without gaps, and the same number again changes nothing, so a group whose answer was lost
-//! is put again. A log has a bound; where it ends before its match does, the match says so and why.
+//! Entries are numbered from 0 without gaps. Storing a number twice changes nothing, so a group whose answer was lost can be stored
+//! again. A log has a bound; a log that ends before its match says so and why.
 
 use super::Store;
 use super::error::StoreError;
@@ -14,51 +14,53 @@ use super::types::{
 };
 use parlor_server::realm::Realm;
 
-/// Bytes of one log: bodies of entries. What would go beyond is not kept, and nothing after it.
+/// Bytes of the bodies of one log. It ends before the first entry beyond.
 pub const MATCH_BYTES_MAX: u64 = 16 << 20;
-/// Bytes of the body of an entry. A message of a match is smaller, but it may be written in a wordier way.
+/// Bytes of the body of an entry: a message of a match, in its longest encoding.
 pub const ENTRY_BYTES_MAX: usize = 2 * BODY_BYTES_MAX;
 /// Entries of one group.
 pub const GROUP_ENTRIES_MAX: usize = 1024;
-/// Bytes of entries that one question is answered with, but for the last of them.
+/// Bytes of one page of entries, except for the last one.
 pub const LOG_PAGE_BYTES: usize = PAGE_BYTES_MAX;
-/// What is said of a log that has no more room.
+/// Why a log ended: it reached its own bound.
 pub const CUT_FULL: &str = "full";
-/// What is said of a log whose account, or app, has no room for more.
+/// Why a log ended: its account or app reached a quota.
 pub const CUT_QUOTA: &str = "quota";
 
-/// What a match takes beside its entries, and an entry beside its body, as far as its account is concerned.
+/// What the owner is charged for a match beside its entries, and for an entry beside its body.
 const MATCH_BYTES: u64 = 1024;
 const ENTRY_BYTES: u64 = 128;
 
-/// Entries that are deleted in one transaction, which holds up others.
-const SWEEP: u64 = 2_000;
+/// Most entries that one transaction deletes: it delays other writes.
+const SWEEP: usize = 256;
+/// Bytes of their bodies, except for the last of them.
+const SWEEP_BYTES: u64 = 256 << 10;
 
 /// A match that is to be kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewMatch {
-    /// Its id, which no other match of the realm has or had.
+    /// Its id, unique in the realm for all time.
     pub id: String,
     /// The server that it is on: see [`Store::keep_matches_alive`].
     pub server: String,
-    /// What it is listed under.
+    /// Its label in lists.
     pub label: String,
     /// When it opened, in milliseconds since 1970.
     pub opened_ms: u64,
-    /// Whose it is: what it takes is counted for this account.
+    /// The account that is charged for it.
     pub owner: Option<AccountId>,
 }
 
 /// Something that happened in a match.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MatchEntry {
-    /// Its place: the first is 0.
+    /// Its number, from 0.
     pub number: u64,
     /// When it happened, in milliseconds since 1970.
     pub at_ms: u64,
-    /// What it was.
+    /// What happened.
     pub body: Vec<u8>,
-    /// Who is in the match from here on, if that is what happened.
+    /// The player that joined, if one did.
     pub player: Option<AccountId>,
 }
 
@@ -72,7 +74,7 @@ pub enum MatchEnding {
 }
 
 impl MatchEnding {
-    /// The word that stands for it.
+    /// Its word in the store.
     pub fn as_str(self) -> &'static str {
         match self {
             MatchEnding::Ended => "ended",
@@ -90,11 +92,11 @@ impl MatchEnding {
 pub struct KeptMatch {
     /// Its id.
     pub id: String,
-    /// What it was listed under.
+    /// Its label in lists.
     pub label: String,
     /// When it opened, in milliseconds since 1970.
     pub opened_ms: u64,
-    /// When it ended and how. Nothing, as long as it goes on.
+    /// When and how it ended. `None` while it goes on.
     pub ended: Option<(u64, MatchEnding)>,
     /// Entries of its log.
     pub entries: u64,
@@ -107,20 +109,20 @@ pub struct KeptMatch {
 /// What came of a group of entries.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Appended {
-    /// All of it is kept, and the log goes on with this number.
+    /// All entries are stored. The log continues with this number.
     Kept(u64),
-    /// The log has ended, perhaps within this group: nothing that follows is kept.
+    /// The log has ended, perhaps within this group. No later entry is stored.
     Over,
-    /// It ends before this group, because this account, or its app, has no room for more logs.
+    /// The log ended before this group, because this account or its app reached a quota.
     OverQuota(AccountId),
 }
 
 impl Store {
-    /// Begins the log of a match. Again changes nothing.
+    /// Begins the log of a match. Idempotent.
     ///
     /// # Errors
     ///
-    /// [`StoreError::Taken`] if the id was another match's, [`StoreError::Quota`] if its account has no room for more logs.
+    /// [`StoreError::Taken`] for the id of another match, [`StoreError::Quota`] if its account has too many bytes of logs.
     pub async fn open_match(&self, realm: &Realm, new: NewMatch) -> Result<(), StoreError> {
         check_text("the match's id", &new.id)?;
         check_text("the match's label", &new.label)?;
@@ -129,7 +131,7 @@ impl Store {
         self.write(0, move |sql| open(sql, &realm, &new, &limits)).await
     }
 
-    /// Puts entries at the end of a match's log. Those that are there already are left out.
+    /// Appends entries to a log. Skips those that are stored already.
     ///
     /// # Errors
     ///
@@ -152,7 +154,7 @@ impl Store {
         self.write(bytes, move |sql| append(sql, &realm, &id, &entries, &limits)).await
     }
 
-    /// Says that the log of a match ends here, and why. One that has ended already stays as it is.
+    /// Ends the log of a match and notes why. Does not change a log that has ended.
     ///
     /// # Errors
     ///
@@ -170,7 +172,7 @@ impl Store {
         .await
     }
 
-    /// Says that a match is over. Again changes nothing.
+    /// Notes the end of a match. Idempotent.
     ///
     /// # Errors
     ///
@@ -187,7 +189,7 @@ impl Store {
         .await
     }
 
-    /// Says that a server is there, and ends the open matches of all others that were not since `seen_since_ms`. Gives how many.
+    /// Notes that a server is alive, and ends the open matches of servers that were not since `seen_since_ms`. Returns how many it ended.
     ///
     /// # Errors
     ///
@@ -229,7 +231,7 @@ impl Store {
         self.read(move |sql| load(sql, &realm, &id)).await
     }
 
-    /// Whether somebody was in a match.
+    /// Whether the player was in the match.
     ///
     /// # Errors
     ///
@@ -251,7 +253,7 @@ impl Store {
         .await
     }
 
-    /// Matches that are kept, the newest first: all of a realm, or those that somebody was in.
+    /// Kept matches, the newest first: all of a realm, or those of a player.
     ///
     /// # Errors
     ///
@@ -294,7 +296,7 @@ impl Store {
         .await
     }
 
-    /// The entries of a match from a number on, in order: at most `limit`, and about [`LOG_PAGE_BYTES`].
+    /// Entries of a log from this number on, in order: at most `limit`, and about [`LOG_PAGE_BYTES`].
     ///
     /// # Errors
     ///
@@ -323,7 +325,7 @@ impl Store {
         .await
     }
 
-    /// Forgets a match, and who was in it. Nobody sees it any more; its entries go by and by ([`sweep_matches`](Self::sweep_matches)).
+    /// Forgets a match and its players: it is in no list any more. [`sweep_matches`](Self::sweep_matches) deletes its entries.
     ///
     /// # Errors
     ///
@@ -333,7 +335,7 @@ impl Store {
         self.write_sparing(move |sql| forget(sql, &realm, &id)).await
     }
 
-    /// Forgets matches of all realms that ended before a time, up to `limit` of them. Gives how many it were.
+    /// Forgets up to `limit` matches of all realms that ended before this time. Returns how many.
     ///
     /// # Errors
     ///
@@ -355,7 +357,7 @@ impl Store {
         .await
     }
 
-    /// Deletes a few entries of matches that were forgotten. Gives whether there are more.
+    /// Deletes a few entries of a forgotten match, about 256 KiB. Returns whether more may be left.
     ///
     /// # Errors
     ///
@@ -373,7 +375,7 @@ fn open(sql: &mut dyn Sql, realm: &Realm, new: &NewMatch, limits: &Limits) -> Do
     }
     let is_new = load(sql, realm, &new.id)?.is_none();
     if let Some(owner) = new.owner.as_ref().filter(|_| is_new) {
-        charge(sql, realm, owner.as_str(), of_logs(MATCH_BYTES, 1), limits)?;
+        charge(sql, realm, owner.as_str(), of_logs(MATCH_BYTES, 1), Some(limits))?;
         sql.change(
             "INSERT INTO match_owners (realm, id, account) VALUES ($1, $2, $3) ON CONFLICT (realm, id) DO NOTHING",
             params![realm, &new.id, owner],
@@ -394,7 +396,7 @@ fn open(sql: &mut dyn Sql, realm: &Realm, new: &NewMatch, limits: &Limits) -> Do
     if same.is_empty() { Err(StoreError::Taken { what: "match's id" }.into()) } else { Ok(()) }
 }
 
-/// So many bytes of logs more, or less by -1.
+/// A charge of this many bytes of logs; a refund with the sign -1.
 fn of_logs(bytes: u64, sign: i64) -> Charge {
     let bytes = i64::try_from(bytes).unwrap_or(i64::MAX).saturating_mul(sign);
     Charge { log_bytes: bytes, ..Charge::default() }
@@ -418,14 +420,14 @@ fn append(
         return Ok(Appended::Over);
     }
     if let Some(owner) = owner(sql, realm, id)? {
-        // All that is new is charged before any of it is put. What the log's own bound leaves out is not charged.
+        // New entries are charged before any is stored. Those beyond the log's own bound are not charged.
         let new = entries.iter().filter(|entry| entry.number >= kept.entries);
         let left = MATCH_BYTES_MAX.saturating_sub(kept.bytes);
         let fit = new.scan(0_u64, |bytes, entry| {
             *bytes = bytes.saturating_add(entry.body.len() as u64);
             (*bytes <= left).then_some(entry.body.len() as u64 + ENTRY_BYTES)
         });
-        match charge(sql, realm, owner.as_str(), of_logs(fit.sum(), 1), limits) {
+        match charge(sql, realm, owner.as_str(), of_logs(fit.sum(), 1), Some(limits)) {
             Ok(()) => {}
             Err(Fault::Refused(StoreError::Quota { .. })) => {
                 note(sql, realm, id, kept.entries, kept.bytes, Some(CUT_QUOTA))?;
@@ -502,7 +504,7 @@ fn forget(sql: &mut dyn Sql, realm: &Realm, id: &str) -> Done<()> {
     sql.change("DELETE FROM matches WHERE realm = $1 AND id = $2", params![realm, id])?;
     if let Some(owner) = owner(sql, realm, id)? {
         let bytes = MATCH_BYTES + kept.bytes + ENTRY_BYTES * kept.entries;
-        charge(sql, realm, owner.as_str(), of_logs(bytes, -1), &Limits::default())?;
+        charge(sql, realm, owner.as_str(), of_logs(bytes, -1), None)?;
         sql.change("DELETE FROM match_owners WHERE realm = $1 AND id = $2", params![realm, id])?;
     }
     sql.change("DELETE FROM match_players WHERE realm = $1 AND id = $2", params![realm, id])?;
@@ -514,16 +516,24 @@ fn sweep(sql: &mut dyn Sql) -> Done<bool> {
     let mut rows = sql.rows("SELECT realm, id FROM matches_forgotten LIMIT 1", &[])?;
     let Some(row) = rows.first_mut() else { return Ok(false) };
     let (realm, id) = (stored_realm(&row.text(0)?)?, row.text(1)?);
-    let mut first = sql.rows(
-        "SELECT number FROM match_entries WHERE realm = $1 AND id = $2 ORDER BY number LIMIT 1",
-        params![&realm, &id],
+    let rows = sql.rows(
+        "SELECT number, CAST(length(body) AS BIGINT) FROM match_entries WHERE realm = $1 AND id = $2
+         ORDER BY number LIMIT $3",
+        params![&realm, &id, SWEEP],
     )?;
-    match first.first_mut() {
-        Some(row) => {
-            let end = row.number(0)?.saturating_add(SWEEP);
+    let (mut last, mut bytes) = (None, 0_u64);
+    for mut row in rows {
+        if bytes >= SWEEP_BYTES {
+            break;
+        }
+        last = Some(row.number(0)?);
+        bytes = bytes.saturating_add(row.number(1)?);
+    }
+    match last {
+        Some(last) => {
             sql.change(
-                "DELETE FROM match_entries WHERE realm = $1 AND id = $2 AND number < $3",
-                params![&realm, &id, end],
+                "DELETE FROM match_entries WHERE realm = $1 AND id = $2 AND number <= $3",
+                params![&realm, &id, last],
             )?;
         }
         None => {
@@ -533,7 +543,7 @@ fn sweep(sql: &mut dyn Sql) -> Done<bool> {
     Ok(true)
 }
 
-/// Where a page goes on: before this match. Without one, before all that can come.
+/// The match before which a page begins. Default: the first page.
 fn parse_cursor(after: Option<&str>) -> Result<(u64, String), StoreError> {
     let Some(text) = after else { return Ok((u64::MAX, String::new())) };
     let cursor = text.split_once('.').and_then(|(opened_ms, id)| Some((opened_ms.parse().ok()?, id)));

@@ -1,4 +1,4 @@
-//! Rooms that players look for, and rooms that nobody is to be given because their players are away.
+//! Matchmaking: rooms that can be joined, and rooms that are hidden because their players are away.
 
 use super::Store;
 use super::error::StoreError;
@@ -9,7 +9,7 @@ use super::types::{PAGE_BYTES_MAX, PAGE_MAX, Page, RoomListing};
 use parlor_server::realm::Realm;
 
 impl Store {
-    /// Rooms of a game that can be joined, the newest first: all, or those that players look for by this hash.
+    /// Rooms of a game that can be joined, the newest first. With `wanted`, only rooms that were opened for this hash.
     ///
     /// # Errors
     ///
@@ -46,7 +46,7 @@ impl Store {
         .await
     }
 
-    /// The rooms that a player is in and that are not over, the newest first: as many as fit one page.
+    /// The open rooms that a player is in, the newest first: at most one page.
     ///
     /// # Errors
     ///
@@ -72,14 +72,32 @@ impl Store {
         .await
     }
 
-    /// No search finds these rooms until one of their players is back. A room that has changed since it was read is left as it is.
+    /// Counts the rooms of a player in which players come together: what [`GATHERING_ROOMS_MAX`](super::GATHERING_ROOMS_MAX) bounds.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unavailable`].
+    pub async fn waiting_rooms_of(&self, realm: &Realm, player: &AccountId) -> Result<u64, StoreError> {
+        let (realm, player) = (realm.clone(), player.clone());
+        self.read(move |sql| {
+            let mut rows = sql.rows(
+                "SELECT COUNT(*) FROM room_players WHERE realm = $1 AND account = $2 AND stage = 0",
+                params![&realm, &player],
+            )?;
+            rows.first_mut().map_or(Ok(0), |row| row.number(0))
+        })
+        .await
+    }
+
+    /// Hides these rooms from searches until one of their players is back. Skips rooms that have changed since they were read.
     ///
     /// # Errors
     ///
     /// [`StoreError::Unavailable`].
     pub async fn rooms_asleep(&self, realm: &Realm, rooms: Vec<(RoomId, u64)>) -> Result<(), StoreError> {
         let realm = realm.clone();
-        self.write(0, move |sql| {
+        // A full store takes this too: otherwise no player could look for a room there.
+        self.write_sparing(move |sql| {
             for (room, version) in &rooms {
                 sql.later(
                     "UPDATE rooms SET joinable = 2 WHERE realm = $1 AND id = $2 AND version = $3 AND joinable = 1",
@@ -91,14 +109,14 @@ impl Store {
         .await
     }
 
-    /// A player is back: its rooms that were asleep are found again.
+    /// Shows the hidden rooms of a player that is back.
     ///
     /// # Errors
     ///
     /// [`StoreError::Unavailable`].
     pub async fn wake_rooms_of(&self, realm: &Realm, player: &AccountId) -> Result<(), StoreError> {
         let (of, account) = (realm.clone(), player.clone());
-        // A player who comes back to nothing costs no write.
+        // A player without hidden rooms costs no write.
         let asleep: Vec<RoomId> = self
             .read(move |sql| {
                 let rows = sql.rows(
@@ -113,7 +131,8 @@ impl Store {
             return Ok(());
         }
         let realm = realm.clone();
-        self.write(0, move |sql| {
+        // A full store takes this too: otherwise rooms whose players are back would stay hidden.
+        self.write_sparing(move |sql| {
             for room in &asleep {
                 sql.later(
                     "UPDATE rooms SET joinable = 1 WHERE realm = $1 AND id = $2 AND joinable = 2",

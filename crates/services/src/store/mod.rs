@@ -21,6 +21,7 @@ mod events;
 mod holdings;
 mod ids;
 mod inbox;
+mod layouts;
 mod limits;
 mod line;
 mod lives;
@@ -30,7 +31,6 @@ mod owner;
 mod postgres;
 mod restore;
 mod rooms;
-mod schema;
 mod secrets;
 mod sign_ins;
 mod sql;
@@ -43,7 +43,7 @@ pub use backup::{BackupFacts, check_backup};
 pub use error::{BackupError, OpenError, RestoreError, StoreError};
 pub use holdings::Holding;
 pub use ids::{AccountId, RoomId, SignInId};
-pub use limits::{DATA_MAX, DATA_MIN, LOG_BYTES, Limits, OPEN_ROOMS, ROOM_BYTES};
+pub use limits::{DATA_MAX, DATA_MIN, GUEST_BYTES, LOG_BYTES, Limits, OPEN_ROOMS, ROOM_BYTES};
 pub use lives::{RoomLife, Swept, Unseen};
 pub use matches::{
     Appended, CUT_FULL, CUT_QUOTA, ENTRY_BYTES_MAX, GROUP_ENTRIES_MAX, KeptMatch, LOG_PAGE_BYTES,
@@ -51,9 +51,9 @@ pub use matches::{
 };
 pub use restore::{Restored, restore};
 pub use types::{
-    Account, AccountKind, BODY_BYTES_MAX, Ban, Credential, CredentialKind, CredentialOwner,
-    DOCUMENT_BYTES_MAX, DueRoom, EFFECTS_MAX, Effects, GATHERING_ROOMS_MAX, INBOX_MAX, Inbox,
-    NOTICE_BYTES_MAX, NewNotice, NewRoom, NewWebhook, Notice, OUTBOX_BYTES_MAX, OUTBOX_MAX, Outbox,
+    Account, AccountKind, BODY_BYTES_MAX, Ban, CREDENTIALS_MAX, CommitKind, Credential, CredentialKind,
+    CredentialOwner, DOCUMENT_BYTES_MAX, DueRoom, EFFECTS_MAX, Effects, GATHERING_ROOMS_MAX, INBOX_MAX,
+    Inbox, NOTICE_BYTES_MAX, NewNotice, NewRoom, NewWebhook, Notice, OUTBOX_BYTES_MAX, OUTBOX_MAX, Outbox,
     PAGE_BYTES_MAX, PAGE_MAX, Page, ROOM_PLAYERS_MAX, Role, Room, RoomListing, RoomState, Rotated, Rotation,
     SIGN_INS_MAX, SignIn, Stage, TEXT_BYTES_MAX, Webhook,
 };
@@ -380,14 +380,14 @@ impl Place {
     fn migrate(&self) -> Result<(), OpenError> {
         match self {
             Place::File(file) => {
-                let mut sql = sqlite::writer(&file.path, Durability::Full).map_err(schema::failed)?;
-                schema::migrate(sql.as_mut(), schema::SQLITE)?;
+                let mut sql = sqlite::writer(&file.path, Durability::Full).map_err(layouts::failed)?;
+                layouts::migrate(sql.as_mut(), layouts::SQLITE)?;
                 drop(sql);
-                sqlite::mark_open(&file.path).map_err(schema::failed)
+                sqlite::mark_open(&file.path).map_err(layouts::failed)
             }
             Place::Server(server) => {
-                let mut sql = postgres::connect(server, Durability::Full, None).map_err(schema::failed)?;
-                schema::migrate(sql.as_mut(), schema::POSTGRES)
+                let mut sql = postgres::connect(server, Durability::Full, None).map_err(layouts::failed)?;
+                layouts::migrate(sql.as_mut(), layouts::POSTGRES)
             }
         }
     }
@@ -397,7 +397,7 @@ impl Place {
         match self {
             Place::File(file) => {
                 if let Err(fault) = sqlite::close(&file.path) {
-                    let error = schema::failed(fault);
+                    let error = layouts::failed(fault);
                     tracing::warn!(path = %file.path.display(), %error, "the store's log stays beside it: copy both files or none");
                 }
             }

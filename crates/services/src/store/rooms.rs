@@ -1,5 +1,5 @@
-//! Turn rooms: documents with versions. A commit puts the next one, the notices and the calls that come of it in one
-//! transaction, so that what a player was told is stored, and what is stored will be told.
+//! Turn rooms: documents with versions. A commit stores the next version with its notices and webhooks in one transaction, so
+//! each stored change is told, and nothing else is.
 
 use super::error::StoreError;
 use super::events::Shared;
@@ -7,21 +7,21 @@ use super::ids::{AccountId, RoomId};
 use super::limits::{Growth, Limits};
 use super::sql::{Done, Part, Row, Sql, params};
 use super::types::{
-    BODY_BYTES_MAX, DOCUMENT_BYTES_MAX, EFFECTS_MAX, Effects, GATHERING_ROOMS_MAX, NOTICE_BYTES_MAX, NewRoom,
-    PAGE_BYTES_MAX, PAGE_MAX, Page, ROOM_PLAYERS_MAX, Room, RoomListing, RoomState, Stage, check_size,
-    check_text, invalid,
+    BODY_BYTES_MAX, CommitKind, DOCUMENT_BYTES_MAX, EFFECTS_MAX, Effects, GATHERING_ROOMS_MAX,
+    NOTICE_BYTES_MAX, NewRoom, PAGE_BYTES_MAX, PAGE_MAX, Page, ROOM_PLAYERS_MAX, Room, RoomListing,
+    RoomState, Stage, check_size, check_text, invalid,
 };
 use super::{Store, inbox, lives, webhooks};
 use parlor_server::realm::{InvalidId, Realm};
 use std::sync::Arc;
 
 impl Store {
-    /// Stores a room that is not there yet, and sends what comes of that. Gives the numbers that its notices have in their inboxes.
+    /// Stores a new room and its effects. Returns the numbers of its notices in their inboxes.
     ///
     /// # Errors
     ///
-    /// [`StoreError::Taken`] if its id or its code is, [`StoreError::TooManyRooms`] if it waits for players and one that is there waits in too
-    /// many.
+    /// [`StoreError::Taken`] for a used id or code, [`StoreError::TooManyRooms`] if a player of a waiting room is in too many of those,
+    /// [`StoreError::Quota`] if its owner has too much.
     pub async fn put_room(
         &self,
         realm: &Realm,
@@ -45,13 +45,14 @@ impl Store {
         .await
     }
 
-    /// Stores the next state of a room, if it is still at the `expected` version, and sends what comes of that.
-    /// Gives the numbers that its notices have in their inboxes.
+    /// Stores the next state of a room and its effects, if the room is still at the `expected` version. Returns the numbers of its notices in
+    /// their inboxes.
     ///
     /// # Errors
     ///
-    /// [`StoreError::Stale`] if another commit came first, [`StoreError::Missing`] if there is no such room, [`StoreError::TooManyRooms`] if the
-    /// room waits for players and one that came in waits in too many.
+    /// [`StoreError::Stale`] if another commit came first, [`StoreError::Missing`] if there is no such room, [`StoreError::TooManyRooms`] if a
+    /// new player of a waiting room is in too many of those, [`StoreError::Quota`] if its owner has too much and the commit is one that
+    /// [`Plays`](CommitKind::Plays).
     pub async fn commit_room(
         &self,
         realm: &Realm,
@@ -65,8 +66,7 @@ impl Store {
             return Err(invalid("the room's version", "it must be greater than the expected one"));
         }
         let (realm, id, limits) = (realm.clone(), id.clone(), self.limits());
-        let is_end = effects.life.as_ref().is_some_and(|life| !life.is_open);
-        let growth = if is_end { Growth::Ends } else { Growth::Continues };
+        let growth = effects.kind.into();
         let work = move |sql: &mut dyn Sql| commit(sql, (&realm, &id), expected, &state, &effects, &limits);
         self.write_as(growth, bytes, work).await
     }
@@ -89,7 +89,7 @@ impl Store {
         .await
     }
 
-    /// The id of the room that players come into with this code.
+    /// The id of the room with this code.
     ///
     /// # Errors
     ///
@@ -104,7 +104,7 @@ impl Store {
         .await
     }
 
-    /// All rooms of a game's realm, the oldest first: for operators.
+    /// All rooms of a realm, the oldest first.
     ///
     /// # Errors
     ///
@@ -158,7 +158,7 @@ impl Store {
     }
 }
 
-/// Refuses what is too large, and says how many bytes the rest has.
+/// Refuses what is too large. Returns the bytes of the commit.
 fn check(state: &RoomState, effects: &Effects) -> Result<usize, StoreError> {
     check_size("the room's document", state.document.len(), DOCUMENT_BYTES_MAX)?;
     check_size("the room's summary", state.summary.len(), BODY_BYTES_MAX)?;
@@ -173,7 +173,7 @@ fn check(state: &RoomState, effects: &Effects) -> Result<usize, StoreError> {
             return Err(invalid("the kind of notice", "it has more than one line"));
         }
         check_size("a notice", notice.body.len(), NOTICE_BYTES_MAX)?;
-        // Those who are told the same have it in common, and stand beside each other.
+        // Notices with the same body share it and are neighbours.
         if last.replace(&notice.body).is_none_or(|last| !Arc::ptr_eq(last, &notice.body)) {
             bytes += notice.body.len();
         }
@@ -219,7 +219,7 @@ fn must_be_new(sql: &mut dyn Sql, realm: &Realm, room: &NewRoom) -> Done<()> {
     if same.is_empty() { Ok(()) } else { Err(StoreError::Taken { what: "room's id" }.into()) }
 }
 
-/// A room that is deleted is nobody's.
+/// Removes all players of a room that is deleted.
 pub(super) fn let_go_of_players(sql: &mut dyn Sql, realm: &Realm, room: &RoomId) -> Done<()> {
     sql.later("DELETE FROM room_players WHERE realm = $1 AND room = $2", params![realm, room])
 }
@@ -244,7 +244,7 @@ fn commit(
         id,
         expected
     ];
-    // The room and the inboxes in one go, for a database that is asked over a network.
+    // The room and the inboxes in one round trip.
     let told = inbox::Told::of(&effects.notices);
     let life = effects.life.as_ref().map(|life| (life, (lives::LIFE, params![realm, id].to_vec())));
     let asked: Vec<_> = core::iter::once((NEXT, next.to_vec()))
@@ -272,20 +272,32 @@ fn commit(
         if shared.is_empty() { None } else { Some(shared.put(sql, realm, id, state.version)?) };
     if let Some((life, _)) = life {
         let mut rows = answers.next().unwrap_or_default();
-        lives::go_on(sql, (realm, id), life, (state.bytes(), event_bytes), &mut rows, limits)?;
+        // No quota refuses an end or a timer: other players depend on it.
+        let judged_by = (effects.kind == CommitKind::Plays).then_some(limits);
+        lives::go_on(sql, (realm, id), life, (state.bytes(), event_bytes), &mut rows, judged_by)?;
     }
     call(sql, realm, effects)?;
     told.put(sql, realm, &inbox::Event { room: id, version: state.version, shared: &shared }, answers)
 }
 
+impl From<CommitKind> for Growth {
+    fn from(kind: CommitKind) -> Self {
+        match kind {
+            CommitKind::Plays => Growth::Continues,
+            CommitKind::Settles => Growth::Ends,
+            CommitKind::Administers => Growth::Spares,
+        }
+    }
+}
+
 impl RoomState {
-    /// What its account is charged with.
+    /// Bytes that its owner is charged with.
     fn bytes(&self) -> usize {
         self.document.len() + self.summary.len()
     }
 }
 
-/// Puts the next state of a room whose players and stage are the same as before, as they are most often.
+/// Stores the next state of a room with unchanged players and stage, the usual case.
 const NEXT: &str =
     "UPDATE rooms SET version = $1, document = $2, joinable = $3, summary = $4, deadline_ms = $5, failures = 0
      WHERE players = $6 AND realm = $7 AND id = $8 AND version = $9 RETURNING version";
@@ -293,7 +305,7 @@ const NEXT_WITH_PLAYERS: &str =
     "UPDATE rooms SET version = $1, document = $2, joinable = $3, summary = $4, deadline_ms = $5, players = $6, failures = 0
      WHERE realm = $7 AND id = $8 AND version = $9";
 
-/// The stage's number in the tables.
+/// The number of the stage in the tables.
 fn number(stage: Stage) -> u64 {
     match stage {
         Stage::Gathering => 0,
@@ -302,7 +314,7 @@ fn number(stage: Stage) -> u64 {
     }
 }
 
-/// Ids have no control characters, so a line is an id. The first line is the stage, after a tab.
+/// One id a line: ids have no control characters. The first line is a tab and the stage.
 fn in_lines(state: &RoomState) -> String {
     let mut lines = format!("\t{}", number(state.stage));
     for player in &state.players {
@@ -312,7 +324,7 @@ fn in_lines(state: &RoomState) -> String {
     lines
 }
 
-/// The stage and the players. Up to layout 3 there was no stage.
+/// The stage and the players. A room of layout 3 or older has no stage.
 fn read_lines(lines: &str) -> Done<(Stage, Vec<AccountId>)> {
     let stage = match lines.split('\n').next() {
         Some("\t0") => Stage::Gathering,
@@ -323,8 +335,7 @@ fn read_lines(lines: &str) -> Done<(Stage, Vec<AccountId>)> {
     Ok((stage, players.map(AccountId::new).collect::<Result<_, InvalidId>>()?))
 }
 
-/// Refuses a player who comes into a room that waits for players, and is in too many of those. Writes are done one after another, so of many that
-/// come at once none gets by.
+/// Refuses a new player of a waiting room that is in too many of those. Writes run one after another, so parallel ones do not exceed the bound.
 fn check_gathering(sql: &mut dyn Sql, realm: &Realm, state: &RoomState, before: &[AccountId]) -> Done<()> {
     if state.stage != Stage::Gathering {
         return Ok(());
@@ -385,7 +396,7 @@ fn read_room(row: &mut Row) -> Done<Room> {
     let state = RoomState {
         version: listing.version,
         document: row.bytes(7)?,
-        // It could be joined, too, while its players are away.
+        // A hidden room (2) can be joined too.
         joinable: row.number(8)? != 0,
         summary: listing.summary,
         stage,
@@ -415,7 +426,7 @@ pub(super) fn listings(rows: Vec<Row>) -> Done<Vec<RoomListing>> {
     rows.into_iter().map(|mut row| read_listing(&mut row).map(|(listing, _)| listing)).collect()
 }
 
-/// A page of up to `limit` rows; one more was asked for, to see whether there is another page.
+/// A page of up to `limit` rows. One more row says that another page follows.
 pub(super) fn page(Part { rows, is_cut }: Part, limit: usize) -> Done<Page<RoomListing>> {
     let mut items = listings(rows)?;
     let has_more = is_cut || items.len() > limit;
@@ -424,7 +435,7 @@ pub(super) fn page(Part { rows, is_cut }: Part, limit: usize) -> Done<Page<RoomL
     Ok(Page { items, next })
 }
 
-/// Where a page begins: after this time and id.
+/// The time and id after which a page begins.
 fn parse_cursor(after: Option<&str>) -> Result<(u64, String), StoreError> {
     let Some(after) = after else { return Ok((0, String::new())) };
     let parts = after.split_once('.');
@@ -434,10 +445,10 @@ fn parse_cursor(after: Option<&str>) -> Result<(u64, String), StoreError> {
     Ok((created_ms, id.as_str().to_owned()))
 }
 
-/// Where a page begins that goes down: before this time and id.
+/// The time and id before which a page of a descending list begins.
 pub(super) fn parse_cursor_down(after: Option<&str>) -> Result<(u64, String), StoreError> {
     match after {
-        // Both databases end at this number.
+        // Both databases cut it to their largest number.
         None => Ok((u64::MAX, String::new())),
         after => parse_cursor(after),
     }

@@ -3,7 +3,7 @@
 use super::backup::beside;
 use super::error::{OpenError, StoreError};
 use super::sql::{Done, Fault, Param, Part, Row, Sql, Value};
-use super::{Durability, schema};
+use super::{Durability, layouts};
 use core::time::Duration;
 use rusqlite::config::DbConfig;
 use rusqlite::ffi::ErrorCode;
@@ -172,7 +172,7 @@ pub(super) fn open(path: &Path, access: OpenFlags) -> rusqlite::Result<Connectio
 
 /// The number of the layout in a file, without changing it.
 pub(super) fn layout_of(connection: Connection) -> Result<u64, OpenError> {
-    schema::found(&mut Sqlite { connection })
+    layouts::found(&mut Sqlite { connection })
 }
 
 struct Sqlite {

@@ -22,6 +22,8 @@ pub const INBOX_MAX: u64 = 256;
 pub const OUTBOX_MAX: u64 = 10_000;
 /// Bytes of them.
 pub const OUTBOX_BYTES_MAX: u64 = 16 << 20;
+/// Credentials of one account.
+pub const CREDENTIALS_MAX: u64 = 16;
 /// Devices on which one account is signed in at a time. The one that was silent for the longest goes.
 pub const SIGN_INS_MAX: u64 = 16;
 /// Players of one room.
@@ -255,6 +257,20 @@ pub struct NewWebhook {
     pub body: Vec<u8>,
     /// When to call, in milliseconds since 1970.
     pub due_ms: u64,
+    /// Whether who caused it has used up its share of the outbox: then it is queued only while half of the outbox is free.
+    pub is_beyond_share: bool,
+}
+
+/// What a commit does to its room. Decides which bounds may refuse its growth.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CommitKind {
+    /// A player goes on: a move, a message, a seat. Judged by the quotas; taken up to 31/32 of the store.
+    #[default]
+    Plays,
+    /// A timer fires, a player leaves, or a game ends. Charged to the quotas but not judged by them; taken up to all of the store.
+    Settles,
+    /// An operator acts, or an account is deleted. Charged to the quotas but not judged by them; always taken.
+    Administers,
 }
 
 /// What goes out with a commit: all of it, or none.
@@ -264,8 +280,10 @@ pub struct Effects {
     pub notices: Vec<NewNotice>,
     /// For other services.
     pub webhooks: Vec<NewWebhook>,
-    /// How long the room is kept from here on, and on whose account. Without it that stays as it is.
+    /// How long the room is kept, and on whose account. Default: as before.
     pub life: Option<RoomLife>,
+    /// What the commit does. Default: a player goes on. Has no meaning for a room that is opened.
+    pub kind: CommitKind,
 }
 
 /// A room that is not there yet.

@@ -1,4 +1,4 @@
-//! The outbox: calls that other services are owed, until one was answered or given up.
+//! The outbox: calls of webhooks that wait until they are answered or given up.
 
 use super::Store;
 use super::error::StoreError;
@@ -7,7 +7,7 @@ use super::types::{NewWebhook, OUTBOX_BYTES_MAX, OUTBOX_MAX, Outbox, PAGE_MAX, W
 use parlor_server::realm::Realm;
 
 impl Store {
-    /// Calls of all realms that are due, the longest overdue first: for the one caller of a server.
+    /// Returns calls of all realms that are due, the longest overdue first.
     ///
     /// # Errors
     ///
@@ -35,21 +35,21 @@ impl Store {
         .await
     }
 
-    /// How many calls are owed, in all realms.
+    /// Returns how many calls wait, in all realms.
     ///
     /// # Errors
     ///
     /// [`StoreError::Unavailable`].
     pub async fn webhooks_waiting(&self) -> Result<u64, StoreError> {
         self.read(|sql| {
-            // A sum of what stands in the outboxes: calls are not counted one by one.
+            // The outboxes have counts, so no call is counted one by one.
             let mut rows = sql.rows("SELECT waiting FROM outboxes WHERE waiting > 0", &[])?;
             rows.iter_mut().map(|row| row.number(0)).sum()
         })
         .await
     }
 
-    /// The call was answered, or is given up.
+    /// Removes a call that was answered or is given up.
     ///
     /// # Errors
     ///
@@ -72,7 +72,7 @@ impl Store {
         .await
     }
 
-    /// The call was in vain, and is due again at this time.
+    /// Notes a failed attempt. The call is due again at this time.
     ///
     /// # Errors
     ///
@@ -89,7 +89,7 @@ impl Store {
         .await
     }
 
-    /// How many calls the realm owes.
+    /// Returns how many calls of the realm wait, and how many were dropped.
     ///
     /// # Errors
     ///
@@ -106,7 +106,8 @@ impl Store {
     }
 }
 
-/// Puts a call into the outbox of its realm. Of too many the oldest goes.
+/// Puts a call into the outbox of its realm. A call beyond the share of who caused it is dropped once half of the outbox is taken; of
+/// too many others the oldest is dropped. All that is dropped is counted.
 pub(super) fn put(sql: &mut dyn Sql, realm: &Realm, webhook: &NewWebhook) -> Done<()> {
     let mut rows = sql.rows(
         "INSERT INTO outboxes (realm, waiting, dropped, bytes) VALUES ($1, 1, 0, $2)
@@ -118,6 +119,10 @@ pub(super) fn put(sql: &mut dyn Sql, realm: &Realm, webhook: &NewWebhook) -> Don
         Some(row) => (row.number(0)?, row.number(1)?),
         None => (0, 0),
     };
+    let is_half_full = waiting > OUTBOX_MAX / 2 || bytes > OUTBOX_BYTES_MAX / 2;
+    if webhook.is_beyond_share && is_half_full {
+        return count_dropped(sql, realm, webhook.body.len() as u64);
+    }
     sql.later(
         "INSERT INTO webhooks (realm, target, body, attempts, due_ms) VALUES ($1, $2, $3, 0, $4)",
         params![realm, &webhook.target, &webhook.body, webhook.due_ms],
@@ -131,11 +136,17 @@ pub(super) fn put(sql: &mut dyn Sql, realm: &Realm, webhook: &NewWebhook) -> Don
         )?;
         let Some(row) = gone.first_mut() else { break };
         let size = row.number(0)?;
-        sql.change(
-            "UPDATE outboxes SET waiting = waiting - 1, dropped = dropped + 1, bytes = bytes - $1 WHERE realm = $2",
-            params![size, realm],
-        )?;
+        count_dropped(sql, realm, size)?;
         (is_over, bytes) = (false, bytes.saturating_sub(size));
     }
+    Ok(())
+}
+
+/// A call of so many bytes does not wait any more.
+fn count_dropped(sql: &mut dyn Sql, realm: &Realm, bytes: u64) -> Done<()> {
+    sql.change(
+        "UPDATE outboxes SET waiting = waiting - 1, dropped = dropped + 1, bytes = bytes - $1 WHERE realm = $2",
+        params![bytes, realm],
+    )?;
     Ok(())
 }

@@ -11,8 +11,8 @@ use std::path::Path;
 
 /// Longer than a start lets deadlines of before it be.
 const AFTER_START: Duration = Duration::from_secs(11);
-const TURN: Duration = Duration::from_secs(30);
-const DAMAGED: usize = 300;
+pub(crate) const TURN: Duration = Duration::from_secs(30);
+pub(crate) const DAMAGED: usize = 300;
 
 pub(crate) async fn hall(time: &Time) -> Hall {
     Hall::changed(|setup| setup.config.time = time.clone()).await
@@ -40,12 +40,12 @@ pub(crate) async fn phase(hall: &Hall, token: &str, room: &str) -> Value {
     hall.good("GET", &format!("/rooms/{room}"), token, json!({})).await["room"]["phase"].clone()
 }
 
-async fn has_ended(hall: &Hall, token: &str, room: &str) {
+pub(crate) async fn has_ended(hall: &Hall, token: &str, room: &str) {
     within(async { while phase(hall, token, room).await != "ended" {} }).await;
 }
 
 /// Waits until so many rooms are put off.
-async fn put_off(hall: &Hall, rooms: usize) {
+pub(crate) async fn put_off(hall: &Hall, rooms: usize) {
     let admin = hall.operator(Role::Admin);
     within(async {
         loop {
@@ -59,7 +59,7 @@ async fn put_off(hall: &Hall, rooms: usize) {
 }
 
 /// Puts copies of a room into the store that are overdue for longer than all others, with `document` or that of the room.
-fn copy(store: &Path, room: &str, copies: usize, document: Option<&[u8]>) {
+pub(crate) fn copy(store: &Path, room: &str, copies: usize, document: Option<&[u8]>) {
     let store = Connection::open(store).unwrap();
     let statement = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?2)
         INSERT INTO rooms (realm, id, code, game, created_ms, version, document, joinable, summary, players, deadline_ms)

@@ -2,7 +2,7 @@
 
 use crate::hall::Hall;
 use parlor_proto::wire::handshake::{Auth, Hello, Refusal};
-use parlor_services::store::{DATA_MIN, Limits, Role};
+use parlor_services::store::{CREDENTIALS_MAX, DATA_MIN, Limits, Role};
 use parlor_testing::{joining, opening};
 use serde_json::{Value, json};
 
@@ -149,6 +149,22 @@ async fn a_room_is_deleted_by_whoever_opened_it_once_nobody_else_plays_there() {
     let opened = hall.good("POST", "/rooms", &ada, json!({ "config": { "auto_start": false } })).await;
     let delete = format!("/rooms/{}/delete", opened["room"]["id"].as_str().unwrap());
     hall.good("POST", &delete, &hall.operator(Role::Server), json!({})).await;
+}
+
+#[tokio::test]
+async fn threat_43_one_more_way_to_sign_in_than_an_account_may_have_is_refused_by_name() {
+    let hall = Hall::open().await;
+    let (ada, _) = hall.player("ada").await;
+    let device = |number: u64| json!({ "device": format!("another device of ada: {number}") });
+    for number in 1..CREDENTIALS_MAX {
+        hall.good("POST", "/account/credentials", &ada, device(number)).await;
+    }
+    let more = hall.bad("POST", "/account/credentials", &ada, device(CREDENTIALS_MAX)).await;
+    assert_eq!(more, "too_many_credentials");
+    let own = hall.good("GET", "/account", &ada, json!({})).await;
+    assert_eq!(own["credentials"].as_array().unwrap().len() as u64, CREDENTIALS_MAX);
+    hall.good("POST", "/account/credentials/remove", &ada, device(1)).await;
+    hall.good("POST", "/account/credentials", &ada, device(CREDENTIALS_MAX)).await;
 }
 
 impl Hall {

@@ -9,6 +9,7 @@ mod deadlines;
 mod disk;
 mod document;
 mod figures;
+mod full;
 mod games;
 mod hall;
 mod live;

@@ -5,8 +5,9 @@ use crate::common::{
 };
 use parlor_server::realm::Realm;
 use parlor_services::store::{
-    Appended, CUT_QUOTA, Credential, CredentialKind, DATA_MIN, Effects, Limits, MatchEntry, NewMatch,
-    NewNotice, NewWebhook, OUTBOX_BYTES_MAX, Options, RoomLife, SignIn, SignInId, Store, StoreError, Unseen,
+    Appended, CREDENTIALS_MAX, CUT_QUOTA, CommitKind, Credential, CredentialKind, DATA_MIN, Durability,
+    Effects, Limits, MatchEntry, NewMatch, NewNotice, NewWebhook, OUTBOX_BYTES_MAX, OUTBOX_MAX, Options,
+    RoomLife, SignIn, SignInId, Store, StoreError, Unseen,
 };
 use std::sync::Arc;
 
@@ -132,7 +133,7 @@ async fn threat_43_a_full_store_refuses_by_name_and_deleting_makes_room() {
         assert!(version < 1_000, "moves fill the store");
     }
     let before = store.load_room(&realm, &room_id("r1")).await.unwrap().unwrap().state.version;
-    let ended = alive(life("ada", false, DAY_MS));
+    let ended = Effects { kind: CommitKind::Settles, ..alive(life("ada", false, DAY_MS)) };
     store.commit_room(&realm, &room_id("r1"), before, state(before + 1, "", &[]), ended).await.unwrap();
     let size = std::fs::metadata(folder.path().join("parlor.db")).unwrap().len();
     assert!(size <= 2 * DATA_MIN, "{size} bytes");
@@ -205,6 +206,15 @@ async fn threat_43_an_account_has_so_many_open_rooms_and_bytes_of_rooms() {
         let grows = store.commit_room(&realm, &room_id("b"), 1, state(2, &large, &[]), grown).await;
         assert_eq!(refused(grows), "the bytes of this account's rooms");
         assert_eq!(store.load_room(&realm, &room_id("b")).await.unwrap().unwrap().state.version, 1);
+        // But not where it ends, expires or is left: others depend on that.
+        for (version, kind) in [(1, CommitKind::Settles), (2, CommitKind::Administers)] {
+            let effects = Effects { kind, ..alive(life("ada", true, DAY_MS)) };
+            let next = state(version + 1, &large, &[]);
+            store.commit_room(&realm, &room_id("c"), version, next, effects).await.unwrap();
+        }
+        let charged = store.holding(&realm, Some(&account_id("ada"))).await.unwrap();
+        assert!(charged.room_bytes > 200_000, "it is charged all the same: {charged:?}");
+        store.delete_room(&realm, &room_id("c")).await.unwrap();
         open("bob", "e", &large).await.unwrap();
         assert_eq!(refused(open("cyd", "f", &large).await), "the bytes of this app");
         let before = store.holding(&realm, Some(&account_id("bob"))).await.unwrap();
@@ -256,11 +266,166 @@ async fn threat_43_an_account_has_so_many_bytes_of_logs() {
 }
 
 #[tokio::test]
+async fn threat_43_a_guest_has_fewer_bytes_until_it_links_a_way_to_sign_in() {
+    on_each_with(limited(Limits { guest_bytes: 40_000, ..Limits::default() }), async |store, realm| {
+        store.create_account(&realm, &account("ada"), None).await.unwrap();
+        let large = "x".repeat(30_000);
+        let open = async |owner: &str, id: &str| {
+            let room = new_room(id, state(1, &large, &[]));
+            store.put_room(&realm, room, alive(life(owner, true, DAY_MS))).await
+        };
+        open("ada", "a").await.unwrap();
+        let refused = open("ada", "b").await;
+        assert!(matches!(refused, Err(StoreError::Quota { .. })), "{refused:?}");
+        let log = |id: &str| NewMatch {
+            id: id.into(),
+            server: "s".into(),
+            label: String::new(),
+            opened_ms: 5,
+            owner: Some(account_id("ada")),
+        };
+        store.open_match(&realm, log("m1")).await.unwrap();
+        let over = store.append_to_match(&realm, "m1", vec![entry(0, 60_000)]).await.unwrap();
+        assert_eq!(over, Appended::OverQuota(account_id("ada")));
+        // A user of the game's own service has no account here.
+        for id in ["c", "d"] {
+            open("of-the-game", id).await.unwrap();
+        }
+        let device = Credential { kind: CredentialKind::Device, value: "d".into(), secret_hash: None };
+        store.link_credential(&realm, &account_id("ada"), &device).await.unwrap();
+        open("ada", "b").await.unwrap();
+        store.open_match(&realm, log("m2")).await.unwrap();
+        assert_eq!(store.append_to_match(&realm, "m2", vec![entry(0, 60_000)]).await, Ok(Appended::Kept(1)));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn threat_43_an_account_that_links_ten_thousand_devices_has_sixteen() {
+    const DEVICES: usize = 10_000;
+    const AT_ONCE: usize = 500;
+    on_each_with(Options { durability: Durability::None, ..Options::default() }, async |store, realm| {
+        let ada = account_id("ada");
+        let device = |value: String| Credential { kind: CredentialKind::Device, value, secret_hash: None };
+        store.create_account(&realm, &account("ada"), Some(&device("first".into()))).await.unwrap();
+        let mut linked = 1;
+        for part in 0..DEVICES / AT_ONCE {
+            let devices: Vec<_> = (0..AT_ONCE).map(|number| device(format!("{part}-{number}"))).collect();
+            let links = devices.iter().map(|device| store.link_credential(&realm, &ada, device));
+            for done in futures_util::future::join_all(links).await {
+                match done {
+                    Ok(()) => linked += 1,
+                    Err(StoreError::TooManyCredentials { max }) => assert_eq!(max, CREDENTIALS_MAX),
+                    Err(error) => panic!("{error}"),
+                }
+            }
+        }
+        assert_eq!(linked, CREDENTIALS_MAX);
+        let mut credentials = store.credentials(&realm, &ada).await.unwrap();
+        assert_eq!(credentials.len() as u64, CREDENTIALS_MAX);
+        // One that it has gets another secret, and one that goes makes room.
+        store.link_credential(&realm, &ada, &device("first".into())).await.unwrap();
+        let (kind, value) = credentials.pop().unwrap();
+        store.unlink_credential(&realm, &ada, kind, &value).await.unwrap();
+        store.link_credential(&realm, &ada, &device("last".into())).await.unwrap();
+        store.delete_account(&realm, &ada).await.unwrap();
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn threat_43_a_log_is_deleted_in_parts_of_few_bytes() {
+    const ENTRIES: u64 = 120;
+    let folder = tempfile::tempdir().unwrap();
+    let (store, realm) = (open_in(folder.path(), Options::default()).await, fresh_realm());
+    let new =
+        NewMatch { id: "m".into(), server: "s".into(), label: String::new(), opened_ms: 5, owner: None };
+    store.open_match(&realm, new).await.unwrap();
+    for number in 0..ENTRIES {
+        store.append_to_match(&realm, "m", vec![entry(number, 128 << 10)]).await.unwrap();
+    }
+    store.forget_match(&realm, "m").await.unwrap();
+    let file = rusqlite::Connection::open(folder.path().join("parlor.db")).unwrap();
+    let left = || {
+        let bytes = "SELECT COALESCE(SUM(length(body)), 0) FROM match_entries";
+        file.query_row(bytes, [], |row| row.get::<_, i64>(0)).unwrap()
+    };
+    let mut before = left();
+    assert_eq!(before, i64::try_from(ENTRIES).unwrap() << 17);
+    while store.sweep_matches().await.unwrap() {
+        let after = left();
+        assert!(before - after <= 384 << 10, "{} bytes at once", before - after);
+        before = after;
+    }
+    assert_eq!(before, 0);
+}
+
+#[tokio::test]
+async fn threat_43_rooms_webhooks_and_inboxes_are_deleted_in_parts_of_few_bytes() {
+    const ROOMS: u64 = 12;
+    const INBOXES: usize = 6;
+    on_each(async |store, realm| {
+        let (now_ms, large) = (10 * DAY_MS, "d".repeat(700_000));
+        for number in 0..ROOMS {
+            let room = new_room(&format!("r{number}"), state(1, &large, &[]));
+            store.put_room(&realm, room, alive(life("ada", false, DAY_MS))).await.unwrap();
+        }
+        let mut parts = 0;
+        loop {
+            let over = store.rooms_over(now_ms).await.unwrap();
+            if over.is_empty() {
+                break;
+            }
+            let deleted = store.delete_rooms_over(over, now_ms).await.unwrap();
+            assert!((1..=2).contains(&deleted), "{deleted} rooms of 700 kB at once");
+            parts += 1;
+        }
+        assert_eq!(parts, ROOMS / 2);
+
+        store.put_room(&realm, new_room("r", state(1, "", &[])), Effects::default()).await.unwrap();
+        let webhook = || NewWebhook {
+            target: "https://example.com".into(),
+            body: vec![b'w'; 65_536],
+            due_ms: 7,
+            is_beyond_share: false,
+        };
+        let effects = Effects { webhooks: (0..100).map(|_| webhook()).collect(), ..Effects::default() };
+        store.commit_room(&realm, &room_id("r"), 1, state(2, "", &[]), effects).await.unwrap();
+        let mut swept = Vec::new();
+        loop {
+            let part = store.sweep_webhooks(8).await.unwrap();
+            swept.push(part.rows);
+            if !part.is_more {
+                break;
+            }
+        }
+        assert_eq!(swept.iter().sum::<u64>(), 100);
+        assert!(swept.iter().all(|rows| *rows <= 16), "{swept:?} calls of 64 KiB");
+
+        // Inboxes without an account, with 255 rows each.
+        for version in 2..257 {
+            let effects = notices(told(INBOXES, "hello"));
+            let next = state(version + 1, "", &[]);
+            store.commit_room(&realm, &room_id("r"), version, next, effects).await.unwrap();
+        }
+        let mut swept = Vec::new();
+        loop {
+            let part = store.sweep_inboxes().await.unwrap();
+            swept.push(part.rows);
+            if !part.is_more {
+                break;
+            }
+        }
+        assert_eq!(swept, [3, 3], "512 rows, except for those of the last one");
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn threat_43_webhooks_that_wait_have_a_bound_in_bytes() {
     on_each(async |store, realm| {
         store.put_room(&realm, new_room("r1", state(1, "", &[])), Effects::default()).await.unwrap();
-        let webhook =
-            || NewWebhook { target: "https://example.com".into(), body: vec![b'w'; 65_536], due_ms: 7 };
+        let webhook = || large_call(b'w', false);
         let each = 200;
         for version in 2..4 {
             let effects = Effects { webhooks: (0..each).map(|_| webhook()).collect(), ..Effects::default() };
@@ -274,6 +439,51 @@ async fn threat_43_webhooks_that_wait_have_a_bound_in_bytes() {
         assert_eq!(outbox.waiting + outbox.dropped, 2 * each);
         while store.sweep_webhooks(8).await.unwrap().is_more {}
         assert_eq!(store.outbox(&realm).await.unwrap().waiting, 0);
+    })
+    .await;
+}
+
+/// A call of 64 KiB that begins with this letter.
+fn large_call(letter: u8, is_beyond_share: bool) -> NewWebhook {
+    NewWebhook {
+        target: "https://example.com".into(),
+        body: vec![letter; 65_536],
+        due_ms: 7,
+        is_beyond_share,
+    }
+}
+
+#[tokio::test]
+async fn threat_43_calls_beyond_a_share_push_no_others_out_of_the_outbox() {
+    on_each(async |store, realm| {
+        store.put_room(&realm, new_room("r1", state(1, "", &[])), Effects::default()).await.unwrap();
+        let mut version = 1;
+        let mut put = async |calls: Vec<NewWebhook>| {
+            version += 1;
+            let effects = Effects { webhooks: calls, ..Effects::default() };
+            let state = state(version, "", &[]);
+            store.commit_room(&realm, &room_id("r1"), version - 1, state, effects).await.unwrap();
+        };
+        let small = |letter: u8| NewWebhook { body: vec![letter], ..large_call(letter, false) };
+        put(vec![small(b'a')]).await;
+        // A talker queues more than the outbox may have, and others go on.
+        for _ in 0..2 {
+            put((0..200).map(|_| large_call(b't', true)).collect()).await;
+            put(vec![small(b'b')]).await;
+        }
+        let due = store.due_webhooks(7, 1_000).await.unwrap();
+        let of = |letter: u8| due.iter().filter(|call| call.body[0] == letter).count() as u64;
+        assert_eq!((of(b'a'), of(b'b')), (1, 2));
+        assert!(of(b't') <= OUTBOX_BYTES_MAX / 65_536 / 2, "{} of the talker's", of(b't'));
+        let outbox = store.outbox(&realm).await.unwrap();
+        assert_eq!(outbox.waiting, due.len() as u64);
+        assert_eq!(outbox.waiting + outbox.dropped, 3 + 2 * 200, "each is counted");
+        // Half of the outbox in calls, with hardly a byte.
+        while store.sweep_webhooks(8).await.unwrap().is_more {}
+        for _ in 0..OUTBOX_MAX / 200 {
+            put((0..200).map(|_| NewWebhook { is_beyond_share: true, ..small(b't') }).collect()).await;
+        }
+        assert_eq!(store.outbox(&realm).await.unwrap().waiting, OUTBOX_MAX / 2);
     })
     .await;
 }

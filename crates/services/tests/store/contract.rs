@@ -349,7 +349,8 @@ async fn notices_of_one_commit_are_numbered_in_order_in_each_inbox() {
 }
 
 fn webhook(body: &str, due_ms: u64) -> NewWebhook {
-    NewWebhook { target: "https://example.com/hook".to_owned(), body: body.as_bytes().to_vec(), due_ms }
+    let (target, body) = ("https://example.com/hook".to_owned(), body.as_bytes().to_vec());
+    NewWebhook { target, body, due_ms, is_beyond_share: false }
 }
 
 #[tokio::test]

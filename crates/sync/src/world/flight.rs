@@ -23,7 +23,7 @@ pub(super) struct FlightEntry {
     pub(super) generation: u16,
     pub(super) label: u32,
     /// Whether it takes the entity away.
-    pub(super) is_farewell: bool,
+    pub(super) is_despawn: bool,
 }
 
 /// All packets under way of one receiver, by ascending number.

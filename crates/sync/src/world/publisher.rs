@@ -528,14 +528,14 @@ impl Publisher {
         // Most entries of a packet have one shape, and stand side by side.
         for alike in self.plan.entries[from..body.until].chunk_by(|a, b| a.shape == b.shape) {
             let shape = self.plan.shape(alike[0]);
-            let is_farewell = shape.kind == EntryKind::Despawn;
+            let is_despawn = shape.kind == EntryKind::Despawn;
             self.figures.note(shape, alike.len() as u64);
             entries.extend(alike.iter().map(|entry| {
                 let known = &mut self.known[usize::from(entry.slot)];
                 known.handle_sent(shape.label, number);
                 self.pending.remove(entry.slot);
                 let generation = known.generation;
-                FlightEntry { slot: entry.slot, generation, label: shape.label, is_farewell }
+                FlightEntry { slot: entry.slot, generation, label: shape.label, is_despawn }
             }));
         }
         self.done = body.until;

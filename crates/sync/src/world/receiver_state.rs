@@ -169,7 +169,7 @@ impl ReceiverState {
         if entry.generation != self.generation || number < self.since {
             return;
         }
-        if entry.is_farewell {
+        if entry.is_despawn {
             if self.is_leaving {
                 (self.is_leaving, self.is_told, self.is_known, self.resend) = (false, false, false, false);
             }

@@ -337,7 +337,7 @@ impl Replica {
             self.counters.entries += 1;
             self.make_place(head.slot);
             if head.kind == EntryKind::Despawn {
-                self.take_farewell(head.slot, number, tick, applied);
+                self.take_despawn(head.slot, number, tick, applied);
                 continue;
             }
             let label =
@@ -356,7 +356,7 @@ impl Replica {
         }
     }
 
-    fn take_farewell(&mut self, slot: u16, number: u64, tick: u32, applied: &mut Applied) {
+    fn take_despawn(&mut self, slot: u16, number: u64, tick: u32, applied: &mut Applied) {
         let place = &mut self.places[usize::from(slot)];
         if place.life.is_some_and(|life| life >= number) {
             return;
@@ -573,12 +573,12 @@ impl Replica {
         self.world.complete = self.settled.is_some();
         applied.settled = self.world.complete;
         if self.world.complete {
-            applied.despawned.extend(self.bury_stale());
+            applied.despawned.extend(self.despawn_stale());
         }
     }
 
     /// What is of an earlier epoch and was not told of since is gone; says what that was.
-    pub(super) fn bury_stale(&mut self) -> Vec<EntityId> {
+    pub(super) fn despawn_stale(&mut self) -> Vec<EntityId> {
         if core::mem::take(&mut self.stale) == 0 {
             return Vec::new();
         }

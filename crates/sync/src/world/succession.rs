@@ -26,7 +26,7 @@ impl Replica {
     /// and goes on from it ([`into_successor`](Self::into_successor)): rows stay what its packets build on,
     /// whatever their numbers. Says which ids the successor must not give again. For a replica of everything.
     pub fn hand_over(&mut self) -> IdsUsed {
-        self.bury_stale();
+        self.despawn_stale();
         while let Some((slot, ..)) = self.tombstones.pop_front() {
             if !self.world.slot(slot).live {
                 self.clear_place(slot);

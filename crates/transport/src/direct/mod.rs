@@ -116,7 +116,7 @@ pub struct Direct {
     own: Arc<CertifiedKey>,
     fingerprint: Fingerprint,
     filter: AcceptFilter,
-    doors: Mutex<Doors>,
+    receivers: Mutex<Receivers>,
     /// Addresses to which something was sent and that were never seen to be a peer's.
     unanswered: Mutex<BTreeSet<SocketAddr>>,
     under_way: AtomicUsize,
@@ -124,7 +124,7 @@ pub struct Direct {
 
 /// The tasks that receive guests, by address family.
 #[derive(Debug, Default)]
-struct Doors {
+struct Receivers {
     is_open: [bool; 2],
     tasks: JoinSet<()>,
 }
@@ -137,7 +137,7 @@ impl Direct {
             own: identity.certified(),
             fingerprint: identity.fingerprint(),
             filter: AcceptFilter::default(),
-            doors: Mutex::default(),
+            receivers: Mutex::default(),
             unanswered: Mutex::default(),
             under_way: AtomicUsize::new(0),
         }
@@ -173,7 +173,7 @@ impl Direct {
     /// [`PathError`]; the relay goes on meanwhile, so nothing is lost by it.
     pub async fn open(&self, attempt: &Attempt) -> Result<Link, PathError> {
         let _slot = Slot::take(&self.under_way)?;
-        let expected = self.open_doors(attempt)?;
+        let expected = self.receive_on_all(attempt)?;
         let dials = self.choose_dials(attempt);
         let race = race::Race::new(self, attempt, dials, expected);
         let connection = race.run().await?;
@@ -181,31 +181,31 @@ impl Direct {
     }
 
     /// Lets the peer in, whichever of this end's candidates it dials.
-    fn open_doors(&self, attempt: &Attempt) -> Result<Expected, PathError> {
+    fn receive_on_all(&self, attempt: &Attempt) -> Result<Expected, PathError> {
         for is_ipv6 in [false, true] {
             let is_wanted = attempt.candidates.iter().any(|addr| canonical(*addr).is_ipv6() == is_ipv6);
             if is_wanted || self.dialer.has_socket(is_ipv6) {
                 // A machine may lack a family; the other one is tried then.
-                if let Err(error) = self.open_door(is_ipv6) {
+                if let Err(error) = self.receive_on(is_ipv6) {
                     tracing::debug!(is_ipv6, %error, "no socket for direct paths");
                 }
             }
         }
-        if self.lock_doors().is_open == [false, false] {
+        if self.lock_receivers().is_open == [false, false] {
             return Err(PathError::NoSocket { detail: "neither IPv4 nor IPv6 has one".to_owned() });
         }
         let names = indices().map(|index| name::of(attempt.id, attempt.peer, self.fingerprint, index));
         Ok(self.filter.expect(names.collect()))
     }
 
-    fn open_door(&self, is_ipv6: bool) -> io::Result<()> {
-        let mut doors = self.lock_doors();
-        if !doors.is_open[usize::from(is_ipv6)] {
+    fn receive_on(&self, is_ipv6: bool) -> io::Result<()> {
+        let mut receivers = self.lock_receivers();
+        if !receivers.is_open[usize::from(is_ipv6)] {
             let endpoint = self.dialer.socket(is_ipv6)?.endpoint;
             // Whoever comes is accepted with the configuration of its attempt, and nobody with this one.
             endpoint.set_server_config(Some(tls::accepting(&self.own, self.fingerprint)));
-            doors.tasks.spawn(self.filter.clone().receive(endpoint));
-            doors.is_open[usize::from(is_ipv6)] = true;
+            receivers.tasks.spawn(self.filter.clone().receive(endpoint));
+            receivers.is_open[usize::from(is_ipv6)] = true;
         }
         Ok(())
     }
@@ -234,8 +234,8 @@ impl Direct {
         Ok(self.dialer.socket(is_ipv6)?.endpoint.local_addr()?.port())
     }
 
-    fn lock_doors(&self) -> MutexGuard<'_, Doors> {
-        self.doors.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock_receivers(&self) -> MutexGuard<'_, Receivers> {
+        self.receivers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

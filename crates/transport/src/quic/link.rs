@@ -18,7 +18,10 @@ pub(super) const CAPACITY: Capacity =
     Capacity { datagram_bytes: 1, stream_bytes: 64 * 1024, isolated_bytes: 64 * 1024 };
 
 /// Makes a link of a connection whose handshake is done, and starts the task that writes its streams.
-pub(crate) fn establish(connection: Connection) -> Result<Link, Violation> {
+///
+/// # Errors
+/// What the peer lacks. The connection is closed then.
+pub fn establish(connection: Connection) -> Result<Link, Violation> {
     if connection.max_datagram_size().is_none_or(|max| max < limits::DATAGRAM_BYTES_MAX) {
         let violation = Violation::NoDatagrams;
         close_for(&connection, &violation);

@@ -10,16 +10,19 @@ pub(crate) mod congestion;
 mod dialer;
 pub mod engine;
 mod framing;
+mod handshake;
 pub(crate) mod link;
-mod listener;
 mod receive;
 mod send;
 
 pub use dialer::{CONNECT_DEADLINE, Dialer};
 pub use engine::Engine;
-pub use listener::{
-    Accepted, HandshakeError, HandshakeLimits, Incoming, ListenError, Listener, ListenerStats,
-};
+pub use handshake::{HandshakeError, HandshakeLimits, ListenError, ListenerStats};
+// The tests of this crate make the server's end of a link by these two. A server has an engine, which has no links.
+#[doc(hidden)]
+pub use handshake::server_config;
+#[doc(hidden)]
+pub use link::establish;
 
 use core::net::SocketAddr;
 use core::time::Duration;

@@ -13,10 +13,11 @@ use core::time::Duration;
 use hub::Hub;
 use parlor_proto::{Carrier, LinkKind, Packet};
 use parlor_transport::impaired::Conditions;
-use parlor_transport::quic::{Accepted, Dialer, HandshakeLimits, Listener};
+use parlor_transport::quic::{Dialer, establish, server_config};
 use parlor_transport::tls::{Sniffed, sniff};
 use parlor_transport::websocket::{self, Target};
-use parlor_transport::{Identity, Link, ServerTls, Trust, memory};
+use parlor_transport::{Identity, Link, ServerTls, Trust, Violation, memory};
+use quinn::{ConnectionError, Endpoint};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -41,7 +42,7 @@ pub(crate) fn identity() -> Identity {
 pub(crate) struct Ends {
     pub(crate) client: Link,
     pub(crate) server: Link,
-    _quic: Option<(Dialer, Listener)>,
+    _quic: Option<(Dialer, Endpoint)>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -85,7 +86,7 @@ impl Made {
                 let dialer = conditions.cloned().map_or_else(Dialer::new, Dialer::impaired);
                 let dialing = dialer.connect(listener.addr, "localhost", &listener.trust, HANG);
                 let (client, server) = tokio::join!(dialing, listener.accept());
-                (client.expect("it connects"), server, Some((dialer, listener.listener)))
+                (client.expect("it connects"), server, Some((dialer, listener.endpoint)))
             }
             Made::Direct => {
                 let hub = Hub::start();
@@ -106,9 +107,9 @@ impl Made {
     }
 }
 
-/// A QUIC server of one identity.
+/// A QUIC server of one identity, each of whose clients has a link.
 pub(crate) struct QuicServer {
-    pub(crate) listener: Listener,
+    endpoint: Endpoint,
     pub(crate) addr: SocketAddr,
     pub(crate) trust: Trust,
     pub(crate) identity: Identity,
@@ -118,29 +119,28 @@ pub(crate) struct QuicServer {
 
 impl QuicServer {
     pub(crate) fn start() -> Self {
-        Self::start_with(HandshakeLimits::default())
-    }
-
-    pub(crate) fn start_with(limits: HandshakeLimits) -> Self {
         let identity = identity();
-        let listener =
-            Listener::bind_with(LOCALHOST, &ServerTls::new(&identity), limits).expect("a free port");
-        let addr = listener.local_addr().expect("it is bound");
+        let config = server_config(&ServerTls::new(&identity));
+        let endpoint = Endpoint::server(config, LOCALHOST).expect("a free port");
+        let addr = endpoint.local_addr().expect("it is bound");
         let (trust, certificates) =
             (Trust::Fingerprint(identity.fingerprint()), identity.to_pem().certificates);
-        QuicServer { listener, addr, trust, identity, certificates }
+        QuicServer { endpoint, addr, trust, identity, certificates }
     }
 
     /// The next client that gets in; others are passed over.
     pub(crate) async fn accept(&self) -> Link {
         loop {
-            let incoming = self.listener.accept().await.expect("the listener is open");
-            match incoming.handshake().await {
-                Ok(Accepted::Parlor(link)) => return link,
-                Ok(_) => panic!("only Parlor is offered"),
-                Err(_) => {}
+            if let Ok(Ok(link)) = self.handshake().await {
+                return link;
             }
         }
+    }
+
+    /// The handshake with the next client.
+    pub(crate) async fn handshake(&self) -> Result<Result<Link, Violation>, ConnectionError> {
+        let incoming = self.endpoint.accept().await.expect("it is open");
+        incoming.await.map(establish)
     }
 
     /// Shows that the server still takes clients.

@@ -350,7 +350,7 @@ fn what_a_path_overtook_does_not_come_after_it_though_the_path_is_over() {
 fn a_host_that_dies_is_followed_by_another_whoever_had_a_path() {
     for_seeds(2, |seed| {
         let mut host = options(PathMode::Auto);
-        host.host_silence = Some(Duration::from_millis(250));
+        host.host_timeout = Some(Duration::from_millis(250));
         let direct = Some(Link::quic().latency_ms(5));
         let mut room =
             room_with(seed, &[PathMode::Auto, PathMode::Auto, PathMode::Relay], host, Link::quic(), direct);
@@ -376,7 +376,7 @@ fn a_host_that_dies_is_followed_by_another_whoever_had_a_path() {
 #[test]
 fn threat_25_a_host_that_is_cut_off_from_the_hub_serves_nobody() {
     let mut host = options(PathMode::Auto);
-    host.host_silence = Some(Duration::from_millis(500));
+    host.host_timeout = Some(Duration::from_millis(500));
     let direct = Some(Link::quic().latency_ms(5));
     let mut room = room_with(8, &[PathMode::Auto, PathMode::Auto], host, Link::quic(), direct);
     room.connect(&[1, 2]);

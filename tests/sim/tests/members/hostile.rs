@@ -7,9 +7,7 @@ use parlor_proto::session::{self, Outgoing, Session};
 use parlor_proto::wire::control::{LeaveReason, PlayerData, ToHub};
 use parlor_proto::wire::envelope::{Recipient, Upward};
 use parlor_proto::wire::handshake::{Intent, RoomKind, RoomSettings};
-use parlor_proto::{
-    Carrier, ChannelId, CloseReason, Epoch, Lane, MemberId, Packet, TickRate, channel, limits,
-};
+use parlor_proto::{Carrier, ChannelId, CloseReason, Epoch, Lane, MemberId, Packet, channel, limits};
 use parlor_sim::{Link, PeerId, Rng, SEEDS, Sim, for_seeds, hello};
 use parlor_sync::inputs::OwnInputs;
 use parlor_sync::keyed::Audience;
@@ -122,17 +120,7 @@ fn what_comes_with_a_fault_is_not_heard() {
 fn who_says_hello_and_goodbye_at_once_was_never_there() {
     for create in [false, true] {
         let mut world = world(Link::quic());
-        let settings = RoomSettings {
-            kind: RoomKind::PlayerHosted,
-            code: None,
-            secret: None,
-            max_players: 4,
-            tick_rate: TickRate::DEFAULT,
-            host_silence_ms: None,
-            schema: Bytes::new(),
-            label: String::new(),
-            keep: false,
-        };
+        let settings = RoomSettings::new(RoomKind::PlayerHosted, 4);
         let join = Intent::Join { code: world.sim.code(world.host), secret: None };
         let hello = hello(if create { Intent::Create(settings) } else { join });
         let visitor = world.sim.intrude(hello.clone(), Link::quic());
@@ -195,15 +183,8 @@ fn a_goodbye_cannot_put_words_into_the_hosts_mouth() {
 fn hosted_by_mallory() -> (Sim, PeerId, PeerId) {
     let mut sim = Sim::new(2);
     let settings = RoomSettings {
-        kind: RoomKind::PlayerHosted,
         code: Some("TRAP".parse().expect("it is a code")),
-        secret: None,
-        max_players: 4,
-        tick_rate: TickRate::DEFAULT,
-        host_silence_ms: None,
-        schema: Bytes::new(),
-        label: String::new(),
-        keep: false,
+        ..RoomSettings::new(RoomKind::PlayerHosted, 4)
     };
     let mallory = sim.intrude(hello(Intent::Create(settings)), Link::quic());
     sim.run_for(500);

@@ -124,15 +124,8 @@ fn a_full_server_opens_no_more_rooms() {
 
 fn dedicated(max_players: u16) -> Hello {
     hello(Intent::Create(RoomSettings {
-        kind: RoomKind::Dedicated,
         code: Some("ARENA".parse().expect("it is a code")),
-        secret: None,
-        max_players,
-        tick_rate: TickRate::DEFAULT,
-        host_silence_ms: None,
-        schema: Bytes::new(),
-        label: String::new(),
-        keep: false,
+        ..RoomSettings::new(RoomKind::Dedicated, max_players)
     }))
 }
 
@@ -191,15 +184,9 @@ fn schema() -> Schema {
 
 fn with_schema(schema: Bytes) -> Hello {
     hello(Intent::Create(RoomSettings {
-        kind: RoomKind::PlayerHosted,
         code: Some("MYROOM".parse().expect("it is a code")),
-        secret: None,
-        max_players: 8,
-        tick_rate: TickRate::DEFAULT,
-        host_silence_ms: None,
         schema,
-        label: String::new(),
-        keep: false,
+        ..RoomSettings::new(RoomKind::PlayerHosted, 8)
     }))
 }
 

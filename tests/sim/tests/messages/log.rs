@@ -33,15 +33,12 @@ fn setup(rng: &mut Rng) -> Setup {
         app: "tanks".into(),
         environment: rng.pick(&["", "test"]).into(),
         settings: RoomSettings {
-            kind,
             code: Some(code),
             secret: rng.per_mille(500).then(|| "sesame".into()),
-            max_players: 8,
             tick_rate: TickRate::new(60).expect("60 is a rate"),
-            host_silence_ms: None,
-            schema: Bytes::new(),
             label: if kind == RoomKind::Match { "duel" } else { "" }.into(),
             keep: kind == RoomKind::Match && rng.per_mille(500),
+            ..RoomSettings::new(kind, 8)
         },
         channels: ChannelTable::default(),
         opened: Instant::from_micros(rng.below(1 << 40)),

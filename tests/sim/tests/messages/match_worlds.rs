@@ -196,12 +196,12 @@ impl World {
             .iter()
             .map(|peer| {
                 let me = self.sim.room(*peer).local_id().expect("it is in");
-                self.sim.room(*peer).player(me).expect("it knows itself").name
+                self.sim.room(*peer).player(me).expect("it knows itself").name.clone()
             })
             .collect();
         for peer in &game.here {
             let players = self.sim.room(*peer).players();
-            assert_eq!(names(&players), expected, "{peer} knows who is there");
+            assert_eq!(names(players), expected, "{peer} knows who is there");
             assert_eq!(players.len(), expected.len());
             assert!(players.iter().all(|player| player.connected && !player.is_host));
         }

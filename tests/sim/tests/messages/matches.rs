@@ -76,15 +76,9 @@ fn an_id_is_never_chosen() {
     let mut hello = parlor_sim::hello(Intent::Join { code: id, secret: None });
     let Wish::Match { tick_rate, .. } = a_match("", 4, false).intent else { panic!("it is one") };
     hello.intent = Intent::Create(parlor_proto::wire::handshake::RoomSettings {
-        kind: RoomKind::Match,
         code: Some("MYROOM".parse().expect("it is a code")),
-        secret: None,
-        max_players: 4,
         tick_rate,
-        host_silence_ms: None,
-        schema: bytes::Bytes::new(),
-        label: String::new(),
-        keep: false,
+        ..parlor_proto::wire::handshake::RoomSettings::new(RoomKind::Match, 4)
     });
     assert!(hello.check().is_err());
 }
@@ -103,7 +97,7 @@ fn what_only_a_match_has_no_other_room_has() {
         (a_match("tab\there", 4, false), false),
         (a_match(&"x".repeat(64), 4, false), true),
         (a_match(&"x".repeat(65), 4, false), false),
-        (Options { host_silence: Some(Duration::from_millis(500)), ..a_match("", 4, false) }, false),
+        (Options { host_timeout: Some(Duration::from_millis(500)), ..a_match("", 4, false) }, false),
     ] {
         assert_eq!(options.check().is_ok(), is_right, "{:?}", options.intent);
     }

@@ -36,7 +36,7 @@ fn room(seed: u64, players: usize, link: Link, grace: Duration) -> Room {
     drawn[..8].copy_from_slice(&seed.to_le_bytes());
     let mut sim = Sim::with_hub(seed, Config { record: true, grace, ..Config::new(drawn) });
     let mut options = Options::host(APP);
-    options.host_silence = Some(SILENCE);
+    options.host_timeout = Some(SILENCE);
     if let parlor_client_core::Wish::Host { max_players, .. } = &mut options.intent {
         *max_players = 8;
     }

@@ -58,7 +58,7 @@ fn room_of(seed: u64, players: u32, link: Link, paths: PathMode) -> Room {
     let mut sim = Sim::with_hub(seed, Config { record: true, ..Config::new(drawn) });
     sim.direct((paths == PathMode::Auto).then_some(link));
     let mut options = Options::host(APP);
-    options.host_silence = Some(Duration::from_millis(250));
+    options.host_timeout = Some(Duration::from_millis(250));
     options.paths = paths;
     if let parlor_client_core::Wish::Host { max_players, .. } = &mut options.intent {
         *max_players = 8;

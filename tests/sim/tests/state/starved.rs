@@ -15,7 +15,7 @@ fn room(seed: u64) -> (Sim, Vec<PeerId>) {
     drawn[..8].copy_from_slice(&seed.to_le_bytes());
     let config = Config { record: true, grace: Duration::from_secs(30), ..Config::new(drawn) };
     let mut sim = Sim::with_hub(seed, config);
-    let options = Options { host_silence: Some(SILENCE), ..Options::host(APP) };
+    let options = Options { host_timeout: Some(SILENCE), ..Options::host(APP) };
     let host = sim.host(options, Link::quic());
     let code = sim.code(host);
     let mut peers = vec![host];

@@ -7,8 +7,7 @@ use parlor_proto::wire::control::ToMember;
 use parlor_proto::wire::envelope::{Downward, Recipient, Upward};
 use parlor_proto::wire::handshake::{Intent, RoomKind, RoomSettings};
 use parlor_proto::{
-    ChannelId, CloseReason, ConnectionId, Instant, LinkKind, MemberId, Packet, RoomCode, TickRate, channel,
-    limits,
+    ChannelId, CloseReason, ConnectionId, Instant, LinkKind, MemberId, Packet, RoomCode, channel, limits,
 };
 use parlor_sim::hello;
 use std::collections::BTreeMap;
@@ -77,17 +76,7 @@ impl World {
     }
 
     pub(crate) fn open(&mut self, name: &str) -> ConnectionId {
-        let settings = RoomSettings {
-            kind: RoomKind::PlayerHosted,
-            code: None,
-            secret: None,
-            max_players: limits::MEMBERS_MAX_PLAYER_HOSTED,
-            tick_rate: TickRate::DEFAULT,
-            host_silence_ms: None,
-            schema: Bytes::new(),
-            label: String::new(),
-            keep: false,
-        };
+        let settings = RoomSettings::new(RoomKind::PlayerHosted, limits::MEMBERS_MAX_PLAYER_HOSTED);
         self.connect(Intent::Create(settings), name)
     }
 

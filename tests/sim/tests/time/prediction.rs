@@ -68,9 +68,10 @@ fn step(room: &mut RoomCore, now: Instant, seed: u64, log: &Shared) -> Result<()
     room.send_input(&wanted(seed, me, step))?;
     if is_host {
         let there = tanks(room, now);
-        for player in room.players() {
-            if there.iter().all(|(_, owner)| *owner != player.id) {
-                let entity = room.world(now)?.spawn(Some(player.id))?;
+        let players: Vec<MemberId> = room.players().iter().map(|player| player.id).collect();
+        for player in players {
+            if there.iter().all(|(_, owner)| *owner != player) {
+                let entity = room.world(now)?.spawn(Some(player))?;
                 room.world(now)?.insert(entity, &Tank { at: [0.0; 2], heading: 0.0 })?;
             }
         }

@@ -186,29 +186,19 @@ impl Coded {
 }
 
 fn table(rows: &[Row]) -> Table {
-    let mut table = Table::new(&[
-        "seed",
-        "changed cubes",
-        "B/frame",
-        "ratio",
-        "B/cube",
-        "encode µs/frame",
-        "encode ns/cube",
-        "coder",
-    ]);
-    for row in rows {
-        table.row(vec![
-            row.seed.to_string(),
-            figure(Some(row.entities_per_frame), 1),
-            figure(Some(row.bytes_per_frame), 1),
-            figure(Some(row.ratio_to_reference), 3),
-            figure(Some(row.bytes_per_entity), 2),
-            figure(Some(row.encode_us_per_frame), 1),
-            figure(Some(row.encode_ns_per_entity), 0),
-            row.coder.to_owned(),
-        ]);
-    }
-    table
+    Table::of(
+        rows,
+        &[
+            ("seed", |row| row.seed.to_string()),
+            ("changed cubes", |row| figure(row.entities_per_frame, 1)),
+            ("B/frame", |row| figure(row.bytes_per_frame, 1)),
+            ("ratio", |row| figure(row.ratio_to_reference, 3)),
+            ("B/cube", |row| figure(row.bytes_per_entity, 2)),
+            ("encode µs/frame", |row| figure(row.encode_us_per_frame, 1)),
+            ("encode ns/cube", |row| figure(row.encode_ns_per_entity, 0)),
+            ("coder", |row| row.coder.to_owned()),
+        ],
+    )
 }
 
 #[cfg(test)]

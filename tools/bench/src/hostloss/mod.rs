@@ -3,7 +3,7 @@
 //! Hub, sessions and rooms are the real ones; clocks and network are made ([`parlor_sim`]). Every death is a room of its own,
 //! drawn from the seed, so the same seed gives the same figures.
 
-mod party;
+mod game;
 mod runs;
 
 use super::args::HostlossArgs;
@@ -68,7 +68,7 @@ pub(crate) fn run(args: &HostlossArgs) -> anyhow::Result<()> {
     let rows = rows.collect::<anyhow::Result<Vec<_>>>()?;
     let others = others(args)?;
     let setting = json!({
-        "seed": seed, "players": PLAYERS, "tick_hz": party::HZ, "host_silence_ms": args.silence, "others": others,
+        "seed": seed, "players": PLAYERS, "tick_hz": game::HZ, "host_silence_ms": args.silence, "others": others,
     });
     print("hostloss", args.common.json, &setting, &rows, &notes(&others), &table(&rows))
 }
@@ -126,31 +126,20 @@ fn others(args: &HostlossArgs) -> anyhow::Result<Others> {
 }
 
 fn table(rows: &[Figures]) -> Table {
-    let mut table = Table::new(&[
-        "RTT ms",
-        "loss %",
-        "deaths",
-        "p50 ms",
-        "p99 ms",
-        "floor ms",
-        "inputs lost",
-        "split brains",
-        "misses",
-    ]);
-    for it in rows {
-        table.row(vec![
-            it.rtt_ms.to_string(),
-            figure(Some(it.loss_percent), 0),
-            it.deaths.to_string(),
-            it.pause_ms_p50.to_string(),
-            it.pause_ms_p99.to_string(),
-            figure(Some(it.floor_ms), 0),
-            it.inputs_lost.to_string(),
-            it.split_brains.to_string(),
-            it.misses.join(", "),
-        ]);
-    }
-    table
+    Table::of(
+        rows,
+        &[
+            ("RTT ms", |it| it.rtt_ms.to_string()),
+            ("loss %", |it| figure(it.loss_percent, 0)),
+            ("deaths", |it| it.deaths.to_string()),
+            ("p50 ms", |it| it.pause_ms_p50.to_string()),
+            ("p99 ms", |it| it.pause_ms_p99.to_string()),
+            ("floor ms", |it| figure(it.floor_ms, 0)),
+            ("inputs lost", |it| it.inputs_lost.to_string()),
+            ("split brains", |it| it.split_brains.to_string()),
+            ("misses", |it| it.misses.join(", ")),
+        ],
+    )
 }
 
 fn notes(others: &Others) -> Vec<String> {
@@ -184,13 +173,9 @@ mod tests {
 
     #[test]
     fn a_dead_host_is_followed_within_the_aims() {
-        let figures = row(50, party::SILENCE_MS, 4, 1).unwrap();
+        let figures = row(50, game::SILENCE_MS, 4, 1).unwrap();
         assert_eq!(figures.misses, Vec::<&str>::new(), "{figures:?}");
-        assert_eq!(
-            figures,
-            row(50, party::SILENCE_MS, 4, 1).unwrap(),
-            "the same seed gives the same figures"
-        );
+        assert_eq!(figures, row(50, game::SILENCE_MS, 4, 1).unwrap(), "the same seed gives the same figures");
         let floor_ms = 187 + 50;
         assert!(figures.pause_ms_p50 >= floor_ms, "nothing is faster than what it consists of: {figures:?}");
     }

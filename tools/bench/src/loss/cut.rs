@@ -53,17 +53,15 @@ pub(super) fn run(cores: Cores, args: &LossArgs) -> anyhow::Result<Vec<Row>> {
 }
 
 pub(super) fn table(rows: &[Row]) -> Table {
-    let mut table =
-        Table::new(&["cut ms", "times", "round trip ms", "again p50 ms", "max ms", "max round trips"]);
-    for row in rows {
-        table.row(vec![
-            row.cut_ms.to_string(),
-            row.times.to_string(),
-            row.round_trip_ms.to_string(),
-            figure(row.again_ms_p50, 0),
-            figure(row.again_ms_max, 0),
-            figure(row.again_round_trips_max, 1),
-        ]);
-    }
-    table
+    Table::of(
+        rows,
+        &[
+            ("cut ms", |row| row.cut_ms.to_string()),
+            ("times", |row| row.times.to_string()),
+            ("round trip ms", |row| row.round_trip_ms.to_string()),
+            ("again p50 ms", |row| figure(row.again_ms_p50, 0)),
+            ("max ms", |row| figure(row.again_ms_max, 0)),
+            ("max round trips", |row| figure(row.again_round_trips_max, 1)),
+        ],
+    )
 }

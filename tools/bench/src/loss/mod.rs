@@ -9,7 +9,7 @@ use super::args::{LossArgs, LossPart};
 use super::machine::Cores;
 use super::replicate::{Walk, staleness_ticks};
 use super::server::{Server, Settings};
-use super::table::{Table, figure};
+use super::table::{Table, figure, ms};
 use super::tally::{Delivery, Tally, percentile};
 use crate::output::{print, tell};
 use anyhow::{Context, bail, ensure};
@@ -105,29 +105,18 @@ fn lossy(cores: Cores, args: &LossArgs) -> anyhow::Result<Vec<Row>> {
 }
 
 fn table(rows: &[Row]) -> Table {
-    let mut table = Table::new(&[
-        "loss %",
-        "delivered %",
-        "p50 ms",
-        "p90 ms",
-        "p99 ms",
-        "staleness p50 ms",
-        "staleness p99 ms",
-    ]);
-    for row in rows {
-        let ms = |us: Option<u32>| figure(us.map(|us| f64::from(us) / 1_000.0), 1);
-        let Delivery { delivered_percent, latency_us_p50, latency_us_p99, .. } = row.delivery;
-        table.row(vec![
-            figure(Some(row.loss_percent), 1),
-            figure(delivered_percent, 2),
-            ms(latency_us_p50),
-            ms(row.latency_us_p90),
-            ms(latency_us_p99),
-            figure(row.staleness_ms_p50, 0),
-            figure(row.staleness_ms_p99, 0),
-        ]);
-    }
-    table
+    Table::of(
+        rows,
+        &[
+            ("loss %", |row| figure(row.loss_percent, 1)),
+            ("delivered %", |row| figure(row.delivery.delivered_percent, 2)),
+            ("p50 ms", |row| ms(row.delivery.latency_us_p50)),
+            ("p90 ms", |row| ms(row.latency_us_p90)),
+            ("p99 ms", |row| ms(row.delivery.latency_us_p99)),
+            ("staleness p50 ms", |row| figure(row.staleness_ms_p50, 0)),
+            ("staleness p99 ms", |row| figure(row.staleness_ms_p99, 0)),
+        ],
+    )
 }
 
 /// What is sent to each receiver.

@@ -130,37 +130,28 @@ fn us(span: Duration) -> u32 {
     u32::try_from(span.as_micros()).unwrap_or(u32::MAX)
 }
 
+/// What passed of each flow.
+fn each(kbit_per_second: &[f64]) -> String {
+    kbit_per_second.iter().map(|kbit| format!("{kbit:.0}")).collect::<Vec<_>>().join(" + ")
+}
+
 pub(super) fn table(rows: &[Row]) -> Table {
-    let mut table = Table::new(&[
-        "flows",
-        "wants kbit/s",
-        "passed kbit/s each",
-        "share",
-        "overflowed %",
-        "standing p50 ms",
-        "p95 ms",
-        "wait p50 ms",
-        "p95 ms",
-        "staleness p50 ms",
-        "p99 ms",
-    ]);
-    for row in rows {
-        let each: Vec<String> = row.passed_kbit_per_second.iter().map(|kbit| format!("{kbit:.0}")).collect();
-        table.row(vec![
-            row.flows.to_string(),
-            figure(Some(row.wants_kbit_per_second), 0),
-            each.join(" + "),
-            figure(Some(row.share), 2),
-            figure(row.overflowed_percent, 2),
-            figure(row.standing_ms_p50, 1),
-            figure(row.standing_ms_p95, 1),
-            figure(row.wait_ms_p50, 1),
-            figure(row.wait_ms_p95, 1),
-            figure(row.staleness_ms_p50, 0),
-            figure(row.staleness_ms_p99, 0),
-        ]);
-    }
-    table
+    Table::of(
+        rows,
+        &[
+            ("flows", |row| row.flows.to_string()),
+            ("wants kbit/s", |row| figure(row.wants_kbit_per_second, 0)),
+            ("passed kbit/s each", |row| each(&row.passed_kbit_per_second)),
+            ("share", |row| figure(row.share, 2)),
+            ("overflowed %", |row| figure(row.overflowed_percent, 2)),
+            ("standing p50 ms", |row| figure(row.standing_ms_p50, 1)),
+            ("p95 ms", |row| figure(row.standing_ms_p95, 1)),
+            ("wait p50 ms", |row| figure(row.wait_ms_p50, 1)),
+            ("p95 ms", |row| figure(row.wait_ms_p95, 1)),
+            ("staleness p50 ms", |row| figure(row.staleness_ms_p50, 0)),
+            ("p99 ms", |row| figure(row.staleness_ms_p99, 0)),
+        ],
+    )
 }
 
 #[cfg(test)]

@@ -161,35 +161,21 @@ fn engine(walk: &Walk, acknowledgements: &'static str) -> anyhow::Result<Row> {
 }
 
 fn table(rows: &[Row]) -> Table {
-    let mut table = Table::new(&[
-        "library",
-        "Hz",
-        "moving %",
-        "acks",
-        "B/s/client",
-        "packets/s/client",
-        "updates/entity/s",
-        "server CPU ms/tick",
-        "server CPU %",
-        "waited %",
-        "generator CPU %",
-        "void because",
-    ]);
-    for row in rows {
-        table.row(vec![
-            row.library.to_owned(),
-            row.hz.to_string(),
-            row.moving_percent.to_string(),
-            row.acknowledgements.to_owned(),
-            figure(Some(row.bytes_per_second_per_client), 0),
-            figure(Some(row.packets_per_second_per_client), 1),
-            figure(Some(row.updates_per_entity_per_second), 2),
-            figure(Some(row.server_cpu_ms_per_tick), 3),
-            figure(row.server_cpu_percent, 1),
-            figure(row.server_waited_percent, 1),
-            figure(row.generator_cpu_percent, 1),
-            row.void.clone().unwrap_or_default(),
-        ]);
-    }
-    table
+    Table::of(
+        rows,
+        &[
+            ("library", |row| row.library.to_owned()),
+            ("Hz", |row| row.hz.to_string()),
+            ("moving %", |row| row.moving_percent.to_string()),
+            ("acks", |row| row.acknowledgements.to_owned()),
+            ("B/s/client", |row| figure(row.bytes_per_second_per_client, 0)),
+            ("packets/s/client", |row| figure(row.packets_per_second_per_client, 1)),
+            ("updates/entity/s", |row| figure(row.updates_per_entity_per_second, 2)),
+            ("server CPU ms/tick", |row| figure(row.server_cpu_ms_per_tick, 3)),
+            ("server CPU %", |row| figure(row.server_cpu_percent, 1)),
+            ("waited %", |row| figure(row.server_waited_percent, 1)),
+            ("generator CPU %", |row| figure(row.generator_cpu_percent, 1)),
+            ("void because", |row| row.void.clone().unwrap_or_default()),
+        ],
+    )
 }

@@ -1,5 +1,4 @@
-//! One address that attacks, by one way after another, on a thread of its own that yields to whoever else wants the core. It
-//! never goes anywhere but to the server of this bench.
+//! One address that attacks, in one way after another, on a thread of low priority. It connects to the server of this bench alone.
 
 mod attacks;
 
@@ -18,14 +17,14 @@ use std::time::Duration;
 use tokio::task::LocalSet;
 use tokio::time::{Instant, sleep};
 
-/// Where it comes from.
+/// The attacker's address.
 const SOURCE: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 0, 66, 6));
-/// How long each way of attacking goes on.
+/// Duration of each way of attacking.
 const ATTACK: Duration = Duration::from_secs(8);
-/// How soon it sees that it is to begin or to stop.
+/// Interval at which it looks whether to begin or to stop.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// What came of each way, by the answer.
+/// Number of answers, by way and kind.
 pub(super) type Outcomes = BTreeMap<&'static str, BTreeMap<String, u64>>;
 
 /// The attacker, until this is dropped.
@@ -43,7 +42,7 @@ struct Shared {
 }
 
 impl Attacker {
-    /// An attacker that waits.
+    /// Starts an attacker that waits.
     ///
     /// # Errors
     /// There is no thread for it.
@@ -51,7 +50,7 @@ impl Attacker {
         let shared = Arc::new(Shared::default());
         let own = Arc::clone(&shared);
         let run = move || {
-            // Where it may not yield, the honest clients' own figures suffer, and nothing else.
+            // Without the low priority the honest clients' figures get worse, and nothing else.
             let _ = rustix::process::nice(19);
             let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else {
                 return;
@@ -67,12 +66,12 @@ impl Attacker {
         self.shared.is_on.store(is_on, Ordering::Relaxed);
     }
 
-    /// In which way it is at work.
+    /// Returns the way in which it attacks now.
     pub(super) fn way(&self) -> Option<&'static str> {
         *self.shared.way.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What came of it so far.
+    /// Returns the answers so far.
     pub(super) fn outcomes(&self) -> Outcomes {
         self.shared.outcomes.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -82,7 +81,7 @@ impl Drop for Attacker {
     fn drop(&mut self) {
         self.shared.is_over.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
-            // It has nothing to say.
+            // It returns nothing.
             let _ = thread.join();
         }
     }
@@ -115,7 +114,7 @@ async fn attack(shared: &Arc<Shared>, addr: SocketAddr, fingerprint: Fingerprint
             }
             sleep(LOOK).await;
         }
-        // All that one way has open is hung up on when the next begins.
+        // Dropping this closes all that the way has open.
         let under_way = attacks.begin(number);
         shared.set_way(Some(attacks::way(number)));
         let until = Instant::now() + ATTACK;

@@ -1,5 +1,5 @@
 //! Everything at once, for long: rooms, matches, turn rooms, services and slow readers from many honest addresses, and one address
-//! that attacks, by turns at work and not. What the server takes must level off, and the honest must hardly notice the attacker.
+//! that attacks in every second phase. The server's resources must level off, and honest clients must hardly notice the attacker.
 
 mod attacker;
 mod desks;
@@ -31,7 +31,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 use watch::Look;
 
-/// Of what there is how many, for one measure of load.
+/// Numbers of honest clients, for one measure of load.
 const ROOMS: u32 = 3;
 const MATCHES: u32 = 2;
 const DESKS: u32 = 4;
@@ -39,29 +39,30 @@ const ASKERS: u32 = 4;
 const SLOW_READERS: u32 = 2;
 /// Sockets and files of both ends together.
 const OPEN_FILES: u64 = 4_096;
+/// Bound of the store: more than the honest clients need, less than the quotas of the attacker's accounts come to.
+const DATA_MAX_MIB: u64 = 256;
 /// Connections that the server takes.
 const CONNECTIONS_MAX: usize = 1_024;
-/// Accounts of those who ask have numbers from here on, and of those for whom matches are kept.
+/// First account numbers of players that ask the services, and of players whose matches are kept.
 const FIRST_ASKER: usize = 1_000;
 const FIRST_KEEPER: usize = 2_000;
-/// How long the attacker is at work, and then not.
+/// Duration of a phase with the attacker, and of one without it.
 const PHASE: Duration = Duration::from_secs(90);
-/// Short runs have so many phases all the same.
+/// Phases of a short run.
 const PHASES_MIN: u32 = 4;
-/// How long a phase settles at most, and which part of it at most.
+/// Time in which a phase settles, at most, and its part of the phase, at most.
 const SETTLE_MAX: Duration = Duration::from_secs(5);
 const SETTLE_PART: u32 = 4;
-/// How often what the server takes is looked at, and how often that is said.
+/// Interval at which the server's resources are read, and at which they are printed.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 const TELL_EVERY: Duration = Duration::from_secs(60);
 
-/// How the server is started: all options of `parlor serve` beyond what every bench has.
-fn server_options(operator_key: &OperatorKey) -> (Vec<String>, Option<u64>) {
+/// Returns the options of `parlor serve` beyond those of every bench, and the store's bound in bytes.
+fn server_options(operator_key: &OperatorKey) -> (Vec<String>, u64) {
     let operator_key = operator_key.public().display().to_string();
-    let options = ["--limit-local", "--operator-key", &operator_key];
-    // The store's bound, if the options name one.
-    let data_max_bytes = None;
-    (options.map(str::to_owned).into(), data_max_bytes)
+    let options =
+        ["--limit-local", "--operator-key", &operator_key, "--data-max", &format!("{DATA_MAX_MIB}M")];
+    (options.map(str::to_owned).into(), DATA_MAX_MIB << 20)
 }
 
 /// Runs the bench.
@@ -109,7 +110,7 @@ pub(crate) async fn run(cores: Cores, args: &SoakArgs) -> anyhow::Result<()> {
     tell_end(cores, args, &more, &Summary::new(&record, ended))
 }
 
-/// All who are honest, until what this gives is dropped.
+/// Starts all honest clients. They run until the returned set is dropped.
 fn begin(stage: &Rc<Stage>, load: u32) -> JoinSet<()> {
     let mut honest = JoinSet::new();
     for _ in 0..load * ROOMS {
@@ -171,7 +172,7 @@ impl<'a> Soak<'a> {
         })
     }
 
-    /// Sees to it that the attacker is at work or not, as it is time, and looks at the server.
+    /// Switches the attacker on or off when it is time, and reads the server's resources.
     fn look(&mut self) -> anyhow::Result<()> {
         let at = self.began.elapsed();
         let number = at.as_nanos() / self.phase.as_nanos().max(1);
@@ -206,7 +207,7 @@ impl<'a> Soak<'a> {
         Ok(())
     }
 
-    fn end(self, ended_early: bool, data_max_bytes: Option<u64>) -> anyhow::Result<Ended> {
+    fn end(self, ended_early: bool, data_max_bytes: u64) -> anyhow::Result<Ended> {
         let took = self.began.elapsed();
         let own = cpu_time(std::process::id())?;
         // A server that was interrupted as well may be gone.
@@ -227,7 +228,7 @@ fn percent_of_core(cpu: CpuTime, took: Duration) -> f64 {
     cpu.ran.as_secs_f64() * 100.0 / took.as_secs_f64().max(f64::MIN_POSITIVE)
 }
 
-/// Says it all, and fails if a criterion was missed.
+/// Prints the summary, and fails if a criterion was missed.
 fn tell_end(cores: Cores, args: &SoakArgs, more: &[String], summary: &Summary) -> anyhow::Result<()> {
     let setting = json!({
         "cores": cores, "seed": args.common.seed, "load": args.load, "minutes": args.minutes,

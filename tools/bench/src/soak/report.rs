@@ -162,8 +162,8 @@ pub(super) struct Ended {
     pub(super) ended_early: bool,
     pub(super) server_cpu_percent: f64,
     pub(super) generator_cpu_percent: f64,
-    /// A store of at most so many bytes need not level off.
-    pub(super) data_max_bytes: Option<u64>,
+    /// The bound of the store. A store within it counts as level.
+    pub(super) data_max_bytes: u64,
 }
 
 #[expect(clippy::cast_precision_loss, reason = "memory and files are below 2⁵³ bytes")]
@@ -184,7 +184,8 @@ impl Summary {
         let waited: Vec<Waited> = Kind::ALL.map(|kind| Waited::read(record, kind)).into();
         let store_bytes_last = looks.last().map_or(0, |look| look.store_bytes);
         let mut of_store = Verdict::of_trend("the store", MIB, "MiB", store);
-        if let Some(max) = ended.data_max_bytes.filter(|max| store_bytes_last <= *max) {
+        let max = ended.data_max_bytes;
+        if store_bytes_last <= max {
             of_store.is_met = Some(true);
             of_store.because += &format!("; it is within its bound of {:.0} MiB", float(max) / MIB);
         }
@@ -216,29 +217,19 @@ impl Summary {
 
     /// The waits, as people read them.
     pub(super) fn table(&self) -> Table {
-        let mut table = Table::new(&[
-            "ms",
-            "p50 off",
-            "p99 off",
-            "p50 on",
-            "p99 on",
-            "p99 on / off",
-            "times off",
-            "times on",
-        ]);
-        for waited in &self.waited {
-            table.row(vec![
-                waited.what.as_str().to_owned(),
-                figure(waited.ms_p50_without_attacker, 1),
-                figure(waited.ms_p99_without_attacker, 1),
-                figure(waited.ms_p50_with_attacker, 1),
-                figure(waited.ms_p99_with_attacker, 1),
-                figure(waited.p99_ratio, 2),
-                waited.times_without_attacker.to_string(),
-                waited.times_with_attacker.to_string(),
-            ]);
-        }
-        table
+        Table::of(
+            &self.waited,
+            &[
+                ("ms", |waited| waited.what.as_str().to_owned()),
+                ("p50 off", |waited| figure(waited.ms_p50_without_attacker, 1)),
+                ("p99 off", |waited| figure(waited.ms_p99_without_attacker, 1)),
+                ("p50 on", |waited| figure(waited.ms_p50_with_attacker, 1)),
+                ("p99 on", |waited| figure(waited.ms_p99_with_attacker, 1)),
+                ("p99 on / off", |waited| figure(waited.p99_ratio, 2)),
+                ("times off", |waited| waited.times_without_attacker.to_string()),
+                ("times on", |waited| waited.times_with_attacker.to_string()),
+            ],
+        )
     }
 
     /// What else is to be said, a line each.
@@ -270,30 +261,21 @@ impl Summary {
 
 /// What the last minute was like.
 pub(super) fn minute(look: &Look, p99: [Option<f64>; 5], errors: u64, server_cpu_percent: f64) -> Table {
-    let mut table = Table::new(&[
-        "s",
-        "attacker",
-        "resident MiB",
-        "files",
-        "store MiB",
-        "server CPU %",
-        "errors",
-        "message p99 ms",
-        "state p99",
-        "move p99",
-        "request p99",
-        "password p99",
-    ]);
-    let mut row = vec![
-        figure(Some(look.at_s), 0),
-        look.attacker.as_str().to_owned(),
-        figure(Some(float(look.resident_bytes) / MIB), 1),
-        look.open_files.to_string(),
-        figure(Some(float(look.store_bytes) / MIB), 1),
-        figure(Some(server_cpu_percent), 0),
-        errors.to_string(),
-    ];
-    row.extend(p99.map(|ms| figure(ms, 1)));
-    table.row(row);
-    table
+    Table::of(
+        &[(look, p99, errors, server_cpu_percent)],
+        &[
+            ("s", |(look, ..)| figure(look.at_s, 0)),
+            ("attacker", |(look, ..)| look.attacker.as_str().to_owned()),
+            ("resident MiB", |(look, ..)| figure(float(look.resident_bytes) / MIB, 1)),
+            ("files", |(look, ..)| look.open_files.to_string()),
+            ("store MiB", |(look, ..)| figure(float(look.store_bytes) / MIB, 1)),
+            ("server CPU %", |(.., percent)| figure(*percent, 0)),
+            ("errors", |(_, _, errors, _)| errors.to_string()),
+            ("message p99 ms", |(_, p99, ..)| figure(p99[0], 1)),
+            ("state p99", |(_, p99, ..)| figure(p99[1], 1)),
+            ("move p99", |(_, p99, ..)| figure(p99[2], 1)),
+            ("request p99", |(_, p99, ..)| figure(p99[3], 1)),
+            ("password p99", |(_, p99, ..)| figure(p99[4], 1)),
+        ],
+    )
 }

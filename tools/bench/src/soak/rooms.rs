@@ -30,7 +30,7 @@ const LAST_CALL: Duration = Duration::from_secs(5);
 /// How long somebody rests whom something went wrong for.
 const REST: Duration = Duration::from_secs(1);
 /// After so long without a word from the host another member takes its part.
-const HOST_SILENCE: Duration = Duration::from_secs(1);
+const HOST_TIMEOUT: Duration = Duration::from_secs(1);
 /// How long a room may take to open.
 const PATIENCE: Duration = Duration::from_secs(15);
 /// A kept match's log is read in parts of so many entries.
@@ -51,7 +51,7 @@ async fn room(stage: &Rc<Stage>) -> anyhow::Result<()> {
     let mut options = with_channel(Options::host(stage.app()))?;
     let tick_rate = TickRate::new(30).context("rooms have this rate")?;
     options.intent = Wish::Host { code: None, max_players: SEATS, tick_rate, dedicated: false };
-    options.host_silence = Some(HOST_SILENCE);
+    options.host_timeout = Some(HOST_TIMEOUT);
     options.schema = Some(schema()?);
     let mut members = JoinSet::new();
     let (opened, code) = oneshot::channel();

@@ -1,18 +1,23 @@
 //! What `parlor serve` can be told.
 
 use crate::bounds::{AccountMax, KeepDays, Size};
+use anyhow::{Context, ensure};
 use clap::{Args, ValueEnum};
 use parlor::Impairment;
 use parlor_server::{FLUSH_QUANTUM_MS_MAX, GRACE_S_MAX};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
 use std::net::{IpAddr, SocketAddr};
 use std::num::{NonZeroU16, NonZeroU32};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// The settings of a server. Each may stand on the command line, in the environment, or in the file given with
 /// --config, and counts in this order.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub(crate) struct ServeArgs {
     /// TOML file with settings of the same names
+    #[serde(skip)]
     #[arg(long, env = "PARLOR_CONFIG", value_name = "FILE")]
     pub config: Option<PathBuf>,
     /// Address to listen on [default: all]
@@ -89,6 +94,7 @@ pub(crate) struct ServeArgs {
     #[arg(long, env = "PARLOR_ROOM_LOG", value_name = "FOLDER")]
     pub room_log: Option<PathBuf>,
     /// Simulate a bad network on all sockets, such as latency=80ms,jitter=20ms,loss=3%; see docs/impair.md
+    #[serde(deserialize_with = "impairment")]
     #[arg(long, env = "PARLOR_IMPAIR", value_name = "SPEC")]
     pub impair: Option<Impairment>,
     /// Folder of the store, for accounts and turn rooms [default: none; no accounts and no turn rooms]. Also keeps the development identity,
@@ -114,7 +120,7 @@ pub(crate) struct ServeArgs {
     /// Maximum size of turn rooms and kept matches per app and environment [default: that of the store]
     #[arg(long, env = "PARLOR_APP_MAX", value_name = "SIZE")]
     pub app_max: Option<Size>,
-    /// Quotas per account [default: rooms=256,room-bytes=64M,logs=64M,matches=8]
+    /// Quotas per account [default: rooms=256,room-bytes=64M,logs=64M,matches=8,guest-bytes=4M]
     #[arg(long, env = "PARLOR_ACCOUNT_MAX", value_name = "LIST")]
     pub account_max: Option<AccountMax>,
     /// Days after which unused entries are deleted [default: ended=30,waiting=14,playing=365,guests=60,devices=730,webhooks=7]
@@ -143,7 +149,66 @@ pub(crate) struct ServeArgs {
     pub log: Option<String>,
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, serde::Deserialize)]
+impl ServeArgs {
+    /// Reads the file given with `--config`.
+    ///
+    /// # Errors
+    /// What is wrong with the file, and which file it is.
+    pub(crate) fn read(path: &Path) -> anyhow::Result<Self> {
+        let text = std::fs::read_to_string(path)
+            .with_context(|| format!("the configuration {} cannot be read", path.display()))?;
+        let refused = || format!("the configuration {} is refused", path.display());
+        let file: ServeArgs = toml::from_str(&text).with_context(refused)?;
+        for (name, value) in [
+            ("state-memory", file.state_memory),
+            ("state-rate", file.state_rate),
+            ("max-connections-per-address", file.max_connections_per_address),
+            ("handshakes-per-second", file.handshakes_per_second),
+            ("handshakes-per-second-all", file.handshakes_per_second_all),
+        ] {
+            ensure!(value != Some(0), "{}: {name} is 0; it must be at least 1", refused());
+        }
+        for (name, value, max, unit) in [
+            ("flush-quantum", file.flush_quantum, FLUSH_QUANTUM_MS_MAX, "milliseconds"),
+            ("grace", file.grace, GRACE_S_MAX, "seconds"),
+        ] {
+            ensure!(
+                value.is_none_or(|value| value <= max),
+                "{name} is too long: it may be 0 to {max} {unit}"
+            );
+        }
+        Ok(file)
+    }
+
+    /// These settings; what they leave out is as the file has it.
+    pub(crate) fn over(self, file: ServeArgs) -> ServeArgs {
+        macro_rules! over {
+            ($($setting:ident)*; $($flag:ident)*) => {
+                ServeArgs {
+                    config: self.config,
+                    $($setting: self.$setting.or(file.$setting),)*
+                    $($flag: self.$flag || file.$flag,)*
+                }
+            };
+        }
+        over! {
+            listen port public_host certificate key identity apps max_rooms state_rate
+            max_connections max_connections_per_address web_origins handshakes_per_second
+            handshakes_per_second_all admission_key admission shards flush_quantum grace
+            state_memory room_log impair data store games accounts keep_matches data_max app_max
+            account_max keep_days operator_key webhook webhook_key metrics log_format log;
+            dedicated limit_local lan webhook_private
+        }
+    }
+}
+
+/// A bad network as the file has it.
+fn impairment<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Impairment>, D::Error> {
+    let spec = String::deserialize(from)?;
+    spec.parse().map(Some).map_err(|error| D::Error::custom(format!("impair is {spec:?}: {error}")))
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum LogFormat {
     /// Text for people
@@ -153,7 +218,7 @@ pub(crate) enum LogFormat {
     Json,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, serde::Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum AdmissionArg {
     /// Every player needs a token
@@ -162,11 +227,28 @@ pub(crate) enum AdmissionArg {
     Optional,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, serde::Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum AccountsArg {
     /// Any player may create an account
     Open,
     /// Only the game's own service creates accounts, for its players
     Closed,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_comes_before_the_file() {
+        let file = |text| toml::from_str::<ServeArgs>(text).map_err(|error| error.to_string());
+        let filed =
+            file("port = 1\ngrace = 5\napps = [\"tanks\"]\nlan = true\nimpair = \"loss=3%\"").unwrap();
+        let args = ServeArgs { port: Some(2), dedicated: true, ..ServeArgs::default() }.over(filed);
+        assert_eq!((args.port, args.grace, args.dedicated, args.lan), (Some(2), Some(5), true, true));
+        assert_eq!((args.apps, args.impair), (Some(vec!["tanks".to_owned()]), "loss=3%".parse().ok()));
+        assert!(file("impair = \"loss=200%\"").unwrap_err().contains("impair is \"loss=200%\""));
+        assert!(file("config = \"other.toml\"").unwrap_err().contains("unknown field"));
+    }
 }

@@ -2,20 +2,19 @@
 
 mod lists;
 
+use crate::args::MatchArgs;
 use crate::services;
 use crate::typed::{lines, shown};
 use anyhow::bail;
-use clap::Args;
 use parlor::online::{self, Account};
 use parlor::{
     CloseReason, ClosedReason, Event, Invite, LeaveReason, MemberId, Player, Recipient, Room, RoomBuilder,
     RoomError,
 };
-use parlor_terminal::connect_options::{self, ConnectArgs, JoinArgs};
+use parlor_terminal::connect_options;
 use parlor_terminal::nearby;
 use parlor_terminal::print::say;
 use parlor_terminal::run_until::stop_flag;
-use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::TryRecvError;
 use std::time::Duration;
@@ -24,47 +23,6 @@ use std::time::Duration;
 const NAP: Duration = Duration::from_millis(10);
 /// What can be typed.
 const HELP: &str = "a line is sent to all; /to NAME TEXT to one, /op N TEXT with another op code; /who lists who is here, /leave leaves";
-
-#[derive(Debug, Args)]
-pub(crate) struct MatchArgs {
-    #[command(flatten)]
-    pub join: JoinArgs,
-    /// Your name, as others see it
-    #[arg(long, env = "PARLOR_NAME", value_name = "NAME")]
-    pub name: Option<String>,
-    /// The game
-    #[arg(long, value_name = "APP", default_value = "lines")]
-    pub app: String,
-    /// Label of a new match in lists
-    #[arg(long, value_name = "TEXT", default_value = "", conflicts_with_all = ["room", "join"])]
-    pub label: String,
-    /// Maximum number of players of a new match
-    #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u16).range(2..=256), conflicts_with_all = ["room", "join"])]
-    pub max_players: u16,
-    /// Keep the log of a new match on the server
-    #[arg(long, conflicts_with_all = ["room", "join"])]
-    pub keep: bool,
-    /// List open matches, with --label only those; needs a server with --data
-    #[arg(long, conflicts_with_all = ["room", "join", "log", "keep", "token"])]
-    pub list: bool,
-    /// Print the log of a kept match, for those who joined it with --account
-    #[arg(long, value_name = "ID", conflicts_with_all = ["room", "join", "keep", "label", "token"])]
-    pub log: Option<String>,
-    /// Join with the account of --session, which the others and the log see; needs a server with --data
-    #[arg(long, conflicts_with = "token")]
-    pub account: bool,
-    /// File of the player's sign-in, for --account, --list and --log [default: one for each server and name, in the user's state folder]
-    #[arg(long, env = "PARLOR_SESSION", value_name = "FILE")]
-    pub session: Option<PathBuf>,
-    /// Op code of the lines
-    #[arg(long, value_name = "N", default_value_t = 1, allow_negative_numbers = true)]
-    pub op: i64,
-    /// Admission token; valid once
-    #[arg(long, env = "PARLOR_TOKEN", value_name = "TOKEN")]
-    pub token: Option<String>,
-    #[command(flatten)]
-    pub connect: ConnectArgs,
-}
 
 /// Runs the command until the match is left or over.
 ///
@@ -107,19 +65,19 @@ pub(crate) fn run(args: &MatchArgs) -> anyhow::Result<()> {
 fn open(args: &MatchArgs) -> anyhow::Result<Room> {
     let invite = args.join.room().map(|id| nearby::invite(&args.app, id, &args.connect)).transpose()?;
     match &invite {
-        Some(invite) => seat(Room::join(&args.app, invite), args, Some(invite)),
+        Some(invite) => open_with(Room::join(&args.app, invite), args, Some(invite)),
         None if args.connect.lan => {
             bail!("a match is run by a server: start `parlor serve --lan`, and name it here with --server")
         }
         None => {
             let builder = Room::create_match(&args.app).max_players(args.max_players).label(&args.label);
-            seat(if args.keep { builder.keep() } else { builder }, args, None)
+            open_with(if args.keep { builder.keep() } else { builder }, args, None)
         }
     }
 }
 
 /// Opens what a builder leads to, as the player of the command line.
-fn seat<K>(builder: RoomBuilder<K>, args: &MatchArgs, invite: Option<&str>) -> anyhow::Result<Room> {
+fn open_with<K>(builder: RoomBuilder<K>, args: &MatchArgs, invite: Option<&str>) -> anyhow::Result<Room> {
     let builder = builder.name(&connect_options::name(args.name.as_deref()));
     let builder = args.token.iter().fold(builder, |builder, token| builder.token(token));
     let builder = if args.account { builder.account(&account(args, invite)?) } else { builder };
@@ -251,8 +209,7 @@ impl Table {
             Command::Op(op, text) => self.room.send_data(op, Recipient::Others, text),
             Command::To(rest) => self.whisper(&rest),
             Command::Who => {
-                let players = self.room.players();
-                let list: Vec<String> = players.iter().map(called).collect();
+                let list: Vec<String> = self.room.players().iter().map(called).collect();
                 say(&format!("here: {}", list.join(", ")));
                 Ok(())
             }
@@ -269,9 +226,9 @@ impl Table {
 
     /// Sends to the one whose name comes first; of several names that fit, the longest.
     fn whisper(&mut self, rest: &str) -> Result<(), RoomError> {
-        let mut others = self.room.players();
-        others.retain(|player| !player.is_me && addressed(rest, &player.name).is_some());
-        let Some(player) = others.into_iter().max_by_key(|player| player.name.len()) else {
+        let others = self.room.players().iter();
+        let meant = others.filter(|player| !player.is_me && addressed(rest, &player.name).is_some());
+        let Some(player) = meant.max_by_key(|player| player.name.len()) else {
             say("not sent: nobody here has this name; /who lists who is");
             return Ok(());
         };

@@ -36,12 +36,12 @@ pub(crate) fn run(args: &PlayArgs) -> anyhow::Result<()> {
         // Each input counts in the step that it was made in: no dash is lost because two came between two steps of the host.
         Some(invite) => {
             let invite = nearby::invite(player::APP, invite, &args.connect)?;
-            seat(Room::join(player::APP, &invite).lead(), args, &name)?
+            open(Room::join(player::APP, &invite).lead(), args, &name)?
         }
         None => {
             let builder = Room::host(player::APP).max_players(args.max_players).host_migration();
             let builder = args.code.iter().fold(builder, |builder, code| builder.code(code));
-            seat(own.iter().fold(builder, |builder, own| own.place(builder)), args, &name)?
+            open(own.iter().fold(builder, |builder, own| own.place(builder)), args, &name)?
         }
     };
     if args.headless.headless {
@@ -73,7 +73,7 @@ pub(crate) fn run(args: &PlayArgs) -> anyhow::Result<()> {
 }
 
 /// Opens what a builder leads to, as the player of the command line.
-fn seat<K: kind::Hosted>(builder: RoomBuilder<K>, args: &PlayArgs, name: &str) -> anyhow::Result<Room> {
+fn open<K: kind::Hosted>(builder: RoomBuilder<K>, args: &PlayArgs, name: &str) -> anyhow::Result<Room> {
     let builder = args.token.iter().fold(builder, |builder, token| builder.token(token));
     Ok(headless::apply(builder.name(name), &args.connect, &args.headless)?.open())
 }
@@ -169,7 +169,7 @@ fn describe(hud: &mut HudModel, player: &Player, own: Option<&OwnServer>) {
     hud.host = info.host_id.map(|id| id.0).filter(|host| gone != Some(*host));
     hud.members = room
         .players()
-        .into_iter()
+        .iter()
         .filter(|player| gone != Some(player.id.0))
         .map(|player| {
             let transport = match player.transport {

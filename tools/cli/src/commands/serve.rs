@@ -1,85 +1,27 @@
 //! `parlor serve`: a server for rooms.
 
-use crate::args::{AccountsArg, AdmissionArg, LogFormat, ServeArgs};
-use crate::bounds::{AccountMax, Bounds, KeepDays, Size};
+use crate::args::{AccountsArg, AdmissionArg, ServeArgs};
+use crate::bounds::Bounds;
 use crate::{logging, services};
 use anyhow::{Context, bail};
 use parlor::lan::Network;
 use parlor_server::admission::Policy;
-use parlor_server::{Config, FLUSH_QUANTUM_MS_MAX, GRACE_S_MAX, IdentitySource, Server, StateMemory};
+use parlor_server::{Config, IdentitySource, Server, StateMemory};
 use parlor_services::{KEEP_MATCHES_DAYS, OnlineConfig, WebhookConfig};
 use parlor_terminal::print::say;
 use parlor_transport::discovery::Registry;
-use serde::Deserialize;
-use std::net::{IpAddr, SocketAddr};
-use std::num::{NonZeroU16, NonZeroU32};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
-
-/// What the file given with `--config` may say: the same names as on the command line.
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
-struct File {
-    listen: Option<IpAddr>,
-    port: Option<u16>,
-    public_host: Option<String>,
-    certificate: Option<PathBuf>,
-    key: Option<PathBuf>,
-    identity: Option<PathBuf>,
-    apps: Option<Vec<String>>,
-    max_rooms: Option<usize>,
-    state_memory: Option<NonZeroU32>,
-    dedicated: Option<bool>,
-    state_rate: Option<NonZeroU32>,
-    max_connections: Option<usize>,
-    max_connections_per_address: Option<NonZeroU32>,
-    web_origins: Option<Vec<String>>,
-    handshakes_per_second: Option<NonZeroU32>,
-    handshakes_per_second_all: Option<NonZeroU32>,
-    limit_local: Option<bool>,
-    admission_key: Option<PathBuf>,
-    admission: Option<AdmissionArg>,
-    shards: Option<NonZeroU16>,
-    flush_quantum: Option<u64>,
-    grace: Option<u64>,
-    lan: Option<bool>,
-    room_log: Option<PathBuf>,
-    impair: Option<String>,
-    data: Option<PathBuf>,
-    store: Option<String>,
-    games: Option<PathBuf>,
-    accounts: Option<AccountsArg>,
-    keep_matches: Option<NonZeroU32>,
-    data_max: Option<Size>,
-    app_max: Option<Size>,
-    account_max: Option<AccountMax>,
-    keep_days: Option<KeepDays>,
-    operator_key: Option<PathBuf>,
-    webhook: Option<String>,
-    webhook_key: Option<PathBuf>,
-    webhook_private: Option<bool>,
-    metrics: Option<SocketAddr>,
-    log_format: Option<LogFormat>,
-    log: Option<String>,
-}
-
-impl File {
-    fn read(path: &Path) -> anyhow::Result<Self> {
-        let text = std::fs::read_to_string(path)
-            .with_context(|| format!("the configuration {} cannot be read", path.display()))?;
-        toml::from_str(&text).with_context(|| format!("the configuration {} is refused", path.display()))
-    }
-}
 
 /// Runs the command until Ctrl-C.
 ///
 /// # Errors
 /// What was wrong with the settings, or kept the server from starting.
 pub(crate) fn run(args: ServeArgs) -> anyhow::Result<()> {
-    let file = args.config.as_deref().map(File::read).transpose()?.unwrap_or_default();
-    let format = args.log_format.or(file.log_format).unwrap_or_default();
-    logging::start(format, args.log.as_deref().or(file.log.as_deref()).unwrap_or("info"))?;
-    let (config, online) = settings(args, file)?;
+    let file = args.config.as_deref().map(ServeArgs::read).transpose()?.unwrap_or_default();
+    let args = args.over(file);
+    logging::start(args.log_format.unwrap_or_default(), args.log.as_deref().unwrap_or("info"))?;
+    let (config, online) = settings(args)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -87,119 +29,57 @@ pub(crate) fn run(args: ServeArgs) -> anyhow::Result<()> {
     runtime.block_on(serve(config, online))
 }
 
-/// What is said of the services over a store, which there may not be.
-struct Wanted {
-    data: Option<PathBuf>,
-    store: Option<String>,
-    is_open: bool,
-    operator_key: Option<PathBuf>,
-    webhook: Option<WebhookConfig>,
-    keep_matches: Option<NonZeroU32>,
-    games: Option<PathBuf>,
-    /// How much is stored and for how long.
-    bounds: Bounds,
-}
-
-impl Wanted {
-    fn of(args: &ServeArgs, file: &File, is_development: bool) -> anyhow::Result<Self> {
-        fn first<T: Clone>(arg: &Option<T>, file: &Option<T>) -> Option<T> {
-            arg.clone().or_else(|| file.clone())
-        }
-        let accounts = args.accounts.or(file.accounts);
-        let url = first(&args.webhook, &file.webhook);
-        let allows_private = args.webhook_private || file.webhook_private.unwrap_or_default();
-        Ok(Wanted {
-            data: first(&args.data, &file.data),
-            store: first(&args.store, &file.store),
-            is_open: accounts.map_or(is_development, |accounts| accounts == AccountsArg::Open),
-            operator_key: first(&args.operator_key, &file.operator_key),
-            webhook: webhook(url, first(&args.webhook_key, &file.webhook_key), allows_private)?,
-            keep_matches: args.keep_matches.or(file.keep_matches),
-            games: first(&args.games, &file.games),
-            bounds: Bounds {
-                data_max: args.data_max.or(file.data_max),
-                app_max: args.app_max.or(file.app_max),
-                account_max: first(&args.account_max, &file.account_max),
-                keep_days: first(&args.keep_days, &file.keep_days),
-            },
-        })
-    }
-}
-
-/// Command line over environment (which the command line's parser has looked into) over file over default.
-fn settings(args: ServeArgs, file: File) -> anyhow::Result<(Config, Option<OnlineConfig>)> {
+fn settings(args: ServeArgs) -> anyhow::Result<(Config, Option<OnlineConfig>)> {
     let default = Config::default();
-    let is_development = args.certificate.as_ref().or(file.certificate.as_ref()).is_none();
-    let wanted = Wanted::of(&args, &file, is_development)?;
-    let certificate = args.certificate.or(file.certificate);
-    let key = args.key.or(file.key);
+    let is_development = args.certificate.is_none();
+    let bounds = Bounds {
+        data_max: args.data_max,
+        app_max: args.app_max,
+        account_max: args.account_max.clone(),
+        keep_days: args.keep_days.clone(),
+    };
+    let kept_matches = bounds.kept_matches().unwrap_or(default.kept_matches);
     // Who comes back to a kept room must know the server again. A certificate that is given needs no folder.
-    let kept = wanted.data.clone().filter(|_| certificate.is_none() && key.is_none());
-    let folder = args.identity.or(file.identity).or(kept);
-    let identity = identity(certificate, key, folder)?;
-    let flush_quantum = args.flush_quantum.or(file.flush_quantum);
-    let flush_quantum = at_most("flush-quantum", flush_quantum, FLUSH_QUANTUM_MS_MAX, "milliseconds")?;
-    let grace = at_most("grace", args.grace.or(file.grace), GRACE_S_MAX, "seconds")?;
-    let configured = file.impair.map(|spec| spec.parse().with_context(|| format!("impair is {spec:?}")));
-    let impairment = args.impair.map(Ok).or(configured).transpose()?;
-    let kept_matches = wanted.bounds.kept_matches().unwrap_or(default.kept_matches);
-    let online = online(wanted)?;
-    let admission_key = args.admission_key.or(file.admission_key);
-    let admission = admission(admission_key, args.admission.or(file.admission), online.is_some())?;
+    let kept = args.data.as_ref().filter(|_| args.certificate.is_none() && args.key.is_none());
+    let folder = args.identity.as_ref().or(kept).cloned();
+    let identity = identity(args.certificate.clone(), args.key.clone(), folder)?;
+    let online = online(&args, bounds)?;
+    let admission = admission(args.admission_key, args.admission, online.is_some())?;
     let config = Config {
-        listen: args.listen.or(file.listen).unwrap_or(default.listen),
-        port: args.port.or(file.port).unwrap_or(default.port),
+        listen: args.listen.unwrap_or(default.listen),
+        port: args.port.unwrap_or(default.port),
         identity,
-        apps: args.apps.or(file.apps),
-        rooms_max: args.max_rooms.or(file.max_rooms).unwrap_or(default.rooms_max),
-        state_memory: state_memory(args.state_memory, file.state_memory).unwrap_or(default.state_memory),
-        dedicated: args.dedicated || file.dedicated.unwrap_or(default.dedicated),
-        state_rate: args
-            .state_rate
-            .or(file.state_rate.map(NonZeroU32::get))
-            .map_or(default.state_rate, |kib| kib.saturating_mul(1024)),
-        connections_max: args.max_connections.or(file.max_connections).unwrap_or(default.connections_max),
+        apps: args.apps,
+        rooms_max: args.max_rooms.unwrap_or(default.rooms_max),
+        state_memory: args
+            .state_memory
+            .map_or(default.state_memory, |mib| StateMemory::of((mib as usize) << 20)),
+        dedicated: args.dedicated,
+        state_rate: args.state_rate.map_or(default.state_rate, |kib| kib.saturating_mul(1024)),
+        connections_max: args.max_connections.unwrap_or(default.connections_max),
         connections_per_address: args
             .max_connections_per_address
-            .or(file.max_connections_per_address.map(NonZeroU32::get))
             .map(|most| usize::try_from(most).unwrap_or(usize::MAX)),
-        web_origins: args.web_origins.or(file.web_origins).unwrap_or_default(),
-        handshakes_per_second: args
-            .handshakes_per_second
-            .or(file.handshakes_per_second.map(NonZeroU32::get))
-            .unwrap_or(default.handshakes_per_second),
+        web_origins: args.web_origins.unwrap_or_default(),
+        handshakes_per_second: args.handshakes_per_second.unwrap_or(default.handshakes_per_second),
         handshakes_per_second_all: args
             .handshakes_per_second_all
-            .or(file.handshakes_per_second_all.map(NonZeroU32::get))
             .unwrap_or(default.handshakes_per_second_all),
-        limits_local: args.limit_local || file.limit_local.unwrap_or(default.limits_local),
+        limits_local: args.limit_local,
         admission,
-        shards: args.shards.or(file.shards).unwrap_or(default.shards),
-        flush_quantum: flush_quantum.map_or(default.flush_quantum, Duration::from_millis),
-        grace: grace.map_or(default.grace, Duration::from_secs),
+        shards: args.shards.unwrap_or(default.shards),
+        flush_quantum: args.flush_quantum.map_or(default.flush_quantum, Duration::from_millis),
+        grace: args.grace.map_or(default.grace, Duration::from_secs),
         registry: is_development.then(Registry::of_this_user),
-        room_log: args.room_log.or(file.room_log),
-        public_host: args.public_host.or(file.public_host),
-        impairment,
-        metrics: args.metrics.or(file.metrics),
+        room_log: args.room_log,
+        public_host: args.public_host,
+        impairment: args.impair,
+        metrics: args.metrics,
         kept_matches,
-        lan: (args.lan || file.lan.unwrap_or_default()).then(Network::default),
+        lan: args.lan.then(Network::default),
         ..default
     };
     Ok((config, online))
-}
-
-/// A time that may not be longer than this.
-fn at_most(name: &str, value: Option<u64>, max: u64, unit: &str) -> anyhow::Result<Option<u64>> {
-    if value.is_some_and(|value| value > max) {
-        bail!("{name} is too long: it may be 0 to {max} {unit}");
-    }
-    Ok(value)
-}
-
-/// How much memory the state of rooms may take, if that is said.
-fn state_memory(arg: Option<u32>, file: Option<NonZeroU32>) -> Option<StateMemory> {
-    arg.or(file.map(NonZeroU32::get)).map(|mib| StateMemory::of((mib as usize) << 20))
 }
 
 /// How the server proves who it is.
@@ -220,15 +100,16 @@ fn identity(
 }
 
 /// Where accounts and turn rooms are kept, if they are.
-fn online(wanted: Wanted) -> anyhow::Result<Option<OnlineConfig>> {
-    let Wanted { data, store, is_open, operator_key, webhook, keep_matches, games, bounds } = wanted;
+fn online(args: &ServeArgs, bounds: Bounds) -> anyhow::Result<Option<OnlineConfig>> {
+    let ServeArgs { data, operator_key, keep_matches, games, .. } = args;
+    let webhook = webhook(args.webhook.clone(), args.webhook_key.as_ref(), args.webhook_private)?;
     let backups = data.as_ref().map(|folder| folder.join("backups"));
-    let store = match (store, data) {
-        (Some(store), _) => store,
+    let store = match (&args.store, data) {
+        (Some(store), _) => store.clone(),
         (None, Some(folder)) => {
-            std::fs::create_dir_all(&folder)
+            std::fs::create_dir_all(folder)
                 .with_context(|| format!("the folder {} for --data cannot be made", folder.display()))?;
-            services::store_in(&folder)?
+            services::store_in(folder)?
         }
         (None, None) if keep_matches.is_some() => {
             bail!("no match is kept without a store: add --data FOLDER or --store URL")
@@ -248,12 +129,12 @@ fn online(wanted: Wanted) -> anyhow::Result<Option<OnlineConfig>> {
     };
     let keep_matches_days = keep_matches.map_or(KEEP_MATCHES_DAYS, |days| days.get().into());
     let config = OnlineConfig {
-        is_open,
-        operator_key,
+        is_open: args.accounts.map_or(args.certificate.is_none(), |accounts| accounts == AccountsArg::Open),
+        operator_key: operator_key.clone(),
         webhook,
         backups,
         keep_matches_days,
-        games,
+        games: games.clone(),
         ..OnlineConfig::new(store)
     };
     bounds.apply(config).map(Some)
@@ -262,12 +143,12 @@ fn online(wanted: Wanted) -> anyhow::Result<Option<OnlineConfig>> {
 /// Whom to tell what happens in turn rooms.
 fn webhook(
     url: Option<String>,
-    key: Option<PathBuf>,
+    key: Option<&PathBuf>,
     allows_private: bool,
 ) -> anyhow::Result<Option<WebhookConfig>> {
     match (url, key) {
         (Some(url), Some(file)) => {
-            let key = std::fs::read(&file)
+            let key = std::fs::read(file)
                 .with_context(|| format!("the webhook's key cannot be read from {}", file.display()))?;
             Ok(Some(WebhookConfig { url, key: key.trim_ascii().to_vec(), allows_private }))
         }

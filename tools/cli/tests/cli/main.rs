@@ -12,9 +12,9 @@ mod first_minutes;
 mod impaired;
 mod lan;
 mod matches;
-#[cfg(unix)]
-mod operate;
 mod rooms;
+#[cfg(unix)]
+mod serve;
 mod support;
 mod tokens;
 mod ways;

@@ -59,7 +59,7 @@ impl Table for Step<'_> {
     }
 
     fn players(&self) -> Vec<MemberId> {
-        (**self).players().into_iter().map(|player| player.id).collect()
+        (**self).players().iter().map(|player| player.id).collect()
     }
 
     fn step_number(&self) -> u32 {
@@ -93,7 +93,7 @@ impl Table for Core<'_> {
     }
 
     fn players(&self) -> Vec<MemberId> {
-        self.0.players().into_iter().map(|player| player.id).collect()
+        self.0.players().iter().map(|player| player.id).collect()
     }
 
     fn step_number(&self) -> u32 {

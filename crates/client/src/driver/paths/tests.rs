@@ -1,37 +1,21 @@
 //! A direct path over real sockets: it comes up in play, the relay falls still, the path is cut, and the relay goes on.
 
-use crate::{
-    Event, LinkKind, MemberId, PathMode, Registry, Room, RoomBuilder, TransportPath, TransportPreference,
-};
+use crate::{Event, LinkKind, MemberId, PathMode, Room, RoomBuilder, TransportPath, TransportPreference};
 use parlor_proto::wire::envelope::Sender;
-use parlor_server::{Config, Server};
+use parlor_testing::{Hall, exchange};
 use std::collections::BTreeMap;
-use std::io::{Read, Write};
-use std::net::TcpStream;
 use std::time::{Duration, Instant};
-use tempfile::TempDir;
-use tokio::runtime::Runtime;
 
 /// Only a hang takes this long.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-struct Hall {
-    registry: Registry,
-    runtime: Runtime,
-    server: Option<Server>,
-    _folder: TempDir,
+/// Rooms on a hall's server, and what the server says of them.
+trait Rooms {
+    fn open<K>(&self, builder: RoomBuilder<K>) -> Room;
+    fn relayed(&self) -> u64;
 }
 
-impl Hall {
-    fn new() -> Self {
-        let folder = tempfile::tempdir().expect("a temporary folder");
-        let registry = Registry::at(folder.path().join("registry"));
-        let runtime = Runtime::new().expect("a runtime");
-        let config = Config { port: 0, registry: Some(registry.clone()), ..Config::default() };
-        let server = runtime.block_on(Server::start(config)).expect("a port is free");
-        Hall { registry, runtime, server: Some(server), _folder: folder }
-    }
-
+impl Rooms for Hall {
     fn open<K>(&self, builder: RoomBuilder<K>) -> Room {
         let mut room = builder.registry(self.registry.clone()).open();
         let began = Instant::now();
@@ -45,23 +29,11 @@ impl Hall {
 
     /// Messages that the server has relayed, to each that it relayed them to.
     fn relayed(&self) -> u64 {
-        let port = self.server.as_ref().expect("it runs").local_port();
-        let mut stream = TcpStream::connect(("127.0.0.1", port)).expect("it listens");
-        let ask = "GET /stats HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
-        stream.write_all(ask.as_bytes()).expect("it reads");
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).expect("it answers in text");
-        let (_, number) = answer.split_once("\"messages_relayed\":").expect("it counts them");
-        let digits: String = number.chars().take_while(char::is_ascii_digit).collect();
-        digits.parse().expect("it is a number")
-    }
-}
-
-impl Drop for Hall {
-    fn drop(&mut self) {
-        if let Some(server) = self.server.take() {
-            self.runtime.block_on(server.shutdown());
-        }
+        let stats = self.runtime.block_on(exchange(
+            self.addr(),
+            "GET /stats HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n",
+        ));
+        stats.json()["messages_relayed"].as_u64().expect("it counts them")
     }
 }
 
@@ -79,7 +51,7 @@ struct Play {
 
 impl Play {
     fn new(host: PathMode, guest: PathMode) -> Self {
-        let hall = Hall::new();
+        let hall = Hall::start();
         let host = hall.open(Room::host("tanks").paths(host));
         let code = host.code().expect("it is open").to_string();
         let guest = hall.open(Room::join("tanks", &code).paths(guest));
@@ -104,8 +76,9 @@ impl Play {
             while let Some(mut step) = room.step() {
                 step.send_input(&*sent).expect("it is open");
                 let me = step.local_id();
-                if let Some(other) = step.players().iter().find(|player| Some(player.id) != me) {
-                    step.send(other.id, "count", sent).expect("it is open");
+                let other = step.players().iter().map(|player| player.id).find(|id| Some(*id) != me);
+                if let Some(other) = other {
+                    step.send(other, "count", sent).expect("it is open");
                     *sent += 1;
                 }
                 let Some(mut host) = step.host() else { continue };
@@ -222,7 +195,7 @@ fn count_at_all(rooms: &mut [Room], sent: &mut [u64], heard: &mut Heard) {
 
 #[test]
 fn one_room_has_members_by_quic_by_websocket_and_with_a_path_to_the_host() {
-    let hall = Hall::new();
+    let hall = Hall::start();
     let host = hall.open(Room::host("tanks").paths(PathMode::Auto));
     let code = host.code().expect("it is open").to_string();
     let guest = || Room::join("tanks", &code);

@@ -78,10 +78,10 @@ pub struct RoomSettings {
     pub max_players: u16,
     /// Its steps per second.
     pub tick_rate: TickRate,
-    /// After so many milliseconds in which nothing was heard of the host, another member takes its part; `None` if none ever
-    /// does, and the room ends with its host. [`HOST_SILENCE_MS_MIN`](limits::HOST_SILENCE_MS_MIN) to
-    /// [`HOST_SILENCE_MS_MAX`](limits::HOST_SILENCE_MS_MAX), for rooms that a player hosts.
-    pub host_silence_ms: Option<u32>,
+    /// Host timeout in ms: after this silence of the host another member takes its part. `None` disables host migration: the room
+    /// ends with its host. [`HOST_TIMEOUT_MS_MIN`](limits::HOST_TIMEOUT_MS_MIN) to
+    /// [`HOST_TIMEOUT_MS_MAX`](limits::HOST_TIMEOUT_MS_MAX), for rooms that a player hosts.
+    pub host_timeout_ms: Option<u32>,
     /// What its entities are made of: an encoded schema of at most
     /// [`SCHEMA_BYTES_MAX`](limits::SCHEMA_BYTES_MAX) bytes. Empty if the game has no components of its own.
     pub schema: Bytes,
@@ -184,7 +184,7 @@ impl Hello {
                 if len > most {
                     return Err(format!("the schema has {len} bytes; it may have at most {most}"));
                 }
-                settings.check_host_silence()?;
+                settings.check_host_timeout()?;
                 settings.check_code()?;
                 settings.check_match()?;
                 check_secret(settings.secret.as_deref())
@@ -305,9 +305,25 @@ impl RoomKind {
 }
 
 impl RoomSettings {
-    fn check_host_silence(&self) -> Result<(), String> {
-        let Some(silence_ms) = self.host_silence_ms else { return Ok(()) };
-        let (min, max) = (limits::HOST_SILENCE_MS_MIN, limits::HOST_SILENCE_MS_MAX);
+    /// Settings of a room that has only a kind and seats: a drawn code, no secret, [`TickRate::DEFAULT`], no host migration, no
+    /// schema, no label, and no kept log.
+    pub fn new(kind: RoomKind, max_players: u16) -> Self {
+        RoomSettings {
+            kind,
+            code: None,
+            secret: None,
+            max_players,
+            tick_rate: TickRate::DEFAULT,
+            host_timeout_ms: None,
+            schema: Bytes::new(),
+            label: String::new(),
+            keep: false,
+        }
+    }
+
+    fn check_host_timeout(&self) -> Result<(), String> {
+        let Some(silence_ms) = self.host_timeout_ms else { return Ok(()) };
+        let (min, max) = (limits::HOST_TIMEOUT_MS_MIN, limits::HOST_TIMEOUT_MS_MAX);
         if !(min..=max).contains(&silence_ms) {
             return Err(format!("host_timeout is {silence_ms} ms; it may be {min} to {max} ms"));
         }
@@ -354,7 +370,7 @@ impl RoomSettings {
         out.put_option(self.secret.as_deref(), |out, secret| out.put_str(secret));
         out.put_u16(self.max_players);
         out.put_u16(self.tick_rate.hz());
-        out.put_option(self.host_silence_ms, |out, silence_ms| out.put_varint(silence_ms.into()));
+        out.put_option(self.host_timeout_ms, |out, silence_ms| out.put_varint(silence_ms.into()));
         out.put_bytes(&self.schema);
         out.put_str(&self.label);
         out.put_bool(self.keep);
@@ -367,7 +383,7 @@ impl RoomSettings {
             secret: body.option("secret", read_secret)?,
             max_players: body.u16()?,
             tick_rate: read_tick_rate(body)?,
-            host_silence_ms: body.option("host silence", |body| body.varint_u32("host silence"))?,
+            host_timeout_ms: body.option("host timeout", |body| body.varint_u32("host timeout"))?,
             schema: body.bytes_max("schema", limits::SCHEMA_BYTES_MAX)?,
             label: body.str_max("label", limits::LABEL_BYTES_MAX)?,
             keep: body.bool("keep")?,

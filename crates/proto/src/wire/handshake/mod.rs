@@ -7,7 +7,7 @@
 //!              intent: 0 create, settings | 1 join, code: text, secret: 0 | 1, text | 2 resume: session, token
 //!              | 3 path: 8 bytes
 //!  settings    kind: 1 byte · code: 0 | 1, text · secret: 0 | 1, text · max players: 2 bytes · tick rate: 2 bytes
-//!              host silence: 0 | 1, varint ms · schema: bytes · label: text · keep: 0 | 1
+//!              host timeout: 0 | 1, varint ms · schema: bytes · label: text · keep: 0 | 1
 //!  Welcome     version: 2 bytes · session: 16 bytes · capabilities: 8 bytes · room: varint · code: text
 //!              kind: 1 byte · member: varint · authority: 0 hub | 1 member, varint
 //!              epoch: varint · tick rate: 2 bytes · opened: varint µs · now: varint µs · max players: 2 bytes

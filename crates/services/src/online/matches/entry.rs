@@ -55,7 +55,8 @@ pub(super) enum Happened {
     Ended,
     /// The log ends here, and the match went on.
     Cut {
-        /// `full` if it had no more room, `quota` if its account had none, `store full`, or `store unavailable` if the store was slow or away.
+        /// `full` if it had no more room, `quota` if its account had none, `store full` if the store had none, `store unavailable` if the
+        /// store was slow or away, `defect` if the store refused an entry.
         why: String,
     },
 }

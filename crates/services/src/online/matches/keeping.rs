@@ -1,7 +1,8 @@
-//! Puts what happens in matches into the store, a group at a time, as fast as the store takes it.
+//! Stores the logs of kept matches, a group of entries at a time, as fast as the store takes them.
 
 use super::{CUT_REFUSED, CUT_STORE_FULL, CUT_UNAVAILABLE, entry};
 use crate::online::Services;
+use crate::online::lives::rest_since;
 use crate::store::{AccountId, Appended, GROUP_ENTRIES_MAX, MatchEntry, NewMatch, StoreError};
 use core::time::Duration;
 use parlor_hub::room::KeptEntry;
@@ -10,20 +11,21 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 
-/// Entries that are taken at once.
+/// Most entries that are taken from the queue at once.
 const TURN_MAX: usize = 1_024;
-/// Bytes of the entries of a group, but for the last of them.
+/// Bytes of a group, except for its last entry.
 const GROUP_BYTES: usize = 1 << 20;
-/// How often a server says that it is there.
+/// How often a server notes that it is alive.
 const ALIVE_EVERY: Duration = Duration::from_secs(30);
-/// After so long without a word a server is taken to have ended, and its matches with it.
+/// A server that was not alive for this long has ended, and its matches with it.
 const SILENCE_MAX_MS: u64 = 120_000;
-/// Old matches that are forgotten in one transaction.
-const FORGET_AT_ONCE: usize = 100;
+/// Most matches that one transaction forgets.
+const FORGET_AT_ONCE: usize = 20;
 const DAY_MS: u64 = 24 * 60 * 60 * 1_000;
 
-/// Runs until all shards have ended and all that they said is stored. `server` is what this one calls itself in the store.
+/// Runs until all shards have ended and their entries are stored. `server` is the name of this one in the store.
 pub(in crate::online) async fn keep(services: Services, mut kept: Kept, server: Arc<str>) {
     while let Some((said, marks)) = kept.take(TURN_MAX).await {
         let mut by_match: BTreeMap<MatchKey, (Vec<Said>, Mark)> = BTreeMap::new();
@@ -48,28 +50,28 @@ pub(in crate::online) async fn keep(services: Services, mut kept: Kept, server: 
     }
 }
 
-/// What of one match is stored in one turn.
+/// Stores the entries of one match that one turn has taken.
 struct Writer {
     services: Services,
     of: MatchKey,
     server: Arc<str>,
-    /// Why the log takes nothing more, if it does not.
+    /// Why the log has ended, if it has.
     end: Option<LogEnd>,
 }
 
-/// Why a log takes nothing more.
+/// Why a log has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum LogEnd {
-    /// The store says so: it is full, it was forgotten.
+    /// The store ended it: it reached a bound or was forgotten.
     Over,
-    /// The store has as many bytes as it may have.
+    /// The store is full.
     StoreFull,
     /// The store refused something, which is a defect.
     Refused,
 }
 
 impl LogEnd {
-    /// What the log says of it; the store says it by itself where it ends a log.
+    /// The reason that the log notes. The store notes it by itself where it ended the log.
     fn cut(self) -> Option<&'static str> {
         match self {
             LogEnd::Over => None,
@@ -79,7 +81,7 @@ impl LogEnd {
     }
 }
 
-/// What the store is asked for.
+/// What the store is to do.
 enum Verb {
     Open(NewMatch),
     Append(Vec<MatchEntry>),
@@ -87,7 +89,7 @@ enum Verb {
     Close { ended_ms: u64 },
 }
 
-/// Entries that go into the store together, and the room that they take in the queue meanwhile.
+/// Entries that are stored together, and their places in the queue meanwhile.
 #[derive(Default)]
 struct Group {
     entries: Vec<MatchEntry>,
@@ -124,14 +126,14 @@ impl Writer {
         }
     }
 
-    /// The group's room in the queue is free again once this is over.
+    /// Stores a group. Its places in the queue are free afterwards.
     async fn append(&mut self, group: Group) {
         if !group.entries.is_empty() && self.end.is_none() {
             self.ask(Verb::Append(group.entries)).await;
         }
     }
 
-    /// Asks the store, and again as long as it is unavailable.
+    /// Asks the store, again and again while it is unavailable.
     async fn ask(&mut self, verb: Verb) {
         loop {
             match self.try_once(&verb).await {
@@ -150,7 +152,7 @@ impl Writer {
                     }
                     return self.end = self.end.or(Some(LogEnd::Over));
                 }
-                // Somebody had the match forgotten while it went on.
+                // An operator had the match forgotten while it went on.
                 Err(StoreError::Missing { .. }) => return self.end = self.end.or(Some(LogEnd::Over)),
                 Err(error) => {
                     let MatchKey { realm, id } = &self.of;
@@ -161,7 +163,7 @@ impl Writer {
         }
     }
 
-    /// Admission refuses the next one by name.
+    /// Notes that an account has too many bytes of logs: admission refuses its next kept match by name.
     fn is_over_quota(&self, owner: &AccountId) {
         let realm = &self.of.realm;
         tracing::info!(?realm, %owner, "an account has no room for more logs of matches");
@@ -197,13 +199,13 @@ impl Group {
     }
 }
 
-/// Says that this server is there, ends what servers that are not left open, and forgets what is old. Runs as long as the services do.
+/// Notes that this server is alive, ends the matches of servers that are not, and forgets old matches. Runs as long as the services do.
 pub(in crate::online) async fn look_after(services: Services, server: Arc<str>, keep_days: u64) {
     let mut said_ms = services.time().now_ms();
     loop {
         tokio::time::sleep(ALIVE_EVERY).await;
         let now_ms = services.time().now_ms();
-        // Who could not say so for long itself does not know who else could not.
+        // A server that could not reach the store for long does not know which others are alive.
         let could = now_ms.saturating_sub(said_ms) < SILENCE_MAX_MS;
         let seen_since_ms = if could { now_ms.saturating_sub(SILENCE_MAX_MS) } else { 0 };
         let looked = async {
@@ -217,7 +219,7 @@ pub(in crate::online) async fn look_after(services: Services, server: Arc<str>, 
     }
 }
 
-/// Says that this server is there, before it has any match, and ends what is open of all others: it has its store to itself.
+/// Notes that this server is alive, before it has any match, and ends all open matches: no other server has this store.
 pub(in crate::online) async fn begin(services: &Services, server: &str) -> Result<(), StoreError> {
     let now_ms = services.time().now_ms();
     let ended = services.store().keep_matches_alive(server, now_ms, u64::MAX).await?;
@@ -227,9 +229,19 @@ pub(in crate::online) async fn begin(services: &Services, server: &str) -> Resul
     Ok(())
 }
 
-/// Forgets matches that ended before a time, and deletes what is left of those that were forgotten, a little at a time.
+/// Forgets matches that ended before a time, and deletes the entries of forgotten ones, in small parts. Returns after [`ALIVE_EVERY`] even if
+/// more is left.
 async fn forget(services: &Services, ended_before_ms: u64) -> Result<(), StoreError> {
-    while services.store().forget_old_matches(ended_before_ms, FORGET_AT_ONCE).await? == FORGET_AT_ONCE {}
-    while services.store().sweep_matches().await? {}
+    let (store, until) = (services.store(), Instant::now() + ALIVE_EVERY);
+    let (mut forgets, mut sweeps) = (true, true);
+    while (forgets || sweeps) && Instant::now() < until {
+        let began = Instant::now();
+        if forgets {
+            forgets = store.forget_old_matches(ended_before_ms, FORGET_AT_ONCE).await? == FORGET_AT_ONCE;
+        } else {
+            sweeps = store.sweep_matches().await?;
+        }
+        rest_since(began).await;
+    }
     Ok(())
 }

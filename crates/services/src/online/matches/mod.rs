@@ -133,7 +133,7 @@ pub(super) struct KeptView {
     entries: u64,
     /// Bytes of them.
     bytes: u64,
-    /// Why the log ends before the match does: `full` or `store unavailable`; null if it does not.
+    /// Why the log ends before the match does, as its last entry says; null if it does not.
     cut: Option<String>,
 }
 

@@ -1,13 +1,13 @@
-//! What can be done with turn rooms, as operations. What each means stands in docs/turn-rooms.md.
+//! The operations on turn rooms. docs/turn-rooms.md says what each means.
 
-use super::search::{LOOKED_AT_MAX, PART, Search, Wanted, hash};
+use super::search::{Search, Wanted, hash};
 use super::{change, look, no_such_room, open};
+use crate::online::Services;
 use crate::online::accounts::Nothing;
 use crate::online::failure::{Failure, Kind};
 use crate::online::page::Limit;
 use crate::online::table::Caller;
-use crate::online::{Services, TOO_MANY_ROOMS};
-use crate::store::{AccountId, Page, Role, RoomId, RoomListing};
+use crate::store::{Page, Role, RoomId, RoomListing};
 use parlor_proto::RoomCode;
 use parlor_server::realm::Realm;
 use parlor_turn::limits::{NAME_CHARS_MAX, PLAYERS_MAX, REASON_CHARS_MAX, WORD_PATTERN};
@@ -30,57 +30,27 @@ type Object = Map<String, Value>;
 pub(crate) struct CreateRoom {
     /// The mode of the game, where the server has games of its operator's.
     #[schemars(regex(pattern = WORD_PATTERN))]
-    mode: Option<String>,
+    pub(super) mode: Option<String>,
     /// How the room is set up: docs/turn-rooms.md has all fields. Where the server has games of its operator's, leave it out.
     #[schemars(with = "Option<Config>")]
-    config: Option<Value>,
+    pub(super) config: Option<Value>,
     /// The creator's name, as the others read it; that of the account if missing.
     #[schemars(length(min = 1, max = NAME_CHARS_MAX))]
-    player_name: Option<String>,
+    pub(super) player_name: Option<String>,
     /// The room's name; the game's if missing.
     #[schemars(length(min = 1, max = NAME_CHARS_MAX))]
-    name: Option<String>,
+    pub(super) name: Option<String>,
     /// Whether it is listed: `public` or `private`.
-    visibility: Option<Visibility>,
+    pub(super) visibility: Option<Visibility>,
     /// Seats, between the configuration's least and most.
     #[schemars(range(min = 1, max = PLAYERS_MAX))]
-    max_players: Option<u16>,
+    pub(super) max_players: Option<u16>,
     /// Merged into the configuration's.
     #[schemars(with = "Option<Object>")]
-    metadata: Option<Value>,
+    pub(super) metadata: Option<Value>,
     /// The code that players join by, where the configuration lets its creator choose one; drawn if missing.
     #[schemars(length(min = 4, max = 32))]
-    code: Option<String>,
-}
-
-/// A room that shall be joined, or opened if there is none.
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct JoinOrCreate {
-    /// What a room must be to be joined, over being public and having a seat. The room that is opened is so, too.
-    #[schemars(with = "Option<Criteria>")]
-    criteria: Option<Value>,
-    /// The mode of the game, where the server has games of its operator's.
-    #[schemars(regex(pattern = WORD_PATTERN))]
-    mode: Option<String>,
-    /// How a room is set up that is opened: docs/turn-rooms.md has all fields. One that is joined has the same `game` and `rules`.
-    /// Where the server has games of its operator's, leave it out.
-    #[schemars(with = "Option<Config>")]
-    config: Option<Value>,
-    /// The player's name, as the others read it; that of the account if missing.
-    #[schemars(length(min = 1, max = NAME_CHARS_MAX))]
-    player_name: Option<String>,
-    /// The name of a room that is opened; the game's if missing.
-    #[schemars(length(min = 1, max = NAME_CHARS_MAX))]
-    name: Option<String>,
-    /// Whether a room that is opened is listed: `public` or `private`.
-    visibility: Option<Visibility>,
-    /// Seats of a room that is opened, between the configuration's least and most.
-    #[schemars(range(min = 1, max = PLAYERS_MAX))]
-    max_players: Option<u16>,
-    /// Merged into the configuration's.
-    #[schemars(with = "Option<Object>")]
-    metadata: Option<Value>,
+    pub(super) code: Option<String>,
 }
 
 /// Which part of a list.
@@ -265,7 +235,7 @@ pub(crate) struct SayInRoom {
 pub(crate) struct RoomAnswer {
     /// The room: docs/turn-rooms.md has its fields. Null if whoever asked may not read it, for instance because it left.
     #[schemars(with = "Option<RoomView<'static>>")]
-    room: Option<Box<RawValue>>,
+    pub(super) room: Option<Box<RawValue>>,
 }
 
 /// A part of a list of rooms.
@@ -285,66 +255,11 @@ pub(crate) async fn create(
     input: CreateRoom,
 ) -> Result<RoomAnswer, Failure> {
     let new = New::read(&services, &caller, input).await?;
-    // Found at once by who looks for all of its metadata and nothing else.
+    // A player that looks for all of its metadata, and nothing else, finds it by this hash.
     let metadata = new.create.metadata_with(&new.config)?;
     let criteria =
         Criteria { metadata: metadata.as_object().cloned().unwrap_or_default(), ..Criteria::default() };
     new.open(&services, &caller, hash(new.config.rules.as_deref(), &criteria)).await
-}
-
-/// A room of this game that the player sits in comes first, then the newest that has a seat and in which somebody is here, then a room of its own. All
-/// of them meet the criteria.
-pub(crate) async fn join_or_create(
-    services: Services,
-    caller: Caller,
-    input: JoinOrCreate,
-) -> Result<RoomAnswer, Failure> {
-    let asked_for = read_criteria(input.criteria.as_ref())?;
-    let JoinOrCreate { mode, config, player_name, name, visibility, max_players, metadata, .. } = input;
-    let asked = CreateRoom { mode, config, player_name, name, visibility, max_players, metadata, code: None };
-    let mut new = New::read(&services, &caller, asked).await?;
-    let criteria = match &new.mode {
-        Some(mode) => mode.criteria(input.criteria.as_ref())?,
-        None => asked_for,
-    };
-    new.create = criteria.met_by(new.create, &new.config)?;
-    let New { realm, player, config, create, .. } = &new;
-    let _alone = services.room_locks().match_alone(realm, config.game()).await;
-    let wanted = Wanted {
-        game: config.game(),
-        criteria: &criteria,
-        rules: Some(config.rules.as_deref()),
-        operators_only: services.games().are_operators(),
-    };
-    let account = AccountId::new(player.as_str())?;
-    let actor = Actor::Player(player.clone());
-    let mine = services.store().open_rooms_of(realm, &account, LOOKED_AT_MAX).await?;
-    for room in mine.iter().filter(|room| wanted.goes_on_in(room)) {
-        if let Ok(room) = look(&services, realm, &room.id, &actor).await {
-            return Ok(RoomAnswer { room: Some(room) });
-        }
-    }
-    let hash = hash(config.rules.as_deref(), &criteria);
-    let opened_for_this = Search::new(&services, realm, wanted, None).opened_for(hash);
-    for mut search in [opened_for_this, Search::new(&services, realm, wanted, None)] {
-        while let Some(found) = search.present(PART).await? {
-            for room in found {
-                let join = parlor_turn::Join { name: create.player_name.clone() };
-                match change(&services, realm, &room.id, &actor, Op::Join(join)).await {
-                    Ok(seen) => return Ok(RoomAnswer { room: seen }),
-                    Err(failure) if is_of_player(&failure) => return Err(failure),
-                    // Somebody else was faster, or this player may not: the next one then.
-                    Err(_) => {}
-                }
-            }
-        }
-    }
-    new.open(&services, &caller, hash).await
-}
-
-/// Whether another room would be no better.
-fn is_of_player(failure: &Failure) -> bool {
-    failure.kind() == Kind::Unavailable || failure.code() == TOO_MANY_ROOMS
 }
 
 pub(crate) async fn list(services: Services, caller: Caller, input: ListRooms) -> Result<RoomList, Failure> {
@@ -487,7 +402,7 @@ async fn perform(services: &Services, caller: &Caller, room_id: &str, op: Op) ->
     Ok(RoomAnswer { room: change(services, &realm, &room(room_id)?, &actor, op).await? })
 }
 
-/// As whom somebody acts in a room: a player as itself, an operator as the server.
+/// As whom a caller acts in a room: a player as itself, an operator as the server.
 pub(super) fn actor(services: &Services, caller: &Caller) -> Result<(Realm, Actor), Failure> {
     let role = caller.identity.as_ref().map(|identity| identity.role);
     match role {
@@ -524,18 +439,22 @@ async fn name_of(
     Ok(services.store().account(realm, &account).await?.map(|account| account.display_name))
 }
 
-/// A room that somebody wants, as it would be opened.
-struct New {
-    realm: Realm,
-    player: PlayerId,
-    /// The operator's, where the server has games of its operator's.
-    mode: Option<Arc<Mode>>,
-    config: Config,
-    create: Create,
+/// A room as a player would open it.
+pub(super) struct New {
+    pub(super) realm: Realm,
+    pub(super) player: PlayerId,
+    /// The operator's mode, where the server has games of its operator's.
+    pub(super) mode: Option<Arc<Mode>>,
+    pub(super) config: Config,
+    pub(super) create: Create,
 }
 
 impl New {
-    async fn read(services: &Services, caller: &Caller, input: CreateRoom) -> Result<New, Failure> {
+    pub(super) async fn read(
+        services: &Services,
+        caller: &Caller,
+        input: CreateRoom,
+    ) -> Result<New, Failure> {
         let (realm, player) = player(services, caller)?;
         let CreateRoom { mode, config, player_name, name, visibility, max_players, metadata, code } = input;
         let found = services.games().find(realm.app(), mode.as_deref())?;
@@ -554,15 +473,15 @@ impl New {
         Ok(New { realm, player, mode: found, config, create })
     }
 
-    /// `wanted` is the hash of what those look for who shall find it.
-    async fn open(
+    /// Opens the room. `wanted` is the hash by which players find it.
+    pub(super) async fn open(
         &self,
         services: &Services,
         caller: &Caller,
         wanted: [u8; 32],
     ) -> Result<RoomAnswer, Failure> {
         let guess = match self.create.code {
-            // The answer that a code is taken says that there is a room with it.
+            // The answer `taken` says that a room has this code.
             Some(_) => Some(services.guess_of_account(caller)?),
             None => None,
         };
@@ -579,7 +498,7 @@ impl New {
     }
 }
 
-fn read_criteria(written: Option<&Value>) -> Result<Criteria, Failure> {
+pub(super) fn read_criteria(written: Option<&Value>) -> Result<Criteria, Failure> {
     Ok(written.map(Criteria::read).transpose()?.unwrap_or_default())
 }
 

@@ -1,27 +1,32 @@
-//! Turn rooms: each has a lock in this process, under which operations run one after another.
+//! Turn rooms. Each has a lock in this process, under which its operations run one after another.
 //!
-//! The lock holds the room's document. An operation is applied to a copy, the store takes document and effects in one transaction,
-//! and only then the caller is answered and others are notified. If storing fails both copies are dropped: nobody knows whether
-//! the store took it, so the next operation loads the room again. The version shows what another server on the same store wrote.
+//! The lock holds the room's document. An operation changes a copy; the store takes document and effects in one transaction; only then is
+//! the caller answered and are others notified. After a failure it is unknown whether the store took the change, so both copies are dropped
+//! and the next operation loads the room again. The version shows writes of another server on the same store.
 
 mod handlers;
 mod removal;
 mod room_locks;
 mod search;
+mod seek;
+mod seekers;
 
 pub(super) use handlers::*;
 use parlor_server::realm::Realm;
 pub(super) use removal::delete;
 use room_locks::Place;
 pub(super) use room_locks::RoomLocks;
+pub(super) use seek::join_or_create;
+pub(super) use seekers::Seekers;
 
 use super::Services;
 use super::failure::{Failure, Kind};
 use super::inbox::{PUSH, Told};
+use super::lives::is_open;
 use super::secrets::random;
 use crate::store::{
-    AccountId, DOCUMENT_BYTES_MAX, Effects, NewNotice, NewRoom, NewWebhook, RoomId, RoomState, Stage,
-    StoreError,
+    AccountId, CommitKind, DOCUMENT_BYTES_MAX, Effects, NewNotice, NewRoom, NewWebhook, RoomId, RoomState,
+    Stage, StoreError,
 };
 use parlor_proto::RoomCode;
 use parlor_turn::limits;
@@ -34,19 +39,18 @@ use std::sync::Arc;
 
 /// Letters of a room's code.
 const CODE_LETTERS: usize = 6;
-/// How often another code is drawn where the one before is taken.
+/// Most draws of a code that is not taken.
 const DRAWS_MAX: usize = 8;
-/// How often an operation is done again because another server came first.
+/// Most tries of an operation that another server's commit came before.
 const TRIES_MAX: usize = 4;
 
-/// What an operation on a room comes to: the room as JSON, as whoever asked may read it from then on.
+/// The room as JSON after an operation, as the caller may read it. `None` if it may not.
 pub(super) type Seen = Option<Box<RawValue>>;
 
-/// Bytes of a document that what players bring leaves free: for what the server, those who leave and those who judge add to it, which must always
-/// find a place.
+/// Bytes of a document that players' data leaves free. Timers, leaving and verdicts need them and must never fail for lack of space.
 const DOCUMENT_RESERVE: usize = 64 * 1024;
 
-// Of each part that grows by something else than what players bring, all of it.
+// The sum of all parts that grow by something other than players' data.
 const _: () = assert!(
     limits::DECIDED_MAX * 2_048
         + limits::BARRED_MAX * (limits::ID_BYTES_MAX + 24)
@@ -55,7 +59,7 @@ const _: () = assert!(
         <= DOCUMENT_RESERVE
 );
 
-/// Applies an operation to a room, and stores what comes of it.
+/// Applies an operation to a room and stores the result.
 pub(super) async fn change(
     services: &Services,
     realm: &Realm,
@@ -63,15 +67,37 @@ pub(super) async fn change(
     actor: &Actor,
     op: Op,
 ) -> Result<Seen, Failure> {
-    apply(services, realm, id, actor, op).await.map(|applied| applied.seen)
+    let kind = kind_of(actor, &op);
+    apply(services, realm, id, actor, op, kind).await.map(|applied| applied.seen)
 }
 
-/// Does what is due in a room. Says whether anything was.
+/// Runs the timers of a room that are due. Returns whether any was.
 pub(super) async fn expire(services: &Services, realm: &Realm, id: &RoomId) -> Result<bool, Failure> {
-    apply(services, realm, id, &Actor::Server, Op::Expire).await.map(|applied| applied.has_changed)
+    let applied = apply(services, realm, id, &Actor::Server, Op::Expire, CommitKind::Settles).await?;
+    Ok(applied.has_changed)
 }
 
-/// What came of an operation.
+/// Makes a player leave a room because its account is deleted. A full store and a quota do not refuse it.
+pub(super) async fn leave_for_good(
+    services: &Services,
+    realm: &Realm,
+    id: &RoomId,
+    player: PlayerId,
+) -> Result<(), Failure> {
+    let kind = CommitKind::Administers;
+    apply(services, realm, id, &Actor::Player(player), Op::Leave, kind).await.map(|_| ())
+}
+
+/// Which bounds may refuse an operation. No player's quota refuses what ends something for the others.
+fn kind_of(actor: &Actor, op: &Op) -> CommitKind {
+    match (actor, op) {
+        (Actor::Server, _) => CommitKind::Administers,
+        (Actor::Player(_), Op::Leave | Op::Kick(_) | Op::Resign | Op::End(_)) => CommitKind::Settles,
+        (Actor::Player(_), _) => CommitKind::Plays,
+    }
+}
+
+/// The result of an operation.
 struct Applied {
     seen: Seen,
     has_changed: bool,
@@ -83,6 +109,7 @@ async fn apply(
     id: &RoomId,
     actor: &Actor,
     op: Op,
+    kind: CommitKind,
 ) -> Result<Applied, Failure> {
     let room_lock = services.room_locks().of(realm, id, *actor == Actor::Server)?;
     let mut held = room_lock.enter().await;
@@ -91,7 +118,7 @@ async fn apply(
             Some(room) => room,
             None => load(services, &room_lock, realm, id).await?,
         };
-        let before = room.version();
+        let (before, was_open) = (room.version(), is_open(&room));
         let with =
             Context { now: UnixMillis(services.time().now_ms()), seed: random()?, rules: services.rules() };
         let effects = match room.apply(actor, op.clone(), &with) {
@@ -106,11 +133,14 @@ async fn apply(
             *held = Some(room);
             return Ok(Applied { seen, has_changed: false });
         }
-        let (state, mut sent) = (state_of(&room)?, sent(services, realm, &room, &effects)?);
+        let (state, mut sent) = (state_of(&room)?, sent(services, realm, actor, &room, &effects)?);
         sent.life = Some(services.lives().of(&room, None, with.now.0));
-        // The changed room is dropped here, and loaded again as it was.
+        // A move that ends the game settles it. Nothing that is said in an ended room does.
+        let is_end = was_open && !is_open(&room);
+        sent.kind = if is_end && kind == CommitKind::Plays { CommitKind::Settles } else { kind };
+        // On an error the changed room is dropped, and loaded again later.
         check_document(&op, state.document.len())?;
-        // Before anything is stored: a room that has grown too large for the memory that there is stays as it was.
+        // Before anything is stored: a room that is too large for the memory stays as it was.
         services.room_locks().weigh(&room_lock, &state.document)?;
         let notices = sent.notices.clone();
         match services.store().commit_room(realm, id, before, state, sent).await {
@@ -129,7 +159,7 @@ async fn apply(
     Err(Failure::unavailable(sentence, core::time::Duration::from_millis(100)))
 }
 
-/// Refuses what players bring to a room that has no place for it. What ends, leaves or judges may use the reserve.
+/// Refuses players' data that does not fit the document. Ends, leaving and verdicts may use the reserve.
 fn check_document(op: &Op, bytes: usize) -> Result<(), Failure> {
     let brings = matches!(op, Op::Join(_) | Op::Start(_) | Op::Propose(_) | Op::Update(_));
     if !brings || bytes <= DOCUMENT_BYTES_MAX - DOCUMENT_RESERVE {
@@ -149,7 +179,7 @@ pub(super) async fn open(
     create: &Create,
     wanted: [u8; 32],
 ) -> Result<Box<RawValue>, Failure> {
-    // A code that was chosen is free or not: no other is tried.
+    // A code that the caller chose is the only one to try.
     let draws = if create.code.is_some() { 1 } else { DRAWS_MAX };
     for _ in 0..draws {
         let id = super::secrets::id('r')?;
@@ -163,7 +193,8 @@ pub(super) async fn open(
         let now = UnixMillis(services.time().now_ms());
         let with = Context { now, seed: random()?, rules: services.rules() };
         let (room, effects) = TurnRoom::create(new, config.clone(), &with)?;
-        let mut sent = sent(services, realm, &room, &effects)?;
+        let actor = Actor::Player(creator.clone());
+        let mut sent = sent(services, realm, &actor, &room, &effects)?;
         let owner = AccountId::new(creator.as_str())?;
         sent.life = Some(services.lives().of(&room, Some(owner), with.now.0));
         let notices = sent.notices.clone();
@@ -179,7 +210,7 @@ pub(super) async fn open(
             Ok(numbers) => {
                 tell(services, realm, &notices, &numbers);
                 services.room_locks().has_deadline(room.next_deadline().map(|at| at.0));
-                let seen = seen(services, &room, &Actor::Player(creator.clone()))?;
+                let seen = seen(services, &room, &actor)?;
                 return seen.ok_or_else(|| Failure::defect("a creator does not see its room"));
             }
             Err(StoreError::Taken { .. }) => {}
@@ -193,7 +224,7 @@ pub(super) async fn open(
     Err(Failure::defect("no free code for a room was drawn"))
 }
 
-/// Reads a room as an actor may.
+/// Reads a room as the actor may see it.
 pub(super) async fn look(
     services: &Services,
     realm: &Realm,
@@ -229,7 +260,7 @@ pub(super) fn no_such_room(named: &str) -> Failure {
     Failure::new(Kind::NotFound, "no_such_room", sentence)
 }
 
-/// The room as an actor sees it from here on; nothing if it may not, for instance because it left.
+/// The room as the actor may see it. `None` if it may not, for example after it left.
 fn seen(services: &Services, room: &TurnRoom, actor: &Actor) -> Result<Seen, Failure> {
     match room.view(actor, services.rules()) {
         Ok(view) => to_json(&view).map(Some),
@@ -259,7 +290,7 @@ fn state_of(room: &TurnRoom) -> Result<RoomState, Failure> {
     })
 }
 
-/// What a push says.
+/// The body of a push.
 #[derive(Serialize)]
 struct Called<'a> {
     on: parlor_turn::PushOn,
@@ -287,8 +318,14 @@ struct Live<'a> {
     notice: &'a RawValue,
 }
 
-/// What goes out with a commit.
-fn sent(services: &Services, realm: &Realm, room: &TurnRoom, effects: &[Effect]) -> Result<Effects, Failure> {
+/// The effects of a commit. Calls of webhooks are charged to the account that acts.
+fn sent(
+    services: &Services,
+    realm: &Realm,
+    actor: &Actor,
+    room: &TurnRoom,
+    effects: &[Effect],
+) -> Result<Effects, Failure> {
     let at_ms = services.time().now_ms();
     let id = room.id();
     let (mut notices, mut webhooks) = (Vec::new(), Vec::new());
@@ -298,7 +335,7 @@ fn sent(services: &Services, realm: &Realm, room: &TurnRoom, effects: &[Effect])
                 let told = to_json(&Told { room: id, seq: notice.seq, body: &notice.body })?;
                 (&notice.to, notice.kind.as_str(), told)
             }
-            // Texts that a stranger wrote go to nobody in the game's name (threat 52).
+            // Texts by a stranger are not sent in the game's name (threat 52).
             Effect::Push(_) if !services.games().speaks_for(room) => continue,
             Effect::Push(push) => {
                 let body = Called { on: push.on, title: &push.title, body: &push.body };
@@ -309,7 +346,8 @@ fn sent(services: &Services, realm: &Realm, room: &TurnRoom, effects: &[Effect])
             let (app, environment) = (realm.app(), realm.environment());
             let call = to_json(&Call { app, environment, kind, at_ms, to, notice: &notice })?;
             let body = call.get().as_bytes().to_vec();
-            webhooks.push(NewWebhook { target: target.url.clone(), body, due_ms: at_ms });
+            let is_beyond_share = services.outbox_shares().is_beyond(realm, actor, room, body.len());
+            webhooks.push(NewWebhook { target: target.url.clone(), body, due_ms: at_ms, is_beyond_share });
         }
         let body: Arc<[u8]> = notice.get().as_bytes().into();
         for player in to {
@@ -317,10 +355,10 @@ fn sent(services: &Services, realm: &Realm, room: &TurnRoom, effects: &[Effect])
             notices.push(NewNotice { to, kind: kind.into(), body, at_ms });
         }
     }
-    Ok(Effects { notices, webhooks, life: None })
+    Ok(Effects { notices, webhooks, ..Effects::default() })
 }
 
-/// Tells those who are connected. The lock is held, so that of one room they hear in order.
+/// Notifies connected players. The caller holds the lock, so the notices of one room arrive in order.
 fn tell(services: &Services, realm: &Realm, notices: &[NewNotice], numbers: &[u64]) {
     for (new, seq) in notices.iter().zip(numbers) {
         if !services.feeds().has(realm, &new.to) {
@@ -337,7 +375,7 @@ fn tell(services: &Services, realm: &Realm, notices: &[NewNotice], numbers: &[u6
 }
 
 fn draw_code() -> Result<RoomCode, Failure> {
-    // One number for each letter; the code draws again where a number would make letters uneven.
+    // One number for each letter. The code draws again where a number would make letters uneven.
     let mut numbers = random::<{ 16 * CODE_LETTERS }>()?
         .chunks_exact(4)
         .map(|bytes| bytes.iter().fold(0_u32, |number, byte| (number << 8) | u32::from(*byte)))

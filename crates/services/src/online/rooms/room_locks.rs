@@ -1,7 +1,7 @@
-//! RoomLocks: who holds which room.
+//! The locks of turn rooms, and the memory of the rooms that they hold.
 //!
-//! What rooms at hand take is counted before a document is read, by what its JSON can take at most, and is bounded in all: rooms that
-//! nobody uses go, the longest unused first, and a room that does not fit beside those in use is refused.
+//! A room is counted before its document is read, by the most that its JSON can take. The sum is bounded: idle rooms are dropped, the
+//! longest unused first, and a room that does not fit beside those in use is refused.
 
 use crate::online::failure::Failure;
 use crate::online::json::parsed_bytes_max;
@@ -15,9 +15,9 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::{Mutex as Waiting, MutexGuard, Notify};
 
-/// Rooms whose documents are held. The one that was not used for the longest goes, if nobody is in its lock.
+/// Rooms whose documents are held. Of more, the longest unused one is dropped, if its lock is free.
 const HELD_MAX: usize = 4_096;
-/// How many may wait for one room.
+/// Operations that may wait for one room.
 const WAITING_MAX: usize = 128;
 
 type Key = (Realm, RoomId);
@@ -29,20 +29,15 @@ pub(crate) struct RoomLocks {
     /// Bytes that the rooms of all locks take, and may take.
     bytes: Arc<AtomicUsize>,
     bytes_max: usize,
-    /// Counts the uses of all.
+    /// Counts the uses of all locks.
     uses: AtomicU64,
     /// The next deadline of any room, as far as it is known; `u64::MAX` for none.
     deadline_ms: AtomicU64,
     deadline_changed: Notify,
-    /// Who looks for a room or opens one, of one game at a time: else two who look at once would each open one.
-    matching: Vec<Waiting<()>>,
 }
 
-/// How many games can look for rooms at the same time.
-const MATCHING: usize = 64;
-
 impl RoomLocks {
-    /// No locks yet, whose rooms may take so many bytes.
+    /// Creates locks whose rooms may take so many bytes.
     pub(crate) fn new(bytes_max: usize) -> Self {
         RoomLocks {
             locks: Mutex::default(),
@@ -51,17 +46,16 @@ impl RoomLocks {
             uses: AtomicU64::new(0),
             deadline_ms: AtomicU64::new(u64::MAX),
             deadline_changed: Notify::new(),
-            matching: (0..MATCHING).map(|_| Waiting::new(())).collect(),
         }
     }
 
-    /// Bytes that rooms at hand take.
+    /// Returns the bytes that rooms at hand take.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes.load(Ordering::Relaxed)
     }
 
     /// Counts the memory of a room whose document has this text, before it is parsed or after it changed. The caller holds the lock.
-    /// Rooms that nobody uses go for it.
+    /// Drops idle rooms to make room.
     ///
     /// # Errors
     /// It does not fit beside the rooms that are in use.
@@ -76,7 +70,7 @@ impl RoomLocks {
         let mut idle: Vec<(u64, Key)> =
             idle.map(|(key, room_lock)| (room_lock.used.load(Ordering::Relaxed), key.clone())).collect();
         idle.sort_unstable_by_key(|(used, _)| *used);
-        // A little more than is needed, so that not each room that comes looks through all of them.
+        // Drops more than is needed, so that not each room that comes looks through all of them.
         for (_, key) in idle {
             if self.bytes() <= self.bytes_max - self.bytes_max / 8 {
                 break;
@@ -123,8 +117,8 @@ pub(crate) struct Held<'a> {
 }
 
 impl RoomLocks {
-    /// A place in the queue for a room. The server itself always gets one: how many wait for a room is the players' doing, and its timers must be kept
-    /// all the same. It asks for a bounded number of rooms at once.
+    /// Returns a place in the queue for a room. The server always gets one: its timers must run however many players wait. It asks for
+    /// a bounded number of rooms at once.
     pub(crate) fn of(&self, realm: &Realm, id: &RoomId, is_server: bool) -> Result<Place, Failure> {
         let key = (realm.clone(), id.clone());
         let mut locks = self.locks.lock().unwrap_or_else(PoisonError::into_inner);
@@ -151,12 +145,12 @@ impl RoomLocks {
                 Duration::from_millis(200),
             ));
         }
-        // Under the lock of the map, so that no lock is taken out between being found and being entered.
+        // Under the lock of the map, so that no lock is dropped between being found and being entered.
         room_lock.inside.fetch_add(1, Ordering::Relaxed);
         Ok(Place(room_lock))
     }
 
-    /// A room is deleted: what its lock holds of it goes, once nobody is in there.
+    /// Drops a deleted room from its lock, once the lock is free.
     pub(crate) async fn forget(&self, realm: &Realm, id: &RoomId) {
         let key = (realm.clone(), id.clone());
         let room_lock = self.locks.lock().unwrap_or_else(PoisonError::into_inner).get(&key).map(Arc::clone);
@@ -165,7 +159,7 @@ impl RoomLocks {
         }
     }
 
-    /// A room has its next deadline then, if it has one.
+    /// Notes the next deadline of a room, if it has one.
     pub(crate) fn has_deadline(&self, at_ms: Option<u64>) {
         let Some(at_ms) = at_ms else { return };
         if self.deadline_ms.fetch_min(at_ms, Ordering::Relaxed) > at_ms {
@@ -173,8 +167,8 @@ impl RoomLocks {
         }
     }
 
-    /// From here on each deadline is news, and each that is earlier than those before ends a wait. To be called before the store is asked for the
-    /// next one: of a deadline that it does not say, this hears.
+    /// Forgets the known deadlines: from here on each one that is earlier than those before ends a wait. Call this before the store is
+    /// asked for the next deadline, so that one that is set meanwhile is noticed.
     pub(crate) fn expect_deadlines(&self) {
         self.deadline_ms.store(u64::MAX, Ordering::Relaxed);
     }
@@ -182,15 +176,6 @@ impl RoomLocks {
     /// Waits until a room has an earlier deadline than those since [`expect_deadlines`](Self::expect_deadlines). May be cancelled.
     pub(crate) async fn deadline_changed(&self) {
         self.deadline_changed.notified().await;
-    }
-
-    /// Whoever looks for a room of a game, or else opens one, does so alone.
-    pub(crate) async fn match_alone(&self, realm: &Realm, game: &str) -> MutexGuard<'_, ()> {
-        use core::hash::{Hash, Hasher};
-        let mut hasher = rustc_hash::FxHasher::default();
-        (realm, game).hash(&mut hasher);
-        let at = usize::try_from(hasher.finish() % MATCHING as u64).unwrap_or(0);
-        self.matching[at].lock().await
     }
 }
 
@@ -240,7 +225,7 @@ impl RoomLock {
         }
     }
 
-    /// Its room is not at hand.
+    /// Counts its room as gone.
     fn forget(&self) {
         self.all.fetch_sub(self.bytes.swap(0, Ordering::Relaxed), Ordering::Relaxed);
     }

@@ -1,8 +1,8 @@
-//! Rooms as lists have them, and how those are found that a player looks for.
+//! Lists of rooms, and the search of a player that looks for one.
 //!
-//! The store knows a room's game, whether it can be joined, and a hash of what it was opened for: who looks for the same finds it by that, however many
-//! other rooms there are. All else stands in a room's summary and is looked at here, the newest first and in parts, so that one question never reads
-//! all rooms. Rooms whose players are all away are found by nobody until one of them is back.
+//! The store knows a room's game, whether it can be joined, and a hash of what it was opened for. A player that looks for the same
+//! finds it by that hash, however many other rooms there are. Everything else stands in a room's summary and is judged here, the
+//! newest room first, in parts, up to a bound in rooms and in bytes. No search finds a room whose players are all away.
 
 use crate::online::Services;
 use crate::online::failure::Failure;
@@ -13,19 +13,31 @@ use ring::digest::{SHA256, digest};
 use serde::Deserialize;
 use serde_json::{Number, Value, json};
 
-/// Rooms that are looked at for one question, at most.
+/// Rooms that are looked at for one page of a list, at most.
 pub(super) const LOOKED_AT_MAX: usize = 1_000;
+/// Bytes of their summaries, at most, but for those of the last part.
+const LOOKED_AT_BYTES_MAX: usize = 2 << 20;
+/// Rooms that a seeker looks at by hash, and as many by game.
+const SEEKER_ROOMS_MAX: usize = 200;
+/// Bytes of their summaries, at most, but for those of the last part.
+const SEEKER_BYTES_MAX: usize = 1 << 20;
+/// Rooms that a seeker looks at while it has its game's turn: few have been opened since its search began.
+const TURN_ROOMS_MAX: usize = 64;
+/// Bytes of their summaries, at most, but for those of the last part.
+const TURN_BYTES_MAX: usize = 256 << 10;
 /// Rooms that the store is asked for at once, where not all of them will do.
-pub(super) const PART: usize = 200;
+const PART: usize = 200;
+/// The same while a seeker has its game's turn.
+const TURN_PART: usize = 8;
 
 /// What rooms are chosen by.
 #[derive(Clone, Copy)]
 pub(super) struct Wanted<'a> {
     pub(super) game: &'a str,
     pub(super) criteria: &'a Criteria,
-    /// The rules of a room that is joined are those of the room that would be opened, or none as there; a list has rooms of any.
+    /// The rules that a room must have, or that it must have none. `None` for a list: it has rooms of any rules.
     pub(super) rules: Option<Option<&'a str>>,
-    /// Nobody is led into a room that a stranger has set up, where the server has games of its operator's.
+    /// Leaves out rooms that players configured: for servers whose operator configures the games.
     pub(super) operators_only: bool,
 }
 
@@ -41,12 +53,12 @@ struct Choice {
 }
 
 impl Wanted<'_> {
-    /// Whether a room of a player is one to go on with.
+    /// Whether a room that the player sits in is wanted and goes on.
     pub(super) fn goes_on_in(&self, room: &RoomListing) -> bool {
         self.choose(room).is_some_and(|choice| choice.phase != Phase::Ended)
     }
 
-    /// What the room is, if it is wanted. One whose summary cannot be read is not; it holds up nobody who looks for another.
+    /// What the room is, if it is wanted. A room whose summary cannot be read is not.
     fn choose(&self, room: &RoomListing) -> Option<Choice> {
         let choice: Choice = serde_json::from_slice(&room.summary).ok()?;
         let is_wanted = choice.game == self.game
@@ -61,7 +73,7 @@ impl Wanted<'_> {
     }
 }
 
-/// The hash of what somebody looks for: of the rules, and of the criteria however their numbers are written.
+/// The hash of what a player looks for: of the rules and the criteria. It does not depend on how numbers are written.
 pub(super) fn hash(rules: Option<&str>, criteria: &Criteria) -> [u8; 32] {
     let Criteria { name, max_players, metadata, .. } = criteria;
     let metadata: Value = metadata.iter().map(|(field, value)| (field.clone(), one_form(value))).collect();
@@ -91,37 +103,65 @@ fn one_form_of(number: &Number) -> Number {
     float.and_then(whole).map_or_else(|| number.clone(), Number::from)
 }
 
+/// How much a search looks at.
+#[derive(Clone, Copy)]
+struct Bounds {
+    rooms: usize,
+    bytes: usize,
+    /// Rooms that the store is asked for at once.
+    part: usize,
+}
+
+const OF_LIST: Bounds = Bounds { rooms: LOOKED_AT_MAX, bytes: LOOKED_AT_BYTES_MAX, part: PART };
+const OF_SEEKER: Bounds = Bounds { rooms: SEEKER_ROOMS_MAX, bytes: SEEKER_BYTES_MAX, part: PART };
+const IN_TURN: Bounds = Bounds { rooms: TURN_ROOMS_MAX, bytes: TURN_BYTES_MAX, part: TURN_PART };
+
 /// Goes through the rooms that can be joined, the newest first.
 pub(super) struct Search<'a> {
     services: &'a Services,
     realm: &'a Realm,
     wanted: Wanted<'a>,
-    /// Only the rooms that were opened for what has this hash.
+    bounds: Bounds,
+    /// Takes only the rooms that were opened for what has this hash.
     hash: Option<[u8; 32]>,
-    /// After which room it goes on; without one from the first, or not at all.
+    /// Ends at the first room that was opened before this time.
+    since_ms: Option<u64>,
+    /// The room after which it goes on. `None` at the beginning and at the end.
     after: Option<String>,
     looked_at: usize,
+    looked_at_bytes: usize,
     is_over: bool,
 }
 
 impl<'a> Search<'a> {
+    /// A search for a list.
     pub(super) fn new(
         services: &'a Services,
         realm: &'a Realm,
         wanted: Wanted<'a>,
         after: Option<String>,
     ) -> Self {
-        Search { services, realm, wanted, hash: None, after, looked_at: 0, is_over: false }
+        let (bounds, hash, since_ms) = (OF_LIST, None, None);
+        let (looked_at, looked_at_bytes, is_over) = (0, 0, false);
+        Search { services, realm, wanted, bounds, hash, since_ms, after, looked_at, looked_at_bytes, is_over }
     }
 
-    /// Only rooms that were opened for the same.
-    pub(super) fn opened_for(self, hash: [u8; 32]) -> Self {
-        Search { hash: Some(hash), ..self }
+    /// A search of a seeker: among the rooms that were opened for what has this hash, or among all of the game. With `since_ms` only
+    /// among those that were opened from that time on, and within the bounds of a turn.
+    pub(super) fn of_seeker(
+        services: &'a Services,
+        realm: &'a Realm,
+        wanted: Wanted<'a>,
+        hash: Option<[u8; 32]>,
+        since_ms: Option<u64>,
+    ) -> Self {
+        let bounds = if since_ms.is_some() { IN_TURN } else { OF_SEEKER };
+        Search { bounds, hash, since_ms, ..Self::new(services, realm, wanted, None) }
     }
 
-    /// What is found among the next `rows`, which may be none although more follow. `None` after [`LOOKED_AT_MAX`], or if that was
-    /// all.
-    pub(super) async fn part(&mut self, rows: usize) -> Result<Option<Vec<RoomListing>>, Failure> {
+    /// What is found among the next `rows`: possibly nothing, although more rooms follow. `None` after the last room, or once the
+    /// bounds are reached.
+    async fn part(&mut self, rows: usize) -> Result<Option<Vec<RoomListing>>, Failure> {
         let Some(mut found) = self.read(rows).await? else { return Ok(None) };
         if !self.wanted.is_any() {
             found.retain(|room| self.wanted.choose(room).is_some());
@@ -130,36 +170,41 @@ impl<'a> Search<'a> {
     }
 
     async fn read(&mut self, rows: usize) -> Result<Option<Vec<RoomListing>>, Failure> {
-        let left = LOOKED_AT_MAX - self.looked_at;
-        if self.is_over || left == 0 {
+        let left = self.bounds.rooms - self.looked_at;
+        if self.is_over || left == 0 || self.looked_at_bytes >= self.bounds.bytes {
             return Ok(None);
         }
         let (store, after) = (self.services.store(), self.after.as_deref());
         let page =
             store.joinable_rooms(self.realm, self.wanted.game, self.hash, after, rows.min(left)).await?;
-        self.looked_at += page.items.len();
-        self.is_over = page.next.is_none();
+        let mut rooms = page.items;
+        self.looked_at += rooms.len();
+        self.looked_at_bytes += rooms.iter().map(|room| room.summary.len()).sum::<usize>();
+        let is_older = |room: &RoomListing| self.since_ms.is_some_and(|since_ms| room.created_ms < since_ms);
+        let older_from = rooms.iter().position(is_older);
+        self.is_over = page.next.is_none() || older_from.is_some();
+        rooms.truncate(older_from.unwrap_or(rooms.len()));
         self.after = page.next;
-        Ok(Some(page.items))
+        Ok(Some(rooms))
     }
 
-    /// The next [`part`](Self::part) without the rooms whose players are all away.
-    pub(super) async fn present(&mut self, rows: usize) -> Result<Option<Vec<RoomListing>>, Failure> {
-        let Some(page) = self.read(rows).await? else { return Ok(None) };
+    /// What is found in the next part, without the rooms whose players are all away. `None` as for [`part`](Self::part).
+    pub(super) async fn present(&mut self) -> Result<Option<Vec<RoomListing>>, Failure> {
+        let Some(page) = self.read(self.bounds.part).await? else { return Ok(None) };
         let is_here = |room: &RoomListing| self.services.is_any_here(self.realm, &room.players);
         let (here, away): (Vec<_>, Vec<_>) = page.into_iter().partition(is_here);
         self.lay_asleep(away).await?;
         Ok(Some(here.into_iter().filter(|room| self.wanted.choose(room).is_some()).collect()))
     }
 
-    /// No search comes upon these rooms again until one of their players is back.
+    /// Hides these rooms from searches until one of their players is back.
     async fn lay_asleep(&self, rooms: Vec<RoomListing>) -> Result<(), Failure> {
         if rooms.is_empty() {
             return Ok(());
         }
         let asleep: Vec<(RoomId, u64)> = rooms.iter().map(|room| (room.id.clone(), room.version)).collect();
         self.services.store().rooms_asleep(self.realm, asleep).await?;
-        // Who came back meanwhile woke nothing.
+        // A player that came back meanwhile found nothing to wake.
         for player in rooms.iter().flat_map(|room| &room.players) {
             if self.services.is_any_here(self.realm, core::slice::from_ref(player)) {
                 self.services.store().wake_rooms_of(self.realm, player).await?;
@@ -168,10 +213,10 @@ impl<'a> Search<'a> {
         Ok(())
     }
 
-    /// Up to `limit` rooms. There are fewer, or none, although more follow, if [`LOOKED_AT_MAX`] were looked at or they hold
+    /// Up to `limit` rooms: fewer, or none, although more follow, if the bounds of a list were reached or the rooms have
     /// [`PAGE_BYTES_MAX`].
     pub(super) async fn page(mut self, limit: usize) -> Result<Page<RoomListing>, Failure> {
-        let rows = if self.wanted.is_any() { limit } else { PART };
+        let rows = if self.wanted.is_any() { limit } else { self.bounds.part };
         let (mut items, mut bytes) = (Vec::new(), 0);
         while items.len() < limit
             && bytes < PAGE_BYTES_MAX
@@ -188,7 +233,7 @@ impl<'a> Search<'a> {
     }
 }
 
-/// How many of the first of these rooms one page has: a page of large ones ends early.
+/// How many of these rooms, from the first on, one page has: a page of large ones ends early.
 fn fitting(items: &[RoomListing], limit: usize) -> usize {
     let mut bytes = 0;
     let has_room = |room: &&RoomListing| {

@@ -2,7 +2,7 @@
 
 use super::super::ALPN_PARLOR;
 use super::super::closed::lost;
-use super::super::listener::HandshakeError;
+use super::super::handshake::HandshakeError;
 use super::inbound::{Budget, Inbound};
 use super::outbound::Outbound;
 use super::{Event, Id};

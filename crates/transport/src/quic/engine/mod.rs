@@ -25,7 +25,7 @@ mod tests;
 mod timers;
 
 use super::congestion::bytes_per_second;
-use super::listener::{HandshakeError, HandshakeLimits, ListenError, ListenerStats, server_config};
+use super::handshake::{HandshakeError, HandshakeLimits, ListenError, ListenerStats, server_config};
 use crate::closed::{CloseCode, LinkClosed};
 use crate::impaired::Conditions;
 use crate::outbox::{LinkStats, SendError, check_size};

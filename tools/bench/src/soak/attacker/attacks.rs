@@ -1,4 +1,4 @@
-//! The ways of attacking: each with as many connections as it takes, and no wait but that for the server.
+//! The ways of attacking. Each has its own number of connections, and waits for nothing but the server.
 
 use super::{SOURCE, Shared};
 use crate::http::{Http, Player, request};
@@ -9,7 +9,7 @@ use crate::soak::record::Record;
 use bytes::Bytes;
 use parlor::{Event, Mode, Recipient};
 use parlor_client_core::{Options, RoomCore, Wish};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::cell::{Cell, RefCell};
 use std::net::SocketAddr;
 use std::rc::Rc;
@@ -19,41 +19,41 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
-/// Connections that only are.
+/// Connections that send nothing.
 const CONNECTIONS: usize = 400;
-/// Sockets that ping and do not sign in.
+/// Sockets that send pings and do not sign in.
 const PINGING: usize = 50;
-/// Handshakes at the same time, each of which is followed by the next.
+/// Handshakes at the same time.
 const HANDSHAKES: usize = 50;
-/// Who asks at the same time, where nothing else is said.
+/// Requests at the same time. Default of all ways.
 const ASKING: usize = 16;
 /// Lists that are read slowly at the same time.
 const LISTS: usize = 50;
-/// How often the dearest request is made, by each of eight: 200 a second in all.
+/// Interval of the most expensive request, for each of eight clients: 200 a second in all.
 const DEAREST_EVERY: Duration = Duration::from_millis(40);
 const DEAREST: usize = 8;
-/// A match that is kept gets so much at a time.
+/// Bytes of one message in a kept match.
 const DATA_BYTES: usize = 32 * 1024;
-/// The largest that a room may say of itself.
+/// Bytes of the largest metadata of a room.
 const METADATA_BYTES: usize = 16 * 1024 - 64;
-/// How long somebody waits after it was hung up on.
+/// Wait after the server hung up.
 const REST: Duration = Duration::from_millis(250);
-/// How long somebody waits for an answer.
+/// Wait for an answer.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// All ways, and what they have found out.
+/// All ways, and what they share.
 pub(super) struct Attacks {
     shared: Arc<Shared>,
     websocket: Way,
     quic: Way,
     addr: SocketAddr,
-    /// Somebody with an account at this server.
+    /// The access token of the attacker's account.
     token: RefCell<Option<String>>,
     counted: Cell<u64>,
 }
 
-/// Those that begin the most connections come last: what they use up the others need.
-const WAYS: [&str; 10] = [
+/// The ways that begin the most connections come last: the others need what those use up.
+const WAYS: [&str; 14] = [
     "wrong codes",
     "wrong passwords",
     "sign-ups",
@@ -61,12 +61,16 @@ const WAYS: [&str; 10] = [
     "large lists, read slowly",
     "the dearest request",
     "kept matches",
+    "seekers of rooms",
+    "linked credentials",
+    "lists of matches",
+    "deleted accounts",
     "sockets without a sign-in",
     "QUIC handshakes",
     "connections",
 ];
 
-/// The name of the way that has this number.
+/// Returns the name of the way with this number.
 pub(super) fn way(number: usize) -> &'static str {
     WAYS[number % WAYS.len()]
 }
@@ -76,7 +80,7 @@ impl Attacks {
         Attacks { shared, websocket, quic, addr, token: RefCell::new(None), counted: Cell::new(0) }
     }
 
-    /// Begins one way; it goes on until what this gives is dropped.
+    /// Begins one way. It goes on until the returned set is dropped.
     pub(super) fn begin(self: &Rc<Self>, number: usize) -> JoinSet<()> {
         let way = way(number);
         let many = match way {
@@ -89,16 +93,17 @@ impl Attacks {
             _ => ASKING,
         };
         let mut under_way = JoinSet::new();
-        for _ in 0..many {
+        for number in 0..many {
             let own = Rc::clone(self);
-            under_way.spawn_local(async move { own.keep_on(way).await });
+            under_way.spawn_local(async move { own.keep_on(way, number).await });
         }
         under_way
     }
 
-    async fn keep_on(&self, way: &'static str) {
-        // What stays open needs no other connection, of which an address may begin few.
+    async fn keep_on(&self, way: &'static str, number: usize) {
+        // One connection for all requests: an address may begin few.
         let mut http = Http::from_source(self.addr, SOURCE);
+        let mut seeker = None;
         loop {
             let came = match way {
                 "connections" => self.hold().await,
@@ -110,7 +115,11 @@ impl Attacks {
                 "large rooms" => self.open_large_room(&mut http).await,
                 "large lists, read slowly" => self.read_slowly(&mut http).await,
                 "the dearest request" => ask_dearly(&mut http).await,
-                _ => self.keep_match().await,
+                "seekers of rooms" => self.look_for_room(&mut http, &mut seeker, number).await,
+                "linked credentials" => self.link(&mut http).await,
+                "lists of matches" => self.list_matches(&mut http).await,
+                "deleted accounts" => self.come_and_go(&mut http).await,
+                _ => self.keep_match(&mut http).await,
             };
             match came {
                 Ok(outcome) => self.shared.note(way, outcome),
@@ -123,13 +132,13 @@ impl Attacks {
         }
     }
 
-    /// A number that was not before.
+    /// Returns a number that was not used yet.
     fn next(&self) -> u64 {
         self.counted.set(self.counted.get() + 1);
         self.counted.get()
     }
 
-    /// A connection that says nothing, until the server hangs up.
+    /// Opens a connection that sends nothing, until the server hangs up.
     async fn hold(&self) -> anyhow::Result<String> {
         let mut stream = tcp_from(SOURCE, self.addr).await?;
         let mut byte = [0];
@@ -138,13 +147,13 @@ impl Attacks {
         Ok("answered".to_owned())
     }
 
-    /// A handshake that leads to nothing.
+    /// Makes a handshake that leads to nothing.
     async fn shake_hands(&self) -> anyhow::Result<String> {
         let done = timeout(PATIENCE, self.quic.connect()).await?;
         Ok(if done.is_ok() { "done" } else { "refused" }.to_owned())
     }
 
-    /// A JSON socket that pings.
+    /// Opens a JSON socket that sends pings.
     async fn ping(&self) -> anyhow::Result<String> {
         let mut stream = tcp_from(SOURCE, self.addr).await?;
         let head = "GET /v1/socket HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
@@ -164,7 +173,7 @@ impl Attacks {
         }
     }
 
-    /// A code that no room has.
+    /// Asks for a code that no room has.
     async fn ask_for_code(&self, http: &mut Http) -> anyhow::Result<String> {
         let mut code = String::new();
         let mut number = self.next();
@@ -178,7 +187,7 @@ impl Attacks {
         Ok(answer.kind())
     }
 
-    /// With a password that is wrong, or as somebody new.
+    /// Signs in with a wrong password, or as a new account.
     async fn sign_in(&self, http: &mut Http, create: bool) -> anyhow::Result<String> {
         let number = self.next();
         let email =
@@ -189,22 +198,20 @@ impl Attacks {
         Ok(answer.kind())
     }
 
-    /// An access token of an account of its own.
+    /// Returns the access token of the attacker's account.
     async fn token(&self, http: &mut Http) -> anyhow::Result<String> {
         if let Some(token) = self.token.borrow().clone() {
             return Ok(token);
         }
-        let body = json!({ "app": APP, "device": "attackers-device-00000001" });
-        let answer = http.post("/auth/device", "", &body).await?;
-        let token = Player::read(&answer)?.token;
+        let token = account(http, "attackers-device-00000001").await?.token;
         *self.token.borrow_mut() = Some(token.clone());
         Ok(token)
     }
 
-    /// What is answered to somebody with an account.
-    async fn asked(&self, http: &mut Http, path: &str, body: &str) -> anyhow::Result<String> {
+    /// Asks as the attacker's account; returns the kind of the answer.
+    async fn asked(&self, http: &mut Http, method: &str, path: &str, body: &str) -> anyhow::Result<String> {
         let token = self.token(http).await?;
-        let answer = http.ask("POST", path, &token, body).await?;
+        let answer = http.ask(method, path, &token, body).await?;
         if answer.status == 401 {
             // Tokens have an end.
             *self.token.borrow_mut() = None;
@@ -212,14 +219,64 @@ impl Attacks {
         Ok(answer.kind())
     }
 
-    /// A waiting room that says as much of itself as it may; nobody comes.
+    /// Opens a waiting room with the largest metadata, which no honest player looks for.
     async fn open_large_room(&self, http: &mut Http) -> anyhow::Result<String> {
         let config = json!({ "players": { "min": 2, "max": 2 },
             "metadata": { "junk": "x".repeat(METADATA_BYTES) } });
-        self.asked(http, "/v1/rooms", &json!({ "config": config }).to_string()).await
+        self.asked(http, "POST", "/v1/rooms", &json!({ "config": config }).to_string()).await
     }
 
-    /// The longest list, a few bytes at a time.
+    /// Looks for a room that there is not, with an account of its own for each number.
+    async fn look_for_room(
+        &self,
+        http: &mut Http,
+        seeker: &mut Option<String>,
+        number: usize,
+    ) -> anyhow::Result<String> {
+        let token = match seeker {
+            Some(token) => token,
+            None => seeker.insert(account(http, &format!("attackers-seeker-{number:08}")).await?.token),
+        };
+        // Under the key that all large rooms have.
+        let criteria = json!({ "metadata": { "junk": self.next() } });
+        let config = json!({ "players": { "min": 2, "max": 2 } });
+        let body = json!({ "config": config, "criteria": criteria }).to_string();
+        let answer = http.ask("POST", "/v1/rooms/join-or-create", token, &body).await?;
+        if answer.status == 401 {
+            *seeker = None;
+        }
+        Ok(answer.kind())
+    }
+
+    /// Links an address to the account: the server hashes a password.
+    async fn link(&self, http: &mut Http) -> anyhow::Result<String> {
+        let number = self.next();
+        let body = json!({ "email": format!("attacker-{number}@example.com"),
+            "password": format!("attackers-{number}-password") });
+        self.asked(http, "POST", "/v1/account/credentials", &body.to_string()).await
+    }
+
+    /// Lists the matches under a label that none has: the server looks at all.
+    async fn list_matches(&self, http: &mut Http) -> anyhow::Result<String> {
+        let path = format!("/v1/matches?label=none-{}&limit=1000", self.next());
+        self.asked(http, "GET", &path, "").await
+    }
+
+    /// Makes an account, opens a room and deletes the account.
+    async fn come_and_go(&self, http: &mut Http) -> anyhow::Result<String> {
+        let body = json!({ "app": APP, "device": format!("attackers-guest-{:08}", self.next()) });
+        let answer = http.ask("POST", "/v1/auth/device", "", &body.to_string()).await?;
+        if answer.status != 200 {
+            return Ok(format!("sign-up: {}", answer.kind()));
+        }
+        let player = Player::read(&serde_json::from_slice(&answer.body)?)?;
+        http.ask("POST", "/v1/rooms", &player.token, "{}").await?;
+        let body = json!({ "account": player.account }).to_string();
+        let answer = http.ask("POST", "/v1/account/delete", &player.token, &body).await?;
+        Ok(format!("deletion: {}", answer.kind()))
+    }
+
+    /// Reads the longest list a few bytes at a time.
     async fn read_slowly(&self, http: &mut Http) -> anyhow::Result<String> {
         let token = self.token(http).await?;
         let mut stream = tcp_from(SOURCE, self.addr).await?;
@@ -232,12 +289,21 @@ impl Attacks {
         Ok("ended".to_owned())
     }
 
-    /// A match that is kept, filled as fast as it goes.
-    async fn keep_match(&self) -> anyhow::Result<String> {
+    /// Opens a kept match as the attacker's account, and fills it as fast as the server takes it.
+    async fn keep_match(&self, http: &mut Http) -> anyhow::Result<String> {
+        let token = self.token(http).await?;
+        let ticket =
+            http.ask("POST", "/v1/admission", &token, &json!({ "create": true }).to_string()).await?;
+        if ticket.status != 200 {
+            *self.token.borrow_mut() = None;
+            return Ok(format!("ticket: {}", ticket.kind()));
+        }
+        let ticket: Value = serde_json::from_slice(&ticket.body)?;
         let mut options = with_channel(Options::create_match(APP))?;
         if let Wish::Match { keep, .. } = &mut options.intent {
             *keep = true;
         }
+        options.token = ticket["token"].as_str().map(str::to_owned);
         let link = self.websocket.connect().await?;
         let (sender, mut receiver) = link.split();
         let record = Record::new(1);
@@ -253,7 +319,7 @@ impl Attacks {
             if let Some(reason) = core.closed() {
                 return Ok(reason.as_str().to_owned());
             }
-            // A budget that is used up refuses, and is asked again.
+            // A budget that is used up refuses, and the next turn tries again.
             let _ = core.send_data(
                 1,
                 Recipient::Everyone,
@@ -277,7 +343,12 @@ impl Attacks {
     }
 }
 
-/// What costs the server most and needs no account.
+/// Signs in with a device.
+async fn account(http: &mut Http, device: &str) -> anyhow::Result<Player> {
+    Player::read(&http.post("/auth/device", "", &json!({ "app": APP, "device": device })).await?)
+}
+
+/// Makes the most expensive request that needs no account.
 async fn ask_dearly(http: &mut Http) -> anyhow::Result<String> {
     sleep(DEAREST_EVERY).await;
     let answer = timeout(PATIENCE, http.ask("GET", "/v1/openapi.json", "", "")).await??;

@@ -1,12 +1,11 @@
 //! `parlor admin`: what whoever runs a server does with its accounts and turn rooms, over the server's own operations; and
 //! restoring a backup, which needs no server.
 
-pub(crate) mod args;
 mod text;
 
+use crate::args::admin::{AdminArgs, RestoreArgs, Task};
 use crate::services;
 use anyhow::{Context, bail};
-use args::{AdminArgs, RestoreArgs, Task};
 use core::fmt;
 use parlor::net::{self, Request};
 use parlor_proto::RoomCode;

@@ -7,7 +7,7 @@ use std::fmt;
 use std::str::FromStr;
 use thiserror::Error;
 
-/// Proves whose seat in a room it is, and says where the room is: with [`Room::resume`](crate::Room::resume) another process
+/// The secret that gets a player's seat in a room back, and where the room is: with [`Room::resume`](crate::Room::resume) another process
 /// of the same game takes the seat, as long as the server keeps it.
 ///
 /// **It is a secret.** Whoever has it has the seat, so keep it where the game keeps what nobody else may read, and do not log it: its
@@ -16,31 +16,31 @@ use thiserror::Error;
 /// it differs. A ticket that was used before ends the session for whoever has it: two processes cannot share a seat.
 ///
 /// ```
-/// # fn main() -> Result<(), parlor::TicketError> {
+/// # fn main() -> Result<(), parlor::ResumeTicketError> {
 /// # let text = format!("{}.{}@play.example.com:7700", "01".repeat(16), "02".repeat(32));
-/// let ticket: parlor::Ticket = text.parse()?;
+/// let ticket: parlor::ResumeTicket = text.parse()?;
 /// assert_eq!(ticket.to_string(), text);
 /// # Ok(())
 /// # }
 /// ```
 #[derive(Clone, PartialEq, Eq)]
-pub struct Ticket {
+pub struct ResumeTicket {
     pub(super) server: ServerAddress,
     pub(super) resume: Resume,
 }
 
-/// Why a text is no ticket. It does not repeat the text, which may be most of a secret.
+/// Why a text is no resume ticket. It does not repeat the text, which may be most of a secret.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("this is no ticket for a seat: {0}")]
-pub struct TicketError(&'static str);
+#[error("this is no resume ticket: {0}")]
+pub struct ResumeTicketError(&'static str);
 
-impl fmt::Debug for Ticket {
+impl fmt::Debug for ResumeTicket {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Ticket").field("server", &self.server).finish_non_exhaustive()
+        f.debug_struct("ResumeTicket").field("server", &self.server).finish_non_exhaustive()
     }
 }
 
-impl fmt::Display for Ticket {
+impl fmt::Display for ResumeTicket {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:032x}.", self.resume.session.0)?;
         self.resume.token.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))?;
@@ -48,17 +48,19 @@ impl fmt::Display for Ticket {
     }
 }
 
-impl FromStr for Ticket {
-    type Err = TicketError;
+impl FromStr for ResumeTicket {
+    type Err = ResumeTicketError;
 
-    fn from_str(text: &str) -> Result<Self, TicketError> {
-        let (proof, server) = text.split_once('@').ok_or(TicketError("no server stands behind @"))?;
-        let (session, token) = proof.split_once('.').ok_or(TicketError("it has no two parts before @"))?;
-        let session = bytes::<16>(session).ok_or(TicketError("its first part has no 32 digits"))?;
-        let token = bytes::<32>(token).ok_or(TicketError("its second part has no 64 digits"))?;
-        let server = server.parse().map_err(|_: AddressError| TicketError("its server has no address"))?;
+    fn from_str(text: &str) -> Result<Self, ResumeTicketError> {
+        let (proof, server) = text.split_once('@').ok_or(ResumeTicketError("no server stands behind @"))?;
+        let (session, token) =
+            proof.split_once('.').ok_or(ResumeTicketError("it has no two parts before @"))?;
+        let session = bytes::<16>(session).ok_or(ResumeTicketError("its first part has no 32 digits"))?;
+        let token = bytes::<32>(token).ok_or(ResumeTicketError("its second part has no 64 digits"))?;
+        let server =
+            server.parse().map_err(|_: AddressError| ResumeTicketError("its server has no address"))?;
         let session = SessionId(u128::from_be_bytes(session));
-        Ok(Ticket { server, resume: Resume { session, token: ResumeToken(token) } })
+        Ok(ResumeTicket { server, resume: Resume { session, token: ResumeToken(token) } })
     }
 }
 
@@ -78,9 +80,9 @@ fn bytes<const N: usize>(text: &str) -> Option<[u8; N]> {
 mod tests {
     use super::*;
 
-    fn ticket() -> Ticket {
+    fn ticket() -> ResumeTicket {
         let server = "[::1]:7700".parse().expect("it is an address");
-        Ticket { server, resume: Resume { session: SessionId(0xabc), token: ResumeToken([0x5a; 32]) } }
+        ResumeTicket { server, resume: Resume { session: SessionId(0xabc), token: ResumeToken([0x5a; 32]) } }
     }
 
     #[test]
@@ -102,7 +104,7 @@ mod tests {
             ".@",
             &text.replace("5a", "é5"),
         ] {
-            let error = wrong.parse::<Ticket>().expect_err(wrong);
+            let error = wrong.parse::<ResumeTicket>().expect_err(wrong);
             assert!(!error.to_string().contains("5a5a"), "{error}");
         }
     }

@@ -86,35 +86,35 @@ struct Written {
 }
 
 /// A room and its players; the first one opened it.
-pub(super) struct Party {
+pub(super) struct Game {
     pub(super) sim: Sim,
     pub(super) peers: Vec<PeerId>,
     pub(super) log: Rc<RefCell<Log>>,
 }
 
-impl Party {
+impl Game {
     /// A room that has been played in for so long that its links are measured.
     ///
     /// # Errors
     /// If somebody does not get in.
-    pub(super) fn gather(players: usize, link: Link, silence_ms: u64, seed: u64) -> anyhow::Result<Party> {
+    pub(super) fn gather(players: usize, link: Link, silence_ms: u64, seed: u64) -> anyhow::Result<Game> {
         let mut drawn = [0; 32];
         drawn[..8].copy_from_slice(&seed.to_le_bytes());
         let mut sim = Sim::with_hub(seed, Config::new(drawn));
         let tick_rate = TickRate::new(HZ).context("there is such a rate")?;
         let max_players = u16::try_from(players).context("a room has few players")?;
         let intent = Wish::Host { code: None, max_players, tick_rate, dedicated: false };
-        let host_silence = Some(Duration::from_millis(silence_ms));
-        let host = sim.host(Options { intent, host_silence, ..Options::host(APP) }, link);
-        let mut party = Party { sim, peers: Vec::new(), log: Rc::default() };
-        party.seat(host);
-        let code = party.sim.code(host);
+        let host_timeout = Some(Duration::from_millis(silence_ms));
+        let host = sim.host(Options { intent, host_timeout, ..Options::host(APP) }, link);
+        let mut game = Game { sim, peers: Vec::new(), log: Rc::default() };
+        game.seat(host);
+        let code = game.sim.code(host);
         for _ in 1..players {
-            let peer = party.sim.join(code, link);
-            party.seat(peer);
+            let peer = game.sim.join(code, link);
+            game.seat(peer);
         }
-        party.sim.run_for(3_000);
-        Ok(party)
+        game.sim.run_for(3_000);
+        Ok(game)
     }
 
     /// Lets somebody play who is in the room.

@@ -7,7 +7,7 @@ use parlor_impair::Rng;
 use parlor_proto::session::{Event, Session};
 use parlor_proto::wire::control::{LeaveReason, ToMember};
 use parlor_proto::wire::handshake::{Hello, Intent, RoomKind, RoomSettings};
-use parlor_proto::{CloseReason, ConnectionId, Instant, LinkKind, MemberId, RoomCode, TickRate, channel};
+use parlor_proto::{CloseReason, ConnectionId, Instant, LinkKind, MemberId, RoomCode, channel};
 use std::collections::BTreeMap;
 
 /// A hub and the sessions of its members.
@@ -38,17 +38,7 @@ impl House {
     }
 
     fn open(&mut self, app: &str, environment: &str) -> (ConnectionId, RoomCode) {
-        let settings = RoomSettings {
-            kind: RoomKind::PlayerHosted,
-            code: None,
-            secret: None,
-            max_players: 4,
-            tick_rate: TickRate::DEFAULT,
-            host_silence_ms: None,
-            schema: bytes::Bytes::new(),
-            label: String::new(),
-            keep: false,
-        };
+        let settings = RoomSettings::new(RoomKind::PlayerHosted, 4);
         let environment = environment.to_owned();
         self.enter(Hello { environment, name: "ada".into(), ..Hello::new(app, Intent::Create(settings)) })
     }

@@ -1,8 +1,8 @@
-//! A seat that is kept while its process has no connection, or is no more.
+//! Taking a seat again that the server kept, in this process or the next. `dial.rs` makes the connection.
 
 use super::builder::JoinBuilder;
+use super::resume_ticket::ResumeTicket;
 use super::room::Room;
-use super::ticket::Ticket;
 use parlor_client_core::LinkState;
 
 impl Room {
@@ -14,20 +14,20 @@ impl Room {
     ///
     /// ```no_run
     /// # fn saved() -> String { String::new() }
-    /// # fn main() -> Result<(), parlor::TicketError> {
+    /// # fn main() -> Result<(), parlor::ResumeTicketError> {
     /// let room = parlor::Room::resume("tanks", &saved().parse()?).name("ada").open();
     /// # Ok(())
     /// # }
     /// ```
-    pub fn resume(app: &str, ticket: &Ticket) -> JoinBuilder {
+    pub fn resume(app: &str, ticket: &ResumeTicket) -> JoinBuilder {
         JoinBuilder::resume(app, ticket)
     }
 
-    /// What this player's seat can be had back with if this process ends without leaving; see [`Ticket`]. `None` while the room
+    /// What this player's seat can be had back with if this process ends without leaving; see [`ResumeTicket`]. `None` while the room
     /// is not open, and if the server keeps no seats.
-    pub fn resume_ticket(&self) -> Option<Ticket> {
+    pub fn resume_ticket(&self) -> Option<ResumeTicket> {
         let resume = self.with(|core, _| core.resume_proof())?;
-        Some(Ticket { server: self.shared.server()?, resume })
+        Some(ResumeTicket { server: self.shared.server()?, resume })
     }
 
     /// How this process stands with its room's server.

@@ -1,4 +1,4 @@
-//! What a room is opened as, and the options that each kind has beside those of all.
+//! The kinds of a room, and the options that hosts, joins and matches have alone. `builder.rs` has those of all.
 
 use super::builder::{HostBuilder, MatchBuilder, RoomBuilder};
 use parlor_client_core::Wish;
@@ -39,9 +39,6 @@ mod sealed {
     impl Kind for super::Join {}
     impl Kind for super::Match {}
 }
-
-/// Default host timeout of a room with host migration.
-const HOST_TIMEOUT: Duration = Duration::from_millis(250);
 
 /// Options of a new room.
 impl<K: Opens> RoomBuilder<K> {
@@ -92,12 +89,12 @@ impl HostBuilder {
     /// host and the game goes on. The old host is a plain player if it returns. Keep everything that a step needs in the room, so that
     /// it runs the same at every host. Default: off.
     pub fn host_migration(self) -> Self {
-        self.host_timeout(HOST_TIMEOUT)
+        self.host_timeout(Duration::from_millis(limits::HOST_TIMEOUT_MS_DEFAULT.into()))
     }
 
     /// Enables [host migration](Self::host_migration) and sets the host timeout: 100 ms to 10 s.
     pub fn host_timeout(mut self, timeout: Duration) -> Self {
-        self.options.host_silence = Some(timeout);
+        self.options.host_timeout = Some(timeout);
         self
     }
 }

@@ -38,14 +38,14 @@ struct Open {
 
 /// Passes on what happened.
 #[derive(Debug)]
-pub(super) struct News {
+pub(super) struct Events {
     directory: Directory,
     rooms: BTreeMap<RoomCode, Open>,
 }
 
-impl News {
+impl Events {
     pub(super) fn new(directory: Directory) -> Self {
-        News { directory, rooms: BTreeMap::new() }
+        Events { directory, rooms: BTreeMap::new() }
     }
 
     pub(super) fn tell(

@@ -1,0 +1,164 @@
+//! Matchmaking: seats a player in a room that meets its criteria, or opens one.
+//!
+//! A search is bounded in rooms, bytes and attempts to join, and runs outside of any lock, so a search among junk delays its own
+//! player alone (threat 51). A seeker that found nothing takes its game's turn, looks at what was opened since its search began,
+//! and opens a room. So of seekers that search at the same time one opens a room, and the others join it.
+
+use super::handlers::{CreateRoom, New, RoomAnswer, read_criteria};
+use super::search::{LOOKED_AT_MAX, Search, Wanted, hash};
+use super::{change, look};
+use crate::online::failure::{Failure, Kind};
+use crate::online::table::Caller;
+use crate::online::{Services, TOO_MANY_ROOMS};
+use crate::store::{AccountId, GATHERING_ROOMS_MAX, StoreError};
+use parlor_turn::limits::{NAME_CHARS_MAX, PLAYERS_MAX, WORD_PATTERN};
+use parlor_turn::{Actor, Config, Criteria, Op, Visibility};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+type Object = Map<String, Value>;
+
+/// Rooms that one search tries to join. Each attempt loads a room.
+const JOINS_MAX: usize = 32;
+
+/// What a player looks for, and the room that is opened if there is none.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct JoinOrCreate {
+    /// What a room must be to be joined, over being public and having a seat. The room that is opened is so, too.
+    #[schemars(with = "Option<Criteria>")]
+    criteria: Option<Value>,
+    /// The mode of the game, where the server has games of its operator's.
+    #[schemars(regex(pattern = WORD_PATTERN))]
+    mode: Option<String>,
+    /// How a room is set up that is opened: docs/turn-rooms.md has all fields. One that is joined has the same `game` and `rules`.
+    /// Where the server has games of its operator's, leave it out.
+    #[schemars(with = "Option<Config>")]
+    config: Option<Value>,
+    /// The player's name, as the others read it; that of the account if missing.
+    #[schemars(length(min = 1, max = NAME_CHARS_MAX))]
+    player_name: Option<String>,
+    /// The name of a room that is opened; the game's if missing.
+    #[schemars(length(min = 1, max = NAME_CHARS_MAX))]
+    name: Option<String>,
+    /// Whether a room that is opened is listed: `public` or `private`.
+    visibility: Option<Visibility>,
+    /// Seats of a room that is opened, between the configuration's least and most.
+    #[schemars(range(min = 1, max = PLAYERS_MAX))]
+    max_players: Option<u16>,
+    /// Merged into the configuration's.
+    #[schemars(with = "Option<Object>")]
+    metadata: Option<Value>,
+}
+
+/// Gives the player a room, in this order: one of this game that it sits in, the newest that has a seat and in which somebody is
+/// here, or one that it opens. All of them meet the criteria.
+///
+/// # Errors
+/// `too_often` if the account searches already, or its address too much; `too_many_rooms` if it waits in too many rooms for
+/// another one.
+pub(crate) async fn join_or_create(
+    services: Services,
+    caller: Caller,
+    input: JoinOrCreate,
+) -> Result<RoomAnswer, Failure> {
+    let (realm, account) = services.account_of(&caller)?;
+    let _searching = services.seekers().begin(caller.origin, &realm, &account)?;
+    let asked_for = read_criteria(input.criteria.as_ref())?;
+    let JoinOrCreate { mode, config, player_name, name, visibility, max_players, metadata, .. } = input;
+    let asked = CreateRoom { mode, config, player_name, name, visibility, max_players, metadata, code: None };
+    let mut new = New::read(&services, &caller, asked).await?;
+    let criteria = match &new.mode {
+        Some(mode) => mode.criteria(input.criteria.as_ref())?,
+        None => asked_for,
+    };
+    new.create = criteria.met_by(new.create, &new.config)?;
+    let seeker = Seeker {
+        services: &services,
+        new: &new,
+        criteria: &criteria,
+        actor: Actor::Player(new.player.clone()),
+        hash: hash(new.config.rules.as_deref(), &criteria),
+    };
+    if let Some(answer) = seeker.own_room(&account).await? {
+        return Ok(answer);
+    }
+    // Neither a room that is found nor one that is opened would take this player.
+    if services.store().waiting_rooms_of(&realm, &account).await? >= GATHERING_ROOMS_MAX {
+        return Err(StoreError::TooManyRooms { max: GATHERING_ROOMS_MAX }.into());
+    }
+    let now_ms = || services.time().now_ms();
+    let turn = services.seekers().turn_of(&realm, new.config.game());
+    let unseen_since_ms = turn.unseen_since_ms(now_ms);
+    if let Some(answer) = seeker.seat(None).await? {
+        return Ok(answer);
+    }
+    let _opening = turn.enter(now_ms).await;
+    if let Some(answer) = seeker.seat(Some(unseen_since_ms)).await? {
+        return Ok(answer);
+    }
+    new.open(&services, &caller, seeker.hash).await
+}
+
+/// A player that looks for a room.
+struct Seeker<'a> {
+    services: &'a Services,
+    new: &'a New,
+    criteria: &'a Criteria,
+    actor: Actor,
+    /// The hash of what it looks for.
+    hash: [u8; 32],
+}
+
+impl Seeker<'_> {
+    fn wanted(&self) -> Wanted<'_> {
+        Wanted {
+            game: self.new.config.game(),
+            criteria: self.criteria,
+            rules: Some(self.new.config.rules.as_deref()),
+            operators_only: self.services.games().are_operators(),
+        }
+    }
+
+    /// The newest room that it sits in and that meets its criteria.
+    async fn own_room(&self, account: &AccountId) -> Result<Option<RoomAnswer>, Failure> {
+        let (services, realm, wanted) = (self.services, &self.new.realm, self.wanted());
+        let mine = services.store().open_rooms_of(realm, account, LOOKED_AT_MAX).await?;
+        for room in mine.iter().filter(|room| wanted.goes_on_in(room)) {
+            if let Ok(room) = look(services, realm, &room.id, &self.actor).await {
+                return Ok(Some(RoomAnswer { room: Some(room) }));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Joins a room: one that was opened for the same, or else any that meets the criteria. `since_ms` leaves out rooms that were
+    /// opened before that time.
+    async fn seat(&self, since_ms: Option<u64>) -> Result<Option<RoomAnswer>, Failure> {
+        let (services, realm) = (self.services, &self.new.realm);
+        let mut joins_left = JOINS_MAX;
+        for hash in [Some(self.hash), None] {
+            let mut search = Search::of_seeker(services, realm, self.wanted(), hash, since_ms);
+            while let Some(found) = search.present().await? {
+                for room in found {
+                    let Some(left) = joins_left.checked_sub(1) else { return Ok(None) };
+                    joins_left = left;
+                    let join = parlor_turn::Join { name: self.new.create.player_name.clone() };
+                    match change(services, realm, &room.id, &self.actor, Op::Join(join)).await {
+                        Ok(seen) => return Ok(Some(RoomAnswer { room: seen })),
+                        Err(failure) if is_of_player(&failure) => return Err(failure),
+                        // Somebody else was faster, or this player may not come in.
+                        Err(_) => {}
+                    }
+                }
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// Whether another room would refuse as well.
+fn is_of_player(failure: &Failure) -> bool {
+    failure.kind() == Kind::Unavailable || failure.code() == TOO_MANY_ROOMS
+}
