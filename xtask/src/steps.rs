@@ -369,7 +369,8 @@ mod tests {
     #[test]
     fn a_crate_is_packaged_unless_it_is_not_published() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask has a parent");
-        let folders = ["crates", "tests", "tools"].map(|folder| std::fs::read_dir(root.join(folder)).unwrap());
+        let folders =
+            ["crates", "tests", "tools"].map(|folder| std::fs::read_dir(root.join(folder)).unwrap());
         let manifests = folders.into_iter().flatten().map(|folder| folder.unwrap().path().join("Cargo.toml"));
         let manifests = manifests.filter_map(|path| std::fs::read_to_string(path).ok());
         let published = manifests.filter(|manifest| !manifest.contains("\npublish = false\n"));

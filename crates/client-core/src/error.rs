@@ -2,6 +2,7 @@
 
 use parlor_proto::session::SendError;
 use parlor_proto::wire::action::ActionRefusal;
+use parlor_proto::wire::handshake::{RoomKind, Welcome};
 use parlor_proto::{ApiMisuse, CloseReason, EntityId};
 use parlor_sync::keyed::StateError;
 use parlor_sync::value::ValueError;
@@ -70,4 +71,12 @@ impl From<SendError> for RoomError {
 /// Returns the close reason for a peer that sent something unreadable.
 pub(crate) fn misbehaved(what: &str, error: &dyn std::error::Error) -> CloseReason {
     CloseReason::Misbehaved { detail: format!("{what} could not be read: {error}") }
+}
+
+/// Returns the error for a call that only the host may make, at another process.
+pub(crate) fn not_host(welcome: &Welcome, what: &'static str) -> ApiMisuse {
+    match welcome.kind {
+        RoomKind::Match => ApiMisuse::NoHost { what },
+        _ => ApiMisuse::NotHost { what, local: welcome.member },
+    }
 }

@@ -65,7 +65,7 @@ pub(super) struct Inbox {
     state_events: usize,
     state_event_bytes: usize,
     /// Unreliable messages dropped because the game did not poll.
-    pub(super) dropped: u64,
+    dropped: u64,
 }
 
 #[derive(Debug)]
@@ -83,6 +83,16 @@ impl Inbox {
         }
         self.arrived.push_back(Arrived { at, came });
         self.arrived_bytes > ARRIVED_BYTES_MAX
+    }
+
+    /// Unreliable messages dropped because the game did not poll.
+    pub(super) fn dropped(&self) -> u64 {
+        self.dropped
+    }
+
+    /// Counts an unreliable message that was dropped elsewhere.
+    pub(super) fn count_dropped(&mut self) {
+        self.dropped += 1;
     }
 
     /// Whether the game has received all events that were read.

@@ -1,7 +1,11 @@
 //! The players of the room, as the hub announced them.
 
-use parlor_proto::wire::control::{MemberInfo, PlayerData, Presence};
-use parlor_proto::{LinkKind, MemberId};
+use crate::error::RoomError;
+use crate::event::Event;
+use crate::inbox::Inbox;
+use bytes::Bytes;
+use parlor_proto::wire::control::{MemberInfo, PlayerData, Presence, RefusedAction, ToMember};
+use parlor_proto::{ApiMisuse, CloseReason, LinkKind, MemberId, limits};
 use parlor_sync::value::{Value, ValueError, from_value};
 use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
@@ -77,20 +81,102 @@ impl Player {
 
 /// Changes of a player's presence.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct PresenceNews {
-    pub(super) slow: Option<bool>,
+struct PresenceNews {
+    slow: Option<bool>,
     /// Set for other players only.
-    pub(super) connected: Option<bool>,
+    connected: Option<bool>,
 }
 
 /// The players of a room, by id. A driver shares the list with its game ([`shared`](Self::shared)): what a
 /// game has read stays as it is, and a change is made in a copy.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Players {
+    me: MemberId,
     all: Arc<Vec<Player>>,
+    /// Members that the hub has yet to announce.
+    greeting_left: u16,
+    /// The recipient of messages to the primary.
+    primary: Option<MemberId>,
 }
 
 impl Players {
+    /// The players of a room, of which the hub is about to announce `members`.
+    pub(super) fn new(me: MemberId, members: u16) -> Self {
+        Players { me, all: Arc::default(), greeting_left: members, primary: None }
+    }
+
+    /// Whether the hub has announced all members that were there when this process joined.
+    pub(super) fn is_complete(&self) -> bool {
+        self.greeting_left == 0
+    }
+
+    /// The recipient of messages to the primary, if there is one.
+    pub(super) fn primary(&self) -> Option<MemberId> {
+        self.primary
+    }
+
+    /// The first of these members that is not in the room.
+    pub(super) fn first_unknown(&self, mut members: impl Iterator<Item = MemberId>) -> Option<MemberId> {
+        members.find(|member| self.at(*member).is_err())
+    }
+
+    /// Applies a control message of the hub about members, and queues its events. `host` is the room's
+    /// authority.
+    ///
+    /// # Errors
+    /// [`CloseReason::NotPolled`] if too many events wait.
+    pub(super) fn hear(
+        &mut self,
+        control: ToMember,
+        host: Option<MemberId>,
+        inbox: &mut Inbox,
+    ) -> Result<(), CloseReason> {
+        match control {
+            ToMember::Joined(info) => {
+                self.greeting_left = self.greeting_left.saturating_sub(1);
+                let bytes = info.data.iter().map(|(key, value)| key.len() + value.len()).sum();
+                inbox.tell_bounded(Event::PlayerJoined(self.joined(info, host)), bytes)?;
+            }
+            ToMember::Direct { member, direct } => self.set_direct(member, direct),
+            ToMember::Left { member, reason } => {
+                if let Some(player) = self.left(member) {
+                    inbox.tell_bounded(Event::PlayerLeft { id: member, name: player.name, reason }, 0)?;
+                }
+            }
+            ToMember::Data(data) => {
+                if let Some(value) = self.data_changed(&data) {
+                    let bytes = data.value.as_ref().map_or(0, Bytes::len);
+                    inbox.tell_bounded(Event::PlayerData { id: data.member, key: data.key, value }, bytes)?;
+                }
+            }
+            ToMember::Presence(list) => {
+                for presence in list {
+                    let (id, news) = (presence.member, self.measured(presence));
+                    if let Some(slow) = news.slow {
+                        inbox.tell_bounded(Event::Slow { id, slow }, 0)?;
+                    }
+                    match news.connected {
+                        Some(true) => inbox.tell_bounded(Event::PlayerBack { id }, 0)?,
+                        Some(false) => inbox.tell_bounded(Event::PlayerLost { id }, 0)?,
+                        None => {}
+                    }
+                }
+            }
+            ToMember::Throttled => inbox.tell_bounded(Event::Throttled, 0)?,
+            ToMember::Primary(member) => {
+                self.primary = member;
+                inbox.tell_bounded(Event::Primary { member }, 0)?;
+            }
+            ToMember::ActionRefused(RefusedAction { entity, name, why }) => {
+                let bytes = name.len();
+                inbox.tell_bounded(Event::ActionRefused { entity, name, why }, bytes)?;
+            }
+            // These change more than the players.
+            ToMember::Authority(_) | ToMember::GoesOn { .. } | ToMember::Path(_) => {}
+        }
+        Ok(())
+    }
+
     pub(super) fn get(&self, id: MemberId) -> Option<&Player> {
         self.at(id).ok().map(|at| &self.all[at])
     }
@@ -137,9 +223,9 @@ impl Players {
     }
 
     /// Adds a player. Values that cannot be decoded are left out.
-    pub(super) fn joined(&mut self, info: MemberInfo, me: MemberId, host: Option<MemberId>) -> Player {
+    fn joined(&mut self, info: MemberInfo, host: Option<MemberId>) -> Player {
         let MemberInfo { id, name, user, link, presence, data } = info;
-        let is_me = id == me;
+        let is_me = id == self.me;
         let data = data.into_iter().filter_map(|(key, value)| Some((key, Value::decode(value).ok()?)));
         let player = Player {
             id,
@@ -163,19 +249,19 @@ impl Players {
         player
     }
 
-    pub(super) fn set_direct(&mut self, id: MemberId, direct: bool) {
+    fn set_direct(&mut self, id: MemberId, direct: bool) {
         if let Some(player) = self.get_mut(id) {
             player.direct = direct;
         }
     }
 
-    pub(super) fn left(&mut self, id: MemberId) -> Option<Player> {
+    fn left(&mut self, id: MemberId) -> Option<Player> {
         let at = self.at(id).ok()?;
         Some(Arc::make_mut(&mut self.all).remove(at))
     }
 
     /// Applies a presence report. Returns what changed.
-    pub(super) fn measured(&mut self, presence: Presence) -> PresenceNews {
+    fn measured(&mut self, presence: Presence) -> PresenceNews {
         let Some(player) = self.get_mut(presence.member) else { return PresenceNews::default() };
         let was_connected = std::mem::replace(&mut player.connected, presence.connected);
         player.rtt_ms = presence.rtt_ms;
@@ -186,8 +272,36 @@ impl Players {
         }
     }
 
+    /// Checks that a player's data stays within its bounds with this change, in a room of `members_max` members.
+    ///
+    /// # Errors
+    /// [`RoomError`] if it would have too many values or bytes.
+    pub(super) fn check_data(&self, data: &PlayerData, members_max: u16) -> Result<(), RoomError> {
+        let others: Vec<(&str, &Value)> = self
+            .get(data.member)
+            .into_iter()
+            .flat_map(|player| player.all_data().filter(|(key, _)| *key != data.key))
+            .collect();
+        if data.value.is_some() && others.len() >= limits::PLAYER_DATA_KEYS_MAX {
+            let text = format!("a player may have {} values of player data", limits::PLAYER_DATA_KEYS_MAX);
+            return Err(ApiMisuse::Bounds(text).into());
+        }
+        let others = others
+            .into_iter()
+            .map(|(key, value)| Ok(key.len() + value.encode(limits::PLAYER_DATA_VALUE_BYTES_MAX)?.len()));
+        let others = others.sum::<Result<usize, ValueError>>()?;
+        let bytes = others + data.value.as_ref().map_or(0, |value| data.key.len() + value.len());
+        let max = limits::player_data_bytes_max(members_max);
+        if bytes > max {
+            let text =
+                format!("the player data of a player may have {max} bytes in all, this would make {bytes}");
+            return Err(ApiMisuse::Bounds(text).into());
+        }
+        Ok(())
+    }
+
     /// Applies a change of player data. Returns the new value if the player is in the room.
-    pub(super) fn data_changed(&mut self, data: &PlayerData) -> Option<Option<Value>> {
+    fn data_changed(&mut self, data: &PlayerData) -> Option<Option<Value>> {
         let player = self.get_mut(data.member)?;
         let value = data.value.clone().and_then(|bytes| Value::decode(bytes).ok());
         match &value {
@@ -219,9 +333,9 @@ mod tests {
 
     #[test]
     fn a_list_that_a_game_has_stays_as_it_is() {
-        let mut players = Players::default();
+        let mut players = Players::new(MemberId(1), 3);
         for id in [2, 0, 1] {
-            players.joined(info(id), MemberId(1), Some(MemberId(0)));
+            players.joined(info(id), Some(MemberId(0)));
         }
         let told: Vec<u32> = players.all().iter().map(|player| player.id.0).collect();
         assert_eq!(told, [0, 1, 2], "they are in the order of their ids");
@@ -239,7 +353,7 @@ mod tests {
         each("data", &mut |players| drop(players.data_changed(&data)));
         each("a host", &mut |players| players.set_host(MemberId(1)));
         each("a path", &mut |players| players.set_reached(|id| id == MemberId(0)));
-        each("a newcomer", &mut |players| drop(players.joined(info(7), MemberId(1), None)));
+        each("a newcomer", &mut |players| drop(players.joined(info(7), None)));
         each("a player that left", &mut |players| drop(players.left(MemberId(2))));
         let ways: Vec<Transport> = players.iter().map(|player| player.transport).collect();
         assert_eq!(ways, [Transport::Direct, Transport::Local, Transport::Relay(LinkKind::Quic)]);

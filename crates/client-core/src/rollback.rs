@@ -10,7 +10,9 @@ use parlor_sync::rollback::{
     self, Config, Diagnostics, Event, From, InputStatus, PlayerInput, Predictor, Request, Role, Rollback,
     RollbackError, States,
 };
-use parlor_sync::value::Value;
+use parlor_sync::value::{Value, from_value, to_value};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
 
 /// Steps per frame at most, so that a returning game keeps drawing while it catches up.
@@ -95,7 +97,7 @@ pub enum RollbackRequest {
         /// The step that comes next.
         tick: Tick,
     },
-    /// Run a step with the inputs of [`RoomCore::rollback_input`](crate::RoomCore::rollback_input).
+    /// Run a step with the inputs of [`RollbackLane::input`].
     Advance {
         /// The step's number.
         tick: Tick,
@@ -104,9 +106,143 @@ pub enum RollbackRequest {
     },
 }
 
-/// A rollback lane of a room.
+/// The rollback lane of a room, if the game has begun one: see [`RoomCore::rollback`](crate::RoomCore::rollback).
+#[derive(Debug, Default)]
+pub struct RollbackLane {
+    running: Option<Box<Running>>,
+}
+
+/// For a game.
+impl RollbackLane {
+    /// What the game must do next for its lane; `None` when nothing is left to do.
+    pub fn next_request(&mut self) -> Option<RollbackRequest> {
+        self.running.as_mut()?.next_request()
+    }
+
+    /// Records the checksum of the game's own state saved before step `tick`, to detect desyncs. It must be
+    /// equal on every machine. The lane's keys are included automatically.
+    pub fn saved(&mut self, tick: Tick, checksum: u64) {
+        if let Some(running) = &mut self.running {
+            running.saved(tick, checksum);
+        }
+    }
+
+    /// A player's input in the step of [`RollbackRequest::Advance`], and whether it is confirmed; `None`
+    /// until the player's first input.
+    ///
+    /// # Errors
+    /// [`RoomError`] if there is no such player in the lane, or the input does not match the type. A hostile
+    /// player can send anything, but it sends the same to all.
+    pub fn input<T: DeserializeOwned>(
+        &self,
+        player: MemberId,
+    ) -> Result<Option<(T, InputStatus)>, RoomError> {
+        let running = self.running.as_ref().ok_or(ApiMisuse::NoSuchPlayer(player))?;
+        let Some((encoded, status)) = running.input(player)? else { return Ok(None) };
+        match Value::decode(encoded) {
+            Ok(value) => Ok(Some((from_value(&value)?, status))),
+            // Only its sender is at fault, and it sent nothing that can be decoded.
+            Err(_) => Ok(None),
+        }
+    }
+
+    /// Sets a key of the lane's state, within a step. Keys are saved, restored and compared with the other
+    /// ends automatically.
+    ///
+    /// # Errors
+    /// [`RoomError`] if there is no lane, or key or value exceed their bounds.
+    pub fn set<T: Serialize + ?Sized>(&mut self, key: &str, value: &T) -> Result<(), RoomError> {
+        let encoded = to_value(value)?.encode(limits::STATE_VALUE_BYTES_MAX)?;
+        let what = "set the state of a rollback lane";
+        self.running.as_mut().ok_or(RoomError::Misuse(ApiMisuse::NotOpen { what }))?.set(key, encoded)
+    }
+
+    /// The value of a key at this end, predictions included.
+    ///
+    /// # Errors
+    /// [`RoomError::Value`] if it does not match the type.
+    pub fn get<T: DeserializeOwned>(&self, key: &str) -> Result<Option<T>, RoomError> {
+        let value = self.running.as_ref().and_then(|running| running.get(key));
+        Ok(value.map(|value| from_value(&value)).transpose()?)
+    }
+
+    /// All keys of the lane with their values, in ascending order.
+    pub fn states(&self) -> Vec<(String, Value)> {
+        self.running.as_ref().map(|running| running.states().collect()).unwrap_or_default()
+    }
+
+    /// Removes a key of the lane's state, within a step. Returns whether it existed.
+    pub fn remove(&mut self, key: &str) -> bool {
+        self.running.as_mut().is_some_and(|running| running.keys.remove(key).is_some())
+    }
+
+    /// Ends the lane and discards its keys.
+    pub fn end(&mut self) {
+        self.running = None;
+    }
+
+    /// The next event of the lane, oldest first: a desync of two ends, or that this end was away too long.
+    pub fn poll_event(&mut self) -> Option<Event> {
+        self.running.as_mut()?.session.poll_event()
+    }
+
+    /// Counters of the lane, and its last corrections; `None` without one.
+    pub fn diagnostics(&self) -> Option<Diagnostics> {
+        self.running.as_ref().map(|running| running.session.diagnostics())
+    }
+}
+
+/// For the room.
+impl RollbackLane {
+    /// Begins a lane in the role that this member has in it. It replaces the previous one.
+    ///
+    /// # Errors
+    /// [`RoomError`] if a value is out of bounds.
+    pub(crate) fn begin(
+        &mut self,
+        config: &RollbackConfig,
+        me: MemberId,
+        authority: Option<MemberId>,
+    ) -> Result<(), RoomError> {
+        self.running = Some(Box::new(Running::new(config, me, authority)?));
+        Ok(())
+    }
+
+    /// Records this player's input. Begins a step if one is due by the room's step `target` and can be run.
+    pub(crate) fn step(&mut self, input: &Bytes, target: Tick) -> Result<bool, RoomError> {
+        self.running.as_mut().map_or(Ok(false), |running| running.step(input, target))
+    }
+
+    /// The next message, and its recipients among the present members.
+    pub(crate) fn poll_message(
+        &mut self,
+        authority: Option<MemberId>,
+        is_there: impl Fn(MemberId) -> bool,
+    ) -> Option<(Recipient, Bytes)> {
+        self.running.as_mut()?.poll_message(authority, is_there)
+    }
+
+    /// Takes in a message. Returns whether it could be decoded; true without a lane.
+    pub(crate) fn handle_message(
+        &mut self,
+        member: MemberId,
+        authority: Option<MemberId>,
+        message: Bytes,
+    ) -> bool {
+        self.running.as_mut().is_none_or(|running| running.handle_message(member, authority, message))
+    }
+
+    /// Notes that a player has left: no end waits for its inputs.
+    pub(crate) fn left(&mut self, member: MemberId) {
+        if let Some(running) = &mut self.running {
+            running.left(member);
+        }
+    }
+}
+
+/// A lane that has begun.
 #[derive(Debug)]
-pub(crate) struct RollbackLane {
+struct Running {
     players: Vec<MemberId>,
     session: Rollback,
     /// Inputs of the running step.
@@ -117,15 +253,11 @@ pub(crate) struct RollbackLane {
     message: Vec<u8>,
 }
 
-impl RollbackLane {
+impl Running {
     /// Builds the lane in the role that this member has in it.
-    pub(crate) fn new(
-        config: &RollbackConfig,
-        me: MemberId,
-        authority: Option<MemberId>,
-    ) -> Result<Self, RoomError> {
+    fn new(config: &RollbackConfig, me: MemberId, authority: Option<MemberId>) -> Result<Self, RoomError> {
         let inner = config.of(me, authority).map_err(bounds)?;
-        Ok(RollbackLane {
+        Ok(Running {
             players: config.players.clone(),
             session: Rollback::new(inner).map_err(bounds)?,
             inputs: Vec::new(),
@@ -137,7 +269,7 @@ impl RollbackLane {
     }
 
     /// Records this player's input. Begins a step if one is due by the room's step `target` and can be run.
-    pub(crate) fn step(&mut self, input: &Bytes, target: Tick) -> Result<bool, RoomError> {
+    fn step(&mut self, input: &Bytes, target: Tick) -> Result<bool, RoomError> {
         if let Role::Player(me) = self.session.config().role {
             self.session.add_input(me, input).map_err(bounds)?;
         }
@@ -147,7 +279,7 @@ impl RollbackLane {
     }
 
     /// The next message, and its recipients among the present members.
-    pub(crate) fn poll_message(
+    fn poll_message(
         &mut self,
         authority: Option<MemberId>,
         is_there: impl Fn(MemberId) -> bool,
@@ -161,12 +293,7 @@ impl RollbackLane {
     }
 
     /// Takes in a message. Returns whether it could be decoded.
-    pub(crate) fn handle_message(
-        &mut self,
-        member: MemberId,
-        authority: Option<MemberId>,
-        message: Bytes,
-    ) -> bool {
+    fn handle_message(&mut self, member: MemberId, authority: Option<MemberId>, message: Bytes) -> bool {
         let from = match self.player(member) {
             Some(number) => From::Player(number),
             None if authority == Some(member) => From::Arbiter,
@@ -176,27 +303,27 @@ impl RollbackLane {
     }
 
     /// Notes that a player has left: no end waits for its inputs.
-    pub(crate) fn left(&mut self, member: MemberId) {
+    fn left(&mut self, member: MemberId) {
         if let Some(number) = self.player(member) {
             self.session.left(number);
         }
     }
 
     /// Records the checksum of the game's own state before step `tick`.
-    pub(crate) fn saved(&mut self, tick: Tick, checksum: u64) {
+    fn saved(&mut self, tick: Tick, checksum: u64) {
         let keys = if self.keys.is_empty() { 0 } else { state_hash(&self.keys) };
         self.session.saved(tick, keys.rotate_left(1) ^ checksum);
     }
 
     /// A player's input in the running step, encoded; `None` until its first input.
-    pub(crate) fn input(&self, player: MemberId) -> Result<Option<(Bytes, InputStatus)>, RoomError> {
+    fn input(&self, player: MemberId) -> Result<Option<(Bytes, InputStatus)>, RoomError> {
         let number = self.number(player).ok_or(ApiMisuse::NoSuchPlayer(player))?;
         let input = self.inputs.get(number).filter(|input| !input.bytes().is_empty());
         Ok(input.map(|input| (Bytes::copy_from_slice(input.bytes()), input.status)))
     }
 
     /// Sets a key of the lane's state.
-    pub(crate) fn set(&mut self, key: &str, encoded: Bytes) -> Result<(), RoomError> {
+    fn set(&mut self, key: &str, encoded: Bytes) -> Result<(), RoomError> {
         if let Some(kept) = self.keys.get_mut(key) {
             *kept = encoded;
             return Ok(());
@@ -213,26 +340,13 @@ impl RollbackLane {
     }
 
     /// The value of a key.
-    pub(crate) fn get(&self, key: &str) -> Option<Value> {
+    fn get(&self, key: &str) -> Option<Value> {
         self.keys.get(key).map(own)
     }
 
     /// All keys with their values, in ascending order.
-    pub(crate) fn states(&self) -> impl Iterator<Item = (String, Value)> {
+    fn states(&self) -> impl Iterator<Item = (String, Value)> {
         self.keys.iter().map(|(key, encoded)| (key.clone(), own(encoded)))
-    }
-
-    /// Removes a key. Returns whether it existed.
-    pub(crate) fn remove(&mut self, key: &str) -> bool {
-        self.keys.remove(key).is_some()
-    }
-
-    pub(crate) fn poll_event(&mut self) -> Option<Event> {
-        self.session.poll_event()
-    }
-
-    pub(crate) fn diagnostics(&self) -> Diagnostics {
-        self.session.diagnostics()
     }
 
     fn player(&self, member: MemberId) -> Option<u8> {
@@ -244,7 +358,7 @@ impl RollbackLane {
     }
 
     /// What the game must do next.
-    pub(crate) fn next_request(&mut self) -> Option<RollbackRequest> {
+    fn next_request(&mut self) -> Option<RollbackRequest> {
         Some(match self.session.poll_request()? {
             Request::Save { tick } => {
                 self.saved.save(tick, &self.keys);

@@ -226,7 +226,10 @@ fn mistake_06_a_loop_that_blocks() {
         patience.look_again(|| "the clock stands still".to_owned());
     }
     let said = logged(|_| while room.step().is_some() {});
-    says(said, &["blocked", "steps were dropped", "ticks_dropped", "room.until_next_tick()", "another thread"]);
+    says(
+        said,
+        &["blocked", "steps were dropped", "ticks_dropped", "room.until_next_tick()", "another thread"],
+    );
     assert!(room.diagnostics().ticks_dropped > 0);
 }
 

@@ -38,14 +38,17 @@ pub(crate) fn run(args: &CrowdArgs) -> anyhow::Result<()> {
         tell(&format!("{} players, acknowledgements {acknowledgements}", args.players));
         rows.push(row(args, acknowledgements, Duration::from_micros(apart.into()))?);
     }
-    let table = Table::of(&rows, &[
-        ("CPU ms/tick", |row| figure(row.cpu_ms_per_tick, 3)),
-        ("of it commit", |row| figure(row.commit_cpu_ms_per_tick, 3)),
-        ("payload B/s/player", |row| figure(row.payload_bytes_per_second_per_player, 0)),
-        ("updates/s", |row| figure(row.updates_per_entity_per_second, 2)),
-        ("bodies/tick", |row| figure(row.bodies_coded_per_tick, 1)),
-        ("acknowledgements", |row| row.acknowledgements.to_owned()),
-    ]);
+    let table = Table::of(
+        &rows,
+        &[
+            ("CPU ms/tick", |row| figure(row.cpu_ms_per_tick, 3)),
+            ("of it commit", |row| figure(row.commit_cpu_ms_per_tick, 3)),
+            ("payload B/s/player", |row| figure(row.payload_bytes_per_second_per_player, 0)),
+            ("updates/s", |row| figure(row.updates_per_entity_per_second, 2)),
+            ("bodies/tick", |row| figure(row.bodies_coded_per_tick, 1)),
+            ("acknowledgements", |row| row.acknowledgements.to_owned()),
+        ],
+    );
     let setting = json!({ "hz": HZ, "seconds": args.seconds, "seed": args.common.seed });
     print("crowd", args.common.json, &setting, &rows, &[], &table)
 }

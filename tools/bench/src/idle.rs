@@ -110,16 +110,19 @@ fn evaluate(transport: Transport, sessions: u32, lost: u64, before: Memory, afte
 }
 
 fn table(rows: &[Row]) -> Table {
-    Table::of(rows, &[
-        ("transport", |row| row.transport.to_string()),
-        ("sessions", |row| row.sessions.to_string()),
-        ("server KiB/session", |row| figure(row.server_kib_per_session, 1)),
-        ("of it user", |row| figure(row.user_kib_per_session, 1)),
-        ("of it kernel", |row| figure(row.kernel_server_kib_per_session, 1)),
-        ("slab of both ends", |row| figure(row.kernel_slab_both_ends_kib_per_session, 1)),
-        ("sockets of both ends", |row| figure(row.kernel_sockets_both_ends_kib_per_session, 1)),
-        ("void because", |row| row.void.clone().unwrap_or_default()),
-    ])
+    Table::of(
+        rows,
+        &[
+            ("transport", |row| row.transport.to_string()),
+            ("sessions", |row| row.sessions.to_string()),
+            ("server KiB/session", |row| figure(row.server_kib_per_session, 1)),
+            ("of it user", |row| figure(row.user_kib_per_session, 1)),
+            ("of it kernel", |row| figure(row.kernel_server_kib_per_session, 1)),
+            ("slab of both ends", |row| figure(row.kernel_slab_both_ends_kib_per_session, 1)),
+            ("sockets of both ends", |row| figure(row.kernel_sockets_both_ends_kib_per_session, 1)),
+            ("void because", |row| row.void.clone().unwrap_or_default()),
+        ],
+    )
 }
 
 #[cfg(test)]

@@ -361,20 +361,23 @@ fn evaluate(transport: Transport, admission: Admission, rate: u32, joined: &mut 
 }
 
 fn table(rows: &[Row]) -> Table {
-    Table::of(rows, &[
-        ("transport", |row| row.transport.to_string()),
-        ("admission", |row| row.admission.as_str().to_owned()),
-        ("joins/s asked", |row| row.joins_asked_per_second.to_string()),
-        ("joins", |row| row.joins.to_string()),
-        ("CPU µs/join", |row| figure(row.server_cpu_us_per_join, 0)),
-        ("joins/s and core", |row| figure(row.joins_per_second_and_core, 0)),
-        ("p50 µs", |row| figure(row.join_us_p50.map(f64::from), 0)),
-        ("p99 µs", |row| figure(row.join_us_p99.map(f64::from), 0)),
-        ("server CPU %", |row| figure(row.usage.server_cpu_percent, 1)),
-        ("waited %", |row| figure(row.usage.server_waited_percent, 1)),
-        ("generator CPU %", |row| figure(row.usage.generator_cpu_percent, 1)),
-        ("void because", |row| row.void.clone().unwrap_or_default()),
-    ])
+    Table::of(
+        rows,
+        &[
+            ("transport", |row| row.transport.to_string()),
+            ("admission", |row| row.admission.as_str().to_owned()),
+            ("joins/s asked", |row| row.joins_asked_per_second.to_string()),
+            ("joins", |row| row.joins.to_string()),
+            ("CPU µs/join", |row| figure(row.server_cpu_us_per_join, 0)),
+            ("joins/s and core", |row| figure(row.joins_per_second_and_core, 0)),
+            ("p50 µs", |row| figure(row.join_us_p50.map(f64::from), 0)),
+            ("p99 µs", |row| figure(row.join_us_p99.map(f64::from), 0)),
+            ("server CPU %", |row| figure(row.usage.server_cpu_percent, 1)),
+            ("waited %", |row| figure(row.usage.server_waited_percent, 1)),
+            ("generator CPU %", |row| figure(row.usage.generator_cpu_percent, 1)),
+            ("void because", |row| row.void.clone().unwrap_or_default()),
+        ],
+    )
 }
 
 #[cfg(test)]

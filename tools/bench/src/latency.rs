@@ -126,17 +126,20 @@ fn ratio(rows: &[Row], of: fn(&Row) -> Option<u32>) -> Option<f64> {
 }
 
 fn table(rows: &[Row]) -> Table {
-    Table::of(rows, &[
-        ("turn", |row| row.turn.to_string()),
-        ("relay", |row| row.relay.to_owned()),
-        ("p50 µs", |row| figure(row.measured.delivery.latency_us_p50.map(f64::from), 0)),
-        ("p99 µs", |row| figure(row.measured.delivery.latency_us_p99.map(f64::from), 0)),
-        ("server CPU %", |row| figure(row.measured.usage.server_cpu_percent, 1)),
-        ("waited %", |row| figure(row.measured.usage.server_waited_percent, 1)),
-        ("delivered %", |row| figure(row.measured.delivery.delivered_percent, 3)),
-        ("generator CPU %", |row| figure(row.measured.usage.generator_cpu_percent, 1)),
-        ("void because", |row| row.measured.void.clone().unwrap_or_default()),
-    ])
+    Table::of(
+        rows,
+        &[
+            ("turn", |row| row.turn.to_string()),
+            ("relay", |row| row.relay.to_owned()),
+            ("p50 µs", |row| figure(row.measured.delivery.latency_us_p50.map(f64::from), 0)),
+            ("p99 µs", |row| figure(row.measured.delivery.latency_us_p99.map(f64::from), 0)),
+            ("server CPU %", |row| figure(row.measured.usage.server_cpu_percent, 1)),
+            ("waited %", |row| figure(row.measured.usage.server_waited_percent, 1)),
+            ("delivered %", |row| figure(row.measured.delivery.delivered_percent, 3)),
+            ("generator CPU %", |row| figure(row.measured.usage.generator_cpu_percent, 1)),
+            ("void because", |row| row.measured.void.clone().unwrap_or_default()),
+        ],
+    )
 }
 
 #[cfg(test)]

@@ -123,20 +123,23 @@ fn ratio(part: u64, of: u64) -> Option<f64> {
 }
 
 fn table(rows: &[Row]) -> Table {
-    Table::of(rows, &[
-        ("relay", |row| row.relay.to_owned()),
-        ("transport", |row| row.transport.to_owned()),
-        ("rooms", |row| row.rooms.to_string()),
-        ("quantum ms", |row| figure(row.flush_quantum_ms.map(f64::from), 0)),
-        ("CPU µs/message", |row| figure(row.measured.server_cpu_us_per_delivered_message, 2)),
-        ("server CPU %", |row| figure(row.measured.usage.server_cpu_percent, 1)),
-        ("waited %", |row| figure(row.measured.usage.server_waited_percent, 1)),
-        ("delivered %", |row| figure(row.measured.delivery.delivered_percent, 3)),
-        ("flush wait µs", |row| figure(row.flush_wait_us_mean, 0)),
-        ("messages/packet", |row| figure(row.messages_per_packet, 2)),
-        ("p50 µs", |row| figure(row.measured.delivery.latency_us_p50.map(f64::from), 0)),
-        ("p99 µs", |row| figure(row.measured.delivery.latency_us_p99.map(f64::from), 0)),
-        ("generator CPU %", |row| figure(row.measured.usage.generator_cpu_percent, 1)),
-        ("void because", |row| row.measured.void.clone().unwrap_or_default()),
-    ])
+    Table::of(
+        rows,
+        &[
+            ("relay", |row| row.relay.to_owned()),
+            ("transport", |row| row.transport.to_owned()),
+            ("rooms", |row| row.rooms.to_string()),
+            ("quantum ms", |row| figure(row.flush_quantum_ms.map(f64::from), 0)),
+            ("CPU µs/message", |row| figure(row.measured.server_cpu_us_per_delivered_message, 2)),
+            ("server CPU %", |row| figure(row.measured.usage.server_cpu_percent, 1)),
+            ("waited %", |row| figure(row.measured.usage.server_waited_percent, 1)),
+            ("delivered %", |row| figure(row.measured.delivery.delivered_percent, 3)),
+            ("flush wait µs", |row| figure(row.flush_wait_us_mean, 0)),
+            ("messages/packet", |row| figure(row.messages_per_packet, 2)),
+            ("p50 µs", |row| figure(row.measured.delivery.latency_us_p50.map(f64::from), 0)),
+            ("p99 µs", |row| figure(row.measured.delivery.latency_us_p99.map(f64::from), 0)),
+            ("generator CPU %", |row| figure(row.measured.usage.generator_cpu_percent, 1)),
+            ("void because", |row| row.measured.void.clone().unwrap_or_default()),
+        ],
+    )
 }

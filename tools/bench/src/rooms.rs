@@ -41,11 +41,14 @@ pub(crate) fn run(args: &RoomsArgs) -> anyhow::Result<()> {
         counts.push((*rooms, once?, twice?));
     }
     let rows = rows(&counts, args.ticks);
-    let table = Table::of(&rows, &[
-        ("rooms", |row| row.rooms.to_string()),
-        ("instructions/room and tick", |row| figure(row.instructions_per_room_and_tick, 0)),
-        ("ratio to the first row", |row| figure(row.ratio_to_first_row, 3)),
-    ]);
+    let table = Table::of(
+        &rows,
+        &[
+            ("rooms", |row| row.rooms.to_string()),
+            ("instructions/room and tick", |row| figure(row.instructions_per_room_and_tick, 0)),
+            ("ratio to the first row", |row| figure(row.ratio_to_first_row, 3)),
+        ],
+    );
     let setting = json!({ "members_per_room": MEMBERS, "tick_ms": TICK.as_millis(), "ticks": args.ticks });
     print("rooms", args.json, &setting, &rows, &[], &table)
 }

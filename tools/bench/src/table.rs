@@ -16,7 +16,10 @@ impl Table {
     /// The table of these rows.
     pub(crate) fn of<R>(rows: &[R], columns: &[Column<R>]) -> Self {
         let cells = |row| columns.iter().map(|(_, cell)| cell(row)).collect();
-        Table { head: columns.iter().map(|(head, _)| *head).collect(), rows: rows.iter().map(cells).collect() }
+        Table {
+            head: columns.iter().map(|(head, _)| *head).collect(),
+            rows: rows.iter().map(cells).collect(),
+        }
     }
 
     /// The whole table as text, without a line break at its end.
@@ -64,7 +67,11 @@ mod tests {
         let rows = [("10", Some(5.25), ""), ("160", None, "too much")];
         let table = Table::of(
             &rows,
-            &[("rooms", |row| row.0.to_owned()), ("µs", |row| figure(row.1, 1)), ("void", |row| row.2.to_owned())],
+            &[
+                ("rooms", |row| row.0.to_owned()),
+                ("µs", |row| figure(row.1, 1)),
+                ("void", |row| row.2.to_owned()),
+            ],
         );
         assert_eq!(table.render(), "rooms   µs  void\n   10  5.2\n  160    –  too much");
     }

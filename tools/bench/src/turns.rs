@@ -91,18 +91,21 @@ pub(crate) async fn run(cores: Cores, args: &TurnsArgs) -> anyhow::Result<()> {
 }
 
 fn table(row: &Row) -> Table {
-    Table::of(std::slice::from_ref(row), &[
-        ("rooms", |row| row.rooms.to_string()),
-        ("connections", |row| row.connections.to_string()),
-        ("moves/s", |row| figure(row.moves_per_second, 0)),
-        ("p50 ms", |row| ms(row.move_us_p50)),
-        ("p99 ms", |row| ms(row.move_us_p99)),
-        ("sync of 4 KiB ms", |row| ms(row.sync_us_p50)),
-        ("server CPU µs/move", |row| figure(row.server_cpu_us_per_move, 0)),
-        ("server CPU %", |row| figure(row.usage.server_cpu_percent, 0)),
-        ("generator CPU %", |row| figure(row.usage.generator_cpu_percent, 0)),
-        ("void because", |row| row.void.clone().unwrap_or_default()),
-    ])
+    Table::of(
+        std::slice::from_ref(row),
+        &[
+            ("rooms", |row| row.rooms.to_string()),
+            ("connections", |row| row.connections.to_string()),
+            ("moves/s", |row| figure(row.moves_per_second, 0)),
+            ("p50 ms", |row| ms(row.move_us_p50)),
+            ("p99 ms", |row| ms(row.move_us_p99)),
+            ("sync of 4 KiB ms", |row| ms(row.sync_us_p50)),
+            ("server CPU µs/move", |row| figure(row.server_cpu_us_per_move, 0)),
+            ("server CPU %", |row| figure(row.usage.server_cpu_percent, 0)),
+            ("generator CPU %", |row| figure(row.usage.generator_cpu_percent, 0)),
+            ("void because", |row| row.void.clone().unwrap_or_default()),
+        ],
+    )
 }
 
 /// How long the disk of a folder takes to make a block durable.

@@ -9,9 +9,8 @@
 //!
 //! A room makes at most eight attempts, none later than 60 s after the loss. [`reconnect_wait`] gives the waits.
 
+use parlor_proto::Instant;
 use parlor_proto::random::SplitMix64;
-use parlor_proto::session::{Outgoing, SendError, Session};
-use parlor_proto::{ApiMisuse, Instant};
 use std::time::Duration;
 
 /// Attempts at most.
@@ -175,16 +174,6 @@ pub fn reconnect_wait(seed: u64, attempts: u32) -> Duration {
     // 0 to 512 of 1,024, which gives a factor of three to five quarters.
     let parts = u32::try_from((SplitMix64::nth(seed, attempts.into()) >> 32) % 513).unwrap_or(0);
     even * (768 + parts) / 1_024
-}
-
-/// Sends a message to the hub on the session of an open room. While this process rejoins as a newcomer
-/// ([is away](Reconnect::is_away)), the message is dropped, like all that its old session had not delivered:
-/// the new session belongs to another player.
-pub(crate) fn say(session: &mut Session, is_away: bool, message: Outgoing) -> Result<(), SendError> {
-    match session.send(message) {
-        Err(SendError::Misuse(ApiMisuse::Closed(_) | ApiMisuse::NotOpen { .. })) if is_away => Ok(()),
-        said => said,
-    }
 }
 
 #[cfg(test)]

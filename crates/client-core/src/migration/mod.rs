@@ -7,11 +7,11 @@
 
 mod deferred_acks;
 
-pub(crate) use deferred_acks::DeferredAcks;
+use deferred_acks::DeferredAcks;
 
 use parlor_proto::session;
 use parlor_proto::wire::control::Handover;
-use parlor_proto::{Epoch, Instant, MemberId, PathId, TickRate};
+use parlor_proto::{Epoch, Instant, MemberId, PathId, Tick, TickRate};
 use parlor_sync::schema::Schema;
 use parlor_sync::world::Replica;
 use std::sync::Arc;
@@ -32,7 +32,7 @@ pub(crate) struct Migration {
     held: Vec<(Held, Instant)>,
     held_bytes: usize,
     /// Received messages that the host has not acknowledged.
-    pub(crate) deferred_acks: DeferredAcks,
+    deferred_acks: DeferredAcks,
     /// Whether the new authority has not been heard yet.
     is_under_way: bool,
     has_completed: bool,
@@ -147,5 +147,41 @@ impl Migration {
             *epoch == handover.epoch && replica.settled() == handover.tick
         };
         self.checkpoint.take_if(is_whole).map(|(_, replica)| *replica)
+    }
+}
+
+/// Acknowledgements that wait until the hub has what came of the messages.
+impl Migration {
+    /// Notes a received message of `bytes` that the game has not read. Returns whether its acknowledgement may
+    /// be deferred.
+    pub(crate) fn defer_ack(&mut self, bytes: usize) -> bool {
+        self.deferred_acks.came(bytes)
+    }
+
+    /// Notes that every message below number `received` is queued as an event.
+    pub(crate) fn has_read(&mut self, received: u64) {
+        self.deferred_acks.has_read(received);
+    }
+
+    /// The exclusive upper bound of the messages that the game has read; `None` if no acknowledgement is
+    /// owed.
+    pub(crate) fn read(&self) -> Option<u64> {
+        self.deferred_acks.read()
+    }
+
+    /// Notes that the state of `tick` records every message below `number` as consumed.
+    pub(crate) fn recorded(&mut self, number: u64, tick: Tick) {
+        self.deferred_acks.recorded(number, tick);
+    }
+
+    /// Notes that the hub has all of the state of `tick`. Returns the new exclusive upper bound to
+    /// acknowledge, if it grew: see [`DeferredAcks::release`].
+    pub(crate) fn release(&mut self, tick: Tick) -> Option<Option<u64>> {
+        self.deferred_acks.release(tick)
+    }
+
+    /// Forgets the deferred acknowledgements: another process is the host.
+    pub(crate) fn forget_acks(&mut self) {
+        self.deferred_acks = DeferredAcks::default();
     }
 }

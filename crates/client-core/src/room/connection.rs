@@ -1,58 +1,48 @@
-//! Loss of the connection and reconnect: the driver's calls, and the events for the game.
+//! The driver's face of a room: links, packets and time; and the begin and end of a room.
 
-use super::{Joined, RoomCore};
-use crate::connection::{HubWatchdog, LinkState, Tier};
+use super::{Found, Joined, RoomCore};
+use crate::connection::{Broken, LinkState, Rejected};
+use crate::error::misbehaved;
 use crate::event::{ClosedReason, Event};
 use crate::inbox::{Came, LinkNews};
-use crate::info::ReasonCode;
-use crate::options::{Admission, Wish};
-use parlor_proto::session::{Rejection, Session};
+use crate::migration::Migration;
+use crate::options::{Admission, PathMode, Wish};
+use crate::paths::{Around, Heard, PathCommand, Paths};
+use crate::players::Players;
+use crate::replicas::Replicas;
+use crate::rollback::RollbackLane;
+use crate::simulation::Simulation;
+use crate::state::{Checksums, SharedState, Way};
+use crate::status::Follows;
+use core::net::SocketAddr;
+use parlor_proto::session::{self, DeliveryId, Rejection, Session};
 use parlor_proto::wire::control::LeaveReason;
-use parlor_proto::wire::handshake::{Hello, Intent, Refusal, Resume, ResumeToken, Welcome};
-use parlor_proto::{CloseReason, Instant, LinkKind};
+use parlor_proto::wire::handshake::{Hello, Intent, Resume, Welcome};
+use parlor_proto::{CloseReason, Instant, LinkKind, Packet, PathId, PeerMisbehaved};
+use parlor_sync::recording::Ended;
 use std::time::Duration;
 
-/// Lower bound of the silence after which the hub counts as gone, whatever the hub says.
-const GONE_MIN: Duration = Duration::from_secs(1);
-
-const SILENT: &str = "nothing was heard from the server";
-
-/// For a driver: when to dial again, and the result of each attempt.
+/// For a driver: the server and its links.
 impl RoomCore {
-    /// When the driver must dial the server again, at the address where it was admitted. `None` while
-    /// connected or dialling, and once the room is over.
-    pub fn next_attempt(&self) -> Option<Instant> {
-        self.reconnect.next_attempt().filter(|_| self.closed.is_none())
+    /// Names the server being tried, and whether another one remains if it does not have the room.
+    pub fn found(&mut self, found: Found, has_more: bool) {
+        self.found = Some(found);
+        self.connection.tries(has_more);
     }
 
-    /// Whether the driver must keep trying to reconnect; false once the room is over or given up.
-    pub fn is_coming_back(&self) -> bool {
-        let is_tried = self.reconnect.next_attempt().is_some() || self.reconnect.trying().is_some();
-        is_tried && self.closed.is_none()
+    /// Whether the server does not have the room and the next one must be tried. Returned once.
+    pub fn take_passed_over(&mut self) -> bool {
+        self.connection.take_passed_over()
     }
 
-    /// Begins an attempt to dial. Its result is reported to [`connected`](Self::connected) or
-    /// [`attempt_failed`](Self::attempt_failed).
-    pub fn attempt_begins(&mut self, now: Instant) {
-        if let Some(attempt) = self.reconnect.begin() {
-            self.arrive(now, Came::Link(LinkNews::Attempt(attempt)));
-        }
+    /// Takes the redirect to another server, if the server sent one; the present connection then ends.
+    pub fn take_redirect(&mut self) -> Option<String> {
+        self.connection.take_redirect()
     }
 
-    /// Reports that the connection failed.
-    pub fn attempt_failed(&mut self, detail: &str, now: Instant) {
-        self.try_again(detail, Duration::ZERO, now);
-    }
-
-    /// Reports that an attempt was not made, because the server asks for a delay of `after`.
-    pub fn attempt_put_off(&mut self, detail: &str, after: Duration, now: Instant) {
-        self.try_again(detail, after, now);
-    }
-
-    /// Ends all attempts, because the player would not be admitted.
-    pub fn attempt_refused(&mut self, why: ClosedReason, now: Instant) {
-        self.reconnect.give_up();
-        self.arrive(now, Came::Link(LinkNews::Refused(why)));
+    /// The app id.
+    pub fn app(&self) -> &str {
+        &self.options.app
     }
 
     /// The admission that the next connection requests; `None` if it resumes a session. A driver may have to
@@ -72,207 +62,420 @@ impl RoomCore {
 
     /// The hello of the next connection; `None` if it resumes a session.
     fn next_hello(&self) -> Option<Hello> {
-        match (self.reconnect.trying(), &self.session, self.resume) {
-            (Some(Tier::Resume), Some(_), Some(_)) => None,
-            (Some(_), _, _) => {
-                let code = self.joined.as_ref().map(|joined| joined.welcome.code);
-                Some(self.options.hello_again(code))
-            }
-            (None, _, _) => Some(self.options.hello()),
-        }
+        let code = self.joined.as_ref().map(|joined| joined.welcome.code);
+        self.connection.next_hello(&self.options, code)
     }
 
-    /// Greets the server on a new connection: with a hello, or by resuming the session.
-    pub(super) fn greet(&mut self, link: LinkKind, now: Instant) {
-        self.link = Some(link);
-        match (self.next_hello(), &mut self.session, self.resume) {
-            (Some(hello), _, _) => {
-                let hello = Hello { key: self.paths.key(), ..hello };
-                self.session = Some(Session::client(hello, link, now));
-            }
-            (None, Some(session), Some(resume)) => session.resume(resume, link, now),
-            (None, _, _) => {}
+    /// Reports a connection: the handshake begins, or the session is resumed. If the game has left meanwhile
+    /// or the room is given up, neither happens, and [`is_finished`](Self::is_finished) is true.
+    pub fn connected(&mut self, link: LinkKind, now: Instant) {
+        if self.status.is_closed() || self.connection.is_given_up() {
+            return;
         }
+        let hello = self.next_hello().map(|hello| Hello { key: self.paths.key(), ..hello });
+        self.connection.greet(hello, link, now);
     }
 
-    /// Handles the loss of the connection. Returns whether the session, or an attempt to reconnect, survives
-    /// it.
-    pub(super) fn outlives(&mut self, detail: &str, now: Instant) -> bool {
-        if self.closed.is_some() {
-            return false;
-        }
-        if self.reconnect.next_attempt().is_some() {
-            // The session has let go of it before.
-            return true;
-        }
-        match self.reconnect.trying() {
-            Some(_) => {
-                self.try_again(detail, Duration::ZERO, now);
-                true
-            }
-            None => {
-                let is_wanted = self.options.reconnect && self.resume.is_some();
-                let can_resume = is_wanted && self.session.as_ref().is_some_and(Session::is_open);
-                if can_resume {
-                    self.link_lost(detail, false, now);
-                }
-                can_resume
-            }
-        }
+    /// Sets the capacity of the path to the server in bytes per second, all traffic included. State is
+    /// limited to it.
+    pub fn path_carries(&mut self, bytes_per_second: u32) {
+        self.connection.set_capacity(bytes_per_second);
     }
 
-    fn link_lost(&mut self, detail: &str, is_silent: bool, now: Instant) {
-        if let Some(session) = &mut self.session {
-            session.detach();
-        }
-        // Half of the session id: unique to this process.
-        #[allow(clippy::cast_possible_truncation)]
-        let seed = self.resume.map_or(0, |resume| resume.session.0 as u64);
-        self.reconnect.lost(seed, now);
-        self.arrive(now, Came::Link(LinkNews::Lost { detail: detail.to_owned(), is_silent }));
+    /// Closes the room, because no connection could be made.
+    pub fn failed(&mut self, reason: ClosedReason) {
+        self.close_with(reason);
     }
 
-    /// Schedules the next attempt after a failed one.
-    fn try_again(&mut self, detail: &str, after: Duration, now: Instant) {
-        if let Some(session) = &mut self.session
-            && session.is_open()
+    /// Reports a broken connection.
+    pub fn disconnected(&mut self, detail: &str, now: Instant) {
+        if !self.status.is_closed()
+            && let Broken::Survived(news) = self.connection.broke(detail, self.options.reconnect, now)
         {
-            session.detach();
+            self.arrive_link(news, now);
+            return self.drain_session(now);
         }
-        if self.reconnect.trying().is_some() && !self.reconnect.failed(now, after) {
-            self.arrive(now, Came::Link(LinkNews::GivenUp { detail: detail.to_owned() }));
-        }
-    }
-
-    /// Notes that the session goes on over the present connection. `token` resumes it the next time.
-    pub(super) fn go_on(&mut self, token: ResumeToken, now: Instant) {
-        if let Some(resume) = &mut self.resume {
-            resume.token = token;
-        }
-        self.reconnect.connected();
-        self.addresses_changed(now);
-        self.arrive(now, Came::Link(LinkNews::Resumed));
-    }
-
-    /// Handles the silence timeout after which the session let go of its connection.
-    pub(super) fn silent(&mut self, now: Instant) {
-        match self.reconnect.trying() {
-            Some(_) => self.try_again(SILENT, Duration::ZERO, now),
-            None => self.link_lost(SILENT, true, now),
+        let reason = CloseReason::ConnectionLost { detail: detail.to_owned() };
+        if self.connection.end(&reason, now) {
+            self.drain_session(now);
+        } else {
+            self.arrive(now, Came::Session(session::Event::Closed(reason)));
         }
     }
 
-    /// Handles the server's welcome.
-    pub(super) fn let_in(&mut self, welcome: &Welcome, now: Instant) {
-        let gone = welcome.gone_ms.map(|ms| Duration::from_millis(ms.into()).max(GONE_MIN));
-        // The process that opened the room runs the hub itself, and knows that it lives.
-        let gone = gone.filter(|_| !matches!(self.options.intent, Wish::Host { .. }));
-        self.watchdog = gone.map_or_else(HubWatchdog::default, |gone| HubWatchdog::over(gone, now));
-        self.resume = welcome.resume.map(|token| Resume { session: welcome.session, token });
-        self.carries = Some(welcome.session);
-        self.reconnect.connected();
-        if let Some(session) = &mut self.session {
-            session.set_resumable(self.resume.is_some() && self.options.reconnect);
-        }
+    /// When the driver must dial the server again, at the address where it was admitted. `None` while
+    /// connected or dialling, and once the room is over.
+    pub fn next_attempt(&self) -> Option<Instant> {
+        self.connection.next_attempt().filter(|_| !self.status.is_closed())
     }
 
-    /// Ends the room, because a hub in the host's process is silent.
-    pub(super) fn host_gone(&mut self, now: Instant) {
-        self.reconnect.give_up();
-        if let Some(session) = &mut self.session {
-            session.close(CloseReason::HostGone, now);
-        }
-        self.arrive(now, Came::Link(LinkNews::HostGone));
+    /// Whether the driver must keep trying to reconnect; false once the room is over or given up.
+    pub fn is_coming_back(&self) -> bool {
+        self.connection.is_reconnecting() && !self.status.is_closed()
     }
 
-    /// Handles the rejection of an attempt. Returns it if the room ends with it.
-    pub(super) fn not_let_back(&mut self, away: Rejection, now: Instant) -> Option<Rejection> {
-        let Some(tier) = self.reconnect.trying() else { return Some(away) };
-        match away {
-            Rejection::Refused(refusal @ Refusal::Resume { .. }) if tier == Tier::Resume => {
-                if self.joined.as_ref().is_some_and(Joined::is_host) && !self.migrates() {
-                    // Its room is over.
-                    self.reconnect.give_up();
-                    let detail = refusal.to_string();
-                    self.arrive(now, Came::Link(LinkNews::GivenUp { detail }));
-                } else {
-                    self.reconnect.resync(now);
-                    self.arrive(now, Came::Link(LinkNews::Gone));
-                }
-                None
-            }
-            Rejection::RetryAfter(retry) => {
-                self.try_again(&retry.detail, retry.after, now);
-                None
-            }
-            Rejection::Redirect(redirect) => {
-                self.redirect = Some(redirect.address);
-                self.reconnect.resync(now);
-                None
-            }
-            away @ Rejection::Refused(_) => Some(away),
-        }
+    /// Begins an attempt to dial. Its result is reported to [`connected`](Self::connected) or
+    /// [`attempt_failed`](Self::attempt_failed).
+    pub fn attempt_begins(&mut self, now: Instant) {
+        let news = self.connection.attempt_begins();
+        self.arrive_link(news, now);
     }
 
-    /// Whether the end of a session only ends an attempt.
-    pub(super) fn is_end_of_attempt(&self, reason: &CloseReason) -> bool {
-        let is_failure = matches!(reason, CloseReason::ConnectionLost { .. } | CloseReason::TimedOut);
-        is_failure && self.closed.is_none() && self.reconnect.trying().is_some()
+    /// Reports that the connection failed.
+    pub fn attempt_failed(&mut self, detail: &str, now: Instant) {
+        self.attempt_put_off(detail, Duration::ZERO, now);
     }
 
-    pub(super) fn end_of_attempt(&mut self, reason: &CloseReason, now: Instant) {
-        self.try_again(&reason.to_string(), Duration::ZERO, now);
+    /// Reports that an attempt was not made, because the server asks for a delay of `after`.
+    pub fn attempt_put_off(&mut self, detail: &str, after: Duration, now: Instant) {
+        let news = self.connection.attempt_failed(detail, after, now);
+        self.arrive_link(news, now);
+    }
+
+    /// Ends all attempts, because the player would not be admitted.
+    pub fn attempt_refused(&mut self, why: ClosedReason, now: Instant) {
+        self.connection.give_up();
+        self.arrive_link(Some(LinkNews::Refused(why)), now);
+    }
+
+    /// Whether nothing is left to send and the connection can be closed. There may be
+    /// [another attempt](Self::next_attempt).
+    pub fn is_finished(&self) -> bool {
+        self.connection.session().is_none_or(|session| session.is_finished() || !session.has_link())
+    }
+
+    /// Whether data to send is queued that the driver does not know of; reading clears the flag.
+    pub fn take_wants_driver(&mut self) -> bool {
+        std::mem::take(&mut self.wants_driver)
     }
 }
 
-/// For a game.
+/// For a driver: packets and time.
+impl RoomCore {
+    /// Takes in a packet. A protocol violation of the peer ends the session and raises [`Event::Closed`].
+    pub fn handle_packet(&mut self, packet: Packet, now: Instant) {
+        self.connection.heard(now);
+        if let Some(session) = self.connection.session_mut() {
+            // The session closes itself and gives the reason in its events.
+            let _: Result<(), PeerMisbehaved> = session.handle_packet(packet, now);
+        }
+        self.drain_session(now);
+    }
+
+    /// Lets time pass. Call it when [`poll_timeout`](Self::poll_timeout) is due.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        if let Some(session) = self.connection.session_mut() {
+            session.handle_timeout(now);
+        }
+        if let Some(joined) = &mut self.joined {
+            joined.replicas.handle_timeout(now);
+            if let Some(host) = joined.shared.host_mut() {
+                host.handle_timeout(now);
+            }
+        }
+        if self.connection.is_hub_gone(now) {
+            self.arrive_link(Some(LinkNews::HostGone), now);
+        }
+        self.drain_session(now);
+    }
+
+    /// When [`handle_timeout`](Self::handle_timeout) is due.
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        let session = self.connection.session().and_then(Session::poll_timeout);
+        let streams = self.joined.iter().flat_map(|joined| {
+            joined.shared.poll_timeout().into_iter().chain(joined.replicas.poll_timeout())
+        });
+        let watchdog = self.connection.watchdog_timeout().filter(|_| !self.status.is_closed());
+        session.into_iter().chain(streams).chain(watchdog).min()
+    }
+
+    /// The next packet for the connection. Call it only while the connection takes packets, until it returns
+    /// `None`.
+    pub fn poll_packet(&mut self, now: Instant) -> Option<Packet> {
+        self.with_paths(|paths, _, around| paths.drain_queues(around.hub, now));
+        let way = Way {
+            carries: self.connection.capacity(),
+            is_inside: self.connection.link() == Some(LinkKind::Memory),
+        };
+        if let Some(joined) = &mut self.joined
+            && let Some(session) = self.connection.attached(joined.welcome.session)
+        {
+            joined.shared.publish(session, way, now);
+            // Hubs accept own states at the same rate over any link.
+            joined.replicas.publish(session, Way { is_inside: false, ..way }, now);
+        }
+        let packet = self.connection.session_mut()?.poll_packet(now);
+        if packet.is_none() {
+            // Handles what was replaced or given up while packing.
+            self.drain_session(now);
+        }
+        packet
+    }
+
+    fn drain_session(&mut self, now: Instant) {
+        while let Some(event) = self.connection.session_mut().and_then(Session::poll_event) {
+            match event {
+                session::Event::Delivered(delivery_id) => self.fate(delivery_id, true),
+                session::Event::Lost(delivery_id) => self.fate(delivery_id, false),
+                session::Event::Rejected(away) => {
+                    let is_last_host = self.is_host() && !self.migrates();
+                    match self.connection.rejected(away, is_last_host, now) {
+                        Rejected::GoesOn(news) => self.arrive_link(news, now),
+                        Rejected::Ended(away) => {
+                            self.arrive(now, Came::Session(session::Event::Rejected(away)));
+                        }
+                    }
+                }
+                session::Event::Silent => {
+                    let news = self.connection.silent(now);
+                    self.arrive_link(news, now);
+                }
+                session::Event::Resumed(token) => {
+                    self.connection.resumed(token);
+                    self.paths.addresses_changed(now);
+                    self.arrive_link(Some(LinkNews::Resumed), now);
+                }
+                session::Event::Closed(reason)
+                    if !self.status.is_closed() && self.connection.is_end_of_attempt(&reason) =>
+                {
+                    self.attempt_failed(&reason.to_string(), now);
+                }
+                session::Event::Message(message) => {
+                    match self.with_paths(|paths, _, around| paths.hear(message, around, now)) {
+                        Heard::Game(message) => {
+                            self.arrive(now, Came::Session(session::Event::Message(message)));
+                        }
+                        Heard::Paths(came) => came.into_iter().for_each(|came| self.arrive(now, came)),
+                    }
+                }
+                event => {
+                    if let session::Event::Welcome(welcome) = &event {
+                        let is_hub_host = matches!(self.options.intent, Wish::Host { .. });
+                        self.connection.welcomed(welcome, is_hub_host, self.options.reconnect, now);
+                    }
+                    self.arrive(now, Came::Session(event));
+                }
+            }
+        }
+    }
+
+    /// Queues an arrival for the next poll, or processes it now if the queue is too full.
+    fn arrive(&mut self, now: Instant, came: Came) {
+        if let Came::Session(session::Event::Message(message)) = &came {
+            self.note_deferred(message);
+        }
+        if self.inbox.arrive(now, came) {
+            self.read_arrived(now);
+        }
+    }
+
+    fn arrive_link(&mut self, news: Option<LinkNews>, now: Instant) {
+        news.into_iter().for_each(|news| self.arrive(now, Came::Link(news)));
+    }
+
+    fn fate(&mut self, delivery_id: DeliveryId, delivered: bool) {
+        if let Some(joined) = &mut self.joined
+            && self.connection.is_session(joined.welcome.session)
+        {
+            match delivery_id.stream() {
+                (None, number) => joined.shared.fate(number, delivered),
+                (Some(_), number) => joined.replicas.fate(number, delivered),
+            }
+        }
+        self.acknowledge_handled();
+    }
+}
+
+/// For a driver: paths to other members.
+impl RoomCore {
+    /// Whether the game wants paths; only then [`offer_paths`](Self::offer_paths) is needed.
+    pub fn wants_paths(&self) -> bool {
+        self.options.paths != PathMode::Relay
+    }
+
+    /// Sets the SHA-256 of this process's certificate and its candidate addresses, before each
+    /// [`connected`](Self::connected). They are not disclosed if the game wants no paths.
+    pub fn offer_paths(&mut self, key: [u8; 32], addresses: Vec<SocketAddr>) {
+        if self.wants_paths() {
+            self.paths.set_own(key, addresses, self.options.paths);
+        }
+    }
+
+    /// Why the last path ended or failed, for a person; `None` if none did.
+    pub fn path_ended(&self) -> Option<&str> {
+        self.paths.ended()
+    }
+
+    /// The next task for a path, oldest first.
+    pub fn poll_path_command(&mut self) -> Option<PathCommand> {
+        self.paths.poll_command()
+    }
+
+    /// Reports a connection to the other end of a path, with its identity verified. `remote` is its address.
+    pub fn path_connected(&mut self, id: PathId, kind: LinkKind, remote: SocketAddr, now: Instant) {
+        self.with_paths(|paths, _, around| paths.connected(id, (kind, remote), around, now));
+        self.drain_path(id, now);
+    }
+
+    /// Reports that the other end was not reached.
+    pub fn path_failed(&mut self, id: PathId, why: &str, now: Instant) {
+        self.with_paths(|paths, _, around| paths.failed(id, why, around, now));
+    }
+
+    /// Reports that the connection of a path broke.
+    pub fn path_lost(&mut self, id: PathId, detail: &str, now: Instant) {
+        self.with_paths(|paths, _, around| paths.lost(id, detail, around, now));
+    }
+
+    /// Takes in a packet from a path.
+    pub fn handle_path_packet(&mut self, id: PathId, packet: Packet, now: Instant) {
+        self.paths.handle_packet(id, packet, now);
+        self.drain_path(id, now);
+    }
+
+    /// Sets the capacity of a path in bytes per second, all traffic included. State is limited to it.
+    pub fn path_to_peer_carries(&mut self, id: PathId, bytes_per_second: u32) {
+        if let Some(joined) = &mut self.joined {
+            self.paths.set_capacity(id, bytes_per_second, &mut joined.shared);
+        }
+    }
+
+    /// The next packet for a path. Call it only while its connection takes packets, until it returns `None`.
+    pub fn poll_path_packet(&mut self, id: PathId, now: Instant) -> Option<Packet> {
+        let packet = self.with_paths(|paths, _, around| paths.poll_packet(id, around, now));
+        if packet.is_none() {
+            self.drain_path(id, now);
+        }
+        packet
+    }
+
+    /// When [`handle_path_timeout`](Self::handle_path_timeout) is due.
+    pub fn poll_path_timeout(&self) -> Option<Instant> {
+        let of_paths = self.paths.poll_timeout(self.can_tell_addresses());
+        let views = self.joined.as_ref().and_then(|joined| joined.shared.direct_due());
+        of_paths.into_iter().chain(self.paths_serve_until()).chain(views).min()
+    }
+
+    /// Lets time pass for all paths.
+    pub fn handle_path_timeout(&mut self, now: Instant) {
+        if self.paths_serve_until().is_some_and(|until| until <= now) {
+            self.end_paths("the hub was not heard for too long", now);
+        }
+        for id in self.paths.ids() {
+            self.with_paths(|paths, _, around| paths.pass_time(id, around, now));
+            self.drain_path(id, now);
+        }
+        if let Some(joined) = &mut self.joined {
+            joined.shared.direct_timeout(now);
+        }
+        self.tell_addresses(now);
+    }
+
+    fn paths_serve_until(&self) -> Option<Instant> {
+        self.paths.serves_until(&self.connection, &self.joined.as_ref()?.welcome)
+    }
+
+    /// Processes the arrivals of a path, up to the game's inbox.
+    fn drain_path(&mut self, id: PathId, now: Instant) {
+        while let Some(came) = self.with_paths(|paths, _, around| paths.next_arrived(id, around, now)) {
+            self.arrive(now, came);
+        }
+    }
+
+    /// Ends all paths; unacknowledged messages go through the hub.
+    pub(super) fn end_paths(&mut self, why: &str, now: Instant) {
+        self.with_paths(|paths, _, around| paths.end_all(why, around, now));
+    }
+
+    fn can_tell_addresses(&self) -> bool {
+        let is_apart = self.connection.link() == Some(LinkKind::Quic);
+        is_apart && self.connection.is_attached() && self.is_connected()
+    }
+
+    /// Tells the hub this process's addresses, if due.
+    fn tell_addresses(&mut self, now: Instant) {
+        if self.can_tell_addresses() {
+            let mode = self.options.paths;
+            self.with_paths(|paths, _, around| paths.tell_addresses(mode, around.hub, now));
+        }
+    }
+
+    /// Calls the paths with what they act on, and notes what follows.
+    pub(super) fn with_paths<R>(
+        &mut self,
+        act: impl FnOnce(&mut Paths, Option<&Players>, &mut Around<'_>) -> R,
+    ) -> R {
+        let (open, players) = match &mut self.joined {
+            Some(Joined { welcome, shared, players, .. }) => (Some((&*welcome, shared)), Some(&*players)),
+            None => (None, None),
+        };
+        let (welcome, shared) = open.unzip();
+        let mut around = Around {
+            options: &self.options,
+            hub: &mut self.connection,
+            welcome,
+            shared,
+            is_closed: self.status.is_closed(),
+        };
+        let result = act(&mut self.paths, players, &mut around);
+        self.paths.take_reason().into_iter().for_each(|reason| self.status.report(reason));
+        self.wants_driver |= self.paths.take_wants_driver();
+        result
+    }
+}
+
+/// The begin and the end of a room.
 impl RoomCore {
     /// State of the connection to the room's server.
     pub fn link_state(&self) -> LinkState {
-        self.link_state
+        self.status.link()
     }
 
     /// The proof with which this seat can be resumed: see [`Wish::Resume`](crate::Wish::Resume). It changes
     /// with each use.
     pub fn resume_proof(&self) -> Option<Resume> {
-        self.resume.filter(|_| self.joined.is_some() && self.closed.is_none())
+        self.connection.resume_proof().filter(|_| self.is_connected())
     }
 
-    /// Raises the events of a change of the connection.
-    pub(super) fn read_link(&mut self, news: LinkNews) {
-        match news {
-            LinkNews::Lost { detail, is_silent } => {
-                self.link_state = LinkState::Reconnecting;
-                if is_silent {
-                    self.last_reason = Some(ReasonCode::ControlHeartbeatTimeout);
-                }
-                self.inbox.tell(Event::ConnectionLost { detail });
-            }
-            LinkNews::Attempt(attempt) => self.inbox.tell(Event::Reconnecting { attempt }),
-            LinkNews::Resumed => {
-                self.link_state = LinkState::Connected;
-                self.has_resumed = true;
-                self.inbox.tell(Event::Reconnected { state_resynced: false });
-            }
-            LinkNews::Gone => {
-                self.link_state = LinkState::Resyncing;
-                self.last_reason = Some(ReasonCode::RoomExpired);
-            }
-            LinkNews::GivenUp { detail } => {
-                self.last_reason = Some(ReasonCode::RelayAttachFailed);
-                self.close_with(ClosedReason::Session(CloseReason::ConnectionLost { detail }));
-            }
-            LinkNews::Refused(why) => self.close_with(why),
-            LinkNews::HostGone => self.close_with(ClosedReason::Session(CloseReason::HostGone)),
+    /// Leaves the room. If the host leaves, the room ends, unless another player takes the host role
+    /// ([`Options::host_timeout`](crate::Options::host_timeout)). Messages sent before still arrive.
+    pub fn leave(&mut self, now: Instant) {
+        self.break_off(CloseReason::Left, now);
+    }
+
+    pub(super) fn welcomed(&mut self, welcome: Welcome, at: Instant) -> Result<(), CloseReason> {
+        let schema = self.options.room_schema(&welcome).map_err(|error| misbehaved("the schema", &error))?;
+        let (me, rate) = (welcome.member, welcome.tick_rate);
+        let is_host = welcome.authority.member() == Some(me);
+        let mut shared = SharedState::new(is_host, me, schema, rate);
+        shared.predict(&self.options);
+        if self.joined.is_some() {
+            self.forget_room()?;
+        } else {
+            self.status.opened();
+            self.inbox.tell(Event::Open { code: welcome.code });
         }
+        self.joined = Some(Joined {
+            players: Players::new(me, welcome.members),
+            shared,
+            checksums: Checksums::new(self.options.hash_every),
+            replicas: Replicas::new(me, self.options.template.clone(), rate),
+            simulation: Simulation::new(&welcome, &self.options, is_host, at),
+            migration: Migration::default(),
+            welcome,
+        });
+        self.paths.addresses_changed(at);
+        self.tell_addresses(at);
+        Ok(())
     }
 
     /// Forgets the room, because this process rejoined as a newcomer. All known players and entities are
     /// reported as gone.
-    pub(super) fn forget_room(&mut self) -> Result<(), CloseReason> {
+    fn forget_room(&mut self) -> Result<(), CloseReason> {
         let Some(joined) = self.joined.take() else { return Ok(()) };
-        self.forget_paths();
-        for entity in joined.shared.world().entities().filter(|entity| joined.shared.is_of_game(*entity)) {
+        self.paths.forget();
+        self.lane = RollbackLane::default();
+        for entity in joined.shared.entities() {
             self.inbox.tell_bounded(Event::Despawned { entity }, 0)?;
         }
         for player in joined.players.iter() {
@@ -280,10 +483,43 @@ impl RoomCore {
             self.inbox
                 .tell_bounded(Event::PlayerLeft { id, name, reason: LeaveReason::ConnectionLost }, 0)?;
         }
-        self.link_state = LinkState::Connected;
-        // The room exists after all.
-        self.last_reason = self.last_reason.filter(|reason| *reason != ReasonCode::RoomExpired);
-        self.has_resumed = true;
+        self.status.rejoined();
         self.inbox.tell_bounded(Event::Reconnected { state_resynced: true }, 0)
+    }
+
+    pub(super) fn rejected(&mut self, away: Rejection) {
+        match away {
+            Rejection::Refused(refusal) => self.close_with(ClosedReason::Refused(refusal)),
+            Rejection::RetryAfter(retry) => self.close_with(ClosedReason::RetryAfter(retry)),
+            // A redirect goes to the driver: see `take_redirect`.
+            Rejection::Redirect(_) => {}
+        }
+    }
+
+    /// Raises the events of a change of the connection.
+    pub(super) fn read_link(&mut self, news: LinkNews) {
+        match self.status.apply(news) {
+            Follows::Event(event) => self.inbox.tell(event),
+            Follows::End(reason) => self.close_with(reason),
+            Follows::Nothing => {}
+        }
+    }
+
+    pub(super) fn close_with(&mut self, reason: ClosedReason) {
+        if self.status.is_closed() {
+            return;
+        }
+        self.paths.forget();
+        self.recording.end(Ended::Closed);
+        self.status.close(reason.clone(), self.joined.is_some());
+        self.inbox.tell(Event::Closed(reason));
+    }
+
+    /// Ends the session from this side, after a fault of the other end or at the game's wish.
+    pub(super) fn break_off(&mut self, reason: CloseReason, now: Instant) {
+        self.end_paths("the room is over for this player", now);
+        self.connection.close(reason.clone(), now);
+        self.wants_driver = true;
+        self.close_with(ClosedReason::Session(reason));
     }
 }

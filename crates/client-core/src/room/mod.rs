@@ -1,41 +1,47 @@
 //! The room as a game and a driver see it.
+//!
+//! Four files know several machines: this one has the room and what a game reads and writes, `connection` the
+//! driver's face and the ends of a room, `steps` what happens in a step, `reading` the effects of what arrives,
+//! host migration among them.
+//! Everything else is a machine of its own, in a file or folder beside this one.
 
 mod connection;
-mod game;
-mod inputs;
-mod matches;
-mod migration;
-mod own_states;
-mod paths;
 mod reading;
-mod recording;
-mod rollback;
 mod steps;
-mod world;
 
-pub use paths::PathCommand;
-pub use world::WorldAccess;
-
-use crate::connection::{HubWatchdog, LinkState, Reconnect};
-use crate::error::misbehaved;
+use crate::connection::Connection;
+use crate::error::{RoomError, not_host};
 use crate::event::{ClosedReason, Event};
-use crate::inbox::{Arrived, Came, Inbox};
-use crate::info::{JoinPath, Mode, ReasonCode, Scope};
+use crate::inbox::Inbox;
+use crate::info::{Connectivity, Diagnostics, JoinPath, Mode, Role, RoomInfo, Scope, TransportPath};
+use crate::message::encode_typed;
 use crate::migration::Migration;
-use crate::options::Options;
-use crate::players::Players;
+use crate::options::{Options, Wish};
+use crate::paths::{Letter, Paths};
+use crate::players::{Player, Players};
+use crate::recording::Recording;
 use crate::replicas::Replicas;
 use crate::rollback::RollbackLane;
-use crate::simulation::{Inputs, Overlay, Pace, Replay, Resimulation, Rewinds, Ticker};
-use crate::state::{Checksums, SharedState, Way};
-use parlor_proto::session::{self, Rejection, Session};
+use crate::simulation::Simulation;
+use crate::state::{Checksums, SharedState};
+use crate::status::Status;
+use bytes::Bytes;
+use parlor_proto::channel::{self, Codec};
+use parlor_proto::session::{Outgoing, Session};
+use parlor_proto::wire::action::Action;
+use parlor_proto::wire::control::{PlayerData, ToHub};
+use parlor_proto::wire::data::MatchData;
 use parlor_proto::wire::envelope::Recipient;
-use parlor_proto::wire::handshake::{Refusal, Resume, Welcome};
-use parlor_proto::{CloseReason, Instant, LinkKind, MemberId, Packet, PeerMisbehaved, SessionId, Tick};
-use parlor_sync::clock::Clock;
-use parlor_sync::prediction::Once;
-use parlor_sync::recording::{Ended, Recorder};
-use paths::Paths;
+use parlor_proto::wire::handshake::{RoomKind, Welcome};
+use parlor_proto::{ApiMisuse, ChannelId, EntityId, Epoch, Instant, Lane, MemberId, limits};
+use parlor_sync::keyed::{Audience, Hints};
+use parlor_sync::value::{Value, from_value, to_value};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::sync::Arc;
+use std::time::Duration;
+
+const HOST_WRITES: &str = "the host has the world that is written";
 
 /// Where a driver found the room's server.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,61 +60,28 @@ pub struct RoomCore {
     options: Options,
     mode: Mode,
     found: Option<Found>,
-    session: Option<Session>,
-    link: Option<LinkKind>,
-    redirect: Option<String>,
-    /// Whether another server remains to be tried, and whether to try it.
-    has_more: bool,
-    is_passed_over: bool,
-    reconnect: Reconnect,
-    watchdog: HubWatchdog,
-    /// What the session is resumed with, if possible.
-    resume: Option<Resume>,
-    /// The open session; `joined` may belong to the previous one until the game polls.
-    carries: Option<SessionId>,
-    /// Capacity of the path to the server in bytes per second, if known.
-    path: Option<u32>,
-    /// The state that the game was told.
-    link_state: LinkState,
-    has_resumed: bool,
+    connection: Connection,
+    paths: Paths,
     joined: Option<Joined>,
-    closed: Option<ClosedReason>,
-    last_reason: Option<ReasonCode>,
+    lane: RollbackLane,
+    recording: Recording,
+    status: Status,
     inbox: Inbox,
     /// Whether data to send is queued that the driver does not know of.
     wants_driver: bool,
     messages_unreadable: u64,
-    recording: Option<Box<Recorder>>,
-    paths: Paths,
 }
 
 /// State that exists once the room is open.
 #[derive(Debug)]
 struct Joined {
     welcome: Welcome,
-    clock: Clock,
-    ticker: Ticker,
-    replay: Replay,
-    /// The one-shot effects already shown.
-    once: Once,
     players: Players,
-    /// Members that the hub has yet to announce.
-    greeting_left: u16,
     shared: SharedState,
-    replicas: Replicas,
-    /// The recipient of messages to the primary.
-    primary: Option<MemberId>,
     checksums: Checksums,
-    inputs: Inputs,
-    pace: Pace,
-    rewinds: Rewinds,
-    rollback: Option<Box<RollbackLane>>,
-    overlay: Overlay,
-    /// At a host whose game enables it.
-    resimulation: Option<Box<Resimulation>>,
+    replicas: Replicas,
+    simulation: Simulation,
     migration: Migration,
-    /// The step that the last commit's writes counted for.
-    label: Tick,
 }
 
 impl RoomCore {
@@ -118,443 +91,58 @@ impl RoomCore {
             options,
             mode,
             found: None,
-            has_more: false,
-            is_passed_over: false,
-            session: None,
-            link: None,
-            redirect: None,
-            reconnect: Reconnect::new(),
-            watchdog: HubWatchdog::default(),
-            resume: None,
-            carries: None,
-            path: None,
-            link_state: LinkState::default(),
-            has_resumed: false,
+            connection: Connection::new(),
+            paths: Paths::default(),
             joined: None,
-            closed: None,
-            last_reason: None,
+            lane: RollbackLane::default(),
+            recording: Recording::default(),
+            status: Status::default(),
             inbox: Inbox::default(),
             wants_driver: false,
             messages_unreadable: 0,
-            recording: None,
-            paths: Paths::default(),
-        }
-    }
-}
-
-/// For a driver.
-impl RoomCore {
-    /// Names the server being tried, and whether another one remains if it does not have the room.
-    pub fn found(&mut self, found: Found, has_more: bool) {
-        (self.found, self.has_more) = (Some(found), has_more);
-    }
-
-    /// Whether the server does not have the room and the next one must be tried. Returned once.
-    pub fn take_passed_over(&mut self) -> bool {
-        std::mem::take(&mut self.is_passed_over)
-    }
-
-    /// The app id.
-    pub fn app(&self) -> &str {
-        &self.options.app
-    }
-
-    /// Reports a connection: the handshake begins, or the session is resumed. If the game has left meanwhile
-    /// or the room is given up, neither happens, and [`is_finished`](Self::is_finished) is true.
-    pub fn connected(&mut self, link: LinkKind, now: Instant) {
-        if self.closed.is_some() || self.reconnect.is_given_up() {
-            return;
-        }
-        self.watchdog.heard(now);
-        self.path = None;
-        self.greet(link, now);
-    }
-
-    /// Sets the capacity of the path to the server in bytes per second, all traffic included. State is
-    /// limited to it.
-    pub fn path_carries(&mut self, bytes_per_second: u32) {
-        self.path = Some(bytes_per_second);
-    }
-
-    /// Closes the room, because no connection could be made.
-    pub fn failed(&mut self, reason: ClosedReason) {
-        self.close_with(reason);
-    }
-
-    /// Reports a broken connection.
-    pub fn disconnected(&mut self, detail: &str, now: Instant) {
-        let reason = CloseReason::ConnectionLost { detail: detail.to_owned() };
-        if self.outlives(detail, now) {
-            return self.drain_session(now);
-        }
-        let Some(session) = &mut self.session else {
-            return self.arrive(now, Came::Session(session::Event::Closed(reason)));
-        };
-        // The order matters: a session that said or heard goodbye keeps its own reason; any other has nothing
-        // left to send.
-        session.close(reason, now);
-        session.detach();
-        self.drain_session(now);
-    }
-
-    /// Takes in a packet. A protocol violation of the peer ends the session and raises [`Event::Closed`].
-    pub fn handle_packet(&mut self, packet: Packet, now: Instant) {
-        self.watchdog.heard(now);
-        if let Some(session) = &mut self.session {
-            // The session closes itself and gives the reason in its events.
-            let _: Result<(), PeerMisbehaved> = session.handle_packet(packet, now);
-        }
-        self.drain_session(now);
-    }
-
-    /// Lets time pass. Call it when [`poll_timeout`](Self::poll_timeout) is due.
-    pub fn handle_timeout(&mut self, now: Instant) {
-        if let Some(session) = &mut self.session {
-            session.handle_timeout(now);
-        }
-        if let Some(joined) = &mut self.joined {
-            joined.replicas.handle_timeout(now);
-            if let Some(host) = joined.shared.host_mut() {
-                host.handle_timeout(now);
-            }
-        }
-        if self.watchdog.look(now) {
-            self.host_gone(now);
-        }
-        self.drain_session(now);
-    }
-
-    /// When [`handle_timeout`](Self::handle_timeout) is due.
-    pub fn poll_timeout(&self) -> Option<Instant> {
-        let session = self.session.as_ref().and_then(Session::poll_timeout);
-        let streams = self.joined.iter().flat_map(|joined| {
-            joined.shared.poll_timeout().into_iter().chain(joined.replicas.poll_timeout())
-        });
-        let watchdog = self.watchdog.poll_timeout().filter(|_| self.closed.is_none());
-        session.into_iter().chain(streams).chain(watchdog).min()
-    }
-
-    /// The next packet for the connection. Call it only while the connection takes packets, until it returns
-    /// `None`.
-    pub fn poll_packet(&mut self, now: Instant) -> Option<Packet> {
-        self.drain_queues();
-        let session = self.session.as_mut()?;
-        if let Some(joined) = &mut self.joined
-            && session.is_attached()
-            && self.carries == Some(joined.welcome.session)
-        {
-            let way = Way { carries: self.path, is_inside: self.link == Some(LinkKind::Memory) };
-            joined.shared.publish(session, way, now);
-            // Hubs accept own states at the same rate over any link.
-            joined.replicas.publish(session, Way { is_inside: false, ..way }, now);
-        }
-        let packet = session.poll_packet(now);
-        if packet.is_none() {
-            // Handles what was replaced or given up while packing.
-            self.drain_session(now);
-        }
-        packet
-    }
-
-    /// Takes the redirect to another server, if the server sent one; the present connection then ends.
-    pub fn take_redirect(&mut self) -> Option<String> {
-        self.redirect.take()
-    }
-
-    /// Whether nothing is left to send and the connection can be closed. There may be
-    /// [another attempt](Self::next_attempt).
-    pub fn is_finished(&self) -> bool {
-        self.session.as_ref().is_none_or(|session| session.is_finished() || !session.has_link())
-    }
-
-    fn drain_session(&mut self, now: Instant) {
-        while let Some(event) = self.session.as_mut().and_then(Session::poll_event) {
-            match event {
-                session::Event::Delivered(delivery_id) => self.fate(delivery_id, true),
-                session::Event::Lost(delivery_id) => self.fate(delivery_id, false),
-                session::Event::Rejected(away) if self.has_more && is_elsewhere(&away) => {
-                    self.is_passed_over = true;
-                }
-                session::Event::Rejected(away) => match self.not_let_back(away, now) {
-                    Some(Rejection::Redirect(redirect)) => self.redirect = Some(redirect.address),
-                    Some(away) => self.arrive(now, Came::Session(session::Event::Rejected(away))),
-                    None => {}
-                },
-                session::Event::Silent => self.silent(now),
-                session::Event::Resumed(token) => self.go_on(token, now),
-                session::Event::Closed(reason) if self.is_end_of_attempt(&reason) => {
-                    self.end_of_attempt(&reason, now);
-                }
-                session::Event::Message(message) => {
-                    if let Some(message) = self.hear_of_paths(message, now) {
-                        self.arrive(now, Came::Session(session::Event::Message(message)));
-                    }
-                }
-                event => {
-                    if let session::Event::Welcome(welcome) = &event {
-                        self.let_in(welcome, now);
-                    }
-                    self.arrive(now, Came::Session(event));
-                }
-            }
         }
     }
 
-    /// Queues an arrival for the next poll, or processes it now if the queue is too full.
-    fn arrive(&mut self, now: Instant, came: Came) {
-        if let Came::Session(session::Event::Message(message)) = &came {
-            self.note_deferred(message);
+    /// The open room, for a call of the game.
+    fn open(&mut self, what: &'static str) -> Result<(&mut Connection, &mut Joined), RoomError> {
+        if let Some(closed) = self.status.closed() {
+            return Err(ApiMisuse::Closed(closed.as_close_reason()).into());
         }
-        if self.inbox.arrive(now, came) {
-            self.read_arrived(now);
-        }
-    }
-
-    fn fate(&mut self, delivery_id: session::DeliveryId, delivered: bool) {
-        let carries = self.carries;
-        if let Some(joined) = self.joined.as_mut().filter(|joined| carries == Some(joined.welcome.session)) {
-            match delivery_id.stream() {
-                (None, number) => joined.shared.fate(number, delivered),
-                (Some(_), number) => joined.replicas.fate(number, delivered),
-            }
-        }
-        self.acknowledge_handled();
-    }
-}
-
-/// Whether the rejection means that the room is not on this server; the next one may have it.
-fn is_elsewhere(away: &Rejection) -> bool {
-    matches!(away, Rejection::Refused(Refusal::NoSuchRoom | Refusal::App { .. }))
-}
-
-/// For a game: events and steps.
-impl RoomCore {
-    /// The next event. Everything that a game can read changes only in here: after a poll that returns
-    /// `None`, state, players and inputs stand still until the next poll.
-    pub fn poll(&mut self, now: Instant) -> Option<Event> {
-        if let Some(event) = self.next_event() {
-            return Some(event);
-        }
-        self.commit(now);
-        self.read_arrived(now);
-        if let Some(joined) = &mut self.joined {
-            joined.players.set_reached(|player| self.paths.is_open_to(player));
-        }
-        self.next_event()
-    }
-
-    fn next_event(&mut self) -> Option<Event> {
-        if self.awaits_greeting() { None } else { self.inbox.next_event() }
-    }
-
-    /// Whether a step of the room is due; if so it counts as run, and [`tick_number`](Self::tick_number) is
-    /// its number. Publishes the writes since the previous step. Replayed steps come first, marked by
-    /// [`is_replay`](Self::is_replay): call this in a loop until it returns false.
-    ///
-    /// At most eight steps come in a row; the rest of a backlog is dropped and counted.
-    pub fn tick(&mut self, now: Instant) -> bool {
-        self.commit(now);
-        let Some((session, joined)) = self.session.as_mut().zip(self.joined.as_mut()) else { return false };
-        joined.keep_pace(&self.options, session, now);
-        if self.closed.is_some() || joined.migration.is_heir() {
-            return false;
-        }
-        joined.resimulate(now);
-        joined.reconcile(now);
-        if joined.replay.advance().is_some() {
-            joined.enter_step();
-            return true;
-        }
-        let is_due = joined.ticker.step(joined.simulation_time(now));
-        if is_due {
-            session.set_tick(joined.room_tick(now));
-            joined.began(joined.ticker.tick(), now);
-            joined.enter_step();
-        }
-        is_due
-    }
-
-    /// Whether data to send is queued that the driver does not know of; reading clears the flag.
-    pub fn take_wants_driver(&mut self) -> bool {
-        std::mem::take(&mut self.wants_driver)
-    }
-
-    /// Processes arrivals as of their arrival. A failure ends the session as of `now`, because arrivals may
-    /// have waited longer than a goodbye lingers.
-    fn read_arrived(&mut self, now: Instant) {
-        if self.closed.is_none()
-            && let Err(reason) = self.give_held(now)
-        {
-            self.break_off(reason, now);
-        }
-        self.read_all(now);
-        self.has_read();
-    }
-
-    fn read_all(&mut self, now: Instant) {
-        while let Some(Arrived { at, came }) = self.inbox.next_arrived() {
-            if self.closed.is_some() {
-                // No event follows `Event::Closed`, even if more had arrived before the game left.
-                continue;
-            }
-            let event = match came {
-                Came::Session(event) => event,
-                Came::Path(from, id, message) => {
-                    if let Err(reason) = self.read_path(from, id, message, at) {
-                        self.break_off(reason, now);
-                    }
-                    continue;
-                }
-                Came::Link(news) => {
-                    self.read_link(news);
-                    continue;
-                }
-            };
-            match event {
-                session::Event::Welcome(welcome) => {
-                    if let Err(reason) = self.welcomed(*welcome, at) {
-                        self.break_off(reason, now);
-                    }
-                }
-                session::Event::Rejected(away) => self.rejected(away),
-                session::Event::Closed(reason) => self.close_with(ClosedReason::Session(reason)),
-                session::Event::Message(message) => {
-                    if let Err(reason) = self.read_message(message, at) {
-                        self.break_off(reason, now);
-                    }
-                }
-                // These never wait (see `drain_session`), and a client has no peer that sends a hello.
-                session::Event::Delivered(_)
-                | session::Event::Lost(_)
-                | session::Event::Hello(_)
-                | session::Event::Resume(_)
-                | session::Event::Resumed(_)
-                | session::Event::Silent => {}
-            }
+        match &mut self.joined {
+            Some(joined) => Ok((&mut self.connection, joined)),
+            None => Err(ApiMisuse::NotOpen { what }.into()),
         }
     }
 
-    fn welcomed(&mut self, welcome: Welcome, at: Instant) -> Result<(), CloseReason> {
-        let schema = self.options.room_schema(&welcome).map_err(|error| misbehaved("the schema", &error))?;
-        let clock = Clock::new(welcome.now, at);
-        let is_host = welcome.authority.member() == Some(welcome.member);
-        let room_time = clock.room_time(welcome.opened, at);
-        let mut shared = SharedState::new(is_host, welcome.member, schema, welcome.tick_rate);
-        shared.predict(&self.options, welcome.member);
-        if self.joined.is_some() {
-            self.forget_room()?;
-        } else {
-            self.link_state = LinkState::Connected;
-            self.inbox.tell(Event::Open { code: welcome.code });
-        }
-        self.joined = Some(Joined {
-            clock,
-            ticker: Ticker::new(welcome.tick_rate, room_time),
-            replay: Replay::default(),
-            once: Once::default(),
-            players: Players::default(),
-            greeting_left: welcome.members,
-            shared,
-            replicas: Replicas::new(welcome.member, self.options.template.clone(), welcome.tick_rate),
-            primary: None,
-            checksums: Checksums::new(self.options.hash_every),
-            inputs: Inputs::new(welcome.tick_rate),
-            pace: if is_host { Pace::of_host(&self.options, welcome.tick_rate) } else { Pace::default() },
-            rewinds: Rewinds::default(),
-            rollback: None,
-            overlay: Overlay::default(),
-            resimulation: Resimulation::new(&self.options).filter(|_| is_host),
-            migration: Migration::default(),
-            label: welcome.tick_rate.tick_at(room_time),
-            welcome,
-        });
-        self.addresses_changed(at);
-        self.tell_addresses(at);
-        Ok(())
+    /// The open room, for calls that need a room with a host.
+    fn open_with_host(&mut self, what: &'static str) -> Result<(&mut Connection, &mut Joined), RoomError> {
+        let (connection, joined) = self.open(what)?;
+        if joined.is_match() { Err(ApiMisuse::NoHost { what }.into()) } else { Ok((connection, joined)) }
     }
 
-    fn rejected(&mut self, away: Rejection) {
-        match away {
-            Rejection::Refused(refusal) => self.close_with(ClosedReason::Refused(refusal)),
-            Rejection::RetryAfter(retry) => self.close_with(ClosedReason::RetryAfter(retry)),
-            // A redirect goes to the driver: see `drain_session`.
-            Rejection::Redirect(_) => {}
-        }
-    }
-
-    fn close_with(&mut self, reason: ClosedReason) {
-        if self.closed.is_some() {
-            return;
-        }
-        self.forget_paths();
-        self.last_reason = match &reason {
-            ClosedReason::Session(CloseReason::TimedOut) if self.joined.is_some() => {
-                Some(ReasonCode::ControlHeartbeatTimeout)
-            }
-            ClosedReason::Session(CloseReason::HostLeft | CloseReason::HostGone) => {
-                Some(ReasonCode::PeerLeft)
-            }
-            ClosedReason::Session(CloseReason::ConnectionLost { .. } | CloseReason::TimedOut)
-                if self.joined.is_none() =>
-            {
-                Some(ReasonCode::RelayAttachFailed)
-            }
-            ClosedReason::Refused(Refusal::NoSuchRoom) => Some(ReasonCode::RoomExpired),
-            ClosedReason::Refused(_) | ClosedReason::Connect(_) | ClosedReason::RetryAfter(_) => {
-                Some(ReasonCode::RelayAttachFailed)
-            }
-            _ => self.last_reason,
-        };
-        self.end_recording(Ended::Closed);
-        self.link_state = LinkState::Lost;
-        self.closed = Some(reason.clone());
-        self.inbox.tell(Event::Closed(reason));
-    }
-
-    /// Ends the session from this side, after a fault of the other end or at the game's wish.
-    fn break_off(&mut self, reason: CloseReason, now: Instant) {
-        self.end_paths("the room is over for this player", now);
-        if let Some(session) = &mut self.session {
-            session.close(reason.clone(), now);
-        }
-        self.wants_driver = true;
-        self.close_with(ClosedReason::Session(reason));
-    }
-
-    /// Commits the writes since the last commit, under the step that was run.
-    fn commit(&mut self, now: Instant) {
-        let taken = self.handled();
-        let Some(joined) = &mut self.joined else { return };
-        joined.shared.end_step();
-        let label = joined.ticker.label(joined.simulation_time(now));
-        joined.label = label;
-        self.wants_driver |= joined.replicas.commit(joined.room_tick(now));
-        // Results of replayed steps belong to the next new step.
-        if joined.step().is_replay || joined.replay.is_waiting() {
-            return;
-        }
-        let room_time = joined.room_time(now);
-        let Some(host) = joined.shared.host_mut() else { return };
-        if host.commit(label, taken, || joined.inputs.reports(room_time)) {
-            joined.checksums.note(&joined.shared);
-            self.wants_driver = true;
-        }
-        self.record(now);
-        self.note_recorded();
+    /// The open room, for calls that only the host may make.
+    fn open_as_host(&mut self, what: &'static str) -> Result<(&mut Connection, &mut Joined), RoomError> {
+        let (connection, joined) = self.open(what)?;
+        if joined.is_host() { Ok((connection, joined)) } else { Err(not_host(&joined.welcome, what).into()) }
     }
 }
 
 impl Joined {
-    fn room_time(&self, now: Instant) -> Instant {
-        self.clock.room_time(self.welcome.opened, now)
+    /// Whether this process writes the world. An heir without the whole checkpoint does not.
+    fn is_host(&self) -> bool {
+        self.shared.host().is_some()
+    }
+
+    /// Whether the hub runs the room and all members are equal.
+    fn is_match(&self) -> bool {
+        self.welcome.kind == RoomKind::Match
     }
 
     /// The first named recipient that is not in the room.
     fn unknown_addressee(&self, to: &Recipient) -> Option<MemberId> {
-        let is_unknown = |member: &MemberId| self.players.get(*member).is_none();
         match to {
-            Recipient::Member(member) => Some(*member).filter(is_unknown),
-            Recipient::Members(members) => members.iter().copied().find(is_unknown),
+            Recipient::Member(member) => self.players.first_unknown([*member].into_iter()),
+            Recipient::Members(members) => self.players.first_unknown(members.iter().copied()),
             Recipient::Authority
             | Recipient::Others
             | Recipient::Everyone
@@ -562,9 +150,428 @@ impl Joined {
             | Recipient::Except(_) => None,
         }
     }
+}
 
-    /// Whether this process writes the world. An heir without the whole checkpoint does not.
-    fn is_host(&self) -> bool {
-        matches!(self.shared, SharedState::Host(_))
+/// For a game: messages.
+impl RoomCore {
+    /// Sends a typed message on a lane.
+    ///
+    /// # Errors
+    /// [`RoomError`] if the room is not open, or the message is too large or cannot be written.
+    pub fn send<T: Serialize + ?Sized>(
+        &mut self,
+        lane: Lane,
+        to: Recipient,
+        kind: &str,
+        message: &T,
+        stamp: bool,
+        now: Instant,
+    ) -> Result<(), RoomError> {
+        if kind.is_empty() || kind.len() > limits::LABEL_BYTES_MAX {
+            let (len, max) = (kind.len(), limits::LABEL_BYTES_MAX);
+            let text = format!("the kind of a message has {len} bytes; it may have 1 to {max}");
+            return Err(ApiMisuse::Bounds(text).into());
+        }
+        // The size is checked below, together with the other limits.
+        let value = to_value(message)?.encode(usize::MAX)?;
+        let payload = encode_typed(kind, &value);
+        self.post((channel::typed(lane), payload), value.len(), to, stamp, now)
+    }
+
+    /// Sends bytes on a channel of the game's own.
+    ///
+    /// # Errors
+    /// [`RoomError`] if the room is not open, the channel is not declared, or the message is too large.
+    pub fn send_raw(
+        &mut self,
+        channel: ChannelId,
+        to: Recipient,
+        bytes: Bytes,
+        stamp: bool,
+        now: Instant,
+    ) -> Result<(), RoomError> {
+        match self.options.channels.get(channel) {
+            Some(row) if row.codec == Codec::Raw => {
+                let len = bytes.len();
+                self.post((channel, bytes), len, to, stamp, now)
+            }
+            _ => Err(ApiMisuse::NoSuchChannel(channel).into()),
+        }
+    }
+
+    /// Sends data to players of a match. Reliable data is ordered: all receivers get it in the same order.
+    /// Unreliable data may be lost and is not ordered.
+    ///
+    /// # Errors
+    /// [`RoomError`] if the room is not an open match, a recipient is not in it, or the data exceeds 64 KiB.
+    pub fn send_data(
+        &mut self,
+        op: i64,
+        to: Recipient,
+        bytes: Bytes,
+        reliably: bool,
+        now: Instant,
+    ) -> Result<(), RoomError> {
+        if !self.open("send data")?.1.is_match() {
+            let text = "only a match has match data: send a message, or open the room by Room::create_match";
+            return Err(ApiMisuse::Bounds(text.into()).into());
+        }
+        let channel = if reliably { channel::MATCH_DATA } else { channel::MATCH_DATA_UNRELIABLE };
+        let len = bytes.len();
+        self.post((channel, MatchData { op, payload: bytes }.encode()), len, to, false, now)
+    }
+
+    /// Sends a payload that counts as a message of `bytes`.
+    fn post(
+        &mut self,
+        (channel, payload): (ChannelId, Bytes),
+        bytes: usize,
+        mut to: Recipient,
+        stamp: bool,
+        now: Instant,
+    ) -> Result<(), RoomError> {
+        let (_, joined) = self.open("send a message")?;
+        let hub_max = usize::try_from(joined.welcome.limits.message_bytes).unwrap_or(usize::MAX);
+        let max = limits::MESSAGE_BYTES_MAX.min(hub_max);
+        if bytes > max {
+            return Err(ApiMisuse::MessageTooLarge { bytes, max }.into());
+        }
+        if to == Recipient::Authority && joined.is_match() {
+            return Err(ApiMisuse::NoHost { what: "be sent a message as the host" }.into());
+        }
+        if let Recipient::Members(members) | Recipient::Except(members) = &mut to {
+            members.sort_unstable();
+            members.dedup();
+        }
+        // This check also keeps the list shorter than the limit of the hub.
+        if let Some(unknown) = joined.unknown_addressee(&to) {
+            return Err(ApiMisuse::NoSuchPlayer(unknown).into());
+        }
+        let lane = self.options.channels.get(channel).ok_or(ApiMisuse::NoSuchChannel(channel))?.lane;
+        let letter = Letter { channel, lane, to, stamp, payload };
+        self.with_paths(|paths, players, around| match players {
+            Some(players) => paths.post(letter, players, around, now),
+            None => Ok(()),
+        })?;
+        self.wants_driver = true;
+        Ok(())
+    }
+
+    /// Asks the host for an action on an entity of this player's own. The host's game gets
+    /// [`Event::Action`](crate::Event::Action), in the order of the requests.
+    ///
+    /// # Errors
+    /// [`RoomError::Refused`] if, as far as this process knows, the entity does not exist or has another
+    /// owner. If the host finds out later, [`Event::ActionRefused`](crate::Event::ActionRefused) is raised.
+    /// [`RoomError`] if the room is not open, or name or payload exceed their bounds.
+    pub fn act<T: Serialize + ?Sized>(
+        &mut self,
+        entity: EntityId,
+        name: &str,
+        payload: &T,
+    ) -> Result<(), RoomError> {
+        if name.is_empty() || name.len() > limits::LABEL_BYTES_MAX {
+            let (len, max) = (name.len(), limits::LABEL_BYTES_MAX);
+            let text = format!("the name of an action has {len} bytes; it may have 1 to {max}");
+            return Err(ApiMisuse::Bounds(text).into());
+        }
+        let value = to_value(payload)?;
+        let encoded = value.encode(limits::MESSAGE_BYTES_MAX)?;
+        let (_, joined) = self.open_with_host("act")?;
+        let me = joined.welcome.member;
+        if let Some(why) = joined.shared.refusal(me, entity) {
+            return Err(RoomError::Refused { entity, why });
+        }
+        if joined.is_host() {
+            let event = Event::Action { from: me, entity, name: name.to_owned(), value };
+            let told = self.inbox.tell_bounded(event, encoded.len());
+            return told.map_err(|_| RoomError::Full);
+        }
+        let action = Action { entity, name: name.to_owned(), value: encoded };
+        self.connection.say(Outgoing::new(channel::ACTIONS, action.encode()))?;
+        self.wants_driver = true;
+        Ok(())
+    }
+}
+
+/// For a game: keyed state.
+impl RoomCore {
+    /// Sets a key of the state for all members that may see it, at the host. Members have it after the step.
+    /// An unchanged value costs nothing.
+    ///
+    /// # Errors
+    /// [`RoomError`] if this process is not the host, or key or value exceed their bounds.
+    pub fn set<T: Serialize + ?Sized>(
+        &mut self,
+        key: &str,
+        value: &T,
+        audience: Audience,
+    ) -> Result<(), RoomError> {
+        let value = to_value(value)?;
+        let (_, joined) = self.open_as_host("set state")?;
+        joined.shared.host_mut().expect(HOST_WRITES).set(key, &value, audience)?;
+        Ok(())
+    }
+
+    /// Removes a key of the state, at the host. Returns whether it existed.
+    ///
+    /// # Errors
+    /// [`RoomError`] if this process is not the host.
+    pub fn remove(&mut self, key: &str) -> Result<bool, RoomError> {
+        let (_, joined) = self.open_as_host("remove state")?;
+        Ok(joined.shared.host_mut().expect(HOST_WRITES).remove_key(key)?)
+    }
+
+    /// Declares how the values of all keys with this prefix interpolate, at the host.
+    ///
+    /// # Errors
+    /// [`RoomError`] if this process is not the host, or there are too many declarations.
+    pub fn declare(&mut self, prefix: &str, hints: Hints) -> Result<(), RoomError> {
+        let (_, joined) = self.open_as_host("declare how state moves")?;
+        joined.shared.host_mut().expect(HOST_WRITES).declare(prefix, hints)?;
+        Ok(())
+    }
+
+    /// The value of a key as the host last wrote it, as far as this process knows.
+    ///
+    /// # Errors
+    /// [`RoomError::Value`] if it does not match the type.
+    pub fn get<T: DeserializeOwned>(&self, key: &str) -> Result<Option<T>, RoomError> {
+        let value = self.joined.as_ref().and_then(|joined| joined.shared.get(key));
+        Ok(value.map(|value| from_value(&value)).transpose()?)
+    }
+
+    /// The interpolated value of a key at `now`: a little in the past, so that it moves evenly. At the host:
+    /// the value itself.
+    ///
+    /// # Errors
+    /// [`RoomError::Value`] if it does not match the type.
+    pub fn interpolated<T: DeserializeOwned>(
+        &mut self,
+        key: &str,
+        now: Instant,
+    ) -> Result<Option<T>, RoomError> {
+        let value = self.joined.as_mut().and_then(|joined| joined.shared.interpolated(key, now));
+        Ok(value.map(|value| from_value(&value)).transpose()?)
+    }
+
+    /// All keys that this process sees, in ascending order.
+    pub fn keys(&self) -> Vec<String> {
+        self.joined.as_ref().map(|joined| joined.shared.key_names()).unwrap_or_default()
+    }
+
+    /// The sequence and hash of the state that reads return. Two processes with the same view at the same
+    /// sequence have the same hash. `None` before the first update, and while part of the state is missing.
+    pub fn state_hash(&self) -> Option<(u64, u64)> {
+        self.joined.as_ref().and_then(|joined| joined.shared.hash())
+    }
+
+    /// The sequences and hashes that [`Options::hash_every`](crate::Options::hash_every) enables, oldest
+    /// first, the last 256. A sequence at which this process lacked part of the state is left out.
+    pub fn state_checksums(&self) -> Vec<(u64, u64)> {
+        self.joined.as_ref().map(|joined| joined.checksums.iter().collect()).unwrap_or_default()
+    }
+}
+
+/// For a game: players, and what is to be read of the room.
+impl RoomCore {
+    /// Sets a value of player data; `None` removes it. A player sets its own, the host any player's.
+    ///
+    /// # Errors
+    /// [`RoomError`] if there is no such player, it is another one and this process is not the host, or key
+    /// or value exceed their bounds.
+    pub fn set_player_data(
+        &mut self,
+        player: MemberId,
+        key: &str,
+        value: Option<&Value>,
+    ) -> Result<(), RoomError> {
+        let encoded = value.map(|value| value.encode(limits::PLAYER_DATA_VALUE_BYTES_MAX)).transpose()?;
+        let data = PlayerData { member: player, key: key.to_owned(), value: encoded };
+        data.check().map_err(ApiMisuse::Bounds)?;
+        let (connection, joined) = self.open("set player data")?;
+        if joined.players.get(player).is_none() {
+            return Err(ApiMisuse::NoSuchPlayer(player).into());
+        }
+        if player != joined.welcome.member && !joined.is_host() {
+            return Err(not_host(&joined.welcome, "set another's player data").into());
+        }
+        let members_max = joined.welcome.kind.members_max(joined.welcome.max_players);
+        joined.players.check_data(&data, members_max)?;
+        connection.say(Outgoing::new(channel::CONTROL, ToHub::SetData(data).encode()))?;
+        self.wants_driver = true;
+        Ok(())
+    }
+
+    /// Removes a player from the room, at the host.
+    ///
+    /// # Errors
+    /// [`RoomError`] if this process is not the host, there is no such player, or it is the host itself.
+    pub fn kick(&mut self, player: MemberId, reason: &str) -> Result<(), RoomError> {
+        let (connection, joined) = self.open_as_host("remove a player")?;
+        if player == joined.welcome.member {
+            return Err(ApiMisuse::Bounds("the host cannot remove itself: leave instead".into()).into());
+        }
+        joined.players.get(player).ok_or(ApiMisuse::NoSuchPlayer(player))?;
+        connection.say(Outgoing::new(
+            channel::CONTROL,
+            ToHub::Kick { member: player, reason: reason.to_owned() }.encode(),
+        ))?;
+        self.wants_driver = true;
+        Ok(())
+    }
+
+    /// Whether the room is open and not over.
+    pub fn is_connected(&self) -> bool {
+        self.joined.is_some() && !self.status.is_closed()
+    }
+
+    /// Why the room is over for this process, if it is.
+    pub fn closed(&self) -> Option<&ClosedReason> {
+        self.status.closed()
+    }
+
+    /// Whether this process is the host.
+    pub fn is_host(&self) -> bool {
+        self.joined.as_ref().is_some_and(Joined::is_host)
+    }
+
+    /// This player's id, once the room is open.
+    pub fn local_id(&self) -> Option<MemberId> {
+        self.joined.as_ref().map(|joined| joined.welcome.member)
+    }
+
+    /// All players in the room, by id.
+    pub fn players(&self) -> &[Player] {
+        self.joined.as_ref().map_or(&[], |joined| joined.players.all())
+    }
+
+    /// The same for a driver to keep, once the room is open. It stays as it is; changes are in another list.
+    pub fn shared_players(&self) -> Option<&Arc<Vec<Player>>> {
+        self.joined.as_ref().map(|joined| joined.players.shared())
+    }
+
+    /// One player.
+    pub fn player(&self, id: MemberId) -> Option<&Player> {
+        self.joined.as_ref().and_then(|joined| joined.players.get(id))
+    }
+
+    /// Players in the room, the host included.
+    pub fn player_count(&self) -> usize {
+        self.players().len()
+    }
+
+    /// Round trip to the hub; zero at the host, `None` until measured.
+    pub fn ping(&self) -> Option<Duration> {
+        if self.is_host() { Some(Duration::ZERO) } else { self.connection.session().and_then(Session::rtt) }
+    }
+
+    /// Time since the room opened. Equal at all members, up to the precision of clock synchronisation.
+    pub fn server_time(&self, now: Instant) -> Option<Duration> {
+        self.joined.as_ref().map(|joined| joined.simulation.since_opened(now))
+    }
+
+    /// State of the room and its connection.
+    pub fn info(&self) -> RoomInfo {
+        let welcome = self.joined.as_ref().map(|joined| &joined.welcome);
+        let migration = self.joined.as_ref().map(|joined| &joined.migration);
+        let is_host = match welcome {
+            Some(_) => self.is_host(),
+            None => matches!(self.options.intent, Wish::Host { .. }),
+        };
+        let role = if is_host { Role::Host } else { Role::Client };
+        let chosen = match self.options.intent {
+            Wish::Host { code, .. } => code,
+            Wish::Join { code } => Some(code),
+            Wish::Match { .. } | Wish::Resume { .. } => None,
+        };
+        let open = self.joined.as_ref().map(|joined| (&joined.shared, &joined.players));
+        let (path, path_status) = self.paths.info(open);
+        let scope = match path {
+            Some(TransportPath::DirectUdp) => Scope::Direct,
+            _ => self.found.as_ref().map_or(Scope::Internet, |found| found.scope),
+        };
+        RoomInfo {
+            role,
+            code: welcome.map(|welcome| welcome.code).or(chosen),
+            room: welcome.map(|welcome| welcome.room),
+            session: welcome.map(|welcome| welcome.session),
+            local_id: self.local_id(),
+            host_id: welcome.and_then(|welcome| welcome.authority.member()),
+            epoch: welcome.map_or(Epoch::default(), |welcome| welcome.epoch),
+            migrating: migration.is_some_and(Migration::is_under_way),
+            migration_completed: migration.is_some_and(Migration::has_completed),
+            previous_host: migration.and_then(|migration| migration.hosts().0),
+            new_host: migration.and_then(|migration| migration.hosts().1),
+            max_players: welcome.map(|welcome| welcome.max_players),
+            scope,
+            transport_path: path.unwrap_or(match (scope, self.joined.is_some()) {
+                (Scope::Local, _) => TransportPath::LocalRoom,
+                (Scope::Internet | Scope::Direct, true) => TransportPath::RelayRoom,
+                (Scope::Internet | Scope::Direct, false) => TransportPath::RelayPending,
+            }),
+            transport_status: self.status.transport(
+                self.joined.is_some(),
+                path_status,
+                self.is_host() && self.player_count() < 2,
+            ),
+            last_reason_code: self.status.last_reason(),
+            requested_mode: self.mode,
+            requested_paths: self.options.paths,
+            peer_candidate: self.paths.peer_candidate(),
+            join_path: self.found.as_ref().and_then(|found| found.join_path),
+            connectivity: Connectivity {
+                server: self.found.as_ref().map(|found| found.server.clone()),
+                link: self.connection.link(),
+            },
+        }
+    }
+
+    /// Steps dropped because the game was behind, as in [`diagnostics`](Self::diagnostics).
+    pub fn ticks_dropped(&self) -> u64 {
+        self.joined.as_ref().map_or(0, |joined| joined.simulation.ticks_dropped())
+    }
+
+    /// Counters and measurements.
+    pub fn diagnostics(&self) -> Diagnostics {
+        let session = self.connection.session();
+        let mut diagnostics = Diagnostics {
+            rtt: session.and_then(Session::rtt),
+            rtt_jitter: session.map(Session::rtt_jitter).unwrap_or_default(),
+            session: session.map(Session::stats).unwrap_or_default(),
+            events_dropped: self.inbox.dropped(),
+            messages_unreadable: self.messages_unreadable,
+            ..Diagnostics::default()
+        };
+        if let Some(joined) = &self.joined {
+            joined.simulation.diagnose(joined.is_host(), &mut diagnostics);
+            joined.shared.diagnose(&mut diagnostics);
+            joined.shared.diagnose_prediction(&mut diagnostics);
+        }
+        diagnostics
+    }
+}
+
+/// For a game: recording, at the host.
+impl RoomCore {
+    /// Starts a recording at the host: the present world, every commit, and members that join and leave. Read
+    /// the bytes with [`Recording::take_bytes`].
+    ///
+    /// # Errors
+    /// [`RoomError`] if this process is not the host, the room is not open, or a recording is running.
+    pub fn start_recording(&mut self) -> Result<(), RoomError> {
+        self.open_as_host("record the room")?;
+        let Some(Joined { welcome, shared, players, .. }) = &self.joined else { return Ok(()) };
+        self.recording.start(&self.options, welcome, shared.world(), players)
+    }
+
+    /// The room's newest recording.
+    pub fn recording(&self) -> &Recording {
+        &self.recording
+    }
+
+    /// The room's newest recording, to take its bytes or stop it.
+    pub fn recording_mut(&mut self) -> &mut Recording {
+        &mut self.recording
     }
 }

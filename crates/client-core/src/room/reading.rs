@@ -1,22 +1,79 @@
-//! Effects of each received message.
+//! The effects of what arrives: messages, members, and host migration, in which the host role passes to another
+//! member, perhaps to this one.
 
 use super::{Joined, RoomCore};
 use crate::error::misbehaved;
-use crate::event::{Event, Message};
-use crate::inbox::Inbox;
-use crate::message::{decode_typed, is_match_data};
-use crate::state::{News, SharedState};
+use crate::event::{ClosedReason, Event, Message};
+use crate::inbox::{Arrived, Came, Inbox};
+use crate::info::ReasonCode;
+use crate::message::{decode_typed, is_match_data, is_of_game};
+use crate::migration::Held;
+use crate::rollback::RollbackLane;
+use crate::state::{Host, News, SharedState};
 use bytes::Bytes;
-use parlor_proto::channel::{self, Codec};
-use parlor_proto::session;
-use parlor_proto::wire::action::AskedBy;
-use parlor_proto::wire::control::{RefusedAction, ToMember};
-use parlor_proto::wire::envelope::Downward;
-use parlor_proto::wire::replica::StateOf;
-use parlor_proto::{ChannelId, CloseReason, Instant, Lane, MemberId};
+use parlor_proto::channel::{self, Channel, Codec};
+use parlor_proto::session::{self, Outgoing, SendError, Session};
+use parlor_proto::wire::action::{Action, AskedBy};
+use parlor_proto::wire::control::{Handover, RefusedAction, ToHub, ToMember};
+use parlor_proto::wire::data::MatchData;
+use parlor_proto::wire::envelope::{Downward, Sender};
+use parlor_proto::wire::handshake::Authority;
+use parlor_proto::wire::replica::{Checkpoint, StateOf};
+use parlor_proto::{CloseReason, EntityId, Epoch, Instant, MemberId, PathId, Tick};
+use parlor_sync::keyed::Taken;
+use parlor_sync::value::Value;
+use parlor_sync::world::{IdsUsed, Replica};
+use std::collections::BTreeSet;
+use std::sync::Arc;
 
+/// What arrived, in order.
 impl RoomCore {
-    pub(super) fn read_message(&mut self, message: session::Message, at: Instant) -> Result<(), CloseReason> {
+    /// Processes arrivals as of their arrival. A failure ends the session as of `now`, because arrivals may
+    /// have waited longer than a goodbye lingers.
+    pub(super) fn read_arrived(&mut self, now: Instant) {
+        if !self.status.is_closed()
+            && let Err(reason) = self.give_held(now)
+        {
+            self.break_off(reason, now);
+        }
+        while let Some(Arrived { at, came }) = self.inbox.next_arrived() {
+            // No event follows `Event::Closed`, even if more had arrived before the game left.
+            if !self.status.is_closed()
+                && let Err(reason) = self.read(came, at)
+            {
+                self.break_off(reason, now);
+            }
+        }
+        self.has_read();
+    }
+
+    fn read(&mut self, came: Came, at: Instant) -> Result<(), CloseReason> {
+        let event = match came {
+            Came::Session(event) => event,
+            Came::Path(from, id, message) => return self.read_path(from, id, message, at),
+            Came::Link(news) => {
+                self.read_link(news);
+                return Ok(());
+            }
+        };
+        match event {
+            session::Event::Welcome(welcome) => return self.welcomed(*welcome, at),
+            session::Event::Message(message) => return self.read_message(message, at),
+            session::Event::Rejected(away) => self.rejected(away),
+            session::Event::Closed(reason) => self.close_with(ClosedReason::Session(reason)),
+            // These never wait (see `drain_session`), and a client has no peer that sends a hello.
+            session::Event::Delivered(_)
+            | session::Event::Lost(_)
+            | session::Event::Hello(_)
+            | session::Event::Resume(_)
+            | session::Event::Resumed(_)
+            | session::Event::Silent => {}
+        }
+        Ok(())
+    }
+
+    /// Takes in a message of the hub.
+    fn read_message(&mut self, message: session::Message, at: Instant) -> Result<(), CloseReason> {
         if message.channel == channel::CONTROL {
             return self.read_control(message, at);
         }
@@ -37,7 +94,7 @@ impl RoomCore {
             channel::REPLICAS => {
                 let state = StateOf::decode(message.payload);
                 let state = state.map_err(|error| misbehaved("a player's state", &error))?;
-                let (arrived, players) = (joined.room_time(at), &joined.players);
+                let (arrived, players) = (joined.simulation.room_time(at), &joined.players);
                 let taken = joined.replicas.take(state, arrived, |member| players.get(member).is_some());
                 taken.map_err(|error| misbehaved("a player's state", &error))?;
             }
@@ -53,35 +110,65 @@ impl RoomCore {
             channel => {
                 let row =
                     *self.options.channels.get(channel).expect("a session takes messages of its table only");
-                return self.read_relayed(row.codec, row.lane, message);
+                let bytes = message.payload.len();
+                let downward = Downward::decode(message.payload);
+                let downward = downward.map_err(|error| misbehaved("a message", &error))?;
+                return self.read_letter(row, downward, bytes);
             }
         }
         Ok(())
     }
 
-    fn read_relayed(
+    /// Takes in a message from a path. A malformed one ends the path, but not the session with the hub.
+    fn read_path(
         &mut self,
-        codec: Codec,
-        lane: Lane,
+        from: MemberId,
+        id: PathId,
         message: session::Message,
+        at: Instant,
     ) -> Result<(), CloseReason> {
-        let bytes = message.payload.len();
-        let downward = Downward::decode(message.payload).map_err(|error| misbehaved("a message", &error))?;
-        self.read_letter((codec, lane, message.channel), downward, bytes)
+        let is_reliable =
+            self.options.channels.get(message.channel).is_some_and(|row| row.lane.is_reliable());
+        let message = if is_reliable { self.hold_of_path(from, id, message, at)? } else { Some(message) };
+        let (Some(message), Some(joined)) = (message, &mut self.joined) else { return Ok(()) };
+        if message.epoch < joined.welcome.epoch && !is_reliable {
+            // It may be for a previous authority.
+            return Ok(());
+        }
+        match message.channel {
+            channel::STATE => {
+                let before = joined.shared.world().tick();
+                let SharedState::Member(member) = &mut joined.shared else { return Ok(()) };
+                match member.take_packet(Some(id), message.payload, at) {
+                    Ok(news) => self.took_state(before, news, at),
+                    Err(error) => {
+                        let why = format!("its state could not be read: {error}");
+                        self.with_paths(|paths, _, around| paths.lost(id, &why, around, at));
+                        Ok(())
+                    }
+                }
+            }
+            channel::INPUT => {
+                self.read_input(from, message.payload, at);
+                Ok(())
+            }
+            channel => {
+                let Some(row) = self.options.channels.get(channel).copied() else { return Ok(()) };
+                let bytes = message.payload.len();
+                let (from, payload) = (Sender::Member(from), message.payload);
+                let downward = Downward { from, order: None, authority_of: None, payload };
+                self.read_letter(row, downward, bytes)
+            }
+        }
     }
 
     /// Takes in a game's message of `bytes`.
-    pub(super) fn read_letter(
-        &mut self,
-        (codec, lane, channel): (Codec, Lane, ChannelId),
-        downward: Downward,
-        bytes: usize,
-    ) -> Result<(), CloseReason> {
+    fn read_letter(&mut self, row: Channel, downward: Downward, bytes: usize) -> Result<(), CloseReason> {
         let Downward { from, order, authority_of, payload } = downward;
         if !self.is_meant(authority_of) {
             return Ok(());
         }
-        let event = match codec {
+        let event = match row.codec {
             Codec::Typed => match decode_typed(payload) {
                 Some((kind, value)) => Event::Message(Message { from, kind, order, value }),
                 None => {
@@ -89,101 +176,407 @@ impl RoomCore {
                     return Ok(());
                 }
             },
-            Codec::Raw | Codec::Parlor => Event::Raw { from, channel, order, payload },
+            Codec::Raw | Codec::Parlor => Event::Raw { from, channel: row.id, order, payload },
         };
-        self.inbox.tell_message(event, bytes, !lane.is_reliable())
+        self.inbox.tell_message(event, bytes, !row.lane.is_reliable())
     }
-}
 
-/// Raises the events of a packet of the world.
-pub(super) fn tell_news(joined: &mut Joined, news: News, inbox: &mut Inbox) -> Result<(), CloseReason> {
-    joined.checksums.note(&joined.shared);
-    for entity in news.despawned {
-        inbox.tell_bounded(Event::Despawned { entity }, 0)?;
+    /// Takes in data of a player of the match.
+    fn read_data(&mut self, message: session::Message) -> Result<(), CloseReason> {
+        let bytes = message.payload.len();
+        let may_be_dropped = message.channel == channel::MATCH_DATA_UNRELIABLE;
+        let unreadable = |error| misbehaved("match data", &error);
+        let Downward { from, order, payload, .. } = Downward::decode(message.payload).map_err(unreadable)?;
+        let MatchData { op, payload } = MatchData::decode(payload).map_err(unreadable)?;
+        // The hub itself sends no data to a match.
+        let Sender::Member(from) = from else { return Ok(()) };
+        self.inbox.tell_message(Event::Data { from, op, order, data: payload }, bytes, may_be_dropped)
     }
-    for entity in news.spawned {
-        inbox.tell_bounded(Event::Spawned { entity }, 0)?;
-    }
-    if let Some(update) = news.update {
-        inbox.tell_state(update, |key| joined.shared.has(key));
-    }
-    Ok(())
-}
 
-/// The members of the room and their presence.
-impl RoomCore {
+    /// Passes an action to the game at the host, or sends the refusal to the member that asked.
+    fn read_action(&mut self, asked: AskedBy) -> Result<(), CloseReason> {
+        let AskedBy { from, epoch, action: Action { entity, name, value } } = asked;
+        if !self.is_meant(Some(epoch)) {
+            return Ok(());
+        }
+        let Some(joined) = &self.joined else { return Ok(()) };
+        // The entity may have changed its owner while the action was in flight, so the hub's check is not
+        // enough.
+        if let Some(why) = joined.shared.refusal(from, entity) {
+            let refused = RefusedAction { entity, name, why };
+            self.tell_hub(&ToHub::RefuseAction { member: from, refused });
+            return Ok(());
+        }
+        let bytes = value.len();
+        let Ok(value) = Value::decode(value) else {
+            self.messages_unreadable += 1;
+            return Ok(());
+        };
+        self.inbox.tell_bounded(Event::Action { from, entity, name, value }, bytes)
+    }
+
+    /// Takes in an input message that arrived `at`.
+    fn read_input(&mut self, from: MemberId, message: Bytes, at: Instant) {
+        let Some(joined) = &mut self.joined else { return };
+        // An input of a player that has left is late; one of an unannounced player is early, and its next one
+        // comes soon.
+        let is_wanted = joined.is_host() || joined.migration.is_heir();
+        if !is_wanted || joined.players.get(from).is_none() {
+            return;
+        }
+        // The hub forwards inputs unread, so an unreadable one is its sender's fault alone.
+        if joined.simulation.take_input(from, message, at).is_err() {
+            self.messages_unreadable += 1;
+        }
+    }
+
+    /// Takes in a message of the rollback lane. The hub does not read it, so its sender alone is at fault for
+    /// its content.
+    fn read_rollback(&mut self, payload: Bytes) -> Result<(), CloseReason> {
+        let downward = Downward::decode(payload);
+        let downward = downward.map_err(|error| misbehaved("the envelope of a rollback message", &error))?;
+        let (Some(joined), Sender::Member(member)) = (&self.joined, downward.from) else { return Ok(()) };
+        let authority = joined.welcome.authority.member();
+        if !self.lane.handle_message(member, authority, downward.payload) {
+            self.messages_unreadable += 1;
+        }
+        Ok(())
+    }
+
     /// Handles a control message of the hub.
-    pub(super) fn read_control(&mut self, message: session::Message, at: Instant) -> Result<(), CloseReason> {
+    fn read_control(&mut self, message: session::Message, at: Instant) -> Result<(), CloseReason> {
         let decoded =
             ToMember::decode(message.payload).map_err(|error| misbehaved("room control", &error))?;
         if let Some(control) = &decoded {
-            self.record_control(control);
+            self.recording.hear(control);
         }
         match (decoded, &mut self.joined) {
             (Some(ToMember::Authority(handover)), Some(_)) => self.read_handover(handover, at),
-            (Some(ToMember::GoesOn { epoch }), Some(_)) => self.read_goes_on(epoch),
+            (Some(ToMember::GoesOn { epoch }), Some(joined)) if joined.welcome.epoch == epoch => {
+                joined.host_heard(&mut self.inbox)
+            }
             (Some(control), Some(joined)) => {
                 let left = match &control {
                     ToMember::Left { member, .. } => Some(*member),
                     _ => None,
                 };
-                read_news(joined, control, &mut self.inbox)?;
-                left.into_iter().for_each(|member| self.left_path(member));
+                if let Some(member) = left {
+                    joined.simulation.left(member);
+                    joined.replicas.left(member);
+                    self.lane.left(member);
+                }
+                joined.players.hear(control, joined.welcome.authority.member(), &mut self.inbox)?;
+                left.into_iter().for_each(|member| self.paths.left(member));
                 Ok(())
             }
             _ => Ok(()),
         }
     }
+
+    /// Handles the news of a packet of state. `before` is the newest tick known before it.
+    fn took_state(
+        &mut self,
+        before: Option<Tick>,
+        news: Option<News>,
+        at: Instant,
+    ) -> Result<(), CloseReason> {
+        let Some(joined) = &mut self.joined else { return Ok(()) };
+        joined.simulation.heard_state(before, joined.shared.world().tick(), at);
+        joined.simulation.settle_keys(&joined.shared);
+        let Some(news) = news else { return Ok(()) };
+        if news.is_of_successor {
+            joined.host_heard(&mut self.inbox)?;
+        }
+        joined.checksums.note(&joined.shared);
+        tell_entities(&mut self.inbox, news.despawned, news.spawned)?;
+        if let Some(update) = news.update {
+            self.inbox.tell_state(update, |key| joined.shared.has(key));
+        }
+        if news.is_switch
+            && let Some(id) = joined.shared.source()
+        {
+            self.tell_hub(&ToHub::PathUp { id });
+        }
+        Ok(())
+    }
+
+    fn tell_hub(&mut self, message: &ToHub) {
+        self.connection.tell_hub(message);
+        self.wants_driver = true;
+    }
 }
 
-fn read_news(joined: &mut Joined, control: ToMember, inbox: &mut Inbox) -> Result<(), CloseReason> {
-    match control {
-        ToMember::Joined(info) => {
-            joined.greeting_left = joined.greeting_left.saturating_sub(1);
-            let host = joined.welcome.authority.member();
-            let bytes = info.data.iter().map(|(key, value)| key.len() + value.len()).sum();
-            let player = joined.players.joined(info, joined.welcome.member, host);
-            inbox.tell_bounded(Event::PlayerJoined(player), bytes)?;
-        }
-        ToMember::Direct { member, direct } => joined.players.set_direct(member, direct),
-        ToMember::Left { member, reason } => {
-            joined.inputs.left(member);
-            joined.left_rollback(member);
-            joined.replicas.left(member);
-            if let Some(player) = joined.players.left(member) {
-                inbox.tell_bounded(Event::PlayerLeft { id: member, name: player.name, reason }, 0)?;
-            }
-        }
-        ToMember::Data(data) => {
-            if let Some(value) = joined.players.data_changed(&data) {
-                let bytes = data.value.as_ref().map_or(0, Bytes::len);
-                inbox.tell_bounded(Event::PlayerData { id: data.member, key: data.key, value }, bytes)?;
-            }
-        }
-        ToMember::Presence(list) => {
-            for presence in list {
-                let (id, news) = (presence.member, joined.players.measured(presence));
-                if let Some(slow) = news.slow {
-                    inbox.tell_bounded(Event::Slow { id, slow }, 0)?;
-                }
-                match news.connected {
-                    Some(true) => inbox.tell_bounded(Event::PlayerBack { id }, 0)?,
-                    Some(false) => inbox.tell_bounded(Event::PlayerLost { id }, 0)?,
-                    None => {}
-                }
-            }
-        }
-        ToMember::Throttled => inbox.tell_bounded(Event::Throttled, 0)?,
-        ToMember::Primary(member) => {
-            joined.primary = member;
-            inbox.tell_bounded(Event::Primary { member }, 0)?;
-        }
-        ToMember::ActionRefused(RefusedAction { entity, name, why }) => {
-            let bytes = name.len();
-            inbox.tell_bounded(Event::ActionRefused { entity, name, why }, bytes)?;
-        }
-        // These change more than the players: see `read_control`.
-        ToMember::Authority(_) | ToMember::GoesOn { .. } | ToMember::Path(_) => {}
+fn tell_entities(
+    inbox: &mut Inbox,
+    despawned: impl IntoIterator<Item = EntityId>,
+    spawned: impl IntoIterator<Item = EntityId>,
+) -> Result<(), CloseReason> {
+    for entity in despawned {
+        inbox.tell_bounded(Event::Despawned { entity }, 0)?;
+    }
+    for entity in spawned {
+        inbox.tell_bounded(Event::Spawned { entity }, 0)?;
     }
     Ok(())
+}
+
+/// Host migration.
+impl RoomCore {
+    /// Ends the room for all members, at the host; another member only leaves. In a room without migration
+    /// the host's [leaving](Self::leave) also ends it.
+    pub fn stop(&mut self, now: Instant) {
+        let reason =
+            if self.migrates() && self.is_host() { CloseReason::HostLeft } else { CloseReason::Left };
+        self.break_off(reason, now);
+    }
+
+    /// Whether another member can take over from this host: the room was opened so, or this process became
+    /// the host by migration.
+    pub(super) fn migrates(&self) -> bool {
+        let has_migrated = self.joined.as_ref().is_some_and(|joined| joined.welcome.epoch > Epoch(0));
+        self.options.host_timeout.is_some() || has_migrated
+    }
+
+    /// Handles the hub's choice of another authority.
+    fn read_handover(&mut self, handover: Handover, at: Instant) -> Result<(), CloseReason> {
+        let Some(joined) = &self.joined else { return Ok(()) };
+        let Handover { epoch, member, .. } = handover;
+        if epoch <= joined.welcome.epoch {
+            return Ok(());
+        }
+        let me = joined.welcome.member;
+        let previous = joined.welcome.authority.member();
+        self.status.report(ReasonCode::HostMigrating);
+        self.end_paths("another player is named host", at);
+        let Some((session, joined)) = self.connection.session_mut().zip(self.joined.as_mut()) else {
+            return Ok(());
+        };
+        (joined.welcome.epoch, joined.welcome.authority) = (epoch, Authority::Member(member));
+        session.set_epoch(epoch);
+        joined.players.set_host(member);
+        let is_me = member == me;
+        joined.migration.named(previous, member, is_me.then_some(handover));
+        self.inbox.tell_bounded(Event::HostMigration { previous, new: member, is_me }, 0)?;
+        if previous == Some(me) && !is_me {
+            joined.migration.follow_from(epoch);
+            joined.forget_world(&mut self.inbox)?;
+            joined.shared.predict(&self.options);
+            // If the queue is too full for it, the session is about to end as too slow.
+            let follow = ToHub::Follow { epoch }.encode();
+            let _: Result<(), SendError> = session.send(Outgoing::new(channel::CONTROL, follow));
+            self.wants_driver = true;
+        }
+        joined.begin_anew(handover.tick);
+        self.lane = RollbackLane::default();
+        if is_me {
+            return self.inherit(at);
+        }
+        joined.migration.forget_acks();
+        session.hold_acks_from(None);
+        self.give_held(at)
+    }
+
+    /// Takes in a part of the checkpoint.
+    fn read_checkpoint(&mut self, payload: Bytes, at: Instant) -> Result<(), CloseReason> {
+        let bad = |error: &dyn std::error::Error| misbehaved("a checkpoint", error);
+        let Checkpoint { epoch, packet } = Checkpoint::decode(payload).map_err(|error| bad(&error))?;
+        let Some(joined) = &mut self.joined else { return Ok(()) };
+        let is_named = joined.migration.heir().is_some_and(|heir| heir.epoch == epoch);
+        if epoch < joined.welcome.epoch || epoch == joined.welcome.epoch && !is_named {
+            return Ok(());
+        }
+        let (schema, rate) = (Arc::clone(joined.shared.world().schema()), joined.welcome.tick_rate);
+        let replica = joined.migration.checkpoint(epoch, || Replica::of_everything(schema, rate));
+        replica.apply(packet).map_err(|error| bad(&error))?;
+        self.inherit(at)
+    }
+
+    /// Becomes the host, if this process is the heir and has the whole checkpoint.
+    fn inherit(&mut self, at: Instant) -> Result<(), CloseReason> {
+        let Some(joined) = &mut self.joined else { return Ok(()) };
+        let Some(handover) = joined.migration.heir() else { return Ok(()) };
+        let schema = Arc::clone(joined.shared.world().schema());
+        let Some(replica) = joined.migration.take_checkpoint(&handover, schema, joined.welcome.tick_rate)
+        else {
+            return Ok(());
+        };
+        let used = IdsUsed { slots: handover.slots, generation: handover.generation };
+        let (rate, epoch) = (joined.welcome.tick_rate, handover.epoch);
+        let host =
+            Host::succeed(replica, used, rate, epoch).map_err(|error| misbehaved("a checkpoint", &error))?;
+        let before: BTreeSet<EntityId> = joined.shared.entities().collect();
+        joined.shared = SharedState::Host(Box::new(host));
+        let after: BTreeSet<EntityId> = joined.shared.entities().collect();
+        let (gone, new) = (before.difference(&after).copied(), after.difference(&before).copied());
+        tell_entities(&mut self.inbox, gone, new)?;
+        joined.migration.inherited();
+        joined.simulation.take_over(&self.options, handover.tick, at);
+        joined.host_heard(&mut self.inbox)?;
+        self.wants_driver = true;
+        self.give_held(at)
+    }
+
+    /// Whether a message is for this process. `authority_of` is the epoch of the addressed authority; `None`
+    /// for a message to the member itself. Messages to a previous authority went to the next one, too.
+    fn is_meant(&self, authority_of: Option<Epoch>) -> bool {
+        let epoch = self.joined.as_ref().map(|joined| joined.welcome.epoch);
+        authority_of.is_none_or(|of| Some(of) == epoch)
+    }
+
+    /// Holds a message for the host's game until this process is the host, or knows that it is not. Returns
+    /// it if there is nothing to wait for.
+    fn hold(
+        &mut self,
+        message: session::Message,
+        at: Instant,
+    ) -> Result<Option<session::Message>, CloseReason> {
+        let is_early = self.is_early(&message);
+        let is_reliable =
+            self.options.channels.get(message.channel).is_some_and(|row| row.lane.is_reliable());
+        let joined = self.joined.as_mut().filter(|joined| {
+            let is_behind = || is_reliable && is_of_game(&message) && joined.migration.holds_of_path();
+            is_early || joined.awaits_host(&message) || is_behind()
+        });
+        let Some(joined) = joined else { return Ok(Some(message)) };
+        if joined.migration.keep(message.payload.len(), || Held::Hub(message), at) {
+            return Ok(None);
+        }
+        if is_reliable {
+            return Err(CloseReason::NotPolled);
+        }
+        self.inbox.count_dropped();
+        Ok(None)
+    }
+
+    /// Holds a reliable message that came over a path, or in place of one. It waits behind any held message,
+    /// since its sender may have sent that one earlier. Later messages wait behind it.
+    fn hold_of_path(
+        &mut self,
+        from: MemberId,
+        id: PathId,
+        message: session::Message,
+        at: Instant,
+    ) -> Result<Option<session::Message>, CloseReason> {
+        let joined = self.joined.as_mut().filter(|joined| joined.migration.is_holding());
+        let Some(joined) = joined else { return Ok(Some(message)) };
+        let is_kept = joined.migration.keep(message.payload.len(), || Held::Path(from, id, message), at);
+        if is_kept { Ok(None) } else { Err(CloseReason::NotPolled) }
+    }
+
+    /// Delivers the held messages to the game.
+    fn give_held(&mut self, now: Instant) -> Result<(), CloseReason> {
+        let Some(joined) = &mut self.joined else { return Ok(()) };
+        for (held, at) in joined.migration.take_held() {
+            match held {
+                Held::Hub(message) => self.read_message(message, at.min(now))?,
+                Held::Path(from, id, message) => self.read_path(from, id, message, at.min(now))?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether this process is or becomes the host, and another member can take over from it.
+    fn may_pass_on(&self) -> bool {
+        self.joined.as_ref().is_some_and(|joined| {
+            let passes_on = self.options.host_timeout.is_some() || joined.welcome.epoch > Epoch(0);
+            passes_on && (joined.is_host() || joined.migration.is_heir())
+        })
+    }
+
+    /// Notes a message that the game has not received yet.
+    pub(super) fn note_deferred(&mut self, message: &session::Message) {
+        let row = self.options.channels.get(message.channel);
+        if !row.is_some_and(|row| row.lane.is_reliable()) {
+            return;
+        }
+        let may_pass_on = self.may_pass_on();
+        let Some((session, joined)) = self.connection.session_mut().zip(self.joined.as_mut()) else { return };
+        // A handover is under way, and it may name this process.
+        let is_news = message.epoch > joined.welcome.epoch;
+        if !is_news && !may_pass_on {
+            return;
+        }
+        if joined.migration.defer_ack(message.payload.len()) {
+            session.hold_acks(true);
+        } else {
+            session.hold_acks_from(None);
+        }
+    }
+
+    /// Whether a message arrived ahead of an earlier one. Its acknowledgement would cover that one, too, so a
+    /// host with migration reads it later.
+    fn is_early(&self, message: &session::Message) -> bool {
+        let received = self.connection.session().map_or(0, Session::received_reliable);
+        message.number.is_some_and(|number| number >= received) && is_of_game(message) && self.may_pass_on()
+    }
+
+    /// Notes that all received messages are queued as events.
+    fn has_read(&mut self) {
+        let Some((session, joined)) = self.connection.session_mut().zip(self.joined.as_mut()) else { return };
+        joined.migration.has_read(session.received_reliable());
+    }
+
+    /// The messages consumed by the host's game, for the next commit: the game has polled again after
+    /// receiving all of them.
+    pub(super) fn handled(&self) -> Option<Taken> {
+        let joined = self.joined.as_ref().filter(|_| self.inbox.is_given() && self.may_pass_on())?;
+        let number = joined.migration.read()?;
+        Some(Taken { epoch: joined.welcome.epoch, number })
+    }
+
+    /// Notes that the host's state records the consumed messages.
+    pub(super) fn note_recorded(&mut self) {
+        let Some(joined) = &mut self.joined else { return };
+        let host = joined.shared.host();
+        let Some((taken, tick)) = host.and_then(|host| host.taken().zip(host.world().tick())) else { return };
+        joined.migration.recorded(taken.number, tick);
+    }
+
+    /// Acknowledges messages consumed in ticks that the hub has completely.
+    pub(super) fn acknowledge_handled(&mut self) {
+        let Some((session, joined)) = self.connection.session_mut().zip(self.joined.as_mut()) else { return };
+        let watermark = joined.shared.host().and_then(|host| host.upstream().ack_watermark());
+        let Some(watermark) = watermark else { return };
+        if let Some(below) = joined.migration.release(watermark) {
+            session.hold_acks_from(below);
+            self.wants_driver = true;
+        }
+    }
+}
+
+impl Joined {
+    /// Whether a message must wait until this process is the host, or knows the host.
+    fn awaits_host(&self, message: &session::Message) -> bool {
+        let is_open = self.migration.is_heir() || message.epoch > self.welcome.epoch;
+        is_open && is_of_game(message)
+    }
+
+    /// Discards what was drawn and predicted under the previous authority. State of ticks beyond `tick` is
+    /// the next one's.
+    fn begin_anew(&mut self, tick: Option<Tick>) {
+        self.simulation.begin_anew();
+        if let SharedState::Member(member) = &mut self.shared {
+            member.await_transfer(tick);
+        }
+    }
+
+    /// Forgets the world and its simulation at this process.
+    fn forget_world(&mut self, inbox: &mut Inbox) -> Result<(), CloseReason> {
+        tell_entities(inbox, self.shared.entities(), [])?;
+        let schema = Arc::clone(self.shared.world().schema());
+        self.shared = SharedState::new(false, self.welcome.member, schema, self.welcome.tick_rate);
+        self.simulation.follow();
+        Ok(())
+    }
+
+    /// Notes that the new authority was heard.
+    fn host_heard(&mut self, inbox: &mut Inbox) -> Result<(), CloseReason> {
+        if !self.migration.heard() {
+            return Ok(());
+        }
+        match self.welcome.authority.member() {
+            Some(host) => inbox.tell_bounded(Event::HostChanged { host }, 0),
+            None => Ok(()),
+        }
+    }
 }

@@ -1,22 +1,106 @@
-//! Steps: when one is due, which are run again, and rewinding within them.
+//! Polls and steps: when one is due, what a game writes, predicts and looks back at in one, and its commit.
 
 use super::{Joined, RoomCore};
-use crate::error::RoomError;
-use crate::info::Diagnostics;
-use crate::options::Options;
-use crate::simulation::{Past, Step};
+use crate::error::{RoomError, not_host};
+use crate::event::Event;
+use crate::rollback::{RollbackConfig, RollbackLane};
+use crate::simulation::{Begun, OverlayDiagnostics, Past};
 use crate::state::SharedState;
-use parlor_proto::session::Session;
-use parlor_proto::{ApiMisuse, Instant, MemberId, Tick};
-use parlor_sync::limits::REWIND_MAX;
-use parlor_sync::prediction::{Frame, Rerun};
+use crate::world::WorldAccess;
+use parlor_proto::session::Outgoing;
+use parlor_proto::wire::envelope::Upward;
+use parlor_proto::{ApiMisuse, EntityId, Instant, MemberId, Tick, channel, limits};
+use parlor_sync::inputs::{Counters, Input};
+#[cfg(doc)]
+use parlor_sync::limits::OVERLAY_TICKS_MAX;
+use parlor_sync::limits::{INPUTS_SENT_MAX, ROLLBACK_INPUT_BYTES_MAX};
+use parlor_sync::replicator::{Latency, Own};
+use parlor_sync::schema::{ComponentId, Replicated};
+use parlor_sync::value::{Value, from_value, to_value};
+use parlor_sync::world::{Diagnostics as WorldDiagnostics, WorldError};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::time::Duration;
 
-/// For a game: replayed steps, and rewinding.
+/// For a game: events and steps.
 impl RoomCore {
+    /// The next event. Everything that a game can read changes only in here: after a poll that returns
+    /// `None`, state, players and inputs stand still until the next poll.
+    pub fn poll(&mut self, now: Instant) -> Option<Event> {
+        if let Some(event) = self.next_event() {
+            return Some(event);
+        }
+        self.commit(now);
+        self.read_arrived(now);
+        if let Some(joined) = &mut self.joined {
+            joined.players.set_reached(|player| self.paths.is_open_to(player));
+        }
+        self.next_event()
+    }
+
+    /// The next event. Events wait for the complete list of members: a game that sees the room open must be
+    /// able to read all members.
+    fn next_event(&mut self) -> Option<Event> {
+        let is_complete = self.joined.as_ref().is_none_or(|joined| joined.players.is_complete());
+        if is_complete || self.status.is_closed() { self.inbox.next_event() } else { None }
+    }
+
+    /// Whether a step of the room is due; if so it counts as run, and [`tick_number`](Self::tick_number) is
+    /// its number. Publishes the writes since the previous step. Replayed steps come first, marked by
+    /// [`is_replay`](Self::is_replay): call this in a loop until it returns false.
+    ///
+    /// At most eight steps come in a row; the rest of a backlog is dropped and counted.
+    pub fn tick(&mut self, now: Instant) -> bool {
+        self.commit(now);
+        let Some((session, joined)) = self.connection.session_mut().zip(self.joined.as_mut()) else {
+            return false;
+        };
+        let host = (joined.is_host(), joined.shared.input_report());
+        joined.simulation.keep_pace(&self.options, session, host, now);
+        if self.status.is_closed() || joined.migration.is_heir() {
+            return false;
+        }
+        let begun = joined.simulation.begin_step(&mut joined.shared, now);
+        if let Some(Begun::New { room_tick }) = begun {
+            session.set_tick(room_tick);
+        }
+        begun.is_some()
+    }
+
+    /// Commits the writes since the last commit, under the step that was run.
+    fn commit(&mut self, now: Instant) {
+        let taken = self.handled();
+        let Some(Joined { shared, simulation, replicas, checksums, .. }) = &mut self.joined else { return };
+        shared.end_step();
+        let label = simulation.label(now);
+        self.wants_driver |= replicas.commit(simulation.room_tick(now));
+        // Results of replayed steps belong to the next new step.
+        if simulation.is_replaying() {
+            return;
+        }
+        let Some(host) = shared.host_mut() else { return };
+        if host.commit(label, taken, || simulation.input_reports(now)) {
+            checksums.note(shared);
+            self.wants_driver = true;
+        }
+        self.recording.observe(shared.world(), simulation.room_time(now));
+        self.note_recorded();
+    }
+
     /// Whether the current step is a replay. Its messages and effects have been sent and shown, and its
     /// inputs are the recorded ones.
     pub fn is_replay(&self) -> bool {
-        self.joined.as_ref().is_some_and(|joined| joined.step().is_replay)
+        self.joined.as_ref().is_some_and(|joined| joined.simulation.step().is_replay)
+    }
+
+    /// The current or last step of the game. A [replayed](Self::is_replay) step keeps its number.
+    pub fn tick_number(&self) -> Option<Tick> {
+        self.joined.as_ref().map(|joined| joined.simulation.step().tick)
+    }
+
+    /// Time until the next step is due, for a loop that sleeps.
+    pub fn until_next_tick(&self, now: Instant) -> Option<Duration> {
+        self.joined.as_ref().map(|joined| joined.simulation.until_next(now))
     }
 
     /// Whether to show a one-shot effect, such as a sound or a flash: true for the first call with this name
@@ -27,8 +111,7 @@ impl RoomCore {
     /// An effect that first occurs in a replay is shown then: better late than never. Always false before the
     /// room is open.
     pub fn once(&mut self, effect: &str, number: u64) -> bool {
-        let Some(joined) = &mut self.joined else { return false };
-        joined.once.is_first(effect, number, joined.ticker.tick())
+        self.joined.as_mut().is_some_and(|joined| joined.simulation.is_first(effect, number))
     }
 
     /// Lag compensation: lets the host look at the world as `member` saw it when it made the input for the
@@ -44,173 +127,289 @@ impl RoomCore {
         member: MemberId,
         look: impl FnOnce(&mut Past<'_>) -> R,
     ) -> Result<R, RoomError> {
-        let rewind_max = self.options.rewind_max.min(REWIND_MAX);
+        let rewind_max = self.options.rewind_max;
         let (_, joined) = self.open_as_host("look back")?;
         if joined.players.get(member).is_none() {
             return Err(ApiMisuse::NoSuchPlayer(member).into());
         }
-        let (present, moment) = joined.seen_by(member);
-        let oldest = present - rewind_max;
-        let world = joined.shared.world();
-        Ok(look(&mut joined.rewinds.past(world, member, moment, (oldest, present))))
+        Ok(look(&mut joined.simulation.past(joined.shared.world(), member, rewind_max)))
     }
 }
 
-impl Joined {
-    /// The clock that this process runs its steps by.
-    pub(super) fn simulation_time(&self, now: Instant) -> Instant {
-        self.pace.time(self.room_time(now))
-    }
-
-    /// Updates the clocks, before checking whether a step is due.
-    pub(super) fn keep_pace(&mut self, options: &Options, session: &Session, now: Instant) {
-        let mut has_jumped = false;
-        if let Some(offset_us) = session.clock_offset_us() {
-            has_jumped = self.clock.follow(offset_us, now);
-            if options.has_lead() && !self.is_host() && !self.pace.has_lead() {
-                let round_trip = session.rtt().unwrap_or_default();
-                let room_time = self.room_time(now);
-                let rate = self.welcome.tick_rate;
-                self.pace.lead_from(room_time, rate, round_trip);
-                has_jumped = true;
-            }
-        }
-        let room_time = self.room_time(now);
-        has_jumped |= self.pace.advance(room_time);
-        has_jumped |= self.hear_report();
-        // Without its lead a step's input would be late, and the host would report it once there is one.
-        let waits_for_lead = options.has_lead() && !self.is_host() && !self.pace.has_lead();
-        if has_jumped || waits_for_lead {
-            self.ticker.begin_at(self.simulation_time(now));
-        }
-    }
-
-    /// Applies the host's report on this member's inputs. Returns whether the steps jumped ahead.
-    fn hear_report(&mut self) -> bool {
-        let Some(report) = self.shared.input_report() else { return false };
-        let Some(has_jumped) = self.pace.reported(report) else { return false };
-        self.inputs.reported(report);
-        has_jumped
-    }
-
-    /// Notes the first run of a step.
-    pub(super) fn began(&mut self, tick: Tick, now: Instant) {
-        let room_time = self.room_time(now);
-        // Whatever step earlier writes counted for, the game is in this one.
-        self.label = tick;
-        self.pace.ran(tick);
-        if self.is_host() {
-            self.inputs.ran(tick, room_time);
-        }
-    }
-
-    /// Measures the delay of a packet of the host's state. `before` is the newest tick known before it.
-    pub(super) fn heard_state(&mut self, before: Option<Tick>, arrived: Instant) {
-        // Retransmitted state says nothing about the delay.
-        if let Some(newest) = self.shared.world().tick().filter(|newest| before != Some(*newest)) {
-            let room_time = self.room_time(arrived);
-            self.pace.state_arrived(self.welcome.tick_rate.begins(newest), room_time);
-        }
-    }
-
-    pub(super) fn diagnose_pace(&self, diagnostics: &mut Diagnostics) {
-        diagnostics.time_synchronized = self.clock.is_synchronized();
-        diagnostics.time_variance = self.clock.variance();
-        self.pace.diagnose(diagnostics);
-        let counters = self.inputs.counters(self.is_host());
-        diagnostics.inputs_late = counters.late;
-        diagnostics.inputs_missing = counters.missing;
-        diagnostics.inputs_refused = counters.ancient + counters.far_ahead;
-    }
-
-    /// The step that is due for everything that is not simulated: the room's, when steps are run ahead of it.
-    pub(super) fn room_tick(&self, now: Instant) -> Tick {
-        let room_time = self.room_time(now);
-        if self.pace.time(room_time) == room_time {
-            self.ticker.label(room_time)
-        } else {
-            self.welcome.tick_rate.tick_at(room_time)
-        }
-    }
-
-    /// The current or last step of the game.
-    pub(super) fn step(&self) -> Step {
-        match self.replay.running() {
-            Some(tick) => Step { tick, is_replay: true },
-            None => Step { tick: self.ticker.tick(), is_replay: false },
-        }
-    }
-
-    /// Called at the host before the next step. Saves the state at the end of the last step. If an input came
-    /// late for a step that was run, and the next step is a new one, rolls the entities back and queues the
-    /// steps from there.
+/// For a game: inputs.
+impl RoomCore {
+    /// Records this player's input for the last step, and sends it until the host has used it. The host's own
+    /// input takes the same route within its process.
     ///
-    /// Published state stays published. Results of the replay go out with the next new step.
-    pub(super) fn resimulate(&mut self, now: Instant) {
-        let is_due = self.ticker.until_next(self.simulation_time(now)).is_zero();
-        let (ended, is_waiting) = (self.step().tick, self.replay.is_waiting());
-        let Some(resimulation) = self.resimulation.as_deref_mut().filter(|_| is_waiting || is_due) else {
-            return;
+    /// Does nothing in a [replayed](Self::is_replay) step: the recorded input counts.
+    ///
+    /// # Errors
+    /// [`RoomError`] if the room is not open, or the input is larger than [`limits::INPUT_BYTES_MAX`].
+    pub fn send_input<T: Serialize + ?Sized>(&mut self, input: &T) -> Result<(), RoomError> {
+        let has_lead = self.options.has_lead();
+        let (_, joined) = self.open_with_host("be sent inputs")?;
+        if joined.simulation.step().is_replay {
+            return Ok(());
+        }
+        let encoded = to_value(input)?.encode(limits::INPUT_BYTES_MAX)?;
+        joined.simulation.record_input(joined.shared.drawn(), encoded);
+        if joined.is_host() {
+            return Ok(());
+        }
+        // Without lead an input is used on arrival: only the newest counts.
+        let repeated = if has_lead { INPUTS_SENT_MAX } else { 0 };
+        if let Some(message) = joined.simulation.own_inputs(repeated) {
+            let host = joined.welcome.authority.member();
+            let message = Outgoing { key: joined.welcome.member.0, ..Outgoing::new(channel::INPUT, message) };
+            self.with_paths(|paths, _, around| paths.post_input(message, host, around.hub))?;
+        }
+        Ok(())
+    }
+
+    /// A player's input for the current step, or its newest earlier one. `None` until the first arrives. The
+    /// host may read any player's, and acknowledges its use to the player; a guest reads only its own.
+    ///
+    /// # Errors
+    /// [`RoomError`] if a guest asks for another player's input, or the input does not match the type: a
+    /// hostile player can send anything.
+    pub fn input<T: DeserializeOwned>(&mut self, player: MemberId) -> Result<Option<T>, RoomError> {
+        let (_, joined) = self.open("read inputs")?;
+        if player != joined.welcome.member && !joined.is_host() {
+            return Err(not_host(&joined.welcome, "read inputs").into());
+        }
+        let Some(Input { tick, encoded, .. }) = joined.simulation.input(player).cloned() else {
+            return Ok(None);
         };
-        let Some(world) = self.shared.host_mut().map(|host| host.world_mut()) else { return };
-        resimulation.save(world, ended);
-        if is_waiting {
-            return;
-        }
-        let Some(late) = self.inputs.take_late() else { return };
-        if let Some(first) = resimulation.go_back(world, late, ended) {
-            self.replay.queue(first, ended);
-        }
-    }
-
-    /// The moment between two steps that is drawn at `now`.
-    pub(super) fn frame(&self, now: Instant) -> Frame {
-        let rate = self.welcome.tick_rate;
-        let since = self.simulation_time(now).saturating_since(rate.begins(self.ticker.tick()));
-        Frame { phase: since.as_secs_f64() / rate.interval().as_secs_f64(), now }
-    }
-
-    /// Compares predictions with the host's state. Rolls mispredictions back and queues the steps since then.
-    pub(super) fn reconcile(&mut self, now: Instant) {
-        let (frame, newest) = (self.frame(now), self.ticker.tick());
-        let SharedState::Member(member) = &mut self.shared else { return };
-        if self.replay.is_waiting() {
-            if member.is_rerunning() {
-                return;
+        let value = Value::decode(encoded).expect("it was read when it came, or written here");
+        match from_value(&value) {
+            Ok(read) => {
+                joined.simulation.used_input(player, tick);
+                Ok(Some(read))
             }
-            // A discontinuity between two hosts: no prediction counts.
-            self.replay.cancel();
-        }
-        if let Some(Rerun { first, last }) = member.reconcile(newest, frame) {
-            self.replay.queue(first, last);
-        }
-    }
-
-    /// Begins a step of the game.
-    pub(super) fn enter_step(&mut self) {
-        let tick = self.step().tick;
-        self.shared.begin_step(tick);
-    }
-
-    pub(super) fn diagnose_prediction(&self, diagnostics: &mut Diagnostics) {
-        diagnostics.steps_replayed = self.replay.replayed();
-        diagnostics.effects_forgotten = self.once.forgotten();
-        self.shared.diagnose_prediction(diagnostics);
-    }
-
-    pub(super) fn diagnose_past(&self, diagnostics: &mut Diagnostics) {
-        self.rewinds.diagnose(diagnostics);
-        if let Some(resimulation) = &self.resimulation {
-            resimulation.diagnose(diagnostics);
+            Err(error) => {
+                self.messages_unreadable += 1;
+                Err(error.into())
+            }
         }
     }
 
-    /// When the current step began, and what moment a member drew when it made its input for it. Both in room
-    /// time; `None` if it drew nothing.
-    fn seen_by(&self, member: MemberId) -> (Instant, Option<Instant>) {
-        let (rate, tick) = (self.welcome.tick_rate, self.input_tick());
-        let input = if member == self.welcome.member { None } else { self.inputs.of(member, tick) };
-        let drawn = input.and_then(|input| Some(input.view?.moment(input.tick, rate)));
-        (rate.begins(tick), drawn)
+    /// The inputs of all players for the current step, at the host. Players without an input and unreadable
+    /// inputs are left out: a hostile player can send anything.
+    ///
+    /// # Errors
+    /// [`RoomError`] if this process is not the host.
+    pub fn inputs<T: DeserializeOwned>(&mut self) -> Result<Vec<(MemberId, T)>, RoomError> {
+        let members = self.open_as_host("read inputs")?.1.simulation.input_members();
+        let mut all = Vec::with_capacity(members.len());
+        for member in members {
+            // One that cannot be read is counted.
+            let input = self.input(member).ok().flatten();
+            all.extend(input.map(|input| (member, input)));
+        }
+        Ok(all)
+    }
+
+    /// Counters of a player's inputs, at the host; `None` if none came.
+    pub fn input_counters(&self, player: MemberId) -> Option<Counters> {
+        self.joined.as_ref()?.simulation.input_counters(player)
+    }
+}
+
+/// For a game: predicted values of keys.
+impl RoomCore {
+    /// Sets the lifetime of an unconfirmed key prediction in ticks, 1 to [`OVERLAY_TICKS_MAX`]. Default: that
+    /// maximum, as for predicted components.
+    ///
+    /// # Errors
+    /// [`RoomError`] if the room is not open, or the number is out of bounds.
+    pub fn configure_prediction(&mut self, ticks: u32) -> Result<(), RoomError> {
+        self.open("configure predictions")?.1.simulation.set_prediction_ticks(ticks)
+    }
+
+    /// Predicts the value of a key after the host has used this player's input of the last step.
+    /// [`predicted`](Self::predicted) returns it at once, until the host's state for that step replaces it.
+    /// Does nothing at the host, whose values are final.
+    ///
+    /// # Errors
+    /// [`RoomError`] if the room is not open, or there would be too many keys.
+    pub fn set_predicted<T: Serialize + ?Sized>(&mut self, key: &str, value: &T) -> Result<(), RoomError> {
+        let value = to_value(value)?;
+        let (_, joined) = self.open("predict a key")?;
+        if joined.is_host() { Ok(()) } else { joined.simulation.predict_key(key, value) }
+    }
+
+    /// The newest predicted value of a key; without a prediction, the same as [`get`](Self::get).
+    ///
+    /// # Errors
+    /// [`RoomError::Value`] if it does not match the type.
+    pub fn predicted<T: DeserializeOwned>(&self, key: &str) -> Result<Option<T>, RoomError> {
+        match self.joined.as_ref().and_then(|joined| joined.simulation.predicted_key(key)) {
+            Some(value) => Ok(Some(from_value(value)?)),
+            None => self.get(key),
+        }
+    }
+
+    /// Counters of the predictions of keys.
+    pub fn prediction_diagnostics(&self) -> OverlayDiagnostics {
+        self.joined.as_ref().map(|joined| joined.simulation.key_predictions()).unwrap_or_default()
+    }
+}
+
+/// For a game: a rollback lane.
+impl RoomCore {
+    /// Begins a rollback lane, replacing the previous one. All participants begin it with the same players,
+    /// in the same order, and the same first step: agree on them by state or a message first.
+    ///
+    /// # Errors
+    /// [`RoomError`] if the room is not open, or a value is out of bounds.
+    pub fn rollback(&mut self, config: &RollbackConfig) -> Result<(), RoomError> {
+        let welcome = &self.open_with_host("begin a rollback lane")?.1.welcome;
+        let (me, authority) = (welcome.member, welcome.authority.member());
+        self.lane.begin(config, me, authority)
+    }
+
+    /// Begins the next step of the lane with this player's input, if one is due and can be run. Then serve
+    /// all of [`next_request`](RollbackLane::next_request), and call this again. An input takes effect a few
+    /// ticks later, and has at most 64 encoded bytes; a spectator's is ignored. Without a lane no step is
+    /// due.
+    ///
+    /// # Errors
+    /// [`RoomError`] if the room is not open, or the input is too large.
+    pub fn rollback_step<T: Serialize + ?Sized>(
+        &mut self,
+        input: &T,
+        now: Instant,
+    ) -> Result<bool, RoomError> {
+        let encoded = to_value(input)?.encode(ROLLBACK_INPUT_BYTES_MAX)?;
+        self.open("run a step of the rollback lane")?;
+        let Some(Joined { welcome, simulation, players, .. }) = &self.joined else { return Ok(false) };
+        let target = welcome.tick_rate.tick_at(simulation.room_time(now));
+        if self.lane.step(&encoded, target)? {
+            return Ok(true);
+        }
+        let (me, authority) = (welcome.member, welcome.authority.member());
+        let is_there = |member: MemberId| member != me && players.get(member).is_some();
+        let mut sent = false;
+        while let Some((to, payload)) = self.lane.poll_message(authority, is_there) {
+            let message = Upward { to, stamp: false, payload }.encode();
+            self.connection.say(Outgoing::new(channel::ROLLBACK, message))?;
+            sent = true;
+        }
+        self.wants_driver |= sent;
+        Ok(false)
+    }
+
+    /// The value of a key of the lane, predictions included; for a key that the lane does not have, the same
+    /// as [`get`](Self::get).
+    ///
+    /// # Errors
+    /// [`RoomError::Value`] if it does not match the type.
+    pub fn rollback_state<T: DeserializeOwned>(&self, key: &str) -> Result<Option<T>, RoomError> {
+        match self.lane.get(key)? {
+            Some(value) => Ok(Some(value)),
+            None => self.get(key),
+        }
+    }
+
+    /// The rollback lane; without one, its reads return nothing.
+    pub fn lane(&self) -> &RollbackLane {
+        &self.lane
+    }
+
+    /// The rollback lane, to run its requests.
+    pub fn lane_mut(&mut self) -> &mut RollbackLane {
+        &mut self.lane
+    }
+}
+
+/// For a game: entities, and own states of players.
+impl RoomCore {
+    /// The entities of the room as of `now`.
+    ///
+    /// # Errors
+    /// [`RoomError`] if the room is not open yet. After its end the last known state can still be read.
+    pub fn world(&mut self, now: Instant) -> Result<WorldAccess<'_>, RoomError> {
+        let what = "look at its entities";
+        let joined = self.joined.as_mut().ok_or(RoomError::Misuse(ApiMisuse::NotOpen { what }))?;
+        let Joined { shared, simulation, welcome, .. } = joined;
+        Ok(WorldAccess::new(shared, simulation, welcome, self.status.closed(), now))
+    }
+
+    /// Takes the entities whose components changed since the last call, with one bit for each changed
+    /// component: see [`component_id`](Self::component_id). For a new entity all bits are set. Empty at the
+    /// host, which wrote the changes.
+    pub fn take_changes(&mut self) -> Vec<(EntityId, u64)> {
+        match self.joined.as_mut().map(|joined| &mut joined.shared) {
+            Some(SharedState::Member(member)) => member.take_changes(),
+            Some(SharedState::Host(_)) | None => Vec::new(),
+        }
+    }
+
+    /// The number of a component in the schema, which is its bit in [`take_changes`](Self::take_changes).
+    /// `None` before the room is open, or if the schema has no such component.
+    pub fn component_id<C: Replicated>(&self) -> Option<ComponentId> {
+        self.joined.as_ref()?.shared.world().schema().find(C::NAME)
+    }
+
+    /// Diagnostics of the world's stream. At the host: of the stream to its hub. At a member: what a receiver
+    /// can know (packets, bytes, entries, visible entities, age of baselines, delay).
+    pub fn world_diagnostics(&self, now: Instant) -> Option<WorldDiagnostics> {
+        let joined = self.joined.as_ref()?;
+        let tick = joined.welcome.tick_rate.tick_at(joined.simulation.room_time(now));
+        Some(joined.shared.world_diagnostics(tick))
+    }
+
+    /// Sets this player's own state, as often as the game likes. Each step decides whether an update must be
+    /// sent.
+    ///
+    /// # Errors
+    /// [`RoomError`] if the room is not open or has no template, a number is NaN or infinite, or the type
+    /// does not fit the template.
+    pub fn set_own<C: Replicated>(&mut self, state: &C) -> Result<(), RoomError> {
+        let own = self.own_state("set its own state")?;
+        Ok(own.set(state).map_err(WorldError::Row)?)
+    }
+
+    /// Marks the next own state as a teleport: other members jump to it without interpolation.
+    ///
+    /// # Errors
+    /// [`RoomError`] if the room is not open or has no template.
+    pub fn teleport_own(&mut self) -> Result<(), RoomError> {
+        self.own_state("set its own state")?.teleport();
+        Ok(())
+    }
+
+    /// The state of a player at `at` of room time. Default: at `now`. It is extrapolated beyond the newest
+    /// update; errors are blended away. This player's own state is as last set. `None` until an update
+    /// arrives, or if the state has another type.
+    pub fn remote_state<C: Replicated>(
+        &mut self,
+        member: MemberId,
+        at: Option<Duration>,
+        now: Instant,
+    ) -> Option<C> {
+        let joined = self.joined.as_mut()?;
+        let at = at.map_or_else(|| joined.simulation.room_time(now), |at| Instant::ZERO + at);
+        if member == joined.welcome.member {
+            return joined.replicas.own()?.get();
+        }
+        joined.players.get(member)?;
+        joined.replicas.state_at(member, at)
+    }
+
+    /// Delay of a player's own states on their way here.
+    pub fn remote_latency(&self, member: MemberId) -> Option<Latency> {
+        self.joined.as_ref()?.replicas.latency(member)
+    }
+
+    /// The recipient of messages to the primary, if there is one.
+    pub fn primary(&self) -> Option<MemberId> {
+        self.joined.as_ref().and_then(|joined| joined.players.primary())
+    }
+
+    fn own_state(&mut self, what: &'static str) -> Result<&mut Own, RoomError> {
+        let (_, Joined { replicas, .. }) = self.open_with_host(what)?;
+        let missing = "this room was opened without a template: give RoomBuilder::template() one first";
+        replicas.own_mut().ok_or_else(|| ApiMisuse::Bounds(missing.into()).into())
     }
 }

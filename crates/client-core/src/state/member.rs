@@ -13,7 +13,7 @@ use parlor_proto::{EntityId, Instant, MemberId, PathId, Tick, TickRate};
 use parlor_sync::interpolation::{Playout, PlayoutMetrics, Sample};
 use parlor_sync::keyed::{Changes, KeyReader};
 use parlor_sync::limits::DRAWN_BEYOND_MAX;
-use parlor_sync::prediction::{Frame, Predictor};
+use parlor_sync::prediction::{Frame, Predictor, Smoothing};
 use parlor_sync::schema::{NOT_OF_GAME, Replicated, Schema};
 use parlor_sync::value::Value;
 use parlor_sync::world::{
@@ -27,7 +27,7 @@ use std::time::Duration;
 pub(crate) struct Member {
     me: MemberId,
     rate: TickRate,
-    pub(crate) replica: Replica,
+    replica: Replica,
     /// The path that delivers the stream being read; `None` for the hub's stream.
     source: Option<PathId>,
     /// Streams that may replace it.
@@ -36,7 +36,7 @@ pub(crate) struct Member {
     playout: Playout,
     sample: Sample,
     /// Predicts this member's own entities, if any.
-    pub(crate) predictor: Option<Box<Predictor>>,
+    predictor: Option<Box<Predictor>>,
     /// The last drawn moment of room time.
     drawn: Option<Instant>,
     changes: ChangeSet,
@@ -92,6 +92,24 @@ impl Member {
 
     pub(crate) fn world(&self) -> &World {
         self.replica.world()
+    }
+
+    /// The world, and what predicts this member's own entities in it.
+    pub(super) fn prediction(&mut self) -> (&World, Option<&mut Predictor>) {
+        (self.replica.world(), self.predictor.as_deref_mut())
+    }
+
+    /// What predicts this member's own entities, if anything does.
+    pub(super) fn predictor(&self) -> Option<&Predictor> {
+        self.predictor.as_deref()
+    }
+
+    /// Predicts the components of `mask` on this member's own entities; none if it is empty.
+    pub(super) fn predict(&mut self, mask: u64, smoothing: Smoothing) {
+        if mask != 0 {
+            let schema = Arc::clone(self.world().schema());
+            self.predictor = Some(Box::new(Predictor::new(schema, self.me, mask, smoothing)));
+        }
     }
 
     pub(crate) fn keys(&self) -> &KeyReader {

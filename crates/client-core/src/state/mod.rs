@@ -147,10 +147,6 @@ impl SharedState {
         }
     }
 
-    pub(crate) fn is_of_game(&self, entity: EntityId) -> bool {
-        self.check(entity).is_ok()
-    }
-
     /// Checks that the game has this entity.
     fn check(&self, entity: EntityId) -> Result<(), WorldError> {
         check_of_game(self.world(), entity)

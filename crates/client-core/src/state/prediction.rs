@@ -3,40 +3,35 @@
 use super::{Member, SharedState};
 use crate::info::Diagnostics;
 use crate::options::Options;
-use parlor_proto::{EntityId, MemberId, Tick};
+use parlor_proto::{EntityId, Tick};
 use parlor_sync::prediction::{Frame, Predictor, Rerun};
 use parlor_sync::schema::Replicated;
 use parlor_sync::world::WorldError;
-use std::sync::Arc;
 
 impl Member {
     pub(crate) fn is_rerunning(&self) -> bool {
-        self.predictor.as_ref().is_some_and(|predictor| predictor.is_rerunning())
+        self.predictor().is_some_and(Predictor::is_rerunning)
     }
 
     /// Compares predictions with the host's state. Returns the steps to run again after a misprediction.
     pub(crate) fn reconcile(&mut self, newest: Tick, frame: Frame) -> Option<Rerun> {
         let settled = self.settled();
-        let Member { predictor, replica, .. } = self;
-        predictor.as_mut()?.reconcile(replica.world(), settled, newest, frame)
+        let (world, predictor) = self.prediction();
+        predictor?.reconcile(world, settled, newest, frame)
     }
 
     /// A predicted component of an own entity. The inner `None` if the entity has none, the outer one if it
     /// is not predicted.
     pub(crate) fn predicted<C: Replicated>(&self, entity: EntityId) -> Option<Option<C>> {
-        self.predictor.as_ref()?.get(entity)
+        self.predictor()?.get(entity)
     }
 }
 
 impl SharedState {
     /// Starts the prediction that the options ask for, at a member.
-    pub(crate) fn predict(&mut self, options: &Options, me: MemberId) {
-        let SharedState::Member(member) = self else { return };
-        let schema = member.replica.world().schema();
-        let mask = options.predicted_mask(schema);
-        if mask != 0 {
-            let predictor = Predictor::new(Arc::clone(schema), me, mask, options.smoothing);
-            member.predictor = Some(Box::new(predictor));
+    pub(crate) fn predict(&mut self, options: &Options) {
+        if let SharedState::Member(member) = self {
+            member.predict(options.predicted_mask(member.world().schema()), options.smoothing);
         }
     }
 
@@ -56,7 +51,7 @@ impl SharedState {
 
     pub(crate) fn diagnose_prediction(&self, diagnostics: &mut Diagnostics) {
         if let SharedState::Member(member) = self
-            && let Some(predictor) = &member.predictor
+            && let Some(predictor) = member.predictor()
         {
             diagnostics.prediction = predictor.counters();
         }
@@ -66,7 +61,7 @@ impl SharedState {
     fn predictor_mut(&mut self) -> Option<&mut Predictor> {
         match self {
             SharedState::Host(_) => None,
-            SharedState::Member(member) => member.predictor.as_deref_mut(),
+            SharedState::Member(member) => member.prediction().1,
         }
     }
 

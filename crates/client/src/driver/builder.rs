@@ -2,8 +2,8 @@
 
 use super::connect_options::{ConnectOptions, TransportPreference};
 use super::kind;
-use super::room::Room;
 use super::resume_ticket::ResumeTicket;
+use super::room::Room;
 use parlor_client_core::{Mode, Options, PathMode, RoomError, Wish};
 use parlor_proto::wire::handshake::Resume;
 use parlor_proto::{ApiMisuse, Lane, RoomCode};

@@ -60,8 +60,7 @@ mod tests {
     fn a_game_that_steps_and_never_polls_is_told_once() {
         let mut advice = LoopAdvice::new(Instant::ZERO);
         let at = |frame: u64| Instant::from_millis(frame * 16);
-        let said: Vec<u64> =
-            (1..1_000).filter(|frame| advice.frame_ended(at(*frame), 0).is_some()).collect();
+        let said: Vec<u64> = (1..1_000).filter(|frame| advice.frame_ended(at(*frame), 0).is_some()).collect();
         assert_eq!(said, [63], "after a second");
     }
 

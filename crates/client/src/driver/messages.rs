@@ -88,7 +88,7 @@ impl Room {
         message: &T,
     ) -> Result<(), RoomError> {
         let (SendOptions { lane, is_numbered }, to) = (options.into(), to.into());
-        self.with(|core, _| core.send(lane, to, kind, message, is_numbered))
+        self.with(|core, now| core.send(lane, to, kind, message, is_numbered, now))
     }
 
     /// Sends a typed message to all other players, reliable and in the order of sending.
@@ -117,7 +117,7 @@ impl Room {
         bytes: impl Into<Bytes>,
     ) -> Result<(), RoomError> {
         let (to, bytes) = (to.into(), bytes.into());
-        self.with(|core, _| core.send_raw(ChannelId(channel), to, bytes, false))
+        self.with(|core, now| core.send_raw(ChannelId(channel), to, bytes, false, now))
     }
 }
 
@@ -162,7 +162,7 @@ impl Room {
         bytes: impl Into<Bytes>,
     ) -> Result<(), RoomError> {
         let (to, bytes) = (to.into(), bytes.into());
-        self.with(|core, _| core.send_data(op, to, bytes, true))
+        self.with(|core, now| core.send_data(op, to, bytes, true, now))
     }
 
     /// Sends data with options. Data has two lanes: [`Lane::ReliableOrdered`], which is
@@ -182,7 +182,7 @@ impl Room {
             SendOptions { lane: Lane::ReliableOrdered, .. } => self.send_data(op, to, bytes),
             SendOptions { lane: Lane::Unreliable, is_numbered: false } => {
                 let (to, bytes) = (to.into(), bytes.into());
-                self.with(|core, _| core.send_data(op, to, bytes, false))
+                self.with(|core, now| core.send_data(op, to, bytes, false, now))
             }
             options => {
                 let text = format!(

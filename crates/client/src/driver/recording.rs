@@ -76,7 +76,7 @@ impl Tape {
     /// Takes what a room recorded, if the disk keeps up.
     pub(super) fn wind(&self, core: &mut RoomCore) {
         if self.progress.failure().is_some() {
-            core.stop_recording();
+            core.recording_mut().stop();
             return;
         }
         if self.progress.waiting_bytes.load(Ordering::Relaxed) < WAITING_BYTES_MAX
@@ -87,7 +87,7 @@ impl Tape {
     }
 
     fn take(&self, core: &mut RoomCore) {
-        let bytes = core.take_recorded();
+        let bytes = core.recording_mut().take_bytes();
         if let (false, Some(queue)) = (bytes.is_empty(), &self.bytes) {
             self.progress.waiting_bytes.fetch_add(bytes.len(), Ordering::Relaxed);
             self.progress.waiting_pieces.fetch_add(1, Ordering::Relaxed);
@@ -166,7 +166,7 @@ impl RecordingControl<'_> {
                 Ok(())
             }
             Err(error) => {
-                self.room.with(|core, _| core.forget_recording());
+                self.room.with(|core, _| core.recording_mut().forget());
                 Err(error)
             }
         }
@@ -174,13 +174,13 @@ impl RecordingControl<'_> {
 
     /// Ends the recording, if there is one, and waits, for a second at the most, until the file is whole.
     pub fn stop(&self) {
-        self.room.with(|core, _| core.stop_recording());
+        self.room.with(|core, _| core.recording_mut().stop());
         self.room.finish_recording(Duration::from_secs(1));
     }
 
     /// How the newest recording stands; `None` if there was none.
     pub fn status(&self) -> Option<Recording> {
-        let figures = self.room.with(|core, _| core.recording_figures())?;
+        let figures = self.room.with(|core, _| core.recording().figures())?;
         let failure = self.room.tape().as_ref().and_then(|tape| tape.progress.failure());
         Some(Recording { figures, failure })
     }

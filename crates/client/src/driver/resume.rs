@@ -1,8 +1,8 @@
 //! Taking a seat again that the server kept, in this process or the next. `dial.rs` makes the connection.
 
 use super::builder::JoinBuilder;
-use super::room::Room;
 use super::resume_ticket::ResumeTicket;
+use super::room::Room;
 use parlor_client_core::LinkState;
 
 impl Room {

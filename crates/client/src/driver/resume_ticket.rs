@@ -53,10 +53,12 @@ impl FromStr for ResumeTicket {
 
     fn from_str(text: &str) -> Result<Self, ResumeTicketError> {
         let (proof, server) = text.split_once('@').ok_or(ResumeTicketError("no server stands behind @"))?;
-        let (session, token) = proof.split_once('.').ok_or(ResumeTicketError("it has no two parts before @"))?;
+        let (session, token) =
+            proof.split_once('.').ok_or(ResumeTicketError("it has no two parts before @"))?;
         let session = bytes::<16>(session).ok_or(ResumeTicketError("its first part has no 32 digits"))?;
         let token = bytes::<32>(token).ok_or(ResumeTicketError("its second part has no 64 digits"))?;
-        let server = server.parse().map_err(|_: AddressError| ResumeTicketError("its server has no address"))?;
+        let server =
+            server.parse().map_err(|_: AddressError| ResumeTicketError("its server has no address"))?;
         let session = SessionId(u128::from_be_bytes(session));
         Ok(ResumeTicket { server, resume: Resume { session, token: ResumeToken(token) } })
     }

@@ -87,13 +87,13 @@ impl Rollback<'_> {
 
     /// What the game must do next for its lane; `None` when it is where it should be.
     pub fn request(&self) -> Option<RollbackRequest> {
-        self.room.with(|core, _| core.rollback_request())
+        self.room.with(|core, _| core.lane_mut().next_request())
     }
 
     /// The checksum of the game's own state that was kept as that before step `tick`; the same state must
     /// have the same on every machine. What is under keys is in it by itself.
     pub fn saved(&self, tick: Tick, checksum: u64) {
-        self.room.with(|core, _| core.rollback_saved(tick, checksum));
+        self.room.with(|core, _| core.lane_mut().saved(tick, checksum));
     }
 
     /// What a player does in the step that [`RollbackRequest::Advance`] asked for, and how sure that is;
@@ -105,7 +105,7 @@ impl Rollback<'_> {
         &self,
         player: MemberId,
     ) -> Result<Option<(T, InputStatus)>, RoomError> {
-        self.room.with(|core, _| core.rollback_input(player))
+        self.room.with(|core, _| core.lane().input(player))
     }
 
     /// Sets a key of the lane's state, within a step.
@@ -113,7 +113,7 @@ impl Rollback<'_> {
     /// # Errors
     /// [`RoomError`] if there is no lane, or key or value are out of their bounds.
     pub fn set<T: Serialize + ?Sized>(&self, key: &str, value: &T) -> Result<(), RoomError> {
-        self.room.with(|core, _| core.set_rollback_state(key, value))
+        self.room.with(|core, _| core.lane_mut().set(key, value))
     }
 
     /// The value of a key as this process has it at present, guesses included; for a key that the lane does
@@ -127,26 +127,26 @@ impl Rollback<'_> {
 
     /// All keys of the lane with their values, in ascending order.
     pub fn states(&self) -> Vec<(String, Value)> {
-        self.room.with(|core, _| core.rollback_states())
+        self.room.with(|core, _| core.lane().states())
     }
 
     /// Removes a key of the lane's state, within a step; says whether there was one.
     pub fn remove(&self, key: &str) -> bool {
-        self.room.with(|core, _| core.clear_rollback(key))
+        self.room.with(|core, _| core.lane_mut().remove(key))
     }
 
     /// Ends the lane, with all that is under its keys.
     pub fn end(&self) {
-        self.room.with(|core, _| core.clear_rollback_all());
+        self.room.with(|core, _| core.lane_mut().end());
     }
 
     /// What the lane has to tell, oldest first: two ends that differ, or that this one was away for too long.
     pub fn event(&self) -> Option<Event> {
-        self.room.with(|core, _| core.rollback_event())
+        self.room.with(|core, _| core.lane_mut().poll_event())
     }
 
     /// What the lane counted, and its last corrections; `None` without one.
     pub fn diagnostics(&self) -> Option<Diagnostics> {
-        self.room.with(|core, _| core.rollback_diagnostics())
+        self.room.with(|core, _| core.lane().diagnostics())
     }
 }

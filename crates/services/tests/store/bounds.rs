@@ -383,8 +383,12 @@ async fn threat_43_rooms_webhooks_and_inboxes_are_deleted_in_parts_of_few_bytes(
         assert_eq!(parts, ROOMS / 2);
 
         store.put_room(&realm, new_room("r", state(1, "", &[])), Effects::default()).await.unwrap();
-        let webhook =
-            || NewWebhook { target: "https://example.com".into(), body: vec![b'w'; 65_536], due_ms: 7, is_beyond_share: false };
+        let webhook = || NewWebhook {
+            target: "https://example.com".into(),
+            body: vec![b'w'; 65_536],
+            due_ms: 7,
+            is_beyond_share: false,
+        };
         let effects = Effects { webhooks: (0..100).map(|_| webhook()).collect(), ..Effects::default() };
         store.commit_room(&realm, &room_id("r"), 1, state(2, "", &[]), effects).await.unwrap();
         let mut swept = Vec::new();

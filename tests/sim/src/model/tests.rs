@@ -84,8 +84,8 @@ impl Story {
     fn send(&mut self, who: PeerId, lane: Lane, to: Recipient, stamp: bool) {
         let value = Value::Bytes(content(self.serials, 20));
         self.serials += 1;
-        let known = self.sim.act(who, |room, _| {
-            room.send(lane, to.clone(), KIND, &value, stamp).unwrap();
+        let known = self.sim.act(who, |room, now| {
+            room.send(lane, to.clone(), KIND, &value, stamp, now).unwrap();
             room.players().iter().map(|player| player.id).collect()
         });
         self.steps.push(Step::Sends(

@@ -9,7 +9,7 @@ use crate::peer::PeerId;
 use crate::sim::APP;
 use parlor_client_core::{Options, PathMode, RoomCore, Wish};
 use parlor_proto::wire::envelope::Recipient;
-use parlor_proto::{ChannelId, Lane, MemberId, RoomCode, TickRate, limits};
+use parlor_proto::{ChannelId, Instant, Lane, MemberId, RoomCode, TickRate, limits};
 use parlor_sync::value::Value;
 use std::num::NonZeroU64;
 use std::time::Duration;
@@ -143,13 +143,13 @@ impl World {
     fn act(
         &mut self,
         peer: PeerId,
-        act: impl FnOnce(&mut RoomCore, &mut crate::model::Model) -> Verdict,
+        act: impl FnOnce(&mut RoomCore, &mut crate::model::Model, Instant) -> Verdict,
     ) -> Verdict {
         let model = self.model.clone();
-        self.sim.act(peer, |room, _| {
+        self.sim.act(peer, |room, now| {
             let model = &mut *model.borrow_mut();
             publish(model, peer, room)?;
-            act(room, model)
+            act(room, model, now)
         })
     }
 
@@ -180,13 +180,13 @@ impl World {
             // A stamped message takes all later ones with it to the hub.
             let stamps = if self.paths.is_some() { 20 } else { 200 };
             let message = SentMessage { channel, to: self.to(), stamp: self.rng.per_mille(stamps), bytes };
-            self.act(peer, |room, model| {
+            self.act(peer, |room, model, now| {
                 let content = content(model.next_serial(), message.bytes);
                 let known: Vec<MemberId> = room.players().iter().map(|player| player.id).collect();
                 let (to, stamp) = (message.to.clone(), message.stamp);
                 let sent = match message.channel {
-                    Channel::Typed(lane) => room.send(lane, to, KIND, &Value::Bytes(content), stamp),
-                    Channel::Raw(id, _) => room.send_raw(id, to, content, stamp),
+                    Channel::Typed(lane) => room.send(lane, to, KIND, &Value::Bytes(content), stamp, now),
+                    Channel::Raw(id, _) => room.send_raw(id, to, content, stamp, now),
                 };
                 match sent {
                     Ok(()) => model.sends(peer, message, known),
@@ -213,7 +213,7 @@ impl World {
         let peer = self.clients[index].peer;
         let (key, is_gone) = (self.rng.pick(&["color", "team"]), self.rng.per_mille(200));
         let whom = MemberId(u32::try_from(self.rng.below(4)).expect("it is small"));
-        self.act(peer, |room, model| {
+        self.act(peer, |room, model, _| {
             let whom = if room.is_host() { whom } else { room.local_id().unwrap_or(whom) };
             let value = model.next_data(peer);
             match room.set_player_data(whom, key, Some(&value).filter(|_| !is_gone)) {
@@ -233,7 +233,7 @@ impl World {
             return Ok(());
         }
         let reason = self.rng.pick(&["", "team killing"]);
-        self.act(host, |room, model| match room.kick(whom, reason) {
+        self.act(host, |room, model, _| match room.kick(whom, reason) {
             Ok(()) => model.kicks(host, whom, reason),
             Err(error) if is_usual(&error) => Ok(()),
             Err(error) => Err(refused(host, "kick", &error)),

@@ -107,8 +107,8 @@ impl Room {
         let number = self.number;
         let text = "x".repeat(if self.rng.per_mille(50) { 3_000 } else { 10 });
         let peer = self.peers[from];
-        let said = self.sim.act(peer, |room, _| {
-            room.send(LANES[lane], address, "say", &(lane, number, text.as_str()), false)
+        let said = self.sim.act(peer, |room, now| {
+            room.send(LANES[lane], address, "say", &(lane, number, text.as_str()), false, now)
         });
         if said.is_ok() {
             receivers.into_iter().for_each(|to| self.sent.entry((lane, from, to)).or_default().push(number));

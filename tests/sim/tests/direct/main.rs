@@ -80,8 +80,8 @@ fn what_may_be_lost_troubles_the_hub_only_for_those_without_a_path() {
         room.sim.run_for(1_000);
         let (guest, before) = (room.peers[1], room.sim.traffic(room.peers[1]));
         for number in 0..100u64 {
-            room.sim.act(guest, |room, _| {
-                room.send(LANES[lane], Recipient::Others, "say", &(lane, number, ""), false).unwrap();
+            room.sim.act(guest, |room, now| {
+                room.send(LANES[lane], Recipient::Others, "say", &(lane, number, ""), false, now).unwrap();
             });
             room.sim.run_for(20);
         }
@@ -271,8 +271,8 @@ fn a_message_that_the_hub_numbers_keeps_its_place() {
             // Some go to all through the hub, some directly to the host.
             let stamp = number >= 20 && number % 7 == 3;
             let to = if stamp { Recipient::Others } else { Recipient::Authority };
-            room.sim.act(room.peers[1], |room, _| {
-                room.send(Lane::ReliableOrdered, to, "say", &(0usize, number, ""), stamp).unwrap();
+            room.sim.act(room.peers[1], |room, now| {
+                room.send(Lane::ReliableOrdered, to, "say", &(0usize, number, ""), stamp, now).unwrap();
             });
             said.push(number);
             room.sim.run_for(7);
@@ -296,8 +296,8 @@ fn of_sequenced_messages_no_older_one_comes_later_whoever_numbers_some() {
             let stamp = number >= 200 && number % 50 == 7;
             let to = if stamp { Recipient::Everyone } else { Recipient::Others };
             let from = room.peers[usize::try_from(number % 2).unwrap()];
-            room.sim.act(from, |room, _| {
-                room.send(LANES[3], to, "say", &(3usize, number, ""), stamp).unwrap();
+            room.sim.act(from, |room, now| {
+                room.send(LANES[3], to, "say", &(3usize, number, ""), stamp, now).unwrap();
             });
             room.sim.run_for(7);
         }
@@ -318,8 +318,8 @@ fn what_a_path_overtook_does_not_come_after_it_though_the_path_is_over() {
     let [host, guest] = [room.peers[0], room.peers[1]];
     room.sim.run_until(10_000, "both try", |sim| sim.paths().count() == 1);
     let say = |sim: &mut Sim, number: u64| {
-        sim.act(guest, |room, _| {
-            room.send(Lane::UnreliableSequenced, Recipient::Authority, "say", &number, false)
+        sim.act(guest, |room, now| {
+            room.send(Lane::UnreliableSequenced, Recipient::Authority, "say", &number, false, now)
                 .expect("it is taken");
         });
     };
@@ -434,9 +434,10 @@ fn threat_12_who_sends_more_than_a_path_may_carry_has_none() {
     let (guest, text) = (room.peers[1], "x".repeat(900));
     let mut refused = 0;
     for _ in 0..3_000 {
-        room.sim.act(guest, |room, _| {
+        room.sim.act(guest, |room, now| {
             for lane in LANES {
-                refused += u32::from(room.send(lane, Recipient::Authority, "flood", &text, false).is_err());
+                refused +=
+                    u32::from(room.send(lane, Recipient::Authority, "flood", &text, false, now).is_err());
             }
         });
         room.sim.run_for(1);

@@ -307,11 +307,11 @@ fn whatever_a_member_sends_the_others_play_on_and_nothing_is_left_behind() {
             }
             sim.tamper(bad, mutate);
             let mut draw = rng.clone();
-            sim.play(bad, move |room, _| {
+            sim.play(bad, move |room, now| {
                 let _ = room.send_input(&draw.below(100));
                 let lane = draw.pick(&[Lane::ReliableOrdered, Lane::ReliableUnordered, Lane::Unreliable]);
                 let text = "t".repeat(draw.index(2_000));
-                let _ = room.send(lane, Recipient::Others, "n", &text, true);
+                let _ = room.send(lane, Recipient::Others, "n", &text, true, now);
                 let value = parlor_sync::value::Value::Int(1);
                 let _ = room.set_player_data(room.local_id().unwrap(), "a", Some(&value));
             });

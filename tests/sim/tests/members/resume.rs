@@ -65,7 +65,7 @@ impl Room {
             for lane in [Lane::ReliableOrdered, Lane::ReliableUnordered] {
                 let kind = if lane == Lane::ReliableOrdered { "ordered" } else { "unordered" };
                 self.sim
-                    .act(from, |room, _| room.send(lane, Recipient::Member(to), kind, &number, false))
+                    .act(from, |room, now| room.send(lane, Recipient::Member(to), kind, &number, false, now))
                     .expect("it waits, if need be");
             }
         }
@@ -203,11 +203,11 @@ fn who_comes_too_late_is_a_newcomer_and_is_told_everything_anew() {
     room.sim.cut(room.guest);
     // Its game acts as usual in every step, whatever the state of its connection.
     let mut step = 0u32;
-    room.sim.play(room.guest, move |room, _| {
+    room.sim.play(room.guest, move |room, now| {
         step += 1;
         room.send_input(&step).expect("the room is not over");
         if step.is_multiple_of(20) {
-            let said = room.send(Lane::ReliableOrdered, Recipient::Others, "step", &step, false);
+            let said = room.send(Lane::ReliableOrdered, Recipient::Others, "step", &step, false, now);
             said.expect("few messages wait, and later they are dropped");
         }
     });
@@ -387,8 +387,8 @@ fn a_process_that_began_anew_has_its_seat_and_what_it_missed() {
         // Its process dies, and messages to it wait.
         room.sim.crash(room.guest);
         for number in 0..5u64 {
-            let send = |core: &mut parlor_client_core::RoomCore, _| {
-                core.send(Lane::ReliableOrdered, Recipient::Member(id), "ordered", &number, false)
+            let send = |core: &mut parlor_client_core::RoomCore, now| {
+                core.send(Lane::ReliableOrdered, Recipient::Member(id), "ordered", &number, false, now)
             };
             room.sim.act(room.host, send).expect("it waits");
             room.sim.run_for(400);

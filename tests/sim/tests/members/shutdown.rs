@@ -19,8 +19,8 @@ fn everybody_is_told_and_nobody_comes_in() {
         // One client is still joining.
         let late = sim.enter(Options::join("tanks", code), Link::quic());
         sim.run_for(25);
-        sim.act(members[1], |room, _| {
-            room.send(Lane::ReliableOrdered, Recipient::Authority, "last words", &1, false).unwrap();
+        sim.act(members[1], |room, now| {
+            room.send(Lane::ReliableOrdered, Recipient::Authority, "last words", &1, false, now).unwrap();
         });
         // Long enough to arrive even after a few losses.
         sim.run_for(2_500);

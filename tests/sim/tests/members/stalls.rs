@@ -60,7 +60,9 @@ fn a_game_that_does_not_poll_loses_unreliable_messages_and_counts_them() {
     sim.stall(guests[0], true);
     let text = "x".repeat(20_000);
     for _ in 0..400 {
-        sim.act(host, |room, _| room.send(Lane::Unreliable, Recipient::Others, "n", &text, false).unwrap());
+        sim.act(host, |room, now| {
+            room.send(Lane::Unreliable, Recipient::Others, "n", &text, false, now).unwrap()
+        });
         // As fast as a room passes them on.
         sim.run_for(160);
     }
@@ -80,8 +82,8 @@ fn a_game_that_does_not_poll_what_must_not_be_missed_is_closed_and_no_other() {
     sim.stall(guests[0], true);
     let text = "x".repeat(20_000);
     for _ in 0..400 {
-        sim.act(host, |room, _| {
-            room.send(Lane::ReliableOrdered, Recipient::Others, "n", &text, false).unwrap()
+        sim.act(host, |room, now| {
+            room.send(Lane::ReliableOrdered, Recipient::Others, "n", &text, false, now).unwrap()
         });
         // As fast as a room passes them on.
         sim.run_for(100);
@@ -126,8 +128,8 @@ fn threat_20_a_link_that_takes_nothing_reliable_is_closed_alone() {
         sim.block(guests[0], true);
         let text = "x".repeat(60_000);
         for _ in 0..3 {
-            sim.act(host, |room, _| {
-                room.send(Lane::ReliableOrdered, Recipient::Others, "n", &text, false).unwrap()
+            sim.act(host, |room, now| {
+                room.send(Lane::ReliableOrdered, Recipient::Others, "n", &text, false, now).unwrap()
             });
             sim.run_for(300);
         }
@@ -157,8 +159,8 @@ fn a_link_that_never_takes_anything_again_is_closed_all_the_same() {
     sim.block(guests[0], true);
     let text = "x".repeat(60_000);
     for _ in 0..3 {
-        sim.act(host, |room, _| {
-            room.send(Lane::ReliableOrdered, Recipient::Others, "n", &text, false).unwrap()
+        sim.act(host, |room, now| {
+            room.send(Lane::ReliableOrdered, Recipient::Others, "n", &text, false, now).unwrap()
         });
         sim.run_for(300);
     }

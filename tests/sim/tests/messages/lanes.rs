@@ -73,7 +73,7 @@ fn every_lane_reaches_every_kind_of_addressee() {
                 for (to, expected) in cases {
                     let peer = peers[sender as usize];
                     let sent = to.clone();
-                    sim.act(peer, |room, _| room.send(lane, sent, "hi", &7u64, false).unwrap());
+                    sim.act(peer, |room, now| room.send(lane, sent, "hi", &7u64, false, now).unwrap());
                     sim.run_for(200);
                     for (id, peer) in (0..).zip(&peers) {
                         let heard = heard(&mut sim, *peer);
@@ -97,8 +97,8 @@ fn each_senders_order_is_kept_and_nothing_is_missing_on_the_reliable_lane() {
             let sender = rng.index(4);
             let number = next[sender];
             next[sender] += 1;
-            sim.act(peers[sender], |room, _| {
-                room.send(Lane::ReliableOrdered, Recipient::Everyone, "n", &number, false).unwrap();
+            sim.act(peers[sender], |room, now| {
+                room.send(Lane::ReliableOrdered, Recipient::Everyone, "n", &number, false, now).unwrap();
             });
             sim.run_for(rng.below(20));
         }
@@ -124,8 +124,9 @@ fn sequenced_messages_never_go_back_and_the_last_one_comes() {
         let peers = room(&mut sim, 2, || Link::quic().jitter_ms(80).duplicates(50));
         for number in 0..100u64 {
             for peer in &peers {
-                sim.act(*peer, |room, _| {
-                    room.send(Lane::UnreliableSequenced, Recipient::Others, "n", &number, false).unwrap();
+                sim.act(*peer, |room, now| {
+                    room.send(Lane::UnreliableSequenced, Recipient::Others, "n", &number, false, now)
+                        .unwrap();
                 });
             }
             sim.run_for(rng.below(30));
@@ -154,8 +155,8 @@ fn stamped_messages_have_one_order_for_all() {
         let peers = room(&mut sim, 3, || Link::any(&mut links));
         for number in 0..100u64 {
             let sender = rng.pick(&peers);
-            sim.act(sender, |room, _| {
-                room.send(Lane::ReliableOrdered, Recipient::Everyone, "n", &number, true).unwrap();
+            sim.act(sender, |room, now| {
+                room.send(Lane::ReliableOrdered, Recipient::Everyone, "n", &number, true, now).unwrap();
             });
             sim.run_for(rng.below(20));
         }
@@ -175,13 +176,13 @@ fn an_unknown_addressee_is_the_callers_mistake() {
     let peers = room(&mut sim, 1, Link::quic);
     let wrong = RoomError::Misuse(ApiMisuse::NoSuchPlayer(MemberId(9)));
     for to in [Recipient::Member(MemberId(9)), Recipient::Members(vec![MemberId(0), MemberId(9)])] {
-        let result = sim.act(peers[1], |room, _| room.send(Lane::Unreliable, to, "n", &1u64, false));
+        let result = sim.act(peers[1], |room, now| room.send(Lane::Unreliable, to, "n", &1u64, false, now));
         assert_eq!(result, Err(wrong.clone()));
     }
     let many = Recipient::Members((0..1_000).map(MemberId).collect());
-    sim.act(peers[1], |room, _| room.send(Lane::Unreliable, many, "n", &1u64, false).unwrap_err());
+    sim.act(peers[1], |room, now| room.send(Lane::Unreliable, many, "n", &1u64, false, now).unwrap_err());
     let nobody = Recipient::Members(Vec::new());
-    sim.act(peers[1], |room, _| room.send(Lane::ReliableOrdered, nobody, "n", &1u64, false).unwrap());
+    sim.act(peers[1], |room, now| room.send(Lane::ReliableOrdered, nobody, "n", &1u64, false, now).unwrap());
     sim.run_for(500);
     assert!(sim.room(peers[1]).is_connected());
 }
@@ -193,9 +194,10 @@ fn a_message_to_someone_who_has_just_left_harms_nobody() {
         let peers = room(&mut sim, 2, Link::quic);
         sim.act(peers[2], |room, now| room.leave(now));
         sim.run_for(30);
-        sim.act(peers[1], |room, _| {
-            room.send(lane, Recipient::Member(MemberId(2)), "n", &1u64, false).unwrap();
-            room.send(lane, Recipient::Members(vec![MemberId(0), MemberId(2)]), "n", &2u64, false).unwrap();
+        sim.act(peers[1], |room, now| {
+            room.send(lane, Recipient::Member(MemberId(2)), "n", &1u64, false, now).unwrap();
+            room.send(lane, Recipient::Members(vec![MemberId(0), MemberId(2)]), "n", &2u64, false, now)
+                .unwrap();
         });
         sim.run_for(500);
         let number = heard(&mut sim, peers[0]);
@@ -219,13 +221,13 @@ fn a_channel_of_the_games_own_carries_bytes() {
     let peers = room_with(&mut sim, 2, Link::quic, declare);
     let payload = Bytes::from_static(&[0xff, 0, 1]);
     for channel in [16, 40] {
-        sim.act(peers[1], |room, _| {
-            room.send_raw(ChannelId(channel), Recipient::Others, payload.clone(), true).unwrap();
+        sim.act(peers[1], |room, now| {
+            room.send_raw(ChannelId(channel), Recipient::Others, payload.clone(), true, now).unwrap();
         });
     }
     for channel in [0, 1, 3, 17, 99] {
-        let error = sim.act(peers[1], |room, _| {
-            room.send_raw(ChannelId(channel), Recipient::Others, payload.clone(), false).unwrap_err()
+        let error = sim.act(peers[1], |room, now| {
+            room.send_raw(ChannelId(channel), Recipient::Others, payload.clone(), false, now).unwrap_err()
         });
         assert_eq!(error, RoomError::Misuse(ApiMisuse::NoSuchChannel(ChannelId(channel))));
     }
@@ -264,21 +266,21 @@ fn the_largest_message_passes_on_every_lane_and_no_larger_one_is_taken() {
             let (largest, larger) =
                 (value_of(limits::MESSAGE_BYTES_MAX), value_of(limits::MESSAGE_BYTES_MAX + 1));
             let kind = "k".repeat(limits::LABEL_BYTES_MAX);
-            sim.act(peers[1], |room, _| {
-                room.send(lane, Recipient::Others, &kind, &largest, true).unwrap();
-                let error = room.send(lane, Recipient::Others, "k", &larger, true).unwrap_err();
+            sim.act(peers[1], |room, now| {
+                room.send(lane, Recipient::Others, &kind, &largest, true, now).unwrap();
+                let error = room.send(lane, Recipient::Others, "k", &larger, true, now).unwrap_err();
                 let too_large =
                     ApiMisuse::MessageTooLarge { bytes: limits::MESSAGE_BYTES_MAX + 1, max: 64 * 1024 };
                 assert_eq!(error, RoomError::Misuse(too_large));
             });
             // A room forwards one such message at a time.
             sim.run_for(1_000);
-            sim.act(peers[1], |room, _| {
+            sim.act(peers[1], |room, now| {
                 let too_large =
                     ApiMisuse::MessageTooLarge { bytes: limits::MESSAGE_BYTES_MAX + 1, max: 64 * 1024 };
                 let raw = |more| Bytes::from(vec![9; limits::MESSAGE_BYTES_MAX + more]);
-                room.send_raw(ChannelId(16), Recipient::Others, raw(0), true).unwrap();
-                let error = room.send_raw(ChannelId(16), Recipient::Others, raw(1), true).unwrap_err();
+                room.send_raw(ChannelId(16), Recipient::Others, raw(0), true, now).unwrap();
+                let error = room.send_raw(ChannelId(16), Recipient::Others, raw(1), true, now).unwrap_err();
                 assert_eq!(error, RoomError::Misuse(too_large));
             });
             sim.run_for(1_000);
@@ -301,14 +303,14 @@ fn the_largest_message_passes_on_every_lane_and_no_larger_one_is_taken() {
 fn nothing_can_be_sent_before_the_room_is_open_or_after_it_is_closed() {
     let mut sim = Sim::new(6);
     let host = sim.enter(Options::host("tanks"), Link::quic());
-    let send = |room: &mut parlor_client_core::RoomCore| {
-        room.send(Lane::Unreliable, Recipient::Others, "n", &1u64, false)
+    let send = |room: &mut parlor_client_core::RoomCore, now| {
+        room.send(Lane::Unreliable, Recipient::Others, "n", &1u64, false, now)
     };
-    let early = sim.act(host, |room, _| send(room)).unwrap_err();
+    let early = sim.act(host, send).unwrap_err();
     assert!(matches!(early, RoomError::Misuse(ApiMisuse::NotOpen { .. })), "{early}");
     sim.run_for(500);
     sim.act(host, |room, now| room.leave(now));
-    let late = sim.act(host, |room, _| send(room)).unwrap_err();
+    let late = sim.act(host, send).unwrap_err();
     assert!(matches!(late, RoomError::Misuse(ApiMisuse::Closed(_))), "{late}");
 }
 
@@ -319,7 +321,7 @@ fn what_was_sent_before_leaving_still_arrives() {
         let peers = room(&mut sim, 1, || Link::quic().jitter_ms(30));
         sim.act(peers[1], |room, now| {
             for number in 0..50u64 {
-                room.send(Lane::ReliableOrdered, Recipient::Others, "bye", &number, false).unwrap();
+                room.send(Lane::ReliableOrdered, Recipient::Others, "bye", &number, false, now).unwrap();
             }
             room.leave(now);
         });
@@ -339,10 +341,10 @@ fn a_sender_that_is_too_fast_is_told_to_wait_and_loses_nothing() {
         let mut said = 0_u32;
         let mut was_full = false;
         for _ in 0..200 {
-            sim.act(fast, |room, _| {
+            sim.act(fast, |room, now| {
                 loop {
                     let text = format!("{said:>20000}");
-                    match room.send(Lane::ReliableOrdered, Recipient::Others, "n", &text, false) {
+                    match room.send(Lane::ReliableOrdered, Recipient::Others, "n", &text, false, now) {
                         Ok(()) => said += 1,
                         Err(RoomError::Full) => break was_full = true,
                         Err(error) => panic!("{error}"),

@@ -247,7 +247,9 @@ fn a_hub_records_what_its_rooms_were_told() {
             room.set("tick", &room.tick_number().unwrap().0, Audience::All).unwrap();
         });
         sim.run_for(2_000);
-        sim.act(guests[1], |room, _| room.send(Lane::Unreliable, Recipient::Others, "n", &1, true).unwrap());
+        sim.act(guests[1], |room, now| {
+            room.send(Lane::Unreliable, Recipient::Others, "n", &1, true, now).unwrap()
+        });
         sim.run_for(500);
         sim.act(guests[0], |room, now| room.leave(now));
         sim.run_for(2_000);

@@ -113,7 +113,7 @@ impl World {
             _ => (OTHER, Recipient::Everyone, false),
         };
         let text = bytes(at, peer, count);
-        let sent = self.sim.act(peer, |room, _| room.send_data(op, to, text.into(), reliably));
+        let sent = self.sim.act(peer, |room, now| room.send_data(op, to, text.into(), reliably, now));
         if op == COUNTED {
             sent.expect("it is not much");
             self.games[at].sent.insert(peer, count + 1);
@@ -321,26 +321,28 @@ fn what_wants_a_host_is_refused_in_a_match_and_match_data_elsewhere() {
         assert!(matches!(result, Err(RoomError::Misuse(ApiMisuse::NoHost { .. }))), "{result:?}");
     };
     for peer in [ada, bob] {
-        sim.act(peer, |room, _| {
+        sim.act(peer, |room, now| {
             is_no_host(room.set("key", &1, Audience::All));
             is_no_host(room.remove("key").map(drop));
             is_no_host(room.send_input(&1));
             is_no_host(room.kick(MemberId(0), "because"));
-            is_no_host(room.send(Lane::ReliableOrdered, Recipient::Authority, "x", &1, false));
-            is_no_host(room.send_data(1, Recipient::Authority, "x".into(), true));
+            is_no_host(room.send(Lane::ReliableOrdered, Recipient::Authority, "x", &1, false, now));
+            is_no_host(room.send_data(1, Recipient::Authority, "x".into(), true, now));
             is_no_host(room.set_player_data(
                 MemberId(u32::from(room.local_id() == Some(MemberId(0)))),
                 "k",
                 None,
             ));
             assert_eq!(
-                room.send_data(1, Recipient::Member(MemberId(9)), "x".into(), true).unwrap_err().to_string(),
+                room.send_data(1, Recipient::Member(MemberId(9)), "x".into(), true, now)
+                    .unwrap_err()
+                    .to_string(),
                 "there is no player 9 in this room"
             );
-            assert!(room.send_data(1, Recipient::Others, vec![0; 64 * 1024 + 1].into(), true).is_err());
-            room.send_data(i64::MIN, Recipient::Others, vec![0; 64 * 1024].into(), true)
+            assert!(room.send_data(1, Recipient::Others, vec![0; 64 * 1024 + 1].into(), true, now).is_err());
+            room.send_data(i64::MIN, Recipient::Others, vec![0; 64 * 1024].into(), true, now)
                 .expect("it may be so much");
-            room.send(Lane::ReliableOrdered, Recipient::Others, "chat", "hello", false)
+            room.send(Lane::ReliableOrdered, Recipient::Others, "chat", "hello", false, now)
                 .expect("messages go too");
             let me = room.local_id().expect("it is in");
             room.set_player_data(me, "team", Some(&"red".into())).expect("its own it may set");
@@ -358,8 +360,8 @@ fn what_wants_a_host_is_refused_in_a_match_and_match_data_elsewhere() {
     }
     // A room with a host refuses match data; the error names `create_match`.
     let host = sim.host(Options::host(APP), Link::quic());
-    sim.act(host, |room, _| {
-        let refused = room.send_data(1, Recipient::Everyone, "x".into(), true).unwrap_err().to_string();
+    sim.act(host, |room, now| {
+        let refused = room.send_data(1, Recipient::Everyone, "x".into(), true, now).unwrap_err().to_string();
         assert!(refused.contains("create_match"), "{refused}");
     });
 }

@@ -338,7 +338,7 @@ fn messages_between_players_pass_while_the_host_changes() {
     for number in 0..40u32 {
         let to = Recipient::Member(MemberId(3));
         room.sim
-            .act(room.peers[2], |room, _| room.send(Lane::ReliableOrdered, to, "n", &number, false))
+            .act(room.peers[2], |room, now| room.send(Lane::ReliableOrdered, to, "n", &number, false, now))
             .unwrap();
         room.sim.run_for(25);
     }

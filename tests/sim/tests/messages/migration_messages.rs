@@ -8,7 +8,7 @@ use parlor_client_core::{Event, Options, PathMode, ReasonCode, RoomCore, Transpo
 use parlor_hub::Config;
 use parlor_impair::Rng;
 use parlor_proto::wire::envelope::Recipient;
-use parlor_proto::{Lane, MemberId};
+use parlor_proto::{Instant, Lane, MemberId};
 use parlor_sim::{APP, Link, PeerId, Sim, for_seeds};
 use parlor_sync::keyed::Audience;
 use std::cell::{Cell, RefCell};
@@ -77,9 +77,9 @@ fn room_of(seed: u64, players: u32, link: Link, paths: PathMode) -> Room {
     let seats = peers.into_iter().map(|peer| {
         let (sent, told) = (Rc::new(Cell::new(0)), Rc::new(RefCell::new(Vec::new())));
         let (count, talks) = (Rc::clone(&sent), Rc::clone(&talks));
-        sim.play(peer, move |room, _| {
+        sim.play(peer, move |room, now| {
             if talks.get() {
-                talk(room, players, &count);
+                talk(room, players, &count, now);
             }
         });
         let own = Rc::clone(&told);
@@ -90,19 +90,19 @@ fn room_of(seed: u64, players: u32, link: Link, paths: PathMode) -> Room {
     Room { sim, seats, talks }
 }
 
-fn talk(room: &mut RoomCore, players: u32, count: &Cell<u64>) {
+fn talk(room: &mut RoomCore, players: u32, count: &Cell<u64>, now: Instant) {
     let number = count.get();
     // A player with a long-lost connection has a full queue; it sends the same message in the next step.
-    if room.send(Lane::ReliableOrdered, Recipient::Authority, "ordered", &number, false).is_err() {
+    if room.send(Lane::ReliableOrdered, Recipient::Authority, "ordered", &number, false, now).is_err() {
         return;
     }
-    let sent = room.send(Lane::ReliableUnordered, Recipient::Authority, "unordered", &number, false);
+    let sent = room.send(Lane::ReliableUnordered, Recipient::Authority, "unordered", &number, false, now);
     sent.expect("there is room where there was for one");
     count.set(number + 1);
     let me = room.local_id().expect("the room is open");
     let next = MemberId((me.0 + 1) % players);
     if room.player(next).is_some() {
-        let sent = room.send(Lane::ReliableOrdered, Recipient::Member(next), "to you", &number, false);
+        let sent = room.send(Lane::ReliableOrdered, Recipient::Member(next), "to you", &number, false, now);
         sent.expect("there is room where there was for one");
     }
 }

@@ -19,8 +19,8 @@ fn run(seed: u64) -> (u64, String) {
     for step in 0..20 {
         let guest = guests[rng.index(3)];
         let lane = rng.pick(&[Lane::ReliableOrdered, Lane::Unreliable]);
-        sim.act(guest, |room, _| {
-            room.send(lane, Recipient::Others, "step", &step, true).expect("an open room sends")
+        sim.act(guest, |room, now| {
+            room.send(lane, Recipient::Others, "step", &step, true, now).expect("an open room sends")
         });
         sim.run_for(rng.below(100));
     }

@@ -46,8 +46,8 @@ fn operate(sim: &mut Sim, member: &Member, rng: &mut Rng) {
     let key = format!("{text}/{}", rng.below(8));
     sim.act(member.peer, |room, now| {
         let _ = match kind {
-            0 | 1 => room.send(lane, to, &text, &text, stamp),
-            2 => room.send_raw(ChannelId(16), to, text.clone().into(), stamp),
+            0 | 1 => room.send(lane, to, &text, &text, stamp, now),
+            2 => room.send_raw(ChannelId(16), to, text.clone().into(), stamp, now),
             3 => room.send_input(&text),
             4 | 5 => room.set(&key, &text, audience),
             6 => room.set_player_data(whom, "color", Some(&Value::Text(text.clone()))),

@@ -27,9 +27,9 @@ fn what_is_drained_together_leaves_as_one_packet_for_each_receiver() {
             everybody.iter().for_each(|peer| drop(sim.take_events(*peer)));
             let before: Vec<u64> = everybody.iter().map(|peer| sim.traffic(*peer).down).collect();
             for guest in &guests {
-                sim.act_quietly(*guest, |room, _| {
-                    room.send(lane, Recipient::Others, "n", &1, false).unwrap();
-                    room.send(lane, Recipient::Others, "n", &2, false).unwrap();
+                sim.act_quietly(*guest, |room, now| {
+                    room.send(lane, Recipient::Others, "n", &1, false, now).unwrap();
+                    room.send(lane, Recipient::Others, "n", &2, false, now).unwrap();
                 });
             }
             // They arrive 20 ms later, and acknowledgements another 25.
@@ -69,8 +69,8 @@ fn a_message_is_sent_once_whatever_it_is_addressed_to() {
     let mut sim = Sim::new(3);
     let (_, guests) = room(&mut sim, 15, Link::quic());
     let before = sim.traffic(guests[0]).up;
-    sim.act(guests[0], |room, _| {
-        room.send(Lane::ReliableOrdered, Recipient::Everyone, "n", &1, false).unwrap()
+    sim.act(guests[0], |room, now| {
+        room.send(Lane::ReliableOrdered, Recipient::Everyone, "n", &1, false, now).unwrap()
     });
     assert_eq!(sim.traffic(guests[0]).up - before, 1);
 }

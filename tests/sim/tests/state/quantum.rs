@@ -25,7 +25,7 @@ fn world(quantum_ms: u64, guests: usize) -> (Sim, Vec<PeerId>) {
 }
 
 fn say(sim: &mut Sim, peer: PeerId) {
-    let sent = sim.act(peer, |room, _| room.send(Lane::Unreliable, Recipient::Others, "n", &1, false));
+    let sent = sim.act(peer, |room, now| room.send(Lane::Unreliable, Recipient::Others, "n", &1, false, now));
     sent.expect("an unreliable message is always taken");
 }
 

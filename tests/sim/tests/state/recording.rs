@@ -95,7 +95,7 @@ fn recorded(seed: u64, from_ms: u64) -> (Sim, PeerId, Rc<RefCell<Run>>) {
     sim.play(host, move |room, now| {
         let mut run = held.borrow_mut();
         run.truth.extend(truth(room, now));
-        run.file.extend(room.take_recorded());
+        run.file.extend(room.recording_mut().take_bytes());
         scribble(room, now, &mut draws);
     });
     let code = sim.code(host);
@@ -111,7 +111,7 @@ fn recorded(seed: u64, from_ms: u64) -> (Sim, PeerId, Rc<RefCell<Run>>) {
 /// Ends the room. Returns the whole file.
 fn file_of(sim: &mut Sim, host: PeerId, run: &RefCell<Run>) -> Vec<u8> {
     sim.act(host, |room, now| room.leave(now));
-    let rest = sim.act(host, |room, _| room.take_recorded());
+    let rest = sim.act(host, |room, _| room.recording_mut().take_bytes());
     let mut run = run.borrow_mut();
     run.file.extend(rest);
     std::mem::take(&mut run.file)
@@ -227,14 +227,14 @@ fn only_a_host_records_and_one_file_at_a_time() {
     ));
     assert_eq!(sim.act(host, |room, _| start(room)), Ok(()));
     assert!(matches!(sim.act(host, |room, _| start(room)), Err(RoomError::Misuse(ApiMisuse::Bounds(_)))));
-    sim.act(host, |room, _| room.stop_recording());
-    let figures = sim.room(host).recording_figures().expect("there was one");
+    sim.act(host, |room, _| room.recording_mut().stop());
+    let figures = sim.room(host).recording().figures().expect("there was one");
     assert_eq!(figures.ended, Some(Ended::Stopped));
-    assert_eq!(sim.act(host, |room, _| room.take_recorded()).len() as u64, figures.bytes);
+    assert_eq!(sim.act(host, |room, _| room.recording_mut().take_bytes()).len() as u64, figures.bytes);
     // Another recording begins with the full state.
     assert_eq!(sim.act(host, |room, _| start(room)), Ok(()));
     sim.run_for(100);
-    assert!(sim.act(host, |room, _| room.take_recorded()).starts_with(b"PARLORREC"));
+    assert!(sim.act(host, |room, _| room.recording_mut().take_bytes()).starts_with(b"PARLORREC"));
 }
 
 #[test]

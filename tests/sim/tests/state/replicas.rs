@@ -216,11 +216,11 @@ fn events_reach_all_others_or_the_primary_which_hands_over_when_it_lags() {
     sim.run_for(1_000);
     let primary = |sim: &Sim, peer| sim.room(peer).primary();
     assert_eq!(peers.map(|peer| primary(&sim, peer)), [Some(id(0)); 4]);
-    sim.act(peers[2], |room, _| {
+    sim.act(peers[2], |room, now| {
         (0..20).for_each(|number| {
-            room.send(Lane::ReliableOrdered, Recipient::Others, "horn", &number, false).unwrap()
+            room.send(Lane::ReliableOrdered, Recipient::Others, "horn", &number, false, now).unwrap()
         });
-        room.send(Lane::ReliableUnordered, Recipient::Primary, "lap", &7, false).unwrap();
+        room.send(Lane::ReliableUnordered, Recipient::Primary, "lap", &7, false, now).unwrap();
     });
     sim.run_for(2_000);
     let horns: Vec<(String, i64)> = (0..20).map(|number| ("horn".to_owned(), number)).collect();
@@ -239,8 +239,8 @@ fn events_reach_all_others_or_the_primary_which_hands_over_when_it_lags() {
     });
     let told = |sim: &Sim, peer| sim.events(peer).contains(&Event::Primary { member: Some(id(1)) });
     assert!(peers.iter().all(|peer| told(&sim, *peer)));
-    sim.act(peers[3], |room, _| {
-        room.send(Lane::ReliableOrdered, Recipient::Primary, "lap", &8, false).unwrap()
+    sim.act(peers[3], |room, now| {
+        room.send(Lane::ReliableOrdered, Recipient::Primary, "lap", &8, false, now).unwrap()
     });
     sim.run_for(2_000);
     assert_eq!(heard(&mut sim, peers[1]), [("lap".to_owned(), 8)]);

@@ -52,8 +52,8 @@ fn who_sends_too_much_is_told_so() {
     let guest = sim.join(sim.code(host), Link::quic());
     let text = "x".repeat(20_000);
     for _ in 0..100 {
-        sim.act(guest, |room, _| {
-            room.send(Lane::Unreliable, Recipient::Others, "n", &text, false).expect("it is taken")
+        sim.act(guest, |room, now| {
+            room.send(Lane::Unreliable, Recipient::Others, "n", &text, false, now).expect("it is taken")
         });
         sim.run_for(10);
     }

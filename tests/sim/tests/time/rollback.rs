@@ -28,21 +28,21 @@ type Shared = Rc<RefCell<Ran>>;
 fn frame(room: &mut RoomCore, players: &[MemberId], ran: &Shared, now: Instant) {
     let ran = &mut *ran.borrow_mut();
     while room.is_connected() && room.rollback_step(&ran.pressed, now).unwrap() {
-        while let Some(request) = room.rollback_request() {
+        while let Some(request) = room.lane_mut().next_request() {
             let RollbackRequest::Advance { tick, .. } = request else { continue };
             let mut sum: i64 = room.rollback_state("sum").unwrap().unwrap_or(7);
             for player in players {
-                let pressed = room.rollback_input::<i64>(*player).unwrap().map_or(-1, |(pressed, _)| pressed);
+                let pressed = room.lane().input::<i64>(*player).unwrap().map_or(-1, |(pressed, _)| pressed);
                 sum = (sum * 31 + pressed) % 1_000_003;
             }
             if ran.spoil_at == Some(tick.0) {
                 sum += 1;
             }
-            room.set_rollback_state("sum", &sum).unwrap();
+            room.lane_mut().set("sum", &sum).unwrap();
             ran.after.insert(tick.0, sum);
         }
     }
-    ran.events.extend(std::iter::from_fn(|| room.rollback_event()));
+    ran.events.extend(std::iter::from_fn(|| room.lane_mut().poll_event()));
 }
 
 /// A room in which the first `players` members play, and all run the lane.
@@ -89,7 +89,7 @@ impl Lanes {
     /// Checks that all have the same states, up to what is settled everywhere. Returns the number of compared
     /// steps.
     fn check(&self) -> usize {
-        let settled = |peer: &PeerId| self.sim.room(*peer).rollback_diagnostics().unwrap();
+        let settled = |peer: &PeerId| self.sim.room(*peer).lane().diagnostics().unwrap();
         let least = self.peers.iter().map(|peer| {
             let diagnostics = settled(peer);
             diagnostics.settled.since(self.begin).min(diagnostics.next.since(self.begin))
@@ -120,10 +120,10 @@ fn players_and_spectators_come_to_the_same_states() {
         let rollbacks: u64 = lanes
             .peers
             .iter()
-            .map(|peer| lanes.sim.room(*peer).rollback_diagnostics().unwrap().rollbacks)
+            .map(|peer| lanes.sim.room(*peer).lane().diagnostics().unwrap().rollbacks)
             .sum();
         assert!(rollbacks > 0, "links are slow enough for guesses to be wrong");
-        let spectator = lanes.sim.room(lanes.peers[players]).rollback_diagnostics().unwrap();
+        let spectator = lanes.sim.room(lanes.peers[players]).lane().diagnostics().unwrap();
         assert_eq!(spectator.replayed, 0);
     });
 }
@@ -134,7 +134,7 @@ fn a_player_that_stalls_for_a_minute_does_not_hold_up_the_others() {
     lanes.run_for(3_000);
     let sleeper = lanes.peers[2];
     let steps =
-        |lanes: &Lanes, index: usize| lanes.sim.room(lanes.peers[index]).rollback_diagnostics().unwrap();
+        |lanes: &Lanes, index: usize| lanes.sim.room(lanes.peers[index]).lane().diagnostics().unwrap();
     let before = [steps(&lanes, 0), steps(&lanes, 1)];
     lanes.sim.stall(sleeper, true);
     lanes.run_for(60_000);
@@ -153,7 +153,7 @@ fn threat_24_a_state_that_differs_is_found_within_a_second() {
     for_seeds(3, |seed| {
         let mut lanes = Lanes::new(seed, 3, 3, |_| Link::quic().latency_ms(40).loss(30));
         lanes.run_for(4_000);
-        let at = lanes.sim.room(lanes.peers[1]).rollback_diagnostics().unwrap().next.0 + 10;
+        let at = lanes.sim.room(lanes.peers[1]).lane().diagnostics().unwrap().next.0 + 10;
         lanes.ran[1].borrow_mut().spoil_at = Some(at);
         lanes.run_for(1_250);
         for index in [0, 1, 2] {
@@ -179,7 +179,7 @@ fn threat_22_a_clock_that_swings_makes_nobody_go_back_further_than_the_window() 
         lanes.run_for(400);
     }
     for index in [0, 1] {
-        let diagnostics = lanes.sim.room(lanes.peers[index]).rollback_diagnostics().unwrap();
+        let diagnostics = lanes.sim.room(lanes.peers[index]).lane().diagnostics().unwrap();
         assert!(diagnostics.deepest <= 24 && diagnostics.missed == 0, "{diagnostics:?}");
         assert!(diagnostics.steps > 900, "{diagnostics:?}");
     }
@@ -207,7 +207,7 @@ fn threat_23_far_ticks_and_junk_of_a_member_hurt_nobody() {
     }
     assert!(lanes.check() > 500);
     for peer in &lanes.peers {
-        let diagnostics = lanes.sim.room(*peer).rollback_diagnostics().unwrap();
+        let diagnostics = lanes.sim.room(*peer).lane().diagnostics().unwrap();
         assert!(diagnostics.ignored > 0 && diagnostics.missed_by_all == 0, "{diagnostics:?}");
     }
 }
@@ -220,9 +220,9 @@ fn who_leaves_is_not_waited_for() {
     lanes.ran.pop();
     lanes.sim.act(gone, |room, now| room.leave(now));
     lanes.run_for(500);
-    let before = lanes.sim.room(lanes.peers[1]).rollback_diagnostics().unwrap().stalled;
+    let before = lanes.sim.room(lanes.peers[1]).lane().diagnostics().unwrap().stalled;
     lanes.run_for(4_000);
-    let after = lanes.sim.room(lanes.peers[1]).rollback_diagnostics().unwrap();
+    let after = lanes.sim.room(lanes.peers[1]).lane().diagnostics().unwrap();
     assert_eq!(after.stalled, before, "{after:?}");
     assert!(lanes.check() > 400);
 }
@@ -236,18 +236,18 @@ fn reads_of_a_room_without_a_lane_are_those_of_the_host() {
     sim.run_for(500);
     sim.act(guest, |room, now| {
         assert_eq!(room.rollback_state::<i32>("tank").unwrap(), Some(5));
-        assert!(room.rollback_diagnostics().is_none() && room.rollback_states().is_empty());
+        assert!(room.lane().diagnostics().is_none() && room.lane().states().is_empty());
         assert!(!room.rollback_step(&0, now).unwrap());
         let alone = RollbackConfig::new([MemberId(0)], Tick(1));
         assert!(room.rollback(&alone).is_err(), "one player is none");
         room.rollback(&RollbackConfig::new([MemberId(0), MemberId(1)], Tick(1))).unwrap();
-        room.set_rollback_state("tank", &6i32).unwrap();
-        room.set_rollback_state("ball", &1i32).unwrap();
+        room.lane_mut().set("tank", &6i32).unwrap();
+        room.lane_mut().set("ball", &1i32).unwrap();
         assert_eq!(room.rollback_state::<i32>("tank").unwrap(), Some(6));
-        assert!(room.clear_rollback("tank") && !room.clear_rollback("tank"));
+        assert!(room.lane_mut().remove("tank") && !room.lane_mut().remove("tank"));
         assert_eq!(room.rollback_state::<i32>("tank").unwrap(), Some(5));
-        assert_eq!(room.rollback_states().len(), 1);
-        room.clear_rollback_all();
+        assert_eq!(room.lane().states().len(), 1);
+        room.lane_mut().end();
         assert_eq!(room.rollback_state::<i32>("ball").unwrap(), None);
     });
 }

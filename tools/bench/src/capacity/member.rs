@@ -201,7 +201,7 @@ impl Member {
         core.send_input(&tick)?;
         if tick % STEPS_A_LINE == self.says_at {
             let line = stamp::write(now, self.count.chat_written(self.others));
-            core.send_raw(ChannelId(CHAT), Recipient::Others, line, true)?;
+            core.send_raw(ChannelId(CHAT), Recipient::Others, line, true, now)?;
         }
         if core.is_host() {
             // Read, as a game would.

@@ -153,20 +153,23 @@ fn conclusion(transport: Transport, rows: &[Row]) -> String {
 }
 
 fn table(rows: &[Row]) -> Table {
-    Table::of(rows, &[
-        ("transport", |row| row.transport.to_string()),
-        ("rooms", |row| row.rooms.to_string()),
-        ("players", |row| row.players.to_string()),
-        ("server CPU %", |row| figure(row.usage.server_cpu_percent, 1)),
-        ("CPU µs/player·s", |row| figure(row.server_cpu_us_per_player_second, 0)),
-        ("players/core", |row| figure(row.players_per_core, 0)),
-        ("age p50 ms", |row| figure(row.state_age_ms_p50, 1)),
-        ("age p99 ms", |row| figure(row.state_age_ms_p99, 1)),
-        ("state %", |row| figure(row.state_delivered_percent, 3)),
-        ("chat %", |row| figure(row.chat_delivered_percent, 2)),
-        ("generator CPU %", |row| figure(row.usage.generator_cpu_percent, 1)),
-        ("ended because", |row| row.void.clone().or_else(|| row.fails.clone()).unwrap_or_default()),
-    ])
+    Table::of(
+        rows,
+        &[
+            ("transport", |row| row.transport.to_string()),
+            ("rooms", |row| row.rooms.to_string()),
+            ("players", |row| row.players.to_string()),
+            ("server CPU %", |row| figure(row.usage.server_cpu_percent, 1)),
+            ("CPU µs/player·s", |row| figure(row.server_cpu_us_per_player_second, 0)),
+            ("players/core", |row| figure(row.players_per_core, 0)),
+            ("age p50 ms", |row| figure(row.state_age_ms_p50, 1)),
+            ("age p99 ms", |row| figure(row.state_age_ms_p99, 1)),
+            ("state %", |row| figure(row.state_delivered_percent, 3)),
+            ("chat %", |row| figure(row.chat_delivered_percent, 2)),
+            ("generator CPU %", |row| figure(row.usage.generator_cpu_percent, 1)),
+            ("ended because", |row| row.void.clone().or_else(|| row.fails.clone()).unwrap_or_default()),
+        ],
+    )
 }
 
 #[cfg(test)]

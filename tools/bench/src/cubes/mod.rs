@@ -186,16 +186,19 @@ impl Coded {
 }
 
 fn table(rows: &[Row]) -> Table {
-    Table::of(rows, &[
-        ("seed", |row| row.seed.to_string()),
-        ("changed cubes", |row| figure(row.entities_per_frame, 1)),
-        ("B/frame", |row| figure(row.bytes_per_frame, 1)),
-        ("ratio", |row| figure(row.ratio_to_reference, 3)),
-        ("B/cube", |row| figure(row.bytes_per_entity, 2)),
-        ("encode µs/frame", |row| figure(row.encode_us_per_frame, 1)),
-        ("encode ns/cube", |row| figure(row.encode_ns_per_entity, 0)),
-        ("coder", |row| row.coder.to_owned()),
-    ])
+    Table::of(
+        rows,
+        &[
+            ("seed", |row| row.seed.to_string()),
+            ("changed cubes", |row| figure(row.entities_per_frame, 1)),
+            ("B/frame", |row| figure(row.bytes_per_frame, 1)),
+            ("ratio", |row| figure(row.ratio_to_reference, 3)),
+            ("B/cube", |row| figure(row.bytes_per_entity, 2)),
+            ("encode µs/frame", |row| figure(row.encode_us_per_frame, 1)),
+            ("encode ns/cube", |row| figure(row.encode_ns_per_entity, 0)),
+            ("coder", |row| row.coder.to_owned()),
+        ],
+    )
 }
 
 #[cfg(test)]

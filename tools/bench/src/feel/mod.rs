@@ -40,29 +40,34 @@ fn row(rtt_ms: u32, quality: Quality, seconds: u32, seed: u64) -> anyhow::Result
 }
 
 fn table(rows: &[Figures]) -> Table {
-    Table::of(rows, &[
-        ("RTT ms", |it| it.rtt_ms.to_string()),
-        ("jitter ms", |it| it.jitter_ms.to_string()),
-        ("loss %", |it| figure(it.loss_percent, 0)),
-        ("own input ticks", |it| it.own_input_latency_ticks_max.map_or_else(|| "–".to_owned(), |ticks| ticks.to_string())),
-        ("foreseen %", |it| figure(it.foreseen_percent, 2)),
-        ("undisturbed %", |it| figure(it.foreseen_undisturbed_percent, 2)),
-        ("late", |it| it.inputs_late.to_string()),
-        ("aged out", |it| it.inputs_aged_out.to_string()),
-        ("pushes", |it| it.pushes.to_string()),
-        ("corrections", |it| format!("{} + {}", it.corrections_pushed, it.corrections_calm)),
-        ("shots", |it| it.shots.to_string()),
-        ("once", |it| it.shots_shown_once.to_string()),
-        ("hits", |it| it.hits.to_string()),
-        ("agreed %", |it| figure(it.hits_agreed_percent, 2)),
-        ("beyond", |it| it.shots_beyond_rewind.to_string()),
-        ("even %", |it| figure(it.pictures_even_percent, 2)),
-        ("delay p95 ms", |it| figure(it.render_delay_ms_p95, 1)),
-        ("of ms", |it| figure(it.render_delay_ms_aim, 1)),
-        ("lead ms", |it| figure(it.lead_ms, 0)),
-        ("clock ms", |it| figure(it.clock_error_ms_max, 1)),
-        ("misses", |it| it.misses.join(", ")),
-    ])
+    Table::of(
+        rows,
+        &[
+            ("RTT ms", |it| it.rtt_ms.to_string()),
+            ("jitter ms", |it| it.jitter_ms.to_string()),
+            ("loss %", |it| figure(it.loss_percent, 0)),
+            ("own input ticks", |it| {
+                it.own_input_latency_ticks_max.map_or_else(|| "–".to_owned(), |ticks| ticks.to_string())
+            }),
+            ("foreseen %", |it| figure(it.foreseen_percent, 2)),
+            ("undisturbed %", |it| figure(it.foreseen_undisturbed_percent, 2)),
+            ("late", |it| it.inputs_late.to_string()),
+            ("aged out", |it| it.inputs_aged_out.to_string()),
+            ("pushes", |it| it.pushes.to_string()),
+            ("corrections", |it| format!("{} + {}", it.corrections_pushed, it.corrections_calm)),
+            ("shots", |it| it.shots.to_string()),
+            ("once", |it| it.shots_shown_once.to_string()),
+            ("hits", |it| it.hits.to_string()),
+            ("agreed %", |it| figure(it.hits_agreed_percent, 2)),
+            ("beyond", |it| it.shots_beyond_rewind.to_string()),
+            ("even %", |it| figure(it.pictures_even_percent, 2)),
+            ("delay p95 ms", |it| figure(it.render_delay_ms_p95, 1)),
+            ("of ms", |it| figure(it.render_delay_ms_aim, 1)),
+            ("lead ms", |it| figure(it.lead_ms, 0)),
+            ("clock ms", |it| figure(it.clock_error_ms_max, 1)),
+            ("misses", |it| it.misses.join(", ")),
+        ],
+    )
 }
 
 #[cfg(test)]

@@ -126,17 +126,20 @@ fn others(args: &HostlossArgs) -> anyhow::Result<Others> {
 }
 
 fn table(rows: &[Figures]) -> Table {
-    Table::of(rows, &[
-        ("RTT ms", |it| it.rtt_ms.to_string()),
-        ("loss %", |it| figure(it.loss_percent, 0)),
-        ("deaths", |it| it.deaths.to_string()),
-        ("p50 ms", |it| it.pause_ms_p50.to_string()),
-        ("p99 ms", |it| it.pause_ms_p99.to_string()),
-        ("floor ms", |it| figure(it.floor_ms, 0)),
-        ("inputs lost", |it| it.inputs_lost.to_string()),
-        ("split brains", |it| it.split_brains.to_string()),
-        ("misses", |it| it.misses.join(", ")),
-    ])
+    Table::of(
+        rows,
+        &[
+            ("RTT ms", |it| it.rtt_ms.to_string()),
+            ("loss %", |it| figure(it.loss_percent, 0)),
+            ("deaths", |it| it.deaths.to_string()),
+            ("p50 ms", |it| it.pause_ms_p50.to_string()),
+            ("p99 ms", |it| it.pause_ms_p99.to_string()),
+            ("floor ms", |it| figure(it.floor_ms, 0)),
+            ("inputs lost", |it| it.inputs_lost.to_string()),
+            ("split brains", |it| it.split_brains.to_string()),
+            ("misses", |it| it.misses.join(", ")),
+        ],
+    )
 }
 
 fn notes(others: &Others) -> Vec<String> {

@@ -53,12 +53,15 @@ pub(super) fn run(cores: Cores, args: &LossArgs) -> anyhow::Result<Vec<Row>> {
 }
 
 pub(super) fn table(rows: &[Row]) -> Table {
-    Table::of(rows, &[
-        ("cut ms", |row| row.cut_ms.to_string()),
-        ("times", |row| row.times.to_string()),
-        ("round trip ms", |row| row.round_trip_ms.to_string()),
-        ("again p50 ms", |row| figure(row.again_ms_p50, 0)),
-        ("max ms", |row| figure(row.again_ms_max, 0)),
-        ("max round trips", |row| figure(row.again_round_trips_max, 1)),
-    ])
+    Table::of(
+        rows,
+        &[
+            ("cut ms", |row| row.cut_ms.to_string()),
+            ("times", |row| row.times.to_string()),
+            ("round trip ms", |row| row.round_trip_ms.to_string()),
+            ("again p50 ms", |row| figure(row.again_ms_p50, 0)),
+            ("max ms", |row| figure(row.again_ms_max, 0)),
+            ("max round trips", |row| figure(row.again_round_trips_max, 1)),
+        ],
+    )
 }

@@ -105,15 +105,18 @@ fn lossy(cores: Cores, args: &LossArgs) -> anyhow::Result<Vec<Row>> {
 }
 
 fn table(rows: &[Row]) -> Table {
-    Table::of(rows, &[
-        ("loss %", |row| figure(row.loss_percent, 1)),
-        ("delivered %", |row| figure(row.delivery.delivered_percent, 2)),
-        ("p50 ms", |row| ms(row.delivery.latency_us_p50)),
-        ("p90 ms", |row| ms(row.latency_us_p90)),
-        ("p99 ms", |row| ms(row.delivery.latency_us_p99)),
-        ("staleness p50 ms", |row| figure(row.staleness_ms_p50, 0)),
-        ("staleness p99 ms", |row| figure(row.staleness_ms_p99, 0)),
-    ])
+    Table::of(
+        rows,
+        &[
+            ("loss %", |row| figure(row.loss_percent, 1)),
+            ("delivered %", |row| figure(row.delivery.delivered_percent, 2)),
+            ("p50 ms", |row| ms(row.delivery.latency_us_p50)),
+            ("p90 ms", |row| ms(row.latency_us_p90)),
+            ("p99 ms", |row| ms(row.delivery.latency_us_p99)),
+            ("staleness p50 ms", |row| figure(row.staleness_ms_p50, 0)),
+            ("staleness p99 ms", |row| figure(row.staleness_ms_p99, 0)),
+        ],
+    )
 }
 
 /// What is sent to each receiver.

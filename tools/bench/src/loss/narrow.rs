@@ -136,19 +136,22 @@ fn each(kbit_per_second: &[f64]) -> String {
 }
 
 pub(super) fn table(rows: &[Row]) -> Table {
-    Table::of(rows, &[
-        ("flows", |row| row.flows.to_string()),
-        ("wants kbit/s", |row| figure(row.wants_kbit_per_second, 0)),
-        ("passed kbit/s each", |row| each(&row.passed_kbit_per_second)),
-        ("share", |row| figure(row.share, 2)),
-        ("overflowed %", |row| figure(row.overflowed_percent, 2)),
-        ("standing p50 ms", |row| figure(row.standing_ms_p50, 1)),
-        ("p95 ms", |row| figure(row.standing_ms_p95, 1)),
-        ("wait p50 ms", |row| figure(row.wait_ms_p50, 1)),
-        ("p95 ms", |row| figure(row.wait_ms_p95, 1)),
-        ("staleness p50 ms", |row| figure(row.staleness_ms_p50, 0)),
-        ("p99 ms", |row| figure(row.staleness_ms_p99, 0)),
-    ])
+    Table::of(
+        rows,
+        &[
+            ("flows", |row| row.flows.to_string()),
+            ("wants kbit/s", |row| figure(row.wants_kbit_per_second, 0)),
+            ("passed kbit/s each", |row| each(&row.passed_kbit_per_second)),
+            ("share", |row| figure(row.share, 2)),
+            ("overflowed %", |row| figure(row.overflowed_percent, 2)),
+            ("standing p50 ms", |row| figure(row.standing_ms_p50, 1)),
+            ("p95 ms", |row| figure(row.standing_ms_p95, 1)),
+            ("wait p50 ms", |row| figure(row.wait_ms_p50, 1)),
+            ("p95 ms", |row| figure(row.wait_ms_p95, 1)),
+            ("staleness p50 ms", |row| figure(row.staleness_ms_p50, 0)),
+            ("p99 ms", |row| figure(row.staleness_ms_p99, 0)),
+        ],
+    )
 }
 
 #[cfg(test)]

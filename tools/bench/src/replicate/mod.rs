@@ -161,18 +161,21 @@ fn engine(walk: &Walk, acknowledgements: &'static str) -> anyhow::Result<Row> {
 }
 
 fn table(rows: &[Row]) -> Table {
-    Table::of(rows, &[
-        ("library", |row| row.library.to_owned()),
-        ("Hz", |row| row.hz.to_string()),
-        ("moving %", |row| row.moving_percent.to_string()),
-        ("acks", |row| row.acknowledgements.to_owned()),
-        ("B/s/client", |row| figure(row.bytes_per_second_per_client, 0)),
-        ("packets/s/client", |row| figure(row.packets_per_second_per_client, 1)),
-        ("updates/entity/s", |row| figure(row.updates_per_entity_per_second, 2)),
-        ("server CPU ms/tick", |row| figure(row.server_cpu_ms_per_tick, 3)),
-        ("server CPU %", |row| figure(row.server_cpu_percent, 1)),
-        ("waited %", |row| figure(row.server_waited_percent, 1)),
-        ("generator CPU %", |row| figure(row.generator_cpu_percent, 1)),
-        ("void because", |row| row.void.clone().unwrap_or_default()),
-    ])
+    Table::of(
+        rows,
+        &[
+            ("library", |row| row.library.to_owned()),
+            ("Hz", |row| row.hz.to_string()),
+            ("moving %", |row| row.moving_percent.to_string()),
+            ("acks", |row| row.acknowledgements.to_owned()),
+            ("B/s/client", |row| figure(row.bytes_per_second_per_client, 0)),
+            ("packets/s/client", |row| figure(row.packets_per_second_per_client, 1)),
+            ("updates/entity/s", |row| figure(row.updates_per_entity_per_second, 2)),
+            ("server CPU ms/tick", |row| figure(row.server_cpu_ms_per_tick, 3)),
+            ("server CPU %", |row| figure(row.server_cpu_percent, 1)),
+            ("waited %", |row| figure(row.server_waited_percent, 1)),
+            ("generator CPU %", |row| figure(row.generator_cpu_percent, 1)),
+            ("void because", |row| row.void.clone().unwrap_or_default()),
+        ],
+    )
 }

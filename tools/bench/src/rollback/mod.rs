@@ -136,14 +136,17 @@ fn row(entities: u32, library: &'static str, turns: &[Turn]) -> Row {
 }
 
 fn table(rows: &[Row]) -> Table {
-    Table::of(rows, &[
-        ("entities", |row| row.entities.to_string()),
-        ("library", |row| row.library.to_owned()),
-        ("frames/s", |row| figure(row.frames_per_second, 0)),
-        ("fastest", |row| figure(row.frames_per_second_max, 0)),
-        ("ns/frame", |row| figure(row.ns_per_frame, 0)),
-        ("frames", |row| row.frames.to_string()),
-    ])
+    Table::of(
+        rows,
+        &[
+            ("entities", |row| row.entities.to_string()),
+            ("library", |row| row.library.to_owned()),
+            ("frames/s", |row| figure(row.frames_per_second, 0)),
+            ("fastest", |row| figure(row.frames_per_second_max, 0)),
+            ("ns/frame", |row| figure(row.ns_per_frame, 0)),
+            ("frames", |row| row.frames.to_string()),
+        ],
+    )
 }
 
 #[cfg(test)]

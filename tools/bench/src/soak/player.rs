@@ -106,13 +106,13 @@ impl Player<'_> {
         if self.plays == Plays::InAMatch {
             if tick.is_multiple_of(STEPS_A_MATCH_MESSAGE) {
                 let reliably = tick.is_multiple_of(2 * STEPS_A_MATCH_MESSAGE);
-                core.send_data(1, Recipient::Others, speech, reliably)?;
+                core.send_data(1, Recipient::Others, speech, reliably, now)?;
             }
             return Ok(());
         }
         core.send_input(&tick)?;
         if tick.is_multiple_of(STEPS_A_MESSAGE) {
-            core.send_raw(ChannelId(CHANNEL), Recipient::Others, speech, false)?;
+            core.send_raw(ChannelId(CHANNEL), Recipient::Others, speech, false, now)?;
         }
         if core.is_host() {
             // Read, as a game would.

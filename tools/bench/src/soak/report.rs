@@ -217,16 +217,19 @@ impl Summary {
 
     /// The waits, as people read them.
     pub(super) fn table(&self) -> Table {
-        Table::of(&self.waited, &[
-        ("ms", |waited| waited.what.as_str().to_owned()),
-        ("p50 off", |waited| figure(waited.ms_p50_without_attacker, 1)),
-        ("p99 off", |waited| figure(waited.ms_p99_without_attacker, 1)),
-        ("p50 on", |waited| figure(waited.ms_p50_with_attacker, 1)),
-        ("p99 on", |waited| figure(waited.ms_p99_with_attacker, 1)),
-        ("p99 on / off", |waited| figure(waited.p99_ratio, 2)),
-        ("times off", |waited| waited.times_without_attacker.to_string()),
-        ("times on", |waited| waited.times_with_attacker.to_string()),
-    ])
+        Table::of(
+            &self.waited,
+            &[
+                ("ms", |waited| waited.what.as_str().to_owned()),
+                ("p50 off", |waited| figure(waited.ms_p50_without_attacker, 1)),
+                ("p99 off", |waited| figure(waited.ms_p99_without_attacker, 1)),
+                ("p50 on", |waited| figure(waited.ms_p50_with_attacker, 1)),
+                ("p99 on", |waited| figure(waited.ms_p99_with_attacker, 1)),
+                ("p99 on / off", |waited| figure(waited.p99_ratio, 2)),
+                ("times off", |waited| waited.times_without_attacker.to_string()),
+                ("times on", |waited| waited.times_with_attacker.to_string()),
+            ],
+        )
     }
 
     /// What else is to be said, a line each.
@@ -258,18 +261,21 @@ impl Summary {
 
 /// What the last minute was like.
 pub(super) fn minute(look: &Look, p99: [Option<f64>; 5], errors: u64, server_cpu_percent: f64) -> Table {
-    Table::of(&[(look, p99, errors, server_cpu_percent)], &[
-        ("s", |(look, ..)| figure(look.at_s, 0)),
-        ("attacker", |(look, ..)| look.attacker.as_str().to_owned()),
-        ("resident MiB", |(look, ..)| figure(float(look.resident_bytes) / MIB, 1)),
-        ("files", |(look, ..)| look.open_files.to_string()),
-        ("store MiB", |(look, ..)| figure(float(look.store_bytes) / MIB, 1)),
-        ("server CPU %", |(.., percent)| figure(*percent, 0)),
-        ("errors", |(_, _, errors, _)| errors.to_string()),
-        ("message p99 ms", |(_, p99, ..)| figure(p99[0], 1)),
-        ("state p99", |(_, p99, ..)| figure(p99[1], 1)),
-        ("move p99", |(_, p99, ..)| figure(p99[2], 1)),
-        ("request p99", |(_, p99, ..)| figure(p99[3], 1)),
-        ("password p99", |(_, p99, ..)| figure(p99[4], 1)),
-    ])
+    Table::of(
+        &[(look, p99, errors, server_cpu_percent)],
+        &[
+            ("s", |(look, ..)| figure(look.at_s, 0)),
+            ("attacker", |(look, ..)| look.attacker.as_str().to_owned()),
+            ("resident MiB", |(look, ..)| figure(float(look.resident_bytes) / MIB, 1)),
+            ("files", |(look, ..)| look.open_files.to_string()),
+            ("store MiB", |(look, ..)| figure(float(look.store_bytes) / MIB, 1)),
+            ("server CPU %", |(.., percent)| figure(*percent, 0)),
+            ("errors", |(_, _, errors, _)| errors.to_string()),
+            ("message p99 ms", |(_, p99, ..)| figure(p99[0], 1)),
+            ("state p99", |(_, p99, ..)| figure(p99[1], 1)),
+            ("move p99", |(_, p99, ..)| figure(p99[2], 1)),
+            ("request p99", |(_, p99, ..)| figure(p99[3], 1)),
+            ("password p99", |(_, p99, ..)| figure(p99[4], 1)),
+        ],
+    )
 }

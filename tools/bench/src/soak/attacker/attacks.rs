@@ -320,7 +320,13 @@ impl Attacks {
                 return Ok(reason.as_str().to_owned());
             }
             // A budget that is used up refuses, and the next turn tries again.
-            let _ = core.send_data(1, Recipient::Everyone, Bytes::from(vec![b'x'; DATA_BYTES]), true);
+            let _ = core.send_data(
+                1,
+                Recipient::Everyone,
+                Bytes::from(vec![b'x'; DATA_BYTES]),
+                true,
+                record.now(),
+            );
             held = held.and_then(|packet| crate::player::offer(&sender, packet));
             while held.is_none()
                 && let Some(packet) = core.poll_packet(record.now())

@@ -4,15 +4,15 @@
 //! messages, and only it knows the primary and the next authority. A reliable message that needs the hub for
 //! this takes all later ones back to the hub, for as long as the path lasts.
 
-use super::link::Out;
-use super::{Outcome, Path};
-use crate::connection::say;
+use super::link::{Out, Outcome, Path};
+use super::{Around, Paths};
+use crate::connection::Connection;
 use crate::error::RoomError;
-use crate::room::RoomCore;
+use crate::players::Players;
 use bytes::Bytes;
-use parlor_proto::session::{Outgoing, SendError, Session};
+use parlor_proto::session::{Outgoing, SendError};
 use parlor_proto::wire::envelope::{Recipient, Upward};
-use parlor_proto::{ChannelId, Lane, MemberId, PathId};
+use parlor_proto::{ChannelId, Instant, Lane, MemberId, PathId};
 use std::collections::BTreeSet;
 
 /// An outgoing message of a game.
@@ -24,47 +24,57 @@ pub(crate) struct Letter {
     pub(crate) payload: Bytes,
 }
 
-impl RoomCore {
+impl Paths {
     /// Sends a message on the routes to its recipients.
     ///
     /// # Errors
     /// [`RoomError::Full`] if one of the routes is full; then nothing was sent.
-    pub(crate) fn post(&mut self, letter: Letter) -> Result<(), RoomError> {
-        self.drain_queues();
-        let is_away = self.reconnect.is_away();
+    pub(crate) fn post(
+        &mut self,
+        letter: Letter,
+        players: &Players,
+        around: &mut Around<'_>,
+        now: Instant,
+    ) -> Result<(), RoomError> {
+        self.drain_queues(around.hub, now);
+        let Some(welcome) = around.welcome else { return Ok(()) };
+        let (me, host) = (welcome.member, welcome.authority.member());
         let is_for_hub = letter.stamp || letter.to == Recipient::Primary || self.leaves_to_hub(&letter);
         if letter.lane == Lane::UnreliableSequenced {
             if is_for_hub {
-                self.paths.kept_by_hub.insert(letter.channel);
+                self.kept_by_hub.insert(letter.channel);
             }
-            if self.paths.kept_by_hub.contains(&letter.channel) {
-                return self.post_in_sequence(letter);
+            if self.kept_by_hub.contains(&letter.channel) {
+                return self.post_in_sequence(letter, (me, host), around.hub, now);
             }
         }
-        let now = self.paths.now;
-        let (Some(session), Some(joined)) = (&mut self.session, &self.joined) else { return Ok(()) };
-        let me = joined.welcome.member;
-        if self.paths.by_id.is_empty() || is_for_hub && letter.lane != Lane::ReliableOrdered {
-            return relay(session, is_away, letter);
+        if self.by_id.is_empty() || is_for_hub && letter.lane != Lane::ReliableOrdered {
+            return relay(around.hub, letter);
         }
-        let host = joined.welcome.authority.member();
-        let named = named(&letter.to, me, host);
-        let reached = |path: &Path| named.contains(path.peer);
         if is_for_hub {
             // The present primary may be one of them.
-            for path in self.paths.by_id.values_mut().filter(|path| path.out == Out::Path) {
+            for path in self.by_id.values_mut().filter(|path| path.out == Out::Path) {
                 path.go_back();
             }
-            self.drain_queues();
-            let is_queued = self.paths.by_id.values().any(|path| path.out == Out::Queue);
-            return match &mut self.session {
-                Some(session) if !is_queued => relay(session, is_away, letter),
-                _ => Err(RoomError::Full),
-            };
+            self.drain_queues(around.hub, now);
+            let is_queued = self.by_id.values().any(|path| path.out == Out::Queue);
+            return if is_queued { Err(RoomError::Full) } else { relay(around.hub, letter) };
         }
-        let paths = self.paths.by_id.values_mut();
-        let mut apart: Vec<&mut Path> =
-            paths.filter(|path| reached(path)).filter(|path| path.goes_apart(letter.lane)).collect();
+        self.post_apart(letter, (me, host), players, around, now)
+    }
+
+    /// Sends a message over the paths to its recipients, and through the hub to the others.
+    fn post_apart(
+        &mut self,
+        letter: Letter,
+        (me, host): (MemberId, Option<MemberId>),
+        players: &Players,
+        around: &mut Around<'_>,
+        now: Instant,
+    ) -> Result<(), RoomError> {
+        let named = named(&letter.to, me, host);
+        let reached = |path: &Path| named.contains(path.peer) && path.goes_apart(letter.lane);
+        let mut apart: Vec<&mut Path> = self.by_id.values_mut().filter(|path| reached(path)).collect();
         if apart.iter().any(|path| path.is_full()) {
             return Err(RoomError::Full);
         }
@@ -76,12 +86,12 @@ impl RoomCore {
         // A newcomer that this process does not know yet must get every reliable message. Unreliable ones do
         // not need the hub for it.
         let is_known = |to: &Recipient| match to {
-            Recipient::Except(members) => joined.players.iter().any(|player| !members.contains(&player.id)),
+            Recipient::Except(members) => players.iter().any(|player| !members.contains(&player.id)),
             _ => true,
         };
         match without(to, peers, me).filter(|to| lane.is_reliable() || is_known(to)) {
             Some(to) => {
-                relay(session, is_away, Letter { channel, lane, to, stamp, payload: payload.clone() })?
+                relay(around.hub, Letter { channel, lane, to, stamp, payload: payload.clone() })?;
             }
             None if apart.len() == 1 && apart[0].out == Out::Path => {
                 let message = Outgoing::new(channel, payload);
@@ -97,24 +107,27 @@ impl RoomCore {
             .collect();
         for id in slow {
             // The other recipients have it already: it goes to this one as fast as the hub takes it.
-            self.path_over(id, Outcome::Lost, "it takes less than is sent", self.paths.now);
-            if let Some(path) = self.paths.by_id.get_mut(&id) {
+            self.end(id, Outcome::Lost, "it takes less than is sent", around, now);
+            if let Some(path) = self.by_id.get_mut(&id) {
                 path.push(Outgoing::new(channel, payload.clone()));
             }
         }
-        self.drain_queues();
+        self.drain_queues(around.hub, now);
         Ok(())
     }
 
     /// Sends a sequenced message. Once a channel has carried a message that only the hub can route, it stays
     /// with the hub: the order of messages on two routes cannot be told. Recipients that may still have an
     /// older one in flight over a path miss this one.
-    fn post_in_sequence(&mut self, letter: Letter) -> Result<(), RoomError> {
-        let is_away = self.reconnect.is_away();
-        let (Some(session), Some(joined)) = (&mut self.session, &self.joined) else { return Ok(()) };
-        let (me, host) = (joined.welcome.member, joined.welcome.authority.member());
-        let (named, now) = (named(&letter.to, me, host), self.paths.now);
-        let paths = self.paths.by_id.values();
+    fn post_in_sequence(
+        &self,
+        letter: Letter,
+        (me, host): (MemberId, Option<MemberId>),
+        hub: &mut Connection,
+        now: Instant,
+    ) -> Result<(), RoomError> {
+        let named = named(&letter.to, me, host);
+        let paths = self.by_id.values();
         let late = paths.filter(|path| named.contains(path.peer) && path.may_come_late(letter.channel, now));
         let late: BTreeSet<MemberId> = late.map(|path| path.peer).collect();
         // The present primary may be one of them.
@@ -122,7 +135,7 @@ impl RoomCore {
             return Ok(());
         }
         match without(letter.to.clone(), late, me) {
-            Some(to) => relay(session, is_away, Letter { to, ..letter }),
+            Some(to) => relay(hub, Letter { to, ..letter }),
             None => Ok(()),
         }
     }
@@ -130,19 +143,22 @@ impl RoomCore {
     /// Whether the hub must have a message that the authority may never consume.
     fn leaves_to_hub(&self, letter: &Letter) -> bool {
         let is_owed = letter.to == Recipient::Authority && letter.lane.is_reliable();
-        is_owed && self.paths.by_id.values().any(Path::leaves_authority_to_hub)
+        is_owed && self.by_id.values().any(Path::leaves_authority_to_hub)
     }
 
     /// Sends an input message to the host.
-    pub(crate) fn post_input(&mut self, message: Outgoing) -> Result<(), RoomError> {
-        let host = self.joined.as_ref().and_then(|joined| joined.welcome.authority.member());
-        let path = self.paths.by_id.values_mut().find(|path| Some(path.peer) == host && path.is_open());
+    pub(crate) fn post_input(
+        &mut self,
+        message: Outgoing,
+        host: Option<MemberId>,
+        hub: &mut Connection,
+    ) -> Result<(), RoomError> {
         self.wants_driver = true;
-        if let Some(session) = path.and_then(Path::session_mut) {
-            return Ok(session.send(message)?);
+        let path = self.by_id.values_mut().find(|path| Some(path.peer) == host && path.is_open());
+        match path.and_then(Path::session_mut) {
+            Some(session) => Ok(session.send(message)?),
+            None => hub.say(message),
         }
-        let is_away = self.reconnect.is_away();
-        self.session.as_mut().map_or(Ok(()), |session| Ok(say(session, is_away, message)?))
     }
 }
 
@@ -215,7 +231,7 @@ fn without(to: Recipient, apart: BTreeSet<MemberId>, me: MemberId) -> Option<Rec
     }
 }
 
-fn relay(session: &mut Session, is_away: bool, letter: Letter) -> Result<(), RoomError> {
+fn relay(hub: &mut Connection, letter: Letter) -> Result<(), RoomError> {
     let Letter { channel, to, stamp, payload, .. } = letter;
-    Ok(say(session, is_away, Outgoing::new(channel, Upward { to, stamp, payload }.encode()))?)
+    hub.say(Outgoing::new(channel, Upward { to, stamp, payload }.encode()))
 }

@@ -36,6 +36,17 @@ enum Phase {
     Over { unread_from: Option<Instant>, rests: Option<u64> },
 }
 
+/// How the last path ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// No connection in time.
+    TimedOut,
+    /// The other end was the wrong one, or refused.
+    Refused,
+    /// It was open and broke.
+    Lost,
+}
+
 /// The route of this end's reliable messages to the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Out {
