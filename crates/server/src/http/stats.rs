@@ -1,4 +1,4 @@
-//! `GET /stats`: what the server does, in numbers, for programs on its own machine.
+//! `GET /stats`: counters of the server as JSON, for local programs.
 
 use super::facts::{Context, Remote, not_found};
 use axum::Json;
