@@ -1,4 +1,4 @@
-//! An answer over HTTP that gives back its share of what may be held when it was sent.
+//! An HTTP answer that returns its share of the memory budget once it was sent.
 
 use super::unread::Share;
 use bytes::Bytes;

@@ -1,7 +1,7 @@
-//! Deadlines of turn rooms: what is due is done, whether anybody is connected or not.
+//! Deadlines of turn rooms: due timers are applied, with or without connected players.
 //!
-//! A room in which it cannot be done is put off in the store, for twice as long each time: it holds up no other room, not after a restart either.
-//! Rooms are done side by side, so that one which the store is slow about holds up no other either.
+//! A room whose timer fails is deferred in the store, for twice as long each time. So it delays no other
+//! room, not after a restart either. Rooms are processed in parallel, so a slow one delays no other.
 
 use super::failure::Failure;
 use super::{Services, rooms};

@@ -1,4 +1,4 @@
-//! What a player can have of what is stored about it, and that it can be deleted: by the player itself, and by an operator in its name.
+//! Export and deletion of a player's stored data: by the player, and by an operator for it.
 
 use super::Services;
 use super::accounts::{self, DONE, Done};
@@ -17,7 +17,7 @@ use serde_json::value::RawValue;
 
 /// Entries of a part: rooms and notices have up to 64 KiB each.
 const ENTRIES: usize = 10;
-/// What stands as the reason while tokens of a deleted account are still good.
+/// The ban reason while tokens of a deleted account are still valid.
 const DELETED: &str = "the account was deleted";
 
 /// Which account, so that none is deleted by mistake.
@@ -61,7 +61,7 @@ pub(super) struct Export {
     next: Option<String>,
 }
 
-/// Deletes the account of whoever asks.
+/// Deletes the caller's account.
 pub(super) async fn delete(
     services: Services,
     caller: Caller,

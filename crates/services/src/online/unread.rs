@@ -1,9 +1,9 @@
-//! What connections make the services hold: inputs that are being read, and answers and notices that were not taken yet. It has a bound
-//! for each address and one in all (threat 44).
+//! Memory that connections make the services hold: inputs being read, and unread answers and notices. It has
+//! a bound for each address and one in all (threat 44).
 //!
-//! A share is taken before an operation is done, as large as its answer may be, and shrinks to what the answer is. It is given back
-//! when the answer was sent or its connection is over. Connections that take nothing are hung up on, so that no share is held for
-//! long. This machine's own processes have no bound of their own, as everywhere.
+//! An operation first reserves its largest possible answer; the share then shrinks to the actual answer. It
+//! is returned once the answer was sent or its connection is over. Connections that read nothing are closed,
+//! so shares are held briefly. Local processes have no bound for each address.
 
 use super::failure::{Failure, Kind};
 use core::time::Duration;

@@ -1,4 +1,4 @@
-//! Accounts and what somebody signs in to them with.
+//! Accounts and their credentials.
 
 use super::Store;
 use super::error::StoreError;
@@ -10,7 +10,7 @@ use parlor_server::realm::Realm;
 const DAY_MS: u64 = 24 * 60 * 60 * 1_000;
 
 impl Store {
-    /// Makes an account, with what somebody can sign in to it with if there is such a thing.
+    /// Creates an account, with a credential if there is one.
     ///
     /// # Errors
     ///
@@ -80,7 +80,7 @@ impl Store {
         .await
     }
 
-    /// What somebody can sign in to the account with.
+    /// The account's credentials.
     ///
     /// # Errors
     ///
@@ -236,7 +236,7 @@ fn lock(sql: &mut dyn Sql, realm: &Realm, account: &AccountId) -> Done<()> {
     )
 }
 
-/// Somebody has signed in to the account, which is noted once a day.
+/// Records a sign-in to the account, at most once a day.
 pub(super) fn saw(sql: &mut dyn Sql, realm: &Realm, account: &AccountId, now_ms: u64) -> Done<()> {
     sql.later(
         "UPDATE accounts SET seen_ms = $1 WHERE realm = $2 AND id = $3 AND seen_ms < $4",

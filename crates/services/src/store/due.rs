@@ -1,4 +1,4 @@
-//! Rooms in which something is due, and those in which it could not be done.
+//! Rooms with due timers, and those whose timers failed.
 
 use super::Store;
 use super::error::StoreError;

@@ -1,5 +1,5 @@
-//! What accounts hold, and an app's environment in all: counted in the transaction that changes it, and judged there, so that nobody gets
-//! more by asking for many things at once.
+//! Quotas of accounts and of an app's environment: counted and checked in the transaction that changes them,
+//! so parallel requests cannot exceed them.
 
 use super::Store;
 use super::error::StoreError;

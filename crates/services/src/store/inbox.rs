@@ -1,8 +1,8 @@
-//! Inboxes: what players are told, in order, until they say that they know it.
+//! Inboxes: players' notices, in order, until they acknowledge them.
 //!
-//! What a commit tells a player is one row, in one of the inbox's places. They are used in turn, so that an inbox which nobody reads
-//! writes over what it lets go of: no commit deletes anything, and each changes one page for each inbox. What is large, or told to
-//! several, stands once in the room's event (`events.rs`), and the row says where.
+//! Each commit writes one row a player, in one of the inbox's places. They are used in turn, so an unread
+//! inbox overwrites its oldest notices. No commit deletes anything, and each changes one page for each inbox.
+//! Large or shared bodies are in the room's event (`events.rs`), to which the row refers.
 
 use super::Store;
 use super::error::StoreError;

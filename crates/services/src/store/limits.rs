@@ -1,8 +1,9 @@
-//! How much a store may hold: in all, and of one account or app.
+//! Limits of a store: in all, and for one account or app.
 //!
-//! The committing thread asks the database for its size, adds what the writes before it may take, and refuses writes that grow once the bound
-//! is reached. What it refuses is said by name ([`StoreError::Full`]). A part of the bound is a reserve: new accounts, rooms and logs leave
-//! it alone, moves in rooms that are there may use most of it, ends of games all of it, and what deletes, acknowledges or administers is always done.
+//! The committing thread reads the database's size, adds the most that earlier writes may take, and rejects
+//! growing writes at the bound ([`StoreError::Full`]). Part of the bound is a reserve. New accounts, rooms
+//! and logs leave it alone; moves in existing rooms may use most of it, ends of games all of it. Deletions,
+//! acknowledgements and administration are always done.
 
 use super::error::StoreError;
 use super::sql::{Done, Sql};
@@ -60,7 +61,7 @@ impl Default for Limits {
 pub(super) enum Growth {
     /// It adds something that was not there: an account, a room, a log.
     Adds,
-    /// It goes on with what is there: a move, a sign-in.
+    /// It continues existing data: a move, a sign-in.
     Continues,
     /// It ends something that is there.
     Ends,

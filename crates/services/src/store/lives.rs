@@ -1,8 +1,8 @@
-//! For how long rooms are kept, and what they are charged with; and deletion, in small parts beside the traffic.
+//! Retention and charges of rooms; deletion, in small parts beside the traffic.
 //!
-//! Each room has a time from when on it may be deleted, which its commits put off. It is kept in days, so that nearly no commit
-//! changes a row for it. What is deleted here is found by an index, a few rows at a time; where a server ends in between, the next one
-//! goes on.
+//! Each room has a time from which it may be deleted; commits postpone it. It is kept in days, so that few
+//! commits change a row for it. An index finds rows to delete, a few at a time. After a restart the next
+//! server continues.
 
 use super::error::StoreError;
 use super::holdings::{Charge, charge};
@@ -26,7 +26,7 @@ const ROOMS: usize = 20;
 /// How long a room is kept, and on whose account.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RoomLife {
-    /// Who opened it.
+    /// Its creator.
     pub owner: Option<AccountId>,
     /// Whether it has not ended.
     pub is_open: bool,
@@ -43,7 +43,7 @@ pub struct Swept {
     pub is_more: bool,
 }
 
-/// Since when somebody must have signed in to an account that is kept, in milliseconds since 1970.
+/// Accounts without a sign-in since this time may be deleted, in milliseconds since 1970.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unseen {
     /// For accounts that nothing but their tokens leads to.
@@ -173,7 +173,7 @@ impl Store {
         .await
     }
 
-    /// Who opened a room, if that is known.
+    /// A room's creator, if known.
     ///
     /// # Errors
     ///
@@ -204,7 +204,7 @@ impl Store {
         .await
     }
 
-    /// Rooms of an older layout, of which nobody has judged how long they are kept, with their summaries.
+    /// Rooms of an older layout without a retention time, with their summaries.
     ///
     /// # Errors
     ///
@@ -301,7 +301,7 @@ impl Store {
         .await
     }
 
-    /// Deletes a part of the webhooks that were due before a time: nobody has answered them since.
+    /// Deletes a part of the webhooks that were due before a time and have no answer.
     ///
     /// # Errors
     ///

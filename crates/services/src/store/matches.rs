@@ -1,7 +1,8 @@
-//! Matches that are kept: what happened in them, entry by entry, so that it can be read when they are over.
+//! Kept matches: log entries that can be read after the end.
 //!
-//! The entries of a match are numbered from 0 without gaps, and the same number again changes nothing, so a group whose answer was lost
-//! is put again. A log has a bound; where it ends before its match does, the match says so and why.
+//! A match's entries are numbered from 0 without gaps. Writing a number again changes nothing, so a group
+//! whose answer was lost is repeated. A log has a bound; if it ends before its match does, the match records
+//! that and the cause.
 
 use super::Store;
 use super::error::StoreError;
@@ -58,7 +59,7 @@ pub struct MatchEntry {
     pub at_ms: u64,
     /// What it was.
     pub body: Vec<u8>,
-    /// Who is in the match from here on, if that is what happened.
+    /// The member that joined, if the entry is a join.
     pub player: Option<AccountId>,
 }
 
@@ -94,7 +95,7 @@ pub struct KeptMatch {
     pub label: String,
     /// When it opened, in milliseconds since 1970.
     pub opened_ms: u64,
-    /// When it ended and how. Nothing, as long as it goes on.
+    /// When and how it ended; none while it runs.
     pub ended: Option<(u64, MatchEnding)>,
     /// Entries of its log.
     pub entries: u64,
@@ -229,7 +230,7 @@ impl Store {
         self.read(move |sql| load(sql, &realm, &id)).await
     }
 
-    /// Whether somebody was in a match.
+    /// Whether an account was in a match.
     ///
     /// # Errors
     ///
@@ -251,7 +252,7 @@ impl Store {
         .await
     }
 
-    /// Matches that are kept, the newest first: all of a realm, or those that somebody was in.
+    /// Kept matches, newest first: all of a realm, or those that an account was in.
     ///
     /// # Errors
     ///
@@ -323,7 +324,8 @@ impl Store {
         .await
     }
 
-    /// Forgets a match, and who was in it. Nobody sees it any more; its entries go by and by ([`sweep_matches`](Self::sweep_matches)).
+    /// Deletes a match and its members' access. Its entries are deleted later
+    /// ([`sweep_matches`](Self::sweep_matches)).
     ///
     /// # Errors
     ///

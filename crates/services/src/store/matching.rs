@@ -1,4 +1,4 @@
-//! Rooms that players look for, and rooms that nobody is to be given because their players are away.
+//! Searchable rooms, and rooms hidden because their players are away.
 
 use super::Store;
 use super::error::StoreError;

@@ -1,5 +1,5 @@
-//! Turn rooms: documents with versions. A commit puts the next one, the notices and the calls that come of it in one
-//! transaction, so that what a player was told is stored, and what is stored will be told.
+//! Turn rooms: documents with versions. A commit writes the next one, its notices and its webhooks in one
+//! transaction, so players receive only stored changes, and all stored changes are reported.
 
 use super::error::StoreError;
 use super::events::Shared;
@@ -219,7 +219,7 @@ fn must_be_new(sql: &mut dyn Sql, realm: &Realm, room: &NewRoom) -> Done<()> {
     if same.is_empty() { Ok(()) } else { Err(StoreError::Taken { what: "room's id" }.into()) }
 }
 
-/// A room that is deleted is nobody's.
+/// A deleted room has no owner.
 pub(super) fn let_go_of_players(sql: &mut dyn Sql, realm: &Realm, room: &RoomId) -> Done<()> {
     sql.later("DELETE FROM room_players WHERE realm = $1 AND room = $2", params![realm, room])
 }

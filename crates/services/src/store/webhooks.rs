@@ -1,4 +1,4 @@
-//! The outbox: calls that other services are owed, until one was answered or given up.
+//! The outbox: waiting webhook calls, until each is answered or abandoned.
 
 use super::Store;
 use super::error::StoreError;

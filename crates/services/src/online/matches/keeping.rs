@@ -1,4 +1,4 @@
-//! Puts what happens in matches into the store, a group at a time, as fast as the store takes it.
+//! Stores events of kept matches, a group at a time, as fast as the store allows.
 
 use super::{CUT_REFUSED, CUT_STORE_FULL, CUT_UNAVAILABLE, entry};
 use crate::online::Services;

@@ -1,4 +1,4 @@
-//! What can be done with turn rooms, as operations. What each means stands in docs/turn-rooms.md.
+//! The operations of turn rooms. docs/turn-rooms.md has their meaning.
 
 use super::search::{LOOKED_AT_MAX, PART, Search, Wanted, hash};
 use super::{change, look, no_such_room, open};
@@ -114,7 +114,7 @@ pub(crate) struct PartOfList {
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct JoinByCode {
-    /// The code, as somebody typed it.
+    /// The code, as typed.
     code: String,
     /// The player's name, as the others read it; that of the account if missing.
     #[schemars(length(min = 1, max = NAME_CHARS_MAX))]
@@ -142,7 +142,7 @@ pub(crate) struct JoinRoom {
     name: Option<String>,
 }
 
-/// Who is to go.
+/// The player to remove.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct KickPlayer {
@@ -152,7 +152,7 @@ pub(crate) struct KickPlayer {
     /// The player's account.
     #[schemars(with = "PlayerId")]
     player: String,
-    /// Why; all are told.
+    /// The reason, which all players see.
     #[schemars(length(min = 1, max = REASON_CHARS_MAX))]
     reason: Option<String>,
 }
@@ -167,7 +167,7 @@ pub(crate) struct StartGame {
     /// All players in the order of their turns; drawn if missing.
     #[schemars(with = "Option<Vec<PlayerId>>")]
     turn_order: Option<Vec<String>>,
-    /// Who plays what, where the configuration says `assigned`.
+    /// The players' roles, if the configuration says `assigned`.
     roles: Option<BTreeMap<String, String>>,
 }
 
@@ -204,7 +204,7 @@ pub(crate) struct ValidateMove {
     proposal: u64,
     /// Whether it is right.
     accept: bool,
-    /// Why not; all are told.
+    /// The reason against it, which all players see.
     #[schemars(length(min = 1, max = REASON_CHARS_MAX))]
     reason: Option<String>,
 }
@@ -216,7 +216,7 @@ pub(crate) struct EndGame {
     /// The room's id.
     #[schemars(with = "parlor_turn::RoomId")]
     room: String,
-    /// Who won, if one did.
+    /// The winner, if there is one.
     #[schemars(with = "Option<PlayerId>")]
     winner: Option<String>,
     /// Why.
@@ -260,10 +260,11 @@ pub(crate) struct SayInRoom {
     body: Value,
 }
 
-/// A room, as whoever asked may read it.
+/// A room, as the caller may read it.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub(crate) struct RoomAnswer {
-    /// The room: docs/turn-rooms.md has its fields. Null if whoever asked may not read it, for instance because it left.
+    /// The room: docs/turn-rooms.md has its fields. Null if the caller may not read it, for instance because
+    /// it left.
     #[schemars(with = "Option<RoomView<'static>>")]
     room: Option<Box<RawValue>>,
 }
@@ -487,7 +488,7 @@ async fn perform(services: &Services, caller: &Caller, room_id: &str, op: Op) ->
     Ok(RoomAnswer { room: change(services, &realm, &room(room_id)?, &actor, op).await? })
 }
 
-/// As whom somebody acts in a room: a player as itself, an operator as the server.
+/// The actor in a room: a player as itself, an operator as the server.
 pub(super) fn actor(services: &Services, caller: &Caller) -> Result<(Realm, Actor), Failure> {
     let role = caller.identity.as_ref().map(|identity| identity.role);
     match role {
@@ -524,7 +525,7 @@ async fn name_of(
     Ok(services.store().account(realm, &account).await?.map(|account| account.display_name))
 }
 
-/// A room that somebody wants, as it would be opened.
+/// A wanted room, as it would be opened.
 struct New {
     realm: Realm,
     player: PlayerId,

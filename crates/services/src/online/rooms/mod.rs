@@ -1,8 +1,9 @@
 //! Turn rooms: each has a lock in this process, under which operations run one after another.
 //!
-//! The lock holds the room's document. An operation is applied to a copy, the store takes document and effects in one transaction,
-//! and only then the caller is answered and others are notified. If storing fails both copies are dropped: nobody knows whether
-//! the store took it, so the next operation loads the room again. The version shows what another server on the same store wrote.
+//! The lock holds the room's document. An operation is applied to a copy; the store writes document and
+//! effects in one transaction; only then the caller is answered and others are notified. If storing fails,
+//! both copies are dropped, because the store's content is unknown; the next operation loads the room again.
+//! The version shows writes of another server on the same store.
 
 mod handlers;
 mod removal;
@@ -39,7 +40,7 @@ const DRAWS_MAX: usize = 8;
 /// How often an operation is done again because another server came first.
 const TRIES_MAX: usize = 4;
 
-/// What an operation on a room comes to: the room as JSON, as whoever asked may read it from then on.
+/// The result of a room's operation: the room as JSON, as the caller may read it from then on.
 pub(super) type Seen = Option<Box<RawValue>>;
 
 /// Bytes of a document that what players bring leaves free: for what the server, those who leave and those who judge add to it, which must always

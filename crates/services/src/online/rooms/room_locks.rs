@@ -1,7 +1,8 @@
-//! RoomLocks: who holds which room.
+//! Locks and cached documents of rooms.
 //!
-//! What rooms at hand take is counted before a document is read, by what its JSON can take at most, and is bounded in all: rooms that
-//! nobody uses go, the longest unused first, and a room that does not fit beside those in use is refused.
+//! A cached room's memory is counted before its document is read, by the most that its JSON can take, and
+//! bounded in all. Unused rooms are dropped, the longest unused first. A room that does not fit beside those
+//! in use is rejected.
 
 use crate::online::failure::Failure;
 use crate::online::json::parsed_bytes_max;
@@ -15,7 +16,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::{Mutex as Waiting, MutexGuard, Notify};
 
-/// Rooms whose documents are held. The one that was not used for the longest goes, if nobody is in its lock.
+/// Rooms whose documents are held. The longest unused one is dropped, unless its lock is held.
 const HELD_MAX: usize = 4_096;
 /// How many may wait for one room.
 const WAITING_MAX: usize = 128;
@@ -34,7 +35,8 @@ pub(crate) struct RoomLocks {
     /// The next deadline of any room, as far as it is known; `u64::MAX` for none.
     deadline_ms: AtomicU64,
     deadline_changed: Notify,
-    /// Who looks for a room or opens one, of one game at a time: else two who look at once would each open one.
+    /// Serializes searches and openings of one game: otherwise two simultaneous searches would each open a
+    /// room.
     matching: Vec<Waiting<()>>,
 }
 
@@ -60,8 +62,8 @@ impl RoomLocks {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    /// Counts the memory of a room whose document has this text, before it is parsed or after it changed. The caller holds the lock.
-    /// Rooms that nobody uses go for it.
+    /// Counts the memory of a room whose document has this text, before it is parsed or after it changed. The
+    /// caller holds the lock. Unused rooms are dropped for it.
     ///
     /// # Errors
     /// It does not fit beside the rooms that are in use.
@@ -156,7 +158,7 @@ impl RoomLocks {
         Ok(Place(room_lock))
     }
 
-    /// A room is deleted: what its lock holds of it goes, once nobody is in there.
+    /// A room is deleted: its cached document is dropped, once the lock is free.
     pub(crate) async fn forget(&self, realm: &Realm, id: &RoomId) {
         let key = (realm.clone(), id.clone());
         let room_lock = self.locks.lock().unwrap_or_else(PoisonError::into_inner).get(&key).map(Arc::clone);
@@ -184,7 +186,7 @@ impl RoomLocks {
         self.deadline_changed.notified().await;
     }
 
-    /// Whoever looks for a room of a game, or else opens one, does so alone.
+    /// Searches and openings of a game run one after another.
     pub(crate) async fn match_alone(&self, realm: &Realm, game: &str) -> MutexGuard<'_, ()> {
         use core::hash::{Hash, Hasher};
         let mut hasher = rustc_hash::FxHasher::default();

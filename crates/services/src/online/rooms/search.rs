@@ -1,8 +1,9 @@
-//! Rooms as lists have them, and how those are found that a player looks for.
+//! Rooms in lists, and searches for rooms.
 //!
-//! The store knows a room's game, whether it can be joined, and a hash of what it was opened for: who looks for the same finds it by that, however many
-//! other rooms there are. All else stands in a room's summary and is looked at here, the newest first and in parts, so that one question never reads
-//! all rooms. Rooms whose players are all away are found by nobody until one of them is back.
+//! The store has a room's game, whether it can be joined, and a hash of the criteria that it was opened for.
+//! So equal searches find it, however many other rooms there are. The rest is in a room's summary, which is
+//! read here, newest first and in parts, so that one search never reads all rooms. Rooms whose players are
+//! all away are not found until one of them is back.
 
 use crate::online::Services;
 use crate::online::failure::Failure;
@@ -25,7 +26,7 @@ pub(super) struct Wanted<'a> {
     pub(super) criteria: &'a Criteria,
     /// The rules of a room that is joined are those of the room that would be opened, or none as there; a list has rooms of any.
     pub(super) rules: Option<Option<&'a str>>,
-    /// Nobody is led into a room that a stranger has set up, where the server has games of its operator's.
+    /// If the operator has configured games, searches skip rooms that clients configured.
     pub(super) operators_only: bool,
 }
 
@@ -46,7 +47,8 @@ impl Wanted<'_> {
         self.choose(room).is_some_and(|choice| choice.phase != Phase::Ended)
     }
 
-    /// What the room is, if it is wanted. One whose summary cannot be read is not; it holds up nobody who looks for another.
+    /// What the room is, if it is wanted. One whose summary cannot be read is not, and other searches
+    /// continue.
     fn choose(&self, room: &RoomListing) -> Option<Choice> {
         let choice: Choice = serde_json::from_slice(&room.summary).ok()?;
         let is_wanted = choice.game == self.game
@@ -61,7 +63,7 @@ impl Wanted<'_> {
     }
 }
 
-/// The hash of what somebody looks for: of the rules, and of the criteria however their numbers are written.
+/// The hash of a search: of the rules, and of the criteria however their numbers are written.
 pub(super) fn hash(rules: Option<&str>, criteria: &Criteria) -> [u8; 32] {
     let Criteria { name, max_players, metadata, .. } = criteria;
     let metadata: Value = metadata.iter().map(|(field, value)| (field.clone(), one_form(value))).collect();
