@@ -1,4 +1,4 @@
-//! 100 players who all see each other: what the engine takes for each tick, in this process and on one core.
+//! 100 players who all see each other: the engine's cost a tick, in this process and on one core.
 
 use super::args::CrowdArgs;
 use super::machine::Cores;

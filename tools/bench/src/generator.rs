@@ -1,4 +1,5 @@
-//! The generator: members of many rooms on one thread, which send at their own pace and count what they hear.
+//! The load generator: members of many rooms on one thread, which send at their own pace and count what they
+//! receive.
 
 use super::member::{Counted, Member, Seat, Speech, Wish};
 use super::pace::{Beat, Beats, Pace};

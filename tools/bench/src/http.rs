@@ -1,4 +1,4 @@
-//! The services of a server, asked over plain HTTP as a game's own service would.
+//! A client of the services over plain HTTP, like a game's own service.
 
 use super::load::tcp_from;
 use super::member::APP;

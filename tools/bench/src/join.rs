@@ -1,5 +1,5 @@
-//! How many members a core lets in: each says hello, takes a seat by a room's code, and leaves. *Cold* is with a connection
-//! anew for each, and a whole handshake; *warm* is what is left of that on a link in memory, to a server of this process.
+//! Joins a core can serve: each says hello, takes a seat by a room's code, and leaves. *Cold* makes a new
+//! connection with a whole handshake each time. *Warm* uses a link in memory to a server of this process.
 
 use super::args::{JoinArgs, Transport};
 use super::generator::Crowd;

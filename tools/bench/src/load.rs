@@ -1,4 +1,4 @@
-//! Rooms full of members that send, and what that costs a server.
+//! Rooms full of sending members, and their cost at a server.
 
 use super::account::{CpuTime, cpu_time, cpu_time_of};
 use super::args::Transport;

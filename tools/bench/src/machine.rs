@@ -1,4 +1,4 @@
-//! What a bench asks of the operating system: cores, files that may be open, memory. Linux only.
+//! Queries of the operating system: cores, open files, memory. Linux only.
 
 use anyhow::{Context, bail};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};

@@ -1,4 +1,4 @@
-//! Walkers that walked before anything is measured: what moving them costs is no part of what replicating them costs.
+//! Walkers with precomputed motion: moving them is no part of the cost of replication.
 
 use super::walkers::Walkers;
 

@@ -1,4 +1,4 @@
-//! The server under test: the binary `parlor` beside this one, in a process of its own on a core of its own.
+//! The server under test: the binary `parlor` beside this one, as a process on its own core.
 
 use super::machine::Cores;
 use anyhow::{Context, bail};

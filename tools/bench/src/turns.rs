@@ -1,4 +1,5 @@
-//! How many durable moves a server takes: turn rooms without rules, over HTTP, each move acknowledged when it is stored.
+//! Durable moves that a server can serve: turn rooms without rules, over HTTP, each move acknowledged when it
+//! is stored.
 
 use super::args::TurnsArgs;
 use super::http::{Http, Player};

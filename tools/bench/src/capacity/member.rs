@@ -1,4 +1,4 @@
-//! The members of the rooms, and what they count.
+//! The members of the rooms, and their counters.
 
 use crate::histogram::Histogram;
 use crate::host_world::{move_walkers, schema};

@@ -1,7 +1,7 @@
 //! One link, one minute: a host beside its hub, and two members who drive, turn and shoot, on virtual time.
 //!
-//! The first member is left alone; the other one is pushed from outside every few seconds. Everything comes from a seed, so
-//! the same seed plays the same minute packet for packet.
+//! The first member is undisturbed; the other one is pushed every few seconds. The seed determines
+//! everything, packet for packet.
 
 use super::figures::Counted;
 use super::link::Quality;

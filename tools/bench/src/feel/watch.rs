@@ -1,4 +1,4 @@
-//! What is written down of a run, seat by seat, and what comes of it.
+//! Measurements of a run by seat, and their evaluation.
 
 use parlor::{EntityId, MemberId};
 use parlor_demos::arena::{Order, Tank, Verdict, aim_of};

@@ -1,7 +1,7 @@
-//! How long a game stands still when its host is gone, on virtual time and from a seed.
+//! How long a game pauses when its host is gone, on virtual time and from a seed.
 //!
-//! Hub, sessions and rooms are the real ones; clocks and network are made ([`parlor_sim`]). Every death is a room of its own,
-//! drawn from the seed, so the same seed gives the same figures.
+//! Hub, sessions and rooms are the real ones; clocks and network are simulated ([`parlor_sim`]). Every death
+//! is in a room of its own, drawn from the seed, so one seed gives the same figures.
 
 mod party;
 mod runs;

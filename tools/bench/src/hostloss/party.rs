@@ -1,4 +1,4 @@
-//! A room whose host may die, and what everybody in it sees.
+//! A room whose host may die, and what its members see.
 
 use anyhow::Context;
 use parlor::{Audience, Event};

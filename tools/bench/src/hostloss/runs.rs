@@ -1,4 +1,4 @@
-//! What befalls a room, and what came of it.
+//! Host losses, and their results.
 
 use super::PLAYERS;
 use super::party::{Party, SILENCE_MS};

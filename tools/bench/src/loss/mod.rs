@@ -1,6 +1,7 @@
-//! What a bad network leaves of a game's stream: 3 Mbit/s to each of a few members whose links lose some of it. Each message
-//! arrives once or not at all; what is measured is how many do, and when. Then, on the same links, how far behind the state of
-//! a thousand walkers is. Then links that carry less than is wanted ([`narrow`]), and links that are cut ([`cut`]).
+//! A game's stream on a bad network: 3 Mbit/s to each of a few members whose links lose packets. Each message
+//! arrives once or not at all; the bench measures how many do, and when. Then, on the same links, how far
+//! behind the state of a thousand walkers is. Then links that are too narrow ([`narrow`]), and links that are
+//! cut ([`cut`]).
 
 mod cut;
 mod narrow;

@@ -1,5 +1,5 @@
-//! One address that attacks, by one way after another, on a thread of its own that yields to whoever else wants the core. It
-//! never goes anywhere but to the server of this bench.
+//! One attacking address with several attacks in turn, on a thread with low priority. It connects only to
+//! this bench's server.
 
 mod attacks;
 

@@ -1,5 +1,5 @@
-//! Turn rooms with short timers: two players who move by turns, and now and then one who lets its time run out. And players who
-//! ask the services for everything else.
+//! Turn rooms with short timers: two players who move by turns, and at times one who lets its time run out.
+//! Other players use the rest of the services.
 
 use super::record::Kind;
 use super::stage::Stage;

@@ -1,5 +1,6 @@
-//! Everything at once, for long: rooms, matches, turn rooms, services and slow readers from many honest addresses, and one address
-//! that attacks, by turns at work and not. What the server takes must level off, and the honest must hardly notice the attacker.
+//! Everything at once, for long: rooms, matches, turn rooms, services and slow readers from many honest
+//! addresses, and one address that attacks by turns. The server's resources must level off, and the attacker
+//! must hardly affect honest clients.
 
 mod attacker;
 mod desks;

@@ -1,4 +1,5 @@
-//! A member of a room or match that plays as a game would: the client's own core over a link of the generator's thread.
+//! A member of a room or match that plays like a game: the client's own core over a link of the generator's
+//! thread.
 
 use super::record::{Kind, Record};
 use crate::host_world::move_walkers;

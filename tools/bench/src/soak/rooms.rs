@@ -1,4 +1,4 @@
-//! Rooms in which members come and go and whose hosts die, and matches, kept and not.
+//! Rooms whose members come and go and whose hosts die, and matches, kept and not.
 
 use super::player::{End, Player, Plays, with_channel};
 use super::record::Kind;

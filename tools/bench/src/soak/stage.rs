@@ -1,4 +1,4 @@
-//! What all honest clients have in common: the server, and from where they come.
+//! Shared data of honest clients: the server, and their addresses.
 
 use super::record::Record;
 use crate::args::Transport;

@@ -259,7 +259,7 @@ fn online(wanted: Wanted) -> anyhow::Result<Option<OnlineConfig>> {
     bounds.apply(config).map(Some)
 }
 
-/// Whom to tell what happens in turn rooms.
+/// The webhook's receiver.
 fn webhook(
     url: Option<String>,
     key: Option<PathBuf>,
@@ -277,7 +277,7 @@ fn webhook(
     }
 }
 
-/// Who must have a token. With a key everybody must, if it is not said otherwise; without one nobody.
+/// Who needs a token. Default: all players with an admission key, none without.
 fn admission(
     key: Option<PathBuf>,
     admission: Option<AdmissionArg>,

@@ -1,4 +1,4 @@
-//! The ways of attacking: each with as many connections as it takes, and no wait but that for the server.
+//! The attacks: each with as many connections as it needs, waiting only for the server.
 
 use super::{SOURCE, Shared};
 use crate::http::{Http, Player, request};
