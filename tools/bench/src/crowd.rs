@@ -10,7 +10,7 @@ use serde_json::json;
 use std::time::Duration;
 
 const HZ: u16 = 30;
-/// Seconds before anything counts: everybody gets to know everything.
+/// Warm-up, in seconds: every member gets all state.
 const WARM_UP_SECONDS: u16 = 2;
 
 /// One row.

@@ -159,7 +159,7 @@ impl Relay {
     }
 
     fn take_from_client(&mut self, index: usize, buffer: &mut [u8], now: Instant, is_cut: bool) {
-        // A port that nobody listens on is an error of the next call, and nothing that waits.
+        // A port without a listener is an error of the next call, and never blocks.
         while let Ok((length, from)) = self.ways[index].near.recv_from(buffer) {
             self.ways[index].client = Some(from);
             if !is_cut {

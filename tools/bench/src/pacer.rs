@@ -14,7 +14,7 @@ use std::io;
 use std::time::Duration;
 use tokio::io::unix::AsyncFd;
 
-/// The time since the bench began, as machines without a clock are told it.
+/// The time since the bench began, for machines without a clock.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Clock {
     started: std::time::Instant,

@@ -144,7 +144,7 @@ struct Member {
 }
 
 impl Stand {
-    /// A world that nobody has seen.
+    /// Returns a world without receivers.
     ///
     /// # Errors
     /// The plan is beyond what a world holds.

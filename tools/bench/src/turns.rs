@@ -198,8 +198,7 @@ impl Desk {
 impl Game {
     /// What an answer says of a room.
     ///
-    /// # Errors
-    /// It lacks something, or nobody is to move.
+    /// # Errors A field is missing, or no player is to move.
     pub(super) fn read(room: &Value) -> anyhow::Result<Self> {
         let text = |field: &str| room[field].as_str().map(str::to_owned);
         Ok(Game {

@@ -30,7 +30,7 @@ pub(super) struct MemberLog {
     pub(super) orders: BTreeMap<u32, Order>,
     /// Its own tank after each step, as foreseen when the step was run first.
     pub(super) foreseen: BTreeMap<u32, Tank>,
-    /// Its shots in the order in which it was told to show them.
+    /// Its shots in the order of their display.
     pub(super) shots: Vec<Verdict>,
     /// How far behind the newest moment the picture was, picture by picture.
     pub(super) delays_us: Vec<u32>,

@@ -37,7 +37,7 @@ struct Figures {
     floor_ms: f64,
     /// Inputs that the old host had used, as some player saw, and that the new one's state does not have.
     inputs_lost: u64,
-    /// Steps whose state two hosts wrote, as somebody saw it, and epochs under which two wrote.
+    /// Observed steps whose state two hosts wrote, and epochs under which two wrote.
     split_brains: u64,
     misses: Vec<&'static str>,
 }

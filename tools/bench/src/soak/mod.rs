@@ -42,7 +42,7 @@ const SLOW_READERS: u32 = 2;
 const OPEN_FILES: u64 = 4_096;
 /// Connections that the server takes.
 const CONNECTIONS_MAX: usize = 1_024;
-/// Accounts of those who ask have numbers from here on, and of those for whom matches are kept.
+/// First account numbers of players who use the services, and of players whose matches are kept.
 const FIRST_ASKER: usize = 1_000;
 const FIRST_KEEPER: usize = 2_000;
 /// How long the attacker is at work, and then not.
@@ -142,7 +142,7 @@ struct Soak<'a> {
     looks: Vec<Look>,
     told: Instant,
     first_cpu: [CpuTime; 2],
-    /// The server's, when the last minute was told.
+    /// The server's, at the last minute's report.
     told_cpu: CpuTime,
 }
 
@@ -202,7 +202,7 @@ impl<'a> Soak<'a> {
         let percent = percent_of_core(cpu.since(self.told_cpu), took);
         (self.told, self.told_cpu) = (Instant::now(), cpu);
         let (p99, errors) = self.record.take_minute();
-        // Nobody may be listening there.
+        // There may be no listener.
         let _ = writeln!(std::io::stderr(), "{}", minute(look, p99, errors, percent).render());
         Ok(())
     }

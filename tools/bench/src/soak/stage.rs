@@ -107,7 +107,7 @@ impl OperatorKey {
 
 impl Drop for OperatorKey {
     fn drop(&mut self) {
-        // What is left is a public key of nobody.
+        // The rest is an unused public key.
         let _ = std::fs::remove_file(&self.public);
     }
 }

@@ -36,9 +36,9 @@ const DEAREST: usize = 8;
 const DATA_BYTES: usize = 32 * 1024;
 /// The largest that a room may say of itself.
 const METADATA_BYTES: usize = 16 * 1024 - 64;
-/// How long somebody waits after it was hung up on.
+/// Pause after a closed connection.
 const REST: Duration = Duration::from_millis(250);
-/// How long somebody waits for an answer.
+/// Time limit for an answer.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// All ways, and what they have found out.
@@ -47,7 +47,7 @@ pub(super) struct Attacks {
     websocket: Way,
     quic: Way,
     addr: SocketAddr,
-    /// Somebody with an account at this server.
+    /// An attacker with an account at this server.
     token: RefCell<Option<String>>,
     counted: Cell<u64>,
 }
@@ -178,7 +178,7 @@ impl Attacks {
         Ok(answer.kind())
     }
 
-    /// With a password that is wrong, or as somebody new.
+    /// With a wrong password, or as a new account.
     async fn sign_in(&self, http: &mut Http, create: bool) -> anyhow::Result<String> {
         let number = self.next();
         let email =
@@ -201,7 +201,7 @@ impl Attacks {
         Ok(token)
     }
 
-    /// What is answered to somebody with an account.
+    /// The answer to a request with an account.
     async fn asked(&self, http: &mut Http, path: &str, body: &str) -> anyhow::Result<String> {
         let token = self.token(http).await?;
         let answer = http.ask("POST", path, &token, body).await?;
@@ -212,7 +212,7 @@ impl Attacks {
         Ok(answer.kind())
     }
 
-    /// A waiting room that says as much of itself as it may; nobody comes.
+    /// A waiting room with as much metadata as allowed; no player joins.
     async fn open_large_room(&self, http: &mut Http) -> anyhow::Result<String> {
         let config = json!({ "players": { "min": 2, "max": 2 },
             "metadata": { "junk": "x".repeat(METADATA_BYTES) } });
