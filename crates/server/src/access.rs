@@ -20,11 +20,11 @@ use ring::digest::{SHA256, digest};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// Cheap to clone. Its locks are held for moments, and by nobody who relays.
+/// Cheap to clone. Its locks are held briefly, and never while relaying.
 #[derive(Clone)]
 pub struct Access {
     clock: Clock,
-    /// Whether this machine's own processes have budgets like everybody else.
+    /// Whether local processes have budgets, too.
     limits_local: bool,
     handshakes: Arc<Mutex<Handshakes>>,
     guesses: Arc<Mutex<Guesses>>,
@@ -136,8 +136,8 @@ impl Access {
     }
 }
 
-/// A guess that is under way, of an operation that waits for its answer. One that is dropped, because nobody waited for the
-/// answer or the operation failed, counts as wrong.
+/// A pending guess of a running operation. Dropping it counts as a wrong guess: the caller has disconnected,
+/// or the operation failed.
 #[must_use = "a guess that is dropped counts as wrong"]
 pub struct OpenGuess {
     access: Access,

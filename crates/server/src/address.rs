@@ -1,16 +1,16 @@
-//! Under which addresses a friend finds the server.
+//! Public and local addresses of the server for invites.
 
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use parlor_transport::Fingerprint;
 use parlor_transport::discovery::{AddressError, ServerAddress};
 use std::net::UdpSocket;
 
-/// Reserved for documentation, so it lies beyond the default route and nobody is there.
+/// Reserved for documentation: beyond the default route, and unused.
 const FAR_V4: Ipv4Addr = Ipv4Addr::new(203, 0, 113, 1);
 /// As [`FAR_V4`].
 const FAR_V6: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1);
 
-/// The addresses of a server, the one that reaches furthest first.
+/// The addresses of a server, the most widely reachable first.
 pub(crate) fn addresses(
     public: Option<ServerAddress>,
     listen: IpAddr,

@@ -1,4 +1,4 @@
-//! The clock that machines without a clock are told.
+//! The clock whose time pure machines get as arguments.
 
 use core::time::Duration;
 use parlor_proto::Instant;

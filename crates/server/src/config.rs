@@ -1,4 +1,4 @@
-//! What a server may be told.
+//! Configuration of a server.
 
 use crate::admission::Policy;
 use crate::handshakes::{HANDSHAKES_PER_SECOND, HANDSHAKES_PER_SECOND_ALL};
@@ -38,10 +38,10 @@ pub const FLUSH_QUANTUM_MS_MAX: u64 = 20;
 /// How long the seat of a member is kept whose connection is lost, unless the configuration says otherwise.
 pub const GRACE: Duration = Duration::from_secs(30);
 
-/// Longest [`Config::grace`], in seconds: a room whose members are all gone lives for so long.
+/// Longest [`Config::grace`], in seconds: the life of a room whose members are all disconnected.
 pub const GRACE_S_MAX: u64 = 600;
 
-/// What a server may be told. The default is a development server for anybody who reaches this machine.
+/// Configuration of a server. Default: a development server, open to all who can reach this machine.
 ///
 /// ```
 /// use parlor_server::Config;
@@ -49,84 +49,84 @@ pub const GRACE_S_MAX: u64 = 600;
 /// ```
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// The address to listen on. `::`, the default, stands for all addresses of both families; on a machine without
-    /// IPv6 for all of IPv4.
+    /// The address to listen on. Default: `::`, all addresses of both families; without IPv6 all IPv4
+    /// addresses.
     pub listen: IpAddr,
-    /// The port, UDP and TCP. 0 takes one that is free for both.
+    /// The port, UDP and TCP. 0 chooses one that is free for both.
     pub port: u16,
-    /// How the server proves who it is.
+    /// How the server proves its identity.
     pub identity: IdentitySource,
-    /// How often the files of [`IdentitySource::Files`] are looked at: what is there then is used from the next handshake on.
+    /// How often the files of [`IdentitySource::Files`] are read. Changes apply from the next handshake on.
     pub certificate_every: Duration,
     /// The games that it serves; `None` for any.
     pub apps: Option<Vec<String>>,
-    /// How many rooms may live at once; shards have equal parts of it.
+    /// Most rooms at once; shards have equal parts.
     pub rooms_max: usize,
     /// Whether rooms may have dedicated hosts: processes without a player, in whose rooms many more members fit than in one that a
     /// player hosts.
     pub dedicated: bool,
-    /// How much memory the state of rooms may take, in bytes: that of one room, that of all rooms that one address opened, and that of
-    /// all; shards have equal parts of it. Beyond it no room is opened, and the largest end.
+    /// Memory limits of room state, in bytes: for one room, for all rooms opened from one address, and in
+    /// all. Shards have equal parts. Beyond them no room is opened, and the largest rooms end.
     pub state_memory: StateMemory,
-    /// Bytes of state that one member is sent in a second on the long run, at most: what does not fit waits for its turn, the
-    /// most urgent first. Never less than [`STATE_RATE_MIN`].
+    /// Most bytes of state for one member in a second, on average. The rest waits, the most urgent first.
+    /// Never less than [`STATE_RATE_MIN`].
     pub state_rate: u32,
-    /// Over how many threads the rooms are spread. Each has a port of its own: [`port`](Self::port) and those that follow it,
-    /// UDP and TCP. Clients need to know the first alone; all must be reachable.
+    /// Number of threads for rooms. Each has its own port, UDP and TCP: [`port`](Self::port) and the
+    /// following ones. Clients connect to the first; all must be reachable.
     pub shards: NonZeroU16,
-    /// How long a room may hold back what it has to send, so that what comes meanwhile goes in the same packets: it costs
-    /// latency and saves packets. Zero sends at once; at most
-    /// [`FLUSH_QUANTUM_MS_MAX`].
+    /// How long a room may delay messages to batch them: it adds latency and saves packets. Zero sends at
+    /// once; at most [`FLUSH_QUANTUM_MS_MAX`].
     pub flush_quantum: Duration,
-    /// How long the seat of a member is kept whose connection is lost, so that it can come back; at most [`GRACE_S_MAX`].
-    /// Zero keeps none: such a member has left.
+    /// How long a disconnected member's seat is kept; at most [`GRACE_S_MAX`]. Zero keeps none: a
+    /// disconnected member has left.
     pub grace: Duration,
-    /// Whether the server lives in the process of a game that hosts a room, and ends with it: guests who hear nothing of it for
-    /// [a while](parlor_proto::limits::HOST_GONE_TIMEOUT) take the host to be gone, instead of trying to reach it again. Unset for
-    /// a server that rooms of others are on. It enters its rooms in the [`registry`](Self::registry), but not itself: no other process
-    /// opens a room on it.
+    /// Whether the server is in the process of a game that hosts a room, and ends with it. Guests take the
+    /// host to be gone after [a silence](parlor_proto::limits::HOST_GONE_TIMEOUT), and do not reconnect.
+    /// Unset for a server with rooms of others. It enters its rooms in the [`registry`](Self::registry), but
+    /// not itself: no other process opens a room on it.
     pub is_of_host: bool,
-    /// How many connections there may be at once on TCP, and as many again on QUIC.
+    /// Most connections at once on TCP, and as many again on QUIC.
     pub connections_max: usize,
-    /// How many of them one address may have on TCP, and as many again on QUIC. An IPv6 address stands for its network of 64
-    /// bits; 256 neighbours together have four times as many. `None`, the default, is an eighth of all, and 16 at least. This
-    /// machine's own processes are not counted, unless [`limits_local`](Self::limits_local) says so.
+    /// Most connections of one address on TCP, and as many again on QUIC. An IPv6 address stands for its
+    /// network of 64 bits; 256 neighbours together have four times as many. Default: `None`, an eighth of
+    /// all, and 16 at least. Local processes are not counted, unless [`limits_local`](Self::limits_local) is
+    /// set.
     pub connections_per_address: Option<usize>,
-    /// The origins of web pages that may use the server beside its own, as browsers send them (`https://game.example`,
-    /// `http://localhost:5173`). Programs that are no browsers have none, and need none.
+    /// The origins of web pages that may use the server beside its own, as browsers send them
+    /// (`https://game.example`, `http://localhost:5173`). Other programs have none, and need none.
     pub web_origins: Vec<String>,
-    /// How many handshakes one address may begin in each second on the long run, and a few times as many at once. An IPv6
+    /// Handshakes that one address may begin a second on average, and a few times as many at once. An IPv6
     /// address stands for its network of 64 bits; 256 neighbours together have four times as many.
     pub handshakes_per_second: u32,
-    /// How many all may begin in each second on the long run: what the machine has to spare beside the rooms that live.
+    /// Handshakes that all addresses may begin a second on average: the machine's capacity beside its live
+    /// rooms.
     pub handshakes_per_second_all: u32,
-    /// How long a client may take for each step until it has said hello; at most
-    /// [`HANDSHAKE_TIMEOUT`](parlor_proto::limits::HANDSHAKE_TIMEOUT), which is also how long it has for the hello.
+    /// Time for each step of a client before its hello; at most
+    /// [`HANDSHAKE_TIMEOUT`](parlor_proto::limits::HANDSHAKE_TIMEOUT), which is also the time for the hello.
     pub handshake_time: Duration,
-    /// Whether connections from this machine are counted like all others. They are not unless this says so: whoever can
-    /// run processes here needs no flood. Behind a proxy on the same machine everybody seems to come from here.
+    /// Applies connection limits to local clients too. Default: off, because a local process has easier
+    /// attacks than a flood. Behind a local proxy all clients seem local.
     pub limits_local: bool,
-    /// Whether tokens say who comes in, and whose. Without it whoever has an account here may bring a ticket, everybody else is
-    /// anonymous, and any other token is refused.
+    /// Admission by tokens, and their issuer. `None`: players with an account may bring a ticket, others are
+    /// anonymous, and other tokens are rejected.
     pub admission: Option<Policy>,
-    /// Where the server and its rooms are entered for other processes of this machine to find. Only a server with a
-    /// development identity that listens on a loopback address enters itself; a real certificate needs no such help.
+    /// Registry for other processes of this machine. Only a server with a development identity on a loopback
+    /// address enters itself; a real certificate needs no registry.
     pub registry: Option<Registry>,
-    /// A folder to which everything that rooms are told is written, one file for each room. The files hold the rooms'
-    /// secrets and all that members say.
+    /// Folder for room logs, one file for each room. The files hold the rooms' secrets and all messages.
     pub room_log: Option<PathBuf>,
-    /// The name or address that invites have, perhaps with a port where the outside has another one
-    /// (`play.example.com`, `play.example.com:443`). Without it they have this machine's own address.
+    /// The name or address in invites, with a port if the public one differs (`play.example.com`,
+    /// `play.example.com:443`). Default: this machine's address.
     pub public_host: Option<String>,
-    /// A tool for development: the bad network that all its sockets are on, in both directions.
+    /// For development: simulates a bad network on all sockets, in both directions.
     pub impairment: Option<Impairment>,
-    /// The local network on which its rooms are announced, but those with a secret: whoever is there can find and join them
-    /// without being told a code. `None`, the default, announces nothing.
+    /// The local network on which its rooms are announced, except those with a secret. Anyone there can join
+    /// them without a code. Default: `None`, no announcements.
     pub lan: Option<Network>,
-    /// Where figures for monitoring are given out, over HTTP without TLS: `/metrics`, `/health` and `/ready`. Port 0 takes a free one.
-    /// `None`, the default, gives out none.
+    /// Address of the monitoring port, HTTP without TLS: `/metrics`, `/health` and `/ready`. Port 0 chooses a
+    /// free one. Default: `None`, no port.
     pub metrics: Option<SocketAddr>,
-    /// Matches of one account that are kept at once, where the server has [services](crate::embed) that keep them.
+    /// Most kept matches of one account at once, if the server has [services](crate::embed).
     pub kept_matches: usize,
     /// The clock of the services. Tests move it.
     pub time: Time,
@@ -146,7 +146,7 @@ pub enum IdentitySource {
         /// start has another fingerprint.
         folder: Option<PathBuf>,
     },
-    /// A certificate that clients trust by whoever issued it.
+    /// A certificate that clients trust by its authority.
     Files {
         /// The certificate chain, leaf first (PEM).
         certificate: PathBuf,

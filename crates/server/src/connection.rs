@@ -1,4 +1,4 @@
-//! A link that was accepted: packets from it go to the shard until it is over.
+//! An accepted link: forwards its packets to the shard until it ends.
 
 use crate::shard::Shard;
 use parlor_hub::Origin;

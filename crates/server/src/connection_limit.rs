@@ -1,8 +1,8 @@
-//! How many may be in at once: in all, from one address, and from its neighbourhood.
+//! Limits open connections: in all, for one address, and for its neighbourhood.
 //!
-//! A connection costs its client almost nothing, so without a bound of its own one address takes every place (threat 47).
-//! Beside the places there is a reserve, for requests that must be answered when all places are taken: whether the server lives,
-//! and what operators ask (`http/reserve.rs`).
+//! A connection costs its client almost nothing, so without a limit one address could take every place
+//! (threat 47). A reserve beside the places serves requests that must always be answered: health checks and
+//! operators (`http/reserve.rs`).
 
 use crate::mutex::lock;
 use parlor_hub::Origin;
@@ -61,14 +61,14 @@ pub(crate) struct ConnectionLimits {
     pub(crate) staying: ConnectionLimit,
 }
 
-/// Places for everybody, and the reserve.
+/// The general places, and the reserve.
 #[derive(Clone, Debug)]
 pub(crate) struct TcpLimit {
     pub(crate) places: ConnectionLimit,
     reserve: ConnectionLimit,
 }
 
-/// What somebody got at a [`TcpLimit`], until it is dropped.
+/// A place at a [`TcpLimit`], until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Entered {
     _permit: Permit,
@@ -116,12 +116,12 @@ impl ConnectionLimit {
         lock(&self.places).fits(origin)
     }
 
-    /// Counts somebody who is not let in for another reason than that it is full.
+    /// Counts a connection rejected for another reason than a full server.
     pub(crate) fn turn_away(&self) {
         self.turned_away.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Lets nobody in from here on.
+    /// Rejects all further connections.
     pub(crate) fn shut(&self) {
         lock(&self.places).is_shut = true;
     }
@@ -159,7 +159,7 @@ impl TcpLimit {
 }
 
 impl Places {
-    /// This machine's own processes have no share: a proxy on it brings everybody.
+    /// Local processes have no share: a local proxy forwards all clients.
     fn fits(&self, origin: Origin) -> bool {
         let taken = |counts: &FxHashMap<u64, usize>, key| counts.get(&key).copied().unwrap_or_default();
         origin == Origin::LOCAL

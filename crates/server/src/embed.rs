@@ -1,10 +1,11 @@
-//! What a server and the services beside its rooms give to each other. The services are accounts and rooms over a store, a library
-//! of their own: `parlor-services`.
+//! The interface between a server and the services beside its rooms. The services, accounts and rooms over a
+//! store, are a library of their own: `parlor-services`.
 //!
-//! A server without services is whole: it relays rooms, and stores nothing. One with services is started by
-//! [`Server::start_with`](crate::Server::start_with): it opens its ports, gives them [`Parts`] of itself, and asks them what [`Services`] has.
+//! A server without services is complete: it relays rooms, and stores nothing.
+//! [`Server::start_with`](crate::Server::start_with) starts one with services. It opens its ports, gives the
+//! services [`Parts`] of itself, and calls the methods of [`Services`].
 //!
-//! No promises are made of this module: it changes with `parlor-services`, the one crate that it is for.
+//! This API may change at any time, together with `parlor-services`, its only user.
 
 pub use crate::access::{Access, OpenGuess};
 pub use crate::admission::crypto::install as install_crypto;
@@ -29,63 +30,63 @@ use hyper_util::rt::TokioIo;
 use parlor_hub::Origin;
 use std::sync::Arc;
 
-/// What a server asks of its services. They have threads of their own: none of this holds up a packet of a room.
+/// A server's calls to its services. They have their own threads: no call delays a room's packets.
 pub trait Services: Send + Sync {
-    /// What answers to HTTP below `/v1`. A request has its [`AskedFrom`] among its extensions.
+    /// The handler of HTTP below `/v1`. A request has its [`AskedFrom`] among its extensions.
     fn routes(&self) -> Router;
 
     /// Serves a WebSocket of `/v1/socket` until it is over. `token` is what the request for it brought.
     fn serve_socket(&self, io: TokioIo<Upgraded>, origin: Origin, token: Option<String>)
     -> BoxFuture<'_, ()>;
 
-    /// Whether a token is an operator's: whoever has one is answered when all places are taken.
+    /// Whether a token is an operator's: its requests are answered when all places are taken.
     fn is_of_operator(&self, token: String) -> BoxFuture<'_, bool>;
 
-    /// Whether the store takes writes, as far as is known without trying; why not, for a person.
+    /// Whether the store accepts writes, as far as is known without trying. Errors: the cause, for a person.
     fn store_state(&self) -> Result<(), String>;
 
-    /// Whether the store answers; why not, for a person.
+    /// Whether the store answers. Errors: the cause, for a person.
     fn store_answers(&self) -> BoxFuture<'_, Result<(), String>>;
 
-    /// What peers make them hold.
+    /// Memory held for peers.
     fn held(&self) -> Held;
 
-    /// Writes their figures down, for monitoring.
+    /// Writes their metrics.
     fn write_figures<'a>(&'a self, to: &'a mut Figures) -> BoxFuture<'a, ()>;
 
-    /// Tells whoever is connected to them that the server is going down.
+    /// Notifies their connections of the shutdown.
     fn say_goodbye(&self) -> BoxFuture<'_, ()>;
 
-    /// Stores what is under way, and ends. The rooms have ended before.
+    /// Stores pending work, and ends. The rooms have ended before.
     fn stop(&self) -> BoxFuture<'_, ()>;
 }
 
-/// Memory that peers make the services hold, as it is counted against its bounds.
+/// Memory that the services hold for peers, counted against its bounds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Held {
-    /// Bytes of inputs that are being read, and of answers and notices that were not taken yet.
+    /// Bytes of inputs being read, and of unread answers and notices.
     pub unread_bytes: usize,
     /// The most that they ever were.
     pub unread_bytes_most: usize,
-    /// Requests that were refused because they were too many bytes.
+    /// Requests rejected for this limit.
     pub unread_refused: u64,
-    /// Bytes of rooms that are kept at hand.
+    /// Bytes of cached rooms.
     pub room_bytes: usize,
 }
 
-/// What services are given of their server.
+/// The parts of a server that its services use.
 pub struct Parts {
-    /// Who may come in, and who has guessed too much.
+    /// Access control: admission and guesses.
     pub access: Access,
     /// The rooms in memory.
     pub shards: Shards,
-    /// The clock that budgets are counted by.
+    /// The clock of budgets.
     pub clock: Clock,
-    /// The clock that the services live by.
+    /// The clock of the services.
     pub time: Time,
-    /// What is counted as it happens.
+    /// Counters.
     pub metrics: Arc<Metrics>,
-    /// What happens in matches that are kept.
+    /// Events of kept matches.
     pub kept: Kept,
     /// The games that the server serves; `None` for any.
     pub apps: Option<Vec<String>>,

@@ -1,4 +1,4 @@
-//! Why there is no server.
+//! Errors of a server's start.
 
 use crate::admission::KeyError;
 use crate::identity::IdentitySourceError;
@@ -52,7 +52,7 @@ pub enum StartError {
     /// There is no key to verify tokens with.
     #[error(transparent)]
     Admission(#[from] KeyError),
-    /// Tokens are asked for, and nobody can have one.
+    /// Tokens are required, but none can be issued.
     #[error(
         "tokens are asked for and nobody can have one: name the key of whoever gives them out (--admission-key FILE), or a \
          folder for accounts, which get tickets (--data FOLDER)"

@@ -1,4 +1,4 @@
-//! Whether this process may have as many files open as the server was told to take connections.
+//! Checks the limit of open files against the limit of connections.
 
 use crate::metrics;
 

@@ -1,11 +1,11 @@
-//! How many handshakes are begun: for each address, and for all together (threat 2).
+//! Limits handshakes: for each address, and for all together (threat 2).
 //!
-//! A handshake costs a signature and memory until it is over, and whoever floods a server with them pays nothing. What is
-//! left of the machine must be enough for the rooms that live.
+//! A handshake costs the server a signature and memory, and the client nothing. The limit reserves capacity
+//! for live rooms.
 //!
-//! An address that has not been shown to be its sender's may be anybody's. Its budget is one of its own, and whoever finds
-//! it used up is asked to show its address, which costs a round trip and no memory, and then has the other budget. So a
-//! flood under false addresses holds nobody up for longer than that, and no more than half of what all may begin.
+//! Unverified addresses have a separate budget. Beyond it, clients must first prove their address, which
+//! costs a round trip and no memory; then the other budget applies. So a flood from false addresses delays
+//! others by one round trip, and takes at most half of all handshakes.
 
 use parlor_hub::Origin;
 use parlor_hub::budget::{Budget, Budgets, Rate};
@@ -23,7 +23,7 @@ const BURST_ALL_S: u32 = 2;
 /// How many addresses' worth a neighbourhood has.
 const NEIGHBOURHOOD: u32 = 4;
 
-/// What becomes of somebody who wants to connect.
+/// The decision about a connection attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     /// The handshake may begin.
@@ -53,7 +53,7 @@ struct Places {
 }
 
 impl Handshakes {
-    /// Nobody has connected yet. `random` gives numbers that are even over 64 bits and that nobody can guess.
+    /// Returns empty budgets. `random` returns unpredictable numbers, uniform over 64 bits.
     pub(crate) fn new(per_second: u32, per_second_all: u32, mut random: impl FnMut() -> u64) -> Self {
         let mut places =
             || Places { origins: Budgets::new(&mut random), neighbourhoods: Budgets::new(&mut random) };
@@ -67,8 +67,8 @@ impl Handshakes {
         }
     }
 
-    /// Decides about somebody who wants to connect, and counts the handshake if it begins. `is_proven` says whether the
-    /// address was shown to be its own.
+    /// Decides about a connection attempt, and counts the handshake if it begins. `is_proven`: whether the
+    /// address is verified.
     pub(crate) fn decide(&mut self, origin: Origin, is_proven: bool, now: Instant) -> Verdict {
         if origin == Origin::LOCAL {
             return Verdict::Begin;

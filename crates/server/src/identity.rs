@@ -1,4 +1,4 @@
-//! Where a server's certificate comes from.
+//! Sources of a server's certificate.
 
 use crate::config::IdentitySource;
 use parlor_transport::{Identity, IdentityError};
@@ -47,7 +47,7 @@ pub enum IdentitySourceError {
         /// What is wrong.
         error: IdentityError,
     },
-    /// Others than its owner may read the kept key, and whoever has it can be this server.
+    /// Others than its owner may read the stored key, and could impersonate this server.
     #[error(
         "the development identity in {} may be read by others (mode {mode:03o}). Run chmod 600 on it, or delete it to have \
          another one made", path.display()

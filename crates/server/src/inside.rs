@@ -1,4 +1,4 @@
-//! Rooms of the process that the server lives in: their links come without a socket.
+//! Rooms in the server's own process: their links need no socket.
 
 use crate::access::Access;
 use crate::connection;

@@ -1,7 +1,8 @@
 //! Who may have matches kept, and how many at once.
 //!
-//! The hubs ask when a match opens and say when it is over. What a log holds in the store is judged there, entry by entry
-//! (`services/src/store/matches.rs`); who has no room left is refused here for a while, so that the next match is refused by name before it opens.
+//! The hubs ask when a match opens and report its end. The store checks each log entry's size
+//! (`services/src/store/matches.rs`). A creator without room for more logs is rejected here for a while, so
+//! that the next match is rejected by name before it opens.
 
 use crate::mutex::lock;
 use crate::realm::environment_of;
@@ -97,7 +98,7 @@ impl KeptQuota {
         full.insert(who(app, environment, user), now_s.saturating_add(FULL_S));
     }
 
-    /// The store has room for nobody's.
+    /// The store is full for all.
     pub fn store_is_full(&self, now_s: u64) {
         self.inner.store_full_s.store(now_s.saturating_add(FULL_S), Ordering::Relaxed);
     }

@@ -1,4 +1,4 @@
-//! The Parlor server as a library, so that a test, a game or the binary `parlor` can run one.
+//! The Parlor server as a library, for tests, games and the binary `parlor`.
 //!
 //! ```no_run
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
@@ -9,19 +9,20 @@
 //! # Err(failed.into()) }
 //! ```
 //!
-//! One port number serves everything: QUIC on UDP, HTTPS and WebSocket on TCP, and to this machine's own processes
-//! plain HTTP on TCP as well. Behind it stands a shard: a task that owns a [`Hub`](parlor_hub::Hub) and is the only
-//! one to touch it, so nothing here needs a lock around rooms. A server with several shards has a thread and a port for
-//! each, and a client that comes to the wrong one is told the right one's.
+//! One port number serves everything: QUIC on UDP, HTTPS and WebSocket on TCP, and to this machine's own
+//! processes plain HTTP on TCP as well. Behind it is a shard: a task that owns a [`Hub`](parlor_hub::Hub)
+//! alone, so rooms need no locks. A server with several shards has a thread and a port for each, and
+//! redirects clients to the right one.
 //!
-//! - [`Config`] and [`IdentitySource`]: what a server may be told
+//! - [`Config`] and [`IdentitySource`]: its configuration
 //! - [`Server`]: start, addresses, invites, shutdown
-//! - [`admission`]: tokens, without which a server may let nobody in
-//! - [`embed`]: what it gives to services beside its rooms, which are a library of their own; [`realm`]: the names that they go by
-//! - [`StartError`], [`ServerFailed`]: why there is none
+//! - [`admission`]: tokens, which a server may require
+//! - [`embed`]: the interface to services beside its rooms, a separate library; [`realm`]: names of games and
+//!   environments
+//! - [`StartError`], [`ServerFailed`]: its errors
 //!
-//! What is bounded: connections, handshakes, queues, request heads, the time that each of them may take. What is absent:
-//! plain HTTP beyond this machine, and anything that makes game traffic wait for a disk.
+//! Bounded are connections, handshakes, queues, request heads, and the time of each. Absent are plain HTTP
+//! beyond this machine, and disk accesses that delay game traffic.
 
 mod access;
 mod address;

@@ -1,8 +1,9 @@
-//! What happens in matches that are kept, on its way from the shards to the store.
+//! Events of kept matches, on their way from the shards to the store.
 //!
-//! A shard hands entries over and never waits: a task of the services puts them into the store (`services/src/online/matches/keeping.rs`). Where the store
-//! is slow or away the queue fills, and then the logs that would have grown end there; the task is told so and says it in the store once
-//! that works again. A log without an end is true up to it, one with a hole would not be.
+//! A shard queues entries and never waits; a task of the services stores them
+//! (`services/src/online/matches/keeping.rs`). If the store is slow or away, the queue fills and the affected
+//! logs end. The task records that in the store once it works again. A log without an end is true up to it;
+//! one with a gap would not be.
 
 use crate::realm::{Realm, environment_of};
 use crate::system::unix_ms;
@@ -210,7 +211,7 @@ impl Marks {
         std::mem::take(&mut *self.lock())
     }
 
-    /// Each change is one step, so what is there stays right if somebody panicked.
+    /// Each change is one step, so the data stays consistent after a panic.
     fn lock(&self) -> MutexGuard<'_, BTreeMap<MatchKey, Mark>> {
         self.of.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,8 +1,8 @@
 //! Which addresses share a budget.
 //!
-//! An origin is what one person can send from at no cost: an IPv4 address, or the 64 bits of an IPv6 network, whose 2⁶⁴
-//! addresses are one subscriber's. The neighbourhood is what somebody has who pays a little: 256 IPv4 addresses, which
-//! a hoster rents out in one piece, or 48 bits of IPv6, the most that a subscriber is commonly given.
+//! An origin is what one person can send from at no cost: an IPv4 address, or an IPv6 network of 64 bits,
+//! which one subscriber has. A neighbourhood is what costs a little: 256 IPv4 addresses, a hoster's usual
+//! unit, or an IPv6 network of 48 bits, the largest usual one of a subscriber.
 
 use core::net::IpAddr;
 use parlor_hub::Origin;

@@ -1,4 +1,4 @@
-//! How fast one connection may ask for operations. Whoever asks faster is read more slowly, and nothing is lost by that.
+//! Rate limit of operations on one connection. Faster requests are read later, and none is lost.
 
 use core::time::Duration;
 use parlor_hub::Origin;

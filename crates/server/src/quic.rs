@@ -1,4 +1,5 @@
-//! The UDP port of a shard: who is let in, and which connection of the hub is which of the [`Engine`]'s.
+//! The UDP port of a shard: admission of connections, and the map between the hub's and the [`Engine`]'s
+//! connections.
 
 use crate::access::Access;
 use crate::connection_limit::{ConnectionLimit, Permit};
@@ -16,7 +17,7 @@ use std::io;
 use std::time::Instant;
 use tokio::time::timeout;
 
-/// What a link is told that is closed because the shard stops.
+/// Close reason of links when the shard stops.
 pub const GOING_DOWN: &str = "the server is going down";
 /// The close reason for an address that has more connections than it may have.
 const TOO_MANY: &str = "too many connections come from this address: close some, or try again in a moment";
@@ -86,7 +87,7 @@ impl Quic {
         self.engine.turn(now())
     }
 
-    /// What came in, oldest first. Who asks to be let in is answered on the way.
+    /// Received events, oldest first. Connection attempts are answered meanwhile.
     pub(crate) fn poll(&mut self) -> Option<Came> {
         while let Some(event) = self.engine.poll_event() {
             match event {
@@ -238,7 +239,7 @@ fn now() -> Instant {
     tokio::time::Instant::now().into_std()
 }
 
-/// An address in the form that everybody writes it in.
+/// An address in its usual form: IPv4-mapped ones as IPv4.
 fn canonical(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(address.ip().to_canonical(), address.port())
 }

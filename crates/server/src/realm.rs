@@ -1,4 +1,4 @@
-//! The names that a game and what is stored of it go by: which game, and which of its environments.
+//! Names of a game and its environment, which separate stored data.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ pub const ID_BYTES_MAX: usize = 64;
 /// The environment of a game that names none.
 pub const ENVIRONMENT: &str = "production";
 
-/// The environment that a name stands for: games and tokens may leave it out.
+/// The environment of a name: games and tokens may omit it.
 pub fn environment_of(named: &str) -> &str {
     if named.is_empty() { ENVIRONMENT } else { named }
 }

@@ -1,8 +1,8 @@
-//! Room logs: what the hub records of each room, in a file of its own.
+//! Room logs: the hub's record of each room, in one file each.
 //!
-//! The shard hands bytes over and never waits: a thread of the runtime's blocking pool writes them. If a disk is so slow
-//! that the queue fills, the logs that would have grown stop there; a log without an end replays up to it, one with a hole
-//! would lie.
+//! The shard queues bytes and never waits; a thread of the runtime's blocking pool writes them. If a slow
+//! disk fills the queue, the affected logs end there. A log without an end replays up to it; one with a gap
+//! would be wrong.
 
 use parlor_proto::{RoomCode, RoomId};
 use std::collections::{BTreeMap, BTreeSet};

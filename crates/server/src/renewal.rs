@@ -1,8 +1,8 @@
-//! A certificate that changes on disk is used from the next handshake on. Connections stay open: a restart would end every
-//! room in memory, and certificates are renewed every few weeks.
+//! A changed certificate applies from the next handshake on. Connections stay open, because a restart would
+//! end every room in memory, and certificates are renewed every few weeks.
 //!
-//! The files are read again and again and compared, because that works wherever files do, and however they are replaced. A thread
-//! of its own does it, so that nobody waits for a disk.
+//! A thread rereads and compares the files, so that no other thread waits for a disk. Polling works with
+//! every file system and every way of replacement.
 
 use crate::config::IdentitySource;
 use crate::identity::{self, IdentitySourceError};
@@ -54,7 +54,7 @@ struct Files<F> {
 }
 
 impl Renewal {
-    /// Begins to look, if the identity is in files that somebody may renew. `replaced` is called with each new one.
+    /// Starts polling if the identity is in files. `replaced` is called with each new one.
     pub(crate) fn start(
         source: &IdentitySource,
         every: Duration,
@@ -129,7 +129,7 @@ impl<F: Fn(Fingerprint)> Files<F> {
         Ok(identity)
     }
 
-    /// What the files have, as a number; what cannot be read is as good as empty.
+    /// A hash of the files; an unreadable file counts as empty.
     fn digest(&self) -> [u8; 32] {
         let mut context = Context::new(&SHA256);
         for path in [&self.certificate, &self.key] {

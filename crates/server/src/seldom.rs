@@ -1,4 +1,4 @@
-//! What happens often is said seldom: a line of the log for each would be a flood of its own.
+//! Rate limit of log lines about frequent events.
 
 use core::time::Duration;
 use tokio::time::Instant;

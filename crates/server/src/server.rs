@@ -1,4 +1,4 @@
-//! A server: its start, what it says about itself, and its end.
+//! A server: start, addresses and shutdown.
 
 mod prepared;
 
@@ -71,7 +71,8 @@ impl Server {
         async { Prepared::open(config, None).await?.begin(None).await }.boxed()
     }
 
-    /// Starts a server that has services: `start` starts them once the ports are open and before anybody is served.
+    /// Starts a server with services: `start` starts them once the ports are open and before any request is
+    /// served.
     ///
     /// # Errors
     /// As [`Server::start`], and what `start` gives.
@@ -98,7 +99,7 @@ impl Server {
         self.figures.as_ref().map(|figures| figures.addr)
     }
 
-    /// By what clients know a development identity. A certificate that somebody vouches for needs none.
+    /// The fingerprint of a development identity. A certificate of an authority needs none.
     pub fn fingerprint(&self) -> Option<Fingerprint> {
         self.facts.fingerprint
     }
@@ -144,7 +145,7 @@ impl Server {
         select_all(self.workers.iter().map(|worker| worker.failed().boxed())).await.0
     }
 
-    /// Stops the server: rooms end, all members are told, and room logs are written to their end. It takes about a second
+    /// Stops the server: ends rooms, notifies all members, and completes room logs. It takes about a second
     /// at most if peers do not answer, and more only if the disk does not.
     #[inline(never)]
     pub fn shutdown(self) -> BoxFuture<'static, ()> {

@@ -1,4 +1,4 @@
-//! What only the operating system has: random numbers, and the time of day.
+//! Random numbers and the time of day, from the operating system.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 

@@ -1,4 +1,4 @@
-//! The TCP port: HTTPS and WebSocket, and plain HTTP for this machine's own processes.
+//! The TCP port: HTTPS and WebSocket, and plain HTTP for local processes.
 
 use crate::access::Access;
 use crate::connection;
@@ -91,12 +91,12 @@ async fn serve(
     }
 }
 
-/// Without TLS only this machine's own processes are served: nobody stands between.
+/// Without TLS only local processes are served, because no network is in between.
 fn may_be_plain(remote: IpAddr) -> bool {
     remote.to_canonical().is_loopback()
 }
 
-/// Answers one request, and goes on as a WebSocket if that is what was asked for.
+/// Answers one request, or upgrades it to a WebSocket.
 async fn serve_http(io: impl Io, remote: SocketAddr, is_of_reserve: bool, site: &Site) {
     let slot = UpgradeSlot::default();
     Box::pin(http::serve(io, remote, is_of_reserve, site, &slot)).await;

@@ -1,9 +1,9 @@
-//! The time that the services live by.
+//! The clock of the services.
 //!
-//! The time of day can be wrong when a server starts, and can leap while it runs. A deadline must not be reached by a leap, and a ticket that
-//! this server gave out must not come from its future. So the services count on from the time of day at their start by a clock that only
-//! goes forward, and come closer to the time of day by a hundredth of the time that passes. Only what others sign by their own clocks is held
-//! against the time of day itself.
+//! The time of day can be wrong at a server's start, and can jump. A jump must not reach a deadline, and a
+//! ticket of this server must not come from its future. So the services' clock counts from the time of day at
+//! the start, only forward. It corrects a difference by a hundredth of the elapsed time. Only tokens that
+//! others sign are checked against the time of day itself.
 
 use crate::mutex::lock;
 use crate::system::unix_ms;
@@ -30,7 +30,7 @@ struct Inner {
     /// Moved by [`Time::leap`].
     leapt_ms: AtomicI64,
     base: Mutex<Base>,
-    /// The newest time that was told: none is older than the one before.
+    /// The newest returned time: times never decrease.
     told_us: AtomicU64,
     moved: Notify,
 }

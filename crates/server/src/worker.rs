@@ -1,4 +1,4 @@
-//! A worker: one thread, with a runtime, a port and a shard of its own. Workers share nothing that a packet touches, so none
+//! A worker: one thread with a runtime, a port and a shard. Workers share no data of the packet path, so none
 //! waits for another.
 
 use crate::access::Access;
@@ -183,7 +183,7 @@ fn open(wants: &Wants) -> Result<Opened, StartError> {
     Ok(Opened { bound, recorder: recorder.transpose()? })
 }
 
-/// Lets the shard tell everybody; meanwhile HTTP says that the server is going down.
+/// Lets the shard notify all members; meanwhile HTTP reports the shutdown.
 async fn say_goodbye(shard: &Shard, tasks: &mut JoinSet<&'static str>) {
     // A shard that has failed says nothing any more.
     if shard.shut_down().await.is_ok() {

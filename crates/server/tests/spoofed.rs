@@ -1,7 +1,7 @@
-//! First packets of QUIC under addresses that are not their sender's, and what they cost: a whole server on a real socket.
+//! First QUIC packets from spoofed addresses, and their cost: a whole server on a real socket.
 //!
-//! The allocator counts for the whole process, so this file has one test. All of 127.0.0.0/8 is this machine's, so a packet can be
-//! sent from any address of it, and what is answered comes back to be counted.
+//! The allocator counts for the whole process, so this file has one test. All of 127.0.0.0/8 is local, so
+//! packets can come from any address of it, and their answers can be counted.
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, and its helpers are part of it")]
 

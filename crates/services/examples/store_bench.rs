@@ -1,7 +1,8 @@
-//! How many durable moves a store takes: `cargo run --release -p parlor-services --example store_bench -- [ADDRESS]`.
+//! Rate of durable moves of a store:
+//! `cargo run --release -p parlor-services --example store_bench -- [ADDRESS]`.
 //!
-//! 64 writers make one move at a time each, in 1,000 rooms, with a document of 1 KiB and a notice for one player. What is
-//! printed first is how long the disk takes to sync, which is what a store that does not group its writes is bound by.
+//! 64 writers make one move at a time each, in 1,000 rooms, with a document of 1 KiB and a notice for one
+//! player. The first figure is the time of a disk sync, which limits a store without group commit.
 
 #![allow(
     clippy::print_stdout,

@@ -1,4 +1,4 @@
-//! Accounts, rooms that outlive their players, and matches that are kept: services that a Parlor server may have beside its rooms.
+//! Services of a Parlor server beside its rooms: accounts, turn rooms, and logs of kept matches.
 //!
 //! ```no_run
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
@@ -10,12 +10,12 @@
 //! # Err(failed.into()) }
 //! ```
 //!
-//! - [`start`] and [`OnlineConfig`]: a server with services, and what they may be told
+//! - [`start`] and [`OnlineConfig`]: a server with services, and their configuration
 //! - [`store`]: what outlives a server
-//! - [`operator_token`]: for whoever runs one
+//! - [`operator_token`]: tokens for operators
 //!
-//! The server knows none of this: it asks [`embed::Services`](parlor_server::embed::Services). What is absent: anything that a realtime room
-//! waits for.
+//! The server knows only [`embed::Services`](parlor_server::embed::Services). No realtime room waits for this
+//! crate.
 
 mod online;
 mod start;

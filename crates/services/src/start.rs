@@ -1,4 +1,4 @@
-//! A server with services.
+//! Start of a server with services.
 
 use crate::online::{Online, OnlineConfig, OnlineError};
 use crate::store::{Options, Store};

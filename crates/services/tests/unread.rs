@@ -1,4 +1,4 @@
-//! What connections that ask for much and read nothing make a server hold: a whole server on real sockets.
+//! Memory for connections that request much and read nothing: a whole server on real sockets.
 //!
 //! The allocator counts for the whole process, so this file has one test.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, and its helpers are part of it")]

@@ -1,5 +1,5 @@
-//! A member of a room, as raw as can be: a session, a link, and a task that keeps both alive, so that no test depends on
-//! how soon it looks.
+//! A raw member of a room: a session, a link, and a task that keeps both alive, so that no test depends on
+//! its polling rate.
 
 use bytes::Bytes;
 use core::time::Duration;
@@ -34,7 +34,7 @@ enum Command {
     Send(Outgoing),
     Raw(Packet),
     Close(CloseReason),
-    /// Reads nothing until told to go on.
+    /// Reads nothing until it is resumed.
     Pause(bool),
 }
 
@@ -188,7 +188,7 @@ impl Client {
         self.command(Command::Close(CloseReason::Left)).await;
     }
 
-    /// Reads nothing, until it is told to go on.
+    /// Reads nothing until it is resumed.
     pub async fn pause(&self, pause: bool) {
         self.command(Command::Pause(pause)).await;
     }

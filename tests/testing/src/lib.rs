@@ -1,5 +1,5 @@
-//! What the tests of a server share, with services or without: a server on free ports of this machine, ways to ask it, and a member of a
-//! room that is as raw as can be.
+//! Shared helpers for tests of a server, with services or without: a server on free ports of this machine,
+//! requests to it, and a raw member of a room.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, and its helpers are part of it")]
 
 mod client;

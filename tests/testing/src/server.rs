@@ -1,4 +1,4 @@
-//! A server for one test, and ways to reach it.
+//! A server for one test, and requests to it.
 
 use crate::client::{Client, HANG, creating, joining, within};
 use core::net::{Ipv4Addr, SocketAddr};
@@ -97,7 +97,7 @@ impl TestServer {
         (host, guest, code)
     }
 
-    /// Shows that two members of a room still hear each other, and that nobody else has a seat in it.
+    /// Asserts that two members of a room still hear each other, and that no other member has a seat in it.
     pub async fn assert_goes_on(&self, host: &mut Client, guest: &mut Client, code: RoomCode) {
         host.say("are you there?").await;
         assert_eq!(guest.heard().await, (MemberId(0), "are you there?".into()));

@@ -1,4 +1,4 @@
-//! Processor time, as the scheduler of Linux notes it.
+//! Processor time from Linux's scheduler.
 
 use anyhow::Context;
 use std::fs;

@@ -162,7 +162,7 @@ pub(crate) struct TurnsArgs {
     /// How long it is measured
     #[arg(long, value_name = "N", default_value_t = 10.0, value_parser = seconds)]
     pub seconds: f64,
-    /// Leave the server one core, away from whoever asks, instead of the whole machine
+    /// Give the server one core, apart from the clients, instead of the whole machine
     #[arg(long)]
     pub one_core: bool,
     #[command(flatten)]

@@ -1,4 +1,4 @@
-//! 100 players who all see each other: what the engine takes for each tick, in this process and on one core.
+//! 100 players who all see each other: the engine's cost a tick, in this process and on one core.
 
 use super::args::CrowdArgs;
 use super::machine::Cores;
@@ -10,7 +10,7 @@ use serde_json::json;
 use std::time::Duration;
 
 const HZ: u16 = 30;
-/// Seconds before anything counts: everybody gets to know everything.
+/// Warm-up, in seconds: every member gets all state.
 const WARM_UP_SECONDS: u16 = 2;
 
 /// One row.

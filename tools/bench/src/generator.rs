@@ -1,4 +1,5 @@
-//! The generator: members of many rooms on one thread, which send at their own pace and count what they hear.
+//! The load generator: members of many rooms on one thread, which send at their own pace and count what they
+//! receive.
 
 use super::member::{Counted, Member, Seat, Speech, Wish};
 use super::pace::{Beat, Beats, Pace};
@@ -50,7 +51,7 @@ struct State {
     tally: Tally,
     /// Whether what is sent counts.
     is_counting: bool,
-    /// Why members were lost that nobody sent away.
+    /// Why members were lost unexpectedly.
     lost: Vec<String>,
 }
 
@@ -64,7 +65,7 @@ pub(crate) struct Seated {
 }
 
 impl Crowd {
-    /// A crowd of nobody.
+    /// Returns an empty crowd.
     ///
     /// # Errors
     /// What the operating system says.
@@ -148,7 +149,7 @@ impl Crowd {
         }
     }
 
-    /// Sends everybody away.
+    /// Lets all members leave.
     pub(crate) fn leave_all(&self) {
         let count = self.shared.state.borrow().members.len();
         (0..count).for_each(|who| self.leave(who));

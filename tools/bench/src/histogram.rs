@@ -1,4 +1,5 @@
-//! Times by the million in little memory: counted in steps of 1.6%, so that half an hour needs no more than a second does.
+//! Histogram of millions of times in little memory: buckets of 1.6%, so half an hour needs no more than a
+//! second.
 
 use std::time::Duration;
 

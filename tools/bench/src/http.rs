@@ -1,4 +1,4 @@
-//! The services of a server, asked over plain HTTP as a game's own service would.
+//! A client of the services over plain HTTP, like a game's own service.
 
 use super::load::tcp_from;
 use super::member::APP;
@@ -11,7 +11,7 @@ use tokio::net::TcpStream;
 /// The longest answer that makes sense.
 const ANSWER_BYTES_MAX: usize = 1 << 20;
 
-/// Somebody who has signed in.
+/// A signed-in player.
 pub(crate) struct Player {
     pub account: String,
     pub token: String,
@@ -19,7 +19,7 @@ pub(crate) struct Player {
 }
 
 impl Player {
-    /// Whom a sign-in or a refresh gave tokens to.
+    /// The account that got tokens from a sign-in or refresh.
     ///
     /// # Errors
     /// It gave none.
@@ -70,7 +70,7 @@ impl Http {
         Http { source: Some(source), ..Http::new(addr) }
     }
 
-    /// Somebody with an account, the same one for the same number.
+    /// Returns a player with an account; equal numbers give the same account.
     ///
     /// # Errors
     /// Those of [`post`](Self::post).

@@ -1,7 +1,7 @@
-//! What memory an idle session takes: what the server's process has resident, and what the kernel holds for it.
+//! Memory of an idle session: resident in the server's process, and held by the kernel.
 //!
-//! The kernel does not say for which process it holds what, and both ends of every connection are on this machine. The
-//! ends have the same sockets and the same watchers of sockets, so half of what the kernel took is the server's.
+//! The kernel does not attribute its memory to processes, and both ends of every connection are on this
+//! machine. The ends have equal sockets and watchers, so half of the kernel's memory is the server's.
 
 use super::args::{IdleArgs, Transport};
 use super::generator::Crowd;

@@ -1,5 +1,5 @@
-//! How many members a core lets in: each says hello, takes a seat by a room's code, and leaves. *Cold* is with a connection
-//! anew for each, and a whole handshake; *warm* is what is left of that on a link in memory, to a server of this process.
+//! Joins a core can serve: each says hello, takes a seat by a room's code, and leaves. *Cold* makes a new
+//! connection with a whole handshake each time. *Warm* uses a link in memory to a server of this process.
 
 use super::args::{JoinArgs, Transport};
 use super::generator::Crowd;
@@ -28,7 +28,7 @@ use tokio::time::{Instant, sleep_until};
 /// How long one joins after the other, to find the rate, and to warm up.
 const SEARCH_TIME: Duration = Duration::from_secs(1);
 
-/// Members of each room while nobody joins it: the host.
+/// Members of each room between joins: the host.
 const HOSTS: u16 = 1;
 
 /// Tickets of a row.
@@ -37,7 +37,7 @@ const TICKETS_MAX: u32 = 60_000;
 /// Players who ask for tickets at the same time.
 const ASKING: usize = 8;
 
-/// With what somebody comes in.
+/// The credential of a join.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 enum Admission {
@@ -124,7 +124,7 @@ async fn warm(cores: Cores, admission: Admission, issuer: &Issuer, args: &JoinAr
     row
 }
 
-/// A server of this process. Its threads stay on the core of whoever calls this.
+/// A server of this process. Its threads stay on the caller's core.
 fn start_here(key: &Path, data: &Path) -> anyhow::Result<OwnServer> {
     let admission = Some(Policy { key: Some(key.to_owned()), is_required: false });
     let online = OnlineConfig::new(data.join("parlor.db").display().to_string());
@@ -202,7 +202,7 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        // What is left is a store of nobody.
+        // The rest is an unused store.
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }
@@ -237,7 +237,7 @@ impl Issuer {
 
 impl Drop for Issuer {
     fn drop(&mut self) {
-        // What is left is a public key of nobody.
+        // The rest is an unused public key.
         let _ = std::fs::remove_file(&self.public);
     }
 }
@@ -251,7 +251,7 @@ struct Joiner {
     pass: Pass,
 }
 
-/// What whoever joins brings.
+/// The credentials of the joining members.
 #[derive(Clone)]
 enum Pass {
     None,

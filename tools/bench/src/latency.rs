@@ -1,5 +1,5 @@
-//! How long a message takes through the relay at half a core of load, beside the plainest QUIC relay. Both run
-//! throughout and are measured in turns, so that what else the machine does meets both.
+//! Latency of a message through the relay at half a core of load, beside the plainest QUIC relay. Both run
+//! throughout and are measured in turns, so other load on the machine affects both.
 
 use super::args::{LatencyArgs, Transport};
 use super::load::{self, Measured, Plan, Target};

@@ -1,8 +1,7 @@
-//! `parlor-bench`: what this build does on this machine, in figures that others can measure again.
+//! `parlor-bench`: reproducible figures of this build on this machine.
 //!
-//! The server is a process of its own on a core of its own; its processor time is what the operating system says. The
-//! generator is this process: one thread, a crowd of raw sessions. What each bench means stands in
-//! docs/performance.md.
+//! The server is a process on its own core; the operating system reports its processor time. The generator is
+//! this process: one thread with many raw sessions. docs/performance.md explains each bench.
 //!
 //! Linux only: figures come from `/proc`, and both ends are pinned to cores.
 

@@ -1,4 +1,4 @@
-//! Rooms full of members that send, and what that costs a server.
+//! Rooms full of sending members, and their cost at a server.
 
 use super::account::{CpuTime, cpu_time, cpu_time_of};
 use super::args::Transport;
@@ -237,8 +237,8 @@ impl Target {
     }
 }
 
-/// Fills rooms, lets everybody send, and measures. `probe` is asked at both ends of the window. Everybody leaves at the
-/// end.
+/// Fills rooms, lets all members send, and measures. `probe` is called at both ends of the window. All
+/// members leave at the end.
 ///
 /// # Errors
 /// What kept it from being measured.

@@ -1,4 +1,4 @@
-//! What a bench asks of the operating system: cores, files that may be open, memory. Linux only.
+//! Queries of the operating system: cores, open files, memory. Linux only.
 
 use anyhow::{Context, bail};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -118,7 +118,7 @@ pub(crate) struct Memory {
     pub sockets_bytes: u64,
 }
 
-/// Reads the memory of a process, and what of the kernel's is not told apart by process.
+/// Reads the memory of a process, and the kernel's memory that has no process.
 ///
 /// # Errors
 /// The process is gone, or the kernel keeps no such account.

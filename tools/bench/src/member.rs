@@ -56,7 +56,7 @@ impl Wish {
         Self::session(room, members, Intent::Join { code, secret: None })
     }
 
-    /// The same, with a token that lets somebody in.
+    /// The same, with an admission token.
     pub(crate) fn with_token(mut self, token: Option<String>) -> Self {
         if let (WishedVoice::Session(hello), Some(token)) = (&mut self.voice, token) {
             hello.auth = Auth::Token(token.into());
@@ -124,7 +124,7 @@ pub(crate) struct Member {
     held: Option<Packet>,
     rhythm: Option<Rhythm>,
     wakes_at: Option<Instant>,
-    /// Whom to tell of the seat.
+    /// The receiver of the seat's result.
     answer: Option<oneshot::Sender<Result<Seat, String>>>,
 }
 

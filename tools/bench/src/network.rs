@@ -1,6 +1,6 @@
-//! The way between clients and a server: a relay of datagrams on a thread of its own, which holds back what a client sends,
-//! its acknowledgements above all, and counts what the server sends. What the server sends may have to pass one narrow place, all
-//! clients' together, and everything may be cut. Parlor and its peers are measured through the same.
+//! The network between clients and a server: a datagram relay on its own thread. It delays the clients'
+//! packets, acknowledgements above all, and counts the server's. The server's packets may share one
+//! bottleneck, and everything may be cut. Parlor and its peers use the same relay.
 
 use parlor_impair::{Direction, Impairment, Path};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -159,7 +159,7 @@ impl Relay {
     }
 
     fn take_from_client(&mut self, index: usize, buffer: &mut [u8], now: Instant, is_cut: bool) {
-        // A port that nobody listens on is an error of the next call, and nothing that waits.
+        // A port without a listener is an error of the next call, and never blocks.
         while let Ok((length, from)) = self.ways[index].near.recv_from(buffer) {
             self.ways[index].client = Some(from);
             if !is_cut {

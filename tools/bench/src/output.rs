@@ -1,4 +1,4 @@
-//! What benches print.
+//! Output of the benches.
 
 use super::table::Table;
 use parlor_terminal::print::{print_json, say};

@@ -1,4 +1,4 @@
-//! When members send: what is drawn for each of them.
+//! Members' send times, drawn for each.
 
 use parlor_impair::Rng;
 use std::collections::BTreeMap;

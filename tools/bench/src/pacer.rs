@@ -1,5 +1,5 @@
-//! When who has something to do. The runtime's own timers count in milliseconds, which would bring the senders into
-//! step and spare the server work; the kernel's timer goes off when it is asked to.
+//! Timers of the generator. The runtime's own timers count in milliseconds, which would synchronize the
+//! senders and spare the server work; the kernel's timer is exact.
 
 use anyhow::Context;
 use parlor_proto::Instant;
@@ -14,7 +14,7 @@ use std::io;
 use std::time::Duration;
 use tokio::io::unix::AsyncFd;
 
-/// The time since the bench began, as machines without a clock are told it.
+/// The time since the bench began, for machines without a clock.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Clock {
     started: std::time::Instant,

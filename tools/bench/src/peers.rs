@@ -1,4 +1,5 @@
-//! What Parlor is measured against, from `bench/peers`: built apart, found beside this binary or the working directory.
+//! The programs that Parlor is compared with, from `bench/peers`: built separately, found beside this binary
+//! or the working directory.
 
 use super::account::CpuTime;
 use super::args::Transport;

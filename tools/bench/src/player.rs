@@ -1,4 +1,4 @@
-//! A member that plays as a game would: the client's own core over a link of the generator's thread.
+//! A member that plays like a game: the client's own core over a link of the generator's thread.
 
 use super::pacer::Clock;
 use parlor::{Event, Mode};

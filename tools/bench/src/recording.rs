@@ -1,4 +1,4 @@
-//! Walkers that walked before anything is measured: what moving them costs is no part of what replicating them costs.
+//! Walkers with precomputed motion: moving them is no part of the cost of replication.
 
 use super::walkers::Walkers;
 
@@ -10,7 +10,7 @@ pub(crate) type Place = ([f32; 3], [f32; 4]);
 pub(crate) struct Recording(Vec<Vec<Place>>);
 
 impl Recording {
-    /// Lets `count` walkers of a seed walk for `seconds`, of whom `moving_percent` of 100 move.
+    /// Records `count` walkers of a seed for `seconds`; `moving_percent` of 100 move.
     pub(crate) fn new(seed: u64, count: usize, moving_percent: u32, hz: u32, seconds: u32) -> Self {
         let mut walkers = Walkers::new(seed, count).moving(f64::from(moving_percent) / 100.0);
         let mut frame = || {
@@ -30,7 +30,7 @@ impl Recording {
         self.0.len()
     }
 
-    /// Whether anybody moves.
+    /// Whether any walker moves.
     pub(crate) fn is_moving(&self) -> bool {
         self.0.iter().any(|frame| *frame != self.0[0])
     }

@@ -1,4 +1,5 @@
-//! What it costs to relay a message: rooms of 8 members, each of which sends 64 bytes to the 7 others 30 times a second.
+//! Cost of relaying a message: rooms of 8 members, each of which sends 64 bytes to the 7 others 30 times a
+//! second.
 
 use super::args::{RelayArgs, Transport};
 use super::load::{self, Measured, Plan, Target};

@@ -1,6 +1,6 @@
-//! Whether a room costs more where there are many. What is compared is instructions, as valgrind counts them: a
-//! shared machine cannot disturb those. The hub is driven without sockets by a process of its own, once for some ticks
-//! and once for twice as many; what both have in common, the set-up, falls out of the difference.
+//! Cost of a room beside many others, in instructions counted by valgrind, which a shared machine does not
+//! disturb. A separate process drives the hub without sockets, once for some ticks and once for twice as
+//! many; the difference removes the set-up.
 
 use super::args::{DriveHubArgs, RoomsArgs};
 use super::member::{Counted, Wish, speech};

@@ -1,4 +1,4 @@
-//! The server under test: the binary `parlor` beside this one, in a process of its own on a core of its own.
+//! The server under test: the binary `parlor` beside this one, as a process on its own core.
 
 use super::machine::Cores;
 use anyhow::{Context, bail};
@@ -26,7 +26,7 @@ pub(crate) struct Settings<'a> {
     pub connections_max: Option<usize>,
     /// Whether it has a store, and with it accounts and turn rooms.
     pub has_store: bool,
-    /// The public key of whoever gives out tokens; whoever has none comes in without.
+    /// The public key of the issuer of tokens; members without a token are admitted, too.
     pub admission_key: Option<&'a Path>,
     /// More options of `parlor serve`.
     pub more: &'a [String],

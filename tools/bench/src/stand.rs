@@ -1,5 +1,5 @@
-//! A world and all who see it, in one process and without sockets: what the engine alone costs. Acknowledgements come late,
-//! each member's by a time of its own. What every member decodes is compared with the world.
+//! A world and its receivers, in one process and without sockets: the engine's cost alone. Acknowledgements
+//! are delayed, differently for each member. What every member decodes is compared with the world.
 
 use super::machine::thread_cpu_time;
 use super::recording::{Place, Recording};
@@ -144,7 +144,7 @@ struct Member {
 }
 
 impl Stand {
-    /// A world that nobody has seen.
+    /// Returns a world without receivers.
     ///
     /// # Errors
     /// The plan is beyond what a world holds.

@@ -1,4 +1,4 @@
-//! Figures as people read them: aligned columns with the unit in the head.
+//! Tables of figures for people: aligned columns with the unit in the head.
 
 use std::fmt::Write;
 

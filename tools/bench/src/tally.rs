@@ -1,4 +1,4 @@
-//! What came of the messages of one measurement.
+//! Results of one measurement's messages.
 
 use serde::Serialize;
 

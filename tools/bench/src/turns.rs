@@ -1,4 +1,5 @@
-//! How many durable moves a server takes: turn rooms without rules, over HTTP, each move acknowledged when it is stored.
+//! Durable moves that a server can serve: turn rooms without rules, over HTTP, each move acknowledged when it
+//! is stored.
 
 use super::args::TurnsArgs;
 use super::http::{Http, Player};
@@ -186,8 +187,7 @@ impl Desk {
 impl Game {
     /// What an answer says of a room.
     ///
-    /// # Errors
-    /// It lacks something, or nobody is to move.
+    /// # Errors A field is missing, or no player is to move.
     pub(super) fn read(room: &Value) -> anyhow::Result<Self> {
         let text = |field: &str| room[field].as_str().map(str::to_owned);
         Ok(Game {

@@ -1,4 +1,4 @@
-//! Benches at tiny settings: that the figures add up, not what they are.
+//! Benches with tiny settings: checks that the figures add up, not their values.
 
 #![cfg(target_os = "linux")]
 

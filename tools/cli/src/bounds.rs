@@ -1,4 +1,4 @@
-//! How much a server stores and for how long, as it is written on the command line and in its file.
+//! Limits and retention times of a server's store, as spelled on the command line and in its file.
 
 use parlor_services::store::DATA_MIN;
 use parlor_services::{Lives, OnlineConfig};

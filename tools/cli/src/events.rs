@@ -1,4 +1,4 @@
-//! What `--events` prints while a member plays: what happens as it does, and how the member stands twice a second.
+//! Output of `--events` during play: events as they happen, and the member's status twice a second.
 
 use crate::report::Standing;
 use parlor::Event;

@@ -15,7 +15,7 @@ use std::time::Duration;
 /// Longest sleep between two looks, so that Ctrl-C is noticed.
 const NAP_MAX: Duration = Duration::from_millis(50);
 
-/// Who moves a member without a screen: the script, if there is one, otherwise a bot.
+/// The input of a member without a screen: the script, if there is one, otherwise a bot.
 pub(crate) fn pilot(args: &HeadlessArgs, seed: u64, skill: f32) -> anyhow::Result<Pilot> {
     let Some(file) = &args.script else { return Ok(Pilot::Bot(Bot::new(seed, skill))) };
     let text = std::fs::read_to_string(file)
@@ -77,8 +77,7 @@ pub(crate) fn play(
 
 /// Reports on players and leaves. `show` is given the reports, with --json also those of a room that never was.
 ///
-/// # Errors
-/// Why the room never was open for one of them, or what `show` says.
+/// # Errors Why the room never opened for one of them, or the error of `show`.
 pub(crate) fn finish(
     players: Vec<Player>,
     names: &[String],

@@ -1,4 +1,4 @@
-//! The binary `parlor`: a server for rooms, a game to see them work, and members to fill them.
+//! The binary `parlor`: a server for rooms, a game to try them, and bots.
 
 mod args;
 mod bounds;

@@ -1,4 +1,4 @@
-//! The command line, and a tip for those who take a command for one of another name.
+//! The command line, with a hint for mistyped commands.
 
 use crate::args::Cli;
 use clap::Parser;

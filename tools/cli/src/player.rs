@@ -1,4 +1,4 @@
-//! A member of a room of Magpies: on the host the world runs, everybody else sees what it publishes.
+//! A member of a room of Magpies: the host runs the world, the others see its published state.
 
 use crate::args::HeadlessArgs;
 use crate::events::Teller;
@@ -16,14 +16,14 @@ use std::time::{Duration, Instant};
 /// The game's name towards the server.
 pub(crate) const APP: &str = "magpies";
 
-/// Who moves a member.
+/// The source of a member's input.
 #[derive(Debug)]
 pub(crate) enum Pilot {
     /// A bot.
     Bot(Bot),
     /// A script, and the tick at which it began.
     Script { script: Script, began: Option<u32> },
-    /// Whoever sits at the keyboard.
+    /// The keyboard.
     Hands(Controls),
 }
 
@@ -54,7 +54,7 @@ impl Pilot {
 /// What a member saw since it joined.
 #[derive(Debug, Default)]
 pub(crate) struct Seen {
-    /// Everybody who was ever in the room, by id.
+    /// All players that were ever in the room, by id.
     pub members: BTreeMap<u32, String>,
     /// Steps that were run.
     pub steps: u64,
@@ -72,7 +72,7 @@ pub(crate) struct Player {
     world: Option<World>,
     seen: Seen,
     closed: Option<ClosedReason>,
-    /// It became the host, and nobody asked since.
+    /// It became the host since the last query.
     is_promoted: bool,
     /// Whether its leaving ends the room, because the server goes with it.
     ends_room: bool,
@@ -102,7 +102,7 @@ impl Gaps {
         }
     }
 
-    /// The longest since the last call, one that goes on included.
+    /// The longest since the last call, including a running one.
     fn take(&mut self) -> Duration {
         let since = self.last.map_or(Duration::ZERO, |last| last.elapsed());
         core::mem::take(&mut self.longest).max(since)
@@ -222,7 +222,7 @@ impl Player {
         Ok(())
     }
 
-    /// The room's server is in this process: nobody can go on in the room when this member leaves.
+    /// The room's server is in this process: the room ends when this member leaves.
     pub(crate) fn take_room_along(&mut self) {
         self.ends_room = true;
     }

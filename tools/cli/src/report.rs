@@ -1,4 +1,4 @@
-//! What `--json` prints of a member.
+//! The `--json` report of a member.
 
 use crate::talk::{Heard, Talk};
 use parlor::{ClosedReason, Room};

@@ -1,4 +1,4 @@
-//! A server's services (accounts, turn rooms), as commands reach them.
+//! Access to a server's services (accounts, turn rooms) for commands.
 
 use anyhow::{Context, bail};
 use parlor::net::Trust;
@@ -71,7 +71,7 @@ pub(crate) fn store_in(folder: &Path) -> anyhow::Result<String> {
     text.with_context(|| format!("{} is no UTF-8: name another folder with --data", file.display()))
 }
 
-/// Whom to believe that a server is the one at this address, if its address or a file of certificates says so.
+/// How to verify the server at this address: by the address's fingerprint or a file of certificates.
 ///
 /// # Errors
 /// The file cannot be read.
@@ -82,7 +82,7 @@ pub(crate) fn trust(address: &ServerAddress, ca: Option<&Path>) -> anyhow::Resul
     ca.map(roots).transpose()
 }
 
-/// Whoever the certificates in a file vouch for.
+/// Trust by the certificates in a file.
 ///
 /// # Errors
 /// The file cannot be read.

@@ -1,4 +1,4 @@
-//! Numbers that members say to each other, reliably and in order: whoever hears them knows whether one was lost or came twice.
+//! Numbers that members send each other, reliably and in order: receivers detect losses and duplicates.
 
 use parlor::{MemberId, Message, Room, RoomError, Sender};
 use serde::Serialize;
@@ -17,7 +17,7 @@ pub(crate) struct Talk {
     heard: BTreeMap<u32, Heard>,
 }
 
-/// What was heard of one member since it, or whoever listens, came.
+/// Numbers received from one member since it, or this member, joined.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct Heard {
     /// The first number that came.
@@ -47,7 +47,7 @@ impl Talk {
         &self.heard
     }
 
-    /// Says the next number, if it is time for it and somebody is there. What cannot be taken now is said later.
+    /// Sends the next number if it is due and there is a receiver. If the queue is full, it is sent later.
     ///
     /// # Errors
     /// If the room takes no message for another reason than that too many wait.
@@ -87,7 +87,7 @@ impl Talk {
         }
     }
 
-    /// Whoever listens is a newcomer again: what was said meanwhile was not for it.
+    /// This member is a newcomer again: numbers sent meanwhile were not for it.
     pub(crate) fn begin_anew(&mut self) {
         self.heard.clear();
     }

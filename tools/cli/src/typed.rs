@@ -1,4 +1,4 @@
-//! What is typed into a command that plays in a terminal, and what it shows of others.
+//! Typed lines of a terminal command, and sanitized text of other players.
 
 use std::io::BufRead;
 use std::sync::mpsc::{Receiver, sync_channel};
@@ -6,7 +6,8 @@ use std::sync::mpsc::{Receiver, sync_channel};
 /// Lines that may wait.
 const LINES_MAX: usize = 64;
 
-/// What is typed, line by line. The thread ends with the process: nobody can take it away from reading.
+/// What is typed, line by line. The thread ends with the process, because a blocked read cannot be
+/// interrupted.
 pub(crate) fn lines() -> Receiver<String> {
     let (sender, receiver) = sync_channel(LINES_MAX);
     std::thread::spawn(move || {

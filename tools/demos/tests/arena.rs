@@ -1,4 +1,4 @@
-//! The binary `arena` as a person runs it, without a screen.
+//! The binary `arena` as users run it, without a screen.
 
 use serde_json::Value;
 use std::process::{Command, Output};

@@ -1,4 +1,4 @@
-//! What a room's shared state costs and how its link is, as rows of a table: names and values.
+//! A room's costs of shared state and its link, as rows of a table: names and values.
 
 use parlor::Room;
 

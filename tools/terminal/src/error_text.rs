@@ -1,8 +1,8 @@
-//! What a command that failed says: one line, with its causes, each said once.
+//! The error text of a failed command: one line with its causes, each once.
 
 use std::fmt::Write;
 
-/// The error and what caused it. A cause that the error above it tells already is not told again.
+/// The error and its causes. A cause that the error above already includes is omitted.
 pub fn sentence(error: &anyhow::Error) -> String {
     let mut said = String::new();
     for cause in error.chain() {

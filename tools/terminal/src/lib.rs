@@ -1,9 +1,9 @@
-//! What Parlor's programs at a terminal share: `parlor` and the demos.
+//! Code shared by Parlor's terminal programs: `parlor` and the demos.
 //!
 //! - [`connect_options`]: from the command line to a room's builder; [`nearby`] finds a room on the local network
 //! - [`own_server`]: the server inside a process that hosts
-//! - [`run_until`]: when a program ends; [`mod@print`], [`error_text`]: what it prints
-//! - [`screen`], [`palette`], [`text`], [`net_graph`], [`costs`]: what it draws
+//! - [`run_until`]: when a program ends; [`mod@print`], [`error_text`]: its output
+//! - [`screen`], [`palette`], [`text`], [`net_graph`], [`costs`]: its drawing
 
 pub mod connect_options;
 pub mod costs;

@@ -7,7 +7,7 @@ use parlor::lan::{self, LanEvent};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long a room may take to answer: whoever announces it waits at most a second with that, and asks may be lost.
+/// Time limit for a room's answer: an announcer waits at most a second, and queries may be lost.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// How often is looked whether something came.
 pub const LOOK_EVERY: Duration = Duration::from_millis(10);
@@ -15,8 +15,7 @@ pub const LOOK_EVERY: Duration = Duration::from_millis(10);
 /// What leads to the room that a player wants to join: what was given, or with --lan an invite to the room nearby that has the
 /// code.
 ///
-/// # Errors
-/// Nobody nearby announces such a room.
+/// # Errors No such room is announced nearby.
 pub fn invite(app: &str, given: &str, connect: &ConnectArgs) -> anyhow::Result<String> {
     // What is no code is told by whoever is given it; a link says itself where it leads.
     let Some(code) = connect.lan.then(|| given.trim().parse::<RoomCode>().ok()).flatten() else {

@@ -1,4 +1,4 @@
-//! What pictures of a link are made of: graphs of what was measured, and names with their values.
+//! Parts of pictures of a link: graphs of measurements, and names with their values.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Constraint, Layout, Rect};

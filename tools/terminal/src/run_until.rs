@@ -1,4 +1,4 @@
-//! When a program ends: after a time that was given, and at Ctrl-C or SIGTERM.
+//! When a program ends: after a given time, and at Ctrl-C or SIGTERM.
 
 use anyhow::Context;
 use std::sync::Arc;

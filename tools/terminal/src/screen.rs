@@ -63,7 +63,7 @@ impl Screen {
     }
 }
 
-/// Passes keys on until nobody takes them or the terminal is gone.
+/// Forwards keys until the receiver or the terminal is gone.
 fn read_keys(keys: &SyncSender<io::Result<KeyEvent>>) {
     loop {
         let read = match event::read() {

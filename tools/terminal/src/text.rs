@@ -1,4 +1,4 @@
-//! Texts of other people made fit for a terminal.
+//! Other people's texts, sanitized for a terminal.
 
 use ratatui::text::Span;
 

@@ -1,5 +1,5 @@
-//! Ed25519 and HMAC with SHA-256 for `jsonwebtoken`, by `ring`, which TLS brings anyway. The library's own choices are one that wants
-//! CMake and one that brings RSA and two more curves, none of which a token here may have.
+//! Ed25519 and HMAC-SHA256 for `jsonwebtoken`, by `ring`, which TLS already brings. The library's own
+//! backends need CMake, or bring RSA and two more curves, which tokens here may not use.
 
 use jsonwebtoken::crypto::{CryptoProvider, JwtSigner, JwtVerifier, KeyUtils};
 use jsonwebtoken::errors::{Error, ErrorKind};

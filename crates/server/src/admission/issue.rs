@@ -1,4 +1,4 @@
-//! Keys, and tokens that are signed with them.
+//! Signing keys, and signed tokens.
 
 use super::{Claims, TOKEN_LIFE_S_MAX, crypto};
 use crate::system::{self, unix_s};
@@ -58,7 +58,7 @@ pub enum KeyError {
 /// What a token shall permit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Permit<'a> {
-    /// To whom.
+    /// The user.
     pub user: &'a str,
     /// In which game.
     pub app: &'a str,
@@ -68,7 +68,7 @@ pub struct Permit<'a> {
     pub what: PermitFor,
 }
 
-/// What somebody may do once.
+/// The operation that a token permits once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PermitFor {
     /// Join the room with this code.
@@ -136,7 +136,7 @@ impl SigningKey {
         pem("PUBLIC KEY", &[&PUBLIC_HEAD[..], &self.public].concat())
     }
 
-    /// A token that is good from now on, for [`TOKEN_LIFE_S_MAX`] seconds and once.
+    /// Returns a token that is valid from now on, for [`TOKEN_LIFE_S_MAX`] seconds and once.
     ///
     /// # Errors
     /// [`KeyError::NoRandomness`].
@@ -177,7 +177,7 @@ impl SigningKey {
         Self::from_pkcs8(kept.to_vec())
     }
 
-    /// What to keep of the key, where nobody else can read it.
+    /// The private key to store; keep it secret.
     pub fn to_kept(&self) -> &[u8] {
         &self.private
     }

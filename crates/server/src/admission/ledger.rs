@@ -1,4 +1,4 @@
-//! Which tokens were used: each is remembered as long as it would be good.
+//! Used tokens, each remembered until it expires.
 
 use ring::digest::{SHA256, digest};
 use std::collections::{BTreeMap, HashSet};
@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashSet};
 /// token of its own.
 type Digest = [u8; 16];
 
-/// Ids of tokens, until they may be forgotten. Bounded: it takes no more rather than forget one that is still good.
+/// Ids of used tokens until they expire. Bounded: when full it rejects new ids rather than forget valid ones.
 #[derive(Debug)]
 pub(super) struct Ledger {
     ids: HashSet<Digest>,
@@ -28,7 +28,7 @@ impl Ledger {
         Ledger { ids: HashSet::new(), by_end: BTreeMap::new(), ids_max }
     }
 
-    /// Enters an id that nobody used before, and remembers it until `forget_s`.
+    /// Records an unused id, and remembers it until `forget_s`.
     pub(super) fn enter(&mut self, id: &str, forget_s: u64, now_s: u64) -> Result<(), NotEntered> {
         while let Some(ended) = self.by_end.first_entry().filter(|ended| *ended.key() <= now_s) {
             for old in ended.remove() {

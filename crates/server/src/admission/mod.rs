@@ -1,13 +1,14 @@
-//! Admission by tokens: a game's own service says who may come in, where, and as whom (threat 3).
+//! Admission by tokens: a game's own service decides who may enter, where, and as which user (threat 3).
 //!
-//! A token is a JWT that is signed with Ed25519: the service that gives tokens out holds the private key, and a server
-//! only the public one, with which nobody can make any. It says who ([`Claims::sub`]), in which game and environment, in
-//! which room or in a new one, and is good for a minute at most and once.
+//! A token is a JWT signed with Ed25519. The issuing service holds the private key, and a server only the
+//! public one, which cannot sign. A token names the user ([`Claims::sub`]), the game, the environment, and a
+//! room or a new one. It is valid for a minute at most and once.
 //!
-//! A server with accounts gives out such tokens itself, *tickets*, to players who have signed in (`ticket.rs`). Its key and the
-//! service's are apart, and of different algorithms: what a token's head says it is (`typ`) decides which of the two may have signed it.
+//! A server with accounts issues such tokens itself to signed-in players: *tickets* (`ticket.rs`). Its key
+//! and the service's are separate and of different algorithms. The token's `typ` decides which of the two may
+//! have signed it.
 //!
-//! [`SigningKey`] makes keys and tokens, for trying it out and for services that are written in Rust.
+//! [`SigningKey`] makes keys and tokens, for experiments and for services written in Rust.
 
 pub(crate) mod crypto;
 pub(crate) mod issue;
@@ -32,35 +33,35 @@ use std::sync::{Mutex, OnceLock};
 use thiserror::Error;
 use ticket::Tickets;
 
-/// How long a token may be good for, in seconds.
+/// Longest life of a token, in seconds.
 pub const TOKEN_LIFE_S_MAX: u64 = 60;
-/// How far the clocks of a server and of whoever gives out tokens may differ, in seconds.
+/// Largest difference between a server's and a token issuer's clock, in seconds.
 pub const CLOCK_SKEW_S_MAX: u64 = 5;
 /// Longest user and id of a token, in bytes.
 pub const CLAIM_BYTES_MAX: usize = limits::USER_BYTES_MAX;
-/// Tokens whose use is remembered at once, of each who gives them out: 20,000 a second of those that are good for the longest time. They
-/// take some 50 bytes each.
+/// Used tokens remembered for each issuer: 20,000 a second with the longest life. Each takes some 50 bytes.
 pub const TOKENS_REMEMBERED_MAX: usize = 1_300_000;
 
 const _: () = assert!(TOKENS_REMEMBERED_MAX as u64 == 20_000 * (TOKEN_LIFE_S_MAX + CLOCK_SKEW_S_MAX));
 
-/// What begins the `typ` of tokens that a server or its operators make. Those of a game's own service have another one, or none.
+/// Prefix of the `typ` of tokens made by a server or its operators. Tokens of a game's own service have
+/// another one, or none.
 const OWN_KINDS: &str = "parlor-";
 
 /// Who must have a token.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Policy {
-    /// The public key (PEM, Ed25519) of the game's own service that gives out tokens. Without it only the tickets of the server's own
-    /// accounts are accepted, if it has any.
+    /// The public key (PEM, Ed25519) of the game's own service, which issues tokens. Without it only tickets
+    /// of the server's own accounts are accepted, if there are any.
     pub key: Option<PathBuf>,
-    /// Whether nobody comes in without one. Otherwise a token may be missing, but must not be wrong.
+    /// Whether a token is required. Otherwise it is optional, but must be valid if present.
     pub is_required: bool,
 }
 
-/// What a token says. Other claims are ignored.
+/// The claims of a token. Others are ignored.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Claims {
-    /// The user: 1 to [`CLAIM_BYTES_MAX`] bytes without control characters. What it means is the game's affair.
+    /// The user: 1 to [`CLAIM_BYTES_MAX`] bytes without control characters. The game defines its meaning.
     pub sub: String,
     /// The game.
     pub aud: String,
@@ -73,15 +74,15 @@ pub struct Claims {
     /// Whether it is for opening a room and not for joining one.
     #[serde(default, skip_serializing_if = "core::ops::Not::not")]
     pub create: bool,
-    /// When it was given out, in seconds since 1970.
+    /// Time of issue, in seconds since 1970.
     pub iat: u64,
-    /// Until when it is good, in seconds since 1970: at most [`TOKEN_LIFE_S_MAX`] after [`iat`](Self::iat).
+    /// Expiry, in seconds since 1970: at most [`TOKEN_LIFE_S_MAX`] after [`iat`](Self::iat).
     pub exp: u64,
     /// Its own id, which no other token has: 1 to [`CLAIM_BYTES_MAX`] bytes.
     pub jti: String,
 }
 
-/// Why a token is not accepted. It stands in the log; whoever brought the token is told only that it is not.
+/// Why a token is rejected. The log has the reason; the client learns only that it was rejected.
 #[derive(Debug, PartialEq, Eq, Error)]
 pub(crate) enum TokenError {
     #[error("there is none, and this server requires one")]
@@ -156,7 +157,8 @@ struct Signer {
 }
 
 impl Tokens {
-    /// Without a policy everybody may come in, and no token is accepted until there are [tickets](Self::accept_tickets).
+    /// Without a policy every player is admitted, and no token is accepted until there are
+    /// [tickets](Self::accept_tickets).
     pub(crate) fn new(policy: Option<&Policy>, time: Time) -> Result<Self, KeyError> {
         let key = policy.and_then(|policy| policy.key.as_deref());
         let public = key.map(issue::read_public).transpose()?;
@@ -174,7 +176,7 @@ impl Tokens {
         }
     }
 
-    /// From here on tickets of the server's own accounts let their owners in too.
+    /// Accepts tickets of the server's own accounts from now on.
     pub(crate) fn accept_tickets(&self, tickets: Tickets) {
         // There is one store, and it is opened once.
         let _ = self.tickets.set(tickets);
@@ -185,7 +187,7 @@ impl Tokens {
         self.tickets.get()
     }
 
-    /// Whether the hello's token lets somebody ask for what it asks; it is used up then.
+    /// Checks whether the hello's token permits its request, and consumes the token.
     pub(crate) fn admit(&self, hello: &Hello) -> Result<Admitted, Refusal> {
         // The time of day is read before the steady clock: so the start that follows from both is never after the true one, and a
         // token of the first second is accepted.
@@ -236,7 +238,7 @@ impl Tokens {
 }
 
 impl Signer {
-    /// Nothing else than this algorithm is accepted, whatever a token's head says.
+    /// Only this algorithm is accepted, whatever a token's head says.
     fn new(algorithm: Algorithm, key: DecodingKey) -> Self {
         crypto::install();
         let mut validation = Validation::new(algorithm);
@@ -246,12 +248,12 @@ impl Signer {
         Signer { key, validation, used: Mutex::new(Ledger::new(TOKENS_REMEMBERED_MAX)) }
     }
 
-    /// What a token says, if the key signed it.
+    /// Returns a token's claims if the key signed it.
     fn open(&self, token: &[u8]) -> Result<Claims, TokenError> {
         Ok(jsonwebtoken::decode(token, &self.key, &self.validation).map_err(not_signed)?.claims)
     }
 
-    /// A token that is good for what is asked is good no more; gives its user.
+    /// Consumes a valid token and returns its user.
     fn use_up(&self, claims: Claims, now: Now) -> Result<String, TokenError> {
         let left_s = claims.exp.saturating_add(CLOCK_SKEW_S_MAX).saturating_sub(now.now_s);
         lock(&self.used).enter(&claims.jti, now.steady_s.saturating_add(left_s), now.steady_s).map_err(

@@ -1,4 +1,4 @@
-//! Tokens that must not let anybody in, and the few that must.
+//! Tokens that must be rejected, and the few that must be accepted.
 
 use super::ticket::TicketKey;
 use super::*;

@@ -1,8 +1,9 @@
-//! Tickets: the tokens that a server gives out itself, to players who have signed in to an account of its store.
+//! Tickets: the tokens that a server issues itself, to players who have signed in to an account of its store.
 //!
-//! A ticket has the claims of any token for admission, with the account as its user. Whoever gives it out also takes it: its
-//! signature is a code (HMAC, SHA-256) by a key that a server draws when it starts and tells nobody. So none is good at another server,
-//! nor after a restart, when nobody knows any more which were used; and to verify one takes a fraction of what Ed25519 takes.
+//! A ticket has the claims of any admission token, with the account as its user. Issuer and verifier are one
+//! server: the signature is HMAC-SHA256 with a secret key that the server draws when it starts. So tickets
+//! are invalid at other servers and after a restart, when used ones are no longer known. Verification costs a
+//! fraction of Ed25519.
 
 use super::{
     CLOCK_SKEW_S_MAX, Claims, KeyError, Now, PermitFor, Signer, TOKEN_LIFE_S_MAX, TokenError, issue,
@@ -38,7 +39,7 @@ impl TicketKey {
         Ok(TicketKey(Arc::new(random()?)))
     }
 
-    /// A ticket that is good once, for [`TOKEN_LIFE_S_MAX`] seconds from `now_s` on.
+    /// Returns a ticket that is valid once, for [`TOKEN_LIFE_S_MAX`] seconds from `now_s` on.
     ///
     /// # Errors
     /// [`KeyError::NoRandomness`].
@@ -87,7 +88,7 @@ impl Tickets {
         Tickets { signer, barred: Mutex::default() }
     }
 
-    /// No ticket of this account that was given out before `now_s` is good any more.
+    /// Invalidates this account's tickets issued before `now_s`.
     pub fn bar(&self, realm: Realm, account: String, now_s: u64) {
         let mut barred = lock(&self.barred);
         barred.retain(|_, until_s| *until_s > now_s);

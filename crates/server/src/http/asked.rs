@@ -1,4 +1,4 @@
-//! Who asks for something over HTTP.
+//! The origin of an HTTP request.
 
 use hyper::header::{AUTHORIZATION, HeaderMap};
 use parlor_hub::Origin;

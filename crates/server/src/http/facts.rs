@@ -1,4 +1,4 @@
-//! What the handlers know of their server.
+//! Shared data of the HTTP handlers.
 
 use super::pages::Pages;
 use crate::access::Access;
@@ -43,7 +43,7 @@ impl Facts {
     }
 }
 
-/// Who asks, as far as its address tells.
+/// The requester, by its address.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Remote(pub(super) IpAddr);
 

@@ -1,5 +1,4 @@
-//! Whether the server lives, and whether it takes players. The first is for whoever would start it again, the second for whoever
-//! sends players to it: a server that says goodbye lives and takes nobody.
+//! Liveness and readiness. A server that shuts down is live but not ready.
 
 use super::facts::Facts;
 use crate::embed::Services;
@@ -28,7 +27,7 @@ async fn health() -> &'static str {
     "ok\n"
 }
 
-/// Realtime rooms need no store, so that a store that stands still counts only for whoever asks for it: `/ready?store`.
+/// Realtime rooms need no store, so a stalled store counts only for `/ready?store`.
 async fn ready(State(readiness): State<Readiness>, RawQuery(query): RawQuery) -> Response {
     let counts_store =
         query.is_some_and(|query| query.split('&').any(|part| part == "store" || part == "store="));

@@ -1,4 +1,4 @@
-//! `GET /join/{code}`: a page for a person who was given a link.
+//! `GET /join/{code}`: the page behind an invite link.
 
 use super::asked::AskedFrom;
 use super::facts::Context;
@@ -11,7 +11,7 @@ use hyper::header::{
     CACHE_CONTROL, CONTENT_SECURITY_POLICY, HeaderName, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
 };
 
-/// Beside escaping: whatever came to stand in the page could not run, load or send anything.
+/// Defence beside escaping: injected content could not run, load or send anything.
 const HEADERS: [(HeaderName, &str); 4] = [
     (
         CONTENT_SECURITY_POLICY,
@@ -53,7 +53,7 @@ pub(super) async fn page(
     (status, HEADERS, retry_after, Html(html)).into_response()
 }
 
-/// Text as it may stand in an element or in a quoted attribute.
+/// Escapes text for an element or a quoted attribute.
 fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for letter in text.chars() {

@@ -1,5 +1,5 @@
-//! What the server answers to HTTP: one request for each connection, but for the services, whose connections may stay
-//! (`stay.rs`).
+//! The server's HTTP: one request for each connection, except for the services, whose connections may stay
+//! open (`stay.rs`).
 
 mod asked;
 mod facts;

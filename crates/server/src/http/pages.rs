@@ -1,14 +1,14 @@
-//! Which web pages may ask, and under which names they may know this server (threat 53).
+//! Which web pages may send requests, and which host names are valid (threat 53).
 //!
-//! A browser lets any page send requests to any server that it can reach, and a server on a player's own machine is reached by every
-//! page that the player opens. What the page may read of the answers is the browser's business; what it may ask is ours:
+//! In a browser any page can send requests to any reachable server, including one on the player's own
+//! machine. The browser limits what the page may read of the answers; the server limits the requests:
 //!
-//! - A page says by `Origin` where it comes from, and a browser says by `Sec-Fetch-Site` that a page is behind a request that has no
-//!   `Origin`. Pages of other origins are refused, unless the operator names them (`--web-origins`).
-//! - A page whose own name was made to lead here (DNS rebinding) is of the server's own origin as far as the browser can tell. But
-//!   `Host` has that name: over a loopback address the server answers to names alone that nobody else can make lead there.
+//! - `Origin` names the page's origin. `Sec-Fetch-Site` shows that a page caused a request without `Origin`.
+//!   Pages of other origins are rejected, unless the operator names them (`--web-origins`).
+//! - For the browser, a page whose own name leads here (DNS rebinding) has the server's origin. But `Host`
+//!   has that name. So over a loopback address the server accepts only names that others cannot point here.
 //!
-//! Programs send neither header, and go on.
+//! Other programs send neither header, and pass.
 
 use core::fmt;
 use core::net::{IpAddr, Ipv6Addr};
@@ -29,7 +29,7 @@ pub(crate) struct Pages {
     names: BTreeSet<String>,
 }
 
-/// Who asks.
+/// The requester.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Asker {
     /// Something that is no browser, or hides that it is one.
@@ -43,14 +43,14 @@ pub(crate) enum Asker {
     },
 }
 
-/// Who may not ask.
+/// Why a request is rejected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Stranger {
     /// A page of another origin.
     Page(String),
     /// A page of another origin, which the browser does not name.
     Unnamed,
-    /// Somebody who takes this server for another one.
+    /// The `Host` names another server.
     Name(String),
 }
 
@@ -218,7 +218,7 @@ fn name(authority: &str) -> &str {
     authority.rsplit_once(':').map_or(authority, |(name, _)| name)
 }
 
-/// What somebody sent, cut to a length that may be repeated.
+/// Received text, cut to a length that an answer may repeat.
 fn shown(bytes: &[u8]) -> String {
     String::from_utf8_lossy(&bytes[..bytes.len().min(SHOWN_MAX)]).into_owned()
 }

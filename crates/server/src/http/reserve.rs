@@ -1,4 +1,4 @@
-//! Requests on places of the reserve: those that must be answered when all other places are taken (threat 47).
+//! Requests on reserve places: those that must be answered when all other places are taken (threat 47).
 
 use super::asked::bearer;
 use super::facts::is_for_services;
@@ -28,7 +28,7 @@ pub(super) async fn must_be_answered(
     }
 }
 
-/// What others are told.
+/// The answer to other requests.
 pub(super) fn full() -> Response {
     let sentence = "the server has as many connections as it takes: try again in a moment";
     let body = Json(json!({ "error": { "code": "server_full", "sentence": sentence } }));

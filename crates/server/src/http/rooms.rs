@@ -1,5 +1,5 @@
-//! `GET /rooms/{code}`: about a room, for join pages and games in browsers. A room with a secret is not shown at all: the
-//! answer would be one to a guess at its code.
+//! `GET /rooms/{code}`: data of a room, for join pages and browser games. A room with a secret is not shown,
+//! because the answer would confirm a guessed code.
 
 use super::asked::AskedFrom;
 use super::facts::Context;
@@ -18,11 +18,11 @@ use serde_json::{Value, json};
 pub(super) enum NoRoom {
     /// No room can have such a code.
     BadCode(String),
-    /// No room has it, or one that has a secret: that there is one is told to those alone who know it.
+    /// No room has it, or one with a secret, whose existence is private.
     NotFound(RoomCode),
-    /// Whoever asks has guessed too much, and must wait so long.
+    /// Too many wrong guesses; the requester must wait so long.
     Wait(Duration),
-    /// Nobody knows any more.
+    /// The shard has ended.
     GoingDown,
 }
 
@@ -36,7 +36,7 @@ impl NoRoom {
         }
     }
 
-    /// The header for whoever must wait.
+    /// The header for a requester that must wait.
     pub(super) fn retry_after(&self) -> Option<[(HeaderName, String); 1]> {
         match self {
             NoRoom::Wait(after) => Some([(RETRY_AFTER, whole_seconds(*after).to_string())]),
@@ -72,7 +72,7 @@ impl NoRoom {
     }
 }
 
-/// Rounded up, so that whoever waits so long has waited long enough.
+/// Rounded up, so that the wait suffices.
 fn whole_seconds(after: Duration) -> u64 {
     after.as_secs() + u64::from(after.subsec_nanos() > 0)
 }

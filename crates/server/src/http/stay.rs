@@ -1,8 +1,8 @@
-//! Connections that stay for the next request: those that ask the services for something, since who does so asks again.
+//! Keep-alive of connections that use the services, since more requests follow.
 //!
-//! A place costs whoever takes it nothing, so it must give nothing that others need (threat 19). A connection that waits for its
-//! next request is closed when a head that does not come would be; it asks no faster than the JSON socket does; no more
-//! than a quarter of all connections stay, and the others are closed after their answer as before.
+//! A connection costs its client nothing, so it must not take places that others need (threat 19). An idle
+//! connection is closed after the time limit of a request head, and asks no faster than the JSON socket. At
+//! most a quarter of all connections stay open; the others are closed after their answer.
 
 use super::EXCHANGE_TIME;
 use crate::connection_limit::{ConnectionLimit, Permit};
@@ -68,7 +68,7 @@ impl Stay {
         }
     }
 
-    /// Each change is one step, so whoever panicked in here left nothing half done.
+    /// Each change is one step, so a panic leaves nothing half done.
     fn lock(&self) -> MutexGuard<'_, Now> {
         self.now.lock().unwrap_or_else(PoisonError::into_inner)
     }

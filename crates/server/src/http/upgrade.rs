@@ -1,4 +1,4 @@
-//! `GET /ws` and `GET /v1/socket`: requests that become WebSockets, one of packets and one of JSON.
+//! `GET /ws` and `GET /v1/socket`: upgrades to WebSockets, one of packets and one of JSON.
 
 use super::asked::{AskedFrom, bearer};
 use super::facts::{Context, going_down};
@@ -38,7 +38,7 @@ pub(crate) struct Upgrade {
 pub(crate) enum Purpose {
     /// Packets of a realtime room.
     Link,
-    /// Operations of the services, by whoever has this token.
+    /// Operations of the services, with this token.
     Operations {
         /// The services.
         services: Arc<dyn Services>,
@@ -175,7 +175,7 @@ fn names_subprotocol(headers: &HeaderMap) -> bool {
     lists(headers, &SEC_WEBSOCKET_PROTOCOL, |token| token == SUBPROTOCOL)
 }
 
-/// Whether one of the tokens of a header, which may stand on several lines, is wanted.
+/// Whether a header, which may have several lines, contains a token.
 fn lists(headers: &HeaderMap, name: &HeaderName, is_wanted: impl Fn(&str) -> bool) -> bool {
     let lines = headers.get_all(name).into_iter().filter_map(|line| line.to_str().ok());
     lines.flat_map(|line| line.split(',')).any(|token| is_wanted(token.trim()))

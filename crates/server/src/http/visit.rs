@@ -1,4 +1,4 @@
-//! The requests of one connection: who may ask, what is answered, and whether the connection stays.
+//! The requests of one connection: permission, answer, and whether the connection stays open.
 
 use super::asked::AskedFrom;
 use super::facts::{Remote, is_for_services};

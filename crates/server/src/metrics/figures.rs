@@ -1,4 +1,4 @@
-//! Figures on their way to the text that monitoring reads.
+//! Metrics in the text format of monitoring.
 
 use super::Seconds;
 use core::sync::atomic::AtomicU64;

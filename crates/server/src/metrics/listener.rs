@@ -1,5 +1,5 @@
-//! The port of the operator's monitoring. It is one of its own, so that a firewall can keep strangers from it: how busy a server is,
-//! and with which games, concerns whoever runs it. It has no TLS; what it tells is no secret of a player.
+//! The monitoring port. It is separate, so that a firewall can keep strangers out: load and games concern
+//! only the operator. It has no TLS; its metrics have no secrets of players.
 
 use super::Scraper;
 use crate::connection_limit::ConnectionLimit;

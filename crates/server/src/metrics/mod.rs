@@ -1,7 +1,7 @@
-//! Figures about the server, for its operator's monitoring.
+//! Metrics of the server.
 //!
-//! No word that came from a peer is ever a label (threat 33): a stranger who invents names would make the monitoring grow without
-//! end. Labels are words of this program, and the games that the server was told to serve.
+//! No label comes from a peer (threat 33): a stranger who invents names would make the monitoring grow
+//! without bound. Labels are words of this program, and the configured games.
 
 mod figures;
 mod listener;
@@ -26,7 +26,7 @@ use prometheus_client::registry::Registry;
 const APPS_MAX: usize = 64;
 /// Operations that services may have: each has figures of its own.
 pub const OPERATIONS_MAX: usize = 100;
-/// What stands for everything that has no name of its own.
+/// The label of everything without its own.
 const OTHER: &str = "other";
 /// Bounds of the histogram of answering times, in seconds.
 const LATENCIES_S: [f64; 10] = [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.3, 1.0, 3.0];
@@ -62,7 +62,7 @@ struct Operation {
 }
 
 impl Metrics {
-    /// Nothing counted yet. `apps` are the games that the server serves, if it was told.
+    /// Returns zero counters. `apps` are the configured games.
     pub(crate) fn new(apps: Option<&[String]>) -> Self {
         Metrics {
             apps: apps

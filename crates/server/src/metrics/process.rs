@@ -1,4 +1,4 @@
-//! What the operating system says of this process.
+//! Metrics of this process from the operating system.
 
 use std::fs;
 
@@ -45,7 +45,7 @@ fn resident(status: &str) -> Option<u64> {
     kib.checked_mul(1024)
 }
 
-/// The program's name stands in brackets and may have anything in it; what is wanted comes after.
+/// The program's name is in brackets and may contain anything; the fields follow it.
 fn cpu(stat: &str) -> Option<f64> {
     let mut fields = stat.rsplit_once(") ")?.1.split(' ').skip(11);
     let mut ticks = || fields.next()?.parse::<u64>().ok();

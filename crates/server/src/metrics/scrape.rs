@@ -1,4 +1,4 @@
-//! All figures at one moment, as the text that monitoring reads.
+//! All metrics at one moment, as text.
 
 use super::Metrics;
 use super::figures::{Figures, signed};
@@ -41,7 +41,7 @@ struct OfApp {
 }
 
 impl Scraper {
-    /// Asks everybody, and writes it down.
+    /// Collects all metrics and writes them.
     pub(crate) async fn text(&self) -> Result<String, fmt::Error> {
         let census = self.shards.census(|app| self.metrics.app(app).to_owned()).await;
         let stats = self.shards.stats().await;
@@ -211,7 +211,7 @@ mod tests {
         text
     }
 
-    /// What stands before the value of each line that has one, after a look at how the line is made.
+    /// Checks each line's format, and returns the part before its value.
     fn series(text: &str) -> BTreeSet<&str> {
         assert!(text.ends_with("\n# EOF\n") && text.lines().filter(|line| *line == "# EOF").count() == 1);
         let mut all = BTreeSet::new();

@@ -1,4 +1,4 @@
-//! The start of a server: first its ports, then the services that it may have, then everybody.
+//! The start of a server: ports first, then services, then serving.
 
 use super::Server;
 use crate::access::Access;
@@ -37,7 +37,7 @@ use rand_chacha::rand_core::{Rng, SeedableRng};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
-/// A server whose ports are open and that serves nobody yet.
+/// A server whose ports are open, but that does not serve yet.
 pub(super) struct Prepared {
     config: Config,
     facts: Arc<Facts>,
@@ -292,7 +292,7 @@ fn enter(registry: &Registry, facts: &Facts, fingerprint: Fingerprint) -> Option
         .ok()
 }
 
-/// Gets ready to announce rooms on the local network. A server that cannot still serves whoever knows its address.
+/// Prepares announcements on the local network. On failure the server still serves by its address.
 fn advertiser(network: Network, fingerprint: Fingerprint, listen: IpAddr) -> Option<Advertiser> {
     if listen.is_loopback() && !network.is_loopback_only {
         tracing::warn!(%listen, "no room is announced: the server listens for this machine alone");
@@ -302,7 +302,7 @@ fn advertiser(network: Network, fingerprint: Fingerprint, listen: IpAddr) -> Opt
     started.inspect_err(|error| tracing::warn!(%error, "games must be given the server's address")).ok()
 }
 
-/// What all ports and shards ask before they let somebody in.
+/// Access control of all ports and shards.
 fn access(config: &Config, clock: Clock, has_services: bool) -> Result<Access, StartError> {
     let mut random = ChaCha12Rng::from_seed(seed()?);
     let (each, all) = (config.handshakes_per_second, config.handshakes_per_second_all);

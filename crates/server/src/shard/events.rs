@@ -1,7 +1,7 @@
-//! What happens in a hub, for the log and for the registry of this machine.
+//! Events of a hub, for the log and this machine's registry.
 //!
-//! Names and reasons come from members, so they are logged in their `Debug` form: a name with a line break in it must not
-//! forge a line.
+//! Names and reasons come from members, so they are logged in their `Debug` form: a line break in a name must
+//! not forge a line.
 
 use super::peer::Peer;
 use crate::recorder::Recorder;
@@ -111,8 +111,8 @@ impl Events {
 }
 
 impl Directory {
-    /// The entry is written here and now, although that is a file: whoever learns the code must find it there, and the
-    /// packet with the code leaves after this. Only development servers do it.
+    /// The entry is written at once, although it is a file: a client that learns the code must find it there,
+    /// and the packet with the code leaves after this. Only development servers do it.
     fn enter(&self, RoomSummary { code, app, .. }: &RoomSummary) -> Option<EntryGuard> {
         let (registry, fingerprint) = self.registry.as_ref()?;
         let entered = registry.enter_room(*code, app, self.port, *fingerprint);
@@ -124,7 +124,7 @@ impl Directory {
             .ok()
     }
 
-    /// Who has set a secret wants to be found by nobody who was not invited.
+    /// A room with a secret is for invited players only.
     fn announce(&self, room: &RoomSummary) -> Option<Advertisement> {
         let lan = self.lan.as_ref().filter(|_| !room.needs_secret)?;
         let RoomSummary { code, app, environment, max_players, .. } = room;

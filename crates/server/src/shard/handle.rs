@@ -1,4 +1,4 @@
-//! How the rest of the server talks to a shard.
+//! Handle by which the rest of the server calls a shard.
 
 use core::fmt;
 use parlor_hub::{NotThere, Origin, RoomDetails, RoomPage, RoomQuery, RoomSummary, Stats};
@@ -9,10 +9,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::sync::{mpsc, oneshot};
 
-/// Inputs that may wait for the shard. Whoever brings more waits, and with it whoever sends to it.
+/// Most waiting inputs of a shard. Beyond that senders wait, which slows their peers.
 pub(super) const INPUTS_MAX: usize = 512;
 
-/// What a shard is told.
+/// A shard's inputs.
 pub(super) enum Input {
     /// A link was accepted. Its id is new.
     Connected { connection: ConnectionId, origin: Origin, sender: LinkSender },
@@ -20,11 +20,11 @@ pub(super) enum Input {
     Packets { connection: ConnectionId, packets: Vec<Packet> },
     /// The link is over; perhaps because the peer broke its rules.
     Disconnected { connection: ConnectionId, is_violation: bool },
-    /// Somebody asks about a room.
+    /// A request for a room's data.
     Room { code: RoomCode, answer: oneshot::Sender<Option<RoomSummary>> },
     /// An operator asks for rooms.
     Rooms { query: RoomQuery, answer: oneshot::Sender<RoomPage> },
-    /// An operator asks who is in a room.
+    /// An operator's request for a room's members.
     Details { code: RoomCode, answer: oneshot::Sender<Option<RoomDetails>> },
     /// An operator ends a room.
     EndRoom { code: RoomCode, reason: String, answer: oneshot::Sender<Result<(), NotThere>> },
@@ -35,9 +35,9 @@ pub(super) enum Input {
         reason: String,
         answer: oneshot::Sender<Result<(), NotThere>>,
     },
-    /// Somebody asks how much there is.
+    /// A request for the counters.
     Stats { answer: oneshot::Sender<Stats> },
-    /// End all rooms, say goodbye to everybody, and stop.
+    /// Ends all rooms, says goodbye to all members, and stops.
     ShutDown,
 }
 
@@ -141,7 +141,7 @@ pub(crate) struct Census {
     pub(crate) links: BTreeMap<&'static str, u64>,
 }
 
-/// Rooms, and who is in them.
+/// Rooms and their members.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counted {
     pub(crate) rooms: u64,
@@ -230,17 +230,17 @@ impl Shards {
         census
     }
 
-    /// A room and who is in it.
+    /// A room and its members.
     pub async fn room_details(&self, code: RoomCode) -> Result<Option<RoomDetails>, Stopped> {
         self.home(code).ask(|answer| Input::Details { code, answer }).await
     }
 
-    /// Ends a room; its members are told why.
+    /// Ends a room; its members get the reason.
     pub async fn end_room(&self, code: RoomCode, reason: String) -> Result<Result<(), NotThere>, Stopped> {
         self.home(code).ask(|answer| Input::EndRoom { code, reason, answer }).await
     }
 
-    /// Removes a member of a room; all are told why.
+    /// Removes a member of a room; all members get the reason.
     pub async fn remove_member(
         &self,
         code: RoomCode,

@@ -1,5 +1,5 @@
-//! A shard: one task that owns one hub and a UDP port. It takes all inputs that are there, lets the hub pack once, and hands out what
-//! came of it, so that a receiver gets one packet however many messages there were.
+//! A shard: one task that owns one hub and a UDP port. Each cycle it reads all waiting inputs, lets the hub
+//! pack once, and sends the outputs. So a receiver gets one packet for many messages.
 
 mod events;
 mod handle;
@@ -60,10 +60,10 @@ enum Waited {
     Parted,
 }
 
-/// What a shard is told, for [`run`].
+/// A shard's inputs, for [`run`].
 pub(crate) struct Inputs(mpsc::Receiver<Input>);
 
-/// The handle of a shard, and what is told through it.
+/// The handle of a shard, and its inputs.
 pub(crate) fn channel() -> (Shard, Inputs) {
     let (sender, inputs) = mpsc::channel(INPUTS_MAX);
     (Shard::new(sender), Inputs(inputs))

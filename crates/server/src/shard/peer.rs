@@ -1,4 +1,4 @@
-//! A link to which the shard sends, and what it did not take yet.
+//! A link to which the shard sends, and its unsent packets.
 
 use crate::quic::Quic;
 use parlor_proto::{Carrier, LinkKind, Packet, limits};
@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use tokio::time::timeout;
 
-/// The hub is told when a path carries this part more or less than it knows.
+/// The hub is updated when a path's capacity changes by this part.
 const PATH_NEWS_PART: u32 = 16;
 
 /// A link as the shard sees it.
@@ -22,7 +22,7 @@ pub(super) struct Peer {
     pub(super) fault: Option<String>,
     /// Whether anything ever came from it.
     pub(super) has_spoken: bool,
-    /// Bytes per second that its path carries, as the hub was told.
+    /// Bytes per second of its path, as last reported to the hub.
     told: Option<u32>,
 }
 

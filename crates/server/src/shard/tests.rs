@@ -1,4 +1,4 @@
-//! A shard with links in memory, whose capacity is known: slow readers, and those who never come back.
+//! A shard with links in memory of known capacity: slow readers, and peers that never return.
 
 use super::{Directory, Shard, channel, run};
 use crate::clock::Clock;

@@ -1,4 +1,5 @@
-//! Who is held back by access control, and who is not: floods, guesses, tokens and the slow, over real sockets.
+//! Access control over real sockets: floods, guesses, tokens and slow clients are limited, and others are
+//! not.
 
 use core::net::{Ipv4Addr, SocketAddr};
 use core::time::Duration;

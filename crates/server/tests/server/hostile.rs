@@ -1,4 +1,4 @@
-//! What a hostile or broken peer meets with, and that nobody else notices.
+//! Hostile and broken peers are rejected, and other clients are not affected.
 
 use bytes::Bytes;
 use futures_util::{SinkExt, StreamExt};

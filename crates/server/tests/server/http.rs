@@ -1,4 +1,4 @@
-//! What is answered to HTTP.
+//! Answers to HTTP.
 
 use parlor_proto::wire::handshake::Hello;
 use parlor_testing::{TestServer, creating, joining};

@@ -1,4 +1,4 @@
-//! What there may be at once.
+//! Limits of rooms and connections.
 
 use futures_util::future::join_all;
 use parlor_proto::wire::handshake::Refusal;

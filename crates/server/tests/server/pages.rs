@@ -1,4 +1,4 @@
-//! Web pages: those of strangers, which a player's browser lets ask the server on the player's own machine, and a game's own.
+//! Web pages at a server on the player's own machine: strangers' pages, and a game's own.
 
 use futures_util::future::join_all;
 use parlor_server::{Config, Server, StartError};

@@ -1,4 +1,4 @@
-//! Who gets in, and what one hears of the other.
+//! Admission to rooms, and messages between members.
 
 use parlor_proto::wire::control::{LeaveReason, ToMember};
 use parlor_proto::wire::handshake::{Auth, Hello, Intent, Refusal, RoomKind};

@@ -1,4 +1,4 @@
-//! Accounts: how somebody comes by one, signs in to it, and links more ways to do so.
+//! Accounts: creation, sign-in, and linked credentials.
 
 use super::Services;
 use super::charges::Rates;
@@ -18,11 +18,12 @@ use ring::digest;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// How long somebody who does not come back stays signed in.
+/// Life of an unused sign-in.
 const REFRESH_LIFE: Duration = Duration::from_secs(60 * 24 * 60 * 60);
-/// For how long the refresh token before gives its successor again, as long as nobody used that.
+/// How long the previous refresh token returns its successor again, while that is unused.
 const REFRESH_GRACE: Duration = Duration::from_secs(30);
-/// Shortest id of a device, in characters, and longest, in bytes. Whoever knows it has the account, so it must not be guessed.
+/// Shortest id of a device, in characters, and longest, in bytes. It gives access to the account, so it must
+/// be unguessable.
 const DEVICE_CHARS_MIN: usize = 16;
 const DEVICE_BYTES_MAX: usize = 128;
 /// Longest id that a game gives to a player of its own, in bytes.
@@ -34,8 +35,8 @@ const REALM_PATTERN: &str = r"^[^/\u0000-\u001f\u007f-\u009f]{1,64}$";
 /// Longest display name, in characters.
 const NAME_CHARS_MAX: usize = 64;
 
-/// Accounts that addresses have made. Many players share one address (a school, a mobile network); nobody fills the store with accounts:
-/// one address makes 17,280 a day.
+/// Accounts that addresses have made. Many players share one address (a school, a mobile network), but none
+/// may fill the store with accounts: one address makes 17,280 a day.
 pub(super) const NEW_ACCOUNTS: Rates = Rates {
     of_address: Rate { burst: 120, interval: Duration::from_secs(5) },
     of_neighbourhood: Rate { burst: 480, interval: Duration::from_millis(1_250) },
@@ -72,7 +73,7 @@ pub(super) struct ByDevice {
     /// What others see, if the account is made by this.
     #[schemars(length(min = 1, max = NAME_CHARS_MAX))]
     name: Option<String>,
-    /// A random id that the device has made and keeps to itself: whoever knows it has the account.
+    /// A random id that the device has made and keeps secret: it gives access to the account.
     #[schemars(length(min = DEVICE_CHARS_MIN, max = DEVICE_BYTES_MAX))]
     device: String,
 }
@@ -100,7 +101,7 @@ pub(super) struct ByEmail {
     #[serde(default = "production")]
     #[schemars(regex(pattern = REALM_PATTERN))]
     environment: String,
-    /// The address. Nobody writes to it.
+    /// The address. The server sends no mail to it.
     #[schemars(length(min = 3, max = EMAIL_BYTES_MAX))]
     email: String,
     /// The password.
@@ -125,7 +126,7 @@ pub(super) struct ByRefresh {
     #[serde(default = "production")]
     #[schemars(regex(pattern = REALM_PATTERN))]
     environment: String,
-    /// The token; it is good once.
+    /// The token; it is valid once.
     refresh_token: String,
 }
 
@@ -201,16 +202,16 @@ pub(super) struct CredentialView {
     value: Option<String>,
 }
 
-/// Somebody is signed in.
+/// The result of a sign-in.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub(super) struct SignedIn {
     /// As whom.
     account: AccountView,
     /// What other operations want: `Authorization: Bearer ACCESS_TOKEN`. On the JSON socket it counts from here on.
     pub(super) access_token: String,
-    /// For how many seconds it is good.
+    /// Its life, in seconds.
     expires_in_s: u64,
-    /// What the next access token is had with; good once, and a secret.
+    /// Gives the next access token; valid once, and a secret.
     refresh_token: String,
 }
 
@@ -260,7 +261,7 @@ pub(super) async fn device(services: Services, caller: Caller, input: ByDevice) 
     sign_in(&services, &realm, account).await
 }
 
-/// The game's own service signs a player in, whom it has made sure of.
+/// The game's own service signs in a player that it has authenticated.
 pub(super) async fn custom(
     services: Services,
     caller: Caller,
@@ -360,7 +361,7 @@ pub(super) async fn sign_out(services: Services, _: Caller, input: ByRefresh) ->
     Ok(DONE)
 }
 
-/// Ends all sign-ins of the account: what somebody does who has lost a device.
+/// Ends all sign-ins of the account, for instance after the loss of a device.
 pub(super) async fn sign_out_everywhere(
     services: Services,
     caller: Caller,
@@ -547,7 +548,7 @@ fn check_password(password: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-/// A name for an account that may have to be made: what is wrong with it is told even if it is there already.
+/// Checks the name of an account that may be created; errors are returned even if the account exists.
 fn check_given_name(name: Option<String>) -> Result<Option<String>, Failure> {
     name.map(|name| check_name("name", &name)).transpose()
 }

@@ -1,4 +1,4 @@
-//! What whoever runs the server can do beside reading and ending rooms: bans, roles, backups, and looking how it goes.
+//! Operators' operations: bans, roles, backups and status.
 
 use super::Services;
 use super::accounts::{DONE, Done, Nothing};
@@ -12,7 +12,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Who is to be kept out.
+/// The account or operator to ban.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct BanAccount {
@@ -21,14 +21,14 @@ pub(super) struct BanAccount {
     /// Whether it is no account, but the name (`sub`) of tokens that the operator's key signs.
     #[serde(default)]
     operator: bool,
-    /// Why; the account is told.
+    /// The reason, which the account sees.
     #[schemars(length(max = TEXT_BYTES_MAX))]
     reason: String,
     /// For how many seconds; for ever if missing.
     for_s: Option<u64>,
 }
 
-/// Who is let in again.
+/// The account or operator whose ban is lifted.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct LiftBan {
@@ -168,7 +168,7 @@ pub(super) struct Status {
     kept_matches_refused: u64,
     /// Rows of the store, by kind.
     store_rows: BTreeMap<&'static str, u64>,
-    /// Rows that were deleted because nobody uses them, since the server's start, by kind.
+    /// Unused rows deleted since the server's start, by kind.
     store_swept: BTreeMap<&'static str, u64>,
     /// Bytes of this environment's turn rooms.
     room_bytes: u64,

@@ -1,5 +1,5 @@
-//! Who may do nothing, as far as it was looked up. A token outlives the ban of whom it names by minutes, and an account's role by as
-//! long, so each operation asks, whatever its role, and the store must not be asked each time.
+//! Cache of banned accounts. Tokens outlive a ban, and a change of role, by minutes, so each operation checks
+//! here. The cache saves a query of the store each time.
 
 use super::Services;
 use super::failure::{Failure, Kind};
@@ -17,7 +17,7 @@ const REMEMBERED_MAX: usize = 50_000;
 /// For how long nothing is looked up again, but for what is changed here.
 const GOOD_FOR: Duration = Duration::from_secs(60);
 
-/// The code of the failure that whoever is banned is given.
+/// The error code for a banned caller.
 pub(super) const BANNED: &str = "banned";
 
 /// What is remembered.
@@ -34,7 +34,7 @@ struct Known {
     changes: u64,
 }
 
-/// Somebody who was not banned.
+/// A caller that was not banned.
 #[derive(Clone, Copy, Debug)]
 struct Free {
     looked_up: Instant,
@@ -55,14 +55,14 @@ impl Known {
 }
 
 impl Bans {
-    /// Somebody was banned or let in again, or has another role.
+    /// A ban was set or lifted, or a role changed.
     pub(super) fn changed(&self, realm: &Realm, account: &AccountId) {
         let mut known = lock(&self.known);
         known.changes += 1;
         known.free.remove(&(realm.clone(), account.clone()));
     }
 
-    /// Refuses whoever is banned, and the token of an account that has another role.
+    /// Rejects banned callers, and tokens of accounts that have another role.
     pub(super) async fn check(
         &self,
         services: &Services,
@@ -106,7 +106,7 @@ impl Free {
     }
 }
 
-/// What is said to somebody who is banned.
+/// The sentence for a banned caller.
 pub(super) fn banned(ban: &Ban) -> Failure {
     let until = ban.until_ms.map(|until_ms| format!(" until {until_ms} (milliseconds since 1970)"));
     let sentence = format!("this account is banned{}: {}", until.unwrap_or_default(), ban.reason);

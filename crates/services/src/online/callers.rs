@@ -1,4 +1,4 @@
-//! What is asked of a caller before its operation is done: its realm, its account, whether it is banned, and what it guesses.
+//! Checks of a caller before its operation: realm, account, ban, and guesses.
 
 use super::failure::{Failure, Kind};
 use super::table::Caller;
@@ -9,7 +9,7 @@ use parlor_server::embed::OpenGuess;
 use parlor_server::realm::{Realm, environment_of};
 
 impl Services {
-    /// The realm that somebody names who has no token yet.
+    /// The realm named by a caller without a token.
     pub(super) fn realm(&self, app: &str, environment: &str) -> Result<Realm, Failure> {
         if self.0.apps.as_ref().is_some_and(|apps| !apps.iter().any(|served| served == app)) {
             let sentence = format!(
@@ -20,7 +20,7 @@ impl Services {
         Ok(Realm::new(app, environment)?)
     }
 
-    /// The realm of whoever asks.
+    /// The caller's realm.
     pub(super) fn realm_of(&self, caller: &Caller) -> Result<Realm, Failure> {
         let identity = caller.identity.as_ref().ok_or_else(|| Failure::defect("nobody asks"))?;
         self.realm(&identity.aud, environment_of(&identity.env))
@@ -40,8 +40,8 @@ impl Services {
         }
     }
 
-    /// Refuses whoever is banned, and a token that says another role than its account has. An operator whose name can be no
-    /// account's id is refused as well: nobody could ban it.
+    /// Rejects banned callers, and tokens with another role than their account's. An operator whose name
+    /// cannot be an account's id is rejected too, because it could not be banned.
     pub(super) async fn must_be_in_good_standing(&self, caller: &Caller) -> Result<(), Failure> {
         let Some(identity) = &caller.identity else { return Ok(()) };
         let (realm, account) = self.account_of(caller)?;

@@ -1,5 +1,5 @@
-//! What strangers cost is charged to the address that they come from, and to its neighbourhood: each may have so much at once, and one
-//! more after each interval. The server's own machine is not charged, unless it counts its connections like all others.
+//! Budgets of addresses and their neighbourhoods for unauthenticated work: a number at once, and one more
+//! after each interval. Local callers are not charged, unless local connections are limited too.
 
 use super::failure::{Failure, Kind};
 use parlor_hub::Origin;
@@ -29,7 +29,7 @@ struct Owed {
 }
 
 impl Charges {
-    /// `random` gives numbers that are even over 64 bits and that nobody can guess.
+    /// `random` returns unpredictable numbers, uniform over 64 bits.
     pub(super) fn new(rates: Rates, clock: Clock, mut random: impl FnMut() -> u64) -> Self {
         let addresses = Budgets::new(&mut random);
         let owed = Mutex::new(Owed { addresses, neighbourhoods: Budgets::new(&mut random) });
@@ -44,7 +44,8 @@ impl Charges {
         self.charge_if(origin, || Ok(()))
     }
 
-    /// Charges an address once, if `begin` begins what is charged. Nobody else is charged meanwhile, so `begin` must be short.
+    /// Charges an address once if `begin` starts the work. It holds the lock meanwhile, so `begin` must be
+    /// short.
     ///
     /// # Errors
     /// It, or its neighbourhood, has to wait; or what `begin` says.

@@ -1,4 +1,4 @@
-//! The codes of failures, each with its kind: what the OpenAPI document says an operation may refuse with, and by which status.
+//! Error codes with their kinds: the OpenAPI document's list of an operation's errors and statuses.
 
 use super::failure::Kind;
 use parlor_turn::Code;
@@ -45,7 +45,7 @@ const OWN: &[(&str, Kind)] = &[
     ("wrong_password", Kind::SignedOut),
 ];
 
-/// Codes of any operation, whoever asks for it.
+/// Codes of any operation, for any caller.
 pub(super) const ANY: &[&str] = &[
     "bad_input",
     "bad_token",
@@ -57,7 +57,7 @@ pub(super) const ANY: &[&str] = &[
     "store_full",
     "defect",
 ];
-/// Codes of operations that are not for everybody.
+/// Codes of operations with restricted roles.
 pub(super) const NOT_FOR_ALL: &[&str] = &["signed_out", "forbidden"];
 /// Codes of operations whose input is a body.
 pub(super) const WITH_BODY: &[&str] = &["bad_json", "bad_body", "too_large"];

@@ -1,4 +1,4 @@
-//! What the services may be told, and the defaults.
+//! Configuration of the services, and its defaults.
 
 use super::{Lives, WebhookConfig};
 use crate::store::Limits;
@@ -7,26 +7,28 @@ use parlor_server::embed::memory_bytes;
 use parlor_turn::RuleSets;
 use std::path::PathBuf;
 
-/// How long a JSON socket stays open that nobody signs in to, unless the configuration says otherwise.
+/// Default of [`OnlineConfig`]'s time limit for a JSON socket without a sign-in.
 pub const SIGN_IN_TIME: Duration = Duration::from_secs(30);
 
 /// For how many days a kept match can be read, unless the configuration says otherwise.
 pub const KEEP_MATCHES_DAYS: u64 = 30;
 
-/// What the services may be told.
+/// Configuration of the services.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OnlineConfig {
     /// Where the store is: a file, `sqlite://FILE` or `postgres://…`.
     pub store: String,
-    /// Whether anybody may make an account. Otherwise only the game's own service makes them, by ids of its own.
+    /// Whether any player may create an account. Otherwise only the game's own service creates them, by its
+    /// own ids.
     pub is_open: bool,
-    /// The public key (PEM, Ed25519) of whoever signs tokens of the roles server and admin. Without it there are none.
+    /// The public key (PEM, Ed25519) that verifies tokens of the roles server and admin. Without it there are
+    /// none.
     pub operator_key: Option<PathBuf>,
-    /// Whom to tell what happens in turn rooms.
+    /// The receiver of turn rooms' notices.
     pub webhook: Option<WebhookConfig>,
     /// For how many days a match that was kept can be read after its end.
     pub keep_matches_days: u64,
-    /// The folder that backups are written to. Without it nobody can ask for one.
+    /// The folder for backups. Without it backups are disabled.
     pub backups: Option<PathBuf>,
     /// The folder with the configuration of each game, `NAME.json`. Without it a server with a development identity takes what clients
     /// bring, and any other one opens no turn rooms.
@@ -77,13 +79,13 @@ pub struct OnlineConfig {
     /// assert!(config.rules.get("sticks").is_some() && config.rules.get("draughts").is_some());
     /// ```
     pub rules: RuleSets,
-    /// How long a JSON socket stays open that nobody signs in to, whatever else comes over it.
+    /// Time limit of a JSON socket without a sign-in, whatever else comes over it.
     pub sign_in_time: Duration,
     /// How much memory the services take for what they are asked for.
     pub memory: OnlineMemory,
     /// How much the store may hold, in all and of each account.
     pub limits: Limits,
-    /// For how long what nobody uses is kept.
+    /// How long unused data is kept.
     pub lives: Lives,
 }
 

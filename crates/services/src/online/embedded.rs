@@ -1,4 +1,4 @@
-//! The services as their server knows them.
+//! The services behind the server's interface `Services`.
 
 use super::{Online, Running, STOP_TIME, Services, rest, socket};
 use crate::store::StoreError;

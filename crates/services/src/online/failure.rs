@@ -1,4 +1,4 @@
-//! Why an operation did not come about: one shape for all of them, over HTTP and over the JSON socket.
+//! Errors of operations, in one shape for HTTP and the JSON socket.
 
 use core::time::Duration;
 use hyper::StatusCode;
@@ -22,11 +22,11 @@ pub(crate) struct Failure {
 pub(crate) enum Kind {
     /// The input cannot be what was meant.
     BadInput,
-    /// Nobody knows who asks.
+    /// The caller is not authenticated.
     SignedOut,
-    /// Whoever asks may not.
+    /// The caller lacks permission.
     Forbidden,
-    /// There is no such thing, as far as whoever asks may know.
+    /// It does not exist, as far as the caller may know.
     NotFound,
     /// It is there, and does not use this method.
     Method,
@@ -34,7 +34,7 @@ pub(crate) enum Kind {
     Conflict,
     /// The input is larger than any may be.
     TooLarge,
-    /// Whoever asks has asked too often.
+    /// The caller has exceeded a rate limit.
     TooOften,
     /// It cannot be done now.
     Unavailable,
@@ -78,7 +78,7 @@ impl Failure {
         Self::new(Kind::Unavailable, "unavailable", sentence).after(retry_after)
     }
 
-    /// Something that cannot be. What it was stands in the log, not in the answer.
+    /// A defect of the server. The log has the details, the answer does not.
     pub(crate) fn defect(what: &str) -> Self {
         tracing::error!(%what, "an operation failed; please report this");
         Self::new(Kind::Defect, "defect", "the server has a defect: its log says more, please report it")

@@ -1,7 +1,7 @@
-//! Live feeds: what goes into a player's inbox is told at once to whoever of that player's devices is connected.
+//! Live feeds: new notices of a player's inbox go at once to its connected devices.
 //!
-//! A feed is a hint, the inbox is the truth: a device that is behind or was away reads its inbox from the last number that it
-//! knows.
+//! A feed is a hint, and the inbox the truth: a device that was away reads its inbox from its last known
+//! number.
 
 use super::unread::{Share, Unread};
 use crate::store::AccountId;
@@ -13,7 +13,7 @@ use tokio::sync::mpsc;
 
 /// Notices that wait for one device. One that takes none is cut off, and reads its inbox when it comes again.
 const WAITING_MAX: usize = 64;
-/// Devices of one player that are told at once. The one that was there first goes.
+/// Most connected devices of one player. Beyond it the oldest feed ends.
 const DEVICES_MAX: usize = 8;
 
 type Key = (Realm, AccountId);

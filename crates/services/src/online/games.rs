@@ -1,8 +1,9 @@
-//! Games: whose word the configuration of a turn room is.
+//! Games: the source of a turn room's configuration.
 //!
-//! A folder has a file for each game, `NAME.json`, and is its operator's. It is looked at again and again: a file that was changed counts for
-//! rooms that are opened from then on, and one that is wrong leaves what was good before. Without a folder a server for development takes what
-//! clients bring, and any other server opens no turn rooms: a stranger would else decide what players are told in the game's name (threat 52).
+//! The operator's folder has a file for each game, `NAME.json`. It is polled: a changed file applies to rooms
+//! opened from then on, and an invalid one leaves its predecessor in use. Without a folder a development
+//! server accepts clients' configurations, and any other server opens no turn rooms. Otherwise strangers
+//! could write texts in the game's name (threat 52).
 
 use super::Services;
 use super::failure::{Failure, Kind};
@@ -87,9 +88,9 @@ type ByApp = BTreeMap<String, Arc<Game>>;
 /// Whose word the configuration of a room is.
 #[derive(Debug)]
 pub(super) enum Games {
-    /// Whoever opens the room says it: for development.
+    /// The room's creator: for development.
     Clients,
-    /// Nobody has said anything.
+    /// There is none.
     Nobody,
     /// The operator says it.
     Folder(Folder),

@@ -1,4 +1,4 @@
-//! The end of the JSON sockets: each gets a close frame with the reason, as members of rooms do.
+//! Shutdown of the JSON sockets: each gets a close frame with the reason.
 
 use core::time::Duration;
 use tokio::sync::watch;
@@ -7,11 +7,11 @@ use tokio::time::timeout;
 /// How long the close frames may take. A client that does not read delays the shutdown no longer than this.
 const GOODBYE_TIME: Duration = Duration::from_secs(1);
 
-/// Tells everybody who listens.
+/// Notifies all listeners.
 #[derive(Debug, Default)]
 pub(super) struct Goodbye(watch::Sender<bool>);
 
-/// Somebody who is to be told, until this is dropped.
+/// A listener, until it is dropped.
 #[derive(Debug)]
 pub(super) struct Listener(watch::Receiver<bool>);
 

@@ -1,6 +1,6 @@
-//! Which password is hashed next. A hash takes tens of milliseconds and 19 MiB, so few are made at once and the others wait in a
-//! queue that one address cannot fill: neighbourhoods of addresses are served in turn, within them their addresses, and where all
-//! places are taken the longest queue gives way.
+//! The queue of passwords to hash. A hash takes tens of milliseconds and 19 MiB, so few run at once and the
+//! others wait. One address cannot fill the queue: neighbourhoods are served in turn, and within them their
+//! addresses. If all places are taken, the longest queue loses an entry.
 
 use parlor_hub::Origin;
 use parlor_server::embed::lock;
@@ -13,7 +13,7 @@ pub(super) const WAITING_MAX: usize = 64;
 /// Jobs that wait, of one address.
 pub(super) const WAITING_OF_ADDRESS_MAX: usize = 16;
 
-/// Jobs that wait, each of somebody's address.
+/// Waiting jobs, each with its address.
 #[derive(Debug)]
 struct Waiting<T> {
     jobs: Vec<Job<T>>,

@@ -1,4 +1,4 @@
-//! A player's inbox: what happened in its rooms, in order, until the player says that it knows.
+//! A player's inbox: notices of its rooms, in order, until the player acknowledges them.
 
 use super::Services;
 use super::accounts::{DONE, Done};

@@ -1,5 +1,4 @@
-//! JSON from strangers (threat 17): bounded in depth, without a key twice, and read into types such that what is wrong is
-//! named by its path.
+//! JSON from strangers (threat 17): bounded depth, no duplicate keys, and errors that name the field's path.
 
 use super::failure::{Failure, Kind};
 use core::fmt;
@@ -51,7 +50,7 @@ pub(super) fn strict(text: &[u8]) -> Result<Value, serde_json::Error> {
     Ok(value)
 }
 
-/// What is said to whoever sends more than [`INPUT_BYTES_MAX`].
+/// The sentence for an input above [`INPUT_BYTES_MAX`].
 pub(crate) fn too_large() -> Failure {
     let sentence = format!("the input is longer than the {INPUT_BYTES_MAX} bytes that it may have");
     Failure::new(Kind::TooLarge, "too_large", sentence)
@@ -76,12 +75,12 @@ pub(crate) fn read<T: DeserializeOwned>(input: Value) -> Result<T, Failure> {
     })
 }
 
-/// The field that nobody knows, where serde complains of one.
+/// The unknown field in serde's error.
 fn unknown(said: &str) -> Option<&str> {
     said.strip_prefix("unknown field `")?.split('`').next()
 }
 
-/// Builds a value, and gives up where it goes too deep or a key comes twice.
+/// Builds a value; fails on too much depth or a duplicate key.
 #[derive(Clone, Copy)]
 struct Strict {
     levels_left: usize,

@@ -1,5 +1,5 @@
-//! What whoever runs the server does with rooms in memory: those that games play in over QUIC and WebSocket, and that end with
-//! their members. Each shard answers for its own, in its own turn.
+//! Operator API for rooms in memory: list, inspect, end, kick. Each shard answers for its own rooms, in its
+//! own cycle.
 
 use super::accounts::{DONE, Done};
 use super::failure::{Failure, Kind};
@@ -111,7 +111,7 @@ pub(super) struct LiveMember {
 pub(super) struct EndLive {
     /// Its code.
     code: String,
-    /// Why; its members are told. At most 200 bytes.
+    /// The reason, which its members see. At most 200 bytes.
     #[schemars(length(max = limits::REASON_BYTES_MAX))]
     reason: Option<String>,
 }
@@ -124,7 +124,7 @@ pub(super) struct RemoveMember {
     code: String,
     /// The member's number in the room.
     member: u32,
-    /// Why; all its members are told. At most 200 bytes.
+    /// The reason, which all members see. At most 200 bytes.
     #[schemars(length(max = limits::REASON_BYTES_MAX))]
     reason: Option<String>,
 }

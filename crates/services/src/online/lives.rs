@@ -21,17 +21,17 @@ const REST: u32 = 4;
 /// For how many days things are kept. [`OnlineConfig::keep_matches_days`](super::OnlineConfig::keep_matches_days) says it of matches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lives {
-    /// A turn room whose game has ended, or that everybody has left, since its last change.
+    /// A turn room whose game has ended, or that all players have left, since its last change.
     pub ended_rooms_days: u64,
     /// A turn room where players come together, since its last change.
     pub waiting_rooms_days: u64,
-    /// A turn room where a game goes on, since its last change.
+    /// A turn room with a running game, since its last change.
     pub playing_rooms_days: u64,
-    /// An account that nothing but its tokens leads to and that is in no room, since somebody signed in.
+    /// An account without credentials that is in no room, since its last sign-in.
     pub guests_days: u64,
-    /// An account that nothing but the ids of devices leads to and that is in no room, since somebody signed in.
+    /// An account with device ids only that is in no room, since its last sign-in.
     pub devices_days: u64,
-    /// A webhook that nobody answers.
+    /// A webhook without an answer.
     pub webhooks_days: u64,
 }
 

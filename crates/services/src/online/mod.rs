@@ -1,10 +1,10 @@
 //! The services over the durable store: accounts, and rooms that outlive their players.
 //!
-//! They have threads of their own, so that no JSON, no signature and no password holds up a packet of a realtime room; and where the
-//! store is slow or full they say so (`unavailable`, and when to ask again), while those rooms go on.
+//! They have their own threads, so that no JSON, signature or password delays a packet of a realtime room. If
+//! the store is slow or full, they answer `unavailable` with a time to retry, while those rooms continue.
 //!
-//! One table of operations (`operations.rs`) is what REST (`rest.rs`), the JSON socket (`socket.rs`) and the OpenAPI document
-//! (`openapi.rs`) are made of.
+//! One table of operations (`operations.rs`) defines REST (`rest.rs`), the JSON socket (`socket.rs`) and the
+//! OpenAPI document (`openapi.rs`).
 
 mod accounts;
 mod admin;
@@ -115,7 +115,7 @@ pub enum OnlineError {
     /// A game's configuration is wrong.
     #[error(transparent)]
     Games(#[from] GamesError),
-    /// Nobody can be told.
+    /// The webhook cannot be used.
     #[error(transparent)]
     Webhook(#[from] WebhookError),
     /// A thread could not be started.
@@ -287,9 +287,9 @@ impl Services {
         &self.0.unread
     }
 
-    /// Does an operation, by its place in the table, for whoever has this token. It goes on to its end even if nobody waits for
-    /// it any more, so that none is left half done; its share of what may be held is held as long, and comes back with the answer.
-    /// `input` reads the input, on a thread of the services.
+    /// Runs an operation, by its place in the table, for the owner of this token. It runs to its end even if
+    /// no caller waits for it any more, so that none is left half done; its share of what may be held is held
+    /// as long, and comes back with the answer. `input` reads the input, on a thread of the services.
     pub(crate) async fn call(
         &self,
         at: usize,
@@ -309,7 +309,7 @@ impl Services {
         self.counted(at, self.on_own_threads(work)).await
     }
 
-    /// Does an operation for a caller who is known already, and goes on to its end even if nobody waits for it any more.
+    /// Runs an operation for an authenticated caller, to its end even if no caller waits for it.
     async fn perform_to_its_end(
         &self,
         at: usize,
@@ -451,7 +451,7 @@ impl Services {
         &self.0.games
     }
 
-    /// What was deleted because nobody uses it.
+    /// Counts of deleted unused data.
     pub(crate) fn swept(&self) -> &SweptRows {
         &self.0.swept
     }

@@ -1,4 +1,4 @@
-//! The OpenAPI document, made of the table of operations and the types of their inputs and outputs.
+//! The OpenAPI document, generated from the table of operations and the types of their inputs and outputs.
 
 use super::codes::kind_of;
 use super::role::Allowed;
@@ -34,10 +34,10 @@ fn said_by(status: StatusCode) -> &'static str {
     }
 }
 
-/// The document as it is sent: made once, since anybody may ask for it, and it has some hundred thousand bytes.
+/// The document as sent: made once, since any client may request it, and it has some hundred thousand bytes.
 pub(super) struct Document {
     body: Bytes,
-    /// Names what it says, so that whoever has it need not take it again.
+    /// Identifies its content, so that clients need not load it again.
     tag: HeaderValue,
 }
 

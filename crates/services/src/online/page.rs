@@ -1,11 +1,11 @@
-//! How much of a list is given at once.
+//! The size of a list's page.
 
 use crate::store::PAGE_MAX;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 
-/// Entries of a part if nobody says how many.
+/// Default number of entries in a page.
 const DEFAULT: usize = 100;
 
 /// How many entries of a list are wanted at most.

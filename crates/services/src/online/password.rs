@@ -1,8 +1,9 @@
-//! Passwords: argon2id, on few threads of their own, since each hash takes many mebibytes.
+//! Passwords: argon2id, on few separate threads, since each hash takes many mebibytes.
 //!
-//! A hash costs whoever asks for it nothing, so it is charged before it is made, to the address that asks: for a sign-up, a sign-in, right or
-//! wrong, and one more address of an account alike. What is charged waits for its turn (`hashing.rs`). Each thread has the
-//! memory that it hashes in, and keeps it: an allocator that got 19 MiB back for each hash would not give them to the system.
+//! A hash costs the caller nothing, so its address is charged before it is made: for sign-ups, sign-ins
+//! (right or wrong) and linked addresses alike. Charged hashes wait in a queue (`hashing.rs`). Each thread
+//! keeps its hashing memory: an allocator that got 19 MiB back for each hash would not return them to the
+//! system.
 
 use super::charges::{Charges, Rates};
 use super::failure::Failure;
@@ -23,10 +24,11 @@ pub(super) const BYTES_MAX: usize = 256;
 
 /// How many are hashed at once.
 const AT_ONCE: usize = 2;
-/// What is said to whoever finds too many waiting.
+/// The sentence for a caller that finds the queue full.
 const RETRY_AFTER: Duration = Duration::from_secs(2);
 
-/// Hashes that addresses have made: a school signs in at once, and nobody uses more than a twentieth of the threads for long.
+/// Hashes for addresses: a school may sign in at once, and none uses more than a twentieth of the threads for
+/// long.
 const RATES: Rates = Rates {
     of_address: Rate { burst: 60, interval: Duration::from_millis(500) },
     of_neighbourhood: Rate { burst: 240, interval: Duration::from_millis(125) },
@@ -51,7 +53,7 @@ pub(super) struct Passwords {
 }
 
 impl Passwords {
-    /// Starts the threads. `random` gives numbers that are even over 64 bits and that nobody can guess.
+    /// Starts the threads. `random` returns unpredictable numbers, uniform over 64 bits.
     pub(super) fn start(clock: Clock, random: impl FnMut() -> u64) -> std::io::Result<Self> {
         Ok(Passwords { hashing: Hashing::start(AT_ONCE)?, charges: Charges::new(RATES, clock, random) })
     }
@@ -126,7 +128,7 @@ fn derive(
     Some(hash)
 }
 
-/// What is kept of a password. Its own parameters stand in it, so that others can be chosen for new ones.
+/// The stored hash of a password. It includes its parameters, so new hashes may use others.
 struct Kept {
     costs: [u32; 3],
     salt: Vec<u8>,

@@ -1,5 +1,5 @@
-//! Which players are here: who asked for something within the last minute, or has a socket open. A room whose players are all away is given to
-//! nobody who looks for one.
+//! Which players are present: those with a request within the last minute, or with an open socket. A room
+//! whose players are all away is not returned by searches.
 
 use super::Services;
 use crate::store::AccountId;
@@ -24,7 +24,7 @@ pub(super) struct Presence {
 }
 
 impl Presence {
-    /// Nobody was seen yet; `now` is the steady time of the services' start.
+    /// Returns an empty record; `now` is the steady time of the services' start.
     pub(super) fn new(now: Duration) -> Self {
         Presence { seen: Mutex::default(), started: now }
     }
@@ -41,7 +41,7 @@ impl Presence {
         seen.insert(key, now).is_none_or(|last| now.saturating_sub(last) >= AWAY_AFTER)
     }
 
-    /// Who is not remembered may have been here just before the server's start.
+    /// An unknown player may have been present just before the server's start.
     fn has_seen(&self, key: &Key, now: Duration) -> bool {
         let last = lock(&self.seen).get(key).copied().unwrap_or(self.started);
         now.saturating_sub(last) < AWAY_AFTER

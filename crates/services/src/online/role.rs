@@ -1,18 +1,18 @@
-//! Who may use an operation.
+//! Roles that may use an operation.
 
 use crate::store::Role;
 
-/// One of these roles, or also whoever has not signed in.
+/// One of these roles, or a caller without a sign-in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Allowed {
-    /// Everybody, signed in or not.
+    /// All callers, signed in or not.
     Anybody,
     /// These roles.
     Only(&'static [Role]),
 }
 
 impl Allowed {
-    /// Whether somebody of this role may; `None` has not signed in.
+    /// Whether this role may; `None` has not signed in.
     pub(crate) fn allows(self, role: Option<Role>) -> bool {
         match self {
             Allowed::Anybody => true,
@@ -21,7 +21,7 @@ impl Allowed {
     }
 }
 
-/// A role as it stands in tokens.
+/// A role, spelled as in tokens.
 pub(super) mod word {
     use crate::store::Role;
     use serde::de::Error;

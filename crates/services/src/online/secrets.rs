@@ -1,4 +1,4 @@
-//! Random secrets, and what is kept of them.
+//! Random secrets, and their stored hashes.
 
 use super::failure::Failure;
 use crate::store::SignInId;
@@ -12,17 +12,17 @@ pub(super) fn random<const N: usize>() -> Result<[u8; N], Failure> {
         .map_err(|error| Failure::defect(&format!("the operating system gives no random numbers: {error}")))
 }
 
-/// A secret that nobody guesses, as text.
+/// Returns an unguessable secret, as text.
 pub(super) fn secret() -> Result<String, Failure> {
     Ok(BASE64URL_NOPAD.encode(&random::<32>()?))
 }
 
-/// An id that nobody else draws, as text. It begins with a letter that says of what.
+/// Returns a unique id, as text. Its first letter is its kind.
 pub(super) fn id(kind: char) -> Result<String, Failure> {
     Ok(format!("{kind}{}", HEXLOWER.encode(&random::<12>()?)))
 }
 
-/// What refresh tokens follow from. Who has it and a token has the next one; who has it alone has nothing.
+/// Key from which each refresh token's successor is derived. Useless without a token.
 pub(super) struct RefreshKey(hmac::Key);
 
 impl RefreshKey {
@@ -38,7 +38,7 @@ impl RefreshKey {
     }
 }
 
-/// What is kept of a secret that is too long to be guessed: with this alone nobody has the secret.
+/// The stored hash of a secret that is too long to be guessed. It does not reveal the secret.
 pub(super) fn digest(secret: &str) -> String {
     HEXLOWER.encode(digest::digest(&digest::SHA256, secret.as_bytes()).as_ref())
 }

@@ -1,4 +1,4 @@
-//! The JSON socket: the operations over one WebSocket, and what happens in a player's rooms as it happens.
+//! The JSON socket: the operations over one WebSocket, and live notices of a player's rooms.
 //!
 //! ```text
 //! → {"id": 1, "op": "turn.read", "input": {"room": "r…"}, "token": "…"}     the token counts for all that follows
@@ -6,7 +6,7 @@
 //! ← {"event": {"seq", "kind", "at_ms", "notice"}}                           as the inbox has it
 //! ```
 //!
-//! Messages are answered one after another, in order. Whoever sends faster than it may is read more slowly.
+//! Messages are answered one after another, in order. A client above the rate limit is read more slowly.
 
 use super::Services;
 use super::bans::BANNED;
@@ -98,7 +98,7 @@ struct SignedIn {
 enum Over {
     /// The client is gone, or does not listen.
     Gone,
-    /// It is told why.
+    /// The close frame has the reason.
     Closed(CloseCode, &'static str),
 }
 
@@ -244,13 +244,13 @@ impl Session {
         Ok((output, share))
     }
 
-    /// Whether who has signed in is refused, and not somebody whom it asked for.
+    /// Whether the signed-in account itself is rejected, and not the target of its operation.
     async fn is_refused_itself(&self) -> bool {
         let caller = Caller { identity: self.identity.clone(), origin: self.origin };
         self.services.must_be_in_good_standing(&caller).await.is_err()
     }
 
-    /// Somebody is who this token says, from here on.
+    /// Sets the socket's account from this token.
     async fn use_token(&mut self, token: &str) -> Result<(), Failure> {
         let identity = self.services.tokens().verify(token, self.services.time())?;
         let caller = Caller { identity: Some(identity.clone()), origin: self.origin };
@@ -299,7 +299,7 @@ async fn send<S: Io>(socket: &mut WebSocketStream<S>, text: String) -> Result<()
     timeout(SEND_TIME_ALL, sending).await.unwrap_or(Err(()))
 }
 
-/// The id of a message that is not read as a whole: nobody is told of more than there is room for.
+/// The id of a message that is too large to read.
 fn id_of(text: &[u8]) -> Value {
     #[derive(Deserialize)]
     struct Id {

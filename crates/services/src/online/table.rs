@@ -1,5 +1,5 @@
-//! What an operation is. One table of them (`operations.rs`) is what REST, the JSON socket and the OpenAPI document are made of, so
-//! that none of the three has an operation that another has not, or lets somebody in whom another turns away.
+//! The type of an operation. One table of operations (`operations.rs`) defines REST, the JSON socket and the
+//! OpenAPI document, so none of the three differs in operations or permissions.
 
 use super::Services;
 use super::codes;
@@ -24,7 +24,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(crate) type Answer = Result<Box<RawValue>, Failure>;
 type Answering = Pin<Box<dyn Future<Output = Answer> + Send>>;
 
-/// Who asks.
+/// The caller.
 #[derive(Clone, Debug)]
 pub(crate) struct Caller {
     /// Who it is, if it has signed in.
@@ -159,7 +159,7 @@ impl Operation {
         other.unwrap_or_else(|| text.into())
     }
 
-    /// Does it, if whoever asks may.
+    /// Runs it, if the caller may.
     pub(crate) async fn run(&self, services: Services, caller: Caller, input: Value) -> Answer {
         let role = caller.identity.as_ref().map(|identity| identity.role);
         if !self.allowed.allows(role) {

@@ -1,4 +1,4 @@
-//! Tickets: how a player who has signed in comes into realtime rooms as its account.
+//! Tickets: admission of signed-in players to realtime rooms as their accounts.
 
 use super::Services;
 use super::failure::Failure;
@@ -25,11 +25,11 @@ pub(super) struct Ticket {
     /// What goes into the hello, as a token for admission does. It is good once, for what was asked alone, and at the server that
     /// gave it out.
     token: String,
-    /// For how many seconds it is good.
+    /// Its life, in seconds.
     expires_in_s: u64,
 }
 
-/// Gives a player a ticket. Whether there is such a room is not looked up: asking here tells nobody more than joining does.
+/// Issues a ticket. It does not check that the room exists, so it reveals no more than joining does.
 pub(super) async fn ticket(services: Services, caller: Caller, input: TicketFor) -> Result<Ticket, Failure> {
     let (realm, account) = services.account_of(&caller)?;
     let room = input.room.as_deref().map(str::parse::<RoomCode>).transpose();

@@ -1,9 +1,9 @@
-//! Access tokens: who somebody is, in which game and environment, for a quarter of an hour.
+//! Access tokens: an account's identity, in a game and environment, for a quarter of an hour.
 //!
-//! An access token is a JWT with a pinned algorithm (Ed25519) and a `typ` of its own, so that none for admission to a room can be used as
-//! one. The services sign those of players with a key that their store keeps. Whoever runs the server, and the game's own
-//! service, sign theirs themselves, with a key of which the server knows the public half alone (`--operator-key`): a server that was taken over
-//! cannot make any.
+//! An access token is a JWT with a pinned algorithm (Ed25519) and its own `typ`, so admission tokens cannot
+//! replace it. The services sign players' tokens with a key in their store. Operators and the game's own
+//! service sign theirs with a private key; the server has only the public half (`--operator-key`). So a
+//! compromised server cannot make such tokens.
 
 use super::failure::{Failure, Kind};
 use super::role::word;
@@ -18,9 +18,9 @@ use parlor_server::realm::Realm;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// How long an access token of a player is good for.
+/// Life of a player's access token.
 pub(super) const ACCESS_LIFE: Duration = Duration::from_secs(15 * 60);
-/// How long a token of an operator may be good for, in seconds.
+/// Longest life of an operator's token, in seconds.
 pub const OPERATOR_LIFE_S_MAX: u64 = 60 * 60;
 
 const ACCESS: &str = "parlor-access";
@@ -32,14 +32,14 @@ pub(crate) enum Signer {
     /// This server, for an account.
     #[default]
     Server,
-    /// Whoever has the operator's key, for anybody.
+    /// A holder of the operator's key, under any name.
     Operator,
 }
 
-/// Who somebody is.
+/// An authenticated identity.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Identity {
-    /// The account; for an operator any name, which stands in the log.
+    /// The account; for an operator any name, which is logged.
     pub(crate) sub: String,
     /// What it may do.
     #[serde(with = "word")]
@@ -51,9 +51,9 @@ pub(crate) struct Identity {
     pub(crate) env: String,
     /// When the token was given out, in seconds since 1970.
     pub(crate) iat: u64,
-    /// Until when it is good, in seconds since 1970.
+    /// Expiry, in seconds since 1970.
     pub(crate) exp: u64,
-    /// Who signed it: the token's head says so.
+    /// Its signer, by the token's head.
     #[serde(skip)]
     pub(crate) signer: Signer,
 }
@@ -93,7 +93,7 @@ pub(super) struct Tokens {
 }
 
 impl Tokens {
-    /// `operator` is the public key of whoever may sign for operators.
+    /// `operator` is the public key of operators' tokens.
     pub(super) fn new(own: Arc<SigningKey>, operator: Option<&[u8]>) -> Self {
         install_crypto();
         let mut validation = Validation::new(Algorithm::EdDSA);
@@ -141,7 +141,7 @@ impl Tokens {
         Ok(claims)
     }
 
-    /// Who has this token, whatever the time is.
+    /// Returns the identity of this token, without a check of its expiry.
     fn verify_signed(&self, token: &str) -> Result<Identity, Failure> {
         let head = jsonwebtoken::decode_header(token).map_err(|_| unsigned())?;
         let (key, life_s_max, signer) = match head.typ.as_deref() {
@@ -193,7 +193,7 @@ impl Identity {
         }
     }
 
-    /// Whether it is still good.
+    /// Whether it has not expired.
     pub(super) fn check_time(&self, now_s: u64) -> Result<(), Failure> {
         if now_s < self.exp {
             return Ok(());

@@ -1,5 +1,4 @@
-//! Tokens whose signatures were verified: to verify one costs as much as all else of a small operation, and who asks once
-//! asks again.
+//! Cache of verified tokens: verification costs as much as the rest of a small operation, and callers repeat.
 
 use super::tokens::Identity;
 use ring::digest::{SHA256, digest};
@@ -17,7 +16,7 @@ pub(super) struct Verified {
 }
 
 impl Verified {
-    /// Who has this token, if its signature was verified before.
+    /// Returns the identity of this token if its signature was verified before.
     pub(super) fn find(&self, token: &str) -> Option<Identity> {
         self.lock().get(&hash(token)).cloned()
     }
@@ -31,7 +30,7 @@ impl Verified {
         known.insert(hash(token), identity.clone());
     }
 
-    /// Each change is one step, so whoever panicked in here left nothing half done.
+    /// Each change is one step, so a panic leaves nothing half done.
     fn lock(&self) -> MutexGuard<'_, HashMap<[u8; 32], Identity>> {
         self.by_hash.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,9 +1,9 @@
-//! Webhooks: a game's own service is told what happens in turn rooms, by HTTP requests that are signed and that come again until
-//! they were taken.
+//! Webhooks: signed HTTP requests report turn rooms' notices to a game's own service, and are repeated until
+//! it accepts them.
 //!
-//! What is told stands in the store from the same transaction on as what happened, so that no restart forgets it. The request goes to the
-//! address that the operator configured and nowhere else: no redirect is followed, and an address within a private network is refused
-//! unless the operator allows it, whatever a name leads to at that moment.
+//! Calls are stored in the transaction of their cause, so a restart loses none. The request goes only to the
+//! operator's address. Redirects are not followed. An address within a private network is rejected unless the
+//! operator permits it, whatever a name resolves to at that moment.
 
 use super::Services;
 use crate::store::Webhook;
@@ -40,7 +40,7 @@ const LOOK_AGAIN: Duration = Duration::from_secs(1);
 /// Shortest key, in bytes.
 const KEY_BYTES_MIN: usize = 16;
 
-/// Whom to tell, as the operator says it.
+/// The operator's configuration of the receiver.
 #[derive(Clone, PartialEq, Eq)]
 pub struct WebhookConfig {
     /// `https://HOST[:PORT]/PATH`; `http://` too, where private addresses are allowed.
@@ -57,7 +57,7 @@ impl core::fmt::Debug for WebhookConfig {
     }
 }
 
-/// Why nobody can be told.
+/// Why the webhook cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum WebhookError {
     /// The address is none.
@@ -76,7 +76,7 @@ pub enum WebhookError {
     },
 }
 
-/// Whom to tell.
+/// The receiver.
 pub(super) struct Target {
     pub(super) url: String,
     uri: Uri,
@@ -129,7 +129,7 @@ impl Target {
         Ok(Target { url, uri, host, port, is_secure, key, allows_private, told: Notify::new() })
     }
 
-    /// Proves that whoever has the key said this, and when.
+    /// Signs content and time with the key.
     fn signature(&self, id: u64, at_s: u64, body: &[u8]) -> String {
         let mut signed = format!("{at_s}.{id}.").into_bytes();
         signed.extend_from_slice(body);
@@ -193,7 +193,7 @@ impl Target {
     }
 }
 
-/// Tells what waits to be told, as long as the services run.
+/// Sends waiting calls while the services run.
 pub(super) async fn deliver(services: Services, target: Arc<Target>) {
     loop {
         match services.store().due_webhooks(services.time().now_ms(), AT_ONCE).await {
@@ -245,7 +245,7 @@ fn again_ms(attempts: u64) -> u64 {
     u64::try_from((AGAIN_FIRST * factor).min(AGAIN_MAX).as_millis()).unwrap_or(u64::MAX)
 }
 
-/// Whether an address is one that only this machine or its own network can reach, or nobody.
+/// Whether an address is local, private or unreachable.
 fn is_private(addr: IpAddr) -> bool {
     match addr.to_canonical() {
         IpAddr::V4(addr) => is_private_v4(addr),

@@ -1,4 +1,4 @@
-//! Where a store is: what an operator writes.
+//! The address of a store, as operators write it.
 
 use super::error::OpenError;
 use percent_encoding::percent_decode_str;
@@ -40,7 +40,7 @@ impl Address {
 pub(super) enum Protection {
     /// Not at all.
     None,
-    /// TLS, with a server for whose name somebody vouches whom this machine trusts.
+    /// TLS, with a server whose name an authority trusted by this machine certifies.
     System,
     /// TLS, with a server for whose name one of the certificates in this file vouches.
     Roots(PathBuf),
@@ -86,7 +86,7 @@ impl Protection {
     }
 }
 
-/// The address as it may stand in a log.
+/// The address without its password, for logs.
 pub(super) fn without_password(text: &str) -> String {
     let Some((scheme, rest)) = text.split_once("://") else { return text.to_owned() };
     let Some((user, place)) = rest.rsplit_once('@') else { return text.to_owned() };

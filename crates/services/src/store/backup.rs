@@ -1,4 +1,4 @@
-//! Backups, while the server runs.
+//! Backups of a running store.
 
 use super::error::{BackupError, OpenError};
 use super::{Store, layouts, sqlite};

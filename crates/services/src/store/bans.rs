@@ -1,4 +1,4 @@
-//! Who may not come in.
+//! Bans.
 
 use super::error::StoreError;
 use super::ids::AccountId;
@@ -9,7 +9,7 @@ use super::{Store, accounts};
 use parlor_server::realm::Realm;
 
 impl Store {
-    /// Keeps somebody out, and ends its sign-ins. A ban that there is already is replaced.
+    /// Bans a user and ends its sign-ins. Replaces an existing ban.
     ///
     /// # Errors
     ///
@@ -30,7 +30,7 @@ impl Store {
         .await
     }
 
-    /// Lets somebody in again.
+    /// Lifts a ban.
     ///
     /// # Errors
     ///
@@ -45,7 +45,7 @@ impl Store {
         .await
     }
 
-    /// The ban that keeps somebody out at this time.
+    /// Returns the ban in force at this time.
     ///
     /// # Errors
     ///
@@ -60,7 +60,7 @@ impl Store {
         self.read(move |sql| ban_of(sql, &realm, &account, now_ms)).await
     }
 
-    /// The ban that keeps somebody out at this time, and the role of the account; without an account there is none.
+    /// Returns the ban in force at this time, and the account's role; none without an account.
     ///
     /// # Errors
     ///

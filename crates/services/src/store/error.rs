@@ -1,4 +1,4 @@
-//! What a store answers where it cannot do what it was asked.
+//! Errors of the store.
 
 use parlor_server::realm::InvalidId;
 use std::io;
@@ -8,8 +8,8 @@ use thiserror::Error;
 /// Why a verb of the [`Store`](super::Store) was not done.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum StoreError {
-    /// The disk is full, the database is away or stands still, or too much waits already. A write may have been
-    /// done all the same if it was under way: ask again by its version or id.
+    /// The disk is full, the database is away or stalls, or the queue is full. A write that was under way may
+    /// still have been done: check by its version or id.
     #[error("the store is unavailable: {reason}. Try again in {retry_after_ms} ms")]
     Unavailable {
         /// When it is worth another try.
@@ -52,7 +52,7 @@ pub enum StoreError {
         /// What was looked for.
         what: &'static str,
     },
-    /// Without its last credential nobody could sign in to the account.
+    /// The last credential: without it the account could not sign in.
     #[error("this is the account's last credential: link another one before it is unlinked")]
     LastCredential,
     /// An account has as many credentials as it may have.
@@ -126,7 +126,7 @@ pub enum OpenError {
         /// The process of PostgreSQL that serves that session.
         pid: u64,
     },
-    /// What was written last stands in a log that is not there.
+    /// The newest writes are in a missing log.
     #[error(
         "the store in {} lacks its log {}-wal: copy both files of a server that was not stopped, or put a backup there with `parlor admin restore`",
         path.display(),

@@ -1,7 +1,7 @@
-//! What a commit tells several players, stored once: a row of the room, to which the notices in their inboxes refer.
+//! Shared bodies of a commit: a table row of the room, to which the notices in several inboxes refer.
 //!
-//! A move may have 65 kB and 64 players who hear of it. The newest rows of a room are kept, bounded in number and in bytes; a notice whose body
-//! is gone counts as dropped, as one does that was written over.
+//! A move may have 65 kB and 64 receivers. A room keeps its newest rows, bounded in number and in bytes. A
+//! notice whose body is gone counts as dropped, like an overwritten one.
 
 use super::ids::RoomId;
 use super::sql::{Done, Row, Sql, params};
@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 pub(super) const EVENTS_MAX: u64 = 256;
 /// Bytes of them, but for the newest.
 pub(super) const EVENT_BYTES_MAX: u64 = 1 << 20;
-/// A body that several are told stands in their inboxes up to this size: a commit that tells little changes no more rows than without events.
+/// Up to this size a shared body is in the inboxes: small commits change no more rows than without events.
 const INLINE_BYTES: usize = 512;
 /// And one that a single player is told, so that what an inbox holds has a bound that is not that of 256 moves.
 const INLINE_BYTES_ALONE: usize = 4096;

@@ -1,4 +1,4 @@
-//! The ids that a store keeps things by, within a [`Realm`](parlor_server::realm::Realm).
+//! Ids of stored data within a [`Realm`](parlor_server::realm::Realm).
 
 use core::fmt;
 use parlor_server::realm::{InvalidId, check_id};
@@ -36,7 +36,7 @@ macro_rules! id {
 }
 
 id!(
-    /// Who a player is, across rooms and devices. Given by the caller, unique within a realm.
+    /// A player's id, across rooms and devices. Given by the caller, unique within a realm.
     AccountId,
     "the account's id"
 );

@@ -1,4 +1,4 @@
-//! The layouts of the store, each made from the one before, forward only.
+//! The layouts of the store, each migrated from its predecessor, forward only.
 
 use super::error::OpenError;
 use super::sql::{Done, Fault, Sql, params};

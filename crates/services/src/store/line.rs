@@ -1,4 +1,4 @@
-//! The line in which work waits for a thread: bounded in number and in bytes.
+//! The queue of work for a thread: bounded in number and in bytes.
 
 use super::error::StoreError;
 use super::limits::Growth;
@@ -13,20 +13,20 @@ pub(super) trait Job: Send {
     /// put off when this returns.
     fn run(&mut self, sql: &mut dyn Sql, settles: bool) -> Done<()>;
 
-    /// Tells whoever asked what came of it.
+    /// Sends the result to the caller.
     fn answer(self: Box<Self>);
 
-    /// Tells whoever asked that nothing came of it.
+    /// Sends a failure to the caller.
     fn fail(self: Box<Self>, error: StoreError);
 
-    /// Whether anybody still waits for it.
+    /// Whether a caller still waits for it.
     fn is_wanted(&self) -> bool;
 
     /// What it does to the size of the store, and with how many bytes.
     fn weight(&self) -> (Growth, usize);
 }
 
-/// A job that somebody waits for.
+/// A job with a waiting caller.
 pub(super) struct Task<T, F> {
     work: F,
     weight: (Growth, usize),

@@ -29,7 +29,7 @@ const NOTICES: u64 = 512;
 /// How long a room is kept, and on whose account.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RoomLife {
-    /// Who opened it.
+    /// Its creator.
     pub owner: Option<AccountId>,
     /// Whether it has not ended.
     pub is_open: bool,

@@ -1,15 +1,16 @@
 //! The durable store: what outlives a server. Acknowledged means durable.
 //!
-//! A [`Store`] is a handle that can be cloned. Its methods are futures: accounts and what somebody signs in with, sign-ins,
-//! turn rooms, matches that are kept, inboxes, calls owed to other services, bans, secrets. Rows of one [`Realm`](parlor_server::realm::Realm) are never seen from another.
+//! A [`Store`] is a cheap handle to clone. Its methods are futures: accounts, credentials, sign-ins, turn
+//! rooms, kept matches, inboxes, outgoing webhooks, bans, secrets. Data of one
+//! [`Realm`](parlor_server::realm::Realm) is invisible in another.
 //!
-//! Writes stand in a bounded line. One thread takes all that wait, does them in one transaction, commits, and only then
-//! answers all of them. Other threads read. Where the disk is full, the database away or a commit slow, a verb
-//! answers [`StoreError::Unavailable`] within a bounded time and nothing else of the server waits for it. A write whose answer
-//! nobody waits for is not begun.
+//! Writes wait in a bounded queue. One thread takes all waiting writes, runs them in one transaction,
+//! commits, and only then answers them. Other threads read. If the disk is full, the database away or a
+//! commit slow, a method returns [`StoreError::Unavailable`] within a bounded time, and nothing else in the
+//! server waits for it. A write whose caller has given up is not begun.
 //!
-//! The statements stand beside their methods and are the same for SQLite and PostgreSQL (`sql.rs` says what that asks of
-//! them); only `sqlite.rs` and `postgres.rs` know which one it is.
+//! The statements are beside their methods and the same for SQLite and PostgreSQL (`sql.rs` has the rules).
+//! Only `sqlite.rs` and `postgres.rs` know the database.
 
 mod accounts;
 mod address;
@@ -82,11 +83,11 @@ const FAILURE_COUNTS_FOR: Duration = Duration::from_secs(30);
 pub struct Options {
     /// Whether a write is on the disk when it is acknowledged.
     pub durability: Durability,
-    /// Writes that wait at most, and reads too. Who comes then is told to try again.
+    /// Most waiting writes, and as many reads. Beyond that callers must retry.
     pub waiting_max: usize,
     /// For as long a verb waits for its answer.
     pub answer_limit: Duration,
-    /// When who was told to try again may do so.
+    /// When a rejected caller may retry.
     pub retry_after: Duration,
     /// How much it may hold.
     pub limits: Limits,
@@ -183,8 +184,8 @@ impl Store {
         Ok(Store { inner: Arc::new(inner) })
     }
 
-    /// Closes the store after what waits is written, whoever else has a handle on it: methods are unavailable from here on. A file is whole by itself
-    /// then. Waits for the disk, so it is not for a thread on which others depend.
+    /// Closes the store after the waiting writes, for all handles: methods are unavailable from here on. A
+    /// file is whole by itself then. Waits for the disk, so it is not for a thread on which others depend.
     pub fn close(&self) {
         self.inner.close();
     }
@@ -210,7 +211,7 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// [`StoreError::Unavailable`] while a commit stands still, or if the last one failed a moment ago.
+    /// [`StoreError::Unavailable`] while a commit stalls, or shortly after one failed.
     pub fn state(&self) -> Result<(), StoreError> {
         let reason = match () {
             () if !self.inner.place.is_ours() => "its connection that keeps others out is lost",

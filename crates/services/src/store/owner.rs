@@ -1,8 +1,9 @@
-//! Whose a PostgreSQL store is: one server has it at a time.
+//! Ownership of a PostgreSQL store: one server has it at a time.
 //!
-//! A thread holds a connection of its own with an advisory lock, which PostgreSQL gives to one session and takes back when that ends. Two servers on
-//! one store would each keep rooms, bans and timers in memory that the other changes. When the connection is lost nobody knows who has the store:
-//! nothing is written until the lock is held again. A room that another server changed meanwhile is noticed by its version.
+//! A thread holds a separate connection with an advisory lock, which PostgreSQL grants to one session and
+//! releases when that ends. Two servers on one store would each cache rooms, bans and timers that the other
+//! changes. When the connection is lost, the owner is unknown: nothing is written until the lock is held
+//! again. A room changed by another server meanwhile is noticed by its version.
 
 use super::error::OpenError;
 use super::postgres::{CONNECT_TIMEOUT, Reached, connect_to, detail};
@@ -87,7 +88,7 @@ impl Drop for Owner {
     }
 }
 
-/// Looks after the lock until it is told to stop.
+/// Keeps the lock until it is stopped.
 fn hold(
     runtime: &Runtime,
     reached: &Reached,
@@ -159,7 +160,7 @@ async fn take(reached: &Reached) -> Result<Session, OpenError> {
     tokio::time::timeout(CONNECT_TIMEOUT * 2, taking).await.map_err(|_| away())?
 }
 
-/// Who has the lock.
+/// The owner of the lock.
 async fn holder(client: &Client) -> Option<OpenError> {
     let statement = "SELECT a.pid, concat_ws(' ', nullif(a.application_name, ''), 'from', coalesce(host(a.client_addr), 'this machine'), 'since',
              to_char(a.backend_start, 'YYYY-MM-DD HH24:MI:SS TZ'))

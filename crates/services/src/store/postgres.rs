@@ -1,11 +1,11 @@
-//! The store in a PostgreSQL server. One server of Parlor's has it at a time (`owner.rs`).
+//! The store in a PostgreSQL server. One Parlor server has it at a time (`owner.rs`).
 //!
-//! A connection lives on a thread of the store's own, with a small runtime of its own. It waits for the answer to a statement
-//! only if somebody needs it: what can be put off ([`Sql::later`]) is sent at once, and its answer is looked at when the
-//! transaction settles.
+//! A connection is on its own thread, with a small runtime. It waits for a statement's answer only if a
+//! caller needs it: a deferrable statement ([`Sql::later`]) is sent at once, and its answer is checked when
+//! the transaction ends.
 //!
-//! Without `sslmode` there is no TLS: the server is reached by a socket of this machine or over a private network then. With
-//! it, there is TLS with a server that has proven its name, or no connection.
+//! Without `sslmode` there is no TLS: use a local socket or a private network then. With it, there is TLS
+//! with a server that has proven its name, or no connection.
 
 use super::Durability;
 use super::address::{Protection, without_password};
@@ -32,7 +32,7 @@ pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// For as long a statement may take. Beyond that the connection is taken for dead.
 const STATEMENT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What each connection is told.
+/// Settings of each connection.
 const SESSION: &str = "SET statement_timeout = '10s'; SET lock_timeout = '5s'; \
      SET idle_in_transaction_session_timeout = '30s'; SET client_min_messages = warning";
 
@@ -53,7 +53,7 @@ pub(super) struct Reached {
 }
 
 impl Server {
-    /// Who says whether the store is this server's.
+    /// The owner's lock.
     pub(super) fn owner(&self) -> Arc<Held> {
         self.owner.held()
     }

@@ -1,6 +1,6 @@
-//! Putting a backup in the place of a store, while no server runs.
+//! Replaces a store by a backup, while no server runs.
 //!
-//! It is done in steps, each of which leaves the store whole: whoever is cut off in between has the old store or the backup.
+//! Each step leaves the store whole: after an interruption there is the old store or the backup.
 
 use super::address::Address;
 use super::backup::{BackupFacts, beside, check_backup, copy, folder_of, remove_if_there, sync_folder};
@@ -101,7 +101,7 @@ fn copy_in(plan: &Plan) -> Result<(), RestoreError> {
     File::open(&plan.draft).and_then(|file| file.sync_all()).map_err(&failed)
 }
 
-/// Whoever restores may be root, and the server is not: what is made belongs to whoever the folder belongs to.
+/// The caller may be root, and the server is not: new files get the folder's owner.
 #[cfg(unix)]
 fn give_to_owner_of_folder(file: &Path) -> io::Result<()> {
     use std::os::unix::fs::MetadataExt;

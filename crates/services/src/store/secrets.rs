@@ -1,4 +1,4 @@
-//! What servers of one store keep for themselves, such as the key that they sign tokens with.
+//! Secrets shared by the servers of one store, such as the key that signs tokens.
 
 use super::Store;
 use super::error::StoreError;

@@ -1,8 +1,9 @@
-//! Sign-ins and their refresh tokens, of which only hashes are kept.
+//! Sign-ins and hashes of their refresh tokens.
 //!
-//! A sign-in has one good token at a time. Each use gives the next one, which follows from the one that was presented. For a short time
-//! the one before gives that same next one again: two windows of a player may refresh at once, and an answer may be lost. Any other token
-//! that was used before says that two have it, and ends the sign-in for both.
+//! A sign-in has one valid token at a time. Each use returns the next one, which is derived from the
+//! presented one. For a short time the previous token returns the same successor again: two windows of a
+//! player may refresh at once, and an answer may be lost. Any older token shows that two parties have it, and
+//! ends the sign-in for both.
 
 use super::Store;
 use super::accounts::{account, must_exist, saw};
@@ -55,7 +56,7 @@ impl Store {
         .await
     }
 
-    /// Ends the sign-in, if it is still there: none of its tokens is good.
+    /// Ends the sign-in if it exists: its tokens are invalid from then on.
     ///
     /// # Errors
     ///
@@ -128,7 +129,8 @@ fn rotate(sql: &mut dyn Sql, realm: &Realm, rotation: &Rotation) -> Done<Rotated
     }
 }
 
-/// The presented token is not the good one. If it is the one just before, the good one is its successor: nothing changes.
+/// The presented token is not the current one. If it is its predecessor, the current one is its successor:
+/// nothing changes.
 fn rotate_again(sql: &mut dyn Sql, realm: &Realm, rotation: &Rotation) -> Done<Rotated> {
     let mut rows = sql.rows(
         "SELECT account FROM sign_ins WHERE realm = $1 AND id = $2 AND before_hash = $3 AND token_hash = $4

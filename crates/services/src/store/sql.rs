@@ -1,7 +1,7 @@
-//! What the methods of the store ask a database for: the small common part of SQLite and PostgreSQL.
+//! The database interface of the store's methods: the small common part of SQLite and PostgreSQL.
 //!
-//! Both read the same statements. Their parameters are `$1`, `$2` and so on, and first stand in a statement in that order:
-//! SQLite takes them for names and numbers them as they come.
+//! Both read the same statements. Parameters are `$1`, `$2` and so on, and must first appear in that order,
+//! because SQLite treats them as names and numbers them by appearance.
 
 use super::error::StoreError;
 use super::ids::{AccountId, RoomId, SignInId};
@@ -38,8 +38,9 @@ pub(super) trait Sql: Send {
     /// Changes rows, and says how many.
     fn change(&mut self, statement: &'static str, params: &[Param<'_>]) -> Done<u64>;
 
-    /// Changes rows, and nobody needs to know how many. A database that is asked over a network need not have answered when
-    /// this returns; what is wrong with it is said by a later call, by [`settle`](Sql::settle) at the latest.
+    /// Changes rows, without returning their number. A database that is asked over a network need not have
+    /// answered when this returns; what is wrong with it is said by a later call, by [`settle`](Sql::settle)
+    /// at the latest.
     fn later(&mut self, statement: &'static str, params: &[Param<'_>]) -> Done<()> {
         self.change(statement, params).map(|_| ())
     }

@@ -1,4 +1,4 @@
-//! The store in a file of this machine.
+//! The store in a local file.
 
 use super::backup::beside;
 use super::error::{OpenError, StoreError};
@@ -13,7 +13,7 @@ use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// For as long SQLite waits for somebody else's lock, such as that of an operator's own tool.
+/// How long SQLite waits for another process's lock, such as an operator's tool.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 /// Prepared statements that a connection keeps. There are fewer in the store.
 const STATEMENTS_MAX: usize = 128;
@@ -83,7 +83,7 @@ pub(super) fn mark_open(path: &Path) -> Done<()> {
     connection.pragma_update(None, "user_version", 0).map_err(fault)
 }
 
-/// Brings all of the log into the file, which is whole by itself then. Nobody has it open.
+/// Merges the log into the file, which is complete by itself then. No other process has it open.
 pub(super) fn close(path: &Path) -> Done<()> {
     let connection = open(path, OpenFlags::SQLITE_OPEN_READ_WRITE).map_err(fault)?;
     checkpoint(&connection, "TRUNCATE")

@@ -1,4 +1,4 @@
-//! What the store keeps, as its callers see it.
+//! Types of stored data, for callers of the store.
 
 use super::error::StoreError;
 use super::ids::{AccountId, RoomId, SignInId};
@@ -173,7 +173,7 @@ pub struct SignIn {
     pub token_hash: [u8; 32],
     /// When this was, in milliseconds since 1970.
     pub now_ms: u64,
-    /// Until when the token is good.
+    /// Expiry of the token.
     pub expires_ms: u64,
 }
 
@@ -188,18 +188,18 @@ pub struct Rotation {
     pub next_hash: [u8; 32],
     /// When this is, in milliseconds since 1970.
     pub now_ms: u64,
-    /// Until when the next one is good.
+    /// Expiry of the next token.
     pub expires_ms: u64,
-    /// For how long the token before gives the same successor again, as long as nobody used that.
+    /// How long the previous token returns the same successor again, while that is unused.
     pub grace_ms: u64,
 }
 
 /// What came of a [`Rotation`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Rotated {
-    /// The next token is the good one.
+    /// The next token is valid from now on.
     Next(Account),
-    /// The token had been used before, so somebody else has it. The sign-in is over, for both of them.
+    /// The token had been used before, so another party has it. The sign-in is over for both.
     Reused(AccountId),
     /// There is no such sign-in, or it is over.
     Unknown,
@@ -242,7 +242,7 @@ pub struct NewNotice {
     pub to: AccountId,
     /// What it is about.
     pub kind: Cow<'static, str>,
-    /// The notice itself, which those who are told the same have in common.
+    /// The notice itself, shared by its receivers.
     pub body: Arc<[u8]>,
     /// When it was made, in milliseconds since 1970.
     pub at_ms: u64,
@@ -386,7 +386,7 @@ pub struct Inbox {
     pub notices: Vec<Notice>,
     /// The number of the newest notice that there ever was. 0 if there was none: the first has 1.
     pub newest: u64,
-    /// How many went before anybody acknowledged them, since there were too many.
+    /// Dropped notices that were never acknowledged, because there were too many.
     pub dropped: u64,
 }
 
@@ -416,7 +416,7 @@ pub struct Outbox {
     pub dropped: u64,
 }
 
-/// Why somebody may not come in.
+/// A ban.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ban {
     /// Who.

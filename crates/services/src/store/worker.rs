@@ -1,11 +1,12 @@
-//! The threads that have connections: one that commits, and some that read.
+//! The threads with connections: one that commits, and some that read.
 //!
-//! The committing thread takes all writes that wait, does them in one transaction, commits, and only then answers all of
-//! them. A disk that needs a millisecond for a sync is asked once for many writes.
+//! The committing thread takes all waiting writes, runs them in one transaction, commits, and only then
+//! answers them. So one sync of the disk serves many writes.
 //!
-//! Nearly every write that is refused is so before it has changed anything, and then the others of its group go on. If one is
-//! refused later, the transaction is rolled back and all are done again, each in a savepoint of its own: a
-//! savepoint for each write would cost SQLite a copy of every page that it changes, and PostgreSQL two more round trips.
+//! Nearly every rejected write fails before it has changed anything; then the others of its group continue.
+//! If one fails later, the transaction is rolled back and all are repeated, each in its own savepoint. A
+//! savepoint for each write would cost SQLite a copy of every changed page, and PostgreSQL two more round
+//! trips.
 
 use super::error::StoreError;
 use super::limits::{Gauge, Size};
@@ -24,7 +25,7 @@ const TRIES_MAX: u32 = 8;
 /// Makes a connection.
 pub(super) type Connect = Box<dyn Fn() -> Done<Box<dyn Sql>> + Send>;
 
-/// What a committing thread did, and since when it is at it.
+/// Commit-thread counters.
 pub(super) struct Pulse {
     born: Instant,
     /// When the group that is being committed began, in microseconds since `born` and never 0. 0 between groups.

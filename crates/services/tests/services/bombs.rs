@@ -1,4 +1,4 @@
-//! Nothing that a stranger sends is unpacked: no kind of compression is agreed to.
+//! No data of strangers is decompressed: the server accepts no compression.
 
 use crate::hall::Hall;
 use parlor_testing::within;

@@ -1,5 +1,5 @@
-//! What strangers and accounts may guess, and how long others wait for their passwords: with an attacker's whole budget, in
-//! parallel.
+//! Guess budgets of strangers and accounts, and others' waiting times for passwords, while an attacker uses
+//! its whole budget in parallel.
 
 use crate::hall::Hall;
 use core::net::{Ipv4Addr, SocketAddr};

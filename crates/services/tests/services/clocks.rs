@@ -1,4 +1,4 @@
-//! The time of day is wrong, leaps and is set right.
+//! The time of day is wrong, jumps and is corrected.
 
 use crate::deadlines::{hall, phase, timed_room};
 use crate::hall::Hall;

@@ -1,4 +1,4 @@
-//! Deadlines of turn rooms, beside rooms in which nothing can be done.
+//! Deadlines of turn rooms, beside rooms whose timers fail.
 
 use crate::hall::Hall;
 use core::time::Duration;

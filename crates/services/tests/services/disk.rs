@@ -1,4 +1,4 @@
-//! Who fills a server's disk: what is refused by name, what goes on, and what makes room again.
+//! A full store: what is rejected by name, what continues, and what makes room again.
 
 use crate::hall::Hall;
 use parlor_proto::wire::handshake::{Auth, Hello, Refusal};

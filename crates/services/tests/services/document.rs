@@ -1,4 +1,4 @@
-//! The OpenAPI document as what each answer of a test is held against.
+//! The OpenAPI document, against which each answer of a test is checked.
 
 use serde_json::{Value, json};
 

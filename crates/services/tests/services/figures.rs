@@ -1,4 +1,4 @@
-//! What a server tells its operator's monitoring, and whoever sends players to it.
+//! Metrics for the operator's monitoring, and readiness for load balancers.
 
 use crate::hall::Hall;
 use core::net::{Ipv4Addr, SocketAddr};

@@ -1,4 +1,4 @@
-//! Games that are their operator's: what clients may say of a room, and what they may not.
+//! Operators' games: what clients may set of a room, and what they may not.
 
 use crate::hall::{Hall, told_service};
 use parlor_server::{Config, IdentitySource};

@@ -1,4 +1,4 @@
-//! A server with services, and ways to ask it.
+//! A server with services, and requests to it.
 
 use crate::document::Document;
 use futures_util::{SinkExt, StreamExt};

@@ -1,4 +1,4 @@
-//! An operator and the rooms in memory: over the services, with real members, on one shard and on several.
+//! Operators and live rooms: over the services, with real members, on one shard and on several.
 
 use crate::hall::Hall;
 use core::num::NonZeroU16;

@@ -1,4 +1,4 @@
-//! Players who look for each other, among rooms that are in the way.
+//! Players who search for each other, among unrelated rooms.
 
 use crate::deadlines::{hall, id_of};
 use crate::hall::Hall;

@@ -1,4 +1,4 @@
-//! Matches as a server keeps, lists and reads them back, over real sockets.
+//! Matches that a server keeps, lists and reads back, over real sockets.
 
 use crate::hall::Hall;
 use data_encoding::BASE64;

@@ -1,4 +1,4 @@
-//! What the services hold for whoever asks them: pages, and rooms at hand.
+//! Memory of the services for their callers: pages, and cached rooms.
 
 use crate::hall::Hall;
 use parlor_services::store::{PAGE_BYTES_MAX, Role};

@@ -1,4 +1,4 @@
-//! The services over the store: every operation, for every role, and whatever is wrong with what is asked.
+//! The services over the store: every operation, for every role, with every kind of invalid input.
 
 use crate::hall::{Hall, told_service};
 use futures_util::StreamExt;

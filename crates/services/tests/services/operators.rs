@@ -1,4 +1,4 @@
-//! Accounts and operators that are banned or demoted: refused at every operation from then on, and on every way to ask.
+//! Banned or demoted accounts and operators are rejected at every operation from then on, on every interface.
 
 use crate::hall::Hall;
 use futures_util::StreamExt;

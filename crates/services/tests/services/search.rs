@@ -1,4 +1,4 @@
-//! Turn rooms that players look for by what they are.
+//! Searches for turn rooms by their properties.
 
 use crate::hall::Hall;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};

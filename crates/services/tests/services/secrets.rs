@@ -1,4 +1,4 @@
-//! Games with secrets, from outside: whatever a player asks and whatever it is told, what it may not see is not in it.
+//! Games with secrets, from outside: no answer or notice to a player has hidden data.
 
 use crate::hall::Hall;
 use parlor_services::store::Role;

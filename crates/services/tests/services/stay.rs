@@ -1,4 +1,4 @@
-//! Connections that stay for the next request to the services.
+//! Connections that stay open for the next request to the services.
 
 use crate::hall::Hall;
 use core::time::Duration;

@@ -1,4 +1,4 @@
-//! Accounts in realtime rooms: a player who has signed in comes in as its account, and nobody else does.
+//! Accounts in realtime rooms: only a signed-in player joins under its account.
 
 use crate::hall::Hall;
 use parlor_proto::CloseReason;

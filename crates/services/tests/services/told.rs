@@ -1,4 +1,4 @@
-//! What those are told who are not in a realtime room: services in which order, and JSON sockets when the server ends.
+//! Notices outside of realtime rooms: webhooks and their order, and JSON sockets at the server's end.
 
 use crate::hall::{Hall, told_service};
 use futures_util::StreamExt;

@@ -1,5 +1,5 @@
-//! Bad input, walked: every operation of the document, with all that can be wrong with what is asked and with who asks. Each time there is a
-//! code, in the one shape and by the status that the document has (`Hall` looks at that), and the store is as it was.
+//! Invalid input for every operation of the document, with every kind of invalid caller. Each error has a
+//! code, in the one shape and with the document's status (`Hall` checks that), and the store is unchanged.
 
 use crate::hall::Hall;
 use parlor_services::store::Role;

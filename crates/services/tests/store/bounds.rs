@@ -1,4 +1,4 @@
-//! How much a store holds, for how long, and of whom.
+//! Limits, quotas and retention times of a store.
 
 use crate::common::{
     account, account_id, fresh_realm, new_room, notices, on_each, on_each_with, open_in, room_id, state,

@@ -1,4 +1,4 @@
-//! What a store leaves behind, and what is refused that was left in part.
+//! Files of a closed store, and incomplete ones that are rejected.
 
 use crate::common::{account, account_id, address_in, fresh_realm, open_in};
 use parlor_server::realm::Realm;

@@ -1,4 +1,4 @@
-//! Stores to test, and rooms to put into them.
+//! Stores to test, and rooms for them.
 
 use parlor_server::realm::Realm;
 use parlor_services::store::{

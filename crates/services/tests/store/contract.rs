@@ -1,4 +1,4 @@
-//! What every store does, whatever database is beneath it.
+//! The contract of every store, on any database.
 
 use crate::common::{account, account_id, fresh_realm, new_room, notice, notices, on_each, room_id, state};
 use parlor_server::realm::Realm;

@@ -1,4 +1,5 @@
-//! Disks that fill up, fail to sync and stand still: the store says so, loses nothing, and works again when they do.
+//! Disks that fill up, fail to sync and stall: the store reports it, loses nothing, and recovers when they
+//! do.
 
 use crate::common::{fresh_realm, new_room, open_in, room_id, state};
 use core::time::Duration;

@@ -1,8 +1,8 @@
-//! Processes that are killed at random instants: what they said was acknowledged is there, and each commit is there whole.
+//! Processes killed at random instants: acknowledged writes are there, and each commit is whole.
 //!
-//! The process is this test's own program, told by its environment to write. It prints what was acknowledged, and is killed
-//! after a random number of such lines. A kill alone shows nothing of a sync that is missing, so the second loop runs on a
-//! disk that keeps only what was synced; it must find what is lost when the store does not sync.
+//! The process is this test's own program; its environment tells it to write. It prints acknowledgements, and
+//! is killed after a random number of them. A kill does not reveal a missing sync, so the second loop runs on
+//! a disk that keeps only synced writes. It must find losses when the store does not sync.
 
 use crate::common::{
     self, account, account_id, fresh_realm, new_room, notice, notices, random, room_id, state,

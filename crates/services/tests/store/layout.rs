@@ -1,4 +1,4 @@
-//! Opening: what a store is made from, and what is refused with a sentence.
+//! Opening: migration from older layouts, and rejections with a sentence.
 
 use crate::common::{
     account, account_id, address_in, fresh_realm, new_room, notice, notices, open_in, state,

@@ -1,8 +1,8 @@
-//! The durable store, held against what it promises: the same contract on both databases, writers that race, processes that are
-//! killed, disks that keep only what was synced, fill up and stand still.
+//! The durable store against its contract: on both databases, with racing writers, killed processes, and
+//! disks that keep only synced writes, fill up and stall.
 //!
-//! `PARLOR_POSTGRES=postgres://…` runs the contract, the race and the kill loop on that server too. `PARLOR_KILLS` says how
-//! many processes are killed in each loop.
+//! `PARLOR_POSTGRES=postgres://…` also runs the contract, the race and the kill loop on that server.
+//! `PARLOR_KILLS` sets the number of killed processes in each loop.
 
 #![allow(clippy::print_stdout, reason = "a kill loop says its seed and what it found")]
 

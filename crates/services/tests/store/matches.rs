@@ -1,4 +1,4 @@
-//! Matches that are kept, on whatever database.
+//! Kept matches, on any database.
 
 use crate::common::{account_id, fresh_realm, on_each};
 use parlor_server::realm::Realm;

@@ -1,6 +1,6 @@
-//! A model in maps: whatever is asked of a store in whatever order, it answers as the model does.
+//! A model in maps: a store answers any sequence of calls as the model does.
 //!
-//! `PARLOR_SEEDS` says how many orders, and `PARLOR_SEED` repeats one.
+//! `PARLOR_SEEDS` sets the number of sequences, and `PARLOR_SEED` repeats one.
 
 use crate::common::{account_id, fresh_realm, new_room, notice, notices, on_each, random, room_id, state};
 use parlor_server::realm::Realm;

@@ -1,4 +1,5 @@
-//! What only a database beyond this process does: it ends connections, makes others wait, and has other servers.
+//! Behaviour of a database outside of this process: it ends connections, makes others wait, and has other
+//! servers.
 
 use crate::common::{fresh_realm, new_room, postgres, room_id, state};
 use core::time::Duration;

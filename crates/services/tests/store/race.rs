@@ -1,4 +1,4 @@
-//! Many writers, one room: of those that saw a version, exactly one makes the next.
+//! Many writers, one room: of those that read a version, exactly one writes the next.
 
 use crate::common::{account_id, new_room, notice, notices, on_each, room_id, state};
 use parlor_server::realm::Realm;

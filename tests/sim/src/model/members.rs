@@ -389,7 +389,7 @@ impl Model {
         self.peers.keys().copied().filter(|who| self.stays(*who)).collect()
     }
 
-    /// Clients without a seat whose games were not told of the end.
+    /// Clients without a seat whose games did not get the end.
     pub(super) fn untold(&self) -> impl Iterator<Item = PeerId> + '_ {
         let is_over = |peer: &Peer| peer.left.is_some() || peer.answer.is_some();
         self.peers.iter().filter(move |(_, peer)| is_over(peer) && peer.closed.is_none()).map(|(who, _)| *who)

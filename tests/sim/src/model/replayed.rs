@@ -1,4 +1,4 @@
-//! The logs of the rooms: the durable part of each is replayed and compared with what members were told.
+//! The logs of the rooms: the durable part of each is replayed and compared with what members received.
 
 use super::members::News;
 use super::messages::serial_in;

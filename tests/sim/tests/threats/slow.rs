@@ -1,4 +1,4 @@
-//! A slow member and all others are told that it is slow.
+//! A slow member and all others learn that it is slow.
 
 use parlor_client_core::{Event, Options};
 use parlor_proto::wire::envelope::Recipient;

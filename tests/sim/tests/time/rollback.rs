@@ -1,4 +1,4 @@
-//! Rollback lanes of whole rooms, through a hub and over bad links.
+//! Rollback sessions of whole rooms, through a hub and over bad links.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, and its helpers are part of it")]
 
 use parlor_client_core::{Options, RollbackConfig, RollbackRequest, RoomCore};

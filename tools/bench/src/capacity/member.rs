@@ -1,4 +1,4 @@
-//! The members of the rooms, and what they count.
+//! The members of the rooms, and their counters.
 
 use crate::histogram::Histogram;
 use crate::host_world::{move_walkers, schema};
@@ -235,7 +235,7 @@ impl Game for Member {
         match event {
             Event::Open { code } => {
                 if let Some(opened) = self.opened.take() {
-                    // Whoever waited may have given up.
+                    // The caller may have given up.
                     let _ = opened.send(code);
                 }
             }
@@ -248,7 +248,7 @@ impl Game for Member {
     }
 
     fn step(&mut self, core: &mut RoomCore, now: Instant) {
-        // What a room that is over refuses did not come to anybody, and is counted so.
+        // Messages that an ended room rejects reached no member, and are counted so.
         let _ = self.run_step(core, now);
     }
 }

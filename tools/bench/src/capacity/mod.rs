@@ -1,6 +1,6 @@
-//! How many players a core of the server carries, in rooms as games have them: 8 members, of whom one hosts a world of 24
-//! entities that all move, 30 times a second; inputs of everybody at the same rate; a line of chat of each every ten seconds. There are
-//! more rooms in each row, until one of them is too slow or loses too much.
+//! Players that one core of the server carries, in typical rooms. Each has 8 members; one hosts a world of 24
+//! entities that all move 30 times a second. All members send inputs at that rate, and a line of chat every
+//! ten seconds. Rooms are added row by row, until one is too slow or loses too much.
 
 mod member;
 

@@ -1,5 +1,5 @@
-//! How small a physical scene becomes: 901 cubes that fall and are pushed about, each frame against the frame 6 before,
-//! beside a plain bit-packed delta coder. Every frame is decoded again and compared bit for bit.
+//! The size of a physical scene: 901 cubes that fall and are pushed, each frame coded against the one 6
+//! frames before, beside a plain bit-packed delta coder. Every frame is decoded and compared bit for bit.
 
 mod reference;
 mod scene;

@@ -49,7 +49,7 @@ pub(crate) fn frames(seed: u64, count: u32) -> anyhow::Result<Option<Vec<Frame>>
     let mut child = command.spawn().context("cubes-scene cannot be started")?;
     let mut said = BufReader::new(child.stdout.take().context("its output is piped")?);
     let frames = read_frames(&mut said);
-    // It ends with its last frame, or at a pipe that nobody reads.
+    // It ends with its last frame, or at a closed pipe.
     drop(said);
     let ended = child.wait().context("cubes-scene does not end")?;
     ensure!(ended.success(), "cubes-scene failed: its words stand above");

@@ -1,4 +1,4 @@
-//! The figures of one link, and which of the project's aims they miss.
+//! The figures of one link, and the project's aims that they miss.
 
 use super::link::Quality;
 use super::play::Played;

@@ -1,4 +1,4 @@
-//! The links that members sit on.
+//! The members' links.
 
 use clap::ValueEnum;
 use parlor_sim::Link;

@@ -1,7 +1,8 @@
 //! How a game feels on links from good to poor: the arena, on virtual time and from a seed.
 //!
-//! The rules are those of `parlor arena`, step for step; hub, sessions and rooms are the real ones, and only clocks and network
-//! are made ([`parlor_sim`]). So a minute takes a second or two, and the same seed gives the same minute again.
+//! The rules are those of `arena`, step for step. Hub, sessions and rooms are the real ones; clocks and
+//! network are simulated ([`parlor_sim`]). So a minute takes a second or two, and one seed gives the same
+//! minute again.
 
 mod figures;
 mod link;

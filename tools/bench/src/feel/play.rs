@@ -1,7 +1,7 @@
 //! One link, one minute: a host beside its hub, and two members who drive, turn and shoot, on virtual time.
 //!
-//! The first member is left alone; the other one is pushed from outside every few seconds. Everything comes from a seed, so
-//! the same seed plays the same minute packet for packet.
+//! The first member is undisturbed; the other one is pushed every few seconds. The seed determines
+//! everything, packet for packet.
 
 use super::figures::Counted;
 use super::link::Quality;
@@ -23,7 +23,7 @@ const FRAME_HZ: u64 = 60;
 const PHASES_US: [u64; 2] = [5_000, 11_000];
 /// How long the game runs before anything counts: links are measured, buffers filled, the lead found.
 const WARM_UP_US: u64 = 5_000_000;
-/// How long what is under way at the end may take. Nobody fires meanwhile.
+/// Time for pending events at the end. There are no shots meanwhile.
 const DRAIN_US: u64 = 2_000_000;
 /// How often the second member is pushed, and how long after the warm-up first.
 const PUSH_EVERY_US: u64 = 3_000_000;
@@ -76,7 +76,7 @@ struct Minute {
     sim: Sim,
     host: Host,
     members: [Member; 2],
-    /// Time that passed since everybody was there.
+    /// Time since all members were present.
     at_us: u64,
     /// Pictures that were drawn, by both members in turns.
     pictures: usize,
@@ -86,8 +86,7 @@ struct Minute {
 
 /// Plays so many microseconds on such a link.
 ///
-/// # Errors
-/// What kept somebody from playing.
+/// # Errors Why a member could not play.
 pub(super) fn play(rtt_ms: u32, quality: Quality, span_us: u64, seed: u64) -> anyhow::Result<Played> {
     let mut minute = Minute::begin(quality.link(rtt_ms), seed)?;
     minute.run(WARM_UP_US)?;
@@ -153,7 +152,7 @@ impl Minute {
         Ok(Minute { sim, host, members, at_us: 0, pictures: 0, counts: false })
     }
 
-    /// Lets everybody do what is due until `until_us`: the members draw their pictures, the host sleeps from step to step.
+    /// Runs all members until `until_us`: guests draw display frames, the host sleeps from step to step.
     fn run(&mut self, until_us: u64) -> anyhow::Result<()> {
         loop {
             let (picture, member) = (self.pictures / PHASES_US.len(), self.pictures % PHASES_US.len());

@@ -1,4 +1,4 @@
-//! What is written down of a run, seat by seat, and what comes of it.
+//! Measurements of a run by seat, and their evaluation.
 
 use parlor::{EntityId, MemberId};
 use parlor_demos::arena::{Order, Tank, Verdict, aim_of};
@@ -30,7 +30,7 @@ pub(super) struct MemberLog {
     pub(super) orders: BTreeMap<u32, Order>,
     /// Its own tank after each step, as foreseen when the step was run first.
     pub(super) foreseen: BTreeMap<u32, Tank>,
-    /// Its shots in the order in which it was told to show them.
+    /// Its shots in the order of their display.
     pub(super) shots: Vec<Verdict>,
     /// How far behind the newest moment the picture was, picture by picture.
     pub(super) delays_us: Vec<u32>,

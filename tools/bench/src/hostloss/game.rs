@@ -1,4 +1,4 @@
-//! A room whose host may die, and what everybody in it sees.
+//! A room whose host may die, and what its members see.
 
 use anyhow::Context;
 use parlor::{Audience, Event};
@@ -17,16 +17,16 @@ pub(super) const HZ: u16 = 30;
 /// For how long a host may be silent: what a game has that sets nothing.
 pub(super) const SILENCE_MS: u64 = 250;
 
-/// What everybody wrote and saw.
+/// What all members wrote and saw.
 #[derive(Debug, Default)]
 pub(super) struct Log {
     /// Who wrote under each epoch.
     writers: BTreeMap<u32, BTreeSet<usize>>,
-    /// Whose state each tick had, as somebody saw it.
+    /// The author of each tick's state, as observed.
     authors: BTreeMap<u32, BTreeSet<usize>>,
     /// At each player: when it last saw a state of each host, and when first, on its own clock.
     seen: BTreeMap<(usize, usize), (Instant, Instant)>,
-    /// How many inputs of each player were used in the newest state that anybody saw.
+    /// Inputs of each player in the newest observed state.
     used: BTreeMap<u32, u64>,
     newest: Option<u32>,
     inputs_lost: u64,
@@ -40,7 +40,7 @@ impl Log {
         doubled.count() as u64
     }
 
-    /// Inputs that a host had used, as somebody saw, and that are missing in a later state.
+    /// Inputs in an observed state of a host that are missing in a later state.
     pub(super) fn inputs_lost(&self) -> u64 {
         self.inputs_lost
     }
@@ -64,7 +64,7 @@ impl Log {
         let seen = self.seen.entry((player, author)).or_insert((now, now));
         self.longest_pause = self.longest_pause.max(now.saturating_since(seen.1));
         seen.1 = now;
-        // Whoever is behind reads what was: only a tick that nobody has seen before tells what is lost.
+        // A late member reads old state: only a tick that no member has seen shows losses.
         if self.newest.is_some_and(|newest| tick <= newest) {
             return;
         }
@@ -76,7 +76,7 @@ impl Log {
     }
 }
 
-/// What a host writes in a step, in one value, so that nobody sees a part of it.
+/// A host's writes of a step, in one value, so that no member sees a part of it.
 #[derive(Debug, Serialize, Deserialize)]
 struct Written {
     author: usize,
@@ -117,7 +117,7 @@ impl Game {
         Ok(game)
     }
 
-    /// Lets somebody play who is in the room.
+    /// Runs a member of the room.
     fn seat(&mut self, peer: PeerId) {
         let player = self.peers.len();
         self.peers.push(peer);
@@ -141,14 +141,14 @@ impl Game {
         !self.sim.is_crashed(peer) && self.sim.room(peer).is_connected() && self.sim.room(peer).is_host()
     }
 
-    /// How often the part of the host has passed on, as far as anybody knows.
+    /// Known changes of the host.
     pub(super) fn migrations(&self) -> u64 {
         let epochs = self.peers.iter().map(|peer| self.sim.room(*peer).info().epoch.0);
         epochs.max().unwrap_or(0).into()
     }
 }
 
-/// One step, the same for whoever is the host: inputs are counted in the room's state.
+/// One step, the same at every host: inputs are counted in the room's state.
 fn play(player: usize, room: &mut RoomCore, now: Instant, log: &RefCell<Log>) {
     let Some(tick) = room.tick_number() else { return };
     // It is refused once the room is over, and of no use while the connection takes nothing.

@@ -1,7 +1,7 @@
-//! How long a game stands still when its host is gone, on virtual time and from a seed.
+//! How long a game pauses when its host is gone, on virtual time and from a seed.
 //!
-//! Hub, sessions and rooms are the real ones; clocks and network are made ([`parlor_sim`]). Every death is a room of its own,
-//! drawn from the seed, so the same seed gives the same figures.
+//! Hub, sessions and rooms are the real ones; clocks and network are simulated ([`parlor_sim`]). Every death
+//! is in a room of its own, drawn from the seed, so one seed gives the same figures.
 
 mod game;
 mod runs;
@@ -37,7 +37,7 @@ struct Figures {
     floor_ms: f64,
     /// Inputs that the old host had used, as some player saw, and that the new one's state does not have.
     inputs_lost: u64,
-    /// Steps whose state two hosts wrote, as somebody saw it, and epochs under which two wrote.
+    /// Observed steps whose state two hosts wrote, and epochs under which two wrote.
     split_brains: u64,
     misses: Vec<&'static str>,
 }

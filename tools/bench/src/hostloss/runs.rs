@@ -1,4 +1,4 @@
-//! What befalls a room, and what came of it.
+//! Host losses, and their results.
 
 use super::PLAYERS;
 use super::game::{Game, SILENCE_MS};
@@ -33,7 +33,7 @@ fn room_seed(seed: u64, number: u64) -> u64 {
     seed.wrapping_mul(ROOMS_PER_SEED).wrapping_add(number)
 }
 
-/// The host of a room dies, and nobody is told.
+/// The host of a room dies, without a goodbye.
 pub(super) fn death(link: Link, silence_ms: u64, seed: u64, number: u64) -> anyhow::Result<Death> {
     let seed = room_seed(seed, number);
     let mut game = Game::gather(PLAYERS, link, silence_ms, seed)?;

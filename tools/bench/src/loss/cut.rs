@@ -1,4 +1,4 @@
-//! How long after a cut a client plays again: from the return of its link to a change that was not there before.
+//! Recovery after a cut: from the return of a client's link to the first new change.
 
 use super::super::args::LossArgs;
 use super::super::machine::Cores;

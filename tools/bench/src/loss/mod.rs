@@ -1,6 +1,7 @@
-//! What a bad network leaves of a game's stream: 3 Mbit/s to each of a few members whose links lose some of it. Each message
-//! arrives once or not at all; what is measured is how many do, and when. Then, on the same links, how far behind the state of
-//! a thousand walkers is. Then links that carry less than is wanted ([`narrow`]), and links that are cut ([`cut`]).
+//! A game's stream on a bad network: 3 Mbit/s to each of a few members whose links lose packets. Each message
+//! arrives once or not at all; the bench measures how many do, and when. Then, on the same links, how far
+//! behind the state of a thousand walkers is. Then links that are too narrow ([`narrow`]), and links that are
+//! cut ([`cut`]).
 
 mod cut;
 mod narrow;
@@ -41,7 +42,7 @@ const WARM_UP: Duration = Duration::from_secs(3);
 const DRAIN: Duration = Duration::from_secs(1);
 /// How long a room may take to fill.
 const PATIENCE: Duration = Duration::from_secs(15);
-/// How often everybody is polled.
+/// How often members are polled.
 const POLL: Duration = Duration::from_micros(500);
 
 /// One row.
@@ -280,7 +281,7 @@ fn wait_for_seats(rooms: &mut [Room]) -> anyhow::Result<()> {
     wait_until(rooms, "a member got no seat", |room| room.local_id().is_some())
 }
 
-/// Polls rooms until each knows of so many players: nobody can be sent anything before.
+/// Polls rooms until each has so many players: before that messages have no receivers.
 fn wait_for_players(rooms: &mut [Room], count: usize) -> anyhow::Result<()> {
     wait_until(rooms, "a member was not told of all others", |room| room.players().len() >= count)
 }

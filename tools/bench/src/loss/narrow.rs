@@ -1,5 +1,5 @@
-//! What a state that wants more than its link carries makes of it: the queue before the narrow place, what passes, how stale
-//! entities are, and how two such links share one narrow place.
+//! State that exceeds its link's capacity: the queue at the bottleneck, the throughput, the age of entities,
+//! and how two such links share one bottleneck.
 
 use super::super::args::LossArgs;
 use super::super::machine::Cores;

@@ -1,5 +1,5 @@
-//! The clients: rooms in this process, each on a way of its own to the server. Each change that one decodes is compared with
-//! what the walkers did, field by field: it must be exactly what that is within its resolution.
+//! The clients: rooms in this process, each with its own connection to the server. Each decoded change is
+//! compared with the walkers, field by field: it must be exact within its resolution.
 
 use super::super::recording::Recording;
 use super::super::stand::{Walker, quantized};

@@ -38,7 +38,7 @@ pub(crate) fn serve(args: &ServeWalkersArgs) -> anyhow::Result<()> {
         .enable_all()
         .build()
         .context("the server's thread could not be started")?;
-    // Nobody else shall find the room, so it stands in no registry.
+    // Other processes must not find the room, so it is in no registry.
     let config = Config {
         listen: Ipv4Addr::LOCALHOST.into(),
         port: 0,

@@ -1,4 +1,4 @@
-//! One walk, and what it took.
+//! One walk, and its costs.
 
 use super::super::account::{CpuTime, cpu_time};
 use super::super::args::ReplicateArgs;

@@ -1,6 +1,6 @@
-//! What it takes to share a thousand walkers with 16 clients: bytes for each client, and processor time of the server for each
-//! tick. The server and the host are one process, the clients another; between them lies a [network](super::network) that
-//! delays acknowledgements and counts what the server sends.
+//! Cost of sharing a thousand walkers with 16 clients: bytes for each client, and the server's processor time
+//! a tick. Server and host are one process, the clients another. Between them a [network](super::network)
+//! delays acknowledgements and counts the server's packets.
 
 mod client;
 mod host;

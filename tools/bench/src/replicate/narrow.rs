@@ -1,4 +1,4 @@
-//! A walk that is shared with clients whose links are one narrow place, or are cut for a while.
+//! A walk shared with clients whose links share a bottleneck, or are cut for a while.
 
 use super::super::machine::Cores;
 use super::super::network::{self, Passed};

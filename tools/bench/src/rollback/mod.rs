@@ -1,5 +1,5 @@
-//! What a rollback costs: a world goes back eight steps with every step, beside ggrs, which is driven the
-//! same way by its sync-test session, in turns on the same core.
+//! Cost of a rollback: a world goes back eight steps with every step, beside ggrs, driven the same way by its
+//! sync-test session, in turns on the same core.
 
 mod scene;
 

@@ -1,5 +1,5 @@
-//! What is rolled back: a world of entities of 64 bytes, of which a step reads and writes every byte. The peers of this bench
-//! include this file, so that all run the same world and are measured in the same way.
+//! The world that is rolled back: entities of 64 bytes, of which a step reads and writes every byte. The
+//! peers of this bench include this file, so that all run and measure the same world.
 
 use xxhash_rust::xxh3::xxh3_64;
 

@@ -1,5 +1,5 @@
-//! Turn rooms with short timers: two players who move by turns, and now and then one who lets its time run out. And players who
-//! ask the services for everything else.
+//! Turn rooms with short timers: two players who move by turns, and at times one who lets its time run out.
+//! Other players use the rest of the services.
 
 use super::record::Kind;
 use super::stage::Stage;
@@ -22,7 +22,7 @@ const TURN_MS: u64 = 2_000;
 const TURN_GRACE: Duration = Duration::from_secs(3);
 /// One turn of so many runs out.
 const TURNS_A_TIMEOUT: u32 = 16;
-/// After so many moves the inbox is told to forget.
+/// After so many moves the inbox is acknowledged.
 const MOVES_AN_ACKNOWLEDGEMENT: u32 = 32;
 /// A room is played in for so many moves, and then another one is opened.
 const MOVES_A_ROOM: u32 = 400;
@@ -30,12 +30,12 @@ const MOVES_A_ROOM: u32 = 400;
 const REFRESH_EVERY: Duration = Duration::from_secs(5 * 60);
 /// A connection of which nothing was heard for so long is closed by the server soon.
 const IDLE_MAX: Duration = Duration::from_secs(3);
-/// How long somebody rests whom something went wrong for.
+/// Pause of a player after an error.
 const REST: Duration = Duration::from_secs(1);
 /// One request of so many is a sign-in with a password: a server hashes it.
 const ASKS_A_PASSWORD: u32 = 16;
 
-/// Somebody with an account, who asks from one address.
+/// A player with an account, at one address.
 struct Asker {
     stage: Rc<Stage>,
     http: Http,

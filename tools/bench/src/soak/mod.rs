@@ -142,7 +142,7 @@ struct Soak<'a> {
     looks: Vec<Look>,
     told: Instant,
     first_cpu: [CpuTime; 2],
-    /// The server's, when the last minute was told.
+    /// The server's, at the last minute's report.
     told_cpu: CpuTime,
 }
 
@@ -202,7 +202,7 @@ impl<'a> Soak<'a> {
         let percent = percent_of_core(cpu.since(self.told_cpu), took);
         (self.told, self.told_cpu) = (Instant::now(), cpu);
         let (p99, errors) = self.record.take_minute();
-        // Nobody may be listening there.
+        // There may be no listener.
         let _ = writeln!(std::io::stderr(), "{}", minute(look, p99, errors, percent).render());
         Ok(())
     }

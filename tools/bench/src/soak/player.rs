@@ -1,4 +1,5 @@
-//! A member of a room or match that plays as a game would: the client's own core over a link of the generator's thread.
+//! A member of a room or match that plays like a game: the client's own core over a link of the generator's
+//! thread.
 
 use super::record::{Kind, Record};
 use crate::host_world::move_walkers;
@@ -53,7 +54,7 @@ pub(super) struct Player<'a> {
     /// How long it plays.
     pub(super) life: Duration,
     pub(super) ending: Ending,
-    /// Whom to tell of the room's code.
+    /// The receiver of the room's code.
     pub(super) opened: Option<oneshot::Sender<RoomCode>>,
     /// When the newest state was written that it has seen, in µs.
     pub(super) written: u64,
@@ -65,7 +66,7 @@ pub(super) struct Player<'a> {
 /// There is no such channel.
 pub(super) fn with_channel(mut options: Options) -> anyhow::Result<Options> {
     options.channel(CHANNEL, Lane::Unreliable)?;
-    // A member that is lost comes back as somebody else.
+    // A lost member returns as another one.
     options.reconnect = false;
     Ok(options)
 }
@@ -129,7 +130,7 @@ impl Game for Player<'_> {
         match event {
             Event::Open { code } => {
                 if let Some(opened) = self.opened.take() {
-                    // Whoever waited may have given up.
+                    // The caller may have given up.
                     let _ = opened.send(code);
                 }
             }

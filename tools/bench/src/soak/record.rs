@@ -1,4 +1,4 @@
-//! What honest clients saw, told apart by whether the attacker was at work.
+//! Measurements of honest clients, separately with and without the attacker.
 
 use crate::histogram::Histogram;
 use crate::pacer::Clock;

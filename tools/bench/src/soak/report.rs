@@ -1,4 +1,4 @@
-//! What a soak says: a row each minute, all of it at the end, and a verdict on each criterion.
+//! Output of a soak: a row each minute, a summary at the end, and a verdict on each criterion.
 
 use super::attacker::Outcomes;
 use super::record::{Attack, Kind, Record};

@@ -1,4 +1,4 @@
-//! Rooms in which members come and go and whose hosts die, and matches, kept and not.
+//! Rooms whose members come and go and whose hosts die, and matches, kept and not.
 
 use super::player::{End, Player, Plays, with_channel};
 use super::record::Kind;
@@ -18,16 +18,16 @@ use tokio::time::{sleep, timeout};
 /// Members of a room and of a match.
 const MEMBERS: usize = 5;
 const MATCH_MEMBERS: usize = 4;
-/// Seats: somebody who hangs keeps one for a while, and a slow reader has one.
+/// Seats: a stalled member keeps one for a while, and a slow reader has one.
 const SEATS: u16 = 16;
 /// How long a room lives, and a member of it.
 const ROOM_LIFE_MS: (u16, u16) = (60_000, 65_000);
 const HOST_LIFE_MS: (u16, u16) = (15_000, 30_000);
 const MEMBER_LIFE_MS: (u16, u16) = (10_000, 45_000);
 const MATCH_LIFE_MS: (u16, u16) = (15_000, 30_000);
-/// A room that is about to end takes nobody any more.
+/// A room that is about to end admits no more members.
 const LAST_CALL: Duration = Duration::from_secs(5);
-/// How long somebody rests whom something went wrong for.
+/// Pause of a member after an error.
 const REST: Duration = Duration::from_secs(1);
 /// After so long without a word from the host another member takes its part.
 const HOST_TIMEOUT: Duration = Duration::from_secs(1);

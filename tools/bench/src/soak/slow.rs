@@ -1,5 +1,5 @@
-//! Readers that are slow without malice: they ask for something large and take a byte at a time, or nothing. The server may cut
-//! them off, and they come again.
+//! Slow readers without malice: they request something large and read a byte at a time, or nothing. The
+//! server may disconnect them, and they return.
 
 use super::stage::Stage;
 use crate::http::request;

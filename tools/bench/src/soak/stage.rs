@@ -1,4 +1,4 @@
-//! What all honest clients have in common: the server, and from where they come.
+//! Shared data of honest clients: the server, and their addresses.
 
 use super::record::Record;
 use crate::args::Transport;
@@ -107,7 +107,7 @@ impl OperatorKey {
 
 impl Drop for OperatorKey {
     fn drop(&mut self) {
-        // What is left is a public key of nobody.
+        // The rest is an unused public key.
         let _ = std::fs::remove_file(&self.public);
     }
 }

@@ -1,4 +1,4 @@
-//! What the server takes over time, and whether that levels off.
+//! The server's resources over time, and whether they level off.
 
 use super::record::Attack;
 use crate::machine;

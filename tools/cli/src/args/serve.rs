@@ -1,4 +1,4 @@
-//! What `parlor serve` can be told.
+//! Options of `parlor serve`.
 
 use crate::bounds::{AccountMax, KeepDays, Size};
 use anyhow::{Context, ensure};

@@ -1,4 +1,4 @@
-//! `parlor bots`: scripted members for somebody's room.
+//! `parlor bots`: scripted members for a room.
 
 use crate::args::BotsArgs;
 use crate::player::Player;

@@ -15,7 +15,7 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::TryRecvError;
 use std::time::Duration;
 
-/// How long it rests between two looks: nobody moves faster.
+/// Time between two polls, shorter than any player's move.
 const NAP: Duration = Duration::from_millis(20);
 
 /// Runs the command until the game is over, or the player goes away.
@@ -178,7 +178,7 @@ impl Table {
         Ok(game.moves().iter().map(ToString::to_string).collect::<Vec<_>>().join(" "))
     }
 
-    /// Who has which side.
+    /// The players of both sides.
     fn sides(&self) -> String {
         let Ok(Some(game)) = self.game() else { return "nobody has a side".to_owned() };
         let players = self.room.players().iter();

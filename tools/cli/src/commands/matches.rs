@@ -19,7 +19,7 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::TryRecvError;
 use std::time::Duration;
 
-/// How long it rests between two looks: nobody types faster.
+/// Time between two polls, shorter than any player's typing.
 const NAP: Duration = Duration::from_millis(10);
 /// What can be typed.
 const HELP: &str = "a line is sent to all; /to NAME TEXT to one, /op N TEXT with another op code; /who lists who is here, /leave leaves";
@@ -117,7 +117,7 @@ enum Command {
     Leave,
     /// Nothing was typed.
     Nothing,
-    /// Something that nobody understands.
+    /// An unknown command.
     Unknown,
 }
 
@@ -151,7 +151,7 @@ struct Table {
 }
 
 impl Table {
-    /// Says what happened. True when the match is over for whoever types.
+    /// Prints an event. Returns true when the match is over for this player.
     fn tell(&mut self, event: Event) -> anyhow::Result<bool> {
         match event {
             Event::Open { code } => self.welcome(&code.to_string())?,

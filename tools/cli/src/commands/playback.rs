@@ -1,4 +1,4 @@
-//! `parlor replay` of a recording: it is played, shown and compared with what was recorded.
+//! `parlor replay` of a recording: it is played, shown and verified.
 
 use crate::args::ReplayArgs;
 use crate::playback::{Edge, Film, Pace, joining, record, watch};
@@ -11,7 +11,7 @@ use serde_json::json;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// How often a recording that somebody is writing is looked at.
+/// How often a growing recording is read.
 const LOOK: Duration = Duration::from_millis(20);
 
 /// Runs the command.

@@ -1,4 +1,4 @@
-//! `parlor rooms`: what can be joined from here.
+//! `parlor rooms`: rooms that can be joined from here.
 
 use crate::args::RoomsArgs;
 use anyhow::bail;
@@ -22,7 +22,7 @@ struct Listed {
     found: &'static str,
     /// Where its server is.
     server: String,
-    /// Players that it may have, if that is told.
+    /// Its seats, if known.
     players_max: Option<u16>,
     invite: String,
 }

@@ -140,7 +140,7 @@ fn online(args: &ServeArgs, bounds: Bounds) -> anyhow::Result<Option<OnlineConfi
     bounds.apply(config).map(Some)
 }
 
-/// Whom to tell what happens in turn rooms.
+/// The webhook's receiver.
 fn webhook(
     url: Option<String>,
     key: Option<&PathBuf>,
@@ -158,7 +158,7 @@ fn webhook(
     }
 }
 
-/// Who must have a token. With a key everybody must, if it is not said otherwise; without one nobody.
+/// Who needs a token. Default: all players with an admission key, none without.
 fn admission(
     key: Option<PathBuf>,
     admission: Option<AdmissionArg>,

@@ -1,5 +1,5 @@
-//! `parlor token`: keys and tokens for servers that admit by token, to try it out. A game's own service gives out tokens
-//! the same way: docs/serve.md says what stands in them.
+//! `parlor token`: keys and tokens for servers that admit by token, for experiments. A game's own service
+//! issues the same tokens; docs/serve.md has their claims.
 
 use crate::args::{RoleArg, TokenArgs};
 use anyhow::{Context, bail};

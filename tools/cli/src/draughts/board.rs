@@ -1,4 +1,4 @@
-//! The board as letters, seen from one side.
+//! The board as letters, from one side.
 
 use anyhow::Context;
 use parlor_turn::draughts::{Board, Move, Side};
@@ -43,7 +43,7 @@ impl Game {
         }
     }
 
-    /// All moves of whoever is to move.
+    /// All moves of the side to move.
     pub(crate) fn moves(&self) -> Vec<Move> {
         self.board.moves(self.turn)
     }

@@ -1,4 +1,4 @@
-//! What a player typed.
+//! A player's typed commands.
 
 /// What can be typed.
 pub(crate) const HELP: &str = "11-15 or 22x15x8 moves; moves lists what can be moved, board shows it, resign gives up, \
@@ -19,7 +19,7 @@ pub(crate) enum Command {
     Quit,
     /// Nothing was typed.
     Nothing,
-    /// Something that nobody understands.
+    /// An unknown command.
     Unknown,
 }
 

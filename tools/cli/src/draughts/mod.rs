@@ -1,4 +1,4 @@
-//! Draughts on a terminal, as text: what stands on the board, and what a player typed.
+//! Draughts on a terminal, as text: the board, and typed commands.
 
 mod board;
 mod command;

@@ -1,5 +1,5 @@
-//! The log of a room, message by message: who said what on which channel, and of packets of state what they say of which
-//! entity, and what that took.
+//! The log of a room, message by message: sender, channel and size; for packets of state, each entity and its
+//! size.
 
 mod lines;
 mod stream;
@@ -31,7 +31,7 @@ use tally::Tally;
 /// What is wanted of a log.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Filter {
-    /// Only what this member said or was told.
+    /// Only messages from or to this member.
     pub(crate) member: Option<MemberId>,
     /// Only packets of state that say something of this entity, and of them only that.
     pub(crate) entity: Option<EntityFilter>,
@@ -47,7 +47,7 @@ pub(crate) struct Record {
     /// After the room's opening.
     at: Duration,
     way: Way,
-    /// Who said it, or was told; `None` if it concerns the room.
+    /// Its sender or receiver; `None` if it concerns the room.
     member: Option<MemberId>,
     what: What,
 }
@@ -100,7 +100,7 @@ enum Said {
         value: Value,
     },
     Action(Action),
-    /// It is of a layout that is told here, and not as laid out.
+    /// Its layout is known, but its bytes do not match it.
     Unreadable(String),
     /// It is none of these.
     Other,

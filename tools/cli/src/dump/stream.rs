@@ -1,7 +1,6 @@
-//! One stream of a world's packets, taken apart: what each says of which entity, and what that took.
+//! One stream of a world's packets, decoded: each packet's entities and their sizes.
 //!
-//! Everything that was sent is in a log, so the stream here has all that its receiver ever had, and more: whatever a
-//! packet builds on is there.
+//! A log has every sent packet, so this decoder has every baseline that its receiver had, and more.
 
 use bytes::Bytes;
 use parlor_proto::wire::header::expand;

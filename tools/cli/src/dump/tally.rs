@@ -1,4 +1,4 @@
-//! Sums: what each channel took, and each kind of field and each entity of the state.
+//! Sums: bytes by channel, by kind of field and by entity.
 
 use super::stream::{Entry, Part};
 use super::{Record, Said, Way, What, value};

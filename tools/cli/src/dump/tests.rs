@@ -1,4 +1,4 @@
-//! A log of a room with a world in it is told back as it was.
+//! The dump of a room's log with a world.
 
 use super::*;
 use parlor::replicated;
@@ -38,7 +38,7 @@ fn setup(schema: &Schema) -> Setup {
     }
 }
 
-/// A room that is told things, and the log of it.
+/// A room with inputs, and its log.
 struct Logged {
     room: Room,
     log: Vec<u8>,

@@ -1,4 +1,4 @@
-//! A player that plays by itself, from nothing but what a person would see.
+//! A player that plays by itself, from data that a person would see.
 
 use super::scene::{Bird, Scene};
 use super::state::{Dir, FIELD_HEIGHT, FIELD_WIDTH, Input, Motion, ticks_until};
@@ -11,8 +11,8 @@ const DASH_BREADTH: f32 = 2.2;
 /// The fewest gems that are worth a dash at who carries them.
 const RICH: u32 = 4;
 
-/// A bot. It goes for gems that are near and that nobody else is nearer to, steps out of the way of dashers, and dashes
-/// at the rich.
+/// A bot. It goes for near gems to which no other player is nearer, steps out of the way of dashers, and
+/// dashes at the rich.
 #[derive(Clone, Debug)]
 pub(crate) struct Bot {
     rng: Rng,
@@ -55,7 +55,7 @@ impl Bot {
         Input { dir: self.dir, dash: false }
     }
 
-    /// The way out of the line of somebody who dashes, or could, at me.
+    /// The way out of the line of a magpie that dashes at it, or could.
     fn dodge(&mut self, scene: &Scene, my_id: u32, me: &Bird) -> Option<Dir> {
         if me.state.score < 2 || me.state.safe {
             return None;
@@ -118,7 +118,7 @@ impl Bot {
     }
 }
 
-/// The direction in which a dash now would hit somebody rich.
+/// The direction in which a dash now would hit a rich magpie.
 fn prey(scene: &Scene, my_id: u32, me: &Bird) -> Option<Dir> {
     if ticks_until(me.state.dash_ready_at, scene.tick) > 0 {
         return None;

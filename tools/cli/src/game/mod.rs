@@ -1,8 +1,8 @@
 //! Magpies, the game that `parlor play` shows: its rules, its bots and its scripted players.
 //!
-//! Nothing here knows of a network, a terminal or a clock. The authority owns a [`World`] and calls [`World::step`] once
-//! per tick; [`World::publish`] says what to put into the room's keyed state. Everybody, the authority included, draws
-//! and thinks from a [`Scene`], which is that keyed state read back.
+//! There is no network, terminal or clock here. The authority owns a [`World`] and calls [`World::step`] once
+//! per tick; [`World::publish`] returns the values for the room's keyed state. All members, the authority
+//! included, draw and decide from a [`Scene`], which reads that keyed state.
 //!
 //! The rules: a magpie flies on in the direction last pressed and picks up the gems it touches. A dash is a short burst;
 //! dashing into another magpie scatters a third of what it carries. After a minute the richest wins.

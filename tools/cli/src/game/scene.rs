@@ -1,11 +1,11 @@
-//! The game as a member sees it: the published values read back. It is what is drawn and what bots think from.
+//! The game as a member sees it: the published values, read back for drawing and for bots.
 
 use std::collections::BTreeMap;
 
 use super::state::{Badge, FIELD_HEIGHT, FIELD_WIDTH, GemState, Key, PlayerState, RoundState};
 
-/// Where a [`Scene`] is read from: a room's keyed state, or a map in a test. Whoever implements it decides which values
-/// are interpolated; players and gems gain by it, the rest must not be.
+/// Where a [`Scene`] is read from: a room's keyed state, or a map in a test. The implementation decides which
+/// values are interpolated; players and gems gain by it, the rest must not be.
 pub(crate) trait Source {
     /// All keys that exist.
     fn keys(&self) -> Vec<String>;
@@ -24,7 +24,7 @@ pub(crate) trait Source {
 pub(crate) struct Bird {
     /// What it does.
     pub state: PlayerState,
-    /// Who it is.
+    /// The player.
     pub badge: Badge,
 }
 

@@ -1,4 +1,4 @@
-//! Scripted input: a player that does what a text file says, for measurements and for demonstrations that repeat.
+//! Scripted input: a player controlled by a text file, for repeatable measurements and demonstrations.
 //!
 //! ```text
 //! # seconds since the start, then what to do

@@ -1,4 +1,4 @@
-//! What is sent and shared: the input of a player, and the values that the authority publishes under their keys.
+//! Shared types: a player's input, and the authority's values under their keys.
 
 use std::fmt;
 
@@ -14,7 +14,7 @@ pub(crate) const FIELD_HEIGHT: f32 = 40.0;
 /// Where a magpie wants to fly.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(crate) enum Dir {
-    /// Nowhere: it has not been told yet.
+    /// None: no direction was given yet.
     #[default]
     Stay,
     /// To the top of the screen.
@@ -52,10 +52,10 @@ pub(crate) struct Input {
 /// What a magpie is doing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(crate) enum Motion {
-    /// Flying as told.
+    /// Flying in its direction.
     #[default]
     Gliding,
-    /// In its burst: it knocks whom it touches.
+    /// In its burst: it knocks magpies that it touches.
     Dashing,
     /// Knocked: it tumbles and does not obey.
     Dizzy,
@@ -84,11 +84,11 @@ pub(crate) struct PlayerState {
 /// The value of `n/<id>`: what of a player never changes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Badge {
-    /// The name as the player gave it; whoever draws it makes it safe first.
+    /// The player's own name; the drawing code sanitizes it.
     pub name: String,
     /// Number of the player's colour, the lowest that was free.
     pub slot: u8,
-    /// The letter that stands for the player, unlike everybody else's.
+    /// The player's letter, unique in the room.
     pub glyph: char,
 }
 
@@ -124,7 +124,7 @@ pub(crate) struct RoundState {
     pub phase: Phase,
     /// The tick at which the phase ends; without meaning while waiting.
     pub ends_at: u32,
-    /// Who won, more than one after a tie, nobody if no gem was found. Empty unless [`Phase::Over`].
+    /// The winners: more than one after a tie, none if no gem was found. Empty unless [`Phase::Over`].
     pub winners: Vec<u32>,
     /// What the winners carried.
     pub best: u32,

@@ -1,4 +1,4 @@
-//! The rules as properties, over whatever players may do.
+//! The rules as properties, over arbitrary inputs.
 
 use std::collections::BTreeMap;
 

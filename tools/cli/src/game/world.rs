@@ -150,7 +150,7 @@ impl World {
         self.bodies.contains_key(&id)
     }
 
-    /// Who is on the field.
+    /// The players on the field.
     pub(crate) fn ids(&self) -> impl Iterator<Item = u32> + '_ {
         self.bodies.keys().copied()
     }
@@ -410,7 +410,7 @@ impl World {
         (0..=u8::MAX).find(|slot| !taken(*slot)).unwrap_or(u8::MAX)
     }
 
-    /// A letter of the name that nobody has yet, else any that is free.
+    /// An unused letter of the name, else any unused one.
     fn free_glyph(&self, name: &str) -> char {
         let taken = |glyph: char| self.bodies.values().any(|body| body.badge.glyph == glyph);
         let own = name.chars().filter(char::is_ascii_alphanumeric).map(|letter| letter.to_ascii_uppercase());

@@ -1,4 +1,4 @@
-//! What happens in a recording as lines: for a person, and one JSON object each.
+//! Events of a recording as lines: for a person, and one JSON object each.
 
 use crate::dump::{name, value};
 use crate::player::shown;

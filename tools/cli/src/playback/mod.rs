@@ -137,7 +137,7 @@ impl Film {
     }
 }
 
-/// How far a recording has come that somebody may still be writing.
+/// The position in a recording that may still grow.
 #[derive(Debug)]
 pub(crate) struct Edge {
     pieces: Pieces,
@@ -158,8 +158,7 @@ impl Edge {
     /// The room's time, as the file tells: that of its newest record, and what passed since that was seen. `None` before the
     /// first record.
     ///
-    /// # Errors
-    /// If the file cannot be read. What is wrong with its records is found by whoever plays them.
+    /// # Errors If the file cannot be read. Playback reports errors in its records.
     pub(crate) fn room_time(&mut self) -> anyhow::Result<Option<Instant>> {
         loop {
             let piece = self.pieces.next()?;

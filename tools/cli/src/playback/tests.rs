@@ -14,7 +14,7 @@ struct Place {
 }
 replicated!(Place as "place" => { at: Kind::vector2(-10.0, 10.0, 0.5) });
 
-/// A recording of 40 ticks in which somebody scores and something moves, in pieces: a head, and a piece for each tick.
+/// A recording of 40 ticks with a score and motion, in pieces: a head, and a piece for each tick.
 fn pieces() -> Vec<Vec<u8>> {
     let schema = Arc::new(Schema::builder().replicate::<Place>().build().unwrap());
     let rate = TickRate::DEFAULT;

@@ -1,4 +1,4 @@
-//! A recording of Magpies, to watch.
+//! A view of a recording of Magpies.
 
 use super::{Film, Pace};
 use crate::game::{Badge, GemState, PlayerState, RoundState, Scene, Source};
@@ -16,7 +16,7 @@ use std::time::Duration;
 /// Longest time between two pictures.
 const FRAME: Duration = Duration::from_millis(16);
 
-/// Draws what happens until it is over or somebody wants no more.
+/// Draws the recording until it is over or the user quits.
 ///
 /// # Errors
 /// If it is no game of Magpies, there is no terminal, or the file cannot be read.

@@ -1,4 +1,4 @@
-//! Where everything goes.
+//! The layout of the screen.
 
 use ratatui::Frame;
 use ratatui::buffer::Buffer;

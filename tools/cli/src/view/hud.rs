@@ -1,4 +1,4 @@
-//! What is shown besides the game.
+//! The data shown beside the game.
 
 use parlor_terminal::costs::Rows;
 use parlor_terminal::net_graph::push;
@@ -80,7 +80,7 @@ pub(crate) struct HudModel {
     pub members: BTreeMap<u32, MemberLine>,
     /// The state of the connection.
     pub figures: Figures,
-    /// What is wrong with the network on purpose, so that nobody wonders: `latency=80ms,loss=3%`.
+    /// The simulated impairment, to explain its effects: `latency=80ms,loss=3%`.
     pub impairment: Option<String>,
     /// Something that has just happened, for a few seconds: `Ada is the host now`.
     pub notice: Option<String>,

@@ -1,4 +1,4 @@
-//! What the keys mean.
+//! The key bindings.
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 

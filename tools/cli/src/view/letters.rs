@@ -1,4 +1,4 @@
-//! Letters three rows high, for a code that is read out across a room.
+//! Letters three rows high, for a code that can be read across a room.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;

@@ -1,6 +1,6 @@
-//! The face of the game: what is drawn on the terminal, and what its keys mean.
+//! The terminal view of the game, and its keys.
 //!
-//! [`draw()`] is a pure function of a [`HudModel`] (who, how and how well connected: plain numbers and texts) and a
+//! [`draw()`] is a pure function of a [`HudModel`] (players and connection: plain numbers and texts) and a
 //! [`Scene`](crate::game::Scene) (the game).
 
 mod draw;

@@ -1,4 +1,4 @@
-//! What lies over the field: one thing at a time, the most important first.
+//! Overlays on the field: one at a time, the most important first.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Alignment, Rect};

@@ -1,4 +1,4 @@
-//! The side panel: who plays, and how this member is connected.
+//! The side panel: players, and this member's connection.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Constraint, Layout, Rect};

@@ -1,4 +1,4 @@
-//! What the screen looks like, and that nothing another member says can break it.
+//! The screen's content, also with hostile texts of other members.
 
 use proptest::prelude::*;
 use ratatui::Terminal;

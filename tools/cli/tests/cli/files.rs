@@ -1,4 +1,4 @@
-//! A server that may not have as many files open as it takes connections.
+//! A server whose limit of open files is below its limit of connections.
 
 use crate::support::Machine;
 use std::io::{Read, Write};

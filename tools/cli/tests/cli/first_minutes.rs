@@ -1,4 +1,4 @@
-//! What a person reads in the first minutes, where something is missing.
+//! Messages for a new user when something is missing.
 
 use crate::support::Machine;
 

@@ -1,4 +1,4 @@
-//! A room on the local network, as two people of one house make it.
+//! A room on the local network, between two players of one household.
 
 use crate::support::Machine;
 use parlor_transport::lan::Network;

@@ -1,4 +1,4 @@
-//! The binary, as people run it.
+//! The binary, as users run it.
 
 #[cfg(unix)]
 mod admin;

@@ -1,4 +1,4 @@
-//! Rooms as people make them: the binary, real sockets, several processes.
+//! Rooms as users open them: the binary, real sockets, several processes.
 
 use crate::support::Machine;
 use serde_json::Value;

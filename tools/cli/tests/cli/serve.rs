@@ -1,4 +1,4 @@
-//! A server as whoever operates it runs it: what it says at its start, what stands in its log, and how it ends.
+//! A server as its operator runs it: its start, its log, and its end.
 
 use crate::support::{Machine, Running};
 use serde_json::Value;

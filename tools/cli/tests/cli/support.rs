@@ -1,4 +1,4 @@
-//! The binary as a person runs it, with a registry of its own.
+//! The binary as a user runs it, with its own registry.
 
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read, Write};

@@ -1,4 +1,4 @@
-//! How guests get in, and what they are told when they do not, or when it is over.
+//! How guests join, and their messages when joining fails or the room ends.
 
 use crate::support::Machine;
 use parlor_transport::discovery::Registry;

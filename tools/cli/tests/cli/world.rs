@@ -1,4 +1,4 @@
-//! A shared world at a server that people run: what members are sent, and the log of their room.
+//! A shared world at a running server: members' state, and the log of their room.
 
 use crate::support::Machine;
 use parlor::schema::{Kind, Schema};

@@ -1,4 +1,4 @@
-//! What a person sees who does it wrong: one line that says what happened and what to do.
+//! Errors for wrong input: one line that says what happened and what to do.
 
 use crate::support::Machine;
 

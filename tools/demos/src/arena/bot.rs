@@ -1,4 +1,4 @@
-//! Who drives when nobody does.
+//! A bot's driving.
 
 use super::rules::{AIM_STEPS, Order, Tank, aim_of};
 use parlor_impair::Rng;
@@ -8,7 +8,7 @@ const WAY_STEPS: u32 = 6;
 /// How far off it aims at most, in parts of a turn: at usual distances as many shots pass as hit.
 const OFF_MAX: f32 = 24.0;
 
-/// A driver from a seed: it turns several times a second, and shoots at whoever is nearest on its screen.
+/// A driver from a seed: it turns several times a second, and shoots at the nearest tank on its screen.
 #[derive(Clone, Debug)]
 pub struct Bot {
     rng: Rng,

@@ -1,7 +1,7 @@
-//! One seat of the arena: the step that the host and every member run, and what is seen from it.
+//! One seat of the arena: the step that the host and every member run, and the data for drawing.
 //!
-//! It knows neither terminal nor sockets: [`Table`] is a room of either kind, so that the demo and `parlor-bench feel` play
-//! the very same game.
+//! It knows neither terminal nor sockets: [`Table`] is a room of either kind, so the demo and
+//! `parlor-bench feel` play the same game.
 
 use super::rules::{HEALTH, HZ, Life, Order, SIDES_M, Shot, Tank};
 use super::table::{Past, Table};
@@ -28,7 +28,7 @@ const DRONE_APART_M: f32 = 5.0;
 /// What a game may be set to.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Settings {
-    /// Targets that nobody drives.
+    /// Targets without a driver.
     pub drones: u8,
     /// By how much a hit changes the velocity of what was hit, in metres per second.
     pub knock_mps: f32,
@@ -45,7 +45,7 @@ impl Default for Settings {
 /// What a shot met, as one seat had it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Verdict {
-    /// Who fired.
+    /// The shooter.
     pub by: MemberId,
     /// The count of its shots.
     pub number: u16,
@@ -64,7 +64,7 @@ pub struct Verdict {
 pub struct Seen {
     /// Which.
     pub entity: EntityId,
-    /// Who drives it, if somebody does.
+    /// Its driver, if it has one.
     pub owner: Option<MemberId>,
     /// Where it is.
     pub tank: Tank,
@@ -91,12 +91,12 @@ impl Game {
         Game { settings, is_foreseeing: true, ..Game::default() }
     }
 
-    /// At the host: pushes a player's tank in the next step, which nobody can foresee.
+    /// At the host: pushes a player's tank in the next step, unpredictably.
     pub fn push(&mut self, player: MemberId, velocity_mps: [f32; 2]) {
         self.pushes.push((player, velocity_mps));
     }
 
-    /// One step of the host, which does not drive itself: everybody's tank, and what shots met.
+    /// One step of the host, which does not drive: all tanks, and the hits.
     ///
     /// # Errors
     /// If the room is not open, or does not take what is written.

@@ -1,5 +1,5 @@
-//! The arena, the demo of how a game feels: players drive and shoot, each tank obeys its player at once, and a shot hits what
-//! its shooter saw.
+//! The arena, the demo of how a game feels: players drive and shoot, each tank responds at once, and a shot
+//! hits what its shooter saw.
 
 mod bot;
 mod game;

@@ -1,7 +1,8 @@
-//! The rules: how a tank drives, when it fires, and what its shot meets. Pure, and the same code at the host, which decides,
-//! and at every member, which foresees its own tank.
+//! The rules: driving, firing, and hits. Pure, and the same code at the host, which decides, and at every
+//! member, which predicts its own tank.
 //!
-//! All state of a tank is in its component, as quantized: a step begins from what everybody has, and so comes out the same.
+//! A tank's whole state is in its component, quantized. So a step starts from equal data at all ends and
+//! gives equal results.
 
 use parlor::replicated;
 use parlor::schema::{Kind, Schema, SchemaError};
@@ -32,7 +33,7 @@ const ACCELERATION_MPS2: f32 = 45.0;
 /// Steps from one shot to the next: four in a second.
 const RELOAD_STEPS: u8 = 8;
 const STEP_S: f32 = 1.0 / HZ as f32;
-/// Parts of a metre in which places are told.
+/// Resolution of places, in parts of a metre.
 const PARTS_PER_M: f32 = 512.0;
 
 /// What a player wants in one step.
@@ -51,7 +52,7 @@ pub struct Order {
     pub from: Option<[u16; 2]>,
 }
 
-/// What everybody knows of a tank. A member foresees its own.
+/// The shared state of a tank. A member predicts its own.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Tank {
     /// In metres, from the north-west corner.
@@ -102,7 +103,7 @@ pub struct Shot {
     pub number: u16,
 }
 
-/// The schema of the arena: everybody sees everything.
+/// The schema of the arena: all members see everything.
 ///
 /// # Errors
 /// It cannot be built, which only a change of these rules can bring about.
@@ -217,7 +218,7 @@ impl Shot {
     }
 }
 
-/// A place that was told, within the arena and outside of pillars.
+/// A received place, clamped to the arena and outside of pillars.
 fn legal(parts: [u16; 2]) -> [f32; 2] {
     let mut tank = Tank::at(parts.map(|part| f32::from(part) / PARTS_PER_M));
     tank.stay_inside();

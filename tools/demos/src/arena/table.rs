@@ -1,4 +1,4 @@
-//! What the game wants of a step, whether its room has sockets or stands in the simulator.
+//! The game's interface to a step, in a room with sockets or in the simulator.
 
 use super::game::{Seen, look};
 use super::rules::{Order, Tank};
@@ -8,10 +8,10 @@ use parlor_proto::Instant;
 
 /// A step of a room as the game uses it.
 pub trait Table {
-    /// Who this player is, once the room is open.
+    /// This player's id, once the room is open.
     fn me(&self) -> Option<MemberId>;
 
-    /// Everybody in the room.
+    /// All players in the room.
     fn players(&self) -> Vec<MemberId>;
 
     /// The number of the step that is running.

@@ -1,4 +1,4 @@
-//! What happened in a match, as the store keeps it and as it is read: JSON.
+//! A match's log entries, as stored and as read: JSON.
 
 use super::super::failure::Failure;
 use crate::store::{AccountId, MatchEntry};
@@ -20,33 +20,33 @@ pub(super) enum Happened {
         /// Members that it could have at once.
         members_max: u16,
     },
-    /// Somebody took a seat.
+    /// A member joined.
     Joined {
         /// Its number in the match.
         member: u32,
         /// What it called itself.
         name: String,
-        /// Its account, or who it was by the token of a game's own service; null if nobody vouched for it.
+        /// Its account, or its user by the token of a game's own service; null without either.
         user: Option<String>,
     },
-    /// Somebody's seat was free again.
+    /// A member left.
     Left {
         /// Whose.
         member: u32,
         /// Why: `left`, `kicked`, `connection_lost`, `timed_out`, `misbehaved`, `too_slow` or `unknown`.
         why: String,
-        /// What was said about it, if somebody was removed.
+        /// The reason, if the member was removed.
         reason: Option<String>,
     },
-    /// Somebody sent data reliably. What may be lost is not kept.
+    /// Reliable data. Unreliable data is not kept.
     Data {
         /// Its place among all that had one, as the members saw it.
         order: u64,
-        /// Who sent it.
+        /// Its sender.
         from: u32,
         /// What the game took it for.
         op: i64,
-        /// Whom it went to; nobody, if the sender was alone.
+        /// Its receivers; empty if the sender was alone.
         to: Vec<u32>,
         /// What was sent, in base64.
         payload: String,

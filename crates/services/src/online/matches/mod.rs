@@ -1,4 +1,4 @@
-//! Matches: which are there to join, and what happened in those that were kept.
+//! Matches: the list of open ones, and logs of kept ones.
 
 mod entry;
 mod keeping;

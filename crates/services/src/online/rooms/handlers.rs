@@ -84,7 +84,7 @@ pub(crate) struct PartOfList {
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct JoinByCode {
-    /// The code, as somebody typed it.
+    /// The code, as typed.
     code: String,
     /// The player's name, as the others read it; that of the account if missing.
     #[schemars(length(min = 1, max = NAME_CHARS_MAX))]
@@ -112,7 +112,7 @@ pub(crate) struct JoinRoom {
     name: Option<String>,
 }
 
-/// Who is to go.
+/// The player to remove.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct KickPlayer {
@@ -122,7 +122,7 @@ pub(crate) struct KickPlayer {
     /// The player's account.
     #[schemars(with = "PlayerId")]
     player: String,
-    /// Why; all are told.
+    /// The reason, which all players see.
     #[schemars(length(min = 1, max = REASON_CHARS_MAX))]
     reason: Option<String>,
 }
@@ -137,7 +137,7 @@ pub(crate) struct StartGame {
     /// All players in the order of their turns; drawn if missing.
     #[schemars(with = "Option<Vec<PlayerId>>")]
     turn_order: Option<Vec<String>>,
-    /// Who plays what, where the configuration says `assigned`.
+    /// The players' roles, if the configuration says `assigned`.
     roles: Option<BTreeMap<String, String>>,
 }
 
@@ -174,7 +174,7 @@ pub(crate) struct ValidateMove {
     proposal: u64,
     /// Whether it is right.
     accept: bool,
-    /// Why not; all are told.
+    /// The reason against it, which all players see.
     #[schemars(length(min = 1, max = REASON_CHARS_MAX))]
     reason: Option<String>,
 }
@@ -186,7 +186,7 @@ pub(crate) struct EndGame {
     /// The room's id.
     #[schemars(with = "parlor_turn::RoomId")]
     room: String,
-    /// Who won, if one did.
+    /// The winner, if there is one.
     #[schemars(with = "Option<PlayerId>")]
     winner: Option<String>,
     /// Why.
@@ -230,10 +230,11 @@ pub(crate) struct SayInRoom {
     body: Value,
 }
 
-/// A room, as whoever asked may read it.
+/// A room, as the caller may read it.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub(crate) struct RoomAnswer {
-    /// The room: docs/turn-rooms.md has its fields. Null if whoever asked may not read it, for instance because it left.
+    /// The room: docs/turn-rooms.md has its fields. Null if the caller may not read it, for instance because
+    /// it left.
     #[schemars(with = "Option<RoomView<'static>>")]
     pub(super) room: Option<Box<RawValue>>,
 }

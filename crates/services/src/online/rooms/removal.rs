@@ -1,4 +1,4 @@
-//! Deleting a turn room: by whoever opened it, and by operators.
+//! Deletion of a turn room: by its creator, and by operators.
 
 use super::{handlers, load};
 use crate::online::Services;
@@ -7,7 +7,8 @@ use crate::online::failure::{Failure, Kind};
 use crate::online::table::Caller;
 use parlor_turn::{Actor, Phase};
 
-/// Whoever opened a room deletes it once its game has ended, or while nobody else sits in it; an operator as long as no game goes on.
+/// The creator may delete a room once its game has ended, or while no other player sits in it; an operator
+/// unless a game is running.
 pub(crate) async fn delete(
     services: Services,
     caller: Caller,

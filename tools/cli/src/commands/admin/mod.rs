@@ -1,4 +1,4 @@
-//! `parlor admin`: what whoever runs a server does with its accounts and turn rooms, over the server's own operations; and
+//! `parlor admin`: operators' commands for accounts and turn rooms, over the server's own operations; and
 //! restoring a backup, which needs no server.
 
 mod text;
@@ -228,7 +228,7 @@ fn answer(mut request: Request) -> anyhow::Result<Value> {
     bail!(Refused { code: of("code", "without a code"), sentence: of("sentence", "the server refuses") })
 }
 
-/// An id as it stands in a path: what needs escaping there is no id.
+/// An id within a path; text that needs escaping is no id.
 fn word(id: &str) -> anyhow::Result<&str> {
     let is_word =
         !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte));

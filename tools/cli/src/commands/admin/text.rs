@@ -1,4 +1,5 @@
-//! What an operator reads of a server's answers. Names and reasons come from players: what would steer a terminal is written out.
+//! A server's answers as text for operators. Names and reasons come from players, so control characters are
+//! escaped.
 
 use core::fmt::Write;
 use serde_json::Value;

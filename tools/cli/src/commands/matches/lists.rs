@@ -1,4 +1,4 @@
-//! `parlor match --list` and `--log`: which matches there are, and what happened in one.
+//! `parlor match --list` and `--log`: open matches, and the log of a kept one.
 
 use crate::services::wait;
 use crate::typed::shown;

@@ -1,4 +1,4 @@
-//! The host of the demo. It keeps the arena and does not drive.
+//! The host of the demo. It runs the arena and does not drive.
 
 use crate::demo_loop::Member;
 use parlor::{ClosedReason, Event, Room};
@@ -6,7 +6,7 @@ use parlor_demos::arena::Game;
 use serde_json::{Value, json};
 use std::path::Path;
 
-/// The host: it decides what becomes of everybody's orders, and what shots met.
+/// The host: it applies all orders and decides hits.
 #[derive(Debug)]
 pub(crate) struct DemoHost {
     room: Room,

@@ -18,7 +18,7 @@ const LOOK: Duration = Duration::from_millis(1);
 /// Longest time between two pictures, or without a screen between two looks at what came.
 const FRAME: Duration = Duration::from_millis(16);
 
-/// Somebody in the room of a demo.
+/// A participant of a demo's room.
 pub(crate) trait Member: Sized {
     /// The room.
     fn room(&self) -> &Room;
@@ -54,9 +54,9 @@ pub(crate) trait Member: Sized {
     }
 }
 
-/// Everybody of a demo who is in this process.
+/// All participants of a demo in this process.
 pub(crate) struct DemoLoop {
-    /// Without one, somebody else hosts.
+    /// Without one, another process hosts.
     pub(crate) host: Option<DemoHost>,
     /// The first one is shown on the screen.
     pub(crate) members: Vec<Player>,
@@ -65,7 +65,7 @@ pub(crate) struct DemoLoop {
 }
 
 impl DemoLoop {
-    /// Nobody yet. Starts a server if the room is hosted here and no server is configured.
+    /// Returns an empty loop. Starts a server if the room is hosted here and no server is configured.
     ///
     /// # Errors
     /// If that server does not start.
@@ -88,7 +88,7 @@ impl DemoLoop {
         connect_options::apply(builder, connect)
     }
 
-    /// The room's code, as soon as anybody knows it.
+    /// The room's code, once known.
     pub(crate) fn code(&self) -> Option<String> {
         self.rooms().filter_map(Room::code).map(|code| code.to_string()).next()
     }

@@ -1,4 +1,4 @@
-//! What is drawn: the field from above, and the net graph beside it.
+//! The picture: the field from above, and the net graph beside it.
 
 use ratatui::Frame;
 use ratatui::buffer::Buffer;
@@ -30,7 +30,7 @@ pub(crate) struct Piece {
     pub aim: f32,
     /// Hits that it can take.
     pub health: u8,
-    /// Whose it is; nobody's is a drone.
+    /// Its owner; without one it is a drone.
     pub player: Option<u32>,
     /// Whether it is one's own.
     pub is_me: bool,

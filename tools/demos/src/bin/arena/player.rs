@@ -1,4 +1,4 @@
-//! A member who plays: at the keyboard, or a bot.
+//! A player: at the keyboard, or a bot.
 
 use crate::demo_loop::Member;
 use parlor::{ClosedReason, Event, Impairment, Room};
@@ -35,7 +35,7 @@ pub(crate) enum Press {
     Quit,
 }
 
-/// Who drives.
+/// The driver.
 #[derive(Debug)]
 pub(crate) enum Driver {
     /// Whoever sits at the keyboard. Terminals tell when a key is pressed, not when it is let go, so the last way holds.

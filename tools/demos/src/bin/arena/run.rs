@@ -20,8 +20,7 @@ const GRAPH_EVERY: Duration = Duration::from_millis(250);
 
 /// Runs the command.
 ///
-/// # Errors
-/// What was wrong with the arguments, or kept somebody out of the room.
+/// # Errors Invalid arguments, or the reason why a member could not join.
 pub(crate) fn run(args: &ArenaArgs) -> anyhow::Result<()> {
     let stop = stop_flag()?;
     let mut demo = gather(args)?;
