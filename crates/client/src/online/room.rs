@@ -1,4 +1,4 @@
-//! A turn room as a game holds it.
+//! The public handle of a turn room.
 
 use super::core::{Core, Request};
 use super::error::RoomFailure;
@@ -13,11 +13,11 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
-/// How long before the server is tried again, the first time and at most.
+/// The wait before the first reconnection, and its maximum.
 const WAIT_FIRST: Duration = Duration::from_millis(200);
 const WAIT_MAX: Duration = Duration::from_secs(5);
 
-/// Where the server is.
+/// The server's address.
 #[derive(Debug)]
 pub(super) struct Place {
     url: String,
@@ -38,14 +38,14 @@ impl Place {
     }
 }
 
-/// A room that the server runs, as a game holds it. Nothing blocks: ask [`poll`](Self::poll) in each frame. Dropping it closes the
-/// connection and leaves the player's seat in the room as it is.
+/// A turn room, which the server runs. No call blocks: call [`poll`](Self::poll) in each frame. Dropping it
+/// closes the connection; the player keeps its seat in the room.
 pub struct TurnRoom {
     core: Core,
     place: Place,
     tokens: TokenStore,
     link: Link,
-    /// Attempts since the room was there.
+    /// Attempts since the room was last connected.
     attempts: u32,
 }
 
@@ -60,7 +60,7 @@ impl TurnRoom {
         TurnRoom { core, place, tokens, link, attempts: 0 }
     }
 
-    /// What happened next, if anything did.
+    /// Returns the next event, if there is one.
     pub fn poll(&mut self) -> Option<Event> {
         loop {
             if let Some(event) = self.core.poll_event() {
@@ -100,7 +100,7 @@ impl TurnRoom {
         let Link::Up(connection) = &mut self.link else { return };
         while let Some(text) = self.core.poll_text() {
             if let Err(error) = connection.send_text(&text) {
-                // What waits is bounded far below what the connection takes, so this one is over.
+                // Queued messages are bounded far below the connection's limit, so the connection has ended.
                 return self.lost(error.to_string(), Duration::ZERO);
             }
         }
@@ -110,7 +110,7 @@ impl TurnRoom {
         self.core.handle_lost(why);
         let even = WAIT_FIRST.saturating_mul(1 << self.attempts.min(16)).min(WAIT_MAX);
         self.attempts = self.attempts.saturating_add(1);
-        // Three to five quarters, so that all who lost the same server do not come back at the same moment.
+        // Three to five quarters, so that clients of a lost server do not reconnect at the same moment.
         let drawn = self
             .tokens
             .session()
@@ -122,7 +122,7 @@ impl TurnRoom {
         self.link = Link::Waiting(Instant::now() + at_least.max(even * parts / 1_024));
     }
 
-    /// The room as the server says that it stands; nothing before [`Event::Connected`].
+    /// The server's view of the room; `None` before [`Event::Connected`].
     pub fn view(&self) -> Option<&RoomView> {
         self.core.view()
     }
@@ -132,17 +132,17 @@ impl TurnRoom {
         self.core.me()
     }
 
-    /// What to save so that the player is the same one after a restart.
+    /// The session to save, so that the player keeps the account after a restart.
     pub fn session(&self) -> &Session {
         self.tokens.session()
     }
 
-    /// Whether the room is connected: if not, it reads as it last was.
+    /// Whether the room is connected. If not, the view is the last one received.
     pub fn is_connected(&self) -> bool {
         self.core.is_following()
     }
 
-    /// Whether this player may move now: it is its turn, and no move of its own waits for an answer.
+    /// Whether this player may move: it is on turn, and none of its moves is pending.
     pub fn my_turn(&self) -> bool {
         let is_turn = |view: &RoomView| {
             view.phase == Phase::Playing
@@ -152,21 +152,22 @@ impl TurnRoom {
         self.view().is_some_and(is_turn) && !self.core.has_pending_move()
     }
 
-    /// Who sits there, in the order of joining.
+    /// The players, in the order of joining.
     pub fn players(&self) -> &[RoomPlayer] {
         self.view().map_or(&[], |view| &view.players)
     }
 
-    /// The room's state, as the game's own type.
+    /// Deserializes the room's state into the game's own type.
     ///
     /// # Errors
-    /// [`RoomFailure::NotThere`] before the room was read; [`RoomFailure::Value`] if the state is of another type.
+    /// [`RoomFailure::NotThere`] before the room was read; [`RoomFailure::Value`] if the state does not match
+    /// the type.
     pub fn state<T: DeserializeOwned>(&self) -> Result<T, RoomFailure> {
         let view = self.view().ok_or(RoomFailure::NotThere)?;
         Ok(T::deserialize(&view.state)?)
     }
 
-    /// Makes a move in a room without rules: `state` is merged into the room's. It comes to
+    /// Proposes a move in a room without rules: `state` is merged into the room's state. The result is
     /// [`Event::MoveMade`] or [`Event::MoveRejected`].
     ///
     /// # Errors
@@ -181,7 +182,8 @@ impl TurnRoom {
         self.propose_with(kind, data, Some(state))
     }
 
-    /// Makes a move in a room whose rules say what it does. It comes to [`Event::MoveMade`] or [`Event::MoveRejected`].
+    /// Proposes a move in a room with a rule set, which computes the new state. The result is
+    /// [`Event::MoveMade`] or [`Event::MoveRejected`].
     ///
     /// # Errors
     /// [`RoomFailure`]; nothing is sent then.
@@ -206,12 +208,12 @@ impl TurnRoom {
             input["state"] = state;
         }
         self.core.propose(input, state_version);
-        // At once, and not with the next frame.
+        // Sent at once, not with the next frame.
         self.flush();
         Ok(())
     }
 
-    /// Says whether another's move is right, in a room where players judge each other.
+    /// Accepts or rejects another player's move, in a room where players judge each other's moves.
     ///
     /// # Errors
     /// [`RoomFailure`]; nothing is sent then.
@@ -219,7 +221,8 @@ impl TurnRoom {
         self.ask("turn.validate", json!({ "proposal": proposal, "accept": accept, "reason": reason }), true)
     }
 
-    /// Begins the game, as the host. The order of turns is drawn, and so are the roles where the configuration says so.
+    /// Starts the game, as the host. The turn order is random, and so are the roles if the configuration says
+    /// so.
     ///
     /// # Errors
     /// [`RoomFailure`]; nothing is sent then.
@@ -227,8 +230,8 @@ impl TurnRoom {
         self.ask("turn.start", json!({}), true)
     }
 
-    /// Begins the game, as the host, with all players in this order of turns; `roles` says who plays what, by account, where the configuration has
-    /// them assigned.
+    /// Starts the game, as the host, with all players in this turn order. `roles` pairs accounts with roles,
+    /// if the configuration has them assigned by the host.
     ///
     /// # Errors
     /// [`RoomFailure`]; nothing is sent then.
@@ -241,7 +244,7 @@ impl TurnRoom {
         self.ask("turn.start", input, true)
     }
 
-    /// Ends the game where no rules decide, as the host.
+    /// Ends the game, as the host, in a room without rules.
     ///
     /// # Errors
     /// [`RoomFailure`]; nothing is sent then.
@@ -249,7 +252,7 @@ impl TurnRoom {
         self.ask("turn.end", json!({ "winner": winner, "reason": reason }), true)
     }
 
-    /// Merges an object into the room's data, field by field; null takes a field away. Any player may.
+    /// Merges an object into the room's data, field by field; null removes a field. Any player may call it.
     ///
     /// # Errors
     /// [`RoomFailure`]; nothing is sent then.
@@ -258,7 +261,7 @@ impl TurnRoom {
         self.ask("turn.update", json!({ "data": patch }), true)
     }
 
-    /// Merges an object into what is said about the room, as the host.
+    /// Merges an object into the room's metadata, as the host.
     ///
     /// # Errors
     /// [`RoomFailure`]; nothing is sent then.
@@ -267,7 +270,7 @@ impl TurnRoom {
         self.ask("turn.update", json!({ "metadata": patch }), true)
     }
 
-    /// Gives the room another name, as the host.
+    /// Renames the room, as the host.
     ///
     /// # Errors
     /// [`RoomFailure`]; nothing is sent then.
@@ -275,7 +278,7 @@ impl TurnRoom {
         self.ask("turn.update", json!({ "name": name }), true)
     }
 
-    /// Says whether the room is on lists and given to strangers, as the host.
+    /// Sets whether the room is public, as the host: on lists and open to matchmaking.
     ///
     /// # Errors
     /// [`RoomFailure`]; nothing is sent then.
@@ -284,7 +287,7 @@ impl TurnRoom {
         self.ask("turn.update", json!({ "visibility": visibility }), true)
     }
 
-    /// Gives the game up.
+    /// Resigns from the game.
     ///
     /// # Errors
     /// [`RoomFailure`]; nothing is sent then.
@@ -292,7 +295,7 @@ impl TurnRoom {
         self.ask("turn.resign", json!({}), true)
     }
 
-    /// Leaves the room. In a game with turns that gives it up.
+    /// Leaves the room. In a game with turns this resigns.
     ///
     /// # Errors
     /// [`RoomFailure`]; nothing is sent then.
@@ -300,7 +303,7 @@ impl TurnRoom {
         self.ask("turn.leave", json!({}), true)
     }
 
-    /// Turns a player out, as the host.
+    /// Kicks a player, as the host.
     ///
     /// # Errors
     /// [`RoomFailure`]; nothing is sent then.
@@ -308,7 +311,8 @@ impl TurnRoom {
         self.ask("turn.kick", json!({ "player": player, "reason": reason }), true)
     }
 
-    /// Says something to all. Unlike what changes a room it is not said again if nobody knows whether it came.
+    /// Sends a message to all players. Unlike a change of the room, it is not repeated if its answer was
+    /// lost.
     ///
     /// # Errors
     /// [`RoomFailure`]; nothing is sent then.
