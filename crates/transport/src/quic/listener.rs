@@ -1,4 +1,4 @@
-//! The server's end: one UDP socket on which connections arrive.
+//! The server side: one UDP socket that accepts connections.
 
 use super::link::establish;
 use super::{ALPN_PARLOR, bind_udp, transport_config};
@@ -17,14 +17,14 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use thiserror::Error;
 use tokio::time::timeout;
 
-/// What may be negotiated on the port, and what is made of a connection then. Another protocol is one more line here
-/// and one more variant of [`Accepted`].
+/// The application protocols of the port, and what their connections become. Another protocol is one more
+/// line here and one more variant of [`Accepted`].
 const PROTOCOLS: &[(&[u8], Establish)] =
     &[(ALPN_PARLOR, |connection| establish(connection).map(Accepted::Parlor))];
 
 type Establish = fn(Connection) -> Result<Accepted, Violation>;
 
-/// Takes connections on a UDP port. Dropping it stops that; links that exist live on.
+/// Accepts connections on a UDP port. Dropping it stops that; existing links stay alive.
 #[derive(Debug)]
 pub struct Listener {
     endpoint: Endpoint,
@@ -34,12 +34,12 @@ pub struct Listener {
     refused: AtomicU64,
 }
 
-/// How many handshakes may be under way at once.
+/// Limits on concurrent handshakes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HandshakeLimits {
-    /// From this many on, a client must first show that its address is its own, which costs it a round trip.
+    /// From this many on, clients must first validate their address, which takes a round trip.
     pub retry_above: usize,
-    /// From this many on, clients are refused and may come again.
+    /// From this many on, clients are refused and may retry.
     pub refuse_above: usize,
 }
 
@@ -49,14 +49,14 @@ impl Default for HandshakeLimits {
     }
 }
 
-/// What a listener turned away since it was bound.
+/// Counts of rejected clients since the listener was bound.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ListenerStats {
-    /// Handshakes under way now.
+    /// Current handshakes.
     pub half_open: usize,
-    /// Clients told to show that their address is their own.
+    /// Clients asked to validate their address.
     pub retried: u64,
-    /// Clients refused because too many handshakes were under way.
+    /// Clients refused because of too many handshakes.
     pub refused: u64,
 }
 
@@ -66,9 +66,9 @@ pub struct ListenerStats {
     "cannot listen on UDP {addr}: {error}. Is another server running there, and is the address this machine's?"
 )]
 pub struct ListenError {
-    /// The address asked for.
+    /// The requested address.
     pub addr: SocketAddr,
-    /// What the operating system says.
+    /// The operating system's error.
     pub error: io::Error,
 }
 
@@ -103,16 +103,16 @@ impl Listener {
         })
     }
 
-    /// The address that is listened on.
+    /// The local address.
     ///
     /// # Errors
-    /// What the operating system says, if the socket is gone.
+    /// The operating system's error, if the socket is gone.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         self.endpoint.local_addr()
     }
 
-    /// The next client, or `None` once the listener is closed. Its handshake has not begun: spawn
-    /// [`Incoming::handshake`] and accept on. May be cancelled.
+    /// Returns the next client; `None` once the listener is closed. Its handshake has not begun: spawn
+    /// [`Incoming::handshake`] and continue accepting. Cancel-safe.
     pub async fn accept(&self) -> Option<Incoming> {
         loop {
             let incoming = self.endpoint.accept().await?;
@@ -131,7 +131,7 @@ impl Listener {
         }
     }
 
-    /// What was turned away.
+    /// Counts of rejected clients.
     pub fn stats(&self) -> ListenerStats {
         ListenerStats {
             half_open: self.half_open.load(Ordering::Relaxed),
@@ -140,12 +140,12 @@ impl Listener {
         }
     }
 
-    /// Links that exist, half-open ones included.
+    /// The number of links, including half-open ones.
     pub fn connections(&self) -> usize {
         self.endpoint.open_connections()
     }
 
-    /// Stops listening and closes all links at once, without the grace that [`LinkSender::close`] gives each. The
+    /// Stops listening and closes all links at once, without the grace period of [`LinkSender::close`]. The
     /// reason is cut at [`CLOSE_REASON_BYTES_MAX`](crate::closed::CLOSE_REASON_BYTES_MAX) bytes.
     ///
     /// [`LinkSender::close`]: crate::LinkSender::close
@@ -153,7 +153,7 @@ impl Listener {
         self.endpoint.close(code.to_quic(), clip_reason(reason).as_bytes());
     }
 
-    /// Waits until all links are over and their goodbyes are sent.
+    /// Waits until all links are over and their closes are sent.
     pub async fn wait_idle(&self) {
         self.endpoint.wait_idle().await;
     }
@@ -166,61 +166,61 @@ pub struct Incoming {
     half_open: HalfOpen,
 }
 
-/// A connection, by the protocol that it negotiated.
+/// A connection, by its application protocol.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Accepted {
-    /// Parlor's packets.
+    /// A Parlor link.
     Parlor(Link),
 }
 
-/// Why a client did not get in. It concerns that client only.
+/// Why a client's handshake failed. It affects only that client.
 #[derive(Debug, Error)]
 pub enum HandshakeError {
-    /// It took longer than it may.
+    /// The handshake timed out.
     #[error("{remote} did not finish its handshake within {waited:?}")]
     TimedOut {
         /// The client.
         remote: SocketAddr,
-        /// How long it was waited for.
+        /// The timeout.
         waited: Duration,
     },
-    /// QUIC or TLS failed, for instance because no protocol is common to both ends.
+    /// QUIC or TLS failed, for instance without a common application protocol.
     #[error("the handshake with {remote} failed: {detail}")]
     Failed {
         /// The client.
         remote: SocketAddr,
-        /// What the library says.
+        /// The library's error.
         detail: String,
     },
-    /// The client lacks what Parlor needs.
+    /// The client lacks a feature that Parlor needs.
     #[error("{remote} does not speak Parlor: {violation}")]
     NotParlor {
         /// The client.
         remote: SocketAddr,
-        /// What it lacks.
+        /// The missing feature.
         violation: Violation,
     },
 }
 
 impl Incoming {
-    /// Where the client is, or says it is.
+    /// The client's claimed address.
     pub fn remote(&self) -> SocketAddr {
         self.incoming.remote_address()
     }
 
-    /// Turns the client away without a handshake, for instance because its address has used up its budget.
+    /// Refuses the client without a handshake, for instance because its address has used up its budget.
     pub fn refuse(self) {
         self.incoming.refuse();
     }
 
-    /// Does the handshake, within [`HANDSHAKE_TIMEOUT`]. Dropping the future turns the client away.
+    /// Runs the handshake, within [`HANDSHAKE_TIMEOUT`]. Dropping the future rejects the client.
     ///
     /// # Errors
-    /// Why the client did not get in.
+    /// Why the client's handshake failed.
     pub async fn handshake(self) -> Result<Accepted, HandshakeError> {
         let remote = self.remote();
-        // Counted until the handshake is over, whichever way.
+        // Counted until the handshake ends in any way.
         let _half_open = self.half_open;
         let failed =
             |error: quinn::ConnectionError| HandshakeError::Failed { remote, detail: error.to_string() };
@@ -239,7 +239,7 @@ impl Incoming {
     }
 }
 
-/// One handshake among those under way.
+/// One of the current handshakes.
 #[derive(Debug)]
 struct HalfOpen(Arc<AtomicUsize>);
 
@@ -256,14 +256,14 @@ impl Drop for HalfOpen {
     }
 }
 
-/// How the server's end of every connection is set.
+/// The server's configuration of every connection.
 pub(super) fn server_config(tls: &ServerTls) -> ServerConfig {
     let alpn = PROTOCOLS.iter().map(|(name, _)| name.to_vec()).collect();
     let crypto =
         QuicServerConfig::try_from(tls.quic_config(alpn)).expect("TLS 1.3 with ring has what QUIC needs");
     let mut config = ServerConfig::with_crypto(Arc::new(crypto));
     config.transport_config(transport_config());
-    // What may wait for `accept`, which decides at once: few, and their first flight only.
+    // The queue for `accept`, which decides at once: few clients, and their first packets only.
     config.max_incoming(1024).incoming_buffer_size(16 * 1024).incoming_buffer_size_total(4 * 1024 * 1024);
     config
 }
