@@ -1,4 +1,4 @@
-//! One frame: what came is taken, then the steps that are due run.
+//! One frame: takes in what arrived, then runs the steps that are due.
 
 use crate::entities::leave_entities;
 use crate::messages::{self, RoomEvent};
@@ -8,7 +8,7 @@ use crate::schedule::{NetTick, Prepare, Publish};
 use bevy_ecs::prelude::{Resource, World};
 use parlor::Event;
 
-/// Whether a step ran in the last frame that was not run before, or no room is there that could have one.
+/// Whether the last frame ran a new step (not a replay), or no room is open that could run one.
 #[derive(Debug, Resource)]
 pub(crate) struct Ticked(bool);
 

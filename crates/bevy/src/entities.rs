@@ -1,13 +1,14 @@
-//! Which entity of the app is which entity of the room.
+//! Maps entities of the app to entities of the room.
 
 use crate::publish::Gone;
 use bevy_ecs::prelude::{Commands, Component, Entity, On, Query, Remove, ResMut, Resource, World};
 use parlor::{EntityId, MemberId};
 use std::collections::BTreeMap;
 
-/// On the authority: this entity shall be in the room, with all components that are replicated. It is spawned there after
-/// the next step, and despawned when this component goes, alone or with the whole entity. Elsewhere it means nothing, as long as
-/// the app is not the authority: one that becomes it by host migration finds it on all entities that came from the room.
+/// Replicates this entity with all its replicated components. Set it on the authority. The entity is spawned
+/// in the room after the next step, and despawned there when this component or the entity is removed. On
+/// other members it has no effect while the app is not the authority. After a host migration, the new
+/// authority has it on all entities that came from the room.
 ///
 /// ```
 /// use bevy_ecs::prelude::*;
@@ -21,40 +22,40 @@ use std::collections::BTreeMap;
 #[require(Owner)]
 pub struct Replicate;
 
-/// Whose an entity is: who may act on it, who always sees it. Nobody's without one. On the authority, changing it hands the
-/// entity over; elsewhere it says what the authority decided.
+/// The owner of an entity: the member that may act on it and always sees it. Default: no owner. On the
+/// authority, changing it transfers the entity. Elsewhere it shows the authority's decision.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Component)]
 pub struct Owner(pub Option<MemberId>);
 
-/// This entity is this member's own. The plugin inserts and removes it.
+/// Marks an entity that this member owns. The plugin inserts and removes it.
 #[derive(Clone, Copy, Debug, Default, Component)]
 pub struct Owned;
 
-/// This entity is in the room. The plugin inserts and removes it.
+/// Marks an entity that is in the room. The plugin inserts and removes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Component)]
 pub struct Networked {
-    /// Its name in the room, the same for everybody.
+    /// Its id in the room, the same on all members.
     pub id: EntityId,
 }
 
-/// Which entity of the app is which entity of the room, while the app is in one.
+/// Maps entities of the app to entities of the room, while the app is in one.
 #[derive(Debug, Default, Resource)]
 pub struct EntityMap {
     entities: BTreeMap<EntityId, Entity>,
 }
 
 impl EntityMap {
-    /// The entity of the app that is `id` in the room.
+    /// Returns the app's entity for `id` of the room.
     pub fn get(&self, id: EntityId) -> Option<Entity> {
         self.entities.get(&id).copied()
     }
 
-    /// How many entities are in the room and here.
+    /// The number of entities that are both in the room and in this app.
     pub fn len(&self) -> usize {
         self.entities.len()
     }
 
-    /// Whether there is none.
+    /// Whether the map is empty.
     pub fn is_empty(&self) -> bool {
         self.entities.is_empty()
     }
@@ -72,7 +73,8 @@ impl EntityMap {
     }
 }
 
-/// An entity left the room on this side: the game despawned it, or took [`Replicate`] or [`Networked`] from it.
+/// Handles an entity that left the room on this side: the game despawned it, or removed [`Replicate`] or
+/// [`Networked`].
 pub(crate) fn forget(
     removed: On<Remove, Replicate>,
     networked: Query<&Networked>,
@@ -93,7 +95,7 @@ pub(crate) fn is_own(owner: Option<MemberId>, me: Option<MemberId>) -> bool {
     owner.is_some() && owner == me
 }
 
-/// The room is over: what came from it goes, what this app put into it stays.
+/// Cleans up when the room is over: despawns what came from it, keeps what this app replicated.
 pub(crate) fn leave_entities(world: &mut World) {
     let map = std::mem::take(&mut *world.resource_mut::<EntityMap>());
     *world.resource_mut::<Gone>() = Gone::default();

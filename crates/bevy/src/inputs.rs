@@ -1,4 +1,4 @@
-//! Inputs: what each player wants in a step, beside what it owns.
+//! Inputs: what each player wants in a step, as a component on the entities that it owns.
 
 use crate::entities::Owner;
 use crate::prediction::not_replaying;
@@ -17,12 +17,12 @@ use std::any::type_name;
 use std::collections::BTreeMap;
 use std::ops::Deref;
 
-/// What the owner of this entity wants in the step that runs, as [`input`](InputApp::input) sampled it on the owner's machine;
-/// the default until something was heard of it. On the authority it is on every entity that has an owner; on a member on its
-/// own alone, since nobody else's wishes are known there.
+/// The input of this entity's owner for the running step, as [`input`](InputApp::input) sampled it on the
+/// owner's machine. Default value until the first input arrives. The authority has it on every entity with an
+/// owner. A member has it only on its own entities, because it does not know the inputs of others.
 ///
-/// So a system that asks for it moves on each machine what that machine may move. What it says comes from another machine: treat
-/// it as a wish.
+/// A system that queries it therefore moves exactly what its machine may move. The value comes from another
+/// machine: validate it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Component)]
 pub struct Input<I: Send + Sync + 'static>(pub I);
 
@@ -34,16 +34,17 @@ impl<I: Send + Sync + 'static> Deref for Input<I> {
     }
 }
 
-/// What an input must be. How large it may be says [`parlor::Step::send_input`].
+/// The bounds of an input type. [`parlor::Step::send_input`] documents its maximum size.
 pub trait Wish: Serialize + DeserializeOwned + Default + Clone + Send + Sync + 'static {}
 
 impl<I: Serialize + DeserializeOwned + Default + Clone + Send + Sync + 'static> Wish for I {}
 
-/// Saying what a player's input is.
+/// Registers the player's input.
 pub trait InputApp {
-    /// Has the system `sample` say what this app's player wants: once for each step of the room, before [`NetTick`](crate::NetTick),
-    /// and never for a step that is run again, which gets the input that it had. It comes to the authority, and there and
-    /// here it is the [`Input<I>`] on what this player owns.
+    /// Registers the system `sample`, which returns the input of this app's player. It runs once for each
+    /// step of the room, before [`NetTick`](crate::NetTick). It does not run in a replay: a replayed step
+    /// gets its original input. The authority and this app see the input as [`Input<I>`] on the entities that
+    /// the player owns.
     ///
     /// ```
     /// use bevy_app::App;
@@ -72,7 +73,7 @@ pub trait InputApp {
     ///     Drive { speed: i8::from(keys.is_right) }
     /// }
     ///
-    /// /// The same on the host and on whoever drives.
+    /// /// The same on the host and on the owner.
     /// fn step(mut tanks: Query<(&mut Position, &Input<Drive>)>) {
     ///     for (mut position, input) in &mut tanks {
     ///         position.x += 0.1 * f32::from(input.speed.clamp(-1, 1));
@@ -85,15 +86,15 @@ pub trait InputApp {
     /// app.input(sample).add_systems(NetTick, step);
     /// ```
     ///
-    /// An input that is too large to be sent goes to Bevy's error handler.
+    /// An input that is too large goes to Bevy's error handler as an error.
     ///
     /// # Panics
-    /// If the app has no plugin, or its input was named before: a player has one input a step. An app that is put together
-    /// wrongly shall not start.
+    /// If the app has no plugin, or an input is already registered: a player has one input a step. A
+    /// misconfigured app must not start.
     fn input<I: Wish, M>(&mut self, sample: impl IntoSystem<(), I, M> + 'static) -> &mut Self;
 
-    /// The same for an app that has no player of its own, such as a dedicated host or a spectator: it gets the [`Input<I>`] of
-    /// others as far as it may, and sends none.
+    /// Registers the input type for an app without a player, such as a dedicated host or a spectator. It gets
+    /// the [`Input<I>`] of others as far as it may see them, and sends none.
     ///
     /// # Panics
     /// As [`input`](Self::input).
@@ -121,19 +122,19 @@ impl InputApp for App {
     }
 }
 
-/// Sends what was sampled.
+/// Sends the sampled input.
 fn send<I: Wish>(In(input): In<I>, mut room: ResMut<RoomResource>) -> Result {
     match room.step().map_or(Ok(()), |mut step| step.send_input(&input)) {
-        // The next poll tells that the room is over.
+        // The next poll reports that the room is over.
         Err(RoomError::Misuse(ApiMisuse::Closed(_))) => Ok(()),
         sent => Ok(sent?),
     }
 }
 
-/// Whose an entity is, and what is known there of the owner's wishes.
+/// An entity with its owner and its current input.
 type Owned<I> = (Entity, &'static Owner, Option<&'static mut Input<I>>);
 
-/// Brings all `Input<I>` to the step that runs.
+/// Sets all `Input<I>` for the running step.
 fn hand_out<I: Wish>(
     mut room: ResMut<RoomResource>,
     mut entities: Query<Owned<I>>,
@@ -160,7 +161,7 @@ fn hand_out<I: Wish>(
     }
 }
 
-/// Without an [`Owner`] nobody wants anything.
+/// Removes the input of an entity without an [`Owner`].
 fn disown<I: Wish>(removed: On<Remove, Owner>, mut commands: Commands) {
     commands.entity(removed.entity).try_remove::<Input<I>>();
 }

@@ -1,4 +1,4 @@
-//! Values to draw.
+//! Interpolated values for drawing.
 
 use crate::entities::Networked;
 use crate::registry::Shared;
@@ -6,8 +6,9 @@ use crate::room::RoomResource;
 use bevy_ecs::prelude::{Commands, Component, Entity, On, Query, Remove, ResMut, With};
 use std::ops::Deref;
 
-/// The `C` to draw in this frame. On a member it is a little behind `C`, so that it moves evenly between what came; for its
-/// own entities and on the authority it is `C`. It is there from the frame on in which `C` is.
+/// The value of `C` to draw in this frame. On a member it lags slightly behind `C`, so that it moves evenly
+/// between updates. For its own entities, and on the authority, it equals `C`. It exists from the first frame
+/// in which `C` does.
 ///
 /// ```
 /// use bevy_ecs::prelude::*;
@@ -31,16 +32,16 @@ impl<C: Send + Sync + 'static> Deref for Interpolated<C> {
     }
 }
 
-/// An entity, its name, and what is shown of it.
+/// An entity, its room id, and its interpolated value.
 type Shown<C> = (Entity, &'static Networked, Option<&'static mut Interpolated<C>>);
 
-/// Brings all `Interpolated<C>` to this frame.
+/// Updates all `Interpolated<C>` for this frame.
 pub(crate) fn interpolate<C: Shared>(
     mut room: ResMut<RoomResource>,
     mut entities: Query<Shown<C>, With<C>>,
     mut commands: Commands,
 ) {
-    // The set of this system runs in an open room only.
+    // The set of this system runs only in an open room.
     let _ = room.look(|access| {
         for (entity, networked, shown) in &mut entities {
             let Ok(Some(component)) = access.interpolated::<C>(networked.id) else { continue };
@@ -52,7 +53,7 @@ pub(crate) fn interpolate<C: Shared>(
     });
 }
 
-/// Without a `C`, or out of the room, there is nothing to draw.
+/// Removes the interpolated value when `C` or the room is gone.
 pub(crate) fn hide<C: Shared>(removed: On<Remove, (C, Networked)>, mut commands: Commands) {
     commands.entity(removed.entity).try_remove::<Interpolated<C>>();
 }

@@ -30,18 +30,20 @@
 //! }
 //! ```
 //!
-//! - The app that hosts a room is its **authority**: its entities that have [`Replicate`] are in the room, with all components
-//!   that [`replicate`](ReplicateApp::replicate) registered. What [`NetTick`] systems spawn, change, remove and despawn is
-//!   sent after each step, and numbers are rounded there as they travel: all apps simulate from the same ones.
-//! - The apps that join have the same entities, with [`Networked`] and [`Owner`], as far as they may see them; what they
-//!   change of them is theirs alone, until the authority says something else. What they want done they ask for:
-//!   [`parlor::Room::act`] on [`RoomResource`] comes to the authority as an [`ActionReceived`], if the entity is theirs.
+//! - The app that hosts a room is its **authority**. Its entities that have [`Replicate`] are in the room,
+//!   with all components that [`replicate`](ReplicateApp::replicate) registered. Changes that [`NetTick`]
+//!   systems make are sent after each step. Numbers are rounded there to their wire precision, so all apps
+//!   simulate from the same ones.
+//! - The apps that join have the same entities, with [`Networked`] and [`Owner`], as far as they may see
+//!   them. Their own changes stay local until the authority's next update. They request changes with
+//!   [`parlor::Room::act`] on [`RoomResource`]: the authority gets an [`ActionReceived`], if the entity is
+//!   theirs.
 //! - [`Interpolated`] beside a component is the value to draw. It is never written into the component itself.
-//! - [`InputApp::input`] says what a player wants in each step, and [`Input`] is that, beside what the player owns. What is
-//!   [predicted](Replicating::predicted) is simulated by its owner at once, by the same systems, which are run again where the
-//!   authority decided otherwise.
-//! - [`RoomEvent`] is everything that the room tells. When the room is over, what came from it is despawned.
-//!
+//! - [`InputApp::input`] samples the player's input for each step. [`Input`] holds it on the entities that
+//!   the player owns. A [predicted](Replicating::predicted) component is simulated by its owner at once, by
+//!   the same systems. They are run again where the authority decided otherwise.
+//! - [`RoomEvent`] carries all events of the room. When the room is over, the entities that came from it are
+//!   despawned.
 
 mod drive;
 mod entities;
@@ -68,7 +70,7 @@ pub use replicate::{ReplicateApp, Replicating};
 pub use room::{RoomCommandError, RoomCommands, RoomResource, in_room, is_authority};
 pub use schedule::{NetTick, ParlorSet};
 
-/// The program in the guide compiles as it stands there.
+/// Compiles the program in the guide.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/bevy.md")]
 struct Guide;

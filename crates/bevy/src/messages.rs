@@ -1,35 +1,35 @@
-//! What systems are told, as Bevy messages.
+//! Room events as Bevy messages.
 //!
-//! Bevy forgets messages after two frames. These are kept until a step was run after them, so that systems in
+//! Bevy drops messages after two frames. These are kept until a step was run after them, so that systems in
 //! [`NetTick`](crate::NetTick) miss none, however rarely it runs.
 
 use bevy_ecs::prelude::{Entity, Message, Messages, World};
 use parlor::{ActionRefusal, EntityId, Event, MemberId, RoomError, Value, ValueError, from_value};
 use serde::de::DeserializeOwned;
 
-/// Something happened in the room. All events come, those included that became something else as well: entities that
-/// were spawned and despawned, and actions.
+/// Something happened in the room. All events are sent, including those that also have a form of their own:
+/// spawned and despawned entities, and actions.
 #[derive(Clone, Debug, Message)]
 pub struct RoomEvent(pub Event);
 
-/// A member wants something done with an entity of its own; the authority is told. See [`parlor::Room::act`].
+/// A member requests an action on an entity of its own. Sent on the authority. See [`parlor::Room::act`].
 #[derive(Clone, Debug, Message)]
 pub struct ActionReceived {
-    /// With which entity.
+    /// The entity.
     pub entity: Entity,
-    /// Who wants it. The hub vouches for this, and that the entity is theirs.
+    /// The member. The hub guarantees the sender and that it owns the entity.
     pub from: MemberId,
-    /// What kind of action, in the game's own words.
+    /// The kind of action, defined by the game.
     pub name: String,
-    /// The rest of it. It comes from another machine: treat it as a wish.
+    /// The parameters. They come from another machine: validate them.
     pub value: Value,
 }
 
 impl ActionReceived {
-    /// The rest of it, as the game's own type.
+    /// Deserializes the parameters into the game's own type.
     ///
     /// # Errors
-    /// [`ValueError`] with the path of the field that is not as the type wants it.
+    /// [`ValueError`] with the path of the field that does not match the type.
     pub fn read<T: DeserializeOwned>(&self) -> Result<T, ValueError> {
         from_value(&self.value)
     }
@@ -40,27 +40,27 @@ impl ActionReceived {
 pub struct ActionRefused {
     /// The entity, if this app has it.
     pub entity: Option<Entity>,
-    /// The entity, as the room names it.
+    /// The entity's id in the room.
     pub id: EntityId,
-    /// What kind of action.
+    /// The kind of action.
     pub name: String,
-    /// Why.
+    /// The reason.
     pub why: ActionRefusal,
 }
 
-/// Something that the authority wanted to replicate was not taken: a component with a number that is none, one entity
-/// too many. The room keeps what it had; a component is tried again when it changes again.
+/// The room rejected a replicated value (a NaN, too many entities). The room keeps the previous one. A
+/// component is retried at its next change.
 #[derive(Clone, Debug, Message)]
 pub struct ReplicationFailed {
     /// The entity.
     pub entity: Entity,
     /// The component; `None` if it is the entity itself.
     pub component: Option<&'static str>,
-    /// Why.
+    /// The reason.
     pub error: RoomError,
 }
 
-/// Makes a world ready for the messages.
+/// Registers the messages in a world.
 pub(crate) fn init(world: &mut World) {
     world.init_resource::<Messages<RoomEvent>>();
     world.init_resource::<Messages<ActionReceived>>();
@@ -68,7 +68,7 @@ pub(crate) fn init(world: &mut World) {
     world.init_resource::<Messages<ReplicationFailed>>();
 }
 
-/// Forgets what was told before the last call.
+/// Drops the messages that were sent before the last call.
 pub(crate) fn forget_old(world: &mut World) {
     world.resource_mut::<Messages<RoomEvent>>().update();
     world.resource_mut::<Messages<ActionReceived>>().update();

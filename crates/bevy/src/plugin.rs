@@ -1,4 +1,4 @@
-//! The plugin itself, and what a frame does.
+//! The plugin, and the order of work in a frame.
 
 use crate::drive::{Ticked, drive};
 use crate::entities::{EntityMap, forget};
@@ -12,7 +12,7 @@ use bevy_app::{App, Plugin, PreUpdate};
 use bevy_ecs::schedule::IntoScheduleConfigs;
 use bevy_ecs::schedule::common_conditions::not;
 
-/// Puts a room's world into a Bevy app. See the [crate's documentation](crate) for a whole program.
+/// Connects a Bevy app to a room. See the [crate's documentation](crate) for a whole program.
 #[derive(Clone, Debug)]
 pub struct ParlorPlugin {
     app: String,

@@ -1,4 +1,4 @@
-//! Steps that are run ahead, and again when they turned out otherwise.
+//! Prediction: steps that run ahead, and run again after a correction.
 
 use crate::entities::{Networked, Owned};
 use crate::messages::ReplicationFailed;
@@ -8,11 +8,11 @@ use bevy_ecs::change_detection::DetectChangesMut;
 use bevy_ecs::prelude::{Entity, MessageWriter, Mut, Query, QueryState, Res, ResMut, With, World};
 use parlor::EntityId;
 
-/// A run condition: the step that runs was not run before. For what must not be done twice: counting, spawning, asking for
-/// an action. It holds outside of steps too.
+/// A run condition: the running step is not a replay. Use it for what must happen once: counting, spawning,
+/// requesting an action. It is also true outside of steps.
 ///
-/// What is to be seen or heard once asks [`parlor::Room::once`] instead: a step that is run again may bring what it did not
-/// bring at first, and that is to be shown then.
+/// For effects that are seen or heard use [`parlor::Room::once`] instead. A replay may produce an effect that
+/// the first run did not, and that effect must be shown.
 ///
 /// ```
 /// use bevy_app::App;
@@ -36,11 +36,11 @@ pub fn not_replaying(room: Option<Res<RoomResource>>) -> bool {
     room.is_none_or(|room| !room.is_replay())
 }
 
-/// An entity and its name in the room.
+/// An entity and its id in the room.
 type Named = (Entity, &'static Networked);
 
-/// Before a step: on a member its own entities become what the room predicts, which went back if the prediction was wrong; on an
-/// authority that runs a step again all entities become what they were before it.
+/// Restores state before a step. A member sets its own entities to the room's prediction, which was rolled
+/// back if it was wrong. An authority that replays a step sets all entities to their state before that step.
 pub(crate) fn set_back(
     world: &mut World,
     own: &mut QueryState<Named, With<Owned>>,
@@ -57,11 +57,12 @@ pub(crate) fn set_back(
         if is_host { all.iter(world).map(pair).collect() } else { own.iter(world).map(pair).collect() };
     world.resource_scope(|world, mut room: Mut<RoomResource>| {
         world.resource_scope(|world, registry: Mut<Registry>| {
-            // A step runs in an open room only.
+            // A step runs only in an open room.
             let _ = room.look(|access| {
                 for (here, id) in entities {
                     let Ok(mut entity) = world.get_entity_mut(here) else { continue };
-                    // A step that is not run again goes on from what the one before it left: nothing of that is a change.
+                    // A step that is not a replay continues from the step before it: nothing is marked as
+                    // changed.
                     registry.receive(&mut entity, access, id, mask, is_replay);
                 }
             });
@@ -69,21 +70,21 @@ pub(crate) fn set_back(
     });
 }
 
-/// After a step on a member: gives the `C` of its own entities to the room, as what is predicted, and takes back what the
-/// room made of it, so that this app simulates on with the same numbers as the authority.
+/// After a step on a member: writes the predicted `C` of its own entities to the room, and reads back the
+/// quantized value. The app thereby simulates with the same numbers as the authority.
 pub(crate) fn predict<C: Shared>(
     mut room: ResMut<RoomResource>,
     mut own: Query<(Entity, &Networked, Option<&mut C>), With<Owned>>,
     mut failed: MessageWriter<ReplicationFailed>,
 ) {
     let Some(mut step) = room.step() else { return };
-    // A step runs in an open room only.
+    // A step runs only in an open room.
     let _ = step.edit(|access| {
         for (entity, Networked { id }, component) in &mut own {
             let written = match component {
                 Some(mut component) => access.insert(*id, &*component).and_then(|()| {
                     if let Some(quantized) = access.component::<C>(*id)? {
-                        // Not a change: whoever looks for those has been shown this one.
+                        // Not marked as changed: change detection has reported this change already.
                         *component.bypass_change_detection() = quantized;
                     }
                     Ok(())

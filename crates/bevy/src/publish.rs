@@ -1,4 +1,4 @@
-//! From the app into the room: what the authority decides, after each step.
+//! From the app into the room: publishes the authority's changes after each step.
 
 use crate::entities::{EntityMap, Networked, Owned, Owner, Replicate, is_own};
 use crate::messages::ReplicationFailed;
@@ -14,17 +14,17 @@ use std::marker::PhantomData;
 
 /// Entities that are not in the room yet.
 type New = (With<Replicate>, Without<Networked>);
-/// Entities whose `C` the room does not have yet as it is.
+/// Entities whose `C` changed since the room got it.
 type Due<C> = (With<Replicate>, Or<(Changed<C>, Added<Networked>)>);
 
-/// Entities that the app gave up since the last step.
+/// Entities that the app removed since the last step.
 #[derive(Debug, Default, Resource)]
 pub(crate) struct Gone {
     pub(crate) despawned: Vec<EntityId>,
 }
 
-/// Entities that lost their `C` since the last step. Bevy's own record of it is kept for two frames, and a step may be
-/// further away.
+/// Entities that lost their `C` since the last step. Bevy keeps its own record for two frames only, and a
+/// step may be further away.
 #[derive(Debug, Resource)]
 pub(crate) struct Removed<C> {
     entities: Vec<(Entity, EntityId)>,
@@ -37,7 +37,7 @@ impl<C> Default for Removed<C> {
     }
 }
 
-/// Notes that an entity lost its `C`.
+/// Records that an entity lost its `C`.
 pub(crate) fn note_removal<C: Shared>(
     removal: On<Remove, C>,
     networked: Query<&Networked, With<Replicate>>,
@@ -48,11 +48,11 @@ pub(crate) fn note_removal<C: Shared>(
     }
 }
 
-/// Takes out of the room what the app gave up.
+/// Despawns in the room what the app removed.
 pub(crate) fn despawn(mut room: ResMut<RoomResource>, mut gone: ResMut<Gone>) {
     let Some(mut host) = room.as_host() else { return };
     for id in gone.despawned.drain(..) {
-        // One that the room does not have is what was wanted.
+        // The room does not have it: that is the wanted result.
         let _ = host.despawn(id);
     }
 }
@@ -73,7 +73,7 @@ pub(crate) fn spawn(
                 commands.entity(entity).insert(Networked { id });
             }
             Err(error) => {
-                // What keeps this one out keeps the others out as well; all are tried again after the next step.
+                // The cause affects the other new entities as well. All are retried after the next step.
                 failed.write(ReplicationFailed { entity, component: None, error });
                 return;
             }
@@ -81,7 +81,7 @@ pub(crate) fn spawn(
     }
 }
 
-/// Hands entities over whose [`Owner`] changed.
+/// Transfers entities whose [`Owner`] changed.
 pub(crate) fn transfer(
     mut room: ResMut<RoomResource>,
     changed: Query<(Entity, &Networked, &Owner), Due<Owner>>,
@@ -102,8 +102,8 @@ pub(crate) fn transfer(
     }
 }
 
-/// Writes each `C` that changed to the room, and back what the room made of it, so that this app simulates on with the
-/// same numbers as all others.
+/// Writes each changed `C` to the room, and reads back the quantized value. The app thereby simulates with
+/// the same numbers as all others.
 pub(crate) fn publish<C: Shared>(
     mut room: ResMut<RoomResource>,
     map: Res<EntityMap>,
@@ -116,7 +116,7 @@ pub(crate) fn publish<C: Shared>(
         failed.write(ReplicationFailed { entity, component: Some(C::NAME), error });
     };
     let Some(mut host) = room.as_host() else { return };
-    // The set of this system runs in an open room only.
+    // The set of this system runs only in an open room.
     let _ = host.edit(|world| {
         for (entity, id) in removed.entities.drain(..) {
             if map.get(id) == Some(entity)
@@ -132,7 +132,7 @@ pub(crate) fn publish<C: Shared>(
                 Err(error) => Err(error),
             };
             match written {
-                // Not a change: whoever looks for those has been shown this one.
+                // Not marked as changed: change detection has reported this change already.
                 Ok(Some(quantized)) => *component.bypass_change_detection() = quantized,
                 Ok(None) => {}
                 Err(error) => fail(entity, error),

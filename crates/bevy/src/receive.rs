@@ -1,4 +1,4 @@
-//! From the room into the app: what the authority decided.
+//! From the room into the app: applies the authority's decisions.
 
 use crate::entities::{EntityMap, Networked, Owned, Owner, Replicate, is_own};
 use crate::messages::{ActionReceived, ActionRefused};
@@ -9,7 +9,7 @@ use bevy_ecs::prelude::{Entity, Mut, World};
 use bevy_ecs::world::EntityWorldMut;
 use parlor::{EntityId, Event, MemberId, WorldReader};
 
-/// Does what an event asks for.
+/// Applies an event.
 pub(crate) fn take(world: &mut World, event: &Event) {
     match event {
         Event::Spawned { entity } => spawned(world, *entity),
@@ -35,7 +35,8 @@ pub(crate) fn take(world: &mut World, event: &Event) {
     }
 }
 
-/// An entity that another process put into the room. [`Networked`] comes last, so that whoever waits for it finds the rest.
+/// Spawns an entity that another process put into the room. [`Networked`] is inserted last, so that an
+/// observer of it finds the other components.
 fn spawned(world: &mut World, id: EntityId) {
     if world.resource::<EntityMap>().get(id).is_some() {
         return;
@@ -46,8 +47,8 @@ fn spawned(world: &mut World, id: EntityId) {
     world.entity_mut(entity).insert(Networked { id });
 }
 
-/// This app is the authority of a room that another one opened: what came from it is written by this one from here on, as the room
-/// has it and not as the game may have changed it here.
+/// Takes over as authority of a room that another app opened. The entities of the room become this app's to
+/// write, with the room's values, not with local changes of the game.
 fn inherit(world: &mut World) {
     let inherited: Vec<(EntityId, Entity)> = world.resource::<EntityMap>().iter().collect();
     let all: Vec<(EntityId, u64)> = inherited.iter().map(|(id, _)| (*id, u64::MAX)).collect();
@@ -59,7 +60,7 @@ fn inherit(world: &mut World) {
     }
 }
 
-/// Brings all that changed since the last call into the app.
+/// Applies all changes since the last call.
 pub(crate) fn changes(world: &mut World) {
     let Some(room) = world.get_resource::<RoomResource>() else { return };
     let changes = room.world().take_changes();
@@ -72,16 +73,17 @@ fn is_host(world: &World) -> bool {
     world.get_resource::<RoomResource>().is_some_and(|room| room.is_host())
 }
 
-/// Brings the owner of each of these entities into the app, and the components in its mask, by their numbers.
+/// Updates the owner of each of these entities, and the components in its mask (one bit for each component
+/// number).
 fn update(world: &mut World, changes: &[(EntityId, u64)]) {
     world.resource_scope(|world, mut room: Mut<RoomResource>| {
         let me = room.local_id();
         world.resource_scope(|world, registry: Mut<Registry>| {
-            // What came is there from the opening of the room on.
+            // The received state is there from the opening of the room on.
             let _ = room.look(|access| {
                 for (id, mask) in changes {
                     let here: Option<Entity> = world.resource::<EntityMap>().get(*id);
-                    // The game may despawn what it likes; the room still has it.
+                    // The game may despawn any entity; the room still has it.
                     let Some(Ok(mut entity)) = here.map(|here| world.get_entity_mut(here)) else { continue };
                     registry.receive(&mut entity, access, *id, *mask, true);
                     let owner = access.owner(*id).ok().flatten();
@@ -104,7 +106,7 @@ fn set_owner(entity: &mut EntityWorldMut<'_>, owner: Option<MemberId>, me: Optio
     }
 }
 
-/// Makes the component `C` of an entity what it is in the room, as a change or without a word.
+/// Sets the component `C` of an entity to the room's value, marked as changed or not.
 pub(crate) fn receive<C: Shared>(
     entity: &mut EntityWorldMut<'_>,
     access: &WorldReader<'_>,
@@ -117,7 +119,7 @@ pub(crate) fn receive<C: Shared>(
             Some(mut here) => *here.bypass_change_detection() = component,
             None => drop(entity.insert(component)),
         },
-        // Without an entity there is no component either.
+        // Without an entity in the room there is no component either.
         Ok(None) | Err(_) => drop(entity.remove::<C>()),
     }
 }

@@ -1,4 +1,4 @@
-//! Which components are replicated.
+//! Registry of replicated components.
 
 use bevy_ecs::component::Mutable;
 use bevy_ecs::prelude::{Component, Resource};
@@ -7,42 +7,43 @@ use parlor::schema::{self, ComponentId, Replicated, Schema, SchemaError};
 use parlor::{EntityId, RoomBuilder, WorldReader, kind};
 use thiserror::Error;
 
-/// Why a component is not replicated.
+/// Why a component cannot be replicated.
 #[derive(Clone, Debug, PartialEq, Error)]
 #[non_exhaustive]
 pub enum ReplicateError {
     /// The app has no plugin.
     #[error("{0} cannot be replicated: add ParlorPlugin::app(\"…\") to the app first")]
     NoPlugin(&'static str),
-    /// There is one of this name already: it was registered twice, or another type has its name.
+    /// A component with this name is registered already: the same one twice, or another type with the same
+    /// name.
     #[error("{0} is replicated already: every component once, and no two of one name")]
     Duplicate(&'static str),
-    /// A room was opened or joined meanwhile.
+    /// A room has been opened or joined already.
     #[error("{0} cannot be replicated any more: the app was in a room, and both ends count components alike")]
     Started(&'static str),
-    /// The components make no schema.
+    /// The components do not form a valid schema.
     #[error(transparent)]
     Schema(#[from] SchemaError),
 }
 
-/// What a component must be.
+/// The bounds of a replicated component.
 pub trait Shared: Component<Mutability = Mutable> + Replicated {}
 
 impl<C: Component<Mutability = Mutable> + Replicated> Shared for C {}
 
-/// The game's name, and its components in the order in which they were registered.
+/// The game's name, and its components in registration order.
 #[derive(Debug, Resource)]
 pub(crate) struct Registry {
     app: String,
     components: Vec<Registered>,
     interest: Option<Interest>,
-    /// Which type the input of a player is.
+    /// The type name of the player's input.
     input: Option<&'static str>,
-    /// Of the rooms of this app, from the first one on.
+    /// The schema of this app's rooms, fixed by the first one.
     schema: Option<Schema>,
 }
 
-/// Brings a component from the room into an entity of the app, as a change or without a word.
+/// Copies a component from the room into an entity of the app, marked as changed or not.
 pub(crate) type Receive = fn(&mut EntityWorldMut<'_>, &WorldReader<'_>, EntityId, bool);
 
 #[derive(Debug)]
@@ -52,7 +53,7 @@ struct Registered {
     receive: Receive,
     /// Whether members predict it.
     is_predicted: bool,
-    /// Its number, once there is a schema.
+    /// Its component number, set with the schema.
     id: Option<ComponentId>,
 }
 
@@ -90,35 +91,35 @@ impl Registry {
         Ok(())
     }
 
-    /// Members see what is near what they own, by this field of this component.
+    /// Sets interest: members see what is near their own entities, measured by this field of this component.
     pub(crate) fn set_interest(&mut self, component: &'static str, field: &str, radius: f64, leave: f64) {
         self.interest = Some(Interest { component, field: field.to_owned(), radius, leave });
     }
 
-    /// Members predict `C` from here on; says whether they did not before.
+    /// Makes `C` predicted. Returns whether it was not predicted before.
     pub(crate) fn predict<C: Shared>(&mut self) -> bool {
         let registered = self.components.iter_mut().find(|registered| registered.name == C::NAME);
         registered.is_some_and(|it| !std::mem::replace(&mut it.is_predicted, true))
     }
 
-    /// Tells a room to be what is predicted in it.
+    /// Configures the predicted components of a room.
     pub(crate) fn say_predicted<K: kind::Hosted>(&self, room: RoomBuilder<K>) -> RoomBuilder<K> {
         let predicted = self.components.iter().filter(|registered| registered.is_predicted);
         predicted.fold(room, |room, registered| room.predict_named(registered.name))
     }
 
-    /// The components that members predict, by their numbers.
+    /// The components that members predict, one bit for each component number.
     pub(crate) fn predicted_mask(&self) -> u64 {
         let predicted = self.components.iter().filter(|registered| registered.is_predicted);
         predicted.filter_map(|registered| registered.id).fold(0, |mask, id| mask | id.bit())
     }
 
-    /// Names the type of a player's input; gives the one that it has already, if it has one.
+    /// Sets the type of the player's input. Returns the existing one, if there is one.
     pub(crate) fn set_input(&mut self, name: &'static str) -> Option<&'static str> {
         self.input.replace(name)
     }
 
-    /// The schema of all rooms of this app. From the first call on no component can be added.
+    /// The schema of all rooms of this app. No component can be added after the first call.
     pub(crate) fn schema(&mut self) -> Result<Schema, SchemaError> {
         if let Some(schema) = &self.schema {
             return Ok(schema.clone());
@@ -138,8 +139,8 @@ impl Registry {
         Ok(self.schema.insert(schema).clone())
     }
 
-    /// Brings the components in `mask`, by their numbers, from the room into an entity of the app, as changes or without a
-    /// word.
+    /// Copies the components in `mask` (one bit for each component number) from the room into an entity of
+    /// the app, marked as changed or not.
     pub(crate) fn receive(
         &self,
         entity: &mut EntityWorldMut<'_>,

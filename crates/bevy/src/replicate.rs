@@ -1,4 +1,4 @@
-//! Registering components, with the systems that replicate them.
+//! Registers components and the systems that replicate them.
 
 use crate::interpolated::{hide, interpolate};
 use crate::prediction::predict;
@@ -10,11 +10,11 @@ use bevy_app::{App, PreUpdate};
 use bevy_ecs::schedule::IntoScheduleConfigs;
 use std::marker::PhantomData;
 
-/// Registering components.
+/// Registers components for replication.
 pub trait ReplicateApp {
-    /// Replicates the component `C` of all entities that have [`Replicate`](crate::Replicate). All apps of a game must
-    /// register the same components in the same order: the order is the one on the wire, and whoever has another one is not let
-    /// into the room.
+    /// Replicates the component `C` of all entities that have [`Replicate`](crate::Replicate). All apps of a
+    /// game must register the same components in the same order, which is the order on the wire. An app with
+    /// another order is not admitted to the room.
     ///
     /// ```
     /// use bevy_app::App;
@@ -32,14 +32,15 @@ pub trait ReplicateApp {
     /// ```
     ///
     /// # Panics
-    /// With the message of [`try_replicate`](Self::try_replicate)'s error: an app that is put together wrongly shall not
+    /// With the message of [`try_replicate`](Self::try_replicate)'s error: a misconfigured app must not
     /// start.
     fn replicate<C: Shared>(&mut self) -> Replicating<'_, C>;
 
     /// The same, with an error instead of a panic.
     ///
     /// # Errors
-    /// [`ReplicateError`] if the plugin is not there, there is such a component already, or the app was in a room.
+    /// [`ReplicateError`] if the plugin is missing, the component is registered already, or the app has been
+    /// in a room.
     fn try_replicate<C: Shared>(&mut self) -> Result<Replicating<'_, C>, ReplicateError>;
 }
 
@@ -58,7 +59,7 @@ impl ReplicateApp for App {
     }
 }
 
-/// A component that is replicated, and what more there is to say of it.
+/// Options of a replicated component.
 #[derive(Debug)]
 pub struct Replicating<'a, C> {
     app: &'a mut App,
@@ -66,8 +67,9 @@ pub struct Replicating<'a, C> {
 }
 
 impl<C: Shared> Replicating<'_, C> {
-    /// Gives each networked entity an [`Interpolated<C>`](crate::Interpolated) beside its `C`: the value to draw, a little
-    /// behind, so that it moves evenly. `C` itself stays what the authority said: the simulation never sees a smoothed value.
+    /// Adds an [`Interpolated<C>`](crate::Interpolated) to each networked entity: the value to draw, slightly
+    /// delayed so that it moves evenly. `C` itself keeps the authority's value: the simulation never sees a
+    /// smoothed value.
     pub fn interpolated(self) -> Self {
         self.app
             .add_observer(hide::<C>)
@@ -75,14 +77,14 @@ impl<C: Shared> Replicating<'_, C> {
         self
     }
 
-    /// Has members run the steps of what they own ahead of what the authority has told, so that their players see at once what
-    /// they did. The systems in [`NetTick`](crate::NetTick) that change this component must come to the same on authority and
-    /// member: from the components that are predicted, the [`Input`](crate::Input) and the number of the step, and from nothing
-    /// else. Where the authority decided otherwise, what it had is taken, and the steps since then are run again
-    /// with the inputs that they had.
+    /// Predicts this component: members simulate their own entities ahead of the authority, so that their
+    /// players see at once what they did. The systems in [`NetTick`](crate::NetTick) that change it must be
+    /// deterministic on authority and member. They may depend on predicted components, the
+    /// [`Input`](crate::Input) and the step number, and on nothing else. Where the authority decided
+    /// otherwise, its value is taken, and the later steps are run again with their original inputs.
     ///
-    /// Outside of steps a member's changes to it are lost, and other entities than its own are not predicted. The authority does
-    /// not predict: its steps decide.
+    /// A member's changes to it outside of steps are lost. Other entities than its own are not predicted. The
+    /// authority does not predict: its steps decide.
     pub fn predicted(self) -> Self {
         if self.app.world_mut().resource_mut::<Registry>().predict::<C>() {
             self.app.add_systems(Publish, predict::<C>.in_set(PublishSet::Predicted));
@@ -90,9 +92,10 @@ impl<C: Shared> Replicating<'_, C> {
         self
     }
 
-    /// Lets a member see what comes within `radius` of an entity that it owns, until it is farther away than `leave`. Where
-    /// an entity is says the field `field` of this component, a vector, a transform or a body, in whose unit both are. One
-    /// component of an app can say so; the last one counts. Without one everybody sees everything.
+    /// Limits what a member sees: an entity within `radius` of one that it owns, until it is farther away
+    /// than `leave`. The position is the field `field` of this component: a vector, a transform or a body.
+    /// Both distances are in its unit. One component of an app defines interest; the last call counts.
+    /// Default: all members see everything.
     pub fn interest(self, field: &str, radius: f64, leave: f64) -> Self {
         self.app.world_mut().resource_mut::<Registry>().set_interest(C::NAME, field, radius, leave);
         self

@@ -1,4 +1,4 @@
-//! Being in a room: how a system gets into one, and how it finds out.
+//! Rooms: commands to enter one, and the resource that holds it.
 
 use crate::entities::leave_entities;
 use crate::registry::Registry;
@@ -8,25 +8,27 @@ use parlor::{HostBuilder, JoinBuilder, Room, RoomBuilder, Step, kind};
 use std::ops::{Deref, DerefMut};
 use thiserror::Error;
 
-/// The room that this app is in, from [`RoomCommands::host_room`] or [`RoomCommands::join_room`] on until it is over.
-/// It is a [`parlor::Room`]: send messages with it, read players, keyed state and diagnostics.
+/// The room that this app is in: a [`parlor::Room`], from [`RoomCommands::host_room`] or
+/// [`RoomCommands::join_room`] on until it is over. Use it to send messages and to read players, keyed state
+/// and diagnostics.
 ///
-/// The plugin polls it and runs its steps: what comes of that are messages and runs of [`NetTick`](crate::NetTick). Within those,
-/// [`step`](Self::step) is the step that runs. A game that polled the room itself would take what belongs to the plugin.
+/// The plugin polls it and runs its steps. The results are messages and runs of [`NetTick`](crate::NetTick),
+/// in which [`step`](Self::step) returns the running step. A game must not poll the room itself: it would
+/// take events that belong to the plugin.
 #[derive(Debug, Resource)]
 pub struct RoomResource {
     room: Room,
-    /// Of the step that runs.
+    /// Whether the running step is a replay.
     is_replay: bool,
 }
 
 impl RoomResource {
-    /// The step that runs, in [`NetTick`](crate::NetTick); `None` outside of it.
+    /// Returns the running step in [`NetTick`](crate::NetTick), and `None` outside of it.
     pub fn step(&mut self) -> Option<Step<'_>> {
         self.room.current_step()
     }
 
-    /// Whether a step runs that was run before: see [`Step::is_replay`].
+    /// Whether the running step is a replay: see [`Step::is_replay`].
     pub fn is_replay(&self) -> bool {
         self.is_replay
     }
@@ -54,24 +56,24 @@ impl DerefMut for RoomResource {
     }
 }
 
-/// Why a command for a room was not carried out. Bevy's error handler gets it.
+/// Why a room command failed. Goes to Bevy's error handler.
 #[derive(Clone, Debug, PartialEq, Error)]
 #[non_exhaustive]
 pub enum RoomCommandError {
     /// The app has no plugin.
     #[error("the app is not prepared for rooms: add ParlorPlugin::app(\"…\") to it first")]
     NoPlugin,
-    /// The app is in a room.
+    /// The app is in a room already.
     #[error("the app is in a room already: call leave_room() first")]
     InRoom,
-    /// What is replicated makes no schema.
+    /// The replicated components do not form a valid schema.
     #[error(transparent)]
     Schema(#[from] SchemaError),
 }
 
-/// What systems ask for with their `Commands`.
+/// Room commands for systems.
 pub trait RoomCommands {
-    /// Opens a room with this app as its host. `set` says more about it than the game's name.
+    /// Opens a room with this app as its host. `set` configures it further.
     ///
     /// ```
     /// use bevy_ecs::prelude::*;
@@ -82,8 +84,8 @@ pub trait RoomCommands {
     /// }
     /// ```
     ///
-    /// It is opened when the commands are applied; what comes of it is told by [`RoomEvent`](crate::RoomEvent). A
-    /// [`RoomCommandError`] goes to Bevy's error handler.
+    /// The room is opened when the commands are applied. [`RoomEvent`](crate::RoomEvent) reports the result.
+    /// A [`RoomCommandError`] goes to Bevy's error handler.
     fn host_room(&mut self, set: impl FnOnce(HostBuilder) -> HostBuilder + Send + 'static);
 
     /// Joins a room by its code or an invite link.
@@ -162,7 +164,7 @@ fn begin<K: kind::Hosted>(
     Ok(())
 }
 
-/// A run condition: the app is in an open room and decides in it.
+/// A run condition: the app is in an open room and is its authority.
 ///
 /// ```
 /// use bevy_app::App;

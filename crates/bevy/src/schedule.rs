@@ -1,51 +1,52 @@
-//! When the plugin's systems run.
+//! The schedules and sets of the plugin.
 
 use bevy_ecs::schedule::{ScheduleLabel, SystemSet};
 
-/// One fixed step of the room. Its systems run once for each step that is due, at most eight in a row and then no more
-/// in this frame, in `PreUpdate`. It does not run while no room is open.
+/// One fixed step of the room. Runs in `PreUpdate`, once for each due step, at most eight in a frame. It does
+/// not run while no room is open.
 ///
-/// Everything that the game simulates belongs here: on the authority, what these systems change is sent after each run.
-/// Where something is [predicted](crate::Replicating::predicted), steps that turned out otherwise are run again first:
-/// [`not_replaying`](crate::not_replaying) tells them.
+/// All simulation belongs here. On the authority, changes by these systems are sent after each run. With
+/// [prediction](crate::Replicating::predicted), corrected steps are replayed first:
+/// [`not_replaying`](crate::not_replaying) distinguishes them.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, ScheduleLabel)]
 pub struct NetTick;
 
-/// What comes before each [`NetTick`]: where the step starts from, and what players want in it.
+/// Runs before each [`NetTick`]: restores the step's start state and sets the players' inputs.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, ScheduleLabel)]
 pub(crate) struct Prepare;
 
-/// In which order a step is prepared.
+/// The order in which a step is prepared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, SystemSet)]
 pub(crate) enum PrepareSet {
-    /// Components become what the step starts from.
+    /// Sets components to the step's start state.
     SetBack,
-    /// This app's player is asked what it wants.
+    /// Samples the input of this app's player.
     Sample,
-    /// Entities are given what their owners want.
+    /// Assigns each owner's input to its entities.
     HandOut,
 }
 
-/// What is done after each [`NetTick`]: what changed goes to the room, what the authority decided or what a member predicts.
+/// Runs after each [`NetTick`]: writes changes to the room, the authority's decisions or a member's
+/// predictions.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, ScheduleLabel)]
 pub(crate) struct Publish;
 
-/// When the plugin works, in `PreUpdate`.
+/// The plugin's sets in `PreUpdate`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, SystemSet)]
 pub enum ParlorSet {
-    /// What came is taken, then the steps that are due run.
+    /// Takes in what arrived, then runs the steps that are due.
     Drive,
-    /// [`Interpolated`](crate::Interpolated) components get the values of this frame.
+    /// Updates the [`Interpolated`](crate::Interpolated) components for this frame.
     Interpolate,
 }
 
-/// In which order things go to the room after a step.
+/// The order of publication after a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, SystemSet)]
 pub(crate) enum PublishSet {
-    /// Which entities there are, and whose.
+    /// Entities and their owners.
     Entities,
-    /// What they are made of.
+    /// Components.
     Components,
-    /// On a member: what it makes of its own.
+    /// On a member: the predicted components of its own entities.
     Predicted,
 }

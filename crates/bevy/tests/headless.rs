@@ -1,4 +1,4 @@
-//! The example that runs without a window is what its document says.
+//! The headless example does what its documentation says.
 
 #[path = "../examples/headless/play.rs"]
 mod play;

@@ -1,4 +1,4 @@
-//! The example of a predicted player is what its document says.
+//! The predicted example does what its documentation says.
 
 #[path = "../examples/predicted/play.rs"]
 mod play;

@@ -1,10 +1,10 @@
-//! Threads in the background, each with a runtime, that live as long as the process.
+//! Background threads, each with an async runtime, that live as long as the process.
 
 use std::sync::OnceLock;
 use tokio::runtime::{Builder, Handle, Runtime};
 
-/// A thread that starts when it is first needed. A game that has a runtime of its own is not disturbed: nothing here runs
-/// on it, and no call needs one.
+/// A thread that starts when it is first needed. It is independent of the game's own runtime: no work runs on
+/// that one, and no call needs one.
 #[derive(Debug)]
 pub(crate) struct Background {
     name: &'static str,

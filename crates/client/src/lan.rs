@@ -1,4 +1,4 @@
-//! Rooms on the local network: found without a server that both sides know, and without being told a code.
+//! Rooms on the local network: finds rooms without a common server address and without a code.
 //!
 //! ```no_run
 //! use parlor::lan::{self, LanEvent};
@@ -15,16 +15,17 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! A room is announced by its server, if that was told so: `parlor serve --lan`, `parlor play --lan`, and `Config::lan` of a
-//! server inside a game. Rooms with a secret never are. An announcement proves nothing: whoever is on the same network can make
-//! one, under any name and code. So show what is found as what somebody nearby says, and do not join it by itself.
+//! A room is announced by its server, if the server is configured for it: `parlor serve --lan`,
+//! `parlor play --lan`, and `Config::lan` of a server inside a game. Rooms with a secret are never announced.
+//! An announcement is not authenticated: any machine on the same network can make one, under any name and
+//! code. So let the player choose from the list, and do not join a found room automatically.
 
 pub use parlor_transport::lan::{Discovery, LanError, LanEvent, LanRoom, MDNS_PORT, Network, SERVICE};
 
-/// Looks for rooms of a game on the networks of this machine.
+/// Discovers rooms of a game on the networks of this machine.
 ///
 /// # Errors
-/// The system refuses what it takes.
+/// The operating system refuses the sockets.
 pub fn discover(app: &str) -> Result<Discovery, LanError> {
     Discovery::start(Network::default(), Some(app))
 }

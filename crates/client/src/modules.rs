@@ -1,9 +1,10 @@
-//! The parts of this crate that a build may leave out, by name: a binding for another language, or a scripting host, asks here
-//! and passes the answer on. A Rust game is told by its compiler: what is left out is not there.
+//! The optional modules of this crate, by name. A binding for another language, or a scripting host, checks
+//! here whether a module is available. A Rust game learns it from the compiler: a disabled module does not
+//! exist.
 
 use core::fmt;
 
-/// A part that a cargo feature switches on.
+/// A module that a cargo feature enables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Module {
     /// Rooms with sockets of their own: [`Room`](crate::Room).
@@ -14,14 +15,14 @@ pub enum Module {
     Lan,
     /// Accounts and rooms that the server runs: `parlor::online`.
     Online,
-    /// A server in the process of a host that finds none.
+    /// A server inside the host's process, for a host that finds none.
     Server,
     /// An invite in the system's clipboard: `Room::copy_invite`.
     Clipboard,
 }
 
 impl Module {
-    /// All that there are.
+    /// All modules.
     pub const ALL: [Module; 6] =
         [Module::Multiplayer, Module::Net, Module::Lan, Module::Online, Module::Server, Module::Clipboard];
 
@@ -57,7 +58,7 @@ impl Module {
         }
     }
 
-    /// Asks for it before it is called.
+    /// Checks that the module is available, before its first use.
     ///
     /// ```
     /// use parlor::{Module, ModuleDisabled};
@@ -67,18 +68,18 @@ impl Module {
     /// ```
     ///
     /// # Errors
-    /// This build does not have it.
+    /// This build does not have the module.
     pub const fn require(self) -> Result<(), ModuleDisabled> {
         if self.is_enabled() { Ok(()) } else { Err(ModuleDisabled(self)) }
     }
 }
 
-/// A module was asked for that this build leaves out.
+/// The error for a module that this build leaves out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ModuleDisabled(pub Module);
 
 impl ModuleDisabled {
-    /// The word for it in JSON and in other languages.
+    /// The error code for JSON and other languages.
     pub const fn code(self) -> &'static str {
         match self.0 {
             Module::Multiplayer => "optional_module_multiplayer_disabled",

@@ -1,4 +1,4 @@
-//! The narrowest place on the way, and the queue before it.
+//! The bottleneck of a path, and its queue.
 
 use crate::settings::{Impairment, QUEUE_BYTES_DEFAULT};
 use core::time::Duration;
@@ -6,12 +6,12 @@ use core::time::Duration;
 const BITS_PER_BYTE: u128 = 8;
 const NANOS_PER_S: u128 = 1_000_000_000;
 
-/// Sends one packet after the other, at no more than its rate.
+/// Sends packets one after the other, at no more than its rate.
 #[derive(Clone, Debug)]
 pub(crate) struct Bottleneck {
     rate_bits_per_s: Option<u128>,
     queue_bytes: u128,
-    /// When everything that it took is sent.
+    /// When all accepted packets are sent.
     free_at: Duration,
 }
 
@@ -24,19 +24,19 @@ impl Bottleneck {
         }
     }
 
-    /// When a packet that comes now is sent; `None` if the queue has no room for it. What finds nothing before it needs
-    /// no room in the queue.
+    /// Returns when a packet that arrives now is sent; `None` if the queue is full. A packet that finds
+    /// nothing before it needs no room in the queue.
     pub(crate) fn admit(&mut self, now: Duration, bytes: usize) -> Option<Duration> {
         let waiting = self.waiting_bytes(now);
         (waiting == 0 || waiting + bytes as u128 <= self.queue_bytes).then(|| self.pass(now, bytes))
     }
 
-    /// Whether the queue is not full.
+    /// Whether the queue has room.
     pub(crate) fn has_room(&self, now: Duration) -> bool {
         self.waiting_bytes(now) < self.queue_bytes
     }
 
-    /// When bytes that come now are sent, whatever waits before them.
+    /// Returns when bytes that arrive now are sent, whatever the queue.
     pub(crate) fn pass(&mut self, now: Duration, bytes: usize) -> Duration {
         let Some(rate) = self.rate_bits_per_s else { return now };
         // Rounded up: the rate is never exceeded.

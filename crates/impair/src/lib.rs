@@ -1,8 +1,8 @@
-//! A bad network from a seed: what becomes of each packet, and when it arrives.
+//! A network simulator with a seed: decides the fate and arrival time of each packet.
 //!
-//! This crate is pure: time comes in as a [`Duration`](core::time::Duration) since a start that the caller chose, and the
-//! same settings and the same calls always give the same results. Whoever has sockets or virtual time holds packets
-//! back until the instants that come out.
+//! This crate is pure: time comes in as a [`Duration`](core::time::Duration) since a start that the caller
+//! chose, and the same settings and the same calls always give the same results. The caller, with sockets or
+//! virtual time, delays packets until the returned instants.
 //!
 //! ```
 //! use core::time::Duration;
@@ -15,8 +15,9 @@
 //! }
 //! ```
 //!
-//! - [`Impairment`]: the settings, as text and by methods · [`Path`]: one direction for datagrams, which may get lost
-//! - [`Stalls`]: one direction for a stream, where nothing is lost and everything is late · [`Rng`]: the numbers
+//! - [`Impairment`]: the settings, as text and by methods · [`Path`]: one direction of datagrams, which may
+//!   be lost
+//! - [`Stalls`]: one direction of a stream, where losses become delays · [`Rng`]: the random numbers
 
 mod bottleneck;
 mod path;

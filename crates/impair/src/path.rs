@@ -1,4 +1,4 @@
-//! One direction of a network that carries datagrams.
+//! One direction of a network with datagrams.
 
 use crate::bottleneck::Bottleneck;
 use crate::rng::Rng;
@@ -8,20 +8,20 @@ use core::iter::Flatten;
 use core::ops::AddAssign;
 use core::time::Duration;
 
-/// How much longer a packet takes that others shall overtake, in microseconds: evenly from the first to the last.
+/// Additional delay of a reordered packet, in microseconds: uniform in this range.
 const REORDER_US: core::ops::RangeInclusive<u64> = 10_000..=60_000;
 
-/// Which of the two ways between two ends.
+/// A direction between two ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
-    /// From whoever has the impairment.
+    /// From the impaired end.
     There,
-    /// To whoever has it.
+    /// To the impaired end.
     Back,
 }
 
-/// One direction of a network that carries datagrams: they are lost, repeated, delayed, overtake each other, and find
-/// no room, each as the settings say.
+/// One direction of a network with datagrams: they are lost, duplicated, delayed, reordered or dropped at a
+/// full queue, according to the settings.
 #[derive(Clone, Debug)]
 pub struct Path {
     impairment: Impairment,
@@ -30,32 +30,32 @@ pub struct Path {
     counts: Counts,
 }
 
-/// When a packet arrives: not at all, once, or twice. The earlier comes first.
+/// The arrival times of a packet: none, one, or two. The earlier comes first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrivals([Option<Duration>; 2]);
 
-/// What became of packets.
+/// Counts of packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Packets that were sent.
+    /// Packets sent.
     pub offered: u64,
-    /// Packets lost by chance. On a stream: segments that had to be sent again.
+    /// Packets lost at random. On a stream: segments that had to be sent again.
     pub lost: u64,
-    /// Packets lost in an outage. On a stream: writes that had to wait for its end.
+    /// Packets lost in an outage. On a stream: writes that waited for its end.
     pub in_outage: u64,
-    /// Packets that came twice. On a stream none do.
+    /// Duplicated packets. On a stream always 0.
     pub duplicated: u64,
-    /// Packets, second copies included, that found no room at the bottleneck. On a stream all do.
+    /// Packets, including duplicates, dropped at the full queue of the bottleneck. On a stream always 0.
     pub overflowed: u64,
 }
 
 impl Counts {
-    /// How many packets arrive, second copies included.
+    /// The number of packets that arrive, including duplicates.
     pub fn arriving(&self) -> u64 {
         (self.offered + self.duplicated).saturating_sub(self.lost + self.in_outage + self.overflowed)
     }
 
-    /// What came to these counts since they were `earlier`.
+    /// Returns the difference from these counts at an `earlier` time.
     pub fn since(&self, earlier: &Counts) -> Counts {
         Counts {
             offered: self.offered.saturating_sub(earlier.offered),
@@ -77,7 +77,7 @@ impl AddAssign for Counts {
     }
 }
 
-/// What chance has in store for a packet.
+/// The random decisions for a packet.
 struct Fate {
     is_lost: bool,
     is_twice: bool,
@@ -85,8 +85,8 @@ struct Fate {
 }
 
 impl Path {
-    /// A direction as `impairment` has it. `flow` tells streams of numbers apart that come from one seed, such as those of
-    /// several clients.
+    /// Creates a direction with these settings. `flow` selects one of several random sequences from the same
+    /// seed, such as those of several clients.
     pub fn new(impairment: &Impairment, flow: u64, direction: Direction) -> Self {
         Path {
             impairment: *impairment,
@@ -96,8 +96,8 @@ impl Path {
         }
     }
 
-    /// When a packet of `bytes` arrives that is sent at `now`, which is since the path's start and never earlier than
-    /// before.
+    /// Returns the arrivals of a packet of `bytes` sent at `now`. `now` counts from the path's start and must
+    /// not decrease.
     pub fn offer(&mut self, now: Duration, bytes: usize) -> Arrivals {
         let fate = self.fate();
         self.counts.offered += 1;
@@ -116,13 +116,13 @@ impl Path {
         Arrivals::new(first, second)
     }
 
-    /// What became of packets so far.
+    /// Returns the counts so far.
     pub fn counts(&self) -> Counts {
         self.counts
     }
 
-    /// Each packet draws as many numbers, whatever becomes of it: chance depends on the seed and on how many went before,
-    /// and never on time.
+    /// Each packet draws the same count of numbers, whatever its fate: decisions depend on the seed and on
+    /// the number of earlier packets, and never on time.
     fn fate(&mut self) -> Fate {
         let Impairment { loss_ppm, duplicate_ppm, .. } = self.impairment;
         Fate {
@@ -145,11 +145,11 @@ impl Impairment {
             Direction::There => Rng::new(flow).draw(),
             Direction::Back => !Rng::new(flow).draw(),
         };
-        // Drawn once more, because generators whose seeds are near each other would give the same numbers, shifted.
+        // Drawn once more, because generators with similar seeds would produce the same numbers, shifted.
         Rng::new(Rng::new(self.seed ^ apart).draw())
     }
 
-    /// How long a packet takes, without the bottleneck.
+    /// The delay of a packet, without the bottleneck.
     pub(crate) fn delay(&self, rng: &mut Rng) -> Duration {
         let jitter_us = u64::try_from(self.jitter.as_micros()).unwrap_or(u64::MAX - 1);
         let jitter = Duration::from_micros(rng.below(jitter_us.saturating_add(1)));
@@ -168,7 +168,7 @@ impl Arrivals {
         }
     }
 
-    /// How often the packet arrives: 0 to 2.
+    /// The number of arrivals: 0 to 2.
     pub fn count(self) -> usize {
         self.into_iter().count()
     }

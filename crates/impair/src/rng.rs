@@ -1,4 +1,4 @@
-//! Numbers that look random and depend on a seed alone.
+//! Pseudorandom numbers from a seed.
 
 use parlor_proto::random::SplitMix64;
 
@@ -7,40 +7,40 @@ use parlor_proto::random::SplitMix64;
 pub struct Rng(SplitMix64);
 
 impl Rng {
-    /// Numbers from a seed.
+    /// Creates a generator from a seed.
     pub fn new(seed: u64) -> Self {
         Rng(SplitMix64::new(seed))
     }
 
-    /// The next number.
+    /// Draws the next number.
     pub fn draw(&mut self) -> u64 {
         self.0.draw()
     }
 
-    /// A number below `bound`, which is not 0.
+    /// Draws a number below `bound`, which must not be 0.
     pub fn below(&mut self, bound: u64) -> u64 {
         self.draw() % bound
     }
 
-    /// An index below `len`, which is not 0.
+    /// Draws an index below `len`, which must not be 0.
     pub fn index(&mut self, len: usize) -> usize {
         usize::try_from(self.below(len as u64)).expect("it is below a usize")
     }
 
-    /// A number from `low` up to but without `high`.
+    /// Draws a number from `low` up to but not including `high`.
     pub fn between(&mut self, low: f32, high: f32) -> f32 {
-        // 24 bits are what an f32 holds exactly, so the quotient stays below 1.
+        // An f32 holds 24 bits exactly, so the quotient stays below 1.
         #[expect(clippy::cast_precision_loss, reason = "24 bits fit")]
         let part = (self.draw() >> 40) as f32 / (1u32 << 24) as f32;
         low + part * (high - low)
     }
 
-    /// True with this probability, of 0 to 1.
+    /// Returns true with this probability, from 0 to 1.
     pub fn chance(&mut self, probability: f32) -> bool {
         self.between(0.0, 1.0) < probability
     }
 
-    /// A direction of length 1. Without sine and cosine, whose last bits differ between machines.
+    /// Draws a unit vector. It uses no sine or cosine, whose last bits differ between machines.
     pub fn direction(&mut self) -> (f32, f32) {
         loop {
             let (x, y) = (self.between(-1.0, 1.0), self.between(-1.0, 1.0));
@@ -51,17 +51,17 @@ impl Rng {
         }
     }
 
-    /// True `count` times of 1,000.
+    /// Returns true `count` times of 1,000.
     pub fn per_mille(&mut self, count: u64) -> bool {
         self.below(1_000) < count
     }
 
-    /// True `count` times of 1,000,000.
+    /// Returns true `count` times of 1,000,000.
     pub fn per_million(&mut self, count: u32) -> bool {
         self.below(1_000_000) < u64::from(count)
     }
 
-    /// One of these, of which there is at least one.
+    /// Draws one of these, of which there must be at least one.
     pub fn pick<T: Clone>(&mut self, from: &[T]) -> T {
         from[self.index(from.len())].clone()
     }

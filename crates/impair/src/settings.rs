@@ -1,9 +1,9 @@
-//! What is wrong with a network.
+//! The settings of an impaired network.
 
 use crate::text::{ImpairmentError, Setting};
 use core::time::Duration;
 
-/// How much waits at a bottleneck if nothing else is said, in bytes.
+/// Default queue at a bottleneck, in bytes.
 pub const QUEUE_BYTES_DEFAULT: u64 = 64_000;
 
 const DELAY_MAX: Duration = Duration::from_secs(10);
@@ -12,10 +12,11 @@ const MILLION: u32 = 1_000_000;
 const RATE_BITS: core::ops::RangeInclusive<u64> = 1_000..=10_000_000_000;
 const QUEUE_BYTES: core::ops::RangeInclusive<u64> = 1_500..=64_000_000;
 
-/// What is wrong with a network, the same in both directions. Nothing is, to begin with.
+/// Settings of an impaired network, the same in both directions. Default: no impairment.
 ///
-/// As text it is a list such as `latency=100ms,jitter=30ms,loss=5%,duplicate=1%,reorder=2%,rate=2mbit,queue=64kB,`
-/// `outage=500ms/10s,seed=7`, of which every part may be absent, or `none`.
+/// As text it is a list such as
+/// `latency=100ms,jitter=30ms,loss=5%,duplicate=1%,reorder=2%,rate=2mbit,queue=64kB,`
+/// `outage=500ms/10s,seed=7`, in which every part is optional, or `none`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Impairment {
     pub(crate) latency: Duration,
@@ -29,18 +30,18 @@ pub struct Impairment {
     pub(crate) seed: u64,
 }
 
-/// A time in which nothing gets through, again and again. It is the end of each period, so that a connection can be
-/// made before the first.
+/// A periodic time in which nothing gets through. It is at the end of each period, so that a connection can
+/// be opened before the first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outage {
-    /// How long it takes, at least 1 ms.
+    /// Its length, at least 1 ms.
     pub length: Duration,
-    /// From the end of one to the end of the next: longer than `length`, at most an hour.
+    /// The period: longer than `length`, at most an hour.
     pub every: Duration,
 }
 
 impl Impairment {
-    /// Nothing is wrong.
+    /// Creates settings without impairment.
     pub const fn none() -> Self {
         Impairment {
             latency: Duration::ZERO,
@@ -55,83 +56,85 @@ impl Impairment {
         }
     }
 
-    /// How long a packet takes one way, at least: up to 10 s, in whole microseconds.
+    /// Sets the minimum one-way delay: up to 10 s, in whole microseconds.
     #[must_use]
     pub const fn latency(self, latency: Duration) -> Self {
         Impairment { latency: whole_us(latency), ..self }
     }
 
-    /// How much longer a packet may take, evenly: up to 10 s, in whole microseconds. Datagrams overtake each other by it.
+    /// Sets the jitter, a uniformly distributed additional delay: up to 10 s, in whole microseconds. It
+    /// reorders datagrams.
     #[must_use]
     pub const fn jitter(self, jitter: Duration) -> Self {
         Impairment { jitter: whole_us(jitter), ..self }
     }
 
-    /// How many of 1,000,000 packets are lost. A stream stalls instead.
+    /// Sets how many of 1,000,000 packets are lost. A stream stalls instead.
     #[must_use]
     pub const fn loss_ppm(self, ppm: u32) -> Self {
         Impairment { loss_ppm: ppm, ..self }
     }
 
-    /// How many of 1,000,000 datagrams come twice.
+    /// Sets how many of 1,000,000 datagrams arrive twice.
     #[must_use]
     pub const fn duplicate_ppm(self, ppm: u32) -> Self {
         Impairment { duplicate_ppm: ppm, ..self }
     }
 
-    /// How many of 1,000,000 packets take 10 to 60 ms longer, so that later ones overtake them.
+    /// Sets how many of 1,000,000 packets take 10 to 60 ms longer, so that later ones overtake them.
     #[must_use]
     pub const fn reorder_ppm(self, ppm: u32) -> Self {
         Impairment { reorder_ppm: ppm, ..self }
     }
 
-    /// How much passes: 1 kbit to 10 Gbit per second. Without it, as much as comes.
+    /// Sets the bandwidth: 1 kbit to 10 Gbit per second. Default: unlimited.
     #[must_use]
     pub const fn rate_bits_per_s(self, rate: u64) -> Self {
         Impairment { rate_bits_per_s: Some(rate), ..self }
     }
 
-    /// How much waits before the [rate](Self::rate_bits_per_s): 1.5 kB to 64 MB, [`QUEUE_BYTES_DEFAULT`] if not said. A
-    /// datagram that finds no room is lost.
+    /// Sets the queue before the [bottleneck](Self::rate_bits_per_s): 1.5 kB to 64 MB. Default:
+    /// [`QUEUE_BYTES_DEFAULT`]. Datagrams beyond it are lost.
     #[must_use]
     pub const fn queue_bytes(self, bytes: u64) -> Self {
         Impairment { queue_bytes: Some(bytes), ..self }
     }
 
-    /// When nothing gets through, in whole microseconds.
+    /// Sets the outages, in whole microseconds.
     #[must_use]
     pub const fn outage(self, outage: Outage) -> Self {
         let outage = Outage { length: whole_us(outage.length), every: whole_us(outage.every) };
         Impairment { outage: Some(outage), ..self }
     }
 
-    /// What all chance is drawn from. Zero if not said.
+    /// Sets the random seed. Default: 0.
     #[must_use]
     pub const fn seed(self, seed: u64) -> Self {
         Impairment { seed, ..self }
     }
 
-    /// The same with another chance, for the `number`th of several that shall not have their bad luck together.
+    /// Returns the same settings with another random sequence, for the `number`th of several networks that
+    /// must not fail together.
     #[must_use]
     pub const fn apart(self, number: u64) -> Self {
         Impairment { seed: self.seed.wrapping_add(number), ..self }
     }
 
-    /// Whether nothing is wrong, so that packets need not pass through a [`Path`](crate::Path) at all.
+    /// Whether nothing is impaired, so that packets need no [`Path`](crate::Path).
     pub fn is_none(&self) -> bool {
         *self == Impairment::none().seed(self.seed)
     }
 
-    /// How long a packet takes one way if nothing else is wrong.
+    /// The one-way delay without jitter, queue and losses.
     pub const fn one_way(&self) -> Duration {
         self.latency
     }
 
-    /// Whether every setting is within its bounds. Text is checked when it is read; beyond its bounds a setting does what
-    /// it says as far as that goes, and never panics.
+    /// Checks that all settings are in range. Text is checked when it is parsed. Values out of range are
+    /// applied as far as possible, and never panic.
     ///
     /// # Errors
-    /// The first that is not, and what it may be.
+    /// The first setting that is out of range, with its range.
     pub fn check(&self) -> Result<(), ImpairmentError> {
         let is_ppm = |ppm: u32| ppm <= MILLION;
         let is_outage = |outage: Outage| {
@@ -162,7 +165,7 @@ impl Impairment {
 }
 
 impl Outage {
-    /// When the outage that holds at `now` is over.
+    /// Returns the end of the outage at `now`, if there is one.
     pub(crate) fn end(self, now: Duration) -> Option<Duration> {
         let every = self.every.as_nanos().max(1);
         let into = now.as_nanos() % every;

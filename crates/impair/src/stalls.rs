@@ -1,4 +1,4 @@
-//! One direction of a network that carries a stream.
+//! One direction of a network with a stream.
 
 use crate::bottleneck::Bottleneck;
 use crate::path::{Counts, Direction};
@@ -6,28 +6,28 @@ use crate::rng::Rng;
 use crate::settings::Impairment;
 use core::time::Duration;
 
-/// Time that the sender of a stream takes to notice that something was lost, beside a round trip.
+/// Time in which a stream's sender detects a loss, in addition to a round trip.
 pub const RETRANSMISSION: Duration = Duration::from_millis(30);
-/// Losses in a row after which a segment arrives all the same.
+/// Maximum consecutive losses of a segment.
 const LOSSES_MAX: u32 = 8;
-/// How much of a stream is lost together.
+/// Bytes of a stream that are lost together.
 const SEGMENT_BYTES: usize = 1_400;
 
-/// One direction of a network that carries a stream, as TCP makes it of packets: nothing is lost, everything arrives in
-/// order, and what would have been lost holds up everything behind it until it was sent again.
+/// One direction of a network with a stream, as TCP provides it: nothing is lost, everything arrives in
+/// order. A loss delays everything behind it until it is sent again.
 #[derive(Clone, Debug)]
 pub struct Stalls {
     impairment: Impairment,
     rng: Rng,
     bottleneck: Bottleneck,
-    /// When the last of it arrives: nothing later arrives earlier.
+    /// When the last data arrives: nothing written later arrives earlier.
     until: Duration,
     counts: Counts,
 }
 
 impl Stalls {
-    /// A direction as `impairment` has it. `flow` tells streams of numbers apart that come from one seed, such as those of
-    /// several connections.
+    /// Creates a direction with these settings. `flow` selects one of several random sequences from the same
+    /// seed, such as those of several connections.
     pub fn new(impairment: &Impairment, flow: u64, direction: Direction) -> Self {
         Stalls {
             impairment: *impairment,
@@ -38,8 +38,9 @@ impl Stalls {
         }
     }
 
-    /// When `bytes` arrive that are written at `now`, which is since the stream's start and never earlier than before.
-    /// The queue before the bottleneck has no end here: whoever writes waits until it [has room](Self::has_room).
+    /// Returns when `bytes` written at `now` arrive. `now` counts from the stream's start and must not
+    /// decrease. The bottleneck's queue is unlimited here: the writer must wait until it [has
+    /// room](Self::has_room).
     pub fn offer(&mut self, now: Duration, bytes: usize) -> Duration {
         self.counts.offered += 1;
         let outage = self.impairment.outage.and_then(|outage| outage.end(now));
@@ -53,18 +54,18 @@ impl Stalls {
         self.until
     }
 
-    /// Whether the queue before the bottleneck has room for more at `now`. A path would lose what comes on top of it; a sender
-    /// that goes by that, as TCP does, has no more under way than the path and its queue hold.
+    /// Whether the bottleneck's queue has room at `now`. A path would drop what exceeds it. A sender that
+    /// respects it, as TCP does, has no more in flight than the path and its queue hold.
     pub fn has_room(&self, now: Duration) -> bool {
         self.bottleneck.has_room(now)
     }
 
-    /// What became of writes so far.
+    /// Returns the counts of writes so far.
     pub fn counts(&self) -> Counts {
         self.counts
     }
 
-    /// How often the unluckiest of the segments was lost. They are sent again together.
+    /// The consecutive losses of the unluckiest segment. Lost segments are sent again together.
     fn losses_in_a_row(&mut self, bytes: usize) -> u32 {
         let mut most = 0;
         for _ in 0..bytes.div_ceil(SEGMENT_BYTES).max(1) {

@@ -1,4 +1,4 @@
-//! Settings as text, as people write them on a command line.
+//! Settings as text, for the command line.
 
 use crate::settings::{Impairment, Outage};
 use core::fmt;
@@ -6,42 +6,42 @@ use core::str::FromStr;
 use core::time::Duration;
 use thiserror::Error;
 
-/// What a person reads who wrote something else.
+/// The example in error messages.
 const EXAMPLE: &str = "latency=100ms,jitter=30ms,loss=5%";
-/// What stands for no impairment.
+/// The text for no impairment.
 const NONE: &str = "none";
 
-/// Why settings were refused.
+/// Why settings are invalid.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ImpairmentError {
-    /// It is no list of settings.
+    /// The text is not a list of settings.
     #[error(
         "{0:?} is no setting of an impairment: write NAME=VALUE, separated by commas, such as {EXAMPLE}, or {NONE}"
     )]
     NoSetting(String),
-    /// There is no such setting.
+    /// The setting does not exist.
     #[error("an impairment has no {name:?}: there is {}", all_names())]
     UnknownName {
         /// The name.
         name: String,
     },
-    /// A setting is there more than once.
+    /// A setting occurs twice.
     #[error("{name} is given twice: give it once")]
     Twice {
         /// The setting.
         name: &'static str,
     },
-    /// A value cannot be read, or is out of bounds.
+    /// A value is malformed or out of range.
     #[error("{name} may not be {value}: {accepts}")]
     Refused {
         /// The setting.
         name: &'static str,
-        /// What it was set to.
+        /// The value.
         value: String,
-        /// What it may be.
+        /// The valid values.
         accepts: &'static str,
     },
-    /// A queue was given, and nothing that it would wait for.
+    /// A queue without a rate.
     #[error("queue is what waits for a limited rate, and there is none: add rate, such as rate=2mbit")]
     QueueWithoutRate,
 }
@@ -52,7 +52,7 @@ impl ImpairmentError {
     }
 }
 
-/// A part of the settings that has a name.
+/// A named setting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Setting {
     Latency,
@@ -116,7 +116,7 @@ impl Setting {
         }
     }
 
-    /// What the setting is, as text; `None` if it is as it was to begin with.
+    /// Returns the setting as text; `None` for its default.
     pub(crate) fn value(self, of: &Impairment) -> Option<String> {
         let share = |ppm: u32| (ppm != 0).then(|| write(ppm.into(), SHARES));
         let delay = |time: Duration| (!time.is_zero()).then(|| write(micros(time), TIMES));
@@ -135,7 +135,7 @@ impl Setting {
         }
     }
 
-    /// Sets it. `None` if the value cannot be read.
+    /// Sets it. Returns `None` if the value is malformed.
     fn read(self, value: &str, into: Impairment) -> Option<Impairment> {
         let share = || read(value, SHARES).map(|ppm| u32::try_from(ppm).unwrap_or(u32::MAX));
         let time = |value| read(value, TIMES).map(Duration::from_micros);
@@ -188,7 +188,7 @@ impl FromStr for Impairment {
     }
 }
 
-/// The settings as they can be read again; `none` if nothing is set.
+/// Writes the settings in a form that can be parsed; `none` for the default.
 impl fmt::Display for Impairment {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut is_empty = true;
@@ -203,7 +203,8 @@ impl fmt::Display for Impairment {
     }
 }
 
-/// Reads a number with one of the units, perhaps with decimals, exactly: what would need rounding is refused.
+/// Parses a number with one of the units, and optional decimals, exactly: a value that needs rounding is
+/// rejected.
 fn read(text: &str, units: &[(&str, u64)]) -> Option<u64> {
     let split = text.find(|c: char| !c.is_ascii_digit() && c != '.')?;
     let (number, unit) = text.split_at(split);

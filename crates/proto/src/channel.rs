@@ -1,9 +1,9 @@
-//! Lanes, and the table of channels that both ends agree on.
+//! Lanes, and the channel table that both ends agree on.
 //!
-//! A *lane* says how messages are carried. A *channel* is a numbered stream of messages on one lane, with a codec and
-//! the hash of the schema behind it. The first sixteen numbers are built in and the same everywhere; an application
-//! declares its own from [`APP_CHANNEL_FIRST`](crate::limits::APP_CHANNEL_FIRST) on. The room's creator declares the
-//! table; whoever joins must bring the same one, and is told which channel differs if it does not.
+//! A *lane* defines how messages are carried. A *channel* is a numbered stream of messages on one lane, with
+//! a codec and a schema hash. The first sixteen numbers are built in and the same everywhere; an application
+//! declares its own from [`APP_CHANNEL_FIRST`](crate::limits::APP_CHANNEL_FIRST) on. The room's creator
+//! declares the table. A joiner with another table is rejected, with the first channel that differs.
 
 use crate::ids::ChannelId;
 use crate::limits;
@@ -15,12 +15,12 @@ use thiserror::Error;
 pub enum Lane {
     /// Every message arrives, in the order in which it was sent on its channel.
     ReliableOrdered,
-    /// Every message arrives, at once, in any order.
+    /// Every message arrives, without delay, in any order.
     ReliableUnordered,
     /// A message arrives once or not at all, in any order.
     Unreliable,
-    /// A message arrives once or not at all, and never after a newer one with the same key. A newer message replaces
-    /// an older one that still waits to be sent.
+    /// A message arrives once or not at all, and never after a newer one with the same key. A newer message
+    /// replaces an older one in the send queue.
     UnreliableSequenced,
 }
 
@@ -50,14 +50,14 @@ impl Lane {
     }
 }
 
-/// What the payloads of a channel are.
+/// The format of a channel's payloads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Codec {
     /// Parlor's own layout, described in PROTOCOL.md.
     Parlor,
     /// A kind and a self-describing value.
     Typed,
-    /// Bytes that only the application understands.
+    /// Bytes defined by the application.
     Raw,
 }
 
@@ -80,24 +80,24 @@ impl Codec {
     }
 }
 
-/// One row of the table.
+/// A row of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Channel {
     /// Its number.
     pub id: ChannelId,
-    /// How its messages are carried.
+    /// Its lane.
     pub lane: Lane,
-    /// What its payloads are.
+    /// The format of its payloads.
     pub codec: Codec,
-    /// Hash of the schema of its payloads; 0 where there is none.
+    /// Schema hash of its payloads; 0 without a schema.
     pub schema_hash: u64,
 }
 
 /// Room control: presence, player data, kicks.
 pub const CONTROL: ChannelId = ChannelId(0);
-/// The room's state from the authority down: entities, keyed state among them.
+/// The room's state from the authority to the members: entities, including keyed state.
 pub const STATE: ChannelId = ChannelId(1);
-/// Inputs of one tick, from members up to the authority. The key is the member.
+/// Inputs of one tick, from members to the authority. The key is the member.
 pub const INPUT: ChannelId = ChannelId(2);
 /// Typed messages that arrive in order.
 pub const MESSAGE_ORDERED: ChannelId = ChannelId(3);
@@ -108,23 +108,23 @@ pub const MESSAGE_UNRELIABLE: ChannelId = ChannelId(5);
 /// Typed messages of which only the newest counts. The key is the sender.
 pub const MESSAGE_SEQUENCED: ChannelId = ChannelId(6);
 
-/// What members ask to happen to entities of theirs, up to the authority.
+/// Actions that members request on their own entities, to the authority.
 pub const ACTIONS: ChannelId = ChannelId(7);
-/// What members say of themselves: the source and a packet of its own state stream.
+/// Members' own state: the source and a packet of its stream.
 pub const REPLICAS: ChannelId = ChannelId(8);
 
-/// What the ends of a rollback session say to each other. Only they read it.
+/// Messages between the ends of a rollback session. Only they read it.
 pub const ROLLBACK: ChannelId = ChannelId(9);
 
-/// The room's state with all that no member alone sees, from the hub to the member that becomes the authority.
+/// The room's whole state, from the hub to the member that becomes the authority.
 pub const CHECKPOINT: ChannelId = ChannelId(10);
 
-/// What two members say of a path between them, through the hub.
+/// Signals between two members about a path between them, through the hub.
 pub const PATH: ChannelId = ChannelId(11);
 
-/// What members of a match say to each other: an op code and bytes. The hub stamps an order on each.
+/// Data between the members of a match: an op code and bytes. The hub stamps an order on each.
 pub const MATCH_DATA: ChannelId = ChannelId(12);
-/// The same, of which some may be lost; without an order.
+/// The same, unreliable and without an order.
 pub const MATCH_DATA_UNRELIABLE: ChannelId = ChannelId(13);
 
 const BUILT_IN: [Channel; 14] = [
@@ -158,28 +158,28 @@ pub const fn typed(lane: Lane) -> ChannelId {
     }
 }
 
-/// Why a channel cannot stand in a table.
+/// Why a channel is invalid in a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum TableError {
-    /// The number belongs to Parlor.
+    /// The number is reserved for Parlor.
     #[error("{0} is built in: an application's own channels begin at {first}", first = limits::APP_CHANNEL_FIRST)]
     Reserved(ChannelId),
     /// The number is too large.
     #[error("{0} is beyond the last channel number, {last}", last = limits::CHANNELS_MAX - 1)]
     TooLarge(ChannelId),
-    /// The number is taken.
+    /// The number is in use.
     #[error("{0} is declared twice")]
     Twice(ChannelId),
 }
 
-/// Where two tables differ.
+/// The difference between two tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TableMismatch {
     /// The first channel that differs.
     pub channel: ChannelId,
 }
 
-/// The channels of a room, built-in ones included.
+/// The channels of a room, including built-in ones.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ChannelTable {
     /// Sorted by number.
@@ -190,7 +190,7 @@ impl ChannelTable {
     /// Adds an application's channel.
     ///
     /// # Errors
-    /// [`TableError`] if the number is reserved, too large or taken.
+    /// [`TableError`] if the number is reserved, too large or in use.
     pub fn declare(&mut self, channel: Channel) -> Result<(), TableError> {
         if channel.id.0 < limits::APP_CHANNEL_FIRST {
             return Err(TableError::Reserved(channel.id));
@@ -214,10 +214,10 @@ impl ChannelTable {
             .or_else(|| self.app.binary_search_by_key(&id, |c| c.id).ok().map(|at| &self.app[at]))
     }
 
-    /// Whether `other` is the same table; if not, the first channel that differs.
+    /// Checks that `other` is the same table.
     ///
     /// # Errors
-    /// [`TableMismatch`], with the channel.
+    /// [`TableMismatch`], with the first channel that differs.
     pub fn agree(&self, other: &ChannelTable) -> Result<(), TableMismatch> {
         let differing =
             |a: &[Channel], b: &[Channel]| a.iter().find(|row| !b.contains(row)).map(|row| row.id);
@@ -241,7 +241,7 @@ impl ChannelTable {
     /// Reads a table.
     ///
     /// # Errors
-    /// [`ReadError`] if it is not as laid out, or a channel cannot stand in a table.
+    /// [`ReadError`] if it is malformed, or has an invalid channel.
     pub fn read(reader: &mut Reader) -> Result<Self, ReadError> {
         let count = reader.varint_max("channel count", limits::CHANNELS_MAX as u64)?;
         let mut table = ChannelTable::default();
@@ -252,7 +252,7 @@ impl ChannelTable {
                 codec: Codec::from_wire(reader.u8()?)?,
                 schema_hash: reader.u64()?,
             };
-            // One table has one form: its rows ascend.
+            // The encoding is unique: rows ascend.
             let ascends = table.app.last().is_none_or(|last| last.id < channel.id);
             if !ascends || table.declare(channel).is_err() {
                 return Err(ReadError::OutOfRange { field: "channel number" });

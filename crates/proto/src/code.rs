@@ -1,23 +1,24 @@
-//! Room codes: what a person reads out to a friend.
+//! Room codes, which people type or read out.
 
 use core::fmt;
 use core::str::FromStr;
 use thiserror::Error;
 
-/// The letters of a drawn code: A–Z without I, L and O, and 2–9. None is mistaken for another when read out or
-/// written by hand.
+/// The alphabet of drawn codes: A–Z without I, L and O, and 2–9. No two are confused when read out or written
+/// by hand.
 pub const ALPHABET: &[u8; 31] = b"ABCDEFGHJKMNPQRSTUVWXYZ23456789";
 
-/// Shortest code, drawn or chosen.
+/// Minimum length of a code, drawn or chosen.
 pub const CODE_LEN_MIN: usize = 4;
-/// Longest code, drawn or chosen.
+/// Maximum length of a code, drawn or chosen.
 pub const CODE_LEN_MAX: usize = 12;
-/// Letters of the id of a match, which is its code: never chosen, always drawn. So many letters (79 bits) are not drawn twice, so an
-/// id that a match has had leads to no other one.
+/// Length of a match's id, which is its code: always drawn. With 79 bits an id is never drawn twice, so an
+/// old id never leads to another match.
 pub const MATCH_ID_LEN: usize = 16;
 
-/// The code of a room: 4 to 12 letters and digits, upper case; or the id of a match, which has 16. A drawn code has only letters
-/// of [`ALPHABET`]; a chosen one may have any ("AURA2P", "MYROOM"). Codes are case-insensitive when typed.
+/// The code of a room: 4 to 12 upper-case letters and digits; or the id of a match, which has 16. A drawn
+/// code uses only [`ALPHABET`]; a chosen one may have any letter or digit ("AURA2P", "MYROOM"). Codes are
+/// case-insensitive when typed.
 ///
 /// ```
 /// use parlor_proto::RoomCode;
@@ -30,7 +31,7 @@ pub struct RoomCode {
     len: u8,
 }
 
-/// Why a text is no room code.
+/// Why a text is not a room code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum CodeError {
     /// Too short or too long.
@@ -38,21 +39,21 @@ pub enum CodeError {
         "a room code has {CODE_LEN_MIN} to {CODE_LEN_MAX} letters and digits, and the id of a match {MATCH_ID_LEN}; this has {0}"
     )]
     Length(usize),
-    /// Something else than a letter or a digit.
+    /// A character other than a letter or a digit.
     #[error("a room code has only letters and digits; this has {0:?}")]
     Letter(char),
 }
 
 impl RoomCode {
-    /// A code of `len` letters drawn from [`ALPHABET`]; `draw` gives numbers that are even over all 32 bits.
+    /// Draws a code of `len` characters of [`ALPHABET`]. `draw` must return uniform 32-bit numbers.
     ///
     /// # Panics
-    /// If `len` is not a legal length.
+    /// If `len` is invalid.
     pub fn draw(len: usize, mut draw: impl FnMut() -> u32) -> Self {
         assert!(is_len(len), "{len} is no length of a code");
         let mut letters = [0; MATCH_ID_LEN];
         for letter in &mut letters[..len] {
-            // Rejection keeps the letters even: 31 does not divide 2³².
+            // Rejection keeps the characters uniform: 31 does not divide 2³².
             *letter = loop {
                 let number = draw();
                 if number < u32::MAX - u32::MAX % 31 {
@@ -64,12 +65,12 @@ impl RoomCode {
         RoomCode { letters, len: len as u8 }
     }
 
-    /// Whether it is the id of a match: rooms of other kinds have shorter codes.
+    /// Whether it is the id of a match: other rooms have shorter codes.
     pub const fn is_match_id(&self) -> bool {
         self.len as usize == MATCH_ID_LEN
     }
 
-    /// The code in upper case.
+    /// The code, in upper case.
     pub fn as_str(&self) -> &str {
         core::str::from_utf8(&self.letters[..usize::from(self.len)]).expect("a code holds ASCII only")
     }
@@ -79,8 +80,8 @@ const fn is_len(len: usize) -> bool {
     len >= CODE_LEN_MIN && len <= CODE_LEN_MAX || len == MATCH_ID_LEN
 }
 
-/// The length that a drawn code must have so that a random guess finds one of `live` rooms with a probability of at
-/// most 1 in 10,000 (threat 10): four letters suffice for 92 rooms, five for 2,862.
+/// The length of a drawn code with which a random guess finds one of `live` rooms with a probability of at
+/// most 1 in 10,000 (threat 10). Four characters suffice for 92 rooms, five for 2,862.
 pub fn len_for(live: usize) -> usize {
     (CODE_LEN_MIN..CODE_LEN_MAX)
         .find(|len| live as u128 * 10_000 <= 31u128.pow(u32::try_from(*len).expect("a code is short")))

@@ -1,4 +1,4 @@
-//! The three ways in which talking can fail: the peer misbehaved, the caller did, or the session is over.
+//! The three kinds of failure: the peer misbehaved, the caller misused the API, or the session is over.
 
 use crate::channel::Lane;
 use crate::ids::{ChannelId, MemberId};
@@ -7,44 +7,44 @@ use crate::wire::cursor::{ReadError, Reader, Write};
 use core::fmt;
 use thiserror::Error;
 
-/// The peer sent what the protocol forbids. Its connection is closed with
-/// [`CloseReason::Misbehaved`]; nobody else is touched.
+/// The peer violated the protocol. Its connection is closed with [`CloseReason::Misbehaved`]; other
+/// connections are not affected.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum PeerMisbehaved {
-    /// A header or frame could not be read.
+    /// A header or frame is malformed.
     #[error("{what} could not be read: {error}")]
     Malformed {
-        /// Which part.
+        /// The part.
         what: &'static str,
-        /// Why.
+        /// The reason.
         error: ReadError,
     },
     /// A packet is larger than its carrier allows.
     #[error("a packet of {bytes} bytes is larger than the {max} allowed")]
     Oversized {
-        /// Its size.
+        /// Its size in bytes.
         bytes: usize,
-        /// The limit.
+        /// The limit in bytes.
         max: usize,
     },
-    /// A packet has more frames than it may.
+    /// A packet has too many frames.
     #[error("a packet has more than the {max} frames allowed", max = limits::FRAMES_PER_PACKET_MAX)]
     TooManyFrames,
-    /// A frame came where the packet or the state of the session has no place for it.
+    /// A frame is not allowed in this packet or session state.
     #[error("{frame} has no place {when}")]
     OutOfPlace {
         /// The frame.
         frame: &'static str,
-        /// The packet, or the state of the session.
+        /// The packet or session state.
         when: &'static str,
     },
-    /// A packet or message that was never sent was acknowledged.
+    /// An acknowledgement names a packet or message that was never sent.
     #[error("acknowledged a {what} that was never sent")]
     AckedTheFuture {
-        /// Packet or message.
+        /// "Packet" or "message".
         what: &'static str,
     },
-    /// A message came on a channel that is not in the table, or in the frame of another lane.
+    /// A message on a channel that is not in the table, or in the frame of another lane.
     #[error("a message came on {channel} in a frame of the lane {lane:?}, which the table does not have")]
     WrongLane {
         /// The channel.
@@ -52,40 +52,40 @@ pub enum PeerMisbehaved {
         /// The lane of the frame.
         lane: Lane,
     },
-    /// Reliable messages ran ahead of what may be under way.
+    /// A reliable message is beyond the window of unacknowledged ones.
     #[error("a reliable message is numbered beyond the window")]
     BeyondWindow,
-    /// An update of the room's state could not be taken in.
+    /// An update of the room's state is invalid.
     #[error("an update of the state could not be taken in: {detail}")]
     BadState {
-        /// Why.
+        /// The reason.
         detail: String,
     },
-    /// More of a member's own state came than it may send.
+    /// A member sent more of its own state than allowed.
     #[error(
         "sent more of its own state than the {max} bytes a second allowed: send it less often, or make it smaller",
         max = limits::OWN_STATE_BYTES_PER_SECOND
     )]
     TooMuchState,
-    /// Something in a room that only another may do.
+    /// An operation that only another member may do.
     #[error("{what} may be sent by the authority only")]
     NotAuthority {
         /// What was sent.
         what: &'static str,
     },
-    /// Reliable messages came faster than a room passes them on, for longer than it keeps them.
+    /// Reliable messages came faster than the room passes them on, for longer than its queue can hold.
     #[error("sent reliable messages faster than its room passes them on: {waiting} bytes wait")]
     Flooded {
-        /// Bytes that waited, with the message that was too much.
+        /// Bytes in the queue, including the message that exceeded it.
         waiting: usize,
     },
-    /// The peer had to say hello first and did not.
+    /// The peer did not start with a hello.
     #[error("did not say hello in time")]
     NoHello,
-    /// Bytes that are not Parlor's protocol at all, for instance text where binary is due.
+    /// Bytes of another protocol, for instance text instead of binary.
     #[error("{what}")]
     NotParlor {
-        /// What came instead.
+        /// What was received instead.
         what: &'static str,
     },
 }
@@ -96,7 +96,7 @@ impl PeerMisbehaved {
     }
 }
 
-/// The caller asked for something that cannot be. Nothing was sent, nothing changed.
+/// The call is invalid. Nothing was sent or changed.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ApiMisuse {
     /// A message is too large.
@@ -104,9 +104,9 @@ pub enum ApiMisuse {
         "a message of {bytes} bytes is larger than the {max} allowed: split it, or keep large data elsewhere"
     )]
     MessageTooLarge {
-        /// Its size.
+        /// Its size in bytes.
         bytes: usize,
-        /// The limit.
+        /// The limit in bytes.
         max: usize,
     },
     /// The channel is not in the table.
@@ -118,83 +118,83 @@ pub enum ApiMisuse {
     /// Only the authority may do this.
     #[error("only the host may {what}: this process is member {local} and not the host")]
     NotHost {
-        /// What was asked.
+        /// The operation.
         what: &'static str,
-        /// Who asked.
+        /// The calling member.
         local: MemberId,
     },
-    /// There is nobody who could do this, or to whom it could be done: in a match all are equal.
+    /// The operation needs a host or state, which a match does not have.
     #[error(
         "a match has no host and no state, so nobody may {what}: send data, or play in a room that somebody hosts"
     )]
     NoHost {
-        /// What was asked.
+        /// The operation.
         what: &'static str,
     },
     /// The room is not open yet.
     #[error("the room is still connecting: wait for Event::Open before you {what}")]
     NotOpen {
-        /// What was asked.
+        /// The operation.
         what: &'static str,
     },
-    /// There is no such player.
+    /// The player does not exist.
     #[error("there is no player {0} in this room")]
     NoSuchPlayer(MemberId),
-    /// A value is outside of its bounds.
+    /// A value is out of range.
     #[error("{0}")]
     Bounds(String),
 }
 
-/// Why a session ended, as both ends see it.
+/// Why a session ended, as seen by both ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CloseReason {
     /// The member left.
     Left,
-    /// The authority, or whoever runs the server, removed the member.
+    /// The authority or the server's operator removed the member.
     Kicked {
-        /// What they gave as the reason; may be empty.
+        /// The given reason; may be empty.
         reason: String,
     },
     /// The host left, and the room with it.
     HostLeft,
-    /// The host was not heard of any more, and the room ended.
+    /// The host was silent for too long, and the room ended.
     HostGone,
-    /// The room was ended by its server.
+    /// The server ended the room.
     RoomEnded {
-        /// What a person may read about it.
+        /// A reason for people to read.
         reason: String,
     },
-    /// The server is going down.
+    /// The server is shutting down.
     ServerShutdown,
-    /// Nothing was heard from the other end for too long.
+    /// The other end was silent for too long.
     TimedOut,
     /// The connection broke.
     ConnectionLost {
-        /// What the transport says about it.
+        /// The transport's error.
         detail: String,
     },
-    /// The peer broke the protocol.
+    /// The peer violated the protocol.
     Misbehaved {
-        /// How, for a person to read.
+        /// How, for people to read.
         detail: String,
     },
-    /// The member took so long to take its messages that too many were waiting.
+    /// The member took its messages too slowly: its queue overflowed.
     TooSlow,
-    /// The game did not take its events for so long that too many were waiting.
+    /// The game did not poll its events for too long: the queue overflowed.
     NotPolled,
-    /// A resume token was used that had been used before: two ends have the session, so neither keeps it.
+    /// A resume token was used twice: two ends have the session, so neither may keep it.
     TokenReused,
-    /// The peer closed for a reason that this version does not know.
+    /// A close reason that this version does not know.
     Unknown {
         /// Its number.
         code: u8,
-        /// What it says about it.
+        /// Its detail.
         detail: String,
     },
 }
 
 impl CloseReason {
-    /// The word for it in JSON, logs and metrics.
+    /// The name in JSON, logs and metrics.
     pub const fn as_str(&self) -> &'static str {
         match self {
             CloseReason::Left => "left",
@@ -250,7 +250,7 @@ impl CloseReason {
     /// Reads one.
     ///
     /// # Errors
-    /// [`ReadError`] if it is not as laid out.
+    /// [`ReadError`] if it is malformed.
     pub fn read(reader: &mut Reader) -> Result<Self, ReadError> {
         let code = reader.u8()?;
         let detail = reader.str_max("close detail", limits::REASON_BYTES_MAX)?;
@@ -272,7 +272,7 @@ impl CloseReason {
     }
 }
 
-/// The longest front of `text` that has at most `max` bytes and ends between two letters.
+/// Returns the longest prefix of `text` with at most `max` bytes that ends between two characters.
 pub fn clip(text: &str, max: usize) -> &str {
     let mut end = text.len().min(max);
     while !text.is_char_boundary(end) {

@@ -1,4 +1,4 @@
-//! One type for each kind of id, so that they cannot be taken for one another.
+//! Types of ids, one for each kind, so that they cannot be mixed up.
 
 use core::fmt;
 
@@ -17,38 +17,39 @@ macro_rules! id {
 }
 
 id! {
-    /// A live link between two processes, numbered by the process that accepted it. It never goes on the wire.
+    /// A live link between two processes, numbered by the accepting process. It is never sent.
     ConnectionId(u64), "connection "
 }
 id! {
-    /// A room, for as long as its server lives. Never its code: codes are typed by people and may be used again.
+    /// A room, for the lifetime of its server. Never its code: codes are typed by people and may be reused.
     RoomId(u64), "room "
 }
 id! {
-    /// A participant of a room. The first is 0; a number is never given to another in the same room.
+    /// A participant of a room. The first is 0; a number is never reused in the same room.
     ///
-    /// Member 0 is whoever opened the room. Whether a member is the *authority* is a field of the room
+    /// Member 0 opened the room. Whether a member is the *authority* is a field of the room
     /// ([`Authority`](crate::wire::handshake::Authority)), not a property of the number.
     MemberId(u32), ""
 }
 id! {
-    /// A path between two members beside the hub, or the attempt to have one: drawn by the hub, so that nobody knows the next.
+    /// A path between two members beside the hub, or an attempt at one. Drawn by the hub, so that ids are
+    /// unpredictable.
     PathId(u64), "path "
 }
 id! {
-    /// The number of a channel in the table that both ends agreed on.
+    /// The number of a channel in the agreed table.
     ChannelId(u8), "channel "
 }
 
-/// A thing of a shared world.
+/// An entity of a world.
 ///
-/// A slot that an entity has left may be given to another one later, with another generation, so that an id of the first is
-/// never taken for the second. On the wire outside of the state it is one number of 32 bits, [`to_bits`](Self::to_bits).
+/// A slot may be reused with another generation, so that the id of a despawned entity never matches a new
+/// one. On the wire outside of the state it is one 32-bit number, [`to_bits`](Self::to_bits).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct EntityId {
-    /// Its place in the world's tables.
+    /// Its index in the world's tables.
     pub slot: u16,
-    /// Which of those that had the slot, wrapping.
+    /// Counts the entities that had the slot, wrapping.
     pub generation: u16,
 }
 
@@ -71,8 +72,8 @@ impl fmt::Display for EntityId {
     }
 }
 
-/// An authenticated state between two ends that outlives the connections that carry it: 128 bits that cannot be
-/// guessed, drawn by the hub. It names a session in logs; it does not prove anything.
+/// An authenticated state between two ends that outlives the connections that carry it: 128 unguessable bits,
+/// drawn by the hub. It identifies a session in logs, and is not a credential.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SessionId(pub u128);
 
@@ -88,8 +89,8 @@ impl fmt::Display for SessionId {
     }
 }
 
-/// How often the authority of a room has changed. What an authority says under an older epoch is ignored, so that
-/// two of them can never both be heard.
+/// How often the authority of a room has changed. Messages of an authority under an older epoch are ignored,
+/// so that two authorities are never active at once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Epoch(pub u32);
 

@@ -1,12 +1,13 @@
-//! What two ends of Parlor must agree on to talk.
+//! Parlor's session protocol: everything that two ends must agree on to talk.
 //!
-//! This crate is pure: it has no clock, no source of randomness, no thread, lock, socket or `async`. Time comes
-//! in as an [`Instant`], bytes come in and go out, and the same calls always give the same results. The
-//! normative description of what it puts on the wire is `PROTOCOL.md`; golden vectors stand in `testdata/`.
+//! This crate is pure: it has no clock, no source of randomness, no thread, lock, socket or `async`. Time
+//! comes in as an [`Instant`], bytes come in and go out, and the same calls always give the same results.
+//! `PROTOCOL.md` is the normative description of the wire format; golden vectors are in `testdata/`.
 //!
-//! - [`time`]: instants and ticks · [`ids`]: one type for each kind of id · [`limits`]: every bound, in one place
-//! - [`wire`]: how packets, frames, handshakes, envelopes and room control are laid out
-//! - [`channel`]: lanes, and the table of channels both ends agree on
+//! - [`time`]: instants and ticks · [`ids`]: one type for each kind of id · [`limits`]: every bound, in one
+//!   place
+//! - [`wire`]: the layout of packets, frames, handshakes, envelopes and room control
+//! - [`channel`]: lanes, and the channel table that both ends agree on
 //! - [`session`]: the state machine between two ends, independent of the connection that carries it
 //! - [`code`]: room codes · [`random`]: numbers from a seed
 

@@ -1,8 +1,8 @@
-//! Every bound of the protocol, in one place. What stands in relation to something else says so to the compiler.
+//! Every bound of the protocol, in one place. Relations between bounds are checked at compile time.
 
 use core::time::Duration;
 
-/// Versions of the protocol that this build speaks, oldest first.
+/// Protocol versions that this build speaks, oldest first.
 pub const VERSION_MIN: u16 = 1;
 /// See [`VERSION_MIN`].
 pub const VERSION_MAX: u16 = 1;
@@ -13,17 +13,17 @@ pub const MESSAGE_BYTES_MAX: usize = 64 * 1024;
 /// Largest payload of a message frame, in bytes: a message with the envelope around it.
 pub const PAYLOAD_BYTES_MAX: usize = MESSAGE_BYTES_MAX + 1_536;
 
-/// Largest datagram payload, in bytes. Browsers document 1,000 as what an unreliable payload may have.
+/// Largest datagram payload, in bytes. Browsers document 1,000 as the size of an unreliable payload.
 pub const DATAGRAM_BYTES_MAX: usize = 1_000;
 
 /// Largest packet on a reliable stream, in bytes: one message of full size with its header and envelope.
 pub const STREAM_PACKET_BYTES_MAX: usize = MESSAGE_BYTES_MAX + 2 * 1024;
 
-/// A stream packet is closed when it holds this many bytes, so that a long queue does not arrive as one lump.
+/// A stream packet is closed at this size in bytes, so that a long queue does not arrive in one piece.
 pub const STREAM_PACKET_BYTES_TARGET: usize = 16 * 1024;
 
-/// Frames in one packet. The smallest frame is three bytes but what it becomes is many times that, so that bytes alone
-/// would not bound what one packet makes a receiver hold.
+/// Frames in one packet. The smallest frame is three bytes but needs many times that in memory, so a limit in
+/// bytes alone would not bound a receiver's memory.
 pub const FRAMES_PER_PACKET_MAX: usize = 512;
 
 /// Largest header of a packet, in bytes.
@@ -35,46 +35,47 @@ pub const FRAGMENT_HEAD_BYTES_MAX: usize = 1 + 2 + 2 + 1 + 1;
 /// Bytes of a message in one fragment.
 pub const FRAGMENT_BYTES: usize = DATAGRAM_BYTES_MAX - HEADER_BYTES_MAX - FRAGMENT_HEAD_BYTES_MAX;
 
-/// Largest count of fragments that one message may have.
+/// Maximum fragments of one message.
 pub const FRAGMENTS_MAX: usize = 72;
 
-/// Messages that may be partly assembled at once, for each session.
+/// Partly assembled messages of a session at once.
 pub const FRAGMENTED_MESSAGES_MAX: usize = 2;
 
 /// Bytes of partly assembled messages: one of full size, and the head of its frame.
 pub const FRAGMENT_BUFFER_BYTES_MAX: usize = PAYLOAD_BYTES_MAX + 32;
 
-/// How long a message may stay partly assembled.
+/// Timeout of a partly assembled message.
 pub const FRAGMENT_TTL: Duration = Duration::from_secs(2);
 
-/// Packets that a receiver remembers, to tell a repeated one from a late one.
+/// Packets that a receiver remembers, to distinguish duplicates from late ones.
 pub const REPLAY_WINDOW: u64 = 256;
 
-/// Packets whose fate a sender waits for; an older one counts as lost.
+/// Unacknowledged packets that a sender tracks; older ones count as lost.
 pub const IN_FLIGHT_MAX: usize = 1024;
 
-/// Reliable messages that may be under way at once; further ones wait at the sender.
+/// Unacknowledged reliable messages at once; further ones wait at the sender.
 pub const RELIABLE_WINDOW: u64 = 1024;
 
-/// What one message that waits costs beside its payload, in bytes, as the queues below count it. Many small messages would
-/// otherwise take far more memory than their bytes say.
+/// Overhead of a queued message beside its payload, in bytes, as the queues below count it. Without it many
+/// small messages would take far more memory than their bytes suggest.
 pub const WAITING_MESSAGE_BYTES: usize = 192;
 
-/// Bytes of reliable messages that wait at a sender, unsent or not acknowledged. Beyond it the member is too slow
-/// for its room and is disconnected with a reason. It bounds what unreliable messages may take beside them as well: they
-/// give way. With [`HAND_OUT_BYTES`] and the packet after it, a member that has stopped reading costs a hub less than
-/// 256 KiB; two messages of full size still fit.
+/// Bytes of reliable messages queued at a sender, unsent or unacknowledged. Beyond it the member is too slow
+/// for its room and is disconnected with a reason. It also bounds the unreliable messages queued beside them:
+/// these give way. With [`HAND_OUT_BYTES`] and the packet after it, a member that has stopped reading costs a
+/// hub less than 256 KiB; two messages of full size still fit.
 pub const RELIABLE_QUEUE_BYTES_MAX: usize = 160 * 1024;
 
-/// Bytes of unreliable messages that wait at a sender, fragments included. Beyond it the oldest is dropped and counted.
+/// Bytes of unreliable messages queued at a sender, including fragments. Beyond it the oldest is dropped and
+/// counted.
 pub const UNRELIABLE_QUEUE_BYTES_MAX: usize = 136 * 1024;
 
-/// Bytes after which a hub gives a connection no further packet in the same turn: the next turn knows whether the
-/// connection still takes any, and what waits in the session meanwhile can still be replaced or given up.
+/// Bytes after which a hub gives a connection no further packet in the same turn. The next turn knows whether
+/// the connection is still writable, and messages still in the session can be replaced or dropped meanwhile.
 pub const HAND_OUT_BYTES: usize = 16 * 1024;
 
-/// Keys of sequenced channels whose newest message a receiver remembers, all channels together. When there are more, it
-/// forgets the half of them that it has not heard of for longest.
+/// Keys of sequenced channels whose newest message a receiver remembers, over all channels. Beyond it, the
+/// least recently used half is dropped.
 pub const SEQUENCED_KEYS_MAX: usize = 512;
 
 /// Largest number of steps per second.
@@ -91,9 +92,9 @@ pub const MEMBERS_MAX_SERVER_RUN: u16 = 256;
 pub const NAME_BYTES_MAX: usize = 48;
 /// Longest user of an admission token, in bytes of UTF-8.
 pub const USER_BYTES_MAX: usize = 64;
-/// Longest app id, environment tag, join secret, label of a match and kind of a message, in bytes of UTF-8.
+/// Longest app id, environment, join secret, match label and message kind, in bytes of UTF-8.
 pub const LABEL_BYTES_MAX: usize = 64;
-/// Longest reason that a person reads (kick, refusal, close), in bytes of UTF-8.
+/// Longest reason for people to read (kick, refusal, close), in bytes of UTF-8.
 pub const REASON_BYTES_MAX: usize = 200;
 /// Longest token of a handshake, in bytes.
 pub const TOKEN_BYTES_MAX: usize = 2_048;
@@ -104,10 +105,10 @@ pub const ADDRESS_BYTES_MAX: usize = 256;
 pub const PLAYER_DATA_KEYS_MAX: usize = 32;
 /// Bytes of one value of player data.
 pub const PLAYER_DATA_VALUE_BYTES_MAX: usize = 1_024;
-/// Bytes of all keys and values that one member may have in its player data: a newcomer is told those of everybody at
-/// once. In larger rooms it is less, see [`player_data_bytes_max`].
+/// Bytes of all keys and values in one member's player data: a newcomer gets everyone's at once. Smaller in
+/// larger rooms, see [`player_data_bytes_max`].
 pub const PLAYER_DATA_BYTES_MAX: usize = 8 * 1024;
-/// Bytes of the player data of all members of a room that may have more than [`MEMBERS_MAX_PLAYER_HOSTED`].
+/// Bytes of the player data of all members, in a room that may have more than [`MEMBERS_MAX_PLAYER_HOSTED`].
 pub const PLAYER_DATA_BYTES_LARGE_ROOM: usize = 64 * 1024;
 
 /// Members that one message may name.
@@ -115,7 +116,7 @@ pub const ADDRESSEES_MAX: usize = MEMBERS_MAX_SERVER_RUN as usize;
 
 /// First channel number that an application may use.
 pub const APP_CHANNEL_FIRST: u8 = 16;
-/// Channels in a table, built-in ones included.
+/// Channels in a table, including built-in ones.
 pub const CHANNELS_MAX: usize = 64;
 
 /// Keys of a room's keyed state.
@@ -124,23 +125,23 @@ pub const STATE_KEYS_MAX: usize = 4_096;
 pub const STATE_KEY_BYTES_MAX: usize = 64;
 /// Largest value of keyed state, in encoded bytes.
 pub const STATE_VALUE_BYTES_MAX: usize = 16 * 1024;
-/// All of a room's keyed state, in encoded bytes: it must fit into one message, which is how a newcomer gets it.
+/// All of a room's keyed state, in encoded bytes: a newcomer gets it in one message.
 pub const STATE_BYTES_MAX: usize = 60 * 1024;
-/// How deep a value may nest.
+/// Maximum nesting depth of a value.
 pub const VALUE_DEPTH_MAX: usize = 32;
 
-/// Addresses that a member names at which it may be reached, and that are named to another one.
+/// Addresses at which a member says that it can be reached, and that are sent to another member.
 pub const PATH_CANDIDATES_MAX: usize = 8;
-/// A member that names its addresses again sooner than this is not heard.
+/// Addresses that a member sends again sooner than this are ignored.
 pub const PATH_CANDIDATES_INTERVAL: Duration = Duration::from_secs(10);
 /// Silence after which the other end of a path between members counts as lost.
 pub const PATH_SILENCE: Duration = Duration::from_secs(1);
-/// Silence on such a path after which an end asks the other for a sign of life.
+/// Silence on such a path after which an end sends a keep-alive.
 pub const PATH_KEEP_ALIVE: Duration = Duration::from_millis(200);
-/// How long an attempt to have a path may take.
+/// Timeout of an attempt to open a path.
 pub const PATH_TRY_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// Largest schema of a room, in encoded bytes: a hello carries it.
+/// Largest schema of a room, in encoded bytes; it is part of a hello.
 pub const SCHEMA_BYTES_MAX: usize = 8 * 1024;
 /// Shortest host timeout, in ms: the silence of a host after which another member takes its part. A shorter one would replace
 /// hosts that are merely late.
@@ -150,36 +151,37 @@ pub const HOST_TIMEOUT_MS_DEFAULT: u32 = 250;
 /// Longest host timeout, in ms.
 pub const HOST_TIMEOUT_MS_MAX: u32 = 10_000;
 
-/// Bytes of messages about its own state that a member may send in a second, in the long run, and as many again at once. They
-/// build on each other, so a hub cannot drop some of them: it disconnects whoever sends more.
+/// Average bytes a second of a member's messages about its own state, and the burst in bytes. They build on
+/// each other, so a hub cannot drop some: a member that sends more is disconnected.
 pub const OWN_STATE_BYTES_PER_SECOND: usize = 64 * 1024;
 
 /// Largest input of one tick, in encoded bytes.
 pub const INPUT_BYTES_MAX: usize = 512;
-/// Largest message of inputs: that of a tick, and those before it that may have been lost. It fits one datagram.
+/// Largest input message: the input of a tick, and earlier ones that may have been lost. It fits one
+/// datagram.
 pub const INPUT_MESSAGE_BYTES_MAX: usize = 900;
 
-/// A peer that has not said hello by then is disconnected; so is one that was not answered.
+/// Timeout of the handshake: for a peer's hello, and for its answer.
 pub const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
-/// Silence after which a session asks its peer for a sign of life.
+/// Silence after which a session sends a keep-alive.
 pub const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(1);
 /// Silence after which a connection counts as lost.
 pub const SILENCE_TIMEOUT: Duration = Duration::from_secs(8);
-/// Silence of a hub that lives in the process of a host, after which its guests take the host to be gone: they shall know
-/// within three seconds.
+/// Silence of a hub in a host's process after which its guests consider the host gone: they must know within
+/// three seconds.
 pub const HOST_GONE_TIMEOUT: Duration = Duration::from_millis(2_800);
-/// Silence after which such a hub and its guests ask each other for a sign of life, so that the loss of some is no silence.
+/// Keep-alive interval of such a hub and its guests, so that losing a few is not silence.
 pub const KEEP_ALIVE_INTERVAL_OF_HOST: Duration = Duration::from_millis(250);
-/// An acknowledgement waits at most this long for a packet that takes it along.
+/// Maximum delay of an acknowledgement that waits for a packet to be part of.
 pub const ACK_DELAY_MAX: Duration = Duration::from_millis(25);
-/// Bytes of reliable messages after which an acknowledgement waits no longer: a sender that is fast must not run into
-/// [`RELIABLE_QUEUE_BYTES_MAX`] for want of one.
+/// Bytes of reliable messages after which an acknowledgement is sent at once. A fast sender must not reach
+/// [`RELIABLE_QUEUE_BYTES_MAX`] for lack of one.
 pub const ACK_AT_ONCE_BYTES: usize = 16 * 1024;
-/// A session that asked its peer to close waits this long for the goodbye to be carried.
+/// Time that a closing session waits until its Close frame is sent.
 pub const CLOSE_LINGER: Duration = Duration::from_millis(500);
 
-/// Bytes of all keys and values that one member of a room with `members_max` members, its host included, may have in its
-/// player data.
+/// Bytes of all keys and values in the player data of one member, in a room with `members_max` members, its
+/// host included.
 pub const fn player_data_bytes_max(members_max: u16) -> usize {
     if members_max <= MEMBERS_MAX_PLAYER_HOSTED {
         PLAYER_DATA_BYTES_MAX
@@ -188,7 +190,7 @@ pub const fn player_data_bytes_max(members_max: u16) -> usize {
     }
 }
 
-/// What a newcomer is told of one member counts in its queue, without player data, at most.
+/// Maximum bytes in a newcomer's queue for one member, without player data.
 const JOINED_BYTES_MAX: usize = WAITING_MESSAGE_BYTES + NAME_BYTES_MAX + USER_BYTES_MAX + 16;
 
 const _: () = {

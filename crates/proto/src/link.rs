@@ -1,24 +1,24 @@
-//! What a session knows of the connection that carries it.
+//! What a session knows about the connection that carries it.
 
 use crate::wire::cursor::ReadError;
 use bytes::Bytes;
 
-/// What a connection is made of.
+/// The transport of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum LinkKind {
-    /// QUIC: datagrams, and streams that do not hold each other up.
+    /// QUIC: datagrams, and independent streams.
     Quic,
-    /// WebSocket: one reliable stream, on which every lane arrives reliably.
+    /// WebSocket: one reliable stream; every lane is reliable on it.
     WebSocket,
-    /// Two ends in one process: a reliable stream, of which nothing is lost and nothing comes late.
+    /// Two ends in one process: a reliable stream without loss or latency.
     Memory,
 }
 
 impl LinkKind {
-    /// All of them.
+    /// All kinds.
     pub const ALL: [LinkKind; 3] = [LinkKind::Quic, LinkKind::WebSocket, LinkKind::Memory];
 
-    /// Whether the link has datagrams: packets that may be lost and that hold nothing up.
+    /// Whether the link has datagrams: packets that may be lost and do not block others.
     pub const fn has_datagrams(self) -> bool {
         matches!(self, LinkKind::Quic)
     }
@@ -32,7 +32,7 @@ impl LinkKind {
         }
     }
 
-    /// The kind with this number.
+    /// Returns the kind with this number.
     ///
     /// # Errors
     /// [`ReadError::Unknown`] if there is none.
@@ -45,7 +45,7 @@ impl LinkKind {
         }
     }
 
-    /// The word for it in JSON and in what a person reads.
+    /// The name in JSON and in messages to people.
     pub const fn as_str(self) -> &'static str {
         match self {
             LinkKind::Quic => "quic",
@@ -55,22 +55,22 @@ impl LinkKind {
     }
 }
 
-/// What must carry a packet.
+/// The required carrier of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Carrier {
-    /// A datagram, at most [`DATAGRAM_BYTES_MAX`](crate::limits::DATAGRAM_BYTES_MAX) bytes. Never asked of a link
-    /// that has none.
+    /// A datagram, at most [`DATAGRAM_BYTES_MAX`](crate::limits::DATAGRAM_BYTES_MAX) bytes. Used only on
+    /// links that have datagrams.
     Datagram,
-    /// The link's one stream of records, which keeps their order.
+    /// The link's main stream of records, in order.
     Stream,
-    /// A stream of its own, so that neither waits for the other. A link with one stream only uses that.
+    /// A stream of its own, so that neither blocks the other. A link with only one stream uses that.
     Isolated,
 }
 
-/// One packet, either way.
+/// A packet, in either direction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Packet {
-    /// What carries it.
+    /// Its carrier.
     pub carrier: Carrier,
     /// Header and frames.
     pub bytes: Bytes,

@@ -1,4 +1,4 @@
-//! Instants and ticks. Time is passed in; nothing here reads a clock.
+//! Instants and ticks. Time is an argument; nothing here reads a clock.
 
 use core::fmt;
 use core::num::NonZeroU16;
@@ -7,8 +7,8 @@ use core::time::Duration;
 
 /// A point on a monotonic clock, in microseconds since an origin that the caller chose.
 ///
-/// Two instants may be compared only if they come from the same clock. Instants of a room ("room time") have the
-/// room's opening as their origin; instants passed to a machine come from the process that drives it.
+/// Only instants of the same clock may be compared. Instants of a room ("room time") have the room's opening
+/// as their origin. Instants passed to a machine are from the process that drives it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Instant(u64);
 
@@ -48,7 +48,7 @@ fn micros(duration: Duration) -> u64 {
 
 impl Add<Duration> for Instant {
     type Output = Instant;
-    /// Saturates at the end of time rather than wrapping.
+    /// Saturates at the end of time instead of wrapping.
     fn add(self, rhs: Duration) -> Instant {
         Instant(self.0.saturating_add(micros(rhs)))
     }
@@ -62,7 +62,7 @@ impl AddAssign<Duration> for Instant {
 
 impl Sub<Duration> for Instant {
     type Output = Instant;
-    /// Saturates at the origin rather than wrapping.
+    /// Saturates at the origin instead of wrapping.
     fn sub(self, rhs: Duration) -> Instant {
         Instant(self.0.saturating_sub(micros(rhs)))
     }
@@ -74,9 +74,9 @@ impl fmt::Display for Instant {
     }
 }
 
-/// One fixed step of a room, numbered from the room's opening. The number wraps, so ticks have no order of their
-/// own: ask [`is_newer_than`](Tick::is_newer_than) or [`since`](Tick::since), which are right as long as the two
-/// are less than 2³¹ steps apart.
+/// A fixed step of a room, numbered from the room's opening. The number wraps, so ticks have no order of
+/// their own. Use [`is_newer_than`](Tick::is_newer_than) or [`since`](Tick::since), which are correct for
+/// ticks less than 2³¹ steps apart.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Tick(pub u32);
 
@@ -86,13 +86,13 @@ impl Tick {
         Tick(self.0.wrapping_add(1))
     }
 
-    /// This tick moved by `steps`, which may be negative.
+    /// Returns this tick moved by `steps`, which may be negative.
     pub const fn offset(self, steps: i32) -> Tick {
         Tick(self.0.wrapping_add_signed(steps))
     }
 
     /// Steps from `earlier` to this tick; negative if this one is older.
-    #[allow(clippy::cast_possible_wrap)] // the wrap is the point: the distance on a circle of 2³² steps
+    #[allow(clippy::cast_possible_wrap)] // the wrap is intended: the distance on a circle of 2³² steps
     pub const fn since(self, earlier: Tick) -> i32 {
         self.0.wrapping_sub(earlier.0) as i32
     }
@@ -102,7 +102,7 @@ impl Tick {
         self.since(other) > 0
     }
 
-    /// The low half of the number, which is what packets carry.
+    /// The low half of the number, which packets carry.
     #[allow(clippy::cast_possible_truncation)]
     pub const fn to_wire(self) -> u16 {
         self.0 as u16
@@ -126,7 +126,7 @@ impl fmt::Display for Tick {
 pub struct TickRate(NonZeroU16);
 
 impl TickRate {
-    /// 30 steps a second, what a room has unless its host says otherwise.
+    /// The default rate: 30 steps a second.
     pub const DEFAULT: TickRate = TickRate(NonZeroU16::new(30).expect("30 is not zero"));
 
     /// A rate of `hz` steps per second; `None` outside 1..=[`TICK_HZ_MAX`](crate::limits::TICK_HZ_MAX).
@@ -147,22 +147,22 @@ impl TickRate {
         Duration::from_nanos(1_000_000_000 / self.0.get() as u64)
     }
 
-    /// The step that is running at `at`, an instant of room time.
+    /// Returns the step that is running at `at`, an instant of room time.
     ///
-    /// Computed from the origin each time, so that a rate whose interval is no whole number of microseconds does
-    /// not drift.
+    /// It is computed from the origin each time, so that a rate whose interval is not a whole number of
+    /// microseconds does not drift.
     #[allow(clippy::cast_possible_truncation)] // the number of a tick wraps
     pub const fn tick_at(self, at: Instant) -> Tick {
         Tick((at.as_micros() as u128 * self.hz() as u128 / 1_000_000) as u32)
     }
 
-    /// When the step `tick` begins, in room time: the first microsecond at which [`tick_at`](Self::tick_at) gives it.
-    /// Exact until the number wraps, which takes half a year at the highest rate.
+    /// When the step `tick` begins, in room time: the first microsecond for which [`tick_at`](Self::tick_at)
+    /// returns it. Exact until the number wraps, after half a year at the highest rate.
     pub const fn begins(self, tick: Tick) -> Instant {
         Instant::from_micros((tick.0 as u64 * 1_000_000).div_ceil(self.hz() as u64))
     }
 
-    /// How long the step that is running at `at` has been running, below one [`interval`](Self::interval).
+    /// How long the step running at `at` has been running: less than one [`interval`](Self::interval).
     #[allow(clippy::cast_possible_truncation)] // below one second
     pub const fn phase_at(self, at: Instant) -> Duration {
         let scaled = at.as_micros() as u128 * self.hz() as u128 % 1_000_000;
@@ -209,7 +209,7 @@ mod tests {
             let (rate, at) = (TickRate::new(hz).unwrap(), Instant::from_micros(micros));
             prop_assert!(rate.phase_at(at) <= rate.interval());
             let began = at - rate.phase_at(at);
-            // The step began within the microsecond that rounding costs.
+            // The step began within one microsecond of rounding.
             prop_assert!(rate.tick_at(began + Duration::from_micros(1)) == rate.tick_at(at));
         }
     }

@@ -1,4 +1,4 @@
-//! Threat 7: control frames by the million leave next to nothing at a session, whatever kinds they are of.
+//! Threat 7: millions of control frames leave next to nothing in a session's memory, whatever their kinds.
 //!
 //! The allocator counts for the whole process, so this file has one test.
 
@@ -16,7 +16,7 @@ static ALLOCATOR: PeakAlloc = PeakAlloc;
 
 /// Frames of one flood, and packets of the other.
 const FLOOD: usize = 1_000_000;
-/// What a session may hold of one, beyond what it held before.
+/// Maximum growth of a session's memory.
 const GROWTH_MAX: usize = 64 * 1024;
 
 #[test]
@@ -25,7 +25,7 @@ fn threat_07_a_million_control_frames_and_a_million_empty_packets_leave_64_kib()
     empty_packets();
 }
 
-/// What an open session holds of a flood while nothing can be sent back.
+/// Bytes that an open session holds after a flood while it cannot send.
 fn held(flood: impl Iterator<Item = Packet>) -> usize {
     let mut server = open_server();
     let before = ALLOCATOR.current_usage();
@@ -39,12 +39,12 @@ fn held(flood: impl Iterator<Item = Packet>) -> usize {
     while server.poll_packet(NOW).is_some() {
         answers += 1;
     }
-    // One, and those that acknowledge what the newest acknowledgement does not cover.
+    // One, and those for packets beyond the newest acknowledgement.
     assert!(answers <= 1 + limits::IN_FLIGHT_MAX / 32, "{answers} packets answer them");
     most
 }
 
-/// Of every kind that an open session takes, as many in each packet as may be.
+/// Every kind that an open session accepts, as many as allowed in each packet.
 fn control_frames() {
     let each = limits::FRAMES_PER_PACKET_MAX;
     let time = |echo| Frame::Time(Time { sent_us: 1, echo });
@@ -61,11 +61,11 @@ fn control_frames() {
         Packet { carrier: Carrier::Stream, bytes: bytes.into() }
     });
     let held = held(flood);
-    // The packet itself is there while it is taken in.
+    // The packet itself is in memory while it is handled.
     assert!(held <= GROWTH_MAX + 2 * bytes.len(), "{held} bytes are kept of a million control frames");
 }
 
-/// Packets of nothing but their number, and of what they acknowledge, which never was.
+/// Packets with only a number, and an acknowledgement of packets that never existed.
 fn empty_packets() {
     let empty = |number: usize| {
         let mut bytes = Vec::new();
@@ -77,7 +77,7 @@ fn empty_packets() {
     assert!(held <= GROWTH_MAX, "{held} bytes are kept of a million packets");
 }
 
-/// What the wire carries of a packet's number.
+/// The part of a packet's number on the wire.
 fn low_half(number: usize) -> u16 {
     u16::try_from(number % (1 << 16)).expect("it is a remainder")
 }

@@ -1,4 +1,4 @@
-//! The fuzz targets over the kept corpus, so that a stable compiler finds again what was once found.
+//! Runs the fuzz targets over the stored corpus, so that a stable compiler finds known faults again.
 
 #[allow(unreachable_pub, reason = "it is a library where cargo-fuzz builds it")]
 #[path = "../../../fuzz/src/targets.rs"]
@@ -38,7 +38,7 @@ mod random {
     use proptest::collection::vec;
     use proptest::prelude::*;
 
-    /// A script that does more than fail at once: whole operations.
+    /// A script of whole operations, which does not fail at once.
     fn script() -> impl Strategy<Value = Vec<u8>> {
         use targets::op;
         let end = || prop_oneof![Just(0), Just(op::SERVER)];

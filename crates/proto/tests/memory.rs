@@ -1,4 +1,4 @@
-//! Threat 16: what a peer sends makes a session hold a bounded multiple of it, whatever lengths it declares.
+//! Threat 16: a session's memory is a bounded multiple of what a peer sends, whatever lengths it declares.
 //!
 //! The allocator counts for the whole process, so this file has one test.
 
@@ -17,7 +17,7 @@ use peak_alloc::PeakAlloc;
 #[global_allocator]
 static ALLOCATOR: PeakAlloc = PeakAlloc;
 
-/// Bytes that were held at once beyond what was held before, while `input` bytes were taken in.
+/// Checks the peak of additional memory while `input` bytes are handled.
 fn check(what: &str, input: usize, take: impl FnOnce()) {
     ALLOCATOR.reset_peak_usage();
     let before = ALLOCATOR.current_usage();
@@ -33,7 +33,7 @@ fn feed(what: &str, packets: impl Iterator<Item = Packet>) {
     let input = packets.iter().map(|packet| packet.bytes.len()).sum();
     let mut server = open_server();
     check(what, input, || {
-        // Each packet is gone when it was taken, unless the session keeps a part of it.
+        // Each packet is freed once handled, unless the session keeps a part of it.
         for packet in packets {
             let bytes = Bytes::copy_from_slice(&packet.bytes);
             let _ = server.handle_packet(Packet { bytes, ..packet }, NOW);
@@ -44,7 +44,7 @@ fn feed(what: &str, packets: impl Iterator<Item = Packet>) {
     });
 }
 
-/// A frame that declares a length and has nothing, and bodies of lists that declare a count and have nothing.
+/// A frame that declares a length without content, and lists that declare a count without content.
 fn declared_lengths() {
     for kind in (0u64..0x20).chain([1 << 20]) {
         for declared in [63, 16_383, 67_000, 1 << 20, 1 << 40, (1 << 62) - 1] {
@@ -95,7 +95,7 @@ fn threat_16_memory_is_bounded_by_what_came() {
         bytes.put_bytes(&vec![0; to]);
         Packet { carrier: Carrier::Stream, bytes: bytes.into() }
     };
-    // One message is missing and the others wait for it, each from a packet that is mostly something else.
+    // One message is missing and the others wait for it, each from a packet with mostly other content.
     let mut server = open_server();
     check("small messages of large packets", 1_000 * 10, || {
         for number in 1..1_000 {

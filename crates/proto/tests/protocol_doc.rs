@@ -1,4 +1,4 @@
-//! PROTOCOL.md says what the code does, as far as tables can say it.
+//! Compares PROTOCOL.md's tables with the code.
 
 use bytes::Bytes;
 use parlor_proto::channel::{Codec, Lane};
@@ -24,7 +24,7 @@ fn document() -> String {
     std::fs::read_to_string(path).expect("PROTOCOL.md is there")
 }
 
-/// The rows of the table whose head is `head`.
+/// Returns the rows of the table with the head `head`.
 fn table(head: &str) -> Vec<Vec<String>> {
     let document = document();
     let cells = |line: &str| -> Vec<String> {
@@ -35,7 +35,7 @@ fn table(head: &str) -> Vec<Vec<String>> {
     lines.skip(1).take_while(|line| line.starts_with('|')).map(cells).collect()
 }
 
-/// Compares the first two columns of a table with what the code says.
+/// Compares the first two columns of a table with the code.
 fn compare(head: &str, code: impl IntoIterator<Item = (String, String)>) {
     let documented: Vec<(String, String)> =
         table(head).into_iter().map(|row| (row[0].clone(), row[1].clone())).collect();
@@ -153,8 +153,8 @@ fn frame_kinds_are_those_of_the_code() {
     }
 }
 
-/// Numbers that a reader knows, by what it makes of each: reads a body that begins with the number and has what any
-/// reason may need.
+/// The numbers that a reader knows, with their names: reads a body that begins with the number and has enough
+/// for any reason.
 fn known<T>(read: impl Fn(u8) -> T, name: impl Fn(&T) -> &'static str) -> BTreeMap<u8, &'static str> {
     let all = (0..=u8::MAX).map(|code| (code, read(code)));
     all.map(|(code, value)| (code, name(&value))).filter(|(_, name)| *name != "unknown").collect()
@@ -181,7 +181,7 @@ fn close_codes_are_those_of_the_code() {
 
 #[test]
 fn refusal_codes_are_those_of_the_code() {
-    // What belongs to each: nothing, or some zeros, of which an empty text is one.
+    // The content of each: nothing, or some zeros, which are also an empty text.
     let read = |code: u8| {
         let attempt = |zeros: usize| {
             let body = [vec![0x05, u8::try_from(zeros + 1).unwrap(), code], vec![0; zeros]].concat();
@@ -309,7 +309,7 @@ fn room_codes_are_those_of_the_code() {
 #[test]
 fn limits_that_the_text_names_are_in_the_table() {
     let document = document();
-    // The limits of worlds are those of the crate `sync`, which compares them.
+    // The limits of worlds belong to the crate `sync`, which compares them.
     let tables = ["| limit | value | kind | what |", "| limit of worlds | value | kind | what |"].map(table);
     let names: Vec<String> = tables.into_iter().flatten().map(|row| row[0].clone()).collect();
     let is_limit = |word: &&str| {

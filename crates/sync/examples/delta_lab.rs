@@ -1,4 +1,5 @@
-//! Measures how small and how fast bodies are, on the generators that the priors were trained on, with another seed.
+//! Measures the size and speed of bodies, on the generators that the priors were trained on, with another
+//! seed.
 //!
 //! `cargo run --release -p parlor-sync --example delta_lab [seed]`
 

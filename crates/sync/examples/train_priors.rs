@@ -1,6 +1,6 @@
 //! Trains the priors of the delta coder, and prints the file `src/delta/priors.rs`.
 //!
-//! `cargo run --release -p parlor-sync --example train_priors > priors.rs`, and put it there.
+//! Run `cargo run --release -p parlor-sync --example train_priors > priors.rs`, and move the file there.
 
 #![allow(clippy::print_stdout, reason = "it is a command")]
 
@@ -11,16 +11,18 @@ use parlor_impair::Rng;
 use parlor_sync::delta::Trainer;
 
 const HEAD: &str = "\
-//! The models that each packet begins with: a part of the protocol, which both ends must have alike.
+//! The initial models of each packet: a part of the protocol, identical at both ends.
 //!
-//! They were trained by `cargo run --release -p parlor-sync --example train_priors`, which prints this file, on motion
-//! that is generated from seeds: walkers of other seeds than those of any bench (at 30 and 60 Hz), boxes that fall and
-//! bounce without touching each other (with velocities in the schema and without), players who stop and go, all of these now
-//! and then as they are new to their receiver, and the keys of a small game: maps of numbers and texts, scores, and a
-//! level in one large text. The generator of the walkers is also that of a bench, so its motion is of a kind that the
-//! priors know; the seeds 5,000 to 5,002 are for training alone. Nothing is trained on scenes of cubes that touch each
-//! other. For each model the trainer takes the share of ones, or of each symbol, among all that the scenes ask of it, and
-//! the count with which learning from there on would have cost least.
+//! They were trained by `cargo run --release -p parlor-sync --example train_priors`, which prints this file.
+//! The training motion is generated from seeds: walkers with other seeds than those of any bench (at 30 and
+//! 60 Hz), falling and bouncing boxes that do not touch each other (with velocities in the schema and
+//! without), and players who stop and go. All of these are also recorded as new to their receiver. Added are
+//! the keys of a small game: maps of numbers and texts, scores, and a level in one large text.
+//!
+//! The generator of the walkers is shared with a bench, so the priors know that kind of motion; the seeds
+//! 5,000 to 5,002 are for training alone. No scene of cubes that touch each other is used. For each model the
+//! trainer takes the share of ones, or of each symbol, among all its uses in the scenes. It takes the initial
+//! count with which the adaptation would have cost least.
 
 use super::layout::{COUNT, SYMBOL_COUNT};
 use crate::coder::{Bit, Symbols};

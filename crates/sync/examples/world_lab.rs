@@ -1,4 +1,4 @@
-//! Measures what the parts of the world engine cost, in milliseconds per tick by the clock: a host's world, its
+//! Measures the cost of the parts of the world engine, in milliseconds per tick: a host's world, its
 //! publisher, the hub's replica, and the views of all members.
 //!
 //! `cargo run --release -p parlor-sync --example world_lab [ticks] [words of the names of scenes ...]`
@@ -20,7 +20,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use walkers::Walkers;
 
-/// A walker as a game would have it.
+/// A walker, as in a game.
 struct Walker {
     place: Transform,
 }
@@ -29,19 +29,20 @@ replicated!(Walker as "walker" => {
     place: Kind::Transform { position: Range::new(0.0, 512.0, 1.0 / 512.0), rotation_bits: 9 },
 });
 
-/// No budget holds anything back.
+/// Large enough that the rate limit never applies.
 const BYTES_PER_SECOND: u32 = 8_000_000;
 /// Length of a tick.
 const TICK_US: u64 = 33_333;
 
-/// When members say what came.
+/// The delay of members' acknowledgements.
 #[derive(Clone, Copy)]
 enum Acks {
-    /// All of them alike, at the next tick.
+    /// The same for all, at the next tick.
     Equal,
-    /// Each 10 ms after the one before, and none is lost: some are in the same tick.
+    /// Each 10 ms after the one before, without loss: some are in the same tick.
     Apart,
-    /// Each packet 0 to 150 ms later by chance, and one in a hundred is lost: hardly two members have the same.
+    /// Each packet 0 to 150 ms later at random, and one in a hundred is lost: hardly two members have the
+    /// same rows.
     Mixed,
 }
 
@@ -70,7 +71,7 @@ const fn case(name: &'static str, rooms: u32, members: u32, entities: usize, ack
     Case { name, rooms, members, entities, moving: true, acks }
 }
 
-/// What the parts of all ticks took.
+/// The time of the parts, over all ticks.
 #[derive(Clone, Copy, Default)]
 struct Costs {
     commit: Duration,
@@ -81,7 +82,7 @@ struct Costs {
     read: Duration,
 }
 
-/// Runs something and adds how long it took by the clock: it wants an idle machine.
+/// Runs `run` and adds its duration: needs an idle machine.
 fn timed<T>(sum: &mut Duration, run: impl FnOnce() -> T) -> T {
     let began = std::time::Instant::now();
     let out = run();
@@ -89,7 +90,7 @@ fn timed<T>(sum: &mut Duration, run: impl FnOnce() -> T) -> T {
     out
 }
 
-/// One room: its host, its hub, its members.
+/// A room: its host, its hub, its members.
 struct Room {
     case: Case,
     rng: Rng,
@@ -100,15 +101,15 @@ struct Room {
     encodings: Encodings,
     hub: Replica,
     views: Views,
-    /// Packets whose fate comes: when, whose, which, and whether it arrived.
+    /// Fates to report: when, of which member and packet, and whether it was delivered.
     fates: Vec<(u64, MemberId, Sent, bool)>,
     due: Vec<(MemberId, Sent, bool)>,
     packets: Vec<(MemberId, Bytes, Sent)>,
-    /// One member's replica, whose packets all arrive.
+    /// One member's replica, which gets all packets.
     replica: Replica,
     bytes: usize,
     count: u64,
-    /// Bodies that were coded, and given to another member too, before it was warm.
+    /// Bodies encoded, and reused for another member, before it was warm.
     coded: (u64, u64),
 }
 

@@ -1,24 +1,24 @@
-//! What two ends of Parlor must agree on to share a world.
+//! Parlor's state synchronization: everything that two ends must agree on to share a world.
 //!
 //! This crate is pure: it has no clock, no source of randomness, no thread, lock, socket or `async`. Time
 //! comes in as an [`Instant`](parlor_proto::Instant), bytes come in and go out, and the same calls always
 //! give the same results.
 //!
-//! - [`value`]: self-describing values, and the way to and from Rust types
-//! - [`schema`]: what entities are made of, and how finely
-//! - [`world`]: entities that one authority writes and every reader holds as far as it may see them
+//! - [`value`]: self-describing values, and their conversion to and from Rust types
+//! - [`schema`]: components of entities, with ranges and precision
+//! - [`world`]: entities written by one authority and replicated to each reader that may see them
 //! - [`keyed`]: values under string keys, as a part of a world
-//! - [`replicator`]: states that their owners send
+//! - [`replicator`]: own state, which each member publishes of itself
 //! - [`interest`]: which entities a member sees
-//! - [`interpolation`]: playing all this out smoothly
-//! - [`prediction`]: own entities ahead of what the authority has told, and corrections of them
-//! - [`clock`]: the hub's clock, as another process knows it
-//! - [`inputs`] and [`lead`]: what members want in each step, and how it is there in time
-//! - [`lateness`]: how late a loop is run, which is no silence of others
-//! - [`saves`]: an authority's way back to an earlier step
-//! - [`recording`]: a room's world in a file, and playing it again
-//! - [`audience`]: who may see something
-//! - [`delta`] and [`coder`]: how packets are coded
+//! - [`interpolation`]: smooth playout of all this
+//! - [`prediction`]: own entities simulated ahead of the authority, and their corrections
+//! - [`clock`]: the hub's clock, estimated by another process
+//! - [`inputs`] and [`lead`]: members' inputs for each step, and the lead with which they arrive in time
+//! - [`lateness`]: a loop's own delays, which must not count as others' silence
+//! - [`saves`]: rolls an authority back to an earlier step
+//! - [`recording`]: a room's world in a file, and its playback
+//! - [`audience`]: which members may see a key or an entity
+//! - [`delta`] and [`coder`]: coding of packets
 //! - [`limits`]: bounds that only this crate needs
 //!
 //! ```
@@ -47,12 +47,12 @@
 //! keys.close(&mut world)?;
 //! world.commit(Tick(1))?;
 //!
-//! // For each member it has a publisher, which learns what became of its packets.
+//! // It has a publisher for each member, which learns whether its packets were delivered.
 //! let mut publisher = Publisher::new(Viewer::Member(MemberId(1)), PublisherConfig::default());
 //! let now = Instant::from_millis(5_000);
 //! let (bytes, sent) = publisher.poll(&world, &mut Encodings::default(), now).expect("there is news");
 //!
-//! // The member takes the packet in and shows it a little later.
+//! // The member applies the packet and shows it a little later.
 //! let mut replica = Replica::new(schema, rate);
 //! let (mut reader, mut playout) = (KeyReader::new(), Playout::new(rate));
 //! let Outcome::Taken(applied) = replica.apply(bytes)? else { panic!("it is the first") };

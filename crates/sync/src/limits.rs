@@ -6,8 +6,8 @@ use parlor_proto::limits::{
     STREAM_PACKET_BYTES_MAX, TICK_HZ_MAX,
 };
 
-/// What each key counts towards the state limit, beside its name, hints, audience (four bytes for each member
-/// named) and value.
+/// Bytes that each key counts towards the state limit, beside its name, hints, audience (four bytes for each
+/// member named) and value.
 pub const KEY_OVERHEAD_BYTES: usize = 5;
 
 /// Members that an audience may name.
@@ -76,8 +76,8 @@ pub const FIELD_SPAN_MAX: u32 = i32::MAX as u32;
 pub const FIELD_ABS_MAX: f64 = 1e15;
 /// Least step of a range.
 pub const FIELD_STEP_MIN: f64 = 1e-15;
-/// The numbers of a range have at most 2 to this many steps between them and 0: an `f64` has 53 bits, and the
-/// others keep every step apart from its neighbours in spite of rounding.
+/// The numbers of a range have at most 2 to this many steps between them and 0. An `f64` has 53 bits; the
+/// others keep adjacent steps distinct in spite of rounding.
 pub const RESOLUTION_BITS_MAX: u32 = 44;
 /// Least and largest whole number of a range, by magnitude: every one of them is an `f64`.
 pub const INT_ABS_MAX: i64 = 1 << 53;
@@ -89,10 +89,10 @@ pub const UNIT_VECTOR_BITS_MIN: u8 = 4;
 pub const UNIT_VECTOR_BITS_MAX: u8 = 16;
 /// Fewest bits of each of a rotation's three parts.
 pub const ROTATION_BITS_MIN: u8 = 4;
-/// Most bits of each of a rotation's three parts: with more, an `f32` does not tell apart which part is the
+/// Most bits of each of a rotation's three parts: with more, an `f32` cannot distinguish which part is the
 /// largest.
 pub const ROTATION_BITS_MAX: u8 = 12;
-/// Bytes of a key's hints, at most: a count, and for each a path, its length, its kind and a period.
+/// Maximum bytes of a key's hints: a count, and for each a path, its length, its kind and a period.
 pub const HINTS_BYTES_MAX: usize = 1 + HINTS_MAX * (2 + HINT_PATH_BYTES_MAX + 1 + 8);
 
 /// Entities that a world can hold.
@@ -115,7 +115,7 @@ pub const WORLD_HISTORY_BYTES_MAX: usize = 64 * 1024 * 1024;
 pub const ENTITY_BLOB_BYTES_MAX: usize = 40 * 1024;
 /// Worlds that a reader may hold at once, while it knows of spawned entities but not yet of despawned ones.
 pub const REPLICA_WORLDS_MAX: usize = 2;
-/// Changes that a world remembers in their order. A publisher that is further behind looks at all entities.
+/// Changes that a world logs in order. A publisher that is further behind scans all entities.
 pub const CHANGE_LOG_MAX: usize = 32_768;
 /// Ticks for which a prediction keeps its results: one bit of a `u128` each.
 pub const PREDICTED_TICKS: u32 = 128;
@@ -126,8 +126,8 @@ pub const REPLAY_TICKS_MAX: u32 = BASELINE_AGE_MAX;
 pub const EFFECT_TICKS: u32 = 256;
 /// One-shot effects that are remembered: sixteen a tick.
 pub const EFFECTS_MAX: usize = 4_096;
-/// Numbers of packets of a world that a receiver tells apart: older ones it ignores, and a sender counts them
-/// as lost.
+/// Packet numbers of a world within which a receiver detects duplicates. It ignores older packets, and a
+/// sender counts them as lost.
 pub const NUMBER_WINDOW: u64 = 256;
 /// Packets of a world in flight that a publisher tracks; older ones count as lost.
 pub const FLIGHTS_MAX: usize = 256;

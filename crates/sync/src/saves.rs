@@ -1,8 +1,7 @@
-//! Saved entity state of recent steps, for an authority that goes back and runs steps again.
+//! Saved entity state of recent steps, with which an authority rolls back and replays steps.
 //!
-//! A world's own history is what was published and never changes: members have drawn it, and shots are judged
-//! by it. The result of a step that is run again is published with a later one. So resimulation starts from
-//! these saves.
+//! A world's own history is what was published, and never changes: members have drawn it, and shots are
+//! judged by it. The result of a replay is published with a later step. So replays start from these saves.
 
 use crate::schema::ComponentId;
 use crate::world::{World, WorldError};

@@ -1,4 +1,4 @@
-//! The fuzz targets over the kept corpus, so that a stable compiler finds again what was once found.
+//! Runs the fuzz targets over the stored corpus, so that a stable compiler finds known faults again.
 
 #[allow(unreachable_pub, reason = "it is a library where cargo-fuzz builds it")]
 #[path = "../../../fuzz/src/sync_targets.rs"]
@@ -53,7 +53,7 @@ fn recording() {
     RECORDINGS.iter().for_each(|bytes| sync_targets::recording(bytes));
 }
 
-/// One of the corpus, with some other bytes.
+/// An entry of the corpus with some bytes changed.
 fn changed(corpus: &'static Corpus) -> impl Strategy<Value = Vec<u8>> {
     let changes = vec((any::<prop::sample::Index>(), any::<u8>()), 1..4);
     (any::<prop::sample::Index>(), changes).prop_map(|(which, changes)| {
@@ -65,7 +65,7 @@ fn changed(corpus: &'static Corpus) -> impl Strategy<Value = Vec<u8>> {
     })
 }
 
-/// A script that does more of what matters: packets come and go.
+/// A script with more of the relevant steps: packets are sent and received.
 fn script() -> impl Strategy<Value = Vec<u8>> {
     use sync_targets::op;
     let usual = [op::WRITE, op::COMMIT, op::SEND, op::DELIVER, op::DELIVER, op::REPEAT, op::LOSE, op::MUTATE];

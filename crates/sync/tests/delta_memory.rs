@@ -1,4 +1,4 @@
-//! Threats 15 and 16: how much memory bodies from a peer can take, whatever they say.
+//! Threats 15 and 16: the memory that a peer's bodies can use, whatever they contain.
 //!
 //! The allocator counts for the whole process, so this file has one test.
 
@@ -12,7 +12,7 @@ use std::alloc::System;
 #[global_allocator]
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
-/// The longest blob that a component has.
+/// Maximum length of a component's blob.
 const BLOB_BYTES: usize = 16_384;
 
 fn tables() -> Tables {
@@ -21,8 +21,8 @@ fn tables() -> Tables {
     Tables::new(&schema.expect("a good schema"), TickRate::DEFAULT)
 }
 
-/// Bytes that were allocated in all while this body was read to its end or until it was refused, and bytes of state that
-/// came of it.
+/// Reads this body to its end or first error. Returns the bytes allocated meanwhile, and the bytes of the
+/// resulting state.
 fn read(tables: &Tables, body: &[u8]) -> (usize, usize, Option<DeltaError>) {
     let region = Region::new(ALLOCATOR);
     let (mut reader, mut output, mut blobs) = (Reader::new(tables, body, true), 0, [Bytes::new()]);
@@ -40,7 +40,7 @@ fn read(tables: &Tables, body: &[u8]) -> (usize, usize, Option<DeltaError>) {
     (region.change().bytes_allocated, output, ended)
 }
 
-/// A body of entries whose blobs are these.
+/// A body of entries with these blobs.
 fn body(tables: &Tables, blobs: impl Iterator<Item = Vec<u8>>) -> Vec<u8> {
     let (mut writer, mut body) = (Writer::new(), Vec::new());
     writer.begin(tables, true);
@@ -55,14 +55,14 @@ fn body(tables: &Tables, blobs: impl Iterator<Item = Vec<u8>>) -> Vec<u8> {
 #[test]
 fn threat_15_and_16_memory_is_bounded_by_what_came() {
     let tables = tables();
-    // Blobs that are all new, and cost next to nothing: each is another byte again and again.
+    // Blobs that are all new and cost next to nothing: each repeats another byte.
     let bomb = body(&tables, (0..200u8).map(|byte| vec![byte; BLOB_BYTES]));
     let (allocated, output, ended) = read(&tables, &bomb);
     assert!(matches!(ended, Some(DeltaError::TooMuch { .. })), "{ended:?}");
     assert!(bomb.len() <= 100 * 1024, "{} bytes are no bomb", bomb.len());
     assert!(output <= 128 * 1024, "{output} bytes of state came of one body");
     assert!(allocated <= 1024 * 1024, "{allocated} bytes were allocated for {}", bomb.len());
-    // A body that is cut off within the first blob, which says that it is long.
+    // A body that is cut off within its first blob, which claims to be long.
     let long =
         body(&tables, std::iter::once((0..BLOB_BYTES).map(|at| (at * at / 7).to_le_bytes()[0]).collect()));
     for len in [16, 64, 256, 1_024] {
@@ -70,7 +70,7 @@ fn threat_15_and_16_memory_is_bounded_by_what_came() {
         assert!(ended.is_some() && output == 0, "{len} bytes of {} were taken for all", long.len());
         assert!(allocated <= 8 * len + 64 * 1024, "{allocated} bytes were allocated for {len}");
     }
-    // Bytes from anywhere.
+    // Random bytes.
     let mut noise = 1u64;
     for _ in 0..2_000 {
         let bytes: Vec<u8> = (0..200)

@@ -1,4 +1,4 @@
-//! A prediction that is warm allocates nothing for a step.
+//! A prediction allocates nothing for a step, once warm.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, and its helpers are part of it")]
 
 use parlor_proto::{Instant, MemberId, Tick, TickRate};
@@ -29,7 +29,7 @@ fn steps_corrections_and_frames_allocate_nothing_once_warm() {
     let applied = Applied { changed: vec![(entity, mask)], ..Applied::default() };
     let mut allocated = 0;
     for tick in 1..400u32 {
-        // Every twentieth tick the authority has something else.
+        // Every twentieth tick the authority's state differs.
         world.insert(entity, &Place { at: [(tick / 20) as f32, 0.0] }).unwrap();
         world.commit(Tick(tick)).unwrap();
         let region = Region::new(ALLOCATOR);

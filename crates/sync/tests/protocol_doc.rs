@@ -1,10 +1,10 @@
-//! PROTOCOL.md says of schemas and worlds what the code does, as far as tables can say it.
+//! Compares PROTOCOL.md's tables of schemas and worlds with the code.
 
 use bytes::Bytes;
 use parlor_sync::limits;
 use parlor_sync::schema::{Component, Field, Interpolation, Kind, Range, Schema};
 
-/// The rows of the table of PROTOCOL.md whose head is `head`.
+/// Returns the rows of the table of PROTOCOL.md whose head is `head`.
 fn table(head: &str) -> Vec<Vec<String>> {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../PROTOCOL.md");
     let document = std::fs::read_to_string(path).expect("PROTOCOL.md is there");
@@ -35,7 +35,7 @@ fn limits_of_worlds_are_those_of_the_code() {
     assert_eq!(documented, code);
 }
 
-/// Each kind under its name in PROTOCOL.md.
+/// Each kind with its name in PROTOCOL.md.
 fn kinds() -> [(&'static str, Kind); 13] {
     let range = Range::new(-1.0, 1.0, 0.5);
     [
@@ -59,10 +59,11 @@ fn schema_of(field: Field) -> Option<Schema> {
     Schema::bare().component(Component::builder("c").field("f", field).build()).build().ok()
 }
 
-/// What a schema has between the name of its one field and its interpolation.
+/// The bytes of a schema between the name of its one field and its interpolation.
 fn kind_bytes(kind: &Kind) -> Bytes {
     let bytes = schema_of(kind.clone().interpolation(Interpolation::None)).expect("it is in order").encode();
-    // Flags, count, name, priority (2 bytes from 64 on), condition, count, name · interpolation, threshold, interest.
+    // Flags, count, name, priority (2 bytes from 64 on), condition, count, name · interpolation, threshold,
+    // interest.
     bytes.slice(1 + 1 + 2 + 2 + 1 + 1 + 2..bytes.len() - 3)
 }
 
@@ -113,7 +114,7 @@ fn built_in_components_are_those_of_the_code() {
     }
 }
 
-/// The text with the limits that it names as numbers.
+/// Replaces the names of limits in the text by their numbers.
 fn with_numbers(text: &str) -> String {
     use parlor_proto::limits::{STATE_KEY_BYTES_MAX, STATE_VALUE_BYTES_MAX};
     [

@@ -1,8 +1,9 @@
-//! The decoder that was written in Python from PROTOCOL.md alone, over the golden vectors: the text is complete, and says
-//! what the code does.
+//! Runs the Python decoder, which was written from PROTOCOL.md alone, on the golden vectors. It shows that
+//! the document is complete and matches the code.
 //!
-//! It has a `main` of its own, because a test of the usual harness can pass or fail but not find out that it cannot run.
-//! Without `python3` this one says that it is ignored, and `cargo xtask test` lists its step as skipped.
+//! It has a `main` of its own, because a test of the usual harness can pass or fail, but not report that it
+//! cannot run. Without `python3` it reports itself as ignored, and `cargo xtask test` lists its step as
+//! skipped.
 #![allow(clippy::print_stdout, reason = "it says what passed, as a harness does")]
 
 use std::path::Path;
@@ -29,7 +30,7 @@ fn python() -> Command {
     Command::new("python3")
 }
 
-/// Runs the decoder from the workspace's root; what it prints is seen.
+/// Runs the decoder from the workspace's root; its output is shown.
 fn passes(name: &str, args: &[&str]) -> bool {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let files = ["testdata/delta.txt", "testdata/world.txt"];

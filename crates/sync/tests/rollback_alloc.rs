@@ -1,5 +1,5 @@
-//! Once warm, a rollback session allocates nothing: not for a step, not for a rollback, not for a message. A test binary of its own,
-//! because it counts what the whole process allocates.
+//! A rollback session allocates nothing for a step, a rollback or a message, once warm. A test binary of its
+//! own, because it counts the allocations of the whole process.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, and its helpers are part of it")]
 
 use bytes::Bytes;
@@ -11,7 +11,7 @@ use std::alloc::System;
 #[global_allocator]
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
-/// Does what the session wants, with a state on the heap.
+/// Does the session's requests, with a state on the heap.
 fn run(session: &mut Rollback, states: &mut States<Vec<u8>>, state: &mut Vec<u8>) {
     while let Some(request) = session.poll_request() {
         match request {
@@ -36,7 +36,7 @@ fn once_warm_nothing_is_allocated() {
     let configs = [Config::sync_test(4, Tick(0), 8), Config::new(2, 0, Tick(0)), Config::new(2, 1, Tick(0))];
     let mut ends =
         configs.map(|config| (Rollback::new(config).unwrap(), States::new(&config), vec![0u8; 4_096]));
-    // Messages are 5 ticks under way; their buffers are made before.
+    // Messages take 5 ticks; their buffers are allocated before.
     let mut wire: Vec<Vec<(From, Vec<u8>)>> = (0..6).map(|_| Vec::with_capacity(8)).collect();
     let mut allocations = 0;
     let mut out = Vec::with_capacity(2_048);
@@ -44,7 +44,8 @@ fn once_warm_nothing_is_allocated() {
         let due = std::mem::take(&mut wire[tick as usize % 6]);
         for (from, bytes) in due {
             let (bytes, to) = (Bytes::from(bytes), if from == From::Player(0) { 2 } else { 1 });
-            // What comes in a packet shares its bytes already; only a buffer of its own would begin to here.
+            // The bytes of a received packet are shared already; a buffer of its own would become shared
+            // here.
             let _shared = bytes.clone();
             let region = Region::new(ALLOCATOR);
             ends[to].0.handle_message(from, bytes).unwrap();

@@ -1,5 +1,5 @@
-//! Once warm, nothing is allocated for an entity: only for packets. A test binary of its own, because it counts what the
-//! whole process allocates.
+//! No allocations for entities, only for packets, once warm. A test binary of its own, because it counts the
+//! allocations of the whole process.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, and its helpers are part of it")]
 
 use parlor_proto::{Instant, MemberId, Tick, TickRate};
@@ -57,7 +57,7 @@ fn once_warm_only_packets_are_allocated() {
             upward += u64::from(is_warm);
         }
         views.flush(hub.world(), now, |member, _, sent| {
-            // Members acknowledge some ticks apart, so that none of them shares all with another.
+            // Members acknowledge some ticks apart, so that no two of them share everything.
             acks.push((tick + 1 + member.0, member, sent));
             packets += u64::from(is_warm);
         });

@@ -1,4 +1,4 @@
-//! Threat 15: how much memory the histories of a world take, whatever a stream says and a game writes.
+//! Threat 15: the memory of a world's histories, whatever a stream contains and a game writes.
 //!
 //! The allocator counts for the whole process, so this file has one test.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, and its helpers are part of it")]
@@ -19,16 +19,16 @@ static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
 const IT: ComponentId = ComponentId(0);
 const TEXTS: usize = 32;
-/// Entities whose rows one packet may bring.
+/// Entities whose rows fit one packet.
 const IN_PACKET: u16 = 120;
 
-/// What is kept of what was allocated in a region.
+/// Bytes allocated in a region and not freed.
 fn kept(region: &Region<System>) -> usize {
     let change = region.change();
     change.bytes_allocated.saturating_sub(change.bytes_deallocated)
 }
 
-/// One component of many texts.
+/// One component with many texts.
 fn schema() -> Arc<Schema> {
     let component = Component::builder("it");
     let component =
@@ -36,7 +36,7 @@ fn schema() -> Arc<Schema> {
     Arc::new(Schema::bare().component(component.build()).build().unwrap())
 }
 
-/// A body that spawns entities without a text in these slots, or says that each is what it was at the tick before.
+/// A body that spawns entities without texts in these slots, or updates each without a change.
 fn body(tables: &Tables, slots: Range<u16>, kind: EntryKind) -> Vec<u8> {
     let (mut writer, mut body) = (Writer::new(), Vec::new());
     writer.begin(tables, false);
@@ -65,7 +65,7 @@ fn packet(number: u16, tick: u32, body: &[u8]) -> Bytes {
     [head, &tick.to_le_bytes(), body].concat().into()
 }
 
-/// Rows that say nothing, again and again: a few bits each, and a kibibyte at whoever keeps them.
+/// Unchanged rows, again and again: a few bits each, and a kibibyte each at the receiver.
 fn a_stream_is_refused_before_it_takes_too_much() {
     let schema = schema();
     let tables = Tables::new(&schema, TickRate::DEFAULT);
@@ -95,7 +95,7 @@ fn a_stream_is_refused_before_it_takes_too_much() {
     assert!(most > bound / 2 && sent < 1 << 20, "{most} bytes of {sent}");
 }
 
-/// A game that changes too much at once is told so, and can go on when it was quiet for a while.
+/// A game that changes too much gets an error, and can continue after a quiet time.
 fn a_game_is_told_before_its_readers_refuse() {
     let region = Region::new(ALLOCATOR);
     let mut world = World::new(schema(), TickRate::DEFAULT);
@@ -124,7 +124,7 @@ fn a_game_is_told_before_its_readers_refuse() {
     assert!(kept(&region) < WORLD_HISTORY_BYTES_MAX, "{} bytes", kept(&region));
 }
 
-/// All texts that a world may have, each another one at every tick.
+/// All texts that a world may have, each changing at every tick.
 fn a_world_of_changing_texts_is_not_hurt() {
     let mut world = World::new(schema(), TickRate::DEFAULT);
     let entities: Vec<EntityId> = (0..16).map(|_| world.spawn(None).unwrap()).collect();

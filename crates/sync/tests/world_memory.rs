@@ -1,4 +1,5 @@
-//! How much memory bytes from a peer can take. A test binary of its own, because it counts what the whole process allocates.
+//! The memory that a peer's bytes can use. A test binary of its own, because it counts the allocations of the
+//! whole process.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, and its helpers are part of it")]
 
 use bytes::Bytes;
@@ -16,7 +17,7 @@ use std::sync::Arc;
 #[global_allocator]
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
-/// What a slot takes, whether it is used or not, for the world and for the replica, and for each component.
+/// Bytes of a slot, used or not, for the world and the replica, and for each component.
 const SLOT_BYTES: usize = 256;
 
 /// A packet that begins an epoch.
@@ -33,7 +34,7 @@ fn schema(kind: &Kind, fields: usize) -> Arc<Schema> {
     Arc::new(Schema::bare().component(component).build().unwrap())
 }
 
-/// As many components of one field each.
+/// `count` components of one field each.
 fn components(kind: &Kind, count: usize) -> Arc<Schema> {
     let component = |at| Component::builder(&format!("it {at}")).field("it", kind.clone()).build();
     let schema = (0..count).fold(Schema::bare(), |schema, at| schema.component(component(at)));
@@ -45,7 +46,7 @@ fn spawns(schema: &Schema, slots: Range<u16>, row: impl FnMut(u16) -> (Vec<i32>,
     spawns_of(schema, 1, slots, row)
 }
 
-/// A body that spawns entities in these slots, each with these components, which are all the same.
+/// A body that spawns entities in these slots, each with these components, all equal.
 fn spawns_of(
     schema: &Schema,
     mask: u64,
@@ -75,7 +76,7 @@ fn spawns_of(
     body
 }
 
-/// Applies a packet to a fresh replica; gives what became of it and the bytes that were allocated and kept.
+/// Applies a packet to a new replica. Returns the result, and the bytes allocated and not freed.
 fn apply(schema: &Arc<Schema>, body: &[u8]) -> (Result<Outcome<()>, StreamError>, usize) {
     let mut replica = Replica::new(Arc::clone(schema), TickRate::DEFAULT);
     let packet = packet(body);
@@ -93,7 +94,7 @@ fn apply(schema: &Arc<Schema>, body: &[u8]) -> (Result<Outcome<()>, StreamError>
 
 #[test]
 fn threat_15_16_a_packet_takes_little_memory_whatever_it_says() {
-    // Texts that are almost the same take a few bytes each, and 16,000 in memory.
+    // Texts that are almost equal take a few bytes each in the packet, and 16,000 in memory.
     let texts = schema(&Kind::text(16_000), 1);
     let text = |slot: u16| {
         let mut text = vec![b'a'; 16_000];
@@ -110,9 +111,9 @@ fn threat_15_16_a_packet_takes_little_memory_whatever_it_says() {
     assert!(matches!(outcome, Ok(Outcome::Taken(()))), "{outcome:?}");
     assert!(kept > fitting * 16_000, "the texts are there: {kept}");
 
-    // Numbers that are all the same take next to nothing.
+    // Equal numbers take next to nothing.
     let numbers = schema(&Kind::int(0, 1_000), 32);
-    // So do texts that are empty, and many components of one number each, and entities without any.
+    // So do empty texts, many components of one number each, and entities without components.
     let empty = schema(&Kind::text(10), 32);
     let flags = components(&Kind::Bool, 32);
     let nothing = components(&Kind::Bool, 1);
@@ -129,14 +130,14 @@ fn threat_15_16_a_packet_takes_little_memory_whatever_it_says() {
         assert!(bomb.len() < 40_000 && kept < 1 << 20, "{what}: {kept} bytes of {}", bomb.len());
     }
 
-    // Whoever names the last slot makes places for all of them, once.
+    // Naming the last slot creates all of them, once.
     let last = u16::try_from(ENTITIES_MAX - 1).unwrap();
     let (outcome, kept) = apply(&numbers, &spawns(&numbers, last..last + 1, |_| (vec![0; 32], vec![])));
     println!("the last slot: {kept} bytes are kept");
     assert!(matches!(outcome, Ok(Outcome::Taken(()))), "{outcome:?}");
     assert!(kept < ENTITIES_MAX * SLOT_BYTES, "{kept}");
 
-    // Nothing is taken for what is only said to come.
+    // Nothing is allocated for what is only announced.
     let (mut refused, mut most) = (0, 0);
     for seed in 0..2_000 {
         let mut rng = Rng::new(seed);

@@ -178,9 +178,9 @@ mod tests {
     async fn what_went_off_before_it_was_set_anew_wakes_nobody() {
         for mut alarm in both(Instant::now()) {
             let first = Instant::now() + Duration::from_millis(1);
-            // On a machine that stalled it has fired already.
+            // On a stalled machine it has fired already.
             let _ = timeout(Duration::ZERO, alarm.until(Some(first))).await;
-            // The runtime hears of it, as of this one.
+            // The runtime processes the event with this one.
             Alarm::new().until(Some(first + Duration::from_millis(5))).await;
             let later = Instant::now() + Duration::from_millis(100);
             alarm.until(Some(later)).await;

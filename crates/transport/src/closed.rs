@@ -111,8 +111,8 @@ impl Violation {
     }
 }
 
-/// The number that says why a link was closed, 0 to 999. QUIC carries it as the application error code; PROTOCOL.md
-/// has the table by which a WebSocket carries it.
+/// The number that says why a link was closed, 0 to 999. QUIC carries it as the application error code;
+/// PROTOCOL.md has the table by which a WebSocket carries it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct CloseCode(pub u16);
 
@@ -188,12 +188,12 @@ impl fmt::Display for CloseCode {
     }
 }
 
-/// A reason as it goes on the wire.
+/// Cuts a reason to its maximum length on the wire.
 pub(crate) fn clip_reason(reason: &str) -> &str {
     clip(reason, CLOSE_REASON_BYTES_MAX)
 }
 
-/// A reason as it came from a peer: any bytes, any length.
+/// Decodes a peer's reason: any bytes, any length.
 pub(crate) fn peer_reason(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(&bytes[..bytes.len().min(limits::REASON_BYTES_MAX)]);
     clip(&text, limits::REASON_BYTES_MAX).to_owned()

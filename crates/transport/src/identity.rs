@@ -1,4 +1,4 @@
-//! Who a server is: its certificate and key, and the fingerprint by which clients can know it again.
+//! A server's identity: its certificate and key, and the fingerprint by which clients recognize it.
 
 use core::fmt;
 use core::str::FromStr;
@@ -17,51 +17,52 @@ use x509_cert::der::Decode;
 /// How long a generated certificate is valid, in years.
 const VALID_YEARS: i32 = 10;
 
-/// A certificate chain, leaf first, and the private key of the leaf. They are known to belong together.
+/// A certificate chain, leaf first, and the leaf's private key. The key matches the leaf.
 pub struct Identity {
     certified: Arc<CertifiedKey>,
     key: PrivateKeyDer<'static>,
 }
 
-/// Why there is no identity.
+/// Why an identity cannot be loaded or generated.
 #[derive(Debug, Error)]
 pub enum IdentityError {
-    /// The certificate file has none.
+    /// The certificate file has no certificate.
     #[error("no certificate in it: a PEM file with a section BEGIN CERTIFICATE is needed")]
     NoCertificate,
-    /// The key file has none.
+    /// The key file has no key.
     #[error("no private key in it: a PEM file with a section BEGIN PRIVATE KEY is needed")]
     NoKey,
-    /// The certificate file cannot be read.
+    /// The certificate file is malformed.
     #[error("the certificate cannot be read: {0}")]
     BadCertificate(String),
-    /// The key file cannot be read, or the key is of a kind that is not supported.
+    /// The key file is malformed, or the kind of key is not supported.
     #[error("the private key cannot be read: {0}. RSA, ECDSA and Ed25519 keys are supported")]
     BadKey(String),
-    /// The key is another certificate's.
+    /// The key belongs to another certificate.
     #[error("the private key does not belong to the first certificate of the chain")]
     KeyMismatch,
-    /// A name cannot stand in a certificate.
+    /// A name is invalid in a certificate.
     #[error("no certificate can be made for {names:?}: {detail}")]
     BadName {
-        /// The names asked for.
+        /// The requested names.
         names: Vec<String>,
-        /// What is wrong.
+        /// The reason.
         detail: String,
     },
 }
 
-/// A certificate and its key as text, for two files.
+/// A certificate and its key as PEM text, for two files.
 pub struct IdentityPem {
     /// The chain. It is public.
     pub certificates: String,
-    /// The key. It is secret: whoever has it can be this server.
+    /// The key. It is secret: its holder can impersonate this server.
     pub key: String,
 }
 
 impl Identity {
-    /// Makes a certificate that nobody vouches for, valid for ten years, for a development server: clients know it
-    /// by its [`fingerprint`](Self::fingerprint). `names` are DNS names and IP addresses. The key is ECDSA P-256.
+    /// Generates a self-signed certificate for a development server, valid for ten years. Clients verify it
+    /// by its [`fingerprint`](Self::fingerprint). `names` are DNS names and IP addresses. The key is ECDSA
+    /// P-256.
     ///
     /// # Errors
     /// [`IdentityError::BadName`].
@@ -69,8 +70,8 @@ impl Identity {
         Self::self_signed(names, "parlor development server")
     }
 
-    /// Makes a certificate for a player's direct paths, of one room: it says nothing about the player, and nobody else
-    /// ever has it.
+    /// Generates a certificate for a player's direct paths in one room. It does not identify the player, and
+    /// is never reused.
     pub fn of_player() -> Self {
         Self::self_signed(&["player"], "parlor player").expect("the name is fine, and P-256 keys can be made")
     }
@@ -82,7 +83,7 @@ impl Identity {
         let mut params = CertificateParams::new(names.clone()).map_err(bad_name)?;
         params.distinguished_name = DistinguishedName::new();
         params.distinguished_name.push(DnType::CommonName, common_name);
-        // A year before now, so that a client whose clock is behind takes it.
+        // A year before now, for clients whose clock is behind.
         params.not_before = rcgen::date_time_ymd(this_year() - 1, 1, 1);
         params.not_after = rcgen::date_time_ymd(this_year() + VALID_YEARS, 12, 31);
         let key = KeyPair::generate().map_err(bad_name)?;
@@ -91,10 +92,10 @@ impl Identity {
         Self::new(vec![certificate.der().clone()], key)
     }
 
-    /// Reads a chain (leaf first) and a key from PEM. Both may come from one file.
+    /// Reads a chain (leaf first) and a key from PEM. Both may be in the same file.
     ///
     /// # Errors
-    /// [`IdentityError`] names what is missing or wrong.
+    /// [`IdentityError`] says what is missing or wrong.
     pub fn from_pem(certificates: &[u8], key: &[u8]) -> Result<Self, IdentityError> {
         let chain: Vec<_> = CertificateDer::pem_slice_iter(certificates)
             .collect::<Result<_, _>>()
@@ -109,7 +110,7 @@ impl Identity {
         Self::new(chain, key)
     }
 
-    /// The PEM that [`from_pem`](Self::from_pem) reads.
+    /// Returns the PEM that [`from_pem`](Self::from_pem) reads.
     pub fn to_pem(&self) -> IdentityPem {
         let label = match &self.key {
             PrivateKeyDer::Pkcs1(_) => "RSA PRIVATE KEY",
@@ -127,7 +128,7 @@ impl Identity {
         Fingerprint::of(&self.certified.cert[0])
     }
 
-    /// Until when the leaf certificate is valid, in seconds since 1970; `None` where that cannot be read.
+    /// The expiry of the leaf certificate, in seconds since 1970; `None` if it cannot be read.
     pub fn expires_s(&self) -> Option<u64> {
         let leaf = x509_cert::Certificate::from_der(&self.certified.cert[0]).ok()?;
         Some(leaf.tbs_certificate.validity.not_after.to_unix_duration().as_secs())
@@ -142,7 +143,7 @@ impl Identity {
             ring::sign::any_supported_type(&key).map_err(|error| IdentityError::BadKey(error.to_string()))?;
         let certified = CertifiedKey::new(chain, signer);
         match certified.keys_match() {
-            // Without a public half the key cannot be compared; TLS will find out.
+            // Without a public half the key cannot be compared; TLS will detect a mismatch.
             Ok(()) | Err(rustls::Error::InconsistentKeys(rustls::InconsistentKeys::Unknown)) => {}
             Err(rustls::Error::InconsistentKeys(rustls::InconsistentKeys::KeyMismatch)) => {
                 return Err(IdentityError::KeyMismatch);
@@ -165,8 +166,8 @@ impl fmt::Debug for IdentityPem {
     }
 }
 
-/// SHA-256 of a leaf certificate (DER). As text it is 52 letters and digits of base32 (RFC 4648), in lower case and
-/// without padding: safe in a URL, in a file name and when read aloud; upper case is read too.
+/// SHA-256 of a leaf certificate (DER). As text it has 52 characters of base32 (RFC 4648), in lower case and
+/// without padding: safe in URLs and file names, and when read aloud. Upper case is accepted.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Fingerprint(pub [u8; 32]);
 
@@ -188,7 +189,7 @@ impl fmt::Debug for Fingerprint {
     }
 }
 
-/// Text that is no fingerprint.
+/// The text is not a fingerprint.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("a fingerprint has 52 letters a to z and digits 2 to 7, as the server prints it at its start")]
 pub struct NotAFingerprint;

@@ -1,7 +1,7 @@
-//! Links between a server and rooms of the same process, without a socket.
+//! Links between a server and rooms in the same process, without a socket.
 //!
-//! The server has an [`Entrance`] for each of its ports, and gives whoever embeds it the [`Inside`] that leads to them. Nothing
-//! about it is global: a room that is not given it knows nothing of the server but its address.
+//! The server has an [`Entrance`] for each of its ports. Its embedding program gets the [`Inside`] that
+//! connects to them. Nothing is global: a room without it knows only the server's address.
 
 use crate::connect::ConnectError;
 use crate::discovery::ServerAddress;
@@ -13,17 +13,17 @@ use core::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use tokio::sync::mpsc;
 
-/// Links that may wait to be taken by the server. Whoever brings more waits.
+/// Maximum links that wait for the server; further ones wait outside.
 const WAITING_MAX: usize = 16;
 
-/// The way into a server of this process. Cheap to clone.
+/// Connects to a server in this process. Cheap to clone.
 #[derive(Clone)]
 pub struct Inside {
     connectors: Arc<[Connector]>,
     fingerprint: Option<Fingerprint>,
 }
 
-/// One of a server's ports, as seen from inside.
+/// A port of a server, from inside the process.
 #[derive(Clone, Debug)]
 pub struct Connector {
     port: u16,
@@ -41,7 +41,7 @@ pub fn connector(port: u16) -> (Connector, Entrance) {
 }
 
 impl Entrance {
-    /// The next link; `None` once nobody can bring one any more. May be cancelled.
+    /// Returns the next link; `None` once all doors are dropped. Cancel-safe.
     pub async fn next(&mut self) -> Option<Link> {
         self.0.recv().await
     }
@@ -53,22 +53,23 @@ impl Inside {
         Inside { connectors: connectors.into_iter().collect(), fingerprint }
     }
 
-    /// The address of the first port, as others on this machine know it.
+    /// The address of the first port, as other processes on this machine see it.
     pub fn address(&self) -> Option<ServerAddress> {
         let port = self.connectors.first()?.port;
         Some(ServerAddress { host: Ipv4Addr::LOCALHOST.to_string(), port, fingerprint: self.fingerprint })
     }
 
-    /// Whether an address is one of this server: on this machine, by one of its ports, with no other certificate.
+    /// Whether an address belongs to this server: on this machine, one of its ports, and no other
+    /// certificate.
     pub fn leads_to(&self, address: &ServerAddress) -> bool {
         let is_other = address.fingerprint.is_some_and(|print| self.fingerprint != Some(print));
         address.is_loopback() && !is_other && self.connector(address.port).is_some()
     }
 
-    /// A link to the server that has this address.
+    /// Connects to the server at this address.
     ///
     /// # Errors
-    /// [`ConnectError::Refused`] if it is [none of its addresses](Self::leads_to), or it has stopped.
+    /// [`ConnectError::Refused`] if it is [not its address](Self::leads_to), or it has stopped.
     pub async fn connect(&self, address: &ServerAddress) -> Result<Link, ConnectError> {
         let addr: SocketAddr = (Ipv4Addr::LOCALHOST, address.port).into();
         let refused = ConnectError::Refused { addr };

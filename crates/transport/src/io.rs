@@ -2,6 +2,6 @@
 
 use tokio::io::{AsyncRead, AsyncWrite};
 
-/// Bytes that a WebSocket can be made of.
+/// A byte stream for a WebSocket.
 pub trait Io: AsyncRead + AsyncWrite + Unpin + Send + 'static {}
 impl<T: AsyncRead + AsyncWrite + Unpin + Send + 'static> Io for T {}

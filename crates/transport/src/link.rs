@@ -1,7 +1,7 @@
-//! A link: packets between two processes, with one face over QUIC, WebSocket and memory.
+//! A link: packets between two processes, with one interface over QUIC, WebSocket and memory.
 //!
-//! A link has two halves, so that one task can receive while another, or the same one in a `select!`, waits to send.
-//! It lives as long as both: dropping either closes it with [`CloseCode::DONE`].
+//! A link has two halves, so that one task can receive while another one, or the same one in a `select!`,
+//! waits to send. Dropping either half closes the link with [`CloseCode::DONE`].
 
 use crate::closed::{CloseCode, LinkClosed};
 use crate::memory::MemorySource;
@@ -21,14 +21,14 @@ use std::sync::Arc;
 /// A connection that carries packets.
 #[derive(Debug)]
 pub struct Link {
-    /// The half that sends.
+    /// The sending half.
     pub sender: LinkSender,
-    /// The half that receives.
+    /// The receiving half.
     pub receiver: LinkReceiver,
 }
 
 impl Link {
-    /// The two halves, for two tasks or two arms of a `select!`.
+    /// Returns the two halves, for two tasks or two arms of a `select!`.
     pub fn split(self) -> (LinkSender, LinkReceiver) {
         (self.sender, self.receiver)
     }
@@ -44,17 +44,17 @@ impl Link {
     /// See [`LinkSender::send`].
     ///
     /// # Errors
-    /// Why the packet was not taken.
+    /// Why the packet was not accepted.
     pub fn send(&self, packet: Packet) -> Result<(), SendError> {
         self.sender.send(packet)
     }
 
-    /// What the link is made of.
+    /// The transport.
     pub fn kind(&self) -> LinkKind {
         self.sender.kind()
     }
 
-    /// Where the peer is. See [`LinkSender::remote`].
+    /// The peer's address. See [`LinkSender::remote`].
     pub fn remote(&self) -> SocketAddr {
         self.sender.remote()
     }
@@ -73,7 +73,7 @@ impl Link {
     }
 }
 
-/// The half of a link that sends.
+/// The sending half of a link.
 #[derive(Debug)]
 pub struct LinkSender {
     wire: Wire,
@@ -81,7 +81,7 @@ pub struct LinkSender {
     outbox: Arc<Outbox>,
 }
 
-/// What a sender needs to know of the connection below.
+/// The sender's view of the underlying connection.
 #[derive(Debug)]
 pub(crate) enum Wire {
     Quic(quinn::Connection),
@@ -90,10 +90,10 @@ pub(crate) enum Wire {
 }
 
 impl LinkSender {
-    /// Hands a packet over. It never waits; once it is taken, a stream packet arrives unless the link is lost.
+    /// Sends a packet without waiting. An accepted stream packet arrives unless the link is lost.
     ///
     /// # Errors
-    /// [`SendError::NotWritable`] gives the packet back while too much is waiting; the others are final.
+    /// [`SendError::NotWritable`] returns the packet while the queue is full; the other errors are final.
     pub fn send(&self, packet: Packet) -> Result<(), SendError> {
         let bytes = check_size(&packet)?;
         match (&self.wire, packet.carrier) {
@@ -112,20 +112,21 @@ impl LinkSender {
         Ok(())
     }
 
-    /// Whether the next packet on this carrier would be taken. A link that is over counts as writable, so that
-    /// [`send`](Self::send) can say why not.
+    /// Whether the next packet on this carrier would be accepted. A link that is over counts as writable, so
+    /// that [`send`](Self::send) can return the reason.
     pub fn is_writable(&self, carrier: Carrier) -> bool {
         self.outbox.is_writable(self.lane(carrier))
     }
 
-    /// Waits for [`is_writable`](Self::is_writable). May be cancelled.
+    /// Waits for [`is_writable`](Self::is_writable). Cancel-safe.
     pub async fn writable(&self, carrier: Carrier) {
         self.outbox.writable(self.lane(carrier)).await;
     }
 
-    /// Closes the link, at once for this end. What was handed over is given at most
-    /// [`CLOSE_LINGER`](parlor_proto::limits::CLOSE_LINGER) to arrive, then the peer is told the code and the reason (cut at
-    /// [`CLOSE_REASON_BYTES_MAX`](crate::closed::CLOSE_REASON_BYTES_MAX) bytes). Does nothing if the link is over.
+    /// Closes the link, at once for this end. Queued packets have at most
+    /// [`CLOSE_LINGER`](parlor_proto::limits::CLOSE_LINGER) to arrive. Then the peer gets the code and the
+    /// reason (cut at [`CLOSE_REASON_BYTES_MAX`](crate::closed::CLOSE_REASON_BYTES_MAX) bytes). Does nothing
+    /// if the link is over.
     pub fn close(&self, code: CloseCode, reason: &str) {
         self.outbox.close(code, reason);
         if let Wire::Memory { peer } = &self.wire {
@@ -133,8 +134,9 @@ impl LinkSender {
         }
     }
 
-    /// Waits until the link is over and nothing of it is under way. A process that wants its last packets to arrive
-    /// closes, waits for this and, with QUIC, for [`Dialer::wait_idle`](crate::quic::Dialer::wait_idle).
+    /// Waits until the link is over and nothing of it is in flight. To ensure that the last packets arrive, a
+    /// process closes, waits for this and, with QUIC, for
+    /// [`Dialer::wait_idle`](crate::quic::Dialer::wait_idle).
     pub async fn closed(&self) {
         match self.wire {
             Wire::Memory { .. } => self.outbox.ended().await,
@@ -142,12 +144,12 @@ impl LinkSender {
         }
     }
 
-    /// Why the link is over, if it is known to be.
+    /// Why the link is over; `None` if it is not known to be.
     pub fn end(&self) -> Option<LinkClosed> {
         self.outbox.end()
     }
 
-    /// What the link is made of.
+    /// The transport.
     pub fn kind(&self) -> LinkKind {
         match self.wire {
             Wire::Quic(_) => LinkKind::Quic,
@@ -156,7 +158,7 @@ impl LinkSender {
         }
     }
 
-    /// Where the peer is now; with QUIC it may move. Memory gives 127.0.0.1 with port 0.
+    /// The peer's current address; it may change with QUIC. A memory link returns 127.0.0.1 with port 0.
     pub fn remote(&self) -> SocketAddr {
         match &self.wire {
             Wire::Quic(connection) => connection.remote_address(),
@@ -164,7 +166,7 @@ impl LinkSender {
         }
     }
 
-    /// The library's estimate of the round trip. QUIC has one, the others have none.
+    /// The library's estimate of the round trip. Only QUIC has one.
     pub fn rtt(&self) -> Option<Duration> {
         match &self.wire {
             Wire::Quic(connection) => Some(connection.rtt()),
@@ -172,9 +174,9 @@ impl LinkSender {
         }
     }
 
-    /// Bytes per second, with the connection's own, that the path to the peer lets through at the moment; `None` where that is
-    /// not known, as of a WebSocket before a queue was seen. What is handed over beyond it waits. As long as less is handed over it is
-    /// an upper bound.
+    /// Bytes per second, including overhead, that the path to the peer currently carries; `None` if unknown,
+    /// as for a WebSocket before its first queue. Packets beyond it are queued. While less is sent, it is an
+    /// upper bound.
     pub fn bytes_per_second(&self) -> Option<u64> {
         match &self.wire {
             Wire::Quic(connection) => bytes_per_second(&*connection.congestion_state()),
@@ -183,7 +185,7 @@ impl LinkSender {
         }
     }
 
-    /// What went over the link, both ways.
+    /// Returns the traffic statistics, in both directions.
     pub fn stats(&self) -> LinkStats {
         self.outbox.stats()
     }
@@ -200,16 +202,16 @@ impl Drop for LinkSender {
     }
 }
 
-/// The half of a link that receives.
+/// The receiving half of a link.
 pub struct LinkReceiver {
     source: Source,
     outbox: Arc<Outbox>,
-    /// Done when this end closes.
+    /// Completes when this end closes.
     closing: BoxFuture<'static, LinkClosed>,
     end: Option<LinkClosed>,
 }
 
-/// Where packets come from.
+/// The source of packets.
 pub(crate) enum Source {
     Quic(QuicSource),
     WebSocket(WebSocketSource),
@@ -217,15 +219,16 @@ pub(crate) enum Source {
 }
 
 impl LinkReceiver {
-    /// The next packet. May be cancelled; nothing is lost.
+    /// Receives the next packet. Cancel-safe.
     ///
     /// # Errors
-    /// Why the link is over; again and again from then on. What a peer sent before it closed comes first.
+    /// Why the link is over; every later call returns the same. Packets that a peer sent before it closed
+    /// come first.
     pub async fn recv(&mut self) -> Result<Packet, LinkClosed> {
         poll_fn(|cx| self.poll_recv(cx)).await
     }
 
-    /// A packet that is there already, or `None`.
+    /// Returns a packet that has arrived already, or `None`.
     ///
     /// # Errors
     /// Why the link is over.
@@ -236,16 +239,16 @@ impl LinkReceiver {
         }
     }
 
-    /// Waits for a packet and takes along all that are there already, at most `max` (at least 1), so that a server
-    /// can take everything before it answers once. Gives how many were added. May be cancelled; nothing is lost.
+    /// Waits for a packet and adds all that have arrived, at most `max` (at least 1), so that a server can
+    /// process a batch before it answers. Returns the number added. Cancel-safe.
     ///
     /// # Errors
-    /// Why the link is over, once nothing is left to take.
+    /// Why the link is over, once there are no more packets.
     pub async fn recv_many(&mut self, packets: &mut Vec<Packet>, max: usize) -> Result<usize, LinkClosed> {
         packets.push(self.recv().await?);
         let mut taken = 1;
         while taken < max {
-            // An end is kept and told by the next call, after these packets.
+            // An end is stored and returned by the next call, after these packets.
             let Ok(Some(packet)) = self.try_recv() else { break };
             packets.push(packet);
             taken += 1;
@@ -253,7 +256,7 @@ impl LinkReceiver {
         Ok(taken)
     }
 
-    /// The next packet, for whoever polls by hand.
+    /// Polls for the next packet.
     ///
     /// # Errors
     /// Why the link is over.
@@ -276,7 +279,7 @@ impl LinkReceiver {
                 Poll::Ready(Ok(packet))
             }
             Poll::Ready(Err(end)) => {
-                // The link may have been over for another reason before; both halves tell the same.
+                // The link may have ended for another reason before; both halves report the same one.
                 self.outbox.lose(end.clone());
                 let end = self.outbox.end().unwrap_or(end);
                 self.end = Some(end.clone());

@@ -1,6 +1,6 @@
-//! A link whose two ends are in one process: no socket, no task, no time. The queue that one end fills is the one that the other
-//! takes from, so the same bounds hold as on a real link. It has one stream, as a WebSocket has: nothing is lost here, so there is
-//! no need for packets that may be.
+//! A link with both ends in one process: no socket, no task, no time. Each end fills the queue that the other
+//! takes from, so the same bounds hold as on a real link. It has only a stream, like a WebSocket: nothing is
+//! lost, so packets that may be lost are not needed.
 
 use crate::closed::LinkClosed;
 use crate::link::{Link, Source, Wire};
@@ -12,10 +12,10 @@ use futures_util::stream::{BoxStream, StreamExt, unfold};
 use parlor_proto::{Carrier, Packet};
 use std::sync::Arc;
 
-/// As much as a QUIC link lets wait in its queues and in the library below. Only its stream is used.
+/// As much as a QUIC link and its library queue. Only the stream is used.
 const CAPACITY: Capacity = Capacity { datagram_bytes: 1, stream_bytes: 64 * 1024, isolated_bytes: 1 };
 
-/// Two links, each the other's peer. What is handed over is with the peer at once, so that
+/// Creates two connected links. A sent packet is with the peer at once, so
 /// [`closed`](crate::LinkSender::closed) does not wait.
 pub fn pair() -> (Link, Link) {
     let left = Arc::new(Outbox::new(CAPACITY));
@@ -23,7 +23,8 @@ pub fn pair() -> (Link, Link) {
     (end_of(&left, &right), end_of(&right, &left))
 }
 
-/// Tells the peer's half that this one closed, so that the peer's next send fails. What is queued stays for it.
+/// Ends the peer's half after this one closed, so that the peer's next send fails. Queued packets stay for
+/// it.
 pub(crate) fn announce_close(own: &Outbox, peer: &Outbox) {
     if let Some(farewell) = own.farewell() {
         peer.lose(LinkClosed::ByPeer { code: farewell.code, reason: farewell.reason });
@@ -37,7 +38,7 @@ pub(crate) struct MemorySource {
 
 impl MemorySource {
     pub(crate) fn poll_packet(&mut self, cx: &mut Context<'_>) -> Poll<Result<Packet, LinkClosed>> {
-        // Nearly always what is taken is one of several that are there.
+        // Usually several packets are there.
         if let Some(bytes) = self.peer.try_pop(Carrier::Stream) {
             return Poll::Ready(Ok(Packet { carrier: Carrier::Stream, bytes }));
         }

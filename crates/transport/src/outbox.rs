@@ -1,6 +1,5 @@
-//! What waits to be sent on a link, and whether the link still lives: the state that its two halves share with the
-//! task that writes. A queue takes packets until it holds its capacity, so it never holds more than that and one
-//! packet.
+//! The send queues and the life cycle of a link: the state that its two halves share with the writing task. A
+//! queue accepts packets until its capacity is reached, so it holds at most that and one packet.
 
 use crate::closed::{CloseCode, LinkClosed, Violation, clip_reason};
 use bytes::Bytes;
@@ -12,10 +11,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use thiserror::Error;
 use tokio::sync::Notify;
 
-/// Why a packet was not taken. Nothing of it was sent.
+/// Why a packet was not accepted. Nothing of it was sent.
 #[derive(Debug, Error)]
 pub enum SendError {
-    /// What was handed over before is not sent yet. Wait for [`LinkSender::writable`](crate::LinkSender::writable), or let the packet go.
+    /// The queue is full. Wait for [`LinkSender::writable`](crate::LinkSender::writable), or drop the packet.
     #[error("the link is not writable now: what was handed over before is not sent yet")]
     NotWritable(Packet),
     /// The link is over.
@@ -29,12 +28,12 @@ pub enum SendError {
         /// The limit in bytes.
         max: usize,
     },
-    /// Only QUIC has datagrams: ask [`LinkKind::has_datagrams`] before.
+    /// Only QUIC has datagrams: check [`LinkKind::has_datagrams`] before.
     #[error("a {} link has no datagrams: send it on the stream", .0.as_str())]
     NoDatagrams(LinkKind),
 }
 
-/// The size of a packet in bytes, if its carrier takes one of that size.
+/// Returns the size of a packet in bytes, if its carrier accepts that size.
 pub(crate) fn check_size(packet: &Packet) -> Result<usize, SendError> {
     let bytes = packet.bytes.len();
     let max = match packet.carrier {
@@ -44,10 +43,11 @@ pub(crate) fn check_size(packet: &Packet) -> Result<usize, SendError> {
     if bytes > max { Err(SendError::TooLarge { bytes, max }) } else { Ok(bytes) }
 }
 
-/// What went over a link since it came to be. Sent is what was handed over, received is what was taken.
+/// Traffic of a link since its creation. Sent counts accepted packets, received counts packets taken by the
+/// owner.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LinkStats {
-    /// Packets handed over.
+    /// Packets accepted for sending.
     pub packets_sent: u64,
     /// Their bytes, without framing.
     pub bytes_sent: u64,
@@ -57,10 +57,10 @@ pub struct LinkStats {
     pub bytes_received: u64,
 }
 
-/// What one queued packet counts beside its bytes, so that empty packets fill a queue too.
+/// Overhead of a queued packet beside its bytes, so that empty packets fill a queue too.
 const PACKET_OVERHEAD_BYTES: usize = 64;
 
-/// How many bytes each queue takes before it is full.
+/// The capacity of each queue in bytes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Capacity {
     pub(crate) datagram_bytes: usize,
@@ -68,7 +68,7 @@ pub(crate) struct Capacity {
     pub(crate) isolated_bytes: usize,
 }
 
-/// What the peer is told when this end closes.
+/// The close code and reason for the peer.
 #[derive(Clone, Debug)]
 pub(crate) struct Farewell {
     pub(crate) code: CloseCode,
@@ -78,17 +78,17 @@ pub(crate) struct Farewell {
 #[derive(Debug)]
 pub(crate) struct Outbox {
     state: Mutex<State>,
-    /// For who sends what is queued: a packet came, or the link is closing or over.
+    /// For the writing task: a packet was queued, or the link is closing or over.
     work: Notify,
-    /// For who fills the queues: there is room, or the link is closing or over.
+    /// For senders: there is room, or the link is closing or over.
     room: Notify,
-    /// For who watches the link: it is closing, over or finished.
+    /// For observers: the link is closing, over or finished.
     over: Notify,
     packets_sent: AtomicU64,
     bytes_sent: AtomicU64,
     packets_received: AtomicU64,
     bytes_received: AtomicU64,
-    /// Bytes per second that the path carries, as far as the task that writes can tell; 0 if it cannot.
+    /// Bytes per second that the path carries, as the writing task estimates; 0 if unknown.
     carries: AtomicU64,
 }
 
@@ -97,11 +97,11 @@ struct State {
     datagrams: Queue,
     stream: Queue,
     isolated: Queue,
-    /// This end closes: what is queued may still go, nothing is added.
+    /// This end is closing: queued packets may still be sent, none are added.
     farewell: Option<Farewell>,
-    /// Why the link is over; the first cause stays.
+    /// Why the link is over; the first cause counts.
     end: Option<LinkClosed>,
-    /// Nothing is under way any more.
+    /// Nothing is in flight any more.
     finished: bool,
 }
 
@@ -134,17 +134,17 @@ impl Outbox {
         }
     }
 
-    /// The path carries so many bytes per second.
+    /// Sets the bytes per second that the path carries.
     pub(crate) fn set_carries(&self, bytes_per_second: Option<u64>) {
         self.carries.store(bytes_per_second.unwrap_or(0), Ordering::Relaxed);
     }
 
-    /// Bytes per second that the path carries, if that is known here.
+    /// The bytes per second that the path carries, if known here.
     pub(crate) fn carries(&self) -> Option<u64> {
         Some(self.carries.load(Ordering::Relaxed)).filter(|carries| *carries > 0)
     }
 
-    /// Queues a packet, or says why not.
+    /// Queues a packet.
     pub(crate) fn push(&self, packet: Packet) -> Result<(), SendError> {
         let mut state = self.lock();
         if let Some(end) = &state.end {
@@ -160,7 +160,8 @@ impl Outbox {
         Ok(())
     }
 
-    /// Whether the next packet on this carrier would be taken. A link that is over takes none, and says so at once.
+    /// Whether the next packet on this carrier would be accepted. A link that is over returns true, so that
+    /// sending reports the reason.
     pub(crate) fn is_writable(&self, carrier: Carrier) -> bool {
         let mut state = self.lock();
         state.end.is_some() || !state.queue(carrier).is_full()
@@ -174,7 +175,7 @@ impl Outbox {
         .await;
     }
 
-    /// The next packet, or `None` once the link is closing or over and all was taken.
+    /// Takes the next packet; `None` once the link is closing or over and the queue is empty.
     pub(crate) async fn pop(&self, carrier: Carrier) -> Option<Bytes> {
         let next = self.until(&self.work, |state| match state.queue(carrier).pop() {
             Some(bytes) => Some(Some(bytes)),
@@ -185,37 +186,37 @@ impl Outbox {
         next
     }
 
-    /// The next packet if there is one now.
+    /// Takes the next packet, if there is one.
     pub(crate) fn try_pop(&self, carrier: Carrier) -> Option<Bytes> {
         let bytes = self.lock().queue(carrier).pop();
         self.room.notify_waiters();
         bytes
     }
 
-    /// Whether nothing waits on this carrier.
+    /// Whether this carrier's queue is empty.
     pub(crate) fn is_empty(&self, carrier: Carrier) -> bool {
         self.lock().queue(carrier).packets.is_empty()
     }
 
-    /// This end closes. Ignored if the link is over already.
+    /// Closes this end. Ignored if the link is over.
     pub(crate) fn close(&self, code: CloseCode, reason: &str) {
         let reason = clip_reason(reason).to_owned();
         self.end_with(LinkClosed::Local { code, reason: reason.clone() }, Some(Farewell { code, reason }));
     }
 
-    /// The peer did what no Parlor peer does: the link is over and the peer will be told.
+    /// Ends the link because the peer violated the protocol; the peer is informed.
     pub(crate) fn violate(&self, violation: Violation) {
         let farewell =
             Farewell { code: violation.code(), reason: clip_reason(&violation.to_string()).to_owned() };
         self.end_with(LinkClosed::NotParlor(violation), Some(farewell));
     }
 
-    /// The link is over without this end having closed it.
+    /// Ends the link for a reason other than a local close.
     pub(crate) fn lose(&self, end: LinkClosed) {
         self.end_with(end, None);
     }
 
-    /// What the peer is to be told, if this end closes.
+    /// The code and reason for the peer, if this end closes.
     pub(crate) fn farewell(&self) -> Option<Farewell> {
         self.lock().farewell.clone()
     }
@@ -230,17 +231,17 @@ impl Outbox {
         self.until(&self.over, |state| state.farewell.as_ref().and(state.end.clone())).await
     }
 
-    /// Waits until the link is over without this end having closed it.
+    /// Waits until the link is over for a reason other than a local close.
     pub(crate) async fn lost(&self) -> LinkClosed {
         self.until(&self.over, |state| if state.farewell.is_none() { state.end.clone() } else { None }).await
     }
 
-    /// Waits until the link is over, whoever ended it.
+    /// Waits until the link is over for any reason.
     pub(crate) async fn ended(&self) {
         self.until(&self.over, |state| state.end.is_some().then_some(())).await;
     }
 
-    /// Nothing is under way any more: what is still queued will not be sent.
+    /// Marks the link as finished: nothing is in flight, and queued packets are not sent.
     pub(crate) fn finish(&self) {
         let mut state = self.lock();
         state.finished = true;
@@ -288,11 +289,11 @@ impl Outbox {
         self.over.notify_waiters();
     }
 
-    /// Waits until `check` gives something; it is asked again after each notification.
+    /// Waits until `check` returns a value; it is called again after each notification.
     async fn until<T>(&self, notify: &Notify, mut check: impl FnMut(&mut State) -> Option<T>) -> T {
         loop {
             let mut notified = pin!(notify.notified());
-            // From here on a notification counts, so that none can fall between the question and the wait.
+            // Notifications count from here on, so that none is missed between the check and the wait.
             notified.as_mut().enable();
             let answer = check(&mut self.lock());
             if let Some(answer) = answer {
@@ -302,7 +303,7 @@ impl Outbox {
         }
     }
 
-    /// A panic while the lock is held leaves nothing half-done: every method changes plain values in one go.
+    /// A panic under the lock leaves consistent state: every method changes plain values only.
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,14 +1,14 @@
-//! Files of the system of which the runtime tells when they are ready.
+//! File descriptors whose readiness the runtime reports.
 
 use std::io;
 use std::os::fd::AsRawFd;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
-/// Takes over a file. Must be called in a tokio runtime.
+/// Registers a file. Must be called in a tokio runtime.
 ///
 /// # Errors
-/// What the operating system says.
+/// The operating system's error.
 #[expect(
     deprecated,
     reason = "its replacement is unsafe, for types that change their file; sockets and timers do not"

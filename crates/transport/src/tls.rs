@@ -1,4 +1,4 @@
-//! TLS on TCP: at a server, which tells it from plain HTTP on one port, and at a client.
+//! TLS on TCP: for a server, which distinguishes it from plain HTTP on the same port, and for a client.
 
 use crate::connect::ConnectError;
 use crate::identity::Identity;
@@ -22,29 +22,29 @@ use tokio::time::{Instant, timeout_at};
 use tokio_rustls::server::TlsStream;
 use tokio_rustls::{TlsAcceptor, TlsConnector};
 
-/// What a client of TLS sends first: the type of a handshake record. No HTTP request begins so.
+/// The first byte of a TLS client: the type of a handshake record. No HTTP request begins with it.
 const TLS_HANDSHAKE_RECORD: u8 = 0x16;
 
-/// An identity, ready to prove itself on QUIC and TCP. Cheap to clone; all clones have the same one.
+/// An identity, ready for QUIC and TCP. Cheap to clone; all clones share one identity.
 #[derive(Clone, Debug)]
 pub struct ServerTls {
     current: Arc<Current>,
     tcp: Arc<ServerConfig>,
 }
 
-/// The certificate that is shown in the next handshake.
+/// The certificate for the next handshake.
 #[derive(Debug)]
 struct Current(RwLock<Arc<CertifiedKey>>);
 
 impl ResolvesServerCert for Current {
     fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
-        // It is replaced in one step, so a panic meanwhile left nothing half done.
+        // It is replaced in one step, so a panic leaves a consistent state.
         Some(Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner)))
     }
 }
 
 impl ServerTls {
-    /// TLS 1.3 on QUIC, 1.2 and 1.3 on TCP, where HTTP/1.1 is negotiated.
+    /// Creates it for TLS 1.3 on QUIC, and 1.2 and 1.3 on TCP, where HTTP/1.1 is negotiated.
     pub fn new(identity: &Identity) -> Self {
         let current = Arc::new(Current(RwLock::new(identity.certified())));
         let mut tcp = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
@@ -56,7 +56,7 @@ impl ServerTls {
         ServerTls { current, tcp: Arc::new(tcp) }
     }
 
-    /// Proves itself by another identity from the next handshake on. Connections that stand go on as they are.
+    /// Replaces the identity from the next handshake on. Existing connections stay unchanged.
     pub fn replace(&self, identity: &Identity) {
         *self.current.0.write().unwrap_or_else(PoisonError::into_inner) = identity.certified();
     }
@@ -68,22 +68,22 @@ impl ServerTls {
             .with_no_client_auth()
             .with_cert_resolver(Arc::<Current>::clone(&self.current));
         config.alpn_protocols = alpn;
-        // A dialer keeps no ticket: each would be made, sent and acknowledged for nothing.
+        // A dialer keeps no tickets: each would be made, sent and acknowledged for nothing.
         config.send_tls13_tickets = 0;
         config
     }
 }
 
-/// A TCP connection, by what its client began with.
+/// A TCP connection, by its client's first byte.
 #[derive(Debug)]
 pub enum Sniffed {
-    /// TLS, whose handshake is done.
+    /// TLS, after the handshake.
     Tls(Box<TlsStream<Wire>>),
-    /// Something else, HTTP presumably; nothing of it is read yet.
+    /// Another protocol, presumably HTTP; nothing was read from it yet.
     Plain(Wire),
 }
 
-/// Why a TCP connection came to nothing. It concerns that client only.
+/// Why a TCP connection failed. It affects only that client.
 #[derive(Debug, Error)]
 pub enum SniffError {
     /// The client was silent, or its handshake took too long.
@@ -91,25 +91,25 @@ pub enum SniffError {
     TimedOut {
         /// The client.
         remote: SocketAddr,
-        /// How long it was waited for.
+        /// The timeout.
         waited: Duration,
     },
-    /// The client went away, or TLS failed.
+    /// The client disconnected, or TLS failed.
     #[error("the connection with {remote} failed: {error}")]
     Failed {
         /// The client.
         remote: SocketAddr,
-        /// What the library or the system says.
+        /// The error of the library or the system.
         error: io::Error,
     },
 }
 
-/// What the system may hold of a stream that it cannot send yet.
+/// Unsent bytes of a stream that the system may buffer.
 #[cfg(any(target_os = "android", target_os = "linux"))]
 const UNSENT_BYTES_MAX: u32 = 8 * 1024;
 
-/// Has small packets sent at once, and, where the system can, little kept there that waits for the path: it grows old, and nothing
-/// newer takes its place.
+/// Sends small packets at once (`TCP_NODELAY`). Where supported, limits the system's send buffer: data in it
+/// becomes outdated and cannot be replaced.
 pub(crate) fn prepare(stream: &TcpStream) -> io::Result<()> {
     stream.set_nodelay(true)?;
     #[cfg(any(target_os = "android", target_os = "linux"))]
@@ -118,19 +118,19 @@ pub(crate) fn prepare(stream: &TcpStream) -> io::Result<()> {
 }
 
 /// Waits for the client's first byte, and for its TLS handshake if it is one: [`HANDSHAKE_TIMEOUT`] for both
-/// together. Small packets are sent at once from then on (`TCP_NODELAY`). Spawn it; do not await it where
-/// connections are accepted.
+/// together. Small packets are sent at once from then on (`TCP_NODELAY`). Spawn it; do not await it in the
+/// accepting task.
 ///
 /// # Errors
-/// Why the client did not get in.
+/// Why the connection failed.
 pub async fn sniff(stream: TcpStream, remote: SocketAddr, tls: &ServerTls) -> Result<Sniffed, SniffError> {
     sniff_impaired(stream, remote, tls, None, HANDSHAKE_TIMEOUT).await
 }
 
-/// [`sniff`] on a bad network, if there is one, and with another time for it.
+/// [`sniff`] with an impaired network, if there are conditions, and another timeout.
 ///
 /// # Errors
-/// Why the client did not get in.
+/// Why the connection failed.
 pub async fn sniff_impaired(
     stream: TcpStream,
     remote: SocketAddr,
@@ -156,11 +156,12 @@ pub async fn sniff_impaired(
     Ok(Sniffed::Tls(Box::new(stream)))
 }
 
-/// Secures a client's TCP connection with `addr` by TLS 1.2 or 1.3, and makes sure that `host` is who it says. HTTP/1.1 is
-/// what is asked for. `host` is a name or an address (IPv6 without brackets). It sets no deadline; may be cancelled.
+/// Secures a client's TCP connection to `addr` by TLS 1.2 or 1.3, and verifies that the server is `host`.
+/// Negotiates HTTP/1.1. `host` is a name or an address (IPv6 without brackets). It sets no deadline.
+/// Cancel-safe.
 ///
 /// # Errors
-/// [`ConnectError`]: the server is not trusted, or speaks no TLS
+/// [`ConnectError`]: the server is not trusted, or does not speak TLS
 /// ([`NotParlor`](ConnectError::NotParlor)), or the connection broke.
 pub async fn connect<S: Io>(
     stream: S,

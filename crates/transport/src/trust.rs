@@ -1,4 +1,4 @@
-//! Whom a client believes to be the server. There is no way to believe everybody.
+//! How a client verifies a server. There is no way to disable verification.
 
 use crate::connect::ConnectError;
 use crate::identity::Fingerprint;
@@ -15,14 +15,14 @@ use rustls::{
 };
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// How a server has to prove who it is.
+/// The required proof of a server's identity.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Trust {
-    /// By exactly the leaf certificate with this fingerprint, whatever names and dates it has, and by its key.
+    /// Exactly the leaf certificate with this fingerprint, whatever its names and dates, and its key.
     Fingerprint(Fingerprint),
-    /// By a certificate for the server's name that the operating system trusts.
+    /// A certificate for the server's name that the operating system trusts.
     System,
-    /// By a certificate for the server's name that one of these certificates (PEM) vouches for.
+    /// A certificate for the server's name that one of these certificates (PEM) signed.
     Roots(String),
 }
 
@@ -35,17 +35,17 @@ impl Trust {
         self.config(alpn, &[&TLS13, &TLS12])
     }
 
-    /// TLS over TCP for a protocol that is none of ours, such as a database's.
+    /// TLS over TCP for a foreign protocol, such as a database's.
     ///
     /// # Errors
-    /// The certificates that vouch for servers cannot be read.
+    /// The trusted certificates cannot be read.
     pub fn foreign_tls(&self) -> Result<ClientConfig, ConnectError> {
         let (mut config, _) = self.tcp_config(&[])?;
         config.alpn_protocols.clear();
         Ok(config)
     }
 
-    /// The configuration of one attempt, and where that attempt leaves why it refused the server.
+    /// The configuration of one attempt, and where it stores the reason for rejecting the server.
     fn config(
         &self,
         alpn: &[u8],
@@ -54,7 +54,7 @@ impl Trust {
         let provider = Arc::new(ring::default_provider());
         let refusal = Refusal::default();
         let verifier = Recording { inner: self.verifier(Arc::clone(&provider))?, refusal: refusal.clone() };
-        // "Dangerous" is what rustls calls every verifier that it does not make itself.
+        // "Dangerous" is rustls's name for every custom verifier.
         let mut config = ClientConfig::builder_with_provider(provider)
             .with_protocol_versions(versions)
             .expect("ring has suites for TLS 1.2 and 1.3")
@@ -89,7 +89,7 @@ impl Trust {
     }
 }
 
-/// Why one attempt refused its server. Libraries pass on a text only, so the verifier leaves it here.
+/// Why an attempt rejected its server. Libraries pass on only text, so the verifier stores it here.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Refusal(Arc<Mutex<Option<ConnectError>>>);
 
@@ -113,7 +113,7 @@ impl Refusal {
     }
 }
 
-/// The commonest refusal in words for the person who set the server up.
+/// The most common rejection in words for the server's operator.
 fn explain(error: &rustls::Error) -> String {
     match error {
         rustls::Error::InvalidCertificate(CertificateError::UnknownIssuer) => {
@@ -124,7 +124,7 @@ fn explain(error: &rustls::Error) -> String {
     }
 }
 
-/// Any verifier, with a memory of why it refused.
+/// Wraps a verifier and records why it rejected a server.
 #[derive(Debug)]
 struct Recording {
     inner: Arc<dyn ServerCertVerifier>,
@@ -168,7 +168,7 @@ impl ServerCertVerifier for Recording {
     }
 }
 
-/// Takes one certificate. That the server has its key too is what the signatures of the handshake prove.
+/// Accepts one certificate. The handshake's signatures prove that the server has its key.
 #[derive(Debug)]
 pub(crate) struct Pinned {
     expected: Fingerprint,
@@ -194,7 +194,7 @@ impl Pinned {
         Pinned { expected, provider: Arc::new(ring::default_provider()) }
     }
 
-    /// Whether this is the certificate.
+    /// Checks that it is this certificate.
     pub(crate) fn check(&self, certificate: &CertificateDer<'_>) -> Result<(), rustls::Error> {
         let found = Fingerprint::of(certificate);
         if found == self.expected {

@@ -1,4 +1,4 @@
-//! What an idle link holds in this process: a server has thousands of them.
+//! The memory of an idle link in this process: a server has thousands of them.
 //!
 //! The allocator counts for the whole process, so this file has one test.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, and its helpers are part of it")]
@@ -21,18 +21,20 @@ const LINKS: usize = 100;
 const PACKET_BYTES: usize = 300;
 const LARGE_PACKET_BYTES: usize = 60_000;
 
-/// The server's end of a WebSocket without TLS, with the client's bare socket, which is about half a KiB of it.
+/// The server's end of a WebSocket without TLS, with the client's bare socket, which is about half a KiB of
+/// it.
 const WEBSOCKET_BYTES_MAX: usize = 5 * 1024;
 /// The same after a large packet.
 const WEBSOCKET_AFTER_LARGE_BYTES_MAX: usize = 10 * 1024;
-/// Both ends of a QUIC link; the client's has a configuration of TLS for itself, and nine tenths are the library's.
+/// Both ends of a QUIC link; the client's has a TLS configuration of its own, and nine tenths are the
+/// library's.
 const QUIC_PAIR_BYTES_MAX: usize = 84 * 1024;
 
 #[tokio::test]
 async fn an_idle_link_holds_little() {
     within(async {
         let server = TcpServer::start().await;
-        // The first pays for what all share.
+        // The first one allocates what all share.
         let first = connect_websocket(&server).await;
         let before = ALLOCATOR.current_usage();
         let mut links = Vec::with_capacity(LINKS);
@@ -67,7 +69,7 @@ fn assert_held(what: &str, before: usize, bytes_max: usize) {
     assert!(bytes <= bytes_max, "{what} holds {bytes} bytes, more than {bytes_max}");
 }
 
-/// Answers each packet with itself and waits for the next, as a server does.
+/// Echoes each packet and waits for the next, as a server does.
 fn serve(link: Link) -> Arc<LinkSender> {
     let (sender, mut receiver) = link.split();
     let sender = Arc::new(sender);
@@ -80,7 +82,7 @@ fn serve(link: Link) -> Arc<LinkSender> {
     sender
 }
 
-/// A link that has carried a packet each way on each of its ways.
+/// A link that has carried a packet in each direction on each carrier.
 async fn connect_quic(server: &QuicServer, dialer: &Dialer) -> (Link, Arc<LinkSender>) {
     let dialing = dialer.connect(server.addr, "localhost", &server.trust, HANG);
     let (client, served) = tokio::join!(dialing, server.accept());
@@ -92,7 +94,7 @@ async fn connect_quic(server: &QuicServer, dialer: &Dialer) -> (Link, Arc<LinkSe
     (client, sender)
 }
 
-/// A link that has carried a packet each way, whose client is a socket and nothing else.
+/// A link that has carried a packet in each direction, whose client is only a socket.
 async fn connect_websocket(server: &TcpServer) -> (TcpStream, Arc<LinkSender>) {
     let connecting = async {
         let mut client = common::tcp(server.addr).await;

@@ -1,4 +1,4 @@
-//! What the examples have in common: a server inside the process, and apps whose frames are run one by one.
+//! Shared by the examples: a server inside the process, and apps whose frames are run one by one.
 
 use bevy_app::App;
 use bevy_ecs::prelude::*;
@@ -7,15 +7,15 @@ use parlor_bevy::{RoomCommands, RoomResource};
 use parlor_server::{Config, Server};
 use std::time::{Duration, Instant};
 
-/// Longer than anything takes here.
+/// Timeout: only a hang takes this long.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Steps a second.
 const TICK_HZ: u16 = 60;
 
-/// Plays a game on a server of this process, which the game finds in the registry.
+/// Plays a game on a server in this process. The game finds it through the registry.
 ///
 /// # Errors
-/// If the server does not start, or the game ends in an error.
+/// If the server does not start, or the game returns an error.
 pub(crate) fn with_server(game: impl FnOnce(&Registry) -> Result) -> Result {
     let folder = tempfile::tempdir()?;
     let registry = Registry::at(folder.path().join("registry"));
@@ -27,7 +27,7 @@ pub(crate) fn with_server(game: impl FnOnce(&Registry) -> Result) -> Result {
     result
 }
 
-/// Opens a room in which `host` is ada, and gives its code.
+/// Opens a room with `host` as its host, named ada. Returns the room's code.
 ///
 /// # Errors
 /// If the room does not open.
@@ -40,16 +40,16 @@ pub(crate) fn open(host: &mut App, registry: &Registry) -> Result<RoomCode> {
     })
 }
 
-/// What a system would ask for, from outside of one.
+/// Runs commands on the app from outside a system.
 pub(crate) fn ask(app: &mut App, wish: impl FnOnce(&mut Commands)) {
     wish(&mut app.world_mut().commands());
     app.world_mut().flush();
 }
 
-/// Runs frames of the apps until something is there.
+/// Runs frames of the apps until a value is available.
 ///
 /// # Errors
-/// If it takes too long until `what`.
+/// If `what` takes longer than the timeout.
 pub(crate) fn until<T>(
     apps: &mut [&mut App],
     what: &str,

@@ -1,4 +1,4 @@
-//! The game: what is shared, the host's rules, and what the member sees.
+//! The game: the shared components, the host's rules, and what the member sees.
 
 #[path = "../common/mod.rs"]
 mod common;
@@ -32,7 +32,7 @@ struct Horn {
 
 replicated!(Horn as "horn" => { honks: Kind::int(0, 1_000) });
 
-/// What both apps have in common: the same components in the same order.
+/// Shared by both apps: the same components in the same order.
 fn tanks() -> App {
     let mut app = App::new();
     app.add_plugins(ParlorPlugin::app("tanks"));
@@ -52,17 +52,17 @@ fn drive(room: Res<RoomResource>, mut tanks: Query<&mut Position>) {
     }
 }
 
-/// The host's rule for a wish: who honks is heard by everybody.
+/// The host's rule for an action: everybody hears a honk.
 fn honk(mut wishes: MessageReader<ActionReceived>, mut horns: Query<&mut Horn>) {
     for wish in wishes.read().filter(|wish| wish.name == "honk") {
-        // It comes from another machine: what it says may be anything.
+        // It comes from another machine: it may contain anything.
         if let (Ok(mut horn), Ok(times)) = (horns.get_mut(wish.entity), wish.read::<u16>()) {
             horn.honks += times.min(3);
         }
     }
 }
 
-/// The host gives everybody who comes a tank.
+/// The host spawns a tank for each new member.
 fn welcome(room: Option<Res<RoomResource>>, mut events: MessageReader<RoomEvent>, mut commands: Commands) {
     if !is_authority(room) {
         return;
@@ -82,10 +82,10 @@ fn welcome(room: Option<Res<RoomResource>>, mut events: MessageReader<RoomEvent>
     }
 }
 
-/// Plays the game; `say` gets a line for each thing that the member sees.
+/// Plays the game. `say` gets a line for each event on the member's side.
 ///
 /// # Errors
-/// If the server does not start, or something that should happen does not.
+/// If the server does not start, or an expected event does not happen.
 pub(crate) fn play(say: &mut dyn FnMut(String)) -> Result {
     with_server(|registry| meet(registry, say))
 }
@@ -138,7 +138,7 @@ fn positions(app: &mut App) -> Vec<Position> {
     shown.iter(world).map(|shown| shown.0).collect()
 }
 
-/// What a member may ask for: something with an entity of its own.
+/// Requests an action on the member's own entity.
 fn press_horn(room: Res<RoomResource>, own: Query<&Networked, With<Owned>>) -> Result {
     for tank in &own {
         room.act(tank.id, "honk", &2)?;

@@ -1,4 +1,4 @@
-//! The game: one step function for host and member, the host's wind, and what the member counts.
+//! The game: one step function for host and member, the host's wind, and the member's counters.
 
 #[path = "../common/mod.rs"]
 mod common;
@@ -14,16 +14,16 @@ use parlor_bevy::{
 };
 use serde::{Deserialize, Serialize};
 
-/// Both directions, each with half of the round trip.
+/// The network in both directions, each with half of the round trip.
 const NETWORK: &str = "latency=50ms,loss=5%,seed=7";
-/// Steps that the skater is steered for.
+/// Steps during which the skater is steered.
 const STEPS: u32 = 300;
-/// Steps between two turns of the one who steers: six turns a second.
+/// Steps between two turns of the player: six turns a second.
 const TURN_STEPS: u32 = 10;
 /// Steps between two gusts of wind.
 const GUST_STEPS: u32 = 60;
 
-/// Where the skater is, in metres, and how fast, in metres a step.
+/// The skater's position in metres and velocity in metres a step.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Component)]
 struct Skater {
     at: [f32; 2],
@@ -35,8 +35,8 @@ replicated!(Skater as "skater" => {
     speed: Kind::vector2(-2.0, 2.0, 1.0 / 1024.0),
 });
 
-/// Which way the skater was pushed last, and how often that changed. What a step builds on has to be in components that are
-/// predicted: they alone go back.
+/// The direction of the last push, and how often it changed. The state that a step builds on must be in
+/// predicted components: only those are rolled back.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Component)]
 struct Course {
     x: i8,
@@ -46,24 +46,24 @@ struct Course {
 
 replicated!(Course as "course" => { x: Kind::int(-1, 1), y: Kind::int(-1, 1), turns: Kind::int(0, 10_000) });
 
-/// Which way a player pushes: -1, 0 or 1 in each direction.
+/// The direction of a player's push: -1, 0 or 1 on each axis.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 struct Push {
     x: i8,
     y: i8,
 }
 
-/// What an app counts.
+/// Counters of an app.
 #[derive(Debug, Default, Resource)]
 struct Seen {
     sampled: u32,
     steps: u32,
     steps_again: u32,
-    /// Turns that were heard, by their numbers.
+    /// Numbers of the turns that were heard.
     turns: Vec<u16>,
 }
 
-/// What both apps have in common.
+/// Shared by both apps.
 fn skating() -> App {
     let mut app = App::new();
     app.add_plugins(ParlorPlugin::app("skating")).init_resource::<Seen>();
@@ -75,7 +75,8 @@ fn skating() -> App {
     app
 }
 
-/// What the player wants. This one has no keys: it skates in squares, and then lets the skater come to rest.
+/// Samples the player's input. This one has no keys: it skates in squares, and then lets the skater come to
+/// rest.
 fn sample(mut seen: ResMut<Seen>) -> Push {
     seen.sampled += 1;
     match (seen.sampled / TURN_STEPS) % 4 {
@@ -87,14 +88,14 @@ fn sample(mut seen: ResMut<Seen>) -> Push {
     }
 }
 
-/// One fixed step, the same on the host and on the member that steers, and again whenever it has to be run again.
+/// One fixed step, the same on the host and on the member that steers, and in each replay.
 fn step(
     room: Res<RoomResource>,
     mut seen: ResMut<Seen>,
     mut skaters: Query<(&mut Skater, &mut Course, &Input<Push>)>,
 ) {
     for (mut skater, mut course, push) in &mut skaters {
-        // It comes from another machine: it may say anything.
+        // It comes from another machine: it may contain anything.
         let (x, y) = (push.x.clamp(-1, 1), push.y.clamp(-1, 1));
         for (axis, push) in [x, y].into_iter().enumerate() {
             let speed = skater.speed[axis] * 0.95 + f32::from(push) * 0.01;
@@ -105,14 +106,14 @@ fn step(
         if (course.x, course.y) != (x, y) {
             *course = Course { x, y, turns: course.turns + 1 };
             if room.once("turn", u64::from(course.turns)) {
-                // Here a game would play a sound.
+                // A game would play a sound here.
                 seen.turns.push(course.turns);
             }
         }
     }
 }
 
-/// The host alone knows the wind. It blows while somebody pushes.
+/// Only the host knows the wind. It blows while a player pushes.
 fn blow(seen: Res<Seen>, mut skaters: Query<(&mut Skater, &Course)>) {
     for (mut skater, course) in &mut skaters {
         if seen.steps.is_multiple_of(GUST_STEPS) && (course.x, course.y) != (0, 0) {
@@ -129,7 +130,7 @@ fn count(room: Res<RoomResource>, mut seen: ResMut<Seen>) {
     }
 }
 
-/// The host gives everybody who comes a skater.
+/// The host spawns a skater for each new member.
 fn welcome(room: Option<Res<RoomResource>>, mut events: MessageReader<RoomEvent>, mut commands: Commands) {
     if !is_authority(room) {
         return;
@@ -143,10 +144,10 @@ fn welcome(room: Option<Res<RoomResource>>, mut events: MessageReader<RoomEvent>
     }
 }
 
-/// Plays the game; `say` gets a line for each thing that the member found.
+/// Plays the game. `say` gets a line for each result on the member's side.
 ///
 /// # Errors
-/// If the server does not start, or something that should happen does not.
+/// If the server does not start, or an expected event does not happen.
 pub(crate) fn play(say: &mut dyn FnMut(String)) -> Result {
     with_server(|registry| skate(registry, say))
 }
@@ -176,7 +177,7 @@ fn skate(registry: &Registry, say: &mut dyn FnMut(String)) -> Result {
     Ok(())
 }
 
-/// What the member found.
+/// Reports the member's results.
 fn tell(member: &App, course: Course, say: &mut dyn FnMut(String)) -> Result {
     let room = member.world().get_resource::<RoomResource>().ok_or("bob is still in the room")?;
     let diagnostics = room.diagnostics();
@@ -190,7 +191,7 @@ fn tell(member: &App, course: Course, say: &mut dyn FnMut(String)) -> Result {
     Ok(())
 }
 
-/// The one skater that there is.
+/// The only skater.
 fn skater(app: &mut App) -> Option<(Skater, Course)> {
     let world = app.world_mut();
     let mut skaters = world.query_filtered::<(&Skater, &Course), With<Networked>>();

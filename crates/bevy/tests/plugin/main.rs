@@ -1,4 +1,4 @@
-//! Two apps in a room on a server of this process: what one puts into it the other one has.
+//! Two apps in a room on a server of this process: what one replicates, the other one has.
 
 mod prediction;
 
@@ -14,7 +14,7 @@ use parlor_testing::Hall;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
 
-/// Only a hang takes this long.
+/// Timeout: only a hang takes this long.
 const PATIENCE: Duration = Duration::from_secs(60);
 const STEP: f64 = 1.0 / 512.0;
 
@@ -32,7 +32,7 @@ struct Armour {
 
 replicated!(Armour as "armour" => { plates: Kind::int(0, 100) });
 
-/// Another type that calls itself as `Armour` does.
+/// Another type with the name of `Armour`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Component)]
 struct Shield {
     plates: u8,
@@ -45,7 +45,7 @@ trait Apps {
     fn open(&self, host: &mut App, hz: u16);
     fn join(&self, host: &mut App, member: &mut App);
 
-    /// A host in an open room of so many steps a second.
+    /// A host in an open room with `hz` steps a second.
     fn host(&self, hz: u16) -> App {
         let mut host = app();
         self.open(&mut host, hz);
@@ -85,7 +85,7 @@ fn app() -> App {
     app
 }
 
-/// An app in which members see what comes within 10 m of what is theirs.
+/// An app with interest: members see what is within 10 m of their own entities.
 fn short_sighted() -> App {
     let mut app = App::new();
     app.add_plugins(ParlorPlugin::app("tanks"));
@@ -116,7 +116,7 @@ fn me(app: &App) -> Option<MemberId> {
     app.world().get_resource::<RoomResource>().filter(|room| room.is_connected())?.local_id()
 }
 
-/// The entity of `there` that is `entity` of `here`.
+/// Returns the entity of `there` that is `entity` of `here`.
 fn same(here: &App, entity: Entity, there: &App) -> Option<Entity> {
     let id = here.world().get::<Networked>(entity)?.id;
     there.world().resource::<EntityMap>().get(id)
@@ -186,7 +186,7 @@ fn nothing_is_missed_when_steps_are_rarer_than_frames() {
     until(&mut [&mut host, &mut member], |apps| {
         apps[1].world().get_entity(there[0]).is_err() && get::<Armour>(apps[1], Some(there[1])).is_none()
     });
-    // One that comes back before anybody looked never went.
+    // A component that is inserted again before the next step was never removed.
     host.world_mut().entity_mut(stripped).remove::<Position>();
     host.world_mut().entity_mut(stripped).insert(Position { at: [3.0, 3.0] });
     until(&mut [&mut host, &mut member], |apps| {
@@ -284,7 +284,7 @@ fn what_is_drawn_never_becomes_what_is_simulated() {
     let mut host = hall.host(60);
     fn drive(mut tanks: Query<&mut Position>) {
         for mut position in &mut tanks {
-            // Whole metres, so that everything in between was made up.
+            // Whole metres, so that every value in between is interpolated.
             position.at[0] = (position.at[0] + 1.0) % 200.0;
         }
     }
@@ -342,7 +342,7 @@ fn conditions_and_commands_know_where_the_app_is() {
     assert_eq!(ask_both(&mut host), (true, true));
     assert_eq!(ask_both(&mut member), (true, false));
     assert_eq!(ask_both(&mut alone), (false, false));
-    // A second room is an error of a command, and those go to the app's handler.
+    // Opening a second room is a command's error, which goes to the app's handler.
     let open = || ask(&mut host, |commands| commands.host_room(|room| room));
     let panicked = catch_unwind(AssertUnwindSafe(open));
     let text = panicked.unwrap_err().downcast::<String>().unwrap();
@@ -372,7 +372,7 @@ fn a_member_writes_what_came_once_it_is_the_authority() {
         app
     });
     let (heirs, others) = (me(&heir), me(&other));
-    // Nobody but its owner sees the second one: it is too far away.
+    // Only its owner sees the second one: it is too far away.
     let near = (Replicate, Owner(heirs), Position { at: [1.0, 2.0] }, Armour { plates: 7 });
     let near = host.world_mut().spawn(near).id();
     let far = (Replicate, Owner(others), Position { at: [200.0, 2.0] }, Armour { plates: 9 });
@@ -382,7 +382,7 @@ fn a_member_writes_what_came_once_it_is_the_authority() {
     });
     assert_eq!(same(&host, far, &heir), None);
     let ids = [near, far].map(|entity| host.world().get::<Networked>(entity).unwrap().id);
-    // What a member changes is its own, and no more once it decides for all.
+    // A member's changes stay local, until it becomes the authority.
     let mine = same(&host, near, &heir).unwrap();
     heir.world_mut().get_mut::<Position>(mine).unwrap().at = [3.0, 3.0];
     ask(&mut host, |commands| commands.leave_room());
@@ -390,7 +390,7 @@ fn a_member_writes_what_came_once_it_is_the_authority() {
         apps[1].world().resource::<RoomResource>().is_host()
     });
     let here = |app: &App, id| app.world().resource::<EntityMap>().get(id);
-    // It has all of the world, and writes it: the owner of the far one sees that it goes on.
+    // It has the whole world, and writes it: the owner of the far entity sees it move on.
     until(&mut [&mut heir, &mut other], |apps| {
         let tank = get::<Armour>(apps[1], here(apps[1], ids[1]));
         here(apps[0], ids[1]).is_some() && tank.is_some_and(|tank| tank.plates > 12)

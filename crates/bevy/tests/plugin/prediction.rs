@@ -1,4 +1,4 @@
-//! Inputs, and steps that are run ahead and again.
+//! Inputs, prediction and replays.
 
 use super::*;
 use parlor::PredictionCounters;
@@ -6,7 +6,7 @@ use parlor_bevy::{Input, InputApp, not_replaying};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
-/// Metres that a tank drives in a step: not a whole number of the steps of its position.
+/// Metres that a tank drives in a step. Not a multiple of its position's precision.
 const DRIVEN: f32 = 0.0625 + 0.0004;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -14,29 +14,29 @@ struct Drive {
     to: i8,
 }
 
-/// What the player of this app wants, and what its steps did.
+/// This app's input, and counters of its steps.
 #[derive(Debug, Default, Resource)]
 struct Seat {
     wants: i8,
     sampled: u32,
-    /// Samples that wanted to drive on.
+    /// Samples with the input "drive on".
     onward: u32,
-    /// Steps that were not run before, and those that were.
+    /// Steps that were new, and replays.
     fresh: u32,
     again: u32,
     /// Steps in which `not_replaying` held.
     once: u32,
-    /// The numbers of those that were not.
+    /// The numbers of the new steps.
     steps: Vec<u32>,
-    /// Effects that were shown, by their numbers, and how often a step asked for one.
+    /// Shown effects by number, and how often a step requested one.
     shown: Vec<u32>,
     asked: u32,
-    /// Steps in which an own tank was steered, and those of them in which it was seen to move.
+    /// Steps that steered an own tank, and those in which it was seen to move.
     steered: u32,
     moved: u32,
 }
 
-/// An app that plays, or one that only looks on.
+/// An app with a player, or a spectator.
 fn driving(has_player: bool) -> App {
     let mut app = App::new();
     app.add_plugins(ParlorPlugin::app("tanks")).init_resource::<Seat>();
@@ -101,7 +101,7 @@ fn counters(app: &App) -> PredictionCounters {
     app.world().resource::<RoomResource>().diagnostics().prediction
 }
 
-/// The host and a member that drives a tank of its own, which is there.
+/// The host, and a member that has a tank of its own.
 fn seated(hall: &Hall) -> (App, App, Entity) {
     let (mut host, mut member) = (driving(true), driving(true));
     hall.open(&mut host, 60);
@@ -111,7 +111,7 @@ fn seated(hall: &Hall) -> (App, App, Entity) {
     (host, member, tank)
 }
 
-/// Lets the tank come to rest: both have it at the same place, and go on doing so.
+/// Lets the tank come to rest, and checks that both have it at the same place and keep it there.
 fn rest(host: &mut App, member: &mut App, tank: Entity) -> Position {
     wants(member, 0);
     let (from, mut since) = (seat(member).fresh, 0);
@@ -156,7 +156,7 @@ fn what_the_host_decides_otherwise_is_taken_and_steps_are_run_again() {
         let corrections = counters(apps[1]).corrections;
         if corrections >= pushes {
             pushes += 1;
-            // Nobody but the host can know of this one.
+            // Only the host knows this change.
             apps[0].world_mut().get_mut::<Position>(tank).unwrap().at[1] += 1.0;
         }
         corrections >= 5
@@ -170,13 +170,13 @@ fn what_the_host_decides_otherwise_is_taken_and_steps_are_run_again() {
     assert_eq!(*asked, fresh + again);
     let numbers: BTreeSet<&u32> = shown.iter().collect();
     assert_eq!(numbers.len(), shown.len(), "each effect is shown once");
-    // More than these only if the steps jumped ahead when the lead was found: what was jumped over is run with the rest.
+    // More than these only if the steps jumped when the lead was set: skipped ones are run with the rest.
     assert!(steps.iter().all(|step| numbers.contains(step)), "and each is shown");
     let Seat { fresh, again, .. } = seat(&host);
     assert!(*again == 0 && *fresh > 0, "the host's word is not run again");
 }
 
-/// Few steps a second: however slow the machine is, an input is not later than what can be run again.
+/// Few steps a second: even on a slow machine no input is later than the replay limit.
 #[test]
 fn an_input_that_comes_late_counts_in_its_step_because_the_host_runs_its_systems_again() {
     let hall = Hall::start();
@@ -197,7 +197,7 @@ fn an_input_that_comes_late_counts_in_its_step_because_the_host_runs_its_systems
     let began = Instant::now();
     while resimulations(&host) < 3 {
         assert!(began.elapsed() < PATIENCE, "no input comes late");
-        // The member hangs, and then catches up: it drives in steps that the host has run already, and in no others.
+        // The member hangs and then catches up: it drives only in steps that the host has run already.
         let fresh = seat(&host).fresh;
         until(&mut [&mut host], |apps| seat(apps[0]).fresh >= fresh + 2);
         wants(&mut member, 1);
@@ -209,7 +209,7 @@ fn an_input_that_comes_late_counts_in_its_step_because_the_host_runs_its_systems
     let position = rest(&mut host, &mut member, tank);
     let onward = seat(&member).onward;
     assert!(onward >= 3, "{onward} inputs drive on");
-    // As far as if each had come in time: once what is driven in a step, as it can be sent, for each of them.
+    // As far as if each input had come in time: the quantized distance of a step, once for each of them.
     assert_eq!(position.at, [0.0625 * f32::from(u16::try_from(onward).unwrap()), 0.0]);
     let Seat { fresh, again, once, .. } = seat(&host);
     assert!(*again >= 3, "{again} steps were run again");

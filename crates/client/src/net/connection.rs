@@ -1,4 +1,4 @@
-//! A connection as a game holds it.
+//! The public handle of a connection.
 
 use super::error::{Closed, SendError};
 use super::options::Options;
@@ -11,54 +11,55 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::sync::oneshot;
 use tokio::time::sleep;
 
-/// How long what is queued may take to leave once this end has closed, and how long the other end may take to answer.
+/// Timeout after this end has closed: for sending what is queued, and for the other end's answer.
 pub(super) const LINGER: Duration = Duration::from_secs(5);
 
-/// What a connection tells.
+/// An event of a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// It is open: what was sent before leaves now.
+    /// The connection is open. Queued messages are sent from here on.
     Open,
-    /// Bytes came: a message of a WebSocket, a datagram, or the next piece of a TCP stream, cut anywhere.
+    /// Received bytes: a WebSocket message, a datagram, or the next piece of a TCP stream, split anywhere.
     Message(Bytes),
-    /// A text message of a WebSocket came.
+    /// Received text: a text message of a WebSocket.
     Text(String),
-    /// It is over. This comes once, and nothing after it.
+    /// The connection has ended. Sent once, as the last event.
     Closed(Closed),
 }
 
-/// A connection by TCP, UDP or WebSocket. Nothing blocks: ask [`poll`](Self::poll) in each frame. Dropping it closes it.
+/// A connection over TCP, UDP or WebSocket. No call blocks: call [`poll`](Self::poll) in each frame. Dropping
+/// it closes it.
 #[derive(Debug)]
 pub struct Connection {
     pipes: Arc<Pipes>,
     message_bytes_max: usize,
     takes_text: bool,
     stage: Stage,
-    /// Dropped when this end closes: then the task has so long as [`LINGER`].
+    /// Dropped when this end closes. The task then has [`LINGER`] to finish.
     closing: Option<oneshot::Sender<Never>>,
 }
 
-/// What is never sent: that the other half is gone says it all.
+/// A message that is never sent: dropping the other half is the signal.
 #[derive(Debug)]
 enum Never {}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     Alive,
-    /// Closed here, and not told yet.
+    /// Closed by this end; the event is not delivered yet.
     Closing,
-    /// All is told.
+    /// All events are delivered.
     Over,
 }
 
-/// What a message is sent as.
+/// The type of an outgoing message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Outgoing {
     Bytes(Bytes),
     Text(String),
 }
 
-/// What lies between a connection and its task.
+/// The queues between a connection and its task.
 #[derive(Debug)]
 pub(super) struct Pipes {
     pub(super) inbound: Queue<Event>,
@@ -67,7 +68,7 @@ pub(super) struct Pipes {
 }
 
 impl Connection {
-    /// Starts the task of a connection. It is given both queues, and says how the connection ended.
+    /// Starts the task of a connection. The task gets both queues, and returns how the connection ended.
     pub(super) fn begin<F>(
         options: Options,
         takes_text: bool,
@@ -86,7 +87,7 @@ impl Connection {
         let of_task = Arc::clone(&pipes);
         let (closing, closed_here) = oneshot::channel::<Never>();
         super::runtime::handle().spawn(async move {
-            // Also if the task panics: whoever polls is told, and whoever sends.
+            // Also if the task panics: both queues end for the game.
             let _end = EndOnDrop(Arc::clone(&of_task));
             let linger_over = async {
                 let _ = closed_here.await;
@@ -101,8 +102,9 @@ impl Connection {
         Connection { pipes, message_bytes_max, takes_text, stage: Stage::Alive, closing: Some(closing) }
     }
 
-    /// Sends a message of a WebSocket, a datagram, or a piece of a TCP stream. It waits for its turn until the connection is
-    /// open. By TCP and WebSocket everything arrives in order, or the connection is over; a datagram may be lost.
+    /// Sends a WebSocket message, a datagram, or a piece of a TCP stream. It is queued until the connection
+    /// is open. Over TCP and WebSocket everything arrives in order, or the connection ends. A datagram may be
+    /// lost.
     ///
     /// # Errors
     /// [`SendError`]; nothing is sent then.
@@ -112,7 +114,7 @@ impl Connection {
         self.put(Outgoing::Bytes(bytes), len)
     }
 
-    /// Sends text: as a text message by WebSocket, and as its bytes otherwise.
+    /// Sends text: as a text message over WebSocket, and as its bytes otherwise.
     ///
     /// # Errors
     /// [`SendError`]; nothing is sent then.
@@ -138,7 +140,7 @@ impl Connection {
         })
     }
 
-    /// What happened next, if anything did.
+    /// Returns the next event, if there is one.
     pub fn poll(&mut self) -> Option<Event> {
         let event = match self.stage {
             Stage::Over => return None,
@@ -157,8 +159,9 @@ impl Connection {
         Some(event)
     }
 
-    /// Closes the connection. What was sent still leaves, if that takes no more than a few seconds and the process lives so long;
-    /// what was not polled yet is dropped. The next event is the last: [`Closed::Here`].
+    /// Closes the connection. Queued messages are still sent, if that takes at most a few seconds and the
+    /// process lives that long. Events not polled yet are dropped. The next event is the last:
+    /// [`Closed::Here`].
     pub fn close(&mut self) {
         if self.stage == Stage::Alive {
             self.stage = Stage::Closing;
@@ -168,7 +171,8 @@ impl Connection {
         }
     }
 
-    /// Datagrams that came and were dropped because the game did not poll, or that the system did not take.
+    /// Returns the number of dropped datagrams: received but not polled in time, or refused by the operating
+    /// system when sent.
     pub fn dropped(&self) -> u64 {
         self.pipes.dropped.load(Ordering::Relaxed)
     }

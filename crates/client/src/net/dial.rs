@@ -1,4 +1,4 @@
-//! Reaching a host by TCP, with TLS or without.
+//! Connecting to a host by TCP, with or without TLS.
 
 use super::error::NetError;
 use super::options::Options;
@@ -22,12 +22,13 @@ pub(super) async fn tcp(
     let addresses = resolve(host, port, options, deadline).await?;
     let mut last = None;
     for (index, addr) in addresses.iter().copied().enumerate() {
-        // What is left is shared, so that one address that swallows packets does not take the time of the others.
+        // The remaining time is shared, so that one address that drops packets does not use up the time of
+        // the others.
         let left = deadline.saturating_duration_since(Instant::now());
         let share = left / u32::try_from(addresses.len() - index).unwrap_or(u32::MAX);
         match timeout_at(Instant::now() + share, TcpStream::connect(addr)).await {
             Ok(Ok(stream)) => {
-                // A game sends little and often.
+                // A game sends small messages often.
                 let _ = stream.set_nodelay(true);
                 return Ok((stream, addr));
             }
@@ -40,7 +41,7 @@ pub(super) async fn tcp(
     Err(NetError::Connect(last.unwrap_or_else(nowhere)))
 }
 
-/// Connects, and secures the connection if it shall be.
+/// Connects, with TLS if requested.
 pub(super) async fn stream(
     host: &str,
     port: u16,
@@ -58,7 +59,7 @@ pub(super) async fn stream(
     Ok(Box::new(stream))
 }
 
-/// The addresses of a host, at least one.
+/// Resolves a host into at least one address.
 pub(super) async fn resolve(
     host: &str,
     port: u16,

@@ -1,14 +1,14 @@
-//! Why something on the network failed, for a person and for a program.
+//! Network errors, for people and for programs.
 
 use core::net::SocketAddr;
 use core::time::Duration;
 use parlor_transport::ConnectError;
 use thiserror::Error;
 
-/// Why a connection did not come to be, or a request has no answer.
+/// Why a connection or a request failed.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum NetError {
-    /// The text is not an address that this call takes.
+    /// The text is not a URL that this call accepts.
     #[error("{url:?} is not a URL that can be used here: {why}")]
     Url {
         /// The text.
@@ -16,7 +16,7 @@ pub enum NetError {
         /// What is wrong with it.
         why: &'static str,
     },
-    /// A header has a letter that none may have, or is one that is not the game's to set.
+    /// A header has an invalid character, or is one that a game may not set.
     #[error("the header {name:?} cannot be sent: {why}")]
     Header {
         /// Its name.
@@ -24,61 +24,61 @@ pub enum NetError {
         /// What is wrong with it.
         why: &'static str,
     },
-    /// Nobody was reached, or nobody who is trusted.
+    /// No server was reached, or none that is trusted.
     #[error(transparent)]
     Connect(ConnectError),
-    /// The address was to be reached by TLS, and does not speak it.
+    /// The address does not speak TLS, which was required.
     #[error("{addr} does not speak TLS: is it http:// or ws://, or another port?")]
     NoTls {
         /// The address tried.
         addr: SocketAddr,
     },
-    /// An HTTP server answers, and not with a WebSocket.
+    /// An HTTP server answers, but does not accept the WebSocket.
     #[error("there is no WebSocket at {url}: {detail}")]
     NotWebSocket {
-        /// What was asked for.
+        /// The requested URL.
         url: String,
-        /// What it does instead.
+        /// What the server answered instead.
         detail: String,
     },
-    /// The connection broke, or what came over it is not HTTP.
+    /// The connection broke, or the received data is not HTTP.
     #[error("the request to {url} failed: {detail}")]
     Http {
-        /// What was asked for.
+        /// The requested URL.
         url: String,
-        /// What the library says.
+        /// The HTTP library's message.
         detail: String,
     },
-    /// Nothing came for too long.
+    /// Nothing was received within the timeout.
     #[error("{url} sent nothing for {} ms", waited.as_millis())]
     TimedOut {
-        /// What was asked for.
+        /// The requested URL.
         url: String,
-        /// How long.
+        /// The timeout.
         waited: Duration,
     },
     /// The answer is longer than the options allow.
     #[error("the answer of {url} is longer than {bytes_max} bytes: raise body_bytes_max, or ask for less")]
     TooLarge {
-        /// What was asked for.
+        /// The requested URL.
         url: String,
-        /// What was allowed.
+        /// The limit in bytes.
         bytes_max: u64,
     },
-    /// One server sent to the next too often, or from https:// to http://.
+    /// Too many redirects, or a redirect from https:// to http://.
     #[error("{url} was left for {to}: {why}")]
     Redirect {
-        /// Where the way began.
+        /// The first URL.
         url: String,
-        /// Where it was to go on.
+        /// The redirect's target.
         to: String,
-        /// Why it did not.
+        /// Why it was not followed.
         why: &'static str,
     },
 }
 
 impl NetError {
-    /// The word for it in JSON and in other languages.
+    /// The error code for JSON and other languages.
     pub const fn as_str(&self) -> &'static str {
         match self {
             NetError::Url { .. } => "bad_url",
@@ -114,33 +114,33 @@ impl From<ConnectError> for NetError {
 /// How a connection ended.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Closed {
-    /// By [`close`](super::Connection::close).
+    /// Closed by this end: [`close`](super::Connection::close).
     #[error("this end closed the connection")]
     Here,
-    /// By the other end, in order.
+    /// Closed in order by the other end.
     #[error("the other end closed the connection: {} {reason}", code.map(|code| code.to_string()).unwrap_or_default())]
     Peer {
-        /// What a WebSocket says about it (RFC 6455 §7.4).
+        /// The close code of a WebSocket (RFC 6455 §7.4).
         code: Option<u16>,
-        /// What a WebSocket says in words; may be empty.
+        /// The close reason of a WebSocket; may be empty.
         reason: String,
     },
     /// It never opened.
     #[error("{0}")]
     NotOpened(NetError),
-    /// It broke.
+    /// It broke. The text says why.
     #[error("the connection broke: {0}")]
     Broken(String),
     /// The other end sent a message that is longer than the options allow.
     #[error("a message came that is longer than {bytes_max} bytes: raise message_bytes_max if it may be")]
     TooLarge {
-        /// What was allowed.
+        /// The limit in bytes.
         bytes_max: usize,
     },
 }
 
 impl Closed {
-    /// The word for it in JSON and in other languages.
+    /// The code for JSON and other languages.
     pub const fn as_str(&self) -> &'static str {
         match self {
             Closed::Here => "here",
@@ -152,21 +152,21 @@ impl Closed {
     }
 }
 
-/// Why a message was not taken.
+/// Why a message was not accepted for sending.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum SendError {
-    /// So much waits already that this has no room: send it later, or not at all.
+    /// The send queue is full: send it later, or drop it.
     #[error("the messages that wait to be sent fill the queue: poll, and send this one later")]
     Full,
-    /// It is longer than a message may be.
+    /// The message is too long.
     #[error("the message has {bytes} bytes, and may have {bytes_max}")]
     TooLarge {
-        /// How long it is.
+        /// Its length in bytes.
         bytes: usize,
-        /// How long it may be.
+        /// The limit in bytes.
         bytes_max: usize,
     },
-    /// The connection is over.
+    /// The connection has ended.
     #[error("the connection is closed")]
     Closed,
 }

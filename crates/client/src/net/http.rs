@@ -1,4 +1,4 @@
-//! HTTP/1.1 requests (RFC 9112), each over a connection of its own, with answers that are read as they come.
+//! HTTP/1.1 requests (RFC 9112), each over a connection of its own, with streamed answers.
 
 use super::dial;
 use super::error::NetError;
@@ -16,15 +16,15 @@ use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-/// How often a server may send a request elsewhere.
+/// Maximum number of redirects that are followed.
 const REDIRECTS_MAX: usize = 5;
-/// Longest head of an answer.
+/// Maximum length of an answer's head.
 const HEAD_BYTES_MAX: usize = 64 * 1024;
-/// Headers that say how a message is carried, which the library knows better.
+/// Headers that control how a message is carried: the HTTP library sets them.
 const OURS: [HeaderName; 5] =
     [header::HOST, header::CONTENT_LENGTH, header::TRANSFER_ENCODING, header::CONNECTION, header::UPGRADE];
 
-/// What is asked for.
+/// The HTTP method of a request.
 #[derive(Clone, Debug)]
 pub(super) enum Method {
     Get,
@@ -32,17 +32,17 @@ pub(super) enum Method {
     Put(Bytes),
 }
 
-/// How an answer begins.
+/// The head of an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Head {
-    /// The status, 100 to 999. One that says that something is wrong is an answer like any other.
+    /// The status, 100 to 999. An error status is an answer like any other.
     pub status: u16,
-    /// Names, in lower case, and values, in the server's order. What is no UTF-8 is replaced by `�`.
+    /// Names in lower case, and values, in the server's order. Invalid UTF-8 is replaced by `�`.
     pub headers: Vec<(String, String)>,
 }
 
 impl Head {
-    /// The first value of a header.
+    /// Returns the first value of a header.
     pub fn header(&self, name: &str) -> Option<&str> {
         let is_it = |(known, _): &&(String, String)| known.eq_ignore_ascii_case(name);
         self.headers.iter().find(is_it).map(|(_, value)| value.as_str())
@@ -54,14 +54,14 @@ impl Head {
     }
 }
 
-/// What came of a request.
+/// The progress of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Progress {
-    /// The server answers: status and headers.
+    /// The head: status and headers.
     Head(Head),
-    /// The next piece of the body, cut anywhere.
+    /// The next piece of the body, split anywhere.
     Body(Bytes),
-    /// All of it came, or it failed. This comes once, and nothing after it.
+    /// The answer is complete, or the request failed. Sent once, as the last one.
     Done(Result<(), NetError>),
 }
 
@@ -74,13 +74,13 @@ pub struct Response {
     pub body: Bytes,
 }
 
-/// A request under way. Nothing blocks: ask [`poll`](Self::poll) or [`poll_response`](Self::poll_response) in each frame.
-/// Dropping it gives the request up.
+/// A request in progress. No call blocks: call [`poll`](Self::poll) or [`poll_response`](Self::poll_response)
+/// in each frame. Dropping it cancels the request.
 #[derive(Debug)]
 pub struct Request {
     inbox: Arc<Queue<Progress>>,
     is_over: bool,
-    /// What `poll_response` has collected.
+    /// Collected by `poll_response`.
     head: Option<Head>,
     body: Vec<u8>,
     _alive: oneshot::Sender<()>,
@@ -103,7 +103,7 @@ pub(super) fn begin(method: Method, url: &str, options: Options) -> Request {
 }
 
 impl Request {
-    /// What happened next, if anything did: a head, pieces of a body, the end.
+    /// Returns the next progress, if there is one: the head, pieces of the body, the end.
     pub fn poll(&mut self) -> Option<Progress> {
         if self.is_over {
             return None;
@@ -117,10 +117,11 @@ impl Request {
         Some(progress)
     }
 
-    /// The whole answer, once it is there; or why there is none. Not together with [`poll`](Self::poll).
+    /// Returns the whole answer once it is complete, or why there is none. Do not mix it with
+    /// [`poll`](Self::poll).
     ///
     /// # Errors
-    /// [`NetError`]. That the server says no is not one: see [`Head::status`].
+    /// [`NetError`]. An error status is not one: see [`Head::status`].
     pub fn poll_response(&mut self) -> Option<Result<Response, NetError>> {
         loop {
             let progress = self.poll()?;
@@ -130,7 +131,7 @@ impl Request {
         }
     }
 
-    /// The same for a task, which waits for it.
+    /// The same for a task, which waits for the answer.
     #[cfg(feature = "online")]
     pub(crate) async fn response(mut self) -> Result<Response, NetError> {
         loop {
@@ -156,7 +157,7 @@ impl Request {
     }
 }
 
-/// What is told where a task ended without a word.
+/// The progress to report when a task ended without a result.
 fn task_failed() -> Progress {
     let detail = "its task failed; please report this".to_owned();
     Progress::Done(Err(NetError::Http { url: String::new(), detail }))
@@ -170,7 +171,7 @@ impl Drop for EndOnDrop {
     }
 }
 
-/// Asks, follows redirects, and passes the answer on.
+/// Sends the request, follows redirects, and passes the answer on.
 async fn perform(
     mut method: Method,
     url: &str,
@@ -181,7 +182,7 @@ async fn perform(
     let mut here = first.clone();
     for _ in 0..=REDIRECTS_MAX {
         let mut connections = JoinSet::new();
-        // What the game says of itself is for the server that it named.
+        // The game's headers go only to the server that it named.
         let headers: &[_] = if here.is_same_origin(&first) { &options.headers } else { &[] };
         let answer = exchange(&method, &here, headers, options, &mut connections).await?;
         let Some((next, then)) = redirect(&method, &here, &answer)? else {
@@ -197,8 +198,8 @@ async fn perform(
     Err(NetError::Redirect { url: first.to_string(), to: here.to_string(), why })
 }
 
-/// Where an answer sends the request, and what is to be asked there. What changes something at a server is repeated only
-/// where the server says so in so many words (RFC 9110 §15.4).
+/// Returns the target and method of a redirect. A request that changes something at a server is repeated only
+/// for the status codes that demand it (RFC 9110 §15.4).
 fn redirect(
     method: &Method,
     here: &Url,
@@ -232,7 +233,7 @@ async fn exchange(
         .await
         .map_err(failed)?;
     connections.spawn(async move {
-        // How it failed is told to whoever waits for the answer.
+        // The waiting request gets the error.
         let _ = connection.await;
     });
     timeout(options.patience, sender.send_request(request))
@@ -280,7 +281,7 @@ pub(super) fn add_headers(to: &mut HeaderMap, headers: &[(String, String)]) -> R
     Ok(())
 }
 
-/// Passes an answer on, piece by piece, as fast as the game takes it.
+/// Passes an answer on, piece by piece, at the game's pace.
 async fn pass_on(
     answer: hyper::Response<Incoming>,
     url: &Url,
@@ -302,7 +303,7 @@ async fn pass_on(
     while let Some(frame) = timeout(options.patience, body.frame()).await.map_err(|_| silent(url, options))? {
         let frame =
             frame.map_err(|error| NetError::Http { url: url.to_string(), detail: explain(&error) })?;
-        // Trailers are of no use to a game.
+        // A game has no use for trailers.
         let Ok(piece) = frame.into_data() else { continue };
         left = left.checked_sub(piece.len() as u64).ok_or_else(too_large)?;
         let len = piece.len();
@@ -315,7 +316,7 @@ fn silent(url: &Url, options: &Options) -> NetError {
     NetError::TimedOut { url: url.to_string(), waited: options.patience }
 }
 
-/// What the library says, with the cause that it keeps to itself.
+/// The HTTP library's message, with its underlying cause.
 fn explain(error: &hyper::Error) -> String {
     match std::error::Error::source(error) {
         Some(cause) => format!("{error}: {cause}"),

@@ -1,9 +1,9 @@
-//! What may be set before something is begun.
+//! Options of connections and requests.
 
 use core::time::Duration;
 use parlor_transport::Trust;
 
-/// How connections and requests are made. The functions of [`net`](super) use the default.
+/// Options of connections and requests. The functions of [`net`](super) use the default.
 ///
 /// ```no_run
 /// use parlor::net;
@@ -38,39 +38,43 @@ impl Default for Options {
 }
 
 impl Options {
-    /// Whom to believe behind `https` and `wss`: what the system trusts, if not said. Nothing switches verification off.
+    /// Sets the trusted certificates for `https` and `wss`. Default: those that the operating system trusts.
+    /// Verification cannot be switched off.
     pub fn trust(mut self, trust: Trust) -> Self {
         self.trust = trust;
         self
     }
 
-    /// How long connecting may take altogether, and how long an HTTP server may be silent: 10 s if not said.
+    /// Sets the timeout for connecting in total, and for the silence of an HTTP server. Default: 10 s.
     pub fn patience(mut self, patience: Duration) -> Self {
         self.patience = patience;
         self
     }
 
-    /// Longest message of a WebSocket, either way, and longest piece to be sent at once by TCP: 1 MiB if not said.
+    /// Sets the maximum length in bytes of a WebSocket message in each direction, and of one TCP send.
+    /// Default: 1 MiB.
     pub fn message_bytes_max(mut self, bytes: usize) -> Self {
         self.message_bytes_max = bytes;
         self
     }
 
-    /// What may wait in each direction: to be sent, and to be polled. 4 MiB if not said; one message always fits. What comes
-    /// by TCP, WebSocket and HTTP beyond that holds its sender back; by UDP it is dropped and counted.
+    /// Sets the size in bytes of the queue in each direction. Default: 4 MiB. One message always fits. Over
+    /// TCP, WebSocket and HTTP a full receive queue slows its sender down. Over UDP datagrams are dropped and
+    /// counted.
     pub fn queue_bytes_max(mut self, bytes: usize) -> Self {
         self.queue_bytes_max = bytes;
         self
     }
 
-    /// Longest answer to an HTTP request: 16 MiB if not said.
+    /// Sets the maximum length in bytes of an HTTP answer. Default: 16 MiB.
     pub fn body_bytes_max(mut self, bytes: u64) -> Self {
         self.body_bytes_max = bytes;
         self
     }
 
-    /// Adds a header to HTTP requests, and to the request for a WebSocket. `Host`, `Content-Length` and the like are not the
-    /// game's to set: the request then fails with [`NetError::Header`](super::NetError::Header).
+    /// Adds a header to HTTP requests and to the request for a WebSocket. A game may not set `Host`,
+    /// `Content-Length` and the like: the request then fails with
+    /// [`NetError::Header`](super::NetError::Header).
     pub fn header(mut self, name: &str, value: &str) -> Self {
         self.headers.push((name.to_owned(), value.to_owned()));
         self

@@ -1,20 +1,20 @@
-//! What waits between a game and the background: bounded in bytes, and never blocking the game.
+//! The queues between a game and its background task: bounded in bytes, and never blocking the game.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 
-/// What an item costs beside its bytes, so that empty ones are bounded as well.
+/// Overhead charged for each item, so that empty ones are bounded as well.
 const ITEM_BYTES: usize = 64;
 
-/// A queue with one writer and one reader, of which one is the game and the other a task.
+/// A queue with one writer and one reader: one is the game, the other a task.
 #[derive(Debug)]
 pub(super) struct Queue<T> {
     state: Mutex<State<T>>,
     bytes_max: usize,
-    /// Something was put in, or the writer is done.
+    /// An item was added, or the writer is done.
     filled: Notify,
-    /// Something was taken out, or the reader wants no more.
+    /// An item was removed, or the reader is done.
     drained: Notify,
 }
 
@@ -22,34 +22,34 @@ pub(super) struct Queue<T> {
 struct State<T> {
     items: VecDeque<(usize, T)>,
     bytes: usize,
-    /// The writer puts nothing in any more.
+    /// The writer adds no more items.
     is_ended: bool,
-    /// The reader takes nothing out any more.
+    /// The reader takes no more items.
     is_dropped: bool,
 }
 
-/// Why something was not put in.
+/// Why an item was not added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NotPut {
-    /// There is no room now.
+    /// The queue is full.
     Full,
-    /// One of both ends is done.
+    /// One of the ends is done.
     Over,
 }
 
 impl<T> Queue<T> {
-    /// `bytes_max` is what may wait; one item fits an empty queue, whatever its size.
+    /// `bytes_max` bounds the queued bytes. An empty queue accepts one item of any size.
     pub(super) fn new(bytes_max: usize) -> Self {
         let state = State { items: VecDeque::new(), bytes: 0, is_ended: false, is_dropped: false };
         Queue { state: Mutex::new(state), bytes_max, filled: Notify::new(), drained: Notify::new() }
     }
 
-    /// Puts an item in, if there is room.
+    /// Adds an item, if there is room.
     pub(super) fn try_put(&self, item: T, bytes: usize) -> Result<(), NotPut> {
         self.offer(item, bytes).map_err(|(why, _)| why)
     }
 
-    /// Puts an item in as soon as there is room. False once nobody would take it.
+    /// Adds an item as soon as there is room. Returns false once the queue is over.
     pub(super) async fn put(&self, mut item: T, bytes: usize) -> bool {
         loop {
             match self.offer(item, bytes) {
@@ -76,7 +76,7 @@ impl<T> Queue<T> {
         Ok(())
     }
 
-    /// Puts in a last item, room or not: each queue ends once.
+    /// Adds a last item, even to a full queue: each queue ends once.
     pub(super) fn end_with(&self, item: T) {
         let mut state = self.lock();
         if !state.is_ended && !state.is_dropped {
@@ -86,14 +86,14 @@ impl<T> Queue<T> {
         self.end();
     }
 
-    /// The writer is done; what is in the queue stays.
+    /// Marks the writer as done; queued items stay.
     pub(super) fn end(&self) {
         self.lock().is_ended = true;
         self.filled.notify_one();
         self.drained.notify_one();
     }
 
-    /// The reader is done; what is in the queue goes.
+    /// Marks the reader as done; queued items are dropped.
     pub(super) fn drop_rest(&self) {
         let mut state = self.lock();
         state.is_dropped = true;
@@ -110,7 +110,8 @@ impl<T> Queue<T> {
         taken
     }
 
-    /// Takes the oldest item as soon as there is one; `None` once the writer is done and all is taken.
+    /// Takes the oldest item as soon as there is one. Returns `None` once the writer is done and the queue is
+    /// empty.
     pub(super) async fn take(&self) -> Option<T> {
         loop {
             match self.look() {
@@ -121,13 +122,13 @@ impl<T> Queue<T> {
         }
     }
 
-    /// Whether the writer is done and all is taken.
+    /// Whether the writer is done and the queue is empty.
     pub(super) fn is_over(&self) -> bool {
         let state = self.lock();
         state.is_ended && state.items.is_empty()
     }
 
-    /// The oldest item, and whether the writer is done.
+    /// Returns the oldest item, and whether the writer is done.
     fn look(&self) -> (Option<T>, bool) {
         let mut state = self.lock();
         let is_ended = state.is_ended;
@@ -142,7 +143,7 @@ impl<T> Queue<T> {
         (taken, is_ended)
     }
 
-    /// A panic while it is held is impossible but in `drop` of an item, and then the rest is as it was.
+    /// While it is held, only the `drop` of an item can panic, and then the state is intact.
     fn lock(&self) -> MutexGuard<'_, State<T>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

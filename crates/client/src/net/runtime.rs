@@ -1,9 +1,9 @@
-//! The thread of connections and requests.
+//! The background thread of connections and requests.
 
 use crate::background::Background;
 use tokio::runtime::Handle;
 
-/// The thread for all of it, so that no handshake of a game's requests delays a room.
+/// The one thread for all of them, apart from that of the rooms, so that a TLS handshake never delays a room.
 pub(crate) fn handle() -> &'static Handle {
     static NET: Background = Background::new("parlor-net");
     NET.handle()

@@ -1,4 +1,4 @@
-//! What begins a connection or a request, each with its options.
+//! The calls of [`Options`] that begin a connection or a request.
 
 use super::connection::Connection;
 use super::http::Request;

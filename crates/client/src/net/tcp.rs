@@ -1,4 +1,4 @@
-//! TCP, as the stream of bytes that it is.
+//! TCP connections: a byte stream.
 
 use super::connection::{Connection, Event, LINGER, Outgoing, Pipes};
 use super::dial;
@@ -11,7 +11,7 @@ use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::pin;
 use tokio::time::timeout;
 
-/// What is read at once, at most.
+/// Maximum bytes of one read.
 const READ_BYTES: usize = 64 * 1024;
 
 pub(super) fn open(host: &str, port: u16, options: Options) -> Connection {
@@ -34,7 +34,7 @@ async fn carry(pipes: &Arc<Pipes>, read: OwnedReadHalf, write: OwnedWriteHalf) -
     tokio::select! {
         closed = &mut reading => {
             if matches!(closed, Closed::Peer { .. }) {
-                // The other end says no more; it may still listen.
+                // The other end sends no more; it may still receive.
                 pipes.outbound.end();
                 let _ = timeout(LINGER, writing).await;
             }
@@ -42,7 +42,7 @@ async fn carry(pipes: &Arc<Pipes>, read: OwnedReadHalf, write: OwnedWriteHalf) -
         }
         closed = &mut writing => {
             if closed == Closed::Here {
-                // Hanging up on bytes that were not read would take back what was sent.
+                // Closing with unread bytes would reset the connection and could discard what was sent.
                 reading.await;
             }
             closed
@@ -50,7 +50,7 @@ async fn carry(pipes: &Arc<Pipes>, read: OwnedReadHalf, write: OwnedWriteHalf) -
     }
 }
 
-/// Reads until the other end is done, also when nobody polls any more.
+/// Reads until the other end is done, also when the game no longer polls.
 async fn receive(pipes: &Pipes, mut read: OwnedReadHalf) -> Closed {
     let mut buffer = BytesMut::new();
     loop {
@@ -66,7 +66,7 @@ async fn receive(pipes: &Pipes, mut read: OwnedReadHalf) -> Closed {
     }
 }
 
-/// Writes until this end is done, and says so to the other.
+/// Writes until this end is done, then shuts the direction down.
 async fn send(pipes: &Pipes, mut write: OwnedWriteHalf) -> Closed {
     let broken = |error: std::io::Error| Closed::Broken(error.to_string());
     while let Some(message) = pipes.outbound.take().await {

@@ -13,8 +13,8 @@ use std::sync::atomic::Ordering;
 use tokio::net::UdpSocket;
 use tokio::time::Instant;
 
-/// Longest payload of a datagram that IPv4 has room for. What is longer than about 1,200 bytes travels in pieces, of which
-/// each may be lost.
+/// Maximum payload in bytes of a datagram over IPv4. Datagrams of more than about 1,200 bytes are fragmented,
+/// and each fragment may be lost.
 pub const UDP_MESSAGE_BYTES_MAX: usize = 65_507;
 
 pub(super) fn open(host: &str, port: u16, options: Options) -> Connection {
@@ -35,7 +35,7 @@ pub(super) fn open(host: &str, port: u16, options: Options) -> Connection {
     })
 }
 
-/// A socket that hears one address alone.
+/// A socket connected to one address.
 async fn connect(host: &str, port: u16, options: &Options) -> Result<UdpSocket, NetError> {
     let addresses = dial::resolve(host, port, options, Instant::now() + options.patience).await?;
     let mut last = None;
@@ -81,7 +81,7 @@ async fn send(pipes: &Pipes, socket: &UdpSocket) -> Closed {
             Outgoing::Bytes(bytes) => bytes.as_ref(),
             Outgoing::Text(text) => text.as_bytes(),
         };
-        // What the system does not take is lost like any other datagram, and counted.
+        // A datagram that the system refuses counts as lost.
         if socket.send(bytes).await.is_err() {
             pipes.dropped.fetch_add(1, Ordering::Relaxed);
         }
@@ -89,8 +89,8 @@ async fn send(pipes: &Pipes, socket: &UdpSocket) -> Closed {
     Closed::Here
 }
 
-/// What a connected socket reports of datagrams that went before: nobody listens there now, or no way leads there. Both may
-/// pass.
+/// Whether a connected socket's error reports an earlier datagram: port unreachable or no route. Both may be
+/// temporary.
 fn is_passing(error: &io::Error) -> bool {
     matches!(
         error.kind(),

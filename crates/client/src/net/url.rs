@@ -1,11 +1,11 @@
-//! URLs, as far as they name something on the network: `SCHEME://HOST[:PORT][/PATH][?QUERY]`.
+//! Parser of network URLs: `SCHEME://HOST[:PORT][/PATH][?QUERY]`.
 
 use super::error::NetError;
 use core::net::Ipv6Addr;
 use hyper::Uri;
 use std::fmt;
 
-/// Where to connect, and what to ask for there.
+/// The address to connect to, and the path to request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Url {
     pub(super) is_secure: bool,
@@ -17,7 +17,7 @@ pub(super) struct Url {
     scheme: &'static str,
 }
 
-/// What a URL is for.
+/// The protocol of a URL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum For {
     /// `http` or `https`.
@@ -43,7 +43,7 @@ impl Url {
             return Err(wrong("it has a name or a password before its host: send them in a header"));
         }
         let host = authority.host();
-        // The library takes a port that is none for no port.
+        // The library reads an invalid port as no port.
         let port = match (
             authority.as_str().strip_prefix(host).and_then(|rest| rest.strip_prefix(':')),
             is_secure,
@@ -65,7 +65,7 @@ impl Url {
         Ok(Url { is_secure, host: host.to_owned(), port, path, scheme })
     }
 
-    /// Where a redirect leads (RFC 3986 §5.2, without `..`, which servers resolve).
+    /// Resolves a redirect's location (RFC 3986 §5.2, without `..`, which servers resolve).
     pub(super) fn join(&self, location: &str) -> Result<Self, NetError> {
         if location.contains("://") {
             return Url::parse(location, For::Http);
@@ -84,12 +84,12 @@ impl Url {
         Url::parse(&text, For::Http)
     }
 
-    /// Whether both are served by the same port of the same host.
+    /// Whether both URLs have the same scheme, host and port.
     pub(super) fn is_same_origin(&self, other: &Url) -> bool {
         self.is_secure == other.is_secure && self.port == other.port && self.host == other.host
     }
 
-    /// Host and port, as the header `Host` has them.
+    /// Host and port, in the form of the header `Host`.
     pub(super) fn authority(&self) -> String {
         let host = if self.host.parse::<Ipv6Addr>().is_ok() {
             format!("[{}]", self.host)

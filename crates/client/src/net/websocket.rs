@@ -77,7 +77,7 @@ async fn carry(pipes: &Pipes, socket: Socket, bytes_max: usize) -> Closed {
         closed = &mut reading => closed,
         closed = writing => {
             if closed == Closed::Here {
-                // Hanging up before the other end has said goodbye could take back what was sent.
+                // Closing before the other end's close frame could discard what was sent.
                 reading.await;
             }
             closed
@@ -85,7 +85,7 @@ async fn carry(pipes: &Pipes, socket: Socket, bytes_max: usize) -> Closed {
     }
 }
 
-/// Reads until the other end says goodbye, also when nobody polls any more.
+/// Reads until the other end's close frame, also when the game no longer polls.
 async fn receive(pipes: &Pipes, mut stream: SplitStream<Socket>, bytes_max: usize) -> Closed {
     loop {
         let (event, len) = match stream.next().await {
@@ -98,11 +98,11 @@ async fn receive(pipes: &Pipes, mut stream: SplitStream<Socket>, bytes_max: usiz
                 (Event::Text(text.as_str().to_owned()), len)
             }
             Some(Ok(Message::Close(frame))) => {
-                // The library answers the goodbye when it is asked for more.
+                // The library answers the close frame on the next read.
                 let _ = timeout(LINGER, stream.next()).await;
                 return by_peer(frame);
             }
-            // The library answers pings by itself.
+            // The library answers pings itself.
             Some(Ok(Message::Ping(_) | Message::Pong(_) | Message::Frame(_))) => continue,
             Some(Err(Error::Capacity(CapacityError::MessageTooLong { .. }))) => {
                 return Closed::TooLarge { bytes_max };
@@ -114,7 +114,7 @@ async fn receive(pipes: &Pipes, mut stream: SplitStream<Socket>, bytes_max: usiz
     }
 }
 
-/// Writes until this end is done, and says goodbye.
+/// Writes until this end is done, then sends a close frame.
 async fn send(pipes: &Pipes, mut sink: SplitSink<Socket, Message>) -> Closed {
     while let Some(message) = pipes.outbound.take().await {
         let message = match message {

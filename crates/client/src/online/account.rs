@@ -1,6 +1,7 @@
-//! A player's account beside its rooms: tickets into realtime rooms, and lists.
+//! A player's account outside of turn rooms: tickets for realtime rooms, and lists.
 //!
-//! Each question is an HTTP request. The first one signs in, and whichever finds its token too old does so again.
+//! Each query is an HTTP request. The first one signs in. A query whose access token has expired signs in
+//! again.
 
 #[cfg(feature = "driver")]
 mod passport;
@@ -21,13 +22,13 @@ use thiserror::Error;
 use tokio::sync::{Mutex, oneshot};
 use tokio::time::timeout;
 
-/// How long one request may take.
+/// Timeout of one request.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Longest answer: a part of a log has as many entries as may be asked for.
+/// Maximum length of an answer: a full page of a match log.
 const ANSWER_BYTES_MAX: u64 = 32 * 1024 * 1024;
 
-/// A player's account of one game at one server, as [`SignIn::account`](super::SignIn::account) gives it. A clone is the same account, and
-/// any number of rooms may use it at once.
+/// A player's account for one game at one server, from [`SignIn::account`](super::SignIn::account). A clone
+/// is the same account, and any number of rooms may use it at once.
 ///
 /// ```no_run
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -47,49 +48,49 @@ pub(super) struct Shared {
     server: ServerAddress,
     trust: Option<Trust>,
     session: Session,
-    /// Behind a lock that is held while signing in: a refresh token is good once.
+    /// Its lock is held while signing in, because a refresh token is valid once.
     signed: Mutex<Signed>,
 }
 
 struct Signed {
     tokens: TokenStore,
     access: Option<String>,
-    /// The account was deleted: to sign in would make another one.
+    /// The account was deleted: signing in would create another one.
     is_deleted: bool,
 }
 
-/// Why an account did not get an answer.
+/// Why an account's request failed.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum AccountError {
-    /// The server says no.
+    /// The server refused the request.
     #[error("{0}")]
     Refused(OnlineError),
-    /// The server was not reached, or broke off.
+    /// The server was not reached, or the connection broke.
     #[error(transparent)]
     Net(#[from] NetError),
-    /// The server keeps no accounts.
+    /// The server has no accounts.
     #[error(
         "the server at {server} keeps no accounts: leave the account out, or have it started with a folder for its data (`parlor serve --data FOLDER`)"
     )]
     NoAccounts {
-        /// Where.
+        /// The server.
         server: String,
     },
-    /// It was deleted: [`Account::delete`].
+    /// The account was deleted: [`Account::delete`].
     #[error("the account was deleted: sign in anew for another one")]
     Deleted,
-    /// What came is no answer of a server of this version.
+    /// The answer is not one of this server version.
     #[error("what answers at {server} is no Parlor server of this version: {detail}")]
     BadAnswer {
-        /// Where.
+        /// The server.
         server: String,
-        /// What is wrong with it.
+        /// What is wrong with the answer.
         detail: String,
     },
 }
 
-/// An answer that is on its way. Nothing blocks: ask [`poll`](Self::poll) in each frame. Dropping it lets the answer go by.
+/// A pending answer. No call blocks: call [`poll`](Self::poll) in each frame. Dropping it ignores the answer.
 #[derive(Debug)]
 #[must_use = "the answer is had by poll()"]
 pub struct Pending<T> {
@@ -97,7 +98,7 @@ pub struct Pending<T> {
 }
 
 impl<T> Pending<T> {
-    /// The answer, once it is there; it comes once.
+    /// Returns the answer once, when it has arrived.
     ///
     /// # Errors
     /// [`AccountError`] says why there is none.
@@ -106,12 +107,12 @@ impl<T> Pending<T> {
     }
 }
 
-/// A question to a server.
+/// A request to a server.
 #[derive(Clone, Debug)]
 pub(super) enum Question {
-    /// What is at a path below `/v1`.
+    /// A GET request for a path below `/v1`.
     Get(String),
-    /// An operation at a path, with its input.
+    /// A POST request: an operation's path, with its input.
     Post(String, Value),
 }
 
@@ -122,17 +123,17 @@ impl Account {
         Account { shared: Arc::new(Shared { who, server, trust, session, signed }) }
     }
 
-    /// What to save so that the player is the same one after a restart.
+    /// The session to save, so that the player keeps the account after a restart.
     pub fn session(&self) -> &Session {
         &self.shared.session
     }
 
-    /// Asks the account's own server, in the background.
+    /// Sends a request to the account's own server, in the background.
     pub(super) fn ask<T: DeserializeOwned + Send + 'static>(&self, question: Question) -> Pending<T> {
         self.work(|shared| async move { shared.ask_own(question).await })
     }
 
-    /// Does something in the background.
+    /// Runs a future in the background.
     pub(super) fn work<T: Send + 'static, F>(&self, work: impl FnOnce(Arc<Shared>) -> F) -> Pending<T>
     where
         F: Future<Output = Result<T, AccountError>> + Send + 'static,
@@ -140,7 +141,7 @@ impl Account {
         let done = work(Arc::clone(&self.shared));
         let (sender, answer) = oneshot::channel();
         net::runtime::handle().spawn(async move {
-            // Whoever asked may be gone.
+            // The caller may have dropped the pending answer.
             let _ = sender.send(done.await);
         });
         Pending { answer }
@@ -148,20 +149,20 @@ impl Account {
 }
 
 impl Shared {
-    /// Asks the account's own server something, as the account.
+    /// Sends an authenticated request to the account's own server.
     pub(super) async fn ask_own<T: DeserializeOwned>(&self, question: Question) -> Result<T, AccountError> {
         let output = self.ask(&self.server, &question).await?;
         self.read(&self.server, output)
     }
 
-    /// The account is no more.
+    /// Marks the account as deleted.
     pub(super) async fn forget(&self) {
         let mut signed = self.signed.lock().await;
         signed.tokens.keep(None);
         (signed.access, signed.is_deleted) = (None, true);
     }
 
-    /// Asks a server of this account's house something, as the account.
+    /// Sends an authenticated request to a server that shares this account's store.
     async fn ask(&self, at: &ServerAddress, question: &Question) -> Result<Value, AccountError> {
         let (access, is_fresh) = self.access(None).await?;
         match self.send(at, question, Some(&access)).await {
@@ -173,7 +174,7 @@ impl Shared {
         }
     }
 
-    /// An access token, another one than `over`, and whether it is of this moment.
+    /// Returns an access token other than `over`, and whether it was issued by this call.
     async fn access(&self, over: Option<&str>) -> Result<(String, bool), AccountError> {
         let mut signed = self.signed.lock().await;
         if signed.is_deleted {
@@ -196,7 +197,7 @@ impl Shared {
         Ok((answer.access_token, true))
     }
 
-    /// Signs in at the account's own server: no other one is shown what signs in.
+    /// Signs in at the account's own server. No other server ever gets the credentials.
     async fn sign_in(&self, refresh: Option<&str>) -> Result<SignedIn, AccountError> {
         let (op, input) = self.who.sign_in(refresh);
         let path = if op == "auth.refresh" { "/auth/refresh" } else { "/auth/device" };
@@ -237,8 +238,9 @@ impl Shared {
         answer(&at, &response)
     }
 
-    /// A server as it is to be believed. On the account's own host it is that one's certificate, whatever an invite says: whoever is shown an
-    /// access token can be the player for a while.
+    /// Returns a server's address with the trust to use. On the account's own host the account's certificate
+    /// is required, whatever an invite says: a server that gets an access token can act as the player for a
+    /// while.
     fn as_trusted(&self, at: &ServerAddress) -> ServerAddress {
         let known = if at.is_on_host_of(&self.server) { &self.server } else { at };
         ServerAddress { fingerprint: known.fingerprint, ..at.clone() }
@@ -249,14 +251,14 @@ impl Shared {
     }
 }
 
-/// What a sign-in gives.
+/// The answer to a sign-in.
 #[derive(Deserialize)]
 struct SignedIn {
     access_token: String,
     refresh_token: String,
 }
 
-/// What a server says when it does not do something.
+/// A server's refusal.
 #[derive(Deserialize)]
 struct Refusal {
     error: OnlineError,

@@ -1,4 +1,4 @@
-//! What a room's connection says and hears, without the connection: texts go in and out, and no clock is asked.
+//! The protocol of a turn room's connection as a pure machine: texts go in and out, and it reads no clock.
 //!
 //! ```text
 //!            opened        signed in         inbox read         room found or read
@@ -8,8 +8,8 @@
 //!     └───────────────────┴──────────────── lost ────────────────────────────────────────┘
 //! ```
 //!
-//! A notice tells that something happened, and the room is read before the game hears of it, so that what the game reads is never older
-//! than what it was told. What was missed while nobody was connected stands in the inbox.
+//! A notice reports that something happened. The room is read before the game gets the event, so that the
+//! game's view is never older than its events. Notices missed during an outage are in the inbox.
 
 use super::error::OnlineError;
 use super::event::{Event, Notice, of_notice, of_view};
@@ -20,21 +20,21 @@ use serde_json::{Value, json};
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
-/// What may wait for an answer or for the connection.
+/// Maximum number of requests that wait for an answer or for the connection.
 pub(super) const WAITING_MAX: usize = 64;
-/// Notices that are read at once after an outage: as many as an inbox has.
+/// Notices read at once after an outage: a full inbox.
 const INBOX_PAGE: u64 = 256;
-/// Notices that the game has polled before the inbox is told to forget them.
+/// After this many polled notices, the inbox is acknowledged.
 const ACKNOWLEDGE_EVERY: u64 = 32;
-/// How long to wait if a server does not say it.
+/// The wait, if a server does not name one.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// Which room.
+/// The room to follow.
 #[derive(Clone)]
 pub(super) enum Want {
-    /// What an operation gives: its name and its input.
+    /// The result of an operation, given by its name and input.
     Found { op: &'static str, input: Value },
-    /// The one with this id.
+    /// The room with this id.
     Known(String),
 }
 
@@ -48,7 +48,7 @@ enum Stage {
     Closed,
 }
 
-/// What was asked.
+/// The kind of a pending request.
 #[derive(Clone, Debug)]
 enum Asked {
     SignIn,
@@ -60,16 +60,16 @@ enum Asked {
     Other(Request),
 }
 
-/// Something that the game asked for.
+/// A request of the game.
 #[derive(Clone, Debug)]
 pub(super) struct Request {
     pub(super) op: &'static str,
     pub(super) input: Value,
-    /// Whether it may be done twice: then it is asked again if its answer was lost.
+    /// Whether it is idempotent: then it is repeated if its answer was lost.
     pub(super) again: bool,
 }
 
-/// A move that has no answer.
+/// A move without an answer yet.
 #[derive(Clone, Debug)]
 struct Move {
     input: Value,
@@ -82,24 +82,24 @@ pub(super) struct Core {
     want: Want,
     stage: Stage,
     access: Option<String>,
-    /// What the next access token is had with.
+    /// The refresh token for the next access token.
     refresh: Option<String>,
-    /// Whether it is another one than whoever drives this gave last.
+    /// Whether it differs from the one that the driver of this machine set last.
     is_renewed: bool,
     me: Option<String>,
     view: Option<RoomView>,
-    /// The number of the newest notice that was taken in.
+    /// The number of the newest notice taken in.
     seq: Option<u64>,
-    /// The number up to which the inbox was told to forget.
+    /// The number up to which the inbox was acknowledged.
     acknowledged: Option<u64>,
     asked: BTreeMap<u64, Asked>,
     next_id: u64,
-    /// What is asked once the room is there.
+    /// Requests to send once the room is there.
     queued: VecDeque<Request>,
     pending: Option<Move>,
-    /// What the game is told with the next reading of the room.
+    /// Events delivered with the next reading of the room.
     held: Vec<Event>,
-    /// How much of it was held when the reading that is under way was asked for.
+    /// The number of held events when the pending reading was requested.
     reading: Option<usize>,
     /// No notice was taken in before this connection.
     is_first: bool,
@@ -107,14 +107,14 @@ pub(super) struct Core {
     told_turn: u64,
     told_over: bool,
     told_lost: bool,
-    /// Some notices are not there any more, because too many waited: how the game stands is told by itself.
+    /// Some notices were dropped from a full inbox: the game's position is reported from the view instead.
     missed: bool,
     pause: Option<Duration>,
     out: VecDeque<String>,
     events: VecDeque<Event>,
 }
 
-/// What a server sends.
+/// A message from the server.
 #[derive(Deserialize)]
 struct Heard {
     #[serde(default)]
@@ -164,12 +164,12 @@ impl Core {
         }
     }
 
-    /// The next text to send.
+    /// Returns the next text to send.
     pub(super) fn poll_text(&mut self) -> Option<String> {
         self.out.pop_front()
     }
 
-    /// What the game is to be told next. Who asks again has taken in what it was told before.
+    /// Returns the next event for the game. Asking again confirms the events before it.
     pub(super) fn poll_event(&mut self) -> Option<Event> {
         let event = self.events.pop_front();
         if event.is_none() {
@@ -178,17 +178,17 @@ impl Core {
         event
     }
 
-    /// Gives the refresh token that is to be used for the next sign-in; without one it is the device.
+    /// Sets the refresh token for the next sign-in. Without one, the sign-in is by device.
     pub(super) fn set_refresh(&mut self, token: Option<String>) {
         self.refresh = token;
     }
 
-    /// The refresh token, if it is another one than before: the one before is good no more.
+    /// Returns the refresh token if it was replaced: the one before it is no longer valid.
     pub(super) fn take_renewed(&mut self) -> Option<Option<String>> {
         std::mem::take(&mut self.is_renewed).then(|| self.refresh.clone())
     }
 
-    /// The server wants to be asked again after so long, on a new connection.
+    /// Takes the wait that the server demands before the next connection.
     pub(super) fn take_pause(&mut self) -> Option<Duration> {
         self.pause.take()
     }
@@ -217,12 +217,12 @@ impl Core {
         self.queued.len() + self.asked.len() < WAITING_MAX
     }
 
-    /// The connection is open.
+    /// Handles that the connection is open.
     pub(super) fn handle_open(&mut self) {
         if self.access.is_some() { self.catch_up() } else { self.sign_in() }
     }
 
-    /// The connection is lost, or did not come to be.
+    /// Handles that the connection was lost, or could not be opened.
     pub(super) fn handle_lost(&mut self, why: String) {
         if self.stage == Stage::Closed {
             return;
@@ -251,10 +251,10 @@ impl Core {
         }
     }
 
-    /// A text came.
+    /// Handles a received text.
     pub(super) fn handle_text(&mut self, text: &str) {
         let Ok(heard) = serde_json::from_str::<Heard>(text) else {
-            // Nothing that a server of this version says; the room goes on without it.
+            // Not a message of this server version; ignored.
             return;
         };
         match heard {
@@ -266,13 +266,13 @@ impl Core {
                     (output, None) => self.handle_answer(asked, output.unwrap_or_default()),
                 }
             }
-            // What was not even an answer to something: the token that the connection began with.
+            // An error that answers no request: it concerns the access token of the connection.
             Heard { error: Some(error), .. } => self.handle_refusal(Asked::Inbox, error),
             _ => {}
         }
     }
 
-    /// Asks for something, as soon as the room is there.
+    /// Sends a request, as soon as the room is there.
     pub(super) fn request(&mut self, request: Request) {
         if self.stage == Stage::Following {
             let (op, input) = (request.op, request.input.clone());
@@ -282,7 +282,7 @@ impl Core {
         }
     }
 
-    /// Makes a move for the state that the room has.
+    /// Makes a move for this version of the room's state.
     pub(super) fn propose(&mut self, input: Value, state_version: u64) {
         self.pending = Some(Move { input, state_version });
         if self.stage == Stage::Following {
@@ -316,7 +316,8 @@ impl Core {
         self.ask(op, input, asked);
     }
 
-    /// Has the inbox forget what the game was told, so that it does not fill up. What is held is told with the next reading.
+    /// Acknowledges the notices that the game has polled, so that the inbox does not fill up. Not while
+    /// events are held for the next reading.
     fn acknowledge(&mut self) {
         if self.stage != Stage::Following || !self.held.is_empty() {
             return;
@@ -329,7 +330,7 @@ impl Core {
         }
     }
 
-    /// Reads what happened since the last notice; who begins reads only how far the inbox is.
+    /// Reads the notices since the last one. A first connection reads only the inbox's newest number.
     fn catch_up(&mut self) {
         self.stage = Stage::CatchingUp;
         self.is_first = self.seq.is_none();
@@ -351,7 +352,7 @@ impl Core {
         self.ask("turn.read", json!({ "room": room }), Asked::Room);
     }
 
-    /// Reads the room again, unless that is under way: then it is done once more behind it.
+    /// Reads the room again. A reading that is pending already is followed by another one.
     fn read_again(&mut self) {
         if self.stage == Stage::Following
             && self.reading.is_none()
@@ -381,7 +382,7 @@ impl Core {
                     self.missed |= !is_next || !is_last;
                     inbox.notices.iter().for_each(|notice| self.take_in(notice));
                 }
-                // Also where the oldest went unread because too many waited.
+                // Also if the oldest notices were dropped from a full inbox.
                 self.seq = Some(self.seq.unwrap_or(0).max(inbox.newest));
                 if self.stage == Stage::CatchingUp { self.find() } else { self.read_again() }
             }
@@ -411,7 +412,7 @@ impl Core {
             self.want = Want::Known(view.id.clone());
             self.events.push_back(Event::Connected { room: view.id.clone(), code: view.code.clone() });
         }
-        // Otherwise the notices say it, in order: the room may be ahead of those that are still under way.
+        // Otherwise the notices report it in order: the room may be ahead of those still on their way.
         let is_alone = (is_new && self.is_first) || std::mem::take(&mut self.missed);
         let standing = of_view(view, self.me.as_deref().unwrap_or_default()).filter(|_| is_alone);
         let has_begun = is_alone && view.phase != Phase::Waiting;
@@ -429,7 +430,8 @@ impl Core {
         }
     }
 
-    /// A move whose answer was lost: it is made again if the room is as it was, and otherwise nobody knows that it was made.
+    /// Settles a move whose answer was lost. If the state's version is unchanged the move is repeated;
+    /// otherwise it is rejected, because its fate is unknown.
     fn settle_move(&mut self) {
         let Some(made) = &self.pending else { return };
         if self.view.as_ref().is_some_and(|view| view.state_version == made.state_version) {
@@ -442,7 +444,7 @@ impl Core {
         self.events.push_back(Event::MoveRejected { player, error });
     }
 
-    /// Tells the game its beginning, each turn and the end once, whether a notice or a reading of the room says so first.
+    /// Delivers the game's start, each turn and the end once, whether a notice or a reading reports it first.
     fn tell(&mut self, event: Event) {
         match &event {
             Event::GameStarted => {
@@ -468,7 +470,7 @@ impl Core {
         self.events.push_back(event);
     }
 
-    /// Takes a reading of the room in, if it is one.
+    /// Takes in a reading of the room. Returns false if it is none.
     fn see(&mut self, output: &Value) -> bool {
         let Ok(view) = RoomView::deserialize(&output["room"]) else { return false };
         if self.view.as_ref().is_none_or(|known| known.id != view.id || known.version <= view.version) {
@@ -504,7 +506,7 @@ impl Core {
             && matches!(notice.kind.as_str(), "move_made" | "move_proposed")
             && self.stage != Stage::Following
         {
-            // The move whose answer was lost.
+            // The move whose answer was lost has been made.
             self.pending = None;
         }
         if let Some(event) = of_notice(notice, me) {
@@ -522,7 +524,7 @@ impl Core {
                 return;
             }
             code if matches!(asked, Asked::Refresh) && who::is_sign_in_over(code) => {
-                // Over, or used by another process of this player: the device is still the same.
+                // Expired, or used by another process of this player: sign in by device, which is unchanged.
                 self.refresh = None;
                 self.is_renewed = true;
                 return self.sign_in();
@@ -541,7 +543,7 @@ impl Core {
         }
         match asked {
             Asked::SignIn | Asked::Refresh | Asked::Inbox => self.close(error),
-            // The next one says it, too.
+            // The next acknowledgement includes this one.
             Asked::Acknowledge => {}
             Asked::Room => {
                 for event in std::mem::take(&mut self.held) {

@@ -1,4 +1,4 @@
-//! What went wrong, for a program and for a person.
+//! Errors, for programs and for people.
 
 use super::session::SessionError;
 use parlor_transport::discovery::AddressError;
@@ -6,18 +6,18 @@ use serde::Deserialize;
 use std::time::Duration;
 use thiserror::Error;
 
-/// What a server says when it does not do something.
+/// A server's refusal.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Error)]
 #[error("{sentence}")]
 pub struct OnlineError {
-    /// For programs; docs/online.md and docs/turn-rooms.md list them.
+    /// The code, for programs; docs/online.md and docs/turn-rooms.md list them.
     pub code: String,
-    /// For people; says what to do.
+    /// The message, for people; says what to do.
     pub sentence: String,
-    /// The field that is wrong.
+    /// The path of the invalid field.
     #[serde(default)]
     pub path: Option<String>,
-    /// When to ask again, in milliseconds.
+    /// When to retry, in milliseconds.
     #[serde(default)]
     pub retry_after_ms: Option<u64>,
 }
@@ -27,16 +27,16 @@ impl OnlineError {
         OnlineError { code: code.to_owned(), sentence: sentence.into(), path: None, retry_after_ms: None }
     }
 
-    /// When to ask again.
+    /// When to retry.
     pub fn retry_after(&self) -> Option<Duration> {
         self.retry_after_ms.map(Duration::from_millis)
     }
 }
 
-/// Why a room could not be had, or asked for something.
+/// Why a room could not be opened, or a request could not be sent.
 #[derive(Debug, Error)]
 pub enum RoomFailure {
-    /// The server's address is none.
+    /// The server's address is invalid.
     #[error(transparent)]
     Address(#[from] AddressError),
     /// The saved session cannot be read or written.
@@ -45,16 +45,16 @@ pub enum RoomFailure {
     /// The room was not read yet: wait for [`Event::Connected`](super::Event::Connected).
     #[error("the room was not read yet: wait for Event::Connected")]
     NotThere,
-    /// It is over: [`Event::Closed`](super::Event::Closed) said why.
+    /// The room is closed: [`Event::Closed`](super::Event::Closed) gave the reason.
     #[error("this room is closed: Event::Closed said why")]
     Closed,
-    /// A move waits for its answer.
+    /// A move is still pending.
     #[error("a move waits for its answer: wait for Event::MoveMade or Event::MoveRejected")]
     MovePending,
-    /// As much waits as may.
+    /// Too many requests are pending.
     #[error("too much waits for an answer: poll, and ask again later")]
     Full,
-    /// A value is not JSON, or not of the type that was asked for.
+    /// A value is not JSON, or does not match the requested type.
     #[error("a value cannot be taken as JSON: {0}")]
     Value(#[from] serde_json::Error),
 }

@@ -1,117 +1,117 @@
-//! What a room tells its game.
+//! Events of a turn room.
 
 use super::error::OnlineError;
 use super::view::RoomView;
 use serde::Deserialize;
 use serde_json::Value;
 
-/// What happened.
+/// An event of a turn room.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Event {
-    /// The room is there, for the first time or again: it reads as the server has it.
+    /// The room is connected, for the first time or again. Its view is up to date.
     Connected {
-        /// Its id, with which it is found again.
+        /// The room's id, for [`SignIn::resume`](super::SignIn::resume).
         room: String,
-        /// What others type to join, if they may.
+        /// The code to join by, if others may.
         code: Option<String>,
     },
-    /// The connection is lost. It is made again by itself.
+    /// The connection was lost. It is reconnected automatically.
     Lost {
         /// Why.
         why: String,
     },
-    /// Somebody sat down.
+    /// A player took a seat.
     PlayerJoined {
         /// The account.
         player: String,
-        /// What the others read.
+        /// The display name.
         name: String,
     },
-    /// Somebody left, was turned out, gave up or ran out of time.
+    /// A player left, was kicked, resigned or ran out of time.
     PlayerLeft {
         /// The account.
         player: String,
-        /// Which of these: the kind of notice, as docs/turn-rooms.md has it.
+        /// The kind of notice, as docs/turn-rooms.md lists them.
         how: String,
     },
     /// The game has begun.
     GameStarted,
     /// A turn has begun.
     TurnStarted {
-        /// Whose.
+        /// The player on turn.
         player: String,
         /// Whether it is this player's.
         is_me: bool,
-        /// Which, from 1.
+        /// The turn's number, from 1.
         turn: u64,
     },
-    /// A move waits for the word of the others: [`TurnRoom::validate`](super::TurnRoom::validate).
+    /// A move awaits the judgement of the other players: [`TurnRoom::validate`](super::TurnRoom::validate).
     MoveProposed {
-        /// The move.
+        /// The proposal's number.
         proposal: u64,
-        /// Whose.
+        /// The player that made it.
         player: String,
-        /// Its type.
+        /// The move's type.
         kind: String,
-        /// What belongs to it.
+        /// The move's data.
         data: Value,
     },
-    /// A move stands, and the state has it.
+    /// A move was accepted, and the state includes it.
     MoveMade {
-        /// Whose.
+        /// The player that made it.
         player: String,
-        /// Its type.
+        /// The move's type.
         kind: String,
-        /// What belongs to it.
+        /// The move's data.
         data: Value,
-        /// The number of the state after it.
+        /// The state's version after the move.
         state_version: u64,
     },
-    /// A move does not stand.
+    /// A move was rejected.
     MoveRejected {
-        /// Whose; this player's own if nobody else saw it.
+        /// The player that made it. This player, if the others never saw it.
         player: String,
         /// Why.
         error: OnlineError,
     },
     /// The game is over.
     GameOver {
-        /// Who won, if one did.
+        /// The winner, if there is one.
         winner: Option<String>,
         /// Why.
         reason: String,
     },
-    /// Somebody said something.
+    /// A player sent a message.
     Message {
-        /// Who.
+        /// The sender.
         player: String,
-        /// What kind of message it is.
+        /// The kind of message, defined by the game.
         kind: String,
         /// The message.
         body: Value,
     },
-    /// What is said about the room, or its data, was changed.
+    /// The room's settings, metadata or data were changed.
     Updated {
-        /// By whom.
+        /// The player that changed them.
         player: String,
-        /// What: `name`, `visibility`, and of `metadata` and `data` what was merged into them.
+        /// The changed fields: `name`, `visibility`; of `metadata` and `data` the merged object.
         changed: Value,
     },
-    /// Something else changed: the room reads otherwise.
+    /// Something else changed: read the view again.
     Changed,
-    /// Something that was asked for was not done.
+    /// A request of this player failed.
     Failed {
-        /// Which operation.
+        /// The operation.
         op: String,
         /// Why.
         error: OnlineError,
     },
-    /// The room cannot be had, or not any more. This comes once, and nothing after it.
+    /// The room is closed, or could not be opened. Sent once, as the last event.
     Closed(OnlineError),
 }
 
-/// A notice of the server.
+/// A notice from the server.
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct Notice {
     pub(super) seq: u64,
@@ -119,14 +119,14 @@ pub(super) struct Notice {
     pub(super) notice: Told,
 }
 
-/// What a notice says.
+/// The content of a notice.
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct Told {
     pub(super) room: String,
     pub(super) body: Value,
 }
 
-/// The event that a notice is, if a game may like to know.
+/// Returns the event for a notice, if a game has a use for it.
 pub(super) fn of_notice(notice: &Notice, me: &str) -> Option<Event> {
     let body = &notice.notice.body;
     let text = |field: &str| body[field].as_str().unwrap_or_default().to_owned();
@@ -169,7 +169,7 @@ pub(super) fn of_notice(notice: &Notice, me: &str) -> Option<Event> {
     })
 }
 
-/// What a newcomer is told of a game that goes on, or is over.
+/// Returns the event that tells a newcomer the state of a running or finished game.
 pub(super) fn of_view(view: &RoomView, me: &str) -> Option<Event> {
     if let Some(result) = &view.result {
         return Some(Event::GameOver { winner: result.winner.clone(), reason: result.reason.clone() });

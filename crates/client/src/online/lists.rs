@@ -1,4 +1,4 @@
-//! What there is for an account to join and to read: its turn rooms, live matches, and matches that were kept.
+//! Lists for an account: its turn rooms, live matches, and stored matches.
 
 use super::account::{Account, Pending, Question};
 use super::view::Phase;
@@ -9,87 +9,88 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
-/// A part of a list.
+/// A page of a list.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 pub struct Part<T> {
-    /// What is in it.
+    /// The items of this page.
     #[serde(alias = "matches", alias = "rooms")]
     pub items: Vec<T>,
-    /// What to give as `after` for the next part, which may be empty; `None` after the last one.
+    /// The value of `after` for the next page, which may be empty; `None` on the last page.
     #[serde(default)]
     pub next: Option<String>,
 }
 
-/// Which live matches.
+/// Filters live matches.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MatchFilter {
-    /// Those under this label alone.
+    /// Only matches with this label.
     pub label: Option<String>,
-    /// Those with so many members at least.
+    /// The minimum number of members.
     pub min_members: usize,
-    /// Those with so many at most.
+    /// The maximum number of members.
     pub max_members: Option<usize>,
-    /// Only those that have a seat left.
+    /// Only matches with a free seat.
     pub open_seats: bool,
 }
 
-/// A match that can be joined, by its id: `Room::join`.
+/// A match that can be joined by its id: `Room::join`.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct LiveMatch {
     /// Its id.
     pub id: String,
-    /// What it is listed under.
+    /// Its label on the list.
     pub label: String,
-    /// Members in it.
+    /// The number of its members.
     pub members: usize,
-    /// Members that it may have.
+    /// The maximum number of members.
     pub max_members: u16,
     /// When it opened, in milliseconds since 1970.
     pub opened_at_ms: u64,
 }
 
-/// A match that the server keeps.
+/// A match stored by the server.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct KeptMatch {
     /// Its id.
     pub id: String,
-    /// What it was listed under.
+    /// Its label on the list.
     pub label: String,
     /// When it opened, in milliseconds since 1970.
     pub opened_at_ms: u64,
-    /// When it ended; `None` as long as it goes on.
+    /// When it ended; `None` while it is running.
     pub ended_at_ms: Option<u64>,
-    /// How it ended: `ended`, or `server_ended` if the newest moments may be missing; `None` as long as it goes on.
+    /// How it ended: `ended`, or `server_ended` if its last moments may be missing. `None` while it is
+    /// running.
     pub ending: Option<String>,
-    /// Entries of its log.
+    /// The number of entries in its log.
     pub entries: u64,
-    /// Bytes of them.
+    /// The size of its log in bytes.
     pub bytes: u64,
     /// Why the log ends before the match does, as [`Happened::Cut`] says; `None` if it does not.
     pub cut: Option<String>,
 }
 
-/// A part of the log of a match.
+/// A page of a match's log.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct MatchLog {
     /// The match.
     #[serde(rename = "match")]
     pub of: KeptMatch,
-    /// What happened in it, in the order in which it did.
+    /// The entries, in chronological order.
     pub entries: Vec<LogEntry>,
-    /// What to give as `from` for the next part; `None` if there are no more entries yet.
+    /// The value of `from` for the next page; `None` if there are no more entries yet.
     #[serde(default)]
     pub next: Option<u64>,
 }
 
-/// Something that happened in a match.
+/// An entry of a match's log.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct LogEntry {
-    /// Its place in the log, from 0 without gaps.
+    /// Its index in the log, from 0 without gaps.
     pub number: u64,
     /// When it happened, in milliseconds since 1970.
     pub at_ms: u64,
-    /// What it was.
+    /// What happened.
     pub what: Happened,
 }
 
@@ -98,96 +99,98 @@ pub struct LogEntry {
 #[serde(tag = "kind", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Happened {
-    /// The match opened: always the first.
+    /// The match opened: always the first entry.
     Opened {
-        /// What it was listed under.
+        /// Its label on the list.
         label: String,
-        /// Members that it could have at once.
+        /// The maximum number of members at once.
         members_max: u16,
     },
-    /// Somebody took a seat.
+    /// A member joined.
     Joined {
         /// Its number in the match.
         member: u32,
-        /// What it called itself.
+        /// Its display name.
         name: String,
-        /// Its account; `None` if nobody vouched for it.
+        /// Its account; `None` without an authenticated one.
         user: Option<String>,
     },
-    /// Somebody's seat was free again.
+    /// A member left.
     Left {
-        /// Whose.
+        /// The member's number.
         member: u32,
-        /// Why, in a word: docs/matches.md lists them.
+        /// The reason, in one word: docs/matches.md lists them.
         why: String,
-        /// What was said about it, if somebody was removed.
+        /// The text given for a kick, if there was one.
         reason: Option<String>,
     },
-    /// Somebody sent data reliably. What may be lost is not kept.
+    /// A member sent data reliably. Unreliable data is not stored.
     Data {
-        /// Its place among all that had one, as the members saw it.
+        /// Its position in the match's total order.
         order: u64,
-        /// Who sent it.
+        /// The sender's number in the match.
         from: u32,
-        /// What the game took it for.
+        /// The game's operation code.
         op: i64,
-        /// Whom it went to; nobody, if the sender was alone.
+        /// The recipients; empty if the sender was alone.
         to: Vec<u32>,
-        /// What was sent.
+        /// The payload.
         #[serde(deserialize_with = "from_base64")]
         payload: Bytes,
     },
-    /// It was over: always the last.
+    /// The match ended: always the last entry.
     Ended,
-    /// The log ends here, and the match went on.
+    /// The log was cut here; the match continued.
     Cut {
         /// `full` if it had no more room, `quota` if its account had none, `store full` if the store had none, `store unavailable` if the
         /// store was slow or away, `defect` if the store refused an entry.
         why: String,
     },
-    /// Something that a later server writes down.
+    /// An entry that only a later server version writes.
     #[serde(other)]
     Unknown,
 }
 
-/// What a list says of a turn room.
+/// A turn room on a list.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 pub struct RoomSummary {
-    /// Its id, by which [`SignIn::resume`](super::SignIn::resume) goes on in it.
+    /// Its id, for [`SignIn::resume`](super::SignIn::resume).
     pub id: String,
     /// Its name.
     pub name: String,
     /// Its game.
     pub game: String,
-    /// The rule set that judges the moves.
+    /// The rule set that validates moves.
     #[serde(default)]
     pub rules: Option<String>,
-    /// `active`, or `archived` once nobody sits there.
+    /// `active`, or `archived` once it has no players.
     pub status: String,
-    /// Where the game is.
+    /// The phase of its game.
     pub phase: Phase,
-    /// How many sit there.
+    /// The number of players.
     pub player_count: usize,
-    /// How many fit.
+    /// The number of seats.
     pub max_players: u16,
-    /// What is said about it.
+    /// Its metadata, set by the host.
     pub metadata: Value,
     /// When it was created, in milliseconds since 1970.
     pub created: u64,
-    /// When it last changed.
+    /// When it last changed, in milliseconds since 1970.
     pub updated: u64,
-    /// Counts its changes.
+    /// The number of its changes.
     pub version: u64,
 }
 
-/// What there is to join and to read.
+/// Lists.
 impl Account {
-    /// The turn rooms that the player sits in, a hundred at once; `after` is [`Part::next`] of the part before.
+    /// Lists the turn rooms that the player has a seat in, a hundred a page. `after` is [`Part::next`] of the
+    /// page before.
     pub fn turn_rooms(&self, after: Option<&str>) -> Pending<Part<RoomSummary>> {
         self.get("/rooms/mine", &[("after", after.map(escaped))])
     }
 
-    /// The live matches of the account's game that can be found, a hundred at once; `after` is [`Part::next`] of the part before.
+    /// Lists the live matches of the account's game, without hidden ones, a hundred a page. `after` is
+    /// [`Part::next`] of the page before.
     pub fn matches(&self, filter: &MatchFilter, after: Option<&str>) -> Pending<Part<LiveMatch>> {
         let fields = [
             ("label", filter.label.as_deref().map(escaped)),
@@ -199,13 +202,14 @@ impl Account {
         self.get("/matches", &fields)
     }
 
-    /// The matches that the player was in and that the server keeps, the newest first, a hundred at once; `after` is [`Part::next`] of the part
-    /// before.
+    /// Lists the stored matches that the player was in, newest first, a hundred a page. `after` is
+    /// [`Part::next`] of the page before.
     pub fn kept_matches(&self, after: Option<&str>) -> Pending<Part<KeptMatch>> {
         self.get("/matches/kept", &[("after", after.map(escaped))])
     }
 
-    /// What happened in a match that the player was in, from an entry on; then `from` is [`MatchLog::next`] of the part before.
+    /// Reads the log of a match that the player was in, from entry `from` on. For the next page, `from` is
+    /// [`MatchLog::next`].
     pub fn match_log(&self, id: &str, from: u64) -> Pending<MatchLog> {
         self.get(&format!("/matches/{}/log", escaped(id)), &[("from", Some(from.to_string()))])
     }
@@ -222,7 +226,7 @@ impl Account {
     }
 }
 
-/// A text as it stands in a URL.
+/// Percent-encodes a text for a URL.
 pub(super) fn escaped(value: &str) -> String {
     utf8_percent_encode(value, NON_ALPHANUMERIC).to_string()
 }

@@ -1,4 +1,5 @@
-//! Accounts and turn rooms: rooms that the server runs, and that outlive every process, the server's included.
+//! Accounts and turn rooms. A turn room is run by the server and outlives every process, the server's
+//! included.
 //!
 //! ```no_run
 //! use parlor::online::{self, Event};
@@ -27,17 +28,18 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Nothing blocks and nothing calls back: a thread in the background has the socket, and what came is taken in by
-//! [`poll`](TurnRoom::poll) alone. A connection that is lost is made again, for as long as the game polls. A move that was under way then is
-//! made once or not at all: the room's state has a number, and a move is for one of them.
+//! No call blocks and there are no callbacks. A background thread has the socket, and only
+//! [`poll`](TurnRoom::poll) takes in what was received. A lost connection is reconnected as long as the game
+//! polls. A move that was pending then is made once or not at all: a move names the version of the state that
+//! it is for.
 //!
-//! - [`SignIn`]: who the player is, and which room
-//! - [`TurnRoom`], [`Event`]: the room as a game holds it
-//! - [`Account`]: the same player in realtime rooms, and what there is for it to join
-//! - [`Session`]: what a game saves so that its player is the same one after a restart
-//! - [`RoomView`]: all that there is to read
+//! - [`SignIn`]: the player's identity, and the room to enter
+//! - [`TurnRoom`], [`Event`]: a turn room and its events
+//! - [`Account`]: the same player in realtime rooms, and its lists
+//! - [`Session`]: what a game saves so that its player keeps the account after a restart
+//! - [`RoomView`]: all readable data of a room
 //!
-//! `docs/turn-rooms.md` says what a room is, `docs/accounts.md` what an account is, `docs/online.md` how this travels.
+//! `docs/turn-rooms.md` documents turn rooms, `docs/accounts.md` accounts, `docs/online.md` the protocol.
 
 mod account;
 mod core;

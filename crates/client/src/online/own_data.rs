@@ -1,27 +1,28 @@
-//! What players have a right to: to read what is stored about them, and to have it deleted.
+//! Data protection: players can export what is stored about them, and delete it.
 
 use super::account::{Account, AccountError, Pending, Question};
 use super::lists::escaped;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-/// The account as its server knows it.
+/// The account in its server's store.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct AccountInfo {
     /// Its id, which others see as [`Player::user`](crate::Player::user).
     pub id: String,
-    /// What others see.
+    /// Its display name.
     pub name: String,
 }
 
-/// A part of what is stored about an account.
+/// A page of the data that is stored about an account.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 pub struct ExportPart {
-    /// What the entries are: `account`, `sign_ins`, `rooms`, `inbox` or `matches`; later servers may have more.
+    /// The kind of the entries: `account`, `sign_ins`, `rooms`, `inbox` or `matches`. Later servers may have
+    /// more.
     pub kind: String,
-    /// The entries as the server has them. `docs/accounts.md` says what stands in each kind.
+    /// The entries as the server has them. `docs/accounts.md` documents each kind.
     pub entries: Vec<Value>,
-    /// What to give as `after` for the next part; `None` after the last one.
+    /// The value of `after` for the next page; `None` on the last page.
     #[serde(default)]
     pub next: Option<String>,
 }
@@ -31,7 +32,7 @@ struct Me {
     account: AccountInfo,
 }
 
-/// What is stored about the player.
+/// Export and deletion.
 impl Account {
     /// Reads the account's id and name.
     pub fn info(&self) -> Pending<AccountInfo> {
@@ -40,15 +41,17 @@ impl Account {
         })
     }
 
-    /// Reads all that the server stores about the account, a part at a time; `after` is [`ExportPart::next`] of the part before.
+    /// Exports all data that the server stores about the account, page by page. `after` is
+    /// [`ExportPart::next`] of the page before.
     pub fn export(&self, after: Option<&str>) -> Pending<ExportPart> {
         let query = after.map(|after| format!("?after={}", escaped(after))).unwrap_or_default();
         self.ask(Question::Get(format!("/account/export{query}")))
     }
 
-    /// Deletes the account at the server, for good: it leaves its rooms, and its credentials, sign-ins and inbox go. Moves that it made in rooms
-    /// of others stay there under its id. From then on this account answers [`AccountError::Deleted`], and so do its clones; signing in
-    /// anew, with the same session too, makes another account.
+    /// Deletes the account at the server, permanently. It leaves its rooms; its credentials, sign-ins and
+    /// inbox are deleted. Its moves in other players' rooms stay there under its id. From then on this
+    /// account and its clones return [`AccountError::Deleted`]. Signing in again, even with the same session,
+    /// creates another account.
     pub fn delete(&self) -> Pending<()> {
         self.work(|shared| async move {
             let me: Me = shared.ask_own(Question::Get("/account".to_owned())).await?;
@@ -59,7 +62,8 @@ impl Account {
         })
     }
 
-    /// Deletes a turn room with all that was played there. Whoever opened it may, once it has ended or while nobody else sits there.
+    /// Deletes a turn room with its whole history. Only the player that created it may, and only once it has
+    /// ended or while no other player has a seat.
     pub fn delete_room(&self, room: &str) -> Pending<()> {
         let question = Question::Post(format!("/rooms/{}/delete", escaped(room)), json!({}));
         self.work(|shared| async move {

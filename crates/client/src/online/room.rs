@@ -1,4 +1,4 @@
-//! A turn room as a game holds it.
+//! The public handle of a turn room.
 
 use super::core::{Core, Request};
 use super::error::RoomFailure;
@@ -35,14 +35,14 @@ impl Place {
     }
 }
 
-/// A room that the server runs, as a game holds it. Nothing blocks: ask [`poll`](Self::poll) in each frame. Dropping it closes the
-/// connection and leaves the player's seat in the room as it is.
+/// A turn room, which the server runs. No call blocks: call [`poll`](Self::poll) in each frame. Dropping it
+/// closes the connection; the player keeps its seat in the room.
 pub struct TurnRoom {
     core: Core,
     place: Place,
     tokens: TokenStore,
     link: Link,
-    /// Attempts since the room was there.
+    /// Attempts since the room was last connected.
     attempts: u32,
 }
 
@@ -57,7 +57,7 @@ impl TurnRoom {
         TurnRoom { core, place, tokens, link, attempts: 0 }
     }
 
-    /// What happened next, if anything did.
+    /// Returns the next event, if there is one.
     pub fn poll(&mut self) -> Option<Event> {
         loop {
             if let Some(event) = self.core.poll_event() {
@@ -97,7 +97,7 @@ impl TurnRoom {
         let Link::Up(connection) = &mut self.link else { return };
         while let Some(text) = self.core.poll_text() {
             if let Err(error) = connection.send_text(&text) {
-                // What waits is bounded far below what the connection takes, so this one is over.
+                // Queued messages are bounded far below the connection's limit, so the connection has ended.
                 return self.lost(error.to_string(), Duration::ZERO);
             }
         }
@@ -110,7 +110,7 @@ impl TurnRoom {
         self.link = Link::Waiting(Instant::now() + at_least.max(wait));
     }
 
-    /// The room as the server says that it stands; nothing before [`Event::Connected`].
+    /// The server's view of the room; `None` before [`Event::Connected`].
     pub fn view(&self) -> Option<&RoomView> {
         self.core.view()
     }
@@ -120,17 +120,17 @@ impl TurnRoom {
         self.core.me()
     }
 
-    /// What to save so that the player is the same one after a restart.
+    /// The session to save, so that the player keeps the account after a restart.
     pub fn session(&self) -> &Session {
         self.tokens.session()
     }
 
-    /// Whether the room is connected: if not, it reads as it last was.
+    /// Whether the room is connected. If not, the view is the last one received.
     pub fn is_connected(&self) -> bool {
         self.core.is_following()
     }
 
-    /// Whether this player may move now: it is its turn, and no move of its own waits for an answer.
+    /// Whether this player may move: it is on turn, and none of its moves is pending.
     pub fn my_turn(&self) -> bool {
         let is_turn = |view: &RoomView| {
             view.phase == Phase::Playing
@@ -140,21 +140,22 @@ impl TurnRoom {
         self.view().is_some_and(is_turn) && !self.core.has_pending_move()
     }
 
-    /// Who sits there, in the order of joining.
+    /// The players, in the order of joining.
     pub fn players(&self) -> &[RoomPlayer] {
         self.view().map_or(&[], |view| &view.players)
     }
 
-    /// The room's state, as the game's own type.
+    /// Deserializes the room's state into the game's own type.
     ///
     /// # Errors
-    /// [`RoomFailure::NotThere`] before the room was read; [`RoomFailure::Value`] if the state is of another type.
+    /// [`RoomFailure::NotThere`] before the room was read; [`RoomFailure::Value`] if the state does not match
+    /// the type.
     pub fn state<T: DeserializeOwned>(&self) -> Result<T, RoomFailure> {
         let view = self.view().ok_or(RoomFailure::NotThere)?;
         Ok(T::deserialize(&view.state)?)
     }
 
-    /// Makes a move in a room without rules: `state` is merged into the room's. It comes to
+    /// Proposes a move in a room without rules: `state` is merged into the room's state. The result is
     /// [`Event::MoveMade`] or [`Event::MoveRejected`].
     ///
     /// # Errors
@@ -169,7 +170,8 @@ impl TurnRoom {
         self.propose_with(kind, data, Some(state))
     }
 
-    /// Makes a move in a room whose rules say what it does. It comes to [`Event::MoveMade`] or [`Event::MoveRejected`].
+    /// Proposes a move in a room with a rule set, which computes the new state. The result is
+    /// [`Event::MoveMade`] or [`Event::MoveRejected`].
     ///
     /// # Errors
     /// [`RoomFailure`]; nothing is sent then.
@@ -194,12 +196,12 @@ impl TurnRoom {
             input["state"] = state;
         }
         self.core.propose(input, state_version);
-        // At once, and not with the next frame.
+        // Sent at once, not with the next frame.
         self.flush();
         Ok(())
     }
 
-    /// Says whether another's move is right, in a room where players judge each other.
+    /// Accepts or rejects another player's move, in a room where players judge each other's moves.
     ///
     /// # Errors
     /// [`RoomFailure`]; nothing is sent then.
@@ -207,7 +209,8 @@ impl TurnRoom {
         self.ask("turn.validate", json!({ "proposal": proposal, "accept": accept, "reason": reason }), true)
     }
 
-    /// Begins the game, as the host. The order of turns is drawn, and so are the roles where the configuration says so.
+    /// Starts the game, as the host. The turn order is random, and so are the roles if the configuration says
+    /// so.
     ///
     /// # Errors
     /// [`RoomFailure`]; nothing is sent then.
@@ -215,8 +218,8 @@ impl TurnRoom {
         self.ask("turn.start", json!({}), true)
     }
 
-    /// Begins the game, as the host, with all players in this order of turns; `roles` says who plays what, by account, where the configuration has
-    /// them assigned.
+    /// Starts the game, as the host, with all players in this turn order. `roles` pairs accounts with roles,
+    /// if the configuration has them assigned by the host.
     ///
     /// # Errors
     /// [`RoomFailure`]; nothing is sent then.
@@ -229,7 +232,7 @@ impl TurnRoom {
         self.ask("turn.start", input, true)
     }
 
-    /// Ends the game where no rules decide, as the host.
+    /// Ends the game, as the host, in a room without rules.
     ///
     /// # Errors
     /// [`RoomFailure`]; nothing is sent then.
@@ -237,7 +240,7 @@ impl TurnRoom {
         self.ask("turn.end", json!({ "winner": winner, "reason": reason }), true)
     }
 
-    /// Merges an object into the room's data, field by field; null takes a field away. Any player may.
+    /// Merges an object into the room's data, field by field; null removes a field. Any player may call it.
     ///
     /// # Errors
     /// [`RoomFailure`]; nothing is sent then.
@@ -246,7 +249,7 @@ impl TurnRoom {
         self.ask("turn.update", json!({ "data": patch }), true)
     }
 
-    /// Merges an object into what is said about the room, as the host.
+    /// Merges an object into the room's metadata, as the host.
     ///
     /// # Errors
     /// [`RoomFailure`]; nothing is sent then.
@@ -255,7 +258,7 @@ impl TurnRoom {
         self.ask("turn.update", json!({ "metadata": patch }), true)
     }
 
-    /// Gives the room another name, as the host.
+    /// Renames the room, as the host.
     ///
     /// # Errors
     /// [`RoomFailure`]; nothing is sent then.
@@ -263,7 +266,7 @@ impl TurnRoom {
         self.ask("turn.update", json!({ "name": name }), true)
     }
 
-    /// Says whether the room is on lists and given to strangers, as the host.
+    /// Sets whether the room is public, as the host: on lists and open to matchmaking.
     ///
     /// # Errors
     /// [`RoomFailure`]; nothing is sent then.
@@ -272,7 +275,7 @@ impl TurnRoom {
         self.ask("turn.update", json!({ "visibility": visibility }), true)
     }
 
-    /// Gives the game up.
+    /// Resigns from the game.
     ///
     /// # Errors
     /// [`RoomFailure`]; nothing is sent then.
@@ -280,7 +283,7 @@ impl TurnRoom {
         self.ask("turn.resign", json!({}), true)
     }
 
-    /// Leaves the room. In a game with turns that gives it up.
+    /// Leaves the room. In a game with turns this resigns.
     ///
     /// # Errors
     /// [`RoomFailure`]; nothing is sent then.
@@ -288,7 +291,7 @@ impl TurnRoom {
         self.ask("turn.leave", json!({}), true)
     }
 
-    /// Turns a player out, as the host.
+    /// Kicks a player, as the host.
     ///
     /// # Errors
     /// [`RoomFailure`]; nothing is sent then.
@@ -296,7 +299,8 @@ impl TurnRoom {
         self.ask("turn.kick", json!({ "player": player, "reason": reason }), true)
     }
 
-    /// Says something to all. Unlike what changes a room it is not said again if nobody knows whether it came.
+    /// Sends a message to all players. Unlike a change of the room, it is not repeated if its answer was
+    /// lost.
     ///
     /// # Errors
     /// [`RoomFailure`]; nothing is sent then.

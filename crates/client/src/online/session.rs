@@ -1,4 +1,4 @@
-//! What makes a player the same one after a restart.
+//! The session: the credential by which a player keeps its account after a restart.
 
 use data_encoding::HEXLOWER;
 use std::fmt;
@@ -7,23 +7,24 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use thiserror::Error;
 
-/// What stands before the digits.
+/// The prefix of the digits.
 const HEAD: &str = "parlor-session-1-";
 const SECRET_BYTES: usize = 32;
 
-/// Proves which account a player has: the id of this device, which it has made itself.
+/// Proves which account a player has: a random device id, created on this machine.
 ///
-/// **It is a secret.** Whoever has it has the account, so keep it where the game keeps what nobody else may read, and do not log it: its
-/// `Debug` form does not show it, its text does. [`SignIn::session_file`](super::SignIn::session_file) keeps it in a file.
+/// **It is a secret.** Its holder controls the account. Keep it where only this player can read it, and do
+/// not log it: its `Debug` form hides it, its text does not.
+/// [`SignIn::session_file`](super::SignIn::session_file) keeps it in a file.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Session {
     secret: [u8; SECRET_BYTES],
 }
 
-/// Why a session cannot be had.
+/// Why a session could not be loaded or created.
 #[derive(Debug, Error)]
 pub enum SessionError {
-    /// The text is none. It is not repeated, because it may be most of a secret.
+    /// The text is not a session. The error does not repeat it, because it may be most of a secret.
     #[error("this is no session: it begins with {HEAD:?} and has 64 digits behind that")]
     NotOne,
     /// The file cannot be read or written.
@@ -34,19 +35,19 @@ pub enum SessionError {
         /// What the operating system says.
         error: io::Error,
     },
-    /// The file holds something else.
+    /// The file holds something other than a session.
     #[error("{} holds no session: name another file, or delete it to begin as somebody else", path.display())]
     NotInFile {
         /// The file.
         path: PathBuf,
     },
-    /// The operating system gives no random numbers.
+    /// The operating system provides no random numbers.
     #[error("the operating system gives no random numbers: {0}")]
     NoRandomness(String),
 }
 
 impl Session {
-    /// A new one: somebody whom no server knows.
+    /// Creates a session with a new device id, unknown to every server.
     ///
     /// # Errors
     /// [`SessionError::NoRandomness`].
@@ -56,7 +57,8 @@ impl Session {
         Ok(Session { secret })
     }
 
-    /// The one that a file keeps. If there is no such file, a new one, which the file keeps from then on, for its owner's eyes only.
+    /// Loads the session from a file. If the file does not exist, creates a session and saves it there,
+    /// readable by its owner only.
     ///
     /// # Errors
     /// [`SessionError`] says what to do.
@@ -76,7 +78,7 @@ impl Session {
                     std::fs::create_dir_all(folder).map_err(failed)?;
                 }
                 match session.write_new(path) {
-                    // Another process of the same player was faster.
+                    // Another process of the same player created it first.
                     Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Session::kept(path),
                     written => written.map(|()| session).map_err(failed),
                 }
@@ -95,12 +97,12 @@ impl Session {
         file.sync_all()
     }
 
-    /// What the server knows the device by.
+    /// The device id sent to the server.
     pub(super) fn device(&self) -> String {
         HEXLOWER.encode(&self.secret)
     }
 
-    /// A number that differs between sessions, for waits that shall.
+    /// A seed that differs between sessions, for randomized waits.
     pub(super) fn seed(&self) -> u64 {
         self.secret.iter().take(8).fold(0, |seed, byte| (seed << 8) | u64::from(*byte))
     }

@@ -1,4 +1,4 @@
-//! Who a player is, and which room it wants.
+//! Sign-in: the player's identity, and the room to enter.
 
 use super::account::Account;
 use super::core::{Core, Want};
@@ -12,9 +12,10 @@ use parlor_proto::RoomCode;
 use serde_json::{Map, Value, json};
 use std::path::{Path, PathBuf};
 
-/// Begins at a server: `HOST`, `HOST:PORT` or `HOST:PORT#FINGERPRINT`.
+/// Begins a sign-in at a server: `HOST`, `HOST:PORT` or `HOST:PORT#FINGERPRINT`.
 ///
-/// The player is somebody new each time, unless a [`session`](SignIn::session) or its [file](SignIn::session_file) is given.
+/// Each call creates a new player, unless a [`session`](SignIn::session) or its [file](SignIn::session_file)
+/// is given.
 pub fn sign_in(server: &str) -> SignIn {
     SignIn {
         server: server.to_owned(),
@@ -29,7 +30,7 @@ pub fn sign_in(server: &str) -> SignIn {
     }
 }
 
-/// Who a player is, until it is said which room it wants. See [`sign_in`].
+/// A sign-in being configured: the player's identity, then the room to enter. See [`sign_in`].
 #[derive(Clone, Debug)]
 #[must_use = "nothing happens until a room is asked for"]
 pub struct SignIn {
@@ -40,64 +41,66 @@ pub struct SignIn {
     session_file: Option<PathBuf>,
     trust: Option<Trust>,
     config: Map<String, Value>,
-    /// What is said of a room that is opened beside its configuration.
+    /// Options of a created room, beside its configuration.
     options: Map<String, Value>,
     criteria: Map<String, Value>,
 }
 
 impl SignIn {
-    /// What the others shall see. It counts when the account is made.
+    /// Sets the display name. Used when the account is created.
     pub fn name(mut self, name: &str) -> Self {
         self.name = Some(name.to_owned()).filter(|name| !name.trim().is_empty());
         self
     }
 
-    /// The game's environment, such as `staging`: rooms and accounts of one are never seen from another.
+    /// Sets the game's environment, such as `staging`. Rooms and accounts of one environment are invisible in
+    /// another.
     pub fn environment(mut self, environment: &str) -> Self {
         self.environment = Some(environment.to_owned());
         self
     }
 
-    /// The player of a session that was saved.
+    /// Signs in with a saved session.
     pub fn session(mut self, session: Session) -> Self {
         self.session = Some(session);
         self
     }
 
-    /// The player of the session that a file keeps; a new one, if there is no such file.
+    /// Signs in with the session in a file, and creates the file if it does not exist.
     pub fn session_file(mut self, path: &Path) -> Self {
         self.session_file = Some(path.to_owned());
         self
     }
 
-    /// Whom to believe: the fingerprint in the address if it has one, else what the system trusts.
+    /// Sets the trusted certificates. Default: the fingerprint in the address if it has one, else those that
+    /// the operating system trusts.
     pub fn trust(mut self, trust: Trust) -> Self {
         self.trust = Some(trust);
         self
     }
 
-    /// The rule set that judges the moves of rooms that are opened, such as `draughts`. Rooms that are found have it too. Where the server
-    /// has games of its operator's, their files say it, and this must say the same.
+    /// Sets the rule set that validates moves in created rooms, such as `draughts`; found rooms have it too.
+    /// If the server's operator configures its games in files, this must match the game's file.
     pub fn rules(self, rules: &str) -> Self {
         self.config("rules", rules)
     }
 
-    /// The mode of the game, one of those that its operator's file has.
+    /// Sets the game's mode, one of those in its operator's file.
     pub fn mode(self, mode: &str) -> Self {
         self.option("mode", mode)
     }
 
-    /// The name of a room that is opened.
+    /// Sets the name of a created room.
     pub fn room_name(self, name: &str) -> Self {
         self.option("name", name)
     }
 
-    /// A room that is opened is on no list and given to no stranger.
+    /// Makes a created room private: not on lists, and closed to matchmaking.
     pub fn private(self) -> Self {
         self.option("visibility", "private")
     }
 
-    /// Seats of a room that is opened: no more than the game's configuration has.
+    /// Sets the number of seats of a created room, at most that of the game's configuration.
     pub fn max_players(self, seats: u16) -> Self {
         self.option("max_players", seats)
     }
@@ -107,15 +110,16 @@ impl SignIn {
         self
     }
 
-    /// A field of the configuration of rooms that are opened: docs/turn-rooms.md has them all. It is for servers for development: one with
-    /// games of its operator's refuses what its file does not say.
+    /// Sets a field of the configuration of created rooms: docs/turn-rooms.md lists them. For development
+    /// servers: a server with games configured by its operator refuses fields that its file does not set.
     pub fn config(mut self, field: &str, value: impl Into<Value>) -> Self {
         self.config.insert(field.to_owned(), value.into());
         self
     }
 
-    /// What a room must be that [`join_or_create`](Self::join_or_create) gives: `name`, `max_players`, or `metadata.` and the name of a
-    /// value in its metadata, such as `metadata.mode`. A room that is opened because none is found is so, too.
+    /// Adds a criterion for [`join_or_create`](Self::join_or_create): `name`, `max_players`, or `metadata.`
+    /// and the name of a value in the room's metadata, such as `metadata.mode`. A room that is created
+    /// because none is found gets these values, too.
     pub fn criterion(mut self, field: &str, value: impl Into<Value>) -> Self {
         let value = value.into();
         match field.strip_prefix("metadata.") {
@@ -132,21 +136,22 @@ impl SignIn {
         self
     }
 
-    /// A room of this game in which the player sits already; or the oldest that can be joined; or one of its own. All of them meet
-    /// each [`criterion`](Self::criterion).
+    /// Enters a room of this game that meets each [`criterion`](Self::criterion): one in which the player has
+    /// a seat already, or the oldest that can be joined, or a created one.
     ///
     /// # Errors
-    /// [`RoomFailure`] if there is no such address, or the session's file cannot be used. All else is told by events.
+    /// [`RoomFailure`] if the address is invalid, or the session's file cannot be used. Other errors arrive
+    /// as events.
     pub fn join_or_create(self, game: &str) -> Result<TurnRoom, RoomFailure> {
         let mut input = self.asked();
-        // A server that knows no criteria is asked without, where there are none.
+        // Without criteria the field is left out, for servers that do not know it.
         if !self.criteria.is_empty() {
             input["criteria"] = json!(self.criteria);
         }
         self.open(game, Want::Found { op: "turn.join_or_create", input })
     }
 
-    /// A room of its own.
+    /// Creates a room.
     ///
     /// # Errors
     /// As for [`join_or_create`](Self::join_or_create).
@@ -155,7 +160,7 @@ impl SignIn {
         self.open(game, Want::Found { op: "turn.create", input })
     }
 
-    /// What is said of a room that is opened. Whoever says nothing of its configuration leaves it to the server.
+    /// The options of a created room. Without any configuration the server's default applies.
     fn asked(&self) -> Value {
         let mut input = json!(self.options);
         if !self.config.is_empty() {
@@ -164,7 +169,7 @@ impl SignIn {
         input
     }
 
-    /// The room with this code or id.
+    /// Joins the room with this code or id.
     ///
     /// # Errors
     /// As for [`join_or_create`](Self::join_or_create).
@@ -177,7 +182,7 @@ impl SignIn {
         self.open(game, want)
     }
 
-    /// The room with this id, in which the player sits already.
+    /// Resumes in the room with this id, in which the player has a seat already.
     ///
     /// # Errors
     /// As for [`join_or_create`](Self::join_or_create).
@@ -185,8 +190,9 @@ impl SignIn {
         self.open(game, Want::Known(room.to_owned()))
     }
 
-    /// The player's account of this game, for realtime rooms ([`RoomBuilder::account`](crate::RoomBuilder::account)) and for lists. Nothing
-    /// is asked of the server before it is needed.
+    /// Returns the player's account of this game, for realtime rooms
+    /// ([`RoomBuilder::account`](crate::RoomBuilder::account)) and for lists. No request is sent before it is
+    /// needed.
     ///
     /// # Errors
     /// As for [`join_or_create`](Self::join_or_create).

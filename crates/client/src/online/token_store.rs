@@ -1,24 +1,24 @@
-//! The newest refresh token of a sign-in, in memory and in the file of its session.
+//! Stores the newest refresh token of a sign-in, in memory and in the file of its session.
 //!
 //! ```text
-//! parlor-session-1-…                      who the player is
+//! parlor-session-1-…                     who the player is
 //! refresh SERVER/APP/ENVIRONMENT TOKEN    one line for each game at each server, the newest last
 //! ```
 //!
-//! A token is good once. The file is replaced whole, so that it never has half of one, and it is read again before each sign-in, because
-//! another process of the same player may have used what is known here. A token that is lost all the same costs nothing: the
-//! player signs in by the device then.
+//! A token is valid once. The file is replaced atomically, so that it never has a partial token. It is read
+//! again before each sign-in, because another process of the same player may have used the known token. A
+//! lost token costs nothing: the player then signs in by device.
 
 use super::session::Session;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-/// What stands before a token.
+/// The prefix of a token's line.
 const WORD: &str = "refresh ";
-/// Games whose tokens a file keeps. The oldest goes.
+/// The number of games whose tokens a file keeps. The oldest is dropped.
 const KEPT_MAX: usize = 16;
 
-/// Keeps the refresh token of one game at one server.
+/// Stores the refresh token of one game at one server.
 pub(super) struct TokenStore {
     session: Session,
     path: Option<PathBuf>,
@@ -34,7 +34,7 @@ impl TokenStore {
         app: &str,
         environment: &str,
     ) -> Self {
-        // Words in a line have no white space.
+        // The words of a line have no white space.
         let realm = format!("{server}/{app}/{environment}").split_whitespace().collect();
         TokenStore { session, path, realm, token: None }
     }
@@ -43,7 +43,7 @@ impl TokenStore {
         &self.session
     }
 
-    /// The newest token that is known.
+    /// Returns the newest known token.
     pub(super) fn newest(&mut self) -> Option<String> {
         let kept = self.path.as_deref().and_then(|path| std::fs::read_to_string(path).ok());
         if let Some(kept) = kept {
@@ -54,11 +54,13 @@ impl TokenStore {
         self.token.clone()
     }
 
-    /// Keeps a token, or that there is none any more. If the file cannot be written the token is known until the game ends.
+    /// Stores a token, or removes it. If the file cannot be written, the token is kept in memory until the
+    /// game ends.
     pub(super) fn keep(&mut self, token: Option<String>) {
         self.token = token;
         if let Some(path) = &self.path {
-            // Who the player is stands in the file already; for the rest the head of this file says why nothing is lost.
+            // The file has the player's identity already. As for the token, see this file's head for why
+            // nothing is lost.
             let _ = self.write(path);
         }
     }
@@ -84,7 +86,7 @@ impl TokenStore {
     }
 }
 
-/// The realm that a line is for.
+/// The realm of a line.
 fn named(line: &str) -> Option<&str> {
     line.strip_prefix(WORD)?.split_once(' ').map(|(realm, _)| realm)
 }

@@ -1,90 +1,90 @@
-//! A room as it is read.
+//! The readable data of a turn room.
 
 use serde::Deserialize;
 use serde_json::Value;
 
-/// A turn room, as its server says that it stands. docs/turn-rooms.md says what each field means.
+/// A turn room's data from its server. docs/turn-rooms.md documents each field.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 pub struct RoomView {
     /// Its id.
     pub id: String,
-    /// What others type to join.
+    /// The code to join by.
     #[serde(default)]
     pub code: Option<String>,
     /// Its name.
     pub name: String,
     /// Its game.
     pub game: String,
-    /// The rule set that judges the moves.
+    /// The rule set that validates moves.
     #[serde(default)]
     pub rules: Option<String>,
-    /// Where the game is.
+    /// The phase of the game.
     pub phase: Phase,
-    /// Counts the room's changes.
+    /// The number of the room's changes.
     pub version: u64,
-    /// Who may start the game and turn players out.
+    /// The host, which may start the game and kick players.
     #[serde(default)]
     pub host: Option<String>,
-    /// Who sits there, in the order of joining.
+    /// The players, in the order of joining.
     pub players: Vec<RoomPlayer>,
-    /// How many fit.
+    /// The number of seats.
     pub max_players: u16,
-    /// Who is in the game; with turns, in their order.
+    /// The players in the game; with turns, in turn order.
     pub turn_order: Vec<String>,
-    /// Whose turn it is.
+    /// The player on turn.
     #[serde(default)]
     pub current_player: Option<String>,
-    /// Turns that are over.
+    /// The number of completed turns.
     pub turn_count: u64,
-    /// When the turn ends by itself, in milliseconds since 1970.
+    /// When the turn times out, in milliseconds since 1970.
     #[serde(default)]
     pub turn_deadline: Option<u64>,
-    /// The state that stands.
+    /// The accepted state.
     pub state: Value,
-    /// Counts its changes.
+    /// The number of its changes.
     pub state_version: u64,
-    /// The state as if all moves that wait stood; none waits without it.
+    /// The state as if all pending moves were accepted; `None` without pending moves.
     #[serde(default)]
     pub optimistic_state: Option<Value>,
-    /// What is said about the room.
+    /// The room's metadata, set by the host.
     pub metadata: Value,
-    /// Any values that players put there.
+    /// Arbitrary values set by players.
     pub data: Value,
-    /// How the game ended.
+    /// The result of the game.
     #[serde(default)]
     pub result: Option<RoomResult>,
 }
 
-/// Where a game is.
+/// The phase of a game.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Phase {
-    /// Players come together.
+    /// Players are joining.
     Waiting,
-    /// The game goes on.
+    /// The game is running.
     Playing,
-    /// It is over.
+    /// The game is over.
     Ended,
 }
 
-/// Who sits in a room.
+/// A player in a room.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct RoomPlayer {
     /// The account.
     pub id: String,
-    /// What the others read.
+    /// The display name.
     pub name: String,
-    /// What the player plays.
+    /// The player's role.
     #[serde(default)]
     pub role: Option<String>,
     /// `active`, `resigned` or `timed_out`.
     pub status: String,
 }
 
-/// How a game ended.
+/// The result of a game.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct RoomResult {
-    /// Who won, if one did.
+    /// The winner, if there is one.
     #[serde(default)]
     pub winner: Option<String>,
     /// Why.
@@ -92,7 +92,7 @@ pub struct RoomResult {
 }
 
 impl RoomView {
-    /// The player with this id.
+    /// Returns the player with this id.
     pub fn player(&self, id: &str) -> Option<&RoomPlayer> {
         self.players.iter().find(|player| player.id == id)
     }

@@ -1,8 +1,8 @@
-//! Who a player is, as a sign-in says it, and when it has to be said again.
+//! The player's identity for signing in, and which refusals require a new sign-in.
 
 use serde_json::{Value, json};
 
-/// Who a player is.
+/// The player's identity.
 #[derive(Clone)]
 pub(super) struct Who {
     pub(super) app: String,
@@ -12,7 +12,7 @@ pub(super) struct Who {
 }
 
 impl Who {
-    /// The operation that signs in, and its input: by a refresh token, if there is one, else by the device.
+    /// The sign-in operation and its input: by refresh token if there is one, else by device.
     pub(super) fn sign_in(&self, refresh: Option<&str>) -> (&'static str, Value) {
         let mut input = json!({ "app": self.app });
         if let Some(environment) = &self.environment {
@@ -30,13 +30,13 @@ impl Who {
     }
 }
 
-/// Whether a refresh token that was refused with this code is over, or was used by another process of this player. The device is still the
-/// same.
+/// Whether this code means that a refresh token has expired, or was used by another process of this player.
+/// The device is unchanged.
 pub(super) fn is_sign_in_over(code: &str) -> bool {
     matches!(code, "bad_refresh_token" | "refresh_token_reused" | "no_such_account" | "bad_input")
 }
 
-/// Whether an access token that was refused with this code is over, so that the next one is to be had.
+/// Whether this code means that an access token has expired, so that a new one is needed.
 pub(super) fn is_token_over(code: &str) -> bool {
     matches!(code, "token_expired" | "bad_token" | "signed_out")
 }

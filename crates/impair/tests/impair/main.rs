@@ -1,4 +1,4 @@
-//! What an impaired network does to packets, and how it is written down.
+//! The effects of an impaired network, and its text form.
 
 mod path;
 mod stalls;

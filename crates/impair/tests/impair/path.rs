@@ -1,4 +1,4 @@
-//! Datagrams: what the settings say is what happens, and what chance decides depends on the seed alone.
+//! Datagrams: the settings are applied exactly, and random decisions depend on the seed alone.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, and its helpers are part of it")]
 
 use core::time::Duration;
@@ -23,7 +23,7 @@ fn assert_near(found: u64, expected: u64, tolerance: u64) {
 
 #[test]
 fn chance_comes_as_often_as_it_is_set() {
-    // Five standard deviations of 100,000 draws are at most 350 at these shares.
+    // Five standard deviations of 100,000 draws are at most 350 at these probabilities.
     let mut path = path("latency=50ms,loss=5%,duplicate=2%,reorder=1%,seed=42");
     let arrivals = stream(&mut path, PACKETS);
     let counts = path.counts();
@@ -85,7 +85,8 @@ fn outages_swallow_everything_and_nothing_else() {
 
 #[test]
 fn the_rate_is_never_exceeded_over_any_window() {
-    // 8 Mbit/s are 1,000 B each millisecond. Twice as much comes, in packets of all sizes, some of them twice.
+    // 8 Mbit/s are 1,000 B each millisecond. Twice as much is offered, in packets of all sizes, some of them
+    // duplicated.
     let mut path = path("latency=20ms,rate=8mbit,queue=30kB,duplicate=5%,seed=3");
     let mut rng = Rng::new(9);
     let mut arrived = Vec::new();
@@ -95,7 +96,7 @@ fn the_rate_is_never_exceeded_over_any_window() {
             let now = Duration::from_millis(ms);
             let last = arrived.len();
             arrived.extend(path.offer(now, bytes).into_iter().map(|at| (at, bytes as u64)));
-            // A queue of 30 kB takes 30 ms, and a packet on its way before it 1.5 ms.
+            // A queue of 30 kB takes 30 ms, and a packet being sent before it 1.5 ms.
             assert!(
                 arrived[last..].iter().all(|(at, _)| *at - now <= Duration::from_micros(20_000 + 31_500))
             );
@@ -162,7 +163,7 @@ fn settings_beyond_their_bounds_do_not_panic() {
 }
 
 proptest! {
-    /// Whether the n-th packet is lost or repeated depends on the seed, and neither on time nor on sizes nor on outages.
+    /// Whether the n-th packet is lost or duplicated depends on the seed, and not on time, sizes or outages.
     #[test]
     fn the_same_seed_gives_the_same_answer(
         seed: u64,

@@ -1,4 +1,4 @@
-//! Streams: nothing is lost, nothing overtakes, and trouble holds up what comes behind it.
+//! Streams: nothing is lost or reordered, and a loss delays what comes behind it.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, and its helpers are part of it")]
 
 use core::time::Duration;

@@ -1,4 +1,4 @@
-//! Settings as text: what is written reads back, and what is wrong is answered with what to write.
+//! Settings as text: written settings can be parsed, and errors say what to write.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, and its helpers are part of it")]
 
 use core::time::Duration;

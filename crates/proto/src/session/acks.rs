@@ -1,4 +1,4 @@
-//! Which packets arrived: the window a receiver keeps, and the packets whose fate a sender waits for.
+//! Acknowledgement of packets: the receiver's window, and the sender's packets in flight.
 
 use super::DeliveryId;
 use crate::error::PeerMisbehaved;
@@ -8,18 +8,18 @@ use crate::wire::header::{Ack, expand};
 use core::time::Duration;
 use std::collections::{BTreeMap, VecDeque};
 
-/// The packets that were received, and what is to be acknowledged of them.
+/// The received packets, and which of them to acknowledge.
 #[derive(Debug, Default)]
 pub(super) struct Received {
     highest: Option<u64>,
-    /// Which of the [`limits::REPLAY_WINDOW`] before the highest came: bit `i` of the whole stands for
+    /// The [`limits::REPLAY_WINDOW`] packets before the highest: bit `i` of the whole stands for
     /// `highest − 1 − i`.
     before: [u64; WORDS],
-    /// What an acknowledgement says. A packet of which something was dropped came but is not in it.
+    /// The content of an acknowledgement. A packet with a dropped part was received but is not in it.
     taken: Option<Taken>,
-    /// The lowest number taken since an acknowledgement was last written.
+    /// The lowest number taken since the last acknowledgement was written.
     unwritten: Option<u64>,
-    /// Acknowledgements that must go out even though newer ones will: what they say has left the 32 bits.
+    /// Acknowledgements that must be sent beside newer ones: their content is beyond those 32 bits.
     snapshots: VecDeque<Ack>,
 }
 
@@ -32,25 +32,25 @@ struct Taken {
 
 const WORDS: usize = (limits::REPLAY_WINDOW / 64) as usize;
 
-/// Acknowledgements kept back at most. A sender waits for the fate of no more packets than they cover.
+/// Maximum number of such acknowledgements. A sender tracks no more packets than they cover.
 const SNAPSHOTS_MAX: usize = limits::IN_FLIGHT_MAX / 32;
 
-/// What a packet's number says about it.
+/// How a packet's number relates to the window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Arrival {
-    /// Not seen before.
+    /// Not received before.
     New,
-    /// Seen before, or so old that it cannot be told.
+    /// A duplicate, or too old for the window.
     Repeated,
 }
 
 impl Received {
-    /// The full number of a packet with the low half `wire`.
+    /// Returns the full number of a packet with the low half `wire`.
     pub(super) fn expand(&self, wire: u16) -> u64 {
         expand(wire, self.highest.unwrap_or(0))
     }
 
-    /// Notes a packet.
+    /// Records a packet.
     pub(super) fn note(&mut self, number: u64) -> Arrival {
         match self.highest {
             None => self.highest = Some(number),
@@ -69,7 +69,7 @@ impl Received {
         Arrival::New
     }
 
-    /// Notes that a packet is to be acknowledged: nothing of it was dropped.
+    /// Records that a packet must be acknowledged: no part of it was dropped.
     #[allow(clippy::cast_possible_truncation)] // 32 bits is what the wire carries
     pub(super) fn take(&mut self, number: u64) {
         let Some(mut taken) = self.taken else {
@@ -117,25 +117,25 @@ impl Received {
         self.before[((by - 1) / 64) as usize] |= 1 << ((by - 1) % 64);
     }
 
-    /// What to acknowledge with the next packet.
+    /// Returns the acknowledgement for the next packet.
     #[allow(clippy::cast_possible_truncation)] // the wire carries the low halves
     pub(super) fn ack(&self) -> Option<Ack> {
         self.taken.map(|taken| Ack { newest: taken.newest as u16, bits: taken.bits })
     }
 
-    /// An older acknowledgement that must still go out, on a packet of its own.
+    /// Takes an older acknowledgement that must still be sent, on a packet of its own.
     pub(super) fn take_snapshot(&mut self) -> Option<Ack> {
         self.snapshots.pop_front()
     }
 
-    /// Notes that [`ack`](Self::ack) went out.
+    /// Records that [`ack`](Self::ack) was sent.
     pub(super) fn acked(&mut self) {
         self.unwritten = None;
         self.snapshots.clear();
     }
 }
 
-/// What a packet carried that somebody waits to hear about.
+/// A tracked part of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Part {
     /// A whole tracked message.
@@ -158,39 +158,39 @@ pub(super) enum Fate {
     Lost(DeliveryId),
 }
 
-/// Packets that were sent and whose fate is not known.
+/// Sent packets whose fate is not known.
 #[derive(Debug, Default)]
 pub(super) struct InFlight {
     next: u64,
-    /// In ascending order. Only packets that carried something tracked are kept.
+    /// In ascending order. Only packets with tracked parts are kept.
     sent: VecDeque<Sent>,
-    /// Fragments still to be acknowledged of each tracked message.
+    /// The number of unacknowledged fragments of each tracked message.
     fragments: BTreeMap<u16, (DeliveryId, usize)>,
     arrivals: Arrivals,
 }
 
-/// Which numbered packets arrived, as far as the peer says, whatever they carried.
+/// Which numbered packets arrived, according to the peer, whatever their content.
 #[derive(Debug, Default)]
 struct Arrivals {
-    /// Packets below this one were judged.
+    /// All packets below this one are decided.
     judged: u64,
     /// Bit `i` stands for packet `judged + i`, which arrived.
     arrived: u64,
-    /// Packets of which the peer said nothing as long as it could.
+    /// Packets that the peer can no longer acknowledge.
     lost: u64,
 }
 
-/// An acknowledgement covers its newest packet and so many before it.
+/// An acknowledgement covers its newest packet and this many before it.
 const ACK_SPAN: u64 = 32;
 
 impl Arrivals {
-    /// Takes an acknowledgement in whose newest packet has the full number `newest`.
+    /// Takes in an acknowledgement whose newest packet has the full number `newest`.
     fn note(&mut self, newest: u64, bits: u32, in_order: bool) {
         if in_order {
             self.judged = self.judged.max(newest + 1);
             return;
         }
-        // What it is beyond the span of cannot be acknowledged any more.
+        // Packets beyond its span can no longer be acknowledged.
         while self.judged + ACK_SPAN < newest {
             self.lost += u64::from(self.arrived & 1 == 0);
             self.arrived >>= 1;
@@ -213,7 +213,7 @@ impl InFlight {
         self.next
     }
 
-    /// Notes that the next packet went out with these parts.
+    /// Records that the next packet was sent with these parts.
     pub(super) fn note(&mut self, at: Instant, parts: Vec<Part>, fates: &mut Vec<Fate>) {
         let number = self.next;
         self.next += 1;
@@ -226,7 +226,7 @@ impl InFlight {
         }
     }
 
-    /// Notes that the fragments of a tracked message are about to go out.
+    /// Records that the fragments of a tracked message are about to be sent.
     pub(super) fn expect_fragments(
         &mut self,
         id: u16,
@@ -239,18 +239,18 @@ impl InFlight {
         }
     }
 
-    /// Notes that the fragments of a message that have not gone out never will.
+    /// Records that the remaining fragments of a message will never be sent.
     pub(super) fn give_up_fragments(&mut self, id: u16, fates: &mut Vec<Fate>) {
         fates.extend(self.fragments.remove(&id).map(|(delivery_id, _)| Fate::Lost(delivery_id)));
     }
 
-    /// Packets that count as lost, whatever they carried.
+    /// Packets that count as lost, whatever their content.
     pub(super) fn lost(&self) -> u64 {
         self.arrivals.lost
     }
 
-    /// Takes an acknowledgement in. On a link that is `in_order` all up to the newest arrived; on another, packets well
-    /// below it that it leaves out are lost.
+    /// Takes in an acknowledgement. On a link that is `in_order`, all packets up to the newest have arrived.
+    /// On another link, packets well below it that it leaves out are lost.
     pub(super) fn acked(
         &mut self,
         ack: Ack,
@@ -285,19 +285,19 @@ impl InFlight {
         Ok(())
     }
 
-    /// Counts everything as lost that went out longer than `after` ago.
+    /// Counts every packet as lost that was sent longer than `after` ago.
     pub(super) fn expire(&mut self, now: Instant, after: Duration, fates: &mut Vec<Fate>) {
         while self.sent.front().is_some_and(|sent| sent.at + after <= now) {
             self.lose(0, fates);
         }
     }
 
-    /// Counts everything as lost: the connection is gone, or the session over.
+    /// Counts all packets as lost: the connection is gone, or the session is over.
     pub(super) fn lose_all(&mut self, fates: &mut Vec<Fate>) {
         while !self.sent.is_empty() {
             self.lose(0, fates);
         }
-        // What is left has fragments that never went out.
+        // The rest has fragments that were never sent.
         let unsent = std::mem::take(&mut self.fragments);
         fates.extend(unsent.into_values().map(|(delivery_id, _)| Fate::Lost(delivery_id)));
     }
@@ -323,7 +323,7 @@ impl InFlight {
         match part {
             Part::Whole(delivery_id) => fates.push(Fate::Delivered(delivery_id)),
             Part::Fragment(id) => {
-                // An entry that is gone belongs to a message of which another fragment was lost.
+                // A missing entry belongs to a message with another lost fragment.
                 let Some((delivery_id, left)) = self.fragments.get_mut(&id) else { return };
                 *left -= 1;
                 if *left == 0 {
@@ -342,7 +342,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     proptest! {
-        /// Threat 4: a packet is taken once, against a model that remembers every number.
+        /// Threat 4: a packet is accepted once, compared with a model that remembers every number.
         #[test]
         fn threat_04_a_packet_is_taken_once(steps in proptest::collection::vec(-300i64..300, 1..400)) {
             let (mut received, mut model, mut highest) = (Received::default(), BTreeSet::new(), None);
@@ -394,7 +394,7 @@ mod tests {
     }
 
     proptest! {
-        /// Loss is counted for packets that nobody waits for, too.
+        /// Loss is counted for untracked packets, too.
         #[test]
         fn each_packet_that_is_lost_is_counted_once(arrives in proptest::collection::vec(any::<bool>(), 64..400)) {
             let (mut sender, mut receiver, mut fates) = (InFlight::default(), Received::default(), Vec::new());
@@ -406,7 +406,7 @@ mod tests {
                     sender.acked(receiver.ack().unwrap(), false, &mut fates).unwrap();
                 }
             }
-            // The last ones that arrived put all before them beyond the span.
+            // The last ones that arrived move all before them beyond the span.
             for _ in 0..=ACK_SPAN {
                 receiver.take(sender.next_number());
                 sender.note(Instant::ZERO, Vec::new(), &mut fates);
@@ -428,7 +428,7 @@ mod tests {
 
     #[test]
     fn a_burst_beyond_the_ack_bits_is_acknowledged_in_full() {
-        // Each packet, and every third of them: what 32 bits cover is a span of numbers, not a count of packets.
+        // Each packet, and every third: 32 bits cover a span of numbers, not a count of packets.
         for step in [1, 3] {
             let (mut sender, mut receiver, mut fates) =
                 (InFlight::default(), Received::default(), Vec::new());

@@ -1,24 +1,24 @@
-//! Ids of unreliable messages whose fate their sender wants to know.
+//! Ids of unreliable messages whose fate is tracked.
 
 use crate::ids::{Epoch, MemberId};
 
-/// Names an unreliable message whose fate its sender wants to know: [`Event::Delivered`](super::Event::Delivered) or
-/// [`Event::Lost`](super::Event::Lost).
+/// Identifies an unreliable message whose fate is reported to the sender:
+/// [`Event::Delivered`](super::Event::Delivered) or [`Event::Lost`](super::Event::Lost).
 ///
-/// Streams of state are told apart by it: a packet of the room's has its number, one of a member's own state has the member
-/// above [`NUMBER_BITS`](Self::NUMBER_BITS) bits of number.
+/// It also identifies a stream of state. A packet of the room's stream has its number alone; a packet of a
+/// member's own state has the member above the [`NUMBER_BITS`](Self::NUMBER_BITS) bits of its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DeliveryId(pub u64);
 
 impl DeliveryId {
-    /// Bits that the number of a packet has in a delivery id; no stream lives to send so many.
+    /// Bits of a packet's number in a delivery id; no stream lives long enough to exceed them.
     pub const NUMBER_BITS: u32 = 40;
 
-    /// Bits of that number that count the packets of one epoch; the others are the epoch's lowest 16.
+    /// Bits of that number that count the packets of one epoch; the others are the lowest 16 of the epoch.
     const NUMBER_BITS_OF_EPOCH: u32 = 24;
 
-    /// The number that the first packet of a stream has under an epoch: higher than all of the epoch before, until 2^16 epochs later, when
-    /// the oldest streams are long forgotten.
+    /// The number of a stream's first packet under an epoch. It is higher than all of the epoch before. It
+    /// repeats after 2^16 epochs, when the oldest streams are long forgotten.
     pub const fn first_number(epoch: Epoch) -> u64 {
         (epoch.0 as u64 & 0xffff) << Self::NUMBER_BITS_OF_EPOCH
     }
@@ -28,12 +28,13 @@ impl DeliveryId {
         DeliveryId(number & Self::NUMBERS)
     }
 
-    /// The delivery id of a packet of the own state of `source`. Ids of members have fewer than 24 bits: a room does not seat more.
+    /// The delivery id of a packet of the own state of `source`. Member ids have fewer than 24 bits: a room
+    /// never has more members.
     pub const fn of_replica(source: MemberId, number: u64) -> Self {
         DeliveryId((source.0 as u64 + 1) << Self::NUMBER_BITS | number & Self::NUMBERS)
     }
 
-    /// Whose stream a packet is of, `None` for the room's, and its number in it.
+    /// The owner of the packet's stream, `None` for the room's, and its number in it.
     #[allow(clippy::cast_possible_truncation)] // what is left are 24 bits
     pub const fn stream(self) -> (Option<MemberId>, u64) {
         let number = self.0 & Self::NUMBERS;

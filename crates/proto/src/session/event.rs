@@ -1,4 +1,4 @@
-//! What a session tells its caller, and how that answers.
+//! Events of a session, and the answers to them.
 
 use super::DeliveryId;
 use crate::error::CloseReason;
@@ -7,50 +7,51 @@ use crate::time::Tick;
 use crate::wire::handshake::{Hello, Redirect, Refusal, Resume, ResumeToken, RetryAfter, Welcome};
 use bytes::Bytes;
 
-/// What happened in a session.
+/// An event of a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// A server's peer said hello: answer it with [`Session::answer`](super::Session::answer).
+    /// On a server: the peer said hello. Answer it with [`Session::answer`](super::Session::answer).
     Hello(Box<Hello>),
-    /// A server's peer asks to go on with a session that it had: find it and let it [`go on`](super::Session::go_on) in
-    /// this one's place, or [`answer`](super::Session::answer) that it does not.
+    /// On a server: the peer asks to resume a session. Find it and let it [`go on`](super::Session::go_on) in
+    /// this one's place, or [`answer`](super::Session::answer) with a rejection.
     Resume(Resume),
-    /// A client's session goes on; with this it resumes the next time.
+    /// On a client: the session was resumed. The token is for the next resumption.
     Resumed(ResumeToken),
-    /// Nothing was heard for so long that the session, which [can be resumed](super::Session::set_resumable), has let
-    /// go of its connection.
+    /// The peer was silent for too long: the [resumable](super::Session::set_resumable) session has dropped
+    /// its connection.
     Silent,
-    /// A client is in.
+    /// On a client: it was admitted.
     Welcome(Box<Welcome>),
-    /// A client is not let in; the session is over. A client that resumes and is to come again later has its session still,
-    /// without a connection. At a server: its peer was turned away without being asked about,
-    /// because the two share no version of the protocol.
+    /// On a client: it was rejected, and the session is over. A resuming client that gets RetryAfter keeps
+    /// its session, without a connection. On a server: the peer was rejected without a hello event, because
+    /// the two share no protocol version.
     Rejected(Rejection),
-    /// A message came.
+    /// A message was received.
     Message(Message),
-    /// The tracked message arrived, and the peer's caller was given it. Each delivery id has one fate, this or the next, at the
-    /// latest when the session is over.
+    /// The tracked message arrived, and was given to the peer's caller. Each delivery id gets one fate, this
+    /// or the next, at the latest when the session is over.
     Delivered(DeliveryId),
-    /// The tracked message did not arrive, as far as can be told, or was replaced before it left.
+    /// The tracked message was presumably lost, or was replaced before it was sent.
     Lost(DeliveryId),
-    /// The session is over. Nothing comes after it.
+    /// The session is over. The last event.
     Closed(CloseReason),
 }
 
-/// A message that came.
+/// A received message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Message {
-    /// On which channel.
+    /// Its channel.
     pub channel: ChannelId,
-    /// Its key, if the channel is sequenced; otherwise 0.
+    /// Its key on a sequenced channel; otherwise 0.
     pub key: u32,
-    /// The message.
+    /// The payload.
     pub payload: Bytes,
-    /// Its number among all that the sender sent reliably, if its lane is reliable; it may come before one with a lower number.
+    /// Its number among all reliable messages of the sender, on a reliable lane. It may arrive before one
+    /// with a lower number.
     pub number: Option<u64>,
-    /// The sender's tick when it sent the packet, if it carried one and
-    /// [`Session::set_tick`](super::Session::set_tick) was called here: packets have only the low half of it, which means
-    /// nothing without a tick nearby.
+    /// The sender's tick when it sent the packet. `None` if the packet had none, or without
+    /// [`Session::set_tick`](super::Session::set_tick) here: packets carry only its low half, which is
+    /// ambiguous without a tick nearby.
     pub tick: Option<Tick>,
     /// The room's epoch as the sender knew it.
     pub epoch: Epoch,
@@ -59,19 +60,19 @@ pub struct Message {
 /// A hub's answer to a hello.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// Come in.
+    /// Admits the peer.
     Welcome(Box<Welcome>),
-    /// Anything else.
+    /// Rejects it.
     Rejected(Rejection),
 }
 
-/// The answers that do not let in.
+/// Answers that do not admit the peer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Rejection {
-    /// The room is elsewhere.
+    /// The room is on another server.
     Redirect(Redirect),
-    /// Not now.
+    /// Try again later.
     RetryAfter(RetryAfter),
-    /// No.
+    /// Refused.
     Refused(Refusal),
 }

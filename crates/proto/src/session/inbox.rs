@@ -1,4 +1,4 @@
-//! The receiving half: order, repetition and fragments of messages.
+//! The receiving half: ordering, deduplication and reassembly of messages.
 
 use crate::error::PeerMisbehaved;
 use crate::ids::ChannelId;
@@ -9,12 +9,12 @@ use crate::wire::header::expand;
 use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Reliable messages: each is taken once; those of an ordered channel wait for the ones before them.
+/// Reliable messages: each is delivered once; those of an ordered channel wait for the ones before them.
 #[derive(Debug, Default)]
 pub(super) struct Reliable {
-    /// Every number below was received.
+    /// All lower numbers were received.
     next: u64,
-    /// Numbers received beyond it; at most [`limits::RELIABLE_WINDOW`].
+    /// Received numbers beyond it; at most [`limits::RELIABLE_WINDOW`].
     beyond: BTreeSet<u64>,
     channels: BTreeMap<ChannelId, Ordered>,
     held_bytes: usize,
@@ -28,12 +28,12 @@ struct Ordered {
 }
 
 impl Reliable {
-    /// Every number below was received.
+    /// All lower numbers were received.
     pub(super) fn next(&self) -> u64 {
         self.next
     }
 
-    /// Notes a number; false if it was received before.
+    /// Records a number. Returns false if it was received before.
     pub(super) fn note(&mut self, number: u64) -> Result<bool, PeerMisbehaved> {
         if number >= self.next + limits::RELIABLE_WINDOW {
             return Err(PeerMisbehaved::BeyondWindow);
@@ -47,7 +47,8 @@ impl Reliable {
         Ok(true)
     }
 
-    /// Takes an ordered message in and gives those whose turn it is, through `deliver`, each with its number.
+    /// Adds an ordered message. Passes all messages that are next in order to `deliver`, each with its
+    /// number.
     pub(super) fn order(
         &mut self,
         channel: ChannelId,
@@ -65,7 +66,7 @@ impl Reliable {
             if self.held_bytes > limits::RELIABLE_QUEUE_BYTES_MAX {
                 return Err(PeerMisbehaved::BeyondWindow);
             }
-            // A copy, so that a small message does not keep the whole packet that it came in.
+            // A copy, so that a small message does not keep its whole packet in memory.
             ordered.held.insert(order, (number, Bytes::copy_from_slice(&payload)));
             return Ok(());
         }
@@ -80,15 +81,16 @@ impl Reliable {
     }
 }
 
-/// Sequenced messages: none is taken after a newer one of the same channel and key. The number of the packet says which
-/// is newer: a sender sends a message once, and the newer of two in the same packet or a later one.
+/// Sequenced messages: none is delivered after a newer one of the same channel and key. The packet number
+/// determines which is newer: a message is sent once, and the newer of two is later in the same packet or in
+/// a later one.
 #[derive(Debug, Default)]
 pub(super) struct Sequenced {
     newest: BTreeMap<(ChannelId, u32), u64>,
 }
 
 impl Sequenced {
-    /// Whether no newer message came before this one, from the packet with this number.
+    /// Whether a message in the packet with this number is newer than all before it.
     pub(super) fn is_newest(&mut self, channel: ChannelId, key: u32, number: u64) -> bool {
         if let Some(newest) = self.newest.get_mut(&(channel, key)) {
             let is_newest = number >= *newest;
@@ -102,8 +104,8 @@ impl Sequenced {
         true
     }
 
-    /// Forgets the keys that were not heard of for longest. Half at a time, so that a peer that uses ever new keys does
-    /// not cost a search for each.
+    /// Drops the least recently used keys. Half of them at once, so that a peer with ever new keys does not
+    /// cause a search for each.
     fn forget_older_half(&mut self) {
         let mut numbers: Vec<u64> = self.newest.values().copied().collect();
         numbers.sort_unstable();
@@ -112,16 +114,16 @@ impl Sequenced {
     }
 }
 
-/// Messages of which some fragments came.
+/// Partly received messages.
 #[derive(Debug, Default)]
 pub(super) struct Fragments {
     /// By the message's number among the fragmented ones.
     partial: BTreeMap<u64, Partial>,
     bytes: usize,
     highest: u64,
-    /// Messages below this number will not be put together any more.
+    /// Messages below this number will not be reassembled any more.
     given_up_below: u64,
-    /// Messages that were given up unfinished.
+    /// Messages dropped before they were complete.
     pub(super) abandoned: u64,
 }
 
@@ -133,21 +135,22 @@ struct Partial {
     bytes: usize,
 }
 
-/// What a fragment led to.
+/// The result of a fragment.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Assembly {
-    /// It is kept until the others come.
+    /// It is kept until the others arrive.
     Kept,
-    /// It was the last, and this is the whole.
+    /// It was the last one; this is the whole message.
     Whole(Bytes),
-    /// It belongs to a message that was given up. Its packet must not be acknowledged: the sender would take the message
-    /// for delivered.
+    /// It belongs to a dropped message. Its packet must not be acknowledged: the sender would consider the
+    /// message delivered.
     Dropped,
 }
 
 impl Fragments {
-    /// Takes a fragment in. Memory is bounded by [`limits::FRAGMENTED_MESSAGES_MAX`] messages of
-    /// [`limits::FRAGMENT_BUFFER_BYTES_MAX`] bytes together (threat 14); beyond either, the oldest message gives way.
+    /// Adds a fragment. Memory is bounded by [`limits::FRAGMENTED_MESSAGES_MAX`] messages with
+    /// [`limits::FRAGMENT_BUFFER_BYTES_MAX`] bytes in total (threat 14). Beyond either, the oldest message is
+    /// dropped.
     pub(super) fn add(&mut self, fragment: Fragment, now: Instant) -> Assembly {
         self.expire(now);
         let number = expand(fragment.id, self.highest);
@@ -166,7 +169,7 @@ impl Fragments {
         }
         partial.bytes += fragment.part.len();
         self.bytes += fragment.part.len();
-        // A copy, so that a fragment does not keep the whole buffer that its packet came in.
+        // A copy, so that a fragment does not keep the buffer of its packet in memory.
         partial.parts.insert(fragment.index, Bytes::copy_from_slice(&fragment.part));
         if partial.parts.len() == usize::from(partial.count) {
             return self.partial.remove(&number).map_or(Assembly::Dropped, |partial| {
@@ -192,7 +195,7 @@ impl Fragments {
         }
     }
 
-    /// Gives up what is older than [`limits::FRAGMENT_TTL`].
+    /// Drops messages older than [`limits::FRAGMENT_TTL`].
     pub(super) fn expire(&mut self, now: Instant) {
         while let Some((&number, _)) =
             self.partial.iter().find(|(_, partial)| partial.began + limits::FRAGMENT_TTL <= now)
@@ -201,7 +204,7 @@ impl Fragments {
         }
     }
 
-    /// When [`expire`](Self::expire) has something to do.
+    /// When [`expire`](Self::expire) is due.
     pub(super) fn expires(&self) -> Option<Instant> {
         self.partial.values().map(|partial| partial.began + limits::FRAGMENT_TTL).min()
     }
@@ -259,7 +262,7 @@ mod tests {
         for number in 0..200_000u32 {
             let id = u16::try_from(number % 65_536).unwrap();
             assert_eq!(fragments.add(fragment(id, 0, 2), Instant::ZERO), Assembly::Kept);
-            // Some are never finished, and give way.
+            // Some are never completed, and are dropped.
             if number % 7 > 0 {
                 assert!(matches!(fragments.add(fragment(id, 1, 2), Instant::ZERO), Assembly::Whole(_)));
             }
@@ -275,7 +278,7 @@ mod tests {
                 match fragments.add(fragment(7, index, 9), Instant::ZERO) {
                     Assembly::Whole(bytes) => whole = Some(bytes),
                     Assembly::Kept => {
-                        // One that comes again changes nothing.
+                        // A duplicate changes nothing.
                         prop_assert_eq!(fragments.add(fragment(7, index, 9), Instant::ZERO), Assembly::Dropped);
                     }
                     Assembly::Dropped => prop_assert!(false, "nothing was given up"),

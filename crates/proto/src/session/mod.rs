@@ -1,10 +1,11 @@
 //! The state machine between two ends: a member's process and a hub.
 //!
-//! A session is independent of the connection that carries it. Reliable messages are numbered, acknowledged and
-//! retained here; a connection only carries packets, and when it breaks ([`Session::detach`]) the next one
-//! ([`Session::attach`]) is given everything that was not acknowledged, so nothing is lost and nothing comes twice.
+//! A session is independent of the connection that carries it. Reliable messages are numbered, acknowledged
+//! and retained here; a connection only carries packets, and when it breaks ([`Session::detach`]), all
+//! unacknowledged messages are sent over the next one ([`Session::attach`]). So nothing is lost or delivered
+//! twice.
 //!
-//! The machine is pure: it is told what arrived and what time it is, and says what to send and what happened.
+//! The machine is pure: inputs are received packets and the time; outputs are packets to send and events.
 //!
 //! ```
 //! use parlor_proto::session::{Event, Session};
@@ -61,7 +62,7 @@ pub enum SendError {
     /// The caller's fault.
     #[error(transparent)]
     Misuse(#[from] ApiMisuse),
-    /// More than [`limits::RELIABLE_QUEUE_BYTES_MAX`] bytes of reliable messages wait for the peer.
+    /// More than [`limits::RELIABLE_QUEUE_BYTES_MAX`] bytes of reliable messages are queued.
     #[error("the peer does not take its messages: {} bytes wait", limits::RELIABLE_QUEUE_BYTES_MAX)]
     Full,
 }
@@ -74,16 +75,16 @@ enum Role {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum State {
-    /// A client's hello is on its way, or a server waits for one.
+    /// A client has sent its hello, or a server waits for one.
     Greeting,
-    /// A server's hello is being answered.
+    /// A server's caller decides about the hello.
     Deciding,
     Open,
-    /// A client's wish to go on is on its way, over a new connection.
+    /// A client has asked to resume, over a new connection.
     Resuming {
         since: Instant,
     },
-    /// The goodbye is on its way.
+    /// The Close frame is being sent.
     Closing {
         until: Instant,
     },
@@ -95,7 +96,7 @@ enum State {
 pub struct Session {
     role: Role,
     state: State,
-    /// Why it is over, once it is: its owner may send before it has read that.
+    /// Why it is over. Kept because the owner may send before it has polled that event.
     over: Option<CloseReason>,
     link: Option<LinkKind>,
     began: Instant,
@@ -116,46 +117,46 @@ pub struct Session {
 
     /// Silence does not end it.
     is_resumable: bool,
-    /// A server's peer has shown that it is open, too.
+    /// On a server: the peer has shown that its session is open, too.
     peer_is_open: bool,
-    /// When what was received must be acknowledged at the latest.
+    /// Deadline for acknowledging received packets.
     ack_by: Option<Instant>,
-    /// Bytes of reliable messages that were received and not acknowledged.
+    /// Bytes of received reliable messages that are not acknowledged.
     unacked_bytes: usize,
-    /// The lowest number of a reliable message that the peer was not told has arrived.
+    /// The reliable messages below this number have been acknowledged to the peer.
     told_reliable: u64,
-    /// It takes no reliable messages from its connection any more.
+    /// It no longer accepts reliable messages from its connection.
     is_deaf: bool,
-    /// Those from this number on it is not told of for now.
+    /// Reliable messages from this number on are not acknowledged for now.
     acks_held_from: Option<u64>,
-    /// It must be acknowledged now.
+    /// An acknowledgement must be sent now.
     ack_due: bool,
-    /// When a client asks for the time next, or looks whether it was answered.
+    /// When a client next sends a Time frame, or checks for its answer.
     time_at: Option<Instant>,
-    /// When it asked, if it is to look.
+    /// The pending Time frames, if there are any.
     asked: Option<Asked>,
-    /// A Time frame is due with the next packet.
+    /// The next packet must have a Time frame.
     time_due: bool,
-    /// Messages that had gone, both ways, when the time was asked for last.
+    /// Messages in both directions at the last Time frame.
     messages_before: u64,
     events: VecDeque<Event>,
     stats: Stats,
 }
 
-/// Questions for the time of which none is known to be answered.
+/// Time frames without a known answer.
 #[derive(Clone, Copy, Debug)]
 struct Asked {
     first: Instant,
     last: Instant,
 }
 
-/// A client asks for the time this often until its filter has enough samples.
+/// Interval of a client's Time frames until its filter has enough samples.
 const TIME_INTERVAL_AT_FIRST: Duration = Duration::from_millis(100);
-/// How many samples are enough.
+/// The number of samples that is enough.
 const TIME_SAMPLES_AT_FIRST: usize = 5;
 
 impl Session {
-    /// The end that connects; its hello leaves at once.
+    /// Creates the connecting end; its hello is sent at once.
     pub fn client(hello: Hello, link: LinkKind, now: Instant) -> Self {
         let mut session = Session::new(Role::Client, link, now);
         session.table = hello.channels.clone();
@@ -163,7 +164,7 @@ impl Session {
         session
     }
 
-    /// The end that was connected to; it waits for a hello.
+    /// Creates the accepting end; it waits for a hello.
     pub fn server(link: LinkKind, now: Instant) -> Self {
         Session::new(Role::Server, link, now)
     }
@@ -205,8 +206,8 @@ impl Session {
         }
     }
 
-    /// Answers the hello that [`Event::Hello`] brought. Anything but a welcome ends the session. If it is over already,
-    /// because the peer left or waited too long, the answer goes nowhere.
+    /// Answers the hello of [`Event::Hello`]. Any answer except a welcome ends the session. The answer is
+    /// dropped if the session is over already, because the peer left or waited too long.
     pub fn answer(&mut self, answer: Answer, now: Instant) {
         if self.state != State::Deciding {
             return;
@@ -220,7 +221,7 @@ impl Session {
         }
     }
 
-    /// Opens the session under the terms of its welcome, which are the same at both ends.
+    /// Opens the session with the terms of its welcome, which are the same at both ends.
     fn adopt(&mut self, welcome: &Welcome) {
         let bounded = |ms: u32, min: u64, max: u64| Duration::from_millis(u64::from(ms).clamp(min, max));
         self.keep_alive = bounded(welcome.limits.keep_alive_ms, 20, 10_000);
@@ -238,11 +239,11 @@ impl Session {
         self.state = State::Closing { until: now + limits::CLOSE_LINGER };
     }
 
-    /// Queues a message. It leaves with one of the next packets.
+    /// Queues a message for one of the next packets.
     ///
     /// # Errors
-    /// [`SendError::Misuse`] if the message is too large, its channel is not in the table, or the session is not
-    /// open; [`SendError::Full`] if the peer does not take its reliable messages. Nothing was queued then.
+    /// [`SendError::Misuse`] if the message is too large, its channel is not in the table, or the session is
+    /// not open; [`SendError::Full`] if the peer does not take its reliable messages. Nothing is queued then.
     pub fn send(&mut self, message: Outgoing) -> Result<(), SendError> {
         if !matches!(self.state, State::Open | State::Resuming { .. }) {
             return Err(match &self.over {
@@ -259,7 +260,7 @@ impl Session {
         }
         let mut fates = Vec::new();
         if !channel.lane.is_reliable() && !self.is_attached() {
-            // It would be old by the time at which there is a connection again.
+            // It would be outdated before there is a connection again.
             self.outbox.dropped += 1;
             self.report(message.delivery_id.map(Fate::Lost).into_iter().collect());
             return Ok(());
@@ -271,14 +272,14 @@ impl Session {
         Ok(())
     }
 
-    /// Ends the session: reliable messages that were sent before still leave, then the goodbye, as far as
-    /// [`limits::CLOSE_LINGER`] is enough for them. [`Event::Closed`] comes at once, with the same reason.
+    /// Ends the session. Queued reliable messages are still sent, then the Close frame, within
+    /// [`limits::CLOSE_LINGER`]. [`Event::Closed`] is queued at once, with the same reason.
     pub fn close(&mut self, reason: CloseReason, now: Instant) {
         if matches!(self.state, State::Closing { .. } | State::Closed) {
             return;
         }
         if matches!(self.state, State::Resuming { .. }) {
-            // Before it is answered the other end would not understand a goodbye.
+            // Before the answer, the other end would not understand a Close frame.
             self.link = None;
         }
         self.outbox.control.push_back(Frame::Close(reason.clone()));
@@ -299,23 +300,24 @@ impl Session {
         self.events.push_back(Event::Closed(reason));
     }
 
-    /// Stops acknowledging reliable messages, or goes on. A peer has a bounded amount of them under way, so it sends no more than
-    /// that and its caller learns that its messages are not taken: for a caller that cannot pass on what it is given.
+    /// Stops or resumes acknowledging reliable messages: backpressure for a caller that cannot pass on its
+    /// messages. The peer has a bounded window of unacknowledged messages; once it is full, the peer's caller
+    /// learns that its messages are not taken.
     pub fn hold_acks(&mut self, hold: bool) {
         let from = hold.then(|| self.acks_held_from.unwrap_or(self.told_reliable));
         self.hold_acks_from(from);
     }
 
-    /// The same for those reliable messages whose numbers are not below `number`, as
-    /// [`received_reliable`](Self::received_reliable) counts them; `None` goes on with all. For a caller that wants another one to
-    /// have them if it does not get round to making something of them. The others are acknowledged with the next packet that has
-    /// unreliable messages, so that what the caller has made of them, and sent before, is not overtaken.
+    /// The same for reliable messages from `number` on, as [`received_reliable`](Self::received_reliable)
+    /// counts them; `None` resumes all. It lets another caller get the messages that this one may not
+    /// process. Earlier messages are acknowledged with the next packet that has unreliable messages. So the
+    /// acknowledgement cannot overtake the effects that the caller sent before.
     pub fn hold_acks_from(&mut self, number: Option<u64>) {
         let was_held = std::mem::replace(&mut self.acks_held_from, number).is_some();
         self.ack_due |= was_held && self.may_tell_reliable() > self.told_reliable;
     }
 
-    /// Every reliable message below this number was received and given to the caller.
+    /// All reliable messages below this number were received and given to the caller.
     pub fn received_reliable(&self) -> u64 {
         self.reliable.next()
     }
@@ -324,8 +326,8 @@ impl Session {
         self.reliable.next().min(self.acks_held_from.unwrap_or(u64::MAX))
     }
 
-    /// The connection broke. Until the next one is attached nothing is sent; nothing reliable is lost. A session that
-    /// was not open yet is over: there is nothing to go on with.
+    /// Detaches the broken connection. Nothing is sent until the next one is attached; no reliable message is
+    /// lost. A session that was not open yet ends, since it cannot be resumed.
     pub fn detach(&mut self) {
         self.link = None;
         let mut fates = Vec::new();
@@ -344,7 +346,7 @@ impl Session {
         }
     }
 
-    /// Another connection carries the session from here on. Packets of the one before must not be handed in any more.
+    /// Attaches another connection. Packets of the one before must not be handled any more.
     pub fn attach(&mut self, link: LinkKind, now: Instant) {
         self.detach();
         self.link = Some(link);
@@ -356,17 +358,17 @@ impl Session {
         }
     }
 
-    /// The tick that outgoing packets carry.
+    /// Sets the tick that outgoing packets carry.
     pub fn set_tick(&mut self, tick: Tick) {
         self.tick = Some(tick);
     }
 
-    /// When a packet came last.
+    /// When the last packet was received.
     pub fn last_heard(&self) -> Instant {
         self.heard
     }
 
-    /// The epoch that outgoing packets carry.
+    /// Sets the epoch that outgoing packets carry.
     pub fn set_epoch(&mut self, epoch: Epoch) {
         self.epoch = epoch;
     }
@@ -378,8 +380,8 @@ impl Session {
         }));
     }
 
-    /// Lets time pass. Call it when [`poll_timeout`](Self::poll_timeout) is due, and then poll packets and events; more
-    /// often does no harm.
+    /// Advances time. Call it when [`poll_timeout`](Self::poll_timeout) is due, then poll packets and events.
+    /// Calling it more often is harmless.
     pub fn handle_timeout(&mut self, now: Instant) {
         match self.state {
             State::Closed => {}
@@ -434,11 +436,12 @@ impl Session {
         self.fragments.expire(now);
     }
 
-    /// Asks for the time. While no message goes either way, and the last time was answered, it rests for once.
+    /// Sends a Time frame. An idle session whose last one was answered pauses instead.
     fn ask_or_rest(&mut self, now: Instant) {
         let asked = self.asked.take();
         if let Some(Asked { last, .. }) = asked.filter(|asked| asked.last <= self.heard) {
-            // More than half of the silence that ends a session is left, to ask again and again on a link that loses much.
+            // It leaves more than half of the silence timeout for repeated Time frames on a link with heavy
+            // loss.
             let rest = (self.keep_alive * 3).min(self.silence * 3 / 8).max(self.keep_alive);
             self.time_at = Some(last + rest);
             return;
@@ -446,14 +449,15 @@ impl Session {
         self.time_due = true;
         let messages = self.stats.messages_sent + self.stats.messages_received;
         let is_idle = messages == std::mem::replace(&mut self.messages_before, messages);
-        // An idle one that has rested has heard nothing for as long, and asks once before it thinks so.
+        // An idle session that has paused heard nothing for as long, and sends one Time frame first.
         let is_silent = asked.is_some() || !is_idle && self.heard + self.keep_alive * 2 <= now;
         let interval = if self.timesync.samples() < TIME_SAMPLES_AT_FIRST {
             TIME_INTERVAL_AT_FIRST
         } else if is_silent {
             self.asked = asked.map(|asked| Asked { last: now, ..asked });
-            // A link that loses a third of its packets must not look dead for the want of a few more. On a long one an answer
-            // cannot be there yet: then a second question is for the case that the first is lost, and a crowd of them for nothing.
+            // A link that loses a third of its packets must not seem dead after a few more losses. On a long
+            // link an answer cannot have arrived yet: one more frame covers the loss of the first, and more
+            // are useless.
             let is_early = asked.is_some_and(|asked| now < asked.first + self.answer_time());
             if is_early { self.keep_alive } else { self.keep_alive / 4 }
         } else if is_idle {
@@ -465,19 +469,20 @@ impl Session {
         self.time_at = Some(now + interval);
     }
 
-    /// How long an answer takes, at most, if nothing is lost.
+    /// Maximum time until an answer, without loss.
     fn answer_time(&self) -> Duration {
         self.timesync.rtt().unwrap_or_default() + self.timesync.jitter() * 4
     }
 
-    /// How long a packet may go unacknowledged before it counts as lost; never on a link that loses none.
+    /// The time after which an unacknowledged packet counts as lost; `None` on a link without loss.
     fn loss_delay(&self) -> Option<Duration> {
         self.link.filter(|link| link.has_datagrams())?;
         let rtt = self.timesync.rtt().unwrap_or(Duration::from_millis(150));
         Some(rtt * 2 + self.timesync.jitter() * 4 + limits::ACK_DELAY_MAX * 2)
     }
 
-    /// When [`handle_timeout`](Self::handle_timeout) is due. Right after it was called, that is always later.
+    /// When [`handle_timeout`](Self::handle_timeout) is due. Directly after a call it is always in the
+    /// future.
     pub fn poll_timeout(&self) -> Option<Instant> {
         match self.state {
             State::Closed => None,
@@ -494,12 +499,12 @@ impl Session {
         }
     }
 
-    /// What happened, oldest first.
+    /// Returns the next event, oldest first.
     pub fn poll_event(&mut self) -> Option<Event> {
         self.events.pop_front()
     }
 
-    /// Whether messages can be sent; unreliable ones leave only if it [has a connection](Self::is_attached).
+    /// Whether messages can be sent. Unreliable ones are sent only with a [connection](Self::is_attached).
     pub fn is_open(&self) -> bool {
         matches!(self.state, State::Open | State::Resuming { .. })
     }
@@ -508,19 +513,19 @@ impl Session {
     pub fn is_finished(&self) -> bool {
         match self.state {
             State::Closed => true,
-            // The goodbye leaves last.
+            // The Close frame is sent last.
             State::Closing { .. } => self.outbox.control.is_empty(),
             State::Greeting | State::Deciding | State::Open | State::Resuming { .. } => false,
         }
     }
 
-    /// Bytes of unreliable messages that wait to be sent, as [`limits::UNRELIABLE_QUEUE_BYTES_MAX`] counts them: while the
-    /// connection takes nothing, a sender of state has no use for more of them.
+    /// Bytes of queued unreliable messages, as [`limits::UNRELIABLE_QUEUE_BYTES_MAX`] counts them. A sender
+    /// of state should not add more while the connection is not writable.
     pub fn unreliable_waiting_bytes(&self) -> usize {
         self.outbox.unreliable_bytes()
     }
 
-    /// Whether every reliable message that was sent is known to have arrived.
+    /// Whether all sent reliable messages are acknowledged.
     pub fn is_settled(&self) -> bool {
         self.outbox.is_reliable_settled()
     }
@@ -540,7 +545,7 @@ impl Session {
         self.timesync.offset_us()
     }
 
-    /// What it counted.
+    /// Returns the counters.
     pub fn stats(&self) -> Stats {
         Stats {
             packets_lost: self.in_flight.lost(),

@@ -1,8 +1,7 @@
-//! The sending half: what waits, and how it is packed.
+//! The sending half: queues, and how they are packed into packets.
 //!
-//! Unreliable messages wait here and not in a library's queue, so that a newer sequenced message can take the place
-//! of an older one that has not left yet. Reliable messages stay until they are acknowledged, whatever connection
-//! carried them.
+//! Unreliable messages are queued here and not in a library, so that a newer sequenced message can replace an
+//! older one that was not sent yet. Reliable messages stay until they are acknowledged, across connections.
 
 use super::DeliveryId;
 use super::acks::{Fate, InFlight, Part};
@@ -18,18 +17,19 @@ use std::collections::{BTreeMap, VecDeque};
 /// A message to send.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outgoing {
-    /// On which channel.
+    /// The channel.
     pub channel: ChannelId,
-    /// Sequenced messages replace each other only if they have the same key; other lanes ignore it.
+    /// The key: on the sequenced lane only messages with the same key replace each other; other lanes ignore
+    /// it.
     pub key: u32,
-    /// The message.
+    /// The payload.
     pub payload: Bytes,
-    /// If set, an unreliable message's fate is reported under it.
+    /// If set, the fate of an unreliable message is reported under this id.
     pub delivery_id: Option<DeliveryId>,
 }
 
 impl Outgoing {
-    /// A message without key and delivery id.
+    /// Creates a message without key and delivery id.
     pub fn new(channel: ChannelId, payload: Bytes) -> Self {
         Outgoing { channel, key: 0, payload, delivery_id: None }
     }
@@ -59,31 +59,31 @@ impl Retained {
 
 #[derive(Debug, Default)]
 pub(super) struct Outbox {
-    /// Session frames; they leave before anything else.
+    /// Session frames; they are sent first.
     pub(super) control: VecDeque<Frame>,
     unreliable: VecDeque<Waiting>,
-    /// What they and the fragments under way count in the queue.
+    /// Queued bytes of unreliable messages and of the current fragments.
     unreliable_bytes: usize,
     /// Reliable messages in the order of their numbers, from `retained_from` on.
     retained: VecDeque<Retained>,
     retained_from: u64,
     retained_bytes: usize,
-    /// The number of the next that the present connection is to be given.
+    /// The next number to send on the present connection.
     give_next: u64,
-    /// Numbers from here on were never given to any connection.
+    /// Numbers from here on were never sent on any connection.
     never_given: u64,
     orders: BTreeMap<ChannelId, u64>,
-    /// Fragments of one message that are under way.
+    /// The remaining fragments of one message.
     fragments: VecDeque<Fragment>,
     fragments_tracked: bool,
     next_fragment_id: u16,
-    /// Unreliable messages that were dropped because too many waited.
+    /// Unreliable messages dropped because the queue was full.
     pub(super) dropped: u64,
-    /// Unreliable messages that a newer one replaced before they left.
+    /// Unreliable messages replaced by a newer one before they were sent.
     pub(super) replaced: u64,
 }
 
-/// A packet in the making.
+/// A packet being built.
 #[derive(Debug)]
 pub(super) struct Packing {
     carrier: Carrier,
@@ -104,8 +104,8 @@ impl Packing {
         self.frames += 1;
     }
 
-    /// Whether a frame of this size may follow. A stream packet that has reached its target takes no more, so that any
-    /// message fits one that holds little else.
+    /// Whether a frame of this size may follow. A stream packet beyond its target size takes no more, so that
+    /// any message fits one that has little else.
     pub(super) fn has_room(&self, bytes: usize) -> bool {
         let len = self.bytes.len();
         self.frames < limits::FRAMES_PER_PACKET_MAX
@@ -117,7 +117,7 @@ impl Packing {
             }
     }
 
-    /// Whether a frame of this size does not fit such a packet at all.
+    /// Whether a frame of this size never fits such a packet.
     fn must_fragment(&self, bytes: usize) -> bool {
         self.carrier == Carrier::Datagram && self.head + bytes > limits::DATAGRAM_BYTES_MAX
     }
@@ -127,15 +127,15 @@ impl Packing {
     }
 }
 
-/// More reliable bytes wait than the limit allows.
+/// The reliable queue exceeds its limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Overflow;
 
-/// Bytes that a frame adds around a payload, at the most.
+/// Maximum bytes that a frame adds to a payload.
 const FRAME_HEAD_BYTES_MAX: usize = 1 + 4 + 1 + 8 + 8;
 
 impl Outbox {
-    /// Puts a message in.
+    /// Queues a message.
     pub(super) fn push(
         &mut self,
         channel: &Channel,
@@ -196,8 +196,8 @@ impl Outbox {
         self.unreliable.push_back(waiting);
     }
 
-    /// Drops unreliable messages, the oldest first, until all that waits is within its bounds. Of the oldest some
-    /// fragments may have left: without the others it is lost.
+    /// Drops unreliable messages, oldest first, until the queue is within its bounds. If some fragments of
+    /// the oldest were sent already, it is lost without the others.
     fn shed(&mut self, in_flight: &mut InFlight, fates: &mut Vec<Fate>) {
         let beside_reliable = limits::RELIABLE_QUEUE_BYTES_MAX - self.retained_bytes;
         while self.unreliable_bytes > limits::UNRELIABLE_QUEUE_BYTES_MAX.min(beside_reliable) {
@@ -213,7 +213,8 @@ impl Outbox {
         }
     }
 
-    /// The peer received every reliable message below `number`; false if that many were never sent.
+    /// Records that the peer received all reliable messages below `number`. Returns false if that many were
+    /// never sent.
     pub(super) fn acked(&mut self, number: u64) -> bool {
         if number > self.never_given {
             return false;
@@ -223,19 +224,19 @@ impl Outbox {
             self.retained_bytes -= done.waiting_bytes();
             self.retained_from += 1;
         }
-        // An earlier connection may have carried more than its peer had time to acknowledge on it.
+        // An earlier connection may have delivered more than was acknowledged on it.
         self.give_next = self.give_next.max(number);
         true
     }
 
-    /// Everything that was not acknowledged must be given to the next connection again.
+    /// All unacknowledged messages must be sent again on the next connection.
     pub(super) fn detached(&mut self, fates: &mut Vec<Fate>) {
         self.give_next = self.retained_from;
         self.control.clear();
         self.drop_unreliable(fates);
     }
 
-    /// Gives away what was not acknowledged, with the numbers that it had.
+    /// Takes out the unacknowledged messages, with their numbers.
     pub(super) fn take_retained(&mut self) -> Vec<(u64, Outgoing)> {
         let messages = self.retained().collect();
         self.retained_from += self.retained.len() as u64;
@@ -244,7 +245,7 @@ impl Outbox {
         messages
     }
 
-    /// What was not acknowledged, in the order of the numbers.
+    /// Iterates over the unacknowledged messages, in the order of their numbers.
     pub(super) fn retained(&self) -> impl Iterator<Item = (u64, Outgoing)> + '_ {
         (self.retained_from..).zip(&self.retained).filter_map(|(number, retained)| match &retained.frame {
             Frame::Reliable { channel, payload, .. } | Frame::Ordered { channel, payload, .. } => {
@@ -254,8 +255,8 @@ impl Outbox {
         })
     }
 
-    /// The goodbye goes on the stream and would overtake messages on streams of their own, if the link has such. Those that
-    /// may be under way go again, before it; a receiver takes each number once.
+    /// The Close frame is on the main stream and could overtake messages on streams of their own, if the link
+    /// has such. Those that may be in flight are sent again, before it; a receiver accepts each number once.
     pub(super) fn closing(&mut self, has_isolated: bool, fates: &mut Vec<Fate>) {
         let isolated = self.retained.iter().position(|retained| retained.is_unordered());
         if let Some(at) = isolated.filter(|_| has_isolated) {
@@ -271,44 +272,44 @@ impl Outbox {
         fates.extend(waiting.into_iter().filter_map(|waiting| waiting.delivery_id).map(Fate::Lost));
     }
 
-    /// Whether every reliable message was acknowledged.
+    /// Whether all reliable messages are acknowledged.
     pub(super) fn is_reliable_settled(&self) -> bool {
         self.retained.is_empty()
     }
 
-    /// What unreliable messages and the fragments under way count in the queue.
+    /// Queued bytes of unreliable messages and current fragments.
     pub(super) fn unreliable_bytes(&self) -> usize {
         self.unreliable_bytes
     }
 
-    /// Whether a reliable message waits to be given to the connection.
+    /// Whether a reliable message was not sent on the connection yet.
     pub(super) fn has_ungiven(&self) -> bool {
         self.give_next < self.retained_from + self.retained.len() as u64
     }
 
-    /// The next reliable message for the connection, if the window has room for it.
+    /// Returns the next reliable message for the connection, if the window has room for it.
     fn next_reliable(&self) -> Option<&Retained> {
         let given = self.give_next - self.retained_from;
         let is_open = given < limits::RELIABLE_WINDOW;
         usize::try_from(given).ok().filter(|_| is_open).and_then(|given| self.retained.get(given))
     }
 
-    /// Whether a reliable message can be given to the connection now.
+    /// Whether a reliable message can be sent now.
     pub(super) fn has_reliable(&self) -> bool {
         self.next_reliable().is_some()
     }
 
-    /// Whether it can have a stream of its own.
+    /// Whether the next one may have a stream of its own.
     pub(super) fn next_is_unordered(&self) -> bool {
         self.next_reliable().is_some_and(Retained::is_unordered)
     }
 
-    /// Whether an unreliable message or a fragment waits.
+    /// Whether an unreliable message or a fragment is queued.
     pub(super) fn has_unreliable(&self) -> bool {
         !self.unreliable.is_empty() || !self.fragments.is_empty()
     }
 
-    /// Appends reliable messages. With `isolate`, it stops before one that can have a stream of its own.
+    /// Appends reliable messages. With `isolate`, it stops before one that may have a stream of its own.
     pub(super) fn fill_reliable(&mut self, packing: &mut Packing, isolate: bool) {
         while let Some(next) = self.next_reliable() {
             if isolate && next.is_unordered() || !packing.has_room(next.bytes) {
@@ -319,7 +320,7 @@ impl Outbox {
         }
     }
 
-    /// Appends the next reliable message alone.
+    /// Appends only the next reliable message.
     pub(super) fn fill_isolated(&mut self, packing: &mut Packing) {
         if let Some(next) = self.next_reliable() {
             packing.put(&next.frame);
@@ -332,8 +333,8 @@ impl Outbox {
         self.never_given = self.never_given.max(self.give_next);
     }
 
-    /// Appends unreliable messages as long as there is room, fragmenting one that fits no datagram, and says what of it
-    /// was tracked.
+    /// Appends unreliable messages as long as there is room. A message too large for a datagram is
+    /// fragmented. Returns the tracked parts.
     pub(super) fn fill_unreliable(
         &mut self,
         packing: &mut Packing,
@@ -395,17 +396,17 @@ impl Outbox {
     }
 }
 
-/// What an unreliable message counts in the queue.
+/// Queued bytes of an unreliable message.
 fn waiting_bytes(frame: &Frame) -> usize {
     size(frame) - FRAME_HEAD_BYTES_MAX + limits::WAITING_MESSAGE_BYTES
 }
 
-/// What a fragment counts in the queue.
+/// Queued bytes of a fragment.
 fn fragment_bytes(fragment: &Fragment) -> usize {
     fragment.part.len() + limits::WAITING_MESSAGE_BYTES
 }
 
-/// Bytes that a message frame takes in a packet, at the most.
+/// Maximum bytes of a message frame in a packet.
 fn size(frame: &Frame) -> usize {
     match frame {
         Frame::Unreliable { payload, .. } | Frame::Sequenced { payload, .. } => {

@@ -1,4 +1,4 @@
-//! The way in: from a packet to messages.
+//! The receive path: from a packet to messages.
 
 use super::acks::{Arrival, Fate};
 use super::inbox::Assembly;
@@ -15,7 +15,7 @@ use crate::wire::handshake::{Refusal, Welcome};
 use crate::wire::header::Header;
 use bytes::Bytes;
 
-/// What a frame needs to know of its packet.
+/// The packet's properties that a frame depends on.
 #[derive(Clone, Copy)]
 struct Context {
     carrier: Carrier,
@@ -36,7 +36,8 @@ impl Context {
         Event::Message(Message { channel, key: 0, payload, number, tick, epoch })
     }
 
-    /// What arrives reliably must come by a carrier that is; what may be lost, or come twice, in a packet with a number.
+    /// A frame of a reliable lane needs a reliable carrier. A frame that may be lost or duplicated needs a
+    /// numbered packet.
     fn check_place(&self, frame: &Frame) -> Result<(), PeerMisbehaved> {
         let may_be_lost = matches!(
             frame,
@@ -59,21 +60,22 @@ pub(super) fn out_of_place(frame: &Frame, when: &'static str) -> PeerMisbehaved 
     PeerMisbehaved::OutOfPlace { frame: frame.name(), when }
 }
 
-/// What became of a frame.
+/// The result of a frame.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Taken {
-    /// It was used, or had no use that anybody waits for.
+    /// It was used, or its fate is not tracked.
     Yes,
-    /// Its message was dropped, so the packet must not be acknowledged: the sender would take it for delivered.
+    /// Its message was dropped, so the packet must not be acknowledged: the sender would consider it
+    /// delivered.
     No,
 }
 
 impl Session {
-    /// Takes a packet in. Poll events after each: until then they wait here.
+    /// Handles a packet. Poll events after each: until then they are queued.
     ///
     /// # Errors
-    /// [`PeerMisbehaved`] if the packet is against the protocol. The session has then closed itself with
-    /// [`CloseReason::Misbehaved`]; the caller need not do anything but may want to write it down.
+    /// [`PeerMisbehaved`] if the packet violates the protocol. The session has closed itself with
+    /// [`CloseReason::Misbehaved`] then. The caller may log it, and need not do anything else.
     pub fn handle_packet(&mut self, packet: Packet, now: Instant) -> Result<(), PeerMisbehaved> {
         match self.state {
             State::Closed => return Ok(()),
@@ -93,7 +95,8 @@ impl Session {
         result
     }
 
-    /// Nothing is of interest any more but what lets the messages before the goodbye leave.
+    /// In a closing session only acknowledgements matter, which let the messages before the Close frame be
+    /// sent.
     fn take_last_acks(&mut self, packet: Packet) {
         if let Ok(Header { reliable_ack: Some(number), .. }) = Header::read(&mut Reader::new(packet.bytes)) {
             self.outbox.acked(number);
@@ -167,7 +170,7 @@ impl Session {
                 return Ok(all);
             }
             let frame = Frame::read(reader).map_err(PeerMisbehaved::malformed("a frame"))?;
-            // Nobody waits to hear that a Time arrived: its answer says so, or the one that comes next.
+            // A Time frame needs no acknowledgement: its answer, or the next one, serves as one.
             if context.number.is_some() && !matches!(frame, Some(Frame::Time(_))) {
                 self.ack_soon(context.now);
             }
@@ -300,7 +303,7 @@ impl Session {
         self.events.push_back(message);
     }
 
-    /// What fragments come to must be one unreliable message: anything else could nest or repeat without bound.
+    /// Reassembled fragments must be one unreliable message: other frames could nest or repeat without bound.
     fn take_assembled(&mut self, whole: Bytes, context: Context) -> Result<Taken, PeerMisbehaved> {
         let malformed = || PeerMisbehaved::malformed("a fragmented message");
         let mut reader = Reader::new(whole);

@@ -1,8 +1,8 @@
-//! Going on over another connection: how a session that was open finds its other end again.
+//! Resumption: continues an open session over another connection.
 //!
-//! The client attaches its session with [`Session::resume`], which sends Resume and nothing else until it is answered. At the
-//! hub the new connection has a session of its own until then; the hub finds the older one, and
-//! [`Session::go_on`] puts that one in its place.
+//! The client attaches its session with [`Session::resume`], which sends only a Resume frame until it is
+//! answered. The hub's new connection has a temporary session. The hub finds the older one, and
+//! [`Session::go_on`] puts that in its place.
 
 use super::receive::{Taken, out_of_place};
 use super::{Event, Outgoing, Rejection, Role, Session, State, TIME_INTERVAL_AT_FIRST};
@@ -14,14 +14,15 @@ use crate::wire::frame::Frame;
 use crate::wire::handshake::{Resume, ResumeToken, Resumed};
 
 impl Session {
-    /// Whether silence only detaches the session, and [`Event::Silent`] tells of it, instead of ending it: its owner means to
-    /// go on over another connection.
+    /// Sets whether silence only detaches the session, with [`Event::Silent`], instead of ending it. For an
+    /// owner that reconnects.
     pub fn set_resumable(&mut self, resumable: bool) {
         self.is_resumable = resumable;
     }
 
-    /// Asks over a new connection to go on: for the end that connects, whose session is open. Reliable messages can be sent
-    /// meanwhile and wait. [`Event::Resumed`] or [`Event::Rejected`] tells the answer, [`Event::Silent`] that none came.
+    /// Asks to resume over a new connection, for the connecting end of an open session. Reliable messages can
+    /// be queued meanwhile. The answer is [`Event::Resumed`] or [`Event::Rejected`], or [`Event::Silent`] if
+    /// there is none.
     pub fn resume(&mut self, resume: Resume, link: LinkKind, now: Instant) {
         debug_assert_eq!(self.role, Role::Client, "a hub is asked");
         self.attach(link, now);
@@ -32,53 +33,53 @@ impl Session {
         }
     }
 
-    /// Goes on over another connection, for the end that was asked by [`Event::Resume`]; `next` is what the other end proves
-    /// itself with the next time.
+    /// Resumes over another connection, for the end that got [`Event::Resume`]. `next` is the other end's
+    /// token for the next resumption.
     pub fn go_on(&mut self, next: ResumeToken, link: LinkKind, now: Instant) {
         debug_assert_eq!(self.role, Role::Server, "a client asks");
         self.attach(link, now);
         self.outbox.control.push_back(Frame::Resumed(Resumed { token: next }));
     }
 
-    /// Whether it is open and has a connection that carries it: then unreliable messages are worth sending.
+    /// Whether it is open and has a connection for it: then sending unreliable messages is useful.
     pub fn is_attached(&self) -> bool {
         self.state == State::Open && self.link.is_some()
     }
 
-    /// Whether a connection is attached, whatever for.
+    /// Whether a connection is attached, for any purpose.
     pub fn has_link(&self) -> bool {
         self.link.is_some()
     }
 
-    /// Whether a hello, or the wish to resume, waits for its answer.
+    /// Whether a hello or a Resume awaits its answer.
     pub fn is_deciding(&self) -> bool {
         self.state == State::Deciding
     }
 
-    /// Whether the other end has said anything on the present connection since the session was opened, or went on, there: it
-    /// has the Welcome, or the Resumed, then.
+    /// Whether the other end was heard on the present connection since the session was opened or resumed
+    /// there: then it has the Welcome or Resumed frame.
     pub fn has_heard_peer(&self) -> bool {
         self.peer_is_open
     }
 
-    /// The reliable messages that the other end has not acknowledged, in order, for another session to send; each with its number
-    /// in this one, as the other end [counts](Self::received_reliable) them. This session has them no more.
+    /// Takes out the unacknowledged reliable messages, in order, to be sent by another session. Each has its
+    /// number in this session, as the other end [counts](Self::received_reliable) them.
     pub fn take_unacknowledged(&mut self) -> Vec<(u64, Outgoing)> {
         self.outbox.take_retained()
     }
 
-    /// The same messages, which stay this session's.
+    /// The same messages, without removing them.
     pub fn unacknowledged(&self) -> impl Iterator<Item = (u64, Outgoing)> + '_ {
         self.outbox.retained()
     }
 
-    /// Takes no reliable message from its connection any more: its peer says those again by another way.
+    /// Stops accepting reliable messages from the connection: the peer repeats them over another way.
     pub fn stop_reliable(&mut self) {
         self.is_deaf = true;
     }
 
-    /// Whether the reliable message with this number came on any connection. If not it counts as having come from here on: its peer
-    /// says it again by another way.
+    /// Whether the reliable message with this number was received on any connection. If not, it counts as
+    /// received from here on: the peer repeats it over another way.
     pub fn takes_elsewhere(&mut self, number: u64) -> bool {
         self.reliable.note(number).unwrap_or(false)
     }
@@ -93,7 +94,7 @@ impl Session {
         self.events.push_back(Event::Resume(resume));
     }
 
-    /// What the hub says to the wish to go on.
+    /// Handles the hub's answer to a Resume.
     pub(super) fn take_resume_answer(&mut self, frame: Frame, now: Instant) -> Result<Taken, PeerMisbehaved> {
         match frame {
             Frame::Resumed(Resumed { token }) => {

@@ -1,6 +1,6 @@
-//! What a session counts.
+//! Statistics of a session.
 
-/// What a session counted since it began.
+/// Counters since the session began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
     /// Packets given to the connection, and their bytes.
@@ -11,23 +11,23 @@ pub struct Stats {
     pub packets_received: u64,
     /// See [`packets_received`](Self::packets_received).
     pub bytes_received: u64,
-    /// Messages that the caller sent.
+    /// Messages sent by the caller.
     pub messages_sent: u64,
-    /// Messages that were given to the caller.
+    /// Messages given to the caller.
     pub messages_received: u64,
-    /// Packets that came twice or too late to tell.
+    /// Packets that were duplicates or too late to tell.
     pub packets_repeated: u64,
-    /// Packets that came before the session was open.
+    /// Packets received before the session was open.
     pub packets_early: u64,
     /// Numbered packets that count as lost: the peer acknowledged later ones and never these.
     pub packets_lost: u64,
-    /// Unreliable messages that came after a newer one, or again.
+    /// Unreliable messages received after a newer one, or twice.
     pub messages_outdated: u64,
-    /// Unreliable messages that were dropped because too many waited.
+    /// Unreliable messages dropped because the send queue was full.
     pub messages_dropped: u64,
-    /// Unreliable messages that a newer one replaced before they left.
+    /// Unreliable messages replaced by a newer one before they were sent.
     pub messages_replaced: u64,
-    /// Fragmented messages that never came together.
+    /// Fragmented messages that were never completed.
     pub fragmented_abandoned: u64,
     /// Frames of kinds that this version does not know.
     pub frames_unknown: u64,

@@ -1,18 +1,18 @@
-//! Round trips and the peer's clock, from [`Time`] frames.
+//! Measures round trips and the peer's clock, from [`Time`] frames.
 
 use crate::time::Instant;
 use crate::wire::frame::{Echo, Time};
 use core::time::Duration;
 use std::collections::VecDeque;
 
-/// Samples that the filter looks back on.
+/// The number of samples in the filter.
 const SAMPLES: usize = 16;
 
-/// No session lives through a longer round trip.
+/// Longer round trips are invalid: no session survives them.
 const RTT_US_MAX: u64 = 60_000_000;
 
-/// Measures round trips, and how far the peer's clock is from ours. As NTP's clock filter does (RFC 5905 §10), it
-/// believes the sample with the shortest round trip: whatever delays a packet makes the round trip longer.
+/// Measures round trips, and the offset of the peer's clock from ours. Like NTP's clock filter (RFC 5905 §10)
+/// it uses the sample with the shortest round trip: every delay of a packet makes the round trip longer.
 #[derive(Debug, Default)]
 pub(super) struct TimeSync {
     last_heard: Option<(u64, Instant)>,
@@ -29,7 +29,7 @@ struct Sample {
 }
 
 impl TimeSync {
-    /// The frame to send now.
+    /// Returns the frame to send now.
     pub(super) fn frame(&self, now: Instant) -> Time {
         let echo = self.last_heard.map(|(sent_us, heard)| Echo {
             sent_us,
@@ -38,14 +38,15 @@ impl TimeSync {
         Time { sent_us: now.as_micros(), echo }
     }
 
-    /// Takes the peer's frame in.
+    /// Takes in the peer's frame.
     pub(super) fn heard(&mut self, time: Time, now: Instant) {
-        // A repeated or reordered frame must not be echoed: what it would be held for is not known.
+        // A repeated or reordered frame must not be echoed: its holding time would be wrong.
         if self.last_heard.is_none_or(|(sent_us, _)| time.sent_us > sent_us) {
             self.last_heard = Some((time.sent_us, now));
         }
         let Some(echo) = time.echo else { return };
-        // A peer that claims to have held it longer than it was away, or before it was sent, measures nothing.
+        // A frame that claims to have been held longer than its round trip, or before it was sent, is not a
+        // measurement.
         let Some(away_us) = now.as_micros().checked_sub(echo.sent_us) else { return };
         let Some(rtt_us) = away_us.checked_sub(echo.held_us).filter(|rtt_us| *rtt_us <= RTT_US_MAX) else {
             return;
@@ -66,7 +67,7 @@ impl TimeSync {
         }
     }
 
-    /// Samples taken so far, up to what the filter looks back on.
+    /// The number of samples taken, up to the filter's size.
     pub(super) fn samples(&self) -> usize {
         self.samples.len()
     }

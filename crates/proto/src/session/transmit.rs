@@ -1,4 +1,4 @@
-//! The way out: what goes into the next packet.
+//! The send path: the content of the next packet.
 
 use super::outbox::Packing;
 use super::{Session, State};
@@ -9,8 +9,9 @@ use crate::wire::frame::Frame;
 use crate::wire::header::Header;
 
 impl Session {
-    /// The next packet for the connection, or `None` when nothing is due. Call it only while the connection takes
-    /// packets, and until it gives `None`: what waits meanwhile is combined and replaced by newer state.
+    /// Returns the next packet for the connection; `None` when nothing is due. Call it only while the
+    /// connection is writable, and until it returns `None`. Meanwhile queued messages are combined, and
+    /// replaced by newer state.
     pub fn poll_packet(&mut self, now: Instant) -> Option<Packet> {
         let link = self.link?;
         if self.is_finished() {
@@ -27,7 +28,7 @@ impl Session {
         Some(packet)
     }
 
-    /// The wish to go on, and nothing else: the other end does not know yet which session this is, so the header is empty.
+    /// A Resume frame alone, with an empty header: the other end does not know the session yet.
     fn resume_packet(&mut self) -> Option<Packet> {
         let resume = self.outbox.control.pop_front()?;
         let mut packing = Packing::new(Carrier::Stream, &Header::default());
@@ -38,9 +39,9 @@ impl Session {
         Some(packet)
     }
 
-    /// On a link with datagrams: what must arrive on streams, the rest in datagrams.
+    /// On a link with datagrams: reliable messages on streams, the rest in datagrams.
     fn next_apart(&mut self, now: Instant) -> Option<Packet> {
-        // A stream of its own could overtake the welcome or the goodbye.
+        // A stream of its own could overtake the Welcome or Close frame.
         let isolates = self.peer_is_open && self.state == State::Open;
         if isolates && self.outbox.next_is_unordered() {
             let mut packing = self.begin(Carrier::Isolated);
@@ -63,7 +64,7 @@ impl Session {
         self.is_ack_due(now).then(|| self.begin(Carrier::Datagram).finish())
     }
 
-    /// On a link with one stream: everything together.
+    /// On a link with one stream: all messages together.
     fn next_combined(&mut self, now: Instant) -> Option<Packet> {
         let is_numbered = self.time_due || self.outbox.has_unreliable();
         let is_due = is_numbered
@@ -86,7 +87,7 @@ impl Session {
         Some(packing.finish())
     }
 
-    /// An acknowledgement that must not be left out because newer packets came. A link in order needs none.
+    /// An older acknowledgement that newer packets no longer cover. A link in order needs none.
     fn older_ack(&mut self, link: LinkKind) -> Option<Packet> {
         if !link.has_datagrams() {
             return None;
@@ -100,12 +101,12 @@ impl Session {
         self.ack_due || self.ack_by.is_some_and(|by| by <= now)
     }
 
-    /// A packet whose frames arrive, or are not missed.
+    /// A packet with frames that arrive reliably, or whose loss does not matter.
     fn begin(&mut self, carrier: Carrier) -> Packing {
         self.begin_with(carrier, None)
     }
 
-    /// A packet with frames that may be lost: its number lets the peer tell repeated ones and acknowledge it.
+    /// A packet with frames that may be lost: its number lets the peer detect duplicates and acknowledge it.
     fn begin_numbered(&mut self, carrier: Carrier) -> Packing {
         #[allow(clippy::cast_possible_truncation)] // the wire carries the low half
         self.begin_with(carrier, Some(self.in_flight.next_number() as u16))
@@ -157,7 +158,7 @@ impl Session {
         }
     }
 
-    /// Whether the goodbye may leave: it does so last.
+    /// Whether the Close frame may be sent, which is the last one.
     fn has_goodbye(&self) -> bool {
         let is_first = matches!(self.outbox.control.front(), Some(Frame::Close(_)));
         is_first && !self.outbox.has_ungiven()

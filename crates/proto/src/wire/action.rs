@@ -1,6 +1,6 @@
-//! What members ask to happen to entities of theirs: the messages of [`channel::ACTIONS`](crate::channel::ACTIONS). The hub
-//! writes who asked, so it is true, and passes on only what a member asks of an entity that is its own; the authority
-//! looks again.
+//! Actions: requests of members on their own entities, in messages of
+//! [`channel::ACTIONS`](crate::channel::ACTIONS). The hub writes the sender, so it is authentic. It passes on
+//! only requests for the member's own entities; the authority checks that again.
 //!
 //! ```text
 //!  up     entity: 4 bytes · name: text · value: bytes to the end
@@ -13,34 +13,34 @@ use crate::limits;
 use bytes::Bytes;
 use core::fmt;
 
-/// What a member asks to happen to an entity.
+/// An action that a member requests on an entity.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Action {
-    /// Which entity.
+    /// The entity.
     pub entity: EntityId,
-    /// What is asked for, 1 to [`limits::LABEL_BYTES_MAX`] bytes.
+    /// The action's name, 1 to [`limits::LABEL_BYTES_MAX`] bytes.
     pub name: String,
-    /// What belongs to it: an encoded value.
+    /// Its parameters: an encoded value.
     pub value: Bytes,
 }
 
-/// An action on its way to the authority.
+/// An action for the authority.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AskedBy {
-    /// Who asks. The hub writes this, so it is true.
+    /// The requesting member. Written by the hub, so it is authentic.
     pub from: MemberId,
-    /// Under which epoch its receiver is the authority that is asked.
+    /// The epoch under which the receiver is the authority.
     pub epoch: Epoch,
-    /// What is asked for.
+    /// The action.
     pub action: Action,
 }
 
 /// Why an action was not passed on, or not given to the authority's game.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ActionRefusal {
-    /// There is no such entity, as far as the member may know.
+    /// The entity does not exist, or is hidden from the member.
     NoSuchEntity,
-    /// The entity is not the member's own.
+    /// The member does not own the entity.
     NotOwner,
     /// A reason that this version does not know.
     Unknown {
@@ -50,17 +50,17 @@ pub enum ActionRefusal {
 }
 
 impl Action {
-    /// The message as it goes on the wire.
+    /// Encodes the message.
     pub fn encode(&self) -> Bytes {
         let mut out = Vec::with_capacity(self.value.len() + self.name.len() + 8);
         self.write(&mut out);
         out.into()
     }
 
-    /// Reads a message on its way up.
+    /// Decodes a message to the hub.
     ///
     /// # Errors
-    /// [`ReadError`] if it is not as laid out, or larger than a message.
+    /// [`ReadError`] if it is malformed, or too large.
     pub fn decode(bytes: Bytes) -> Result<Self, ReadError> {
         Self::read(&mut Reader::new(bytes))
     }
@@ -83,7 +83,7 @@ impl Action {
 }
 
 impl AskedBy {
-    /// The message as it goes on the wire.
+    /// Encodes the message.
     pub fn encode(&self) -> Bytes {
         let mut out = Vec::with_capacity(self.action.value.len() + self.action.name.len() + 16);
         out.put_varint(self.from.0.into());
@@ -92,10 +92,10 @@ impl AskedBy {
         out.into()
     }
 
-    /// Reads a message on its way down.
+    /// Decodes a message from the hub.
     ///
     /// # Errors
-    /// [`ReadError`] if it is not as laid out, or larger than a message.
+    /// [`ReadError`] if it is malformed, or too large.
     pub fn decode(bytes: Bytes) -> Result<Self, ReadError> {
         let mut reader = Reader::new(bytes);
         let from = MemberId(reader.varint_u32("member")?);
@@ -104,7 +104,7 @@ impl AskedBy {
     }
 }
 
-/// Reads the name of an action: not empty.
+/// Reads the name of an action, which must not be empty.
 pub(super) fn read_name(reader: &mut Reader) -> Result<String, ReadError> {
     let name = reader.str_max("the name of an action", limits::LABEL_BYTES_MAX)?;
     if name.is_empty() {
@@ -114,7 +114,7 @@ pub(super) fn read_name(reader: &mut Reader) -> Result<String, ReadError> {
 }
 
 impl ActionRefusal {
-    /// The word for it in JSON, logs and metrics.
+    /// The name in JSON, logs and metrics.
     pub const fn as_str(&self) -> &'static str {
         match self {
             ActionRefusal::NoSuchEntity => "no_such_entity",

@@ -1,5 +1,5 @@
-//! Room control: the messages of [`channel::CONTROL`](crate::channel::CONTROL). They are reliable and ordered, so
-//! both ends always agree on who is in the room. Each is a kind and its fields; one message holds one.
+//! Room control: the messages of [`channel::CONTROL`](crate::channel::CONTROL). They are reliable and
+//! ordered, so both ends always agree on the room's members. Each message is one kind with its fields.
 //!
 //! ```text
 //!  to a member
@@ -29,7 +29,7 @@
 //!  flags       1 connected · 2 slow
 //! ```
 //!
-//! What is said of paths stands in [`path`](super::path).
+//! See [`path`](super::path) for the fields of paths.
 
 use super::action::{ActionRefusal, read_name};
 use super::cursor::{ReadError, Reader, Write};
@@ -42,100 +42,100 @@ use crate::time::Tick;
 use bytes::Bytes;
 use core::fmt;
 
-/// What a hub tells a member about its room.
+/// A message from the hub to a member about its room.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ToMember {
-    /// Somebody came. A newcomer gets one for everybody in the room, itself first.
+    /// A member joined. A newcomer gets one for every member, itself first.
     Joined(MemberInfo),
-    /// Somebody went.
+    /// A member left.
     Left {
-        /// Who.
+        /// The member.
         member: MemberId,
-        /// Why.
+        /// The reason.
         reason: LeaveReason,
     },
     /// A value of player data changed.
     Data(PlayerData),
-    /// What the hub measured lately. Only those are listed for whom something changed.
+    /// The hub's recent measurements. Lists only members with changes.
     Presence(Vec<Presence>),
-    /// This member sent more than its room passes on, and some of its unreliable messages were dropped. It is said
-    /// once.
+    /// This member exceeds the room's rate, and some of its unreliable messages were dropped. Sent once.
     Throttled,
-    /// The hub has named another member primary, or none: whom messages to the primary reach.
+    /// The hub has set the primary member, or none: the recipient of messages to the primary.
     Primary(Option<MemberId>),
-    /// Something that this member asked for was refused.
+    /// An action that this member requested was refused.
     ActionRefused(RefusedAction),
-    /// Another member is the authority from here on.
+    /// Another member becomes the authority.
     Authority(Handover),
-    /// The authority of this epoch has all of the state and goes on with it.
+    /// The authority of this epoch has the whole state and continues from it.
     GoesOn {
-        /// Which epoch.
+        /// The epoch.
         epoch: Epoch,
     },
-    /// This member may try to reach the authority, or a member it, beside the hub.
+    /// This member may try a direct path to the authority, or a member to it.
     Path(PathOffer),
-    /// A member reaches the authority beside the hub, or does so no more.
+    /// A member begins or ceases to use a direct path to the authority.
     Direct {
-        /// Which member.
+        /// The member.
         member: MemberId,
-        /// Whether it does.
+        /// Whether it uses one.
         direct: bool,
     },
 }
 
-/// What a member asks of the hub.
+/// A request of a member to the hub.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ToHub {
-    /// Sets player data: one's own, or anybody's for the authority.
+    /// Sets player data: a member's own; the authority may set any.
     SetData(PlayerData),
-    /// Removes a member, for the authority.
+    /// Removes a member; only the authority may.
     Kick {
-        /// Whom.
+        /// The member.
         member: MemberId,
-        /// Why, for that person to read; may be empty.
+        /// The reason, for that person to read; may be empty.
         reason: String,
     },
-    /// Tells a member that what it asked for was refused, for the authority.
+    /// Reports to a member that its action was refused; only the authority may.
     RefuseAction {
-        /// Whom.
+        /// The member.
         member: MemberId,
-        /// What, and why.
+        /// The action, and why.
         refused: RefusedAction,
     },
-    /// This member was the authority, or was to be, and knows that it is not any more: it has nothing of the state and wants its
-    /// view.
+    /// Sent by a member that was the authority, or was to be, and knows that it no longer is: it has nothing
+    /// of the state and needs its view.
     Follow {
-        /// The epoch that it knows of.
+        /// The epoch that it knows.
         epoch: Epoch,
     },
-    /// Where this member may be reached beside the hub.
+    /// The addresses at which this member may be reached directly.
     Candidates(Candidates),
-    /// The state comes over this path: the hub need send none.
+    /// The state arrives over this path: the hub need not send any.
     PathUp {
-        /// Which.
+        /// The path.
         id: PathId,
     },
-    /// It is over, or does not come about.
+    /// The path is over, or could not be opened.
     PathDown {
-        /// Which.
+        /// The path.
         id: PathId,
-        /// Whether the state came over it, so that this member has nothing of what the hub would send it.
+        /// Whether the state arrived over it, so that this member has nothing of the hub's stream.
         was_up: bool,
     },
 }
 
-/// The part of the authority passes to another member.
+/// Another member becomes the authority.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Handover {
-    /// The room's epoch from here on.
+    /// The room's new epoch.
     pub epoch: Epoch,
-    /// Whose the part is.
+    /// The new authority.
     pub member: MemberId,
-    /// The newest tick of the state that is handed over; what is newer is the new authority's. None if there is no state.
+    /// The newest tick of the state that is handed over; newer ones are the new authority's. `None` without
+    /// state.
     pub tick: Option<Tick>,
-    /// Slots that entities had so far: the new authority leaves alone for a while those that are free.
+    /// Slots used so far: the new authority does not use the free ones for a while.
     pub slots: u16,
-    /// The highest generation of an entity that is gone: those that the new authority puts into these slots have higher ones.
+    /// The highest generation of a despawned entity: the new authority uses higher ones in these slots.
     pub generation: u16,
 }
 
@@ -159,14 +159,14 @@ impl Handover {
     }
 }
 
-/// An action that was refused.
+/// A refused action.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RefusedAction {
-    /// On which entity.
+    /// The entity.
     pub entity: EntityId,
-    /// What was asked for.
+    /// The action's name.
     pub name: String,
-    /// Why it was refused.
+    /// The reason.
     pub why: ActionRefusal,
 }
 
@@ -186,31 +186,31 @@ impl RefusedAction {
     }
 }
 
-/// A member as others see it.
+/// A member, as others see it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MemberInfo {
-    /// Who.
+    /// Its id.
     pub id: MemberId,
-    /// What others may call it.
+    /// Its display name.
     pub name: String,
-    /// Who it is, by the token that it was let in with; `None` for somebody anonymous.
+    /// The user of its admission token; `None` for an anonymous member.
     pub user: Option<String>,
-    /// How it is connected to the hub.
+    /// Its transport to the hub.
     pub link: LinkKind,
-    /// What the hub measured of it.
+    /// The hub's measurements.
     pub presence: Presence,
     /// Its player data, by key: encoded values.
     pub data: Vec<(String, Bytes)>,
 }
 
-/// What a hub measures of a member.
+/// A hub's measurements of a member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Presence {
-    /// Who.
+    /// The member.
     pub member: MemberId,
-    /// Whether its connection stands.
+    /// Whether it is connected.
     pub connected: bool,
-    /// Whether its connection takes less than the room has for it: of the state it is given the newest alone, and
+    /// Whether its connection is slower than the room's traffic: it gets only the newest state, and
     /// unreliable messages to it are dropped.
     pub slow: bool,
     /// Round trip between it and the hub, in ms, once measured.
@@ -220,29 +220,29 @@ pub struct Presence {
 /// One value of player data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlayerData {
-    /// Whose.
+    /// The member.
     pub member: MemberId,
-    /// Under which key.
+    /// The key.
     pub key: String,
     /// The encoded value; `None` removes the key.
     pub value: Option<Bytes>,
 }
 
-/// Why a member is gone.
+/// Why a member left.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LeaveReason {
     /// It left.
     Left,
     /// The authority removed it.
     Kicked {
-        /// What the authority gave as the reason; may be empty.
+        /// The given reason; may be empty.
         reason: String,
     },
     /// Its connection broke.
     ConnectionLost,
-    /// Nothing was heard from it for too long.
+    /// It was silent for too long.
     TimedOut,
-    /// It broke the protocol.
+    /// It violated the protocol.
     Misbehaved,
     /// It was too slow for the room.
     TooSlow,
@@ -254,7 +254,7 @@ pub enum LeaveReason {
 }
 
 impl LeaveReason {
-    /// The word for it in JSON, logs and metrics.
+    /// The name in JSON, logs and metrics.
     pub const fn as_str(&self) -> &'static str {
         match self {
             LeaveReason::Left => "left",
@@ -285,7 +285,7 @@ impl LeaveReason {
     /// Reads one.
     ///
     /// # Errors
-    /// [`ReadError`] if it is not as laid out.
+    /// [`ReadError`] if it is malformed.
     pub fn read(reader: &mut Reader) -> Result<Self, ReadError> {
         let code = reader.u8()?;
         let detail = reader.str_max("leave detail", limits::REASON_BYTES_MAX)?;
@@ -317,7 +317,7 @@ impl fmt::Display for LeaveReason {
 }
 
 impl ToMember {
-    /// The message as it goes on the wire.
+    /// Encodes the message.
     pub fn encode(&self) -> Bytes {
         let mut out = Vec::new();
         match self {
@@ -372,10 +372,10 @@ impl ToMember {
         out.into()
     }
 
-    /// Reads a message; `None` if it is of a kind that this version does not know.
+    /// Decodes a message; `None` for a kind that this version does not know.
     ///
     /// # Errors
-    /// [`ReadError`] if it is not as laid out.
+    /// [`ReadError`] if it is malformed.
     pub fn decode(bytes: Bytes) -> Result<Option<Self>, ReadError> {
         let mut reader = Reader::new(bytes);
         let message = match reader.u8()? {
@@ -406,7 +406,7 @@ impl ToMember {
 }
 
 impl ToHub {
-    /// The message as it goes on the wire.
+    /// Encodes the message.
     pub fn encode(&self) -> Bytes {
         let mut out = Vec::new();
         match self {
@@ -445,10 +445,10 @@ impl ToHub {
         out.into()
     }
 
-    /// Reads a message; `None` if it is of a kind that this version does not know.
+    /// Decodes a message; `None` for a kind that this version does not know.
     ///
     /// # Errors
-    /// [`ReadError`] if it is not as laid out.
+    /// [`ReadError`] if it is malformed.
     pub fn decode(bytes: Bytes) -> Result<Option<Self>, ReadError> {
         let mut reader = Reader::new(bytes);
         let message = match reader.u8()? {
@@ -509,16 +509,16 @@ const CONNECTED: u8 = 1;
 const SLOW: u8 = 2;
 
 impl Presence {
-    /// Appends it, but for whose it is.
+    /// Appends it, without the member.
     pub fn write(&self, out: &mut Vec<u8>) {
         out.put_u8((u8::from(self.connected) * CONNECTED) | (u8::from(self.slow) * SLOW));
         out.put_option(self.rtt_ms, |out, rtt| out.put_varint(rtt.into()));
     }
 
-    /// Reads what was measured of `member`.
+    /// Reads the measurements of `member`.
     ///
     /// # Errors
-    /// [`ReadError`] if it is not as laid out.
+    /// [`ReadError`] if they are malformed.
     pub fn read(member: MemberId, reader: &mut Reader) -> Result<Self, ReadError> {
         let flags = reader.u8()?;
         if flags & !(CONNECTED | SLOW) != 0 {
@@ -534,7 +534,7 @@ impl Presence {
 }
 
 impl MemberInfo {
-    /// Bytes of all keys and values of its player data but those under `key`.
+    /// Bytes of all keys and values of its player data, without `key`.
     pub fn data_bytes_without(&self, key: &str) -> usize {
         let others = self.data.iter().filter(|(other, _)| other != key);
         others.map(|(key, value)| key.len() + value.len()).sum()
@@ -542,10 +542,10 @@ impl MemberInfo {
 }
 
 impl PlayerData {
-    /// Whether key and value are within their bounds.
+    /// Checks that key and value are within their bounds.
     ///
     /// # Errors
-    /// What is not, and what it may be.
+    /// The invalid part, with its bounds.
     pub fn check(&self) -> Result<(), String> {
         if self.key.is_empty() || self.key.len() > limits::LABEL_BYTES_MAX {
             let (len, max) = (self.key.len(), limits::LABEL_BYTES_MAX);

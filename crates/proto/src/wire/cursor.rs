@@ -12,13 +12,13 @@ pub enum ReadError {
     Truncated {
         /// Bytes that the value needs.
         wanted: usize,
-        /// Bytes that were left.
+        /// Bytes that remain.
         available: usize,
     },
-    /// A value is outside what its field allows.
+    /// A value is outside of its field's range.
     #[error("{field} is out of range")]
     OutOfRange {
-        /// The field, as PROTOCOL.md calls it.
+        /// The field, as named in PROTOCOL.md.
         field: &'static str,
     },
     /// A variable-length integer was not in its shortest form.
@@ -27,21 +27,21 @@ pub enum ReadError {
     /// Text is not UTF-8.
     #[error("{field} is not UTF-8")]
     NotUtf8 {
-        /// The field, as PROTOCOL.md calls it.
+        /// The field, as named in PROTOCOL.md.
         field: &'static str,
     },
-    /// A number that chooses between layouts has no meaning in this version.
+    /// A number that selects a layout is unknown to this version.
     #[error("{field} has the unknown value {value}")]
     Unknown {
-        /// The field, as PROTOCOL.md calls it.
+        /// The field, as named in PROTOCOL.md.
         field: &'static str,
-        /// What it was.
+        /// The number.
         value: u64,
     },
-    /// Bytes were left over where a layout must fill its frame.
+    /// Bytes remain after the end of a layout.
     #[error("{left} bytes too many")]
     Trailing {
-        /// Bytes that were left.
+        /// Bytes that remain.
         left: usize,
     },
 }
@@ -49,15 +49,15 @@ pub enum ReadError {
 /// The largest number that a variable-length integer can hold.
 pub const VARINT_MAX: u64 = (1 << 62) - 1;
 
-/// Reads values from the front of some bytes. Nothing is allocated from a length that the bytes declare: a length
-/// beyond what is left is an error before anything is taken.
+/// Reads values from the front of a buffer. Allocates nothing for a declared length: a length beyond the
+/// remaining bytes is an error first.
 #[derive(Clone, Debug)]
 pub struct Reader {
     bytes: Bytes,
 }
 
 impl Reader {
-    /// A reader at the front of `bytes`.
+    /// Creates a reader at the front of `bytes`.
     pub fn new(bytes: Bytes) -> Self {
         Reader { bytes }
     }
@@ -67,15 +67,15 @@ impl Reader {
         self.bytes.len()
     }
 
-    /// Whether all was read.
+    /// Whether everything was read.
     pub fn is_empty(&self) -> bool {
         self.bytes.is_empty()
     }
 
-    /// The next `len` bytes, shared with the buffer they came in.
+    /// Returns the next `len` bytes, which share the buffer.
     ///
     /// # Errors
-    /// [`ReadError::Truncated`] if fewer are left.
+    /// [`ReadError::Truncated`] if fewer remain.
     pub fn take(&mut self, len: usize) -> Result<Bytes, ReadError> {
         if len > self.bytes.len() {
             return Err(ReadError::Truncated { wanted: len, available: self.bytes.len() });
@@ -83,17 +83,17 @@ impl Reader {
         Ok(self.bytes.split_to(len))
     }
 
-    /// All that is left.
+    /// Returns all remaining bytes.
     pub fn rest(&mut self) -> Bytes {
         self.bytes.split_off(0)
     }
 
-    /// Bytes of which there are always as many.
+    /// Reads a fixed number of bytes.
     ///
     /// # Errors
-    /// [`ReadError::Truncated`] if there are fewer.
+    /// [`ReadError::Truncated`] if fewer remain.
     pub fn array<const N: usize>(&mut self) -> Result<[u8; N], ReadError> {
-        // Copied out without `take`: sharing the buffer for a few bytes would cost more than reading them.
+        // Copied without `take`: sharing the buffer for a few bytes would cost more than reading them.
         let Some(array) = self.bytes.first_chunk::<N>().copied() else {
             return Err(ReadError::Truncated { wanted: N, available: self.bytes.len() });
         };
@@ -136,7 +136,7 @@ impl Reader {
     /// A variable-length integer, 0 to [`VARINT_MAX`].
     ///
     /// # Errors
-    /// [`ReadError::Truncated`], or [`ReadError::NotShortest`]: one number has one form.
+    /// [`ReadError::Truncated`], or [`ReadError::NotShortest`]: the encoding is unique.
     pub fn varint(&mut self) -> Result<u64, ReadError> {
         let first = *self.bytes.first().ok_or(ReadError::Truncated { wanted: 1, available: 0 })?;
         let width = 1usize << (first >> 6);
@@ -171,7 +171,7 @@ impl Reader {
     /// A length (at most `max`) and that many bytes.
     ///
     /// # Errors
-    /// [`ReadError::OutOfRange`] beyond `max`, [`ReadError::Truncated`] if fewer are left.
+    /// [`ReadError::OutOfRange`] beyond `max`, [`ReadError::Truncated`] if fewer remain.
     pub fn bytes_max(&mut self, field: &'static str, max: usize) -> Result<Bytes, ReadError> {
         let len = self.varint_max(field, max as u64)?;
         self.take(usize::try_from(len).map_err(|_| ReadError::OutOfRange { field })?)
@@ -198,7 +198,7 @@ impl Reader {
         }
     }
 
-    /// A byte that says whether a value follows, and the value.
+    /// A flag byte, and the value if it is set.
     ///
     /// # Errors
     /// Those of [`bool`](Self::bool) and of `read`.
@@ -210,10 +210,10 @@ impl Reader {
         if self.bool(field)? { read(self).map(Some) } else { Ok(None) }
     }
 
-    /// Says that the layout ends here.
+    /// Checks that the layout ends here.
     ///
     /// # Errors
-    /// [`ReadError::Trailing`] if bytes are left.
+    /// [`ReadError::Trailing`] if bytes remain.
     pub fn finish(&self) -> Result<(), ReadError> {
         if self.is_empty() { Ok(()) } else { Err(ReadError::Trailing { left: self.remaining() }) }
     }
@@ -229,7 +229,7 @@ pub const fn varint_width(value: u64) -> usize {
     }
 }
 
-/// Appends values to a buffer. What a [`Reader`] refuses must not be written: callers check before.
+/// Appends values to a buffer. Values that a [`Reader`] rejects must not be written: callers check before.
 pub trait Write {
     /// Appends bytes as they are.
     fn put(&mut self, bytes: &[u8]);
@@ -262,7 +262,7 @@ pub trait Write {
     /// A variable-length integer in its shortest form.
     ///
     /// # Panics
-    /// If `value` is beyond [`VARINT_MAX`]. Nothing that Parlor counts comes near it.
+    /// If `value` is beyond [`VARINT_MAX`]. No count in Parlor comes near it.
     fn put_varint(&mut self, value: u64) {
         assert!(value <= VARINT_MAX, "{value} does not fit a variable-length integer");
         let bytes = value.to_be_bytes();
@@ -294,7 +294,7 @@ pub trait Write {
         self.put_u8(value.into());
     }
 
-    /// A byte that says whether a value follows, and the value.
+    /// A flag byte, and the value if there is one.
     fn put_option<T>(&mut self, value: Option<T>, write: impl FnOnce(&mut Self, T)) {
         self.put_bool(value.is_some());
         if let Some(value) = value {
@@ -328,7 +328,7 @@ mod tests {
             assert_eq!(out, bytes);
             assert_eq!(Reader::new(Bytes::copy_from_slice(bytes)).varint(), Ok(value));
         }
-        // The RFC lets 37 be written in two bytes; here one number has one form.
+        // The RFC allows 37 in two bytes; here the encoding is unique.
         assert_eq!(Reader::new(Bytes::from_static(&[0x40, 0x25])).varint(), Err(ReadError::NotShortest));
     }
 

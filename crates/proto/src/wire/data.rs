@@ -1,32 +1,33 @@
-//! What members of a match say to each other: the payloads of [`channel::MATCH_DATA`](crate::channel::MATCH_DATA) and
-//! [`channel::MATCH_DATA_UNRELIABLE`](crate::channel::MATCH_DATA_UNRELIABLE), inside of the [`envelope`](super::envelope).
+//! Data between the members of a match: the payloads of [`channel::MATCH_DATA`](crate::channel::MATCH_DATA)
+//! and [`channel::MATCH_DATA_UNRELIABLE`](crate::channel::MATCH_DATA_UNRELIABLE), inside the
+//! [`envelope`](super::envelope).
 //!
 //! ```text
 //!  data   op: varint, 1 + the zigzag of the code | 0, the code: 8 bytes, if its zigzag is 2⁶² - 1 or more
-//!         what is said: bytes to the end
+//!         payload: bytes to the end
 //! ```
 //!
-//! The zigzag of an integer is twice it, or, of a negative one, twice its absolute value less one: so that small codes of
-//! either sign take one byte.
+//! The zigzag of an integer is twice it, or, of a negative one, twice its absolute value less one: so that
+//! small codes of either sign take one byte.
 
 use super::cursor::{ReadError, Reader, VARINT_MAX, Write};
 use crate::limits;
 use bytes::Bytes;
 
-/// What a member of a match says: which kind of thing it is, and the thing.
+/// Data of a match: an op code and a payload.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MatchData {
-    /// What the game takes it for. Any number; Parlor gives none a meaning.
+    /// The op code. Any number; its meaning is up to the game.
     pub op: i64,
-    /// What is said, of at most [`MESSAGE_BYTES_MAX`](limits::MESSAGE_BYTES_MAX) bytes.
+    /// The payload, at most [`MESSAGE_BYTES_MAX`](limits::MESSAGE_BYTES_MAX) bytes.
     pub payload: Bytes,
 }
 
-/// Bytes that an op code takes at most.
+/// Maximum bytes of an op code.
 pub const OP_BYTES_MAX: usize = 1 + 8;
 
 impl MatchData {
-    /// The payload of a message with this in it.
+    /// Encodes the payload of a message.
     pub fn encode(&self) -> Bytes {
         let mut out = Vec::with_capacity(self.payload.len() + OP_BYTES_MAX);
         match zigzag(self.op) {
@@ -40,10 +41,10 @@ impl MatchData {
         out.into()
     }
 
-    /// Reads the payload of a message.
+    /// Decodes the payload of a message.
     ///
     /// # Errors
-    /// [`ReadError`] if it is not as laid out, or what is said is larger than a message.
+    /// [`ReadError`] if it is malformed or too large.
     pub fn decode(bytes: Bytes) -> Result<Self, ReadError> {
         let mut reader = Reader::new(bytes);
         let op = match reader.varint()? {

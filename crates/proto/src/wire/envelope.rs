@@ -1,6 +1,6 @@
-//! The envelope of a message that the hub relays: to whom it goes on the way up, from whom it comes on the way down.
-//! Ids are those of the room that the session is in; there is no field for a network address, so a hub can be made to
-//! send to nobody else (threat 11).
+//! The envelope of a relayed message: the recipient on the way to the hub, the sender on the way from it. Ids
+//! are those of the session's room. There is no field for a network address, so a hub cannot be made to send
+//! to anyone outside the room (threat 11).
 //!
 //! ```text
 //!  up     to: 0 authority | 1 all but the sender | 2 member, varint | 3 count: varint, members: varint each,
@@ -17,22 +17,23 @@ use crate::ids::{Epoch, MemberId};
 use crate::limits;
 use bytes::Bytes;
 
-/// To whom a message goes.
+/// The recipients of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Recipient {
-    /// Whoever decides in the room: the host, or the hub itself.
+    /// The authority of the room: the host, or the hub itself.
     Authority,
-    /// All members but the sender.
+    /// All members except the sender.
     Others,
     /// One member.
     Member(MemberId),
     /// These members, in ascending order and each once.
     Members(Vec<MemberId>),
-    /// All members, the sender too.
+    /// All members, including the sender.
     Everyone,
     /// The member that the hub has named primary, if there is one.
     Primary,
-    /// All members but these, in ascending order and each once; the sender too, if it is not among them.
+    /// All members except these, in ascending order and each once; includes the sender if it is not among
+    /// them.
     Except(Vec<MemberId>),
 }
 
@@ -48,52 +49,52 @@ impl From<Vec<MemberId>> for Recipient {
     }
 }
 
-/// From whom a message comes.
+/// The sender of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sender {
     /// The hub itself.
     Hub,
-    /// A member. The hub writes this, so it is true.
+    /// A member. Written by the hub, so it is authentic.
     Member(MemberId),
 }
 
-/// A message on its way up.
+/// A message to the hub.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Upward {
-    /// To whom.
+    /// The recipients.
     pub to: Recipient,
-    /// Whether the hub shall number it among all stamped messages of the room, so that all receivers agree on an
-    /// order.
+    /// Whether the hub must number it among all stamped messages of the room, so that all receivers have the
+    /// same order.
     pub stamp: bool,
-    /// What the sender said.
+    /// The payload.
     pub payload: Bytes,
 }
 
-/// A message on its way down.
+/// A message from the hub.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Downward {
-    /// From whom.
+    /// The sender.
     pub from: Sender,
-    /// Its place among the stamped messages of the room, from 0.
+    /// Its position among the stamped messages of the room, from 0.
     pub order: Option<u64>,
-    /// Under which epoch its receiver is meant as the authority; `None` if it is meant as itself. The same message can go to
-    /// another one under a later epoch.
+    /// The epoch under which its receiver is addressed as the authority; `None` if it is addressed as itself.
+    /// The same message can go to another authority under a later epoch.
     pub authority_of: Option<Epoch>,
-    /// What the sender said.
+    /// The payload.
     pub payload: Bytes,
 }
 
-/// The most bytes that an envelope adds to a payload.
+/// Maximum bytes that an envelope adds to a payload.
 pub const ENVELOPE_BYTES_MAX: usize = 1 + 2 + 4 * limits::ADDRESSEES_MAX;
 
 const STAMPED: u8 = 0x80;
 const FOR_AUTHORITY: u8 = 0x40;
 
 impl Upward {
-    /// The message as it goes on the wire.
+    /// Encodes the message.
     ///
     /// # Panics
-    /// If [`Recipient::Members`] or [`Recipient::Except`] is not ascending: a receiver would refuse it.
+    /// If [`Recipient::Members`] or [`Recipient::Except`] is not ascending: a receiver would reject it.
     pub fn encode(&self) -> Bytes {
         let mut out = Vec::with_capacity(self.payload.len() + 8);
         let tag = |tag: u8| tag | if self.stamp { STAMPED } else { 0 };
@@ -117,10 +118,10 @@ impl Upward {
         out.into()
     }
 
-    /// Reads a message on its way up.
+    /// Decodes a message to the hub.
     ///
     /// # Errors
-    /// [`ReadError`] if it is not as laid out, or names members twice, out of order, or more than a room can have.
+    /// [`ReadError`] if it is malformed, or names members twice, out of order, or more than a room can have.
     pub fn decode(bytes: Bytes) -> Result<Self, ReadError> {
         let mut reader = Reader::new(bytes);
         let tag = reader.u8()?;
@@ -149,7 +150,7 @@ impl Upward {
 }
 
 impl Downward {
-    /// The message as it goes on the wire: the same for all of its receivers.
+    /// Encodes the message, the same for all receivers.
     pub fn encode(&self) -> Bytes {
         let mut out = Vec::with_capacity(self.payload.len() + 12);
         let flag = |is_set: bool, bit: u8| if is_set { bit } else { 0 };
@@ -171,10 +172,10 @@ impl Downward {
         out.into()
     }
 
-    /// Reads a message on its way down.
+    /// Decodes a message from the hub.
     ///
     /// # Errors
-    /// [`ReadError`] if it is not as laid out.
+    /// [`ReadError`] if it is malformed.
     pub fn decode(bytes: Bytes) -> Result<Self, ReadError> {
         let mut reader = Reader::new(bytes);
         let tag = reader.u8()?;

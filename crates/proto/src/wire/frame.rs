@@ -32,33 +32,33 @@ use crate::ids::ChannelId;
 use crate::limits;
 use bytes::Bytes;
 
-/// One frame.
+/// A frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Frame {
-    /// Opens a session, from the side that connected.
+    /// Opens a session, from the connecting side.
     Hello(Box<Hello>),
-    /// A hello in versions of which this build speaks none. Nothing else of it can be read.
+    /// A hello whose versions this build does not speak. Only these fields can be read.
     ForeignHello {
         /// Oldest version that its sender speaks.
         version_min: u16,
         /// Newest version that its sender speaks.
         version_max: u16,
     },
-    /// The hub's answer: come in.
+    /// The hub's answer: admitted.
     Welcome(Box<Welcome>),
-    /// The hub's answer: go there.
+    /// The hub's answer: the room is on another server.
     Redirect(Redirect),
-    /// The hub's answer: not now.
+    /// The hub's answer: try again later.
     RetryAfter(RetryAfter),
-    /// The hub's answer: no.
+    /// The hub's answer: refused.
     Refused(Refusal),
     /// The session is over.
     Close(CloseReason),
-    /// A sign of life, and what both ends need to measure round trips and each other's clocks.
+    /// A keep-alive, with the timestamps to measure round trips and each other's clocks.
     Time(Time),
-    /// Goes on with a session, from the side that connected.
+    /// Resumes a session, from the connecting side.
     Resume(Resume),
-    /// The hub's answer: the session goes on.
+    /// The hub's answer: the session is resumed.
     Resumed(Resumed),
     /// A message of [`Lane::Unreliable`](crate::Lane).
     Unreliable {
@@ -67,11 +67,12 @@ pub enum Frame {
         /// The message.
         payload: Bytes,
     },
-    /// A message of [`Lane::UnreliableSequenced`](crate::Lane). The number of its packet says which of two is newer.
+    /// A message of [`Lane::UnreliableSequenced`](crate::Lane). The packet number determines which of two is
+    /// newer.
     Sequenced {
         /// Its channel.
         channel: ChannelId,
-        /// Messages replace each other only if they have the same key.
+        /// Only messages with the same key replace each other.
         key: u32,
         /// The message.
         payload: Bytes,
@@ -91,29 +92,29 @@ pub enum Frame {
         channel: ChannelId,
         /// Its number among all reliable messages of the session, from 0.
         number: u64,
-        /// Its place among those of its channel, from 0.
+        /// Its position among those of its channel, from 0.
         order: u64,
         /// The message.
         payload: Bytes,
     },
-    /// A part of an unreliable message that fits no datagram.
+    /// A part of an unreliable message that is too large for a datagram.
     Fragment(Fragment),
 }
 
-/// See [`Frame::Time`]. As in RTCP's sender and receiver reports (RFC 3550 §6.4.1), each side echoes the other's last
-/// time and says how long it held it, so one frame each way measures the round trip at both ends.
+/// See [`Frame::Time`]. As in RTCP's sender and receiver reports (RFC 3550 §6.4.1), each side echoes the
+/// other's last time with its holding time, so one frame each way measures the round trip at both ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Time {
     /// The sender's clock when it sent this, in µs.
     pub sent_us: u64,
-    /// The last time that the sender received, if any.
+    /// The last time that the sender received, if there is one.
     pub echo: Option<Echo>,
 }
 
-/// A time that goes back to whom it came from.
+/// An echoed time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Echo {
-    /// `sent_us` of the frame that is echoed.
+    /// `sent_us` of the echoed frame.
     pub sent_us: u64,
     /// How long it was held, in µs.
     pub held_us: u64,
@@ -124,11 +125,11 @@ pub struct Echo {
 pub struct Fragment {
     /// Wrapping number of the message among the fragmented ones.
     pub id: u16,
-    /// Which part, from 0.
+    /// The index of the part, from 0.
     pub index: u8,
-    /// How many parts, 2 to [`limits::FRAGMENTS_MAX`].
+    /// The number of parts, 2 to [`limits::FRAGMENTS_MAX`].
     pub count: u8,
-    /// The part: all have [`limits::FRAGMENT_BYTES`], but for the last.
+    /// The part: all but the last have [`limits::FRAGMENT_BYTES`].
     pub part: Bytes,
 }
 
@@ -160,7 +161,7 @@ impl Frame {
         out.put(payload);
     }
 
-    /// Writes the body but for the payload, which needs no copy on the way.
+    /// Writes the body without the payload, which needs no copy.
     fn write_body(&self, out: &mut Vec<u8>) -> (u64, &[u8]) {
         match self {
             Frame::Hello(hello) => (kind::HELLO, written(|| hello.write(out))),
@@ -206,10 +207,10 @@ impl Frame {
         }
     }
 
-    /// Reads one frame; `None` if it is of a kind that this version does not know.
+    /// Reads a frame; `None` for a kind that this version does not know.
     ///
     /// # Errors
-    /// [`ReadError`] if the frame is cut short, or if a known kind's body is not as laid out.
+    /// [`ReadError`] if the frame is truncated, or if the body of a known kind is malformed.
     pub fn read(reader: &mut Reader) -> Result<Option<Frame>, ReadError> {
         let kind = reader.varint()?;
         let mut body = Reader::new(reader.bytes_max("frame length", limits::STREAM_PACKET_BYTES_MAX)?);
@@ -249,7 +250,7 @@ impl Frame {
         Ok(Some(frame))
     }
 
-    /// The frame's name, as PROTOCOL.md has it.
+    /// The frame's name in PROTOCOL.md.
     pub const fn name(&self) -> &'static str {
         match self {
             Frame::Hello(_) | Frame::ForeignHello { .. } => "Hello",

@@ -11,22 +11,23 @@
 //!           frames     to the end of the packet
 //! ```
 //!
-//! A number is *taken* when its packet arrived and every message in it was given on or kept for assembly; a packet of
-//! which something was dropped (a message older than one of the same key) is not acknowledged.
+//! A number is *taken* when its packet arrived and every message in it was delivered or kept for assembly. A
+//! packet with a dropped message (older than one of the same key) is not acknowledged.
 //!
-//! The sequence belongs to the session, not to the connection: it goes on when another connection takes over.
+//! The sequence belongs to the session, not to the connection: it continues on the next connection.
 
 use super::cursor::{ReadError, Reader, Write};
 use crate::ids::Epoch;
 
-/// The number nearest to `near` whose low half is `wire`; of two equally near ones the lower. Numbers do not go below zero.
+/// Returns the number nearest to `near` with the low half `wire`; of two equally near ones the lower. Never
+/// negative.
 #[allow(clippy::cast_possible_truncation, clippy::cast_possible_wrap)] // the low half is what is compared
 pub fn expand(wire: u16, near: u64) -> u64 {
     let distance = wire.wrapping_sub(near as u16) as i16;
     near.saturating_add_signed(distance.into())
 }
 
-/// Which packets were taken: the newest, and which of the 32 before it.
+/// The acknowledged packets: the newest, and those of the 32 before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ack {
     /// Low half of the highest number taken.
@@ -38,9 +39,10 @@ pub struct Ack {
 /// See the [module](self) for the layout.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Header {
-    /// Low half of the packet's number. Packets without one are not acknowledged: they carry nothing that may be lost.
+    /// Low half of the packet's number. Packets without one are not acknowledged: they carry nothing that may
+    /// be lost.
     pub sequence: Option<u16>,
-    /// What the sender took.
+    /// The acknowledged packets.
     pub ack: Option<Ack>,
     /// The sender received every reliable message below this number.
     pub reliable_ack: Option<u64>,
@@ -86,10 +88,10 @@ impl Header {
         }
     }
 
-    /// Reads a header; the frames are left in `reader`.
+    /// Reads a header; `reader` is left at the frames.
     ///
     /// # Errors
-    /// [`ReadError`] if it is cut short, has flags without a meaning, or writes epoch 0 out.
+    /// [`ReadError`] if it is truncated, has unknown flags, or has an explicit epoch 0.
     pub fn read(reader: &mut Reader) -> Result<Header, ReadError> {
         let flags = reader.u8()?;
         if flags & !KNOWN != 0 {

@@ -1,11 +1,11 @@
-//! The layout of everything on the wire. `PROTOCOL.md` is normative; the golden vectors in `testdata/` tie it to
-//! this code.
+//! The layout of everything on the wire. `PROTOCOL.md` is normative; the golden vectors in `testdata/` tie it
+//! to this code.
 //!
-//! A *packet* is one datagram or one record of a stream: a [`header`] and then [`frame`]s to its end. Frames carry the
-//! [`handshake`], time, and messages; a message that is relayed between members begins with an [`envelope`]; those on
-//! the control channel are room [`control`], those on the channel of actions an [`action`], those on the channel of
-//! replicas what a member says of itself ([`replica`]), those on the channel of paths what two members say of theirs ([`path`]);
-//! what members of a match say has its own form inside of the envelope ([`data`]).
+//! A *packet* is one datagram or one record of a stream: a [`header`], then [`frame`]s to its end. Frames
+//! carry the [`handshake`], time, and messages. A message relayed between members begins with an
+//! [`envelope`]. Messages of built-in channels are: room [`control`], [`action`]s, members' own state
+//! ([`replica`]), signals about paths between members ([`path`]), and data of a match inside the envelope
+//! ([`data`]).
 
 pub mod action;
 pub mod control;

@@ -1,13 +1,13 @@
-//! Paths between two members beside the hub: what the hub tells both ends of one, and what they say to each other through the hub
-//! when messages change their way.
+//! Direct paths between two members: the hub's messages to both ends, and the ends' signals to each other
+//! through the hub when messages move between the path and the hub.
 //!
 //! ```text
-//!  candidates   flags: 1 byte (1 the observed address may be told) · list
+//!  candidates   flags: 1 byte (1 the observed address may be passed on) · list
 //!  list         count: varint · for each: 4 | 6, 4 or 16 bytes of address, port: 2 bytes
 //!  offer        id: 8 bytes · peer: varint · fingerprint: 32 bytes · role: 0 dial | 1 accept
 //!               · 0 the room ends with its authority | 1 the part passes on · list
 //!
-//!  on the channel of paths, inside of an envelope
+//!  on the channel of paths, inside an envelope
 //!  0 over       id: 8 bytes
 //!  1 back       id: 8 bytes · 0 reliable messages | 1 all · rests: varint
 //!  2 rest       id: 8 bytes · number: varint · channel: 1 byte · payload
@@ -19,65 +19,67 @@ use crate::limits;
 use bytes::Bytes;
 use core::net::{IpAddr, SocketAddr};
 
-/// Addresses at which a member may be reached, as it says itself.
+/// Addresses at which a member may be reached, from the member itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Candidates {
     /// At most [`PATH_CANDIDATES_MAX`](limits::PATH_CANDIDATES_MAX).
     pub addresses: Vec<SocketAddr>,
-    /// Whether the hub may tell the other end from which address it sees this member, too.
+    /// Whether the hub may also send the member's observed address to the other end.
     pub may_tell_observed: bool,
 }
 
-/// What the hub tells each end of a path that it may try.
+/// The hub's message to each end of a path that it may try.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PathOffer {
-    /// Which path: drawn by the hub, the same for both ends.
+    /// The path: drawn by the hub, the same for both ends.
     pub id: PathId,
-    /// Who the other end is.
+    /// The other end.
     pub peer: MemberId,
-    /// The SHA-256 of the certificate that the other end must show. The hub vouches for it.
+    /// SHA-256 of the certificate that the other end must present. The hub vouches for it.
     pub fingerprint: [u8; 32],
-    /// Which end this is.
+    /// The role of this end.
     pub role: PathRole,
-    /// Whether another member takes the authority's part when it is gone. Then what is said reliably to whoever is the authority
-    /// goes through the hub, which has it for the next one: over the path it could be lost with this one, or count twice.
+    /// Whether the room has host migration. Then reliable messages to the authority go through the hub, which
+    /// keeps them for the next authority. Over the path they could be lost with this authority, or count
+    /// twice.
     pub passes_on: bool,
-    /// Where the other end may be reached.
+    /// Addresses at which the other end may be reached.
     pub candidates: Vec<SocketAddr>,
 }
 
-/// Which end of a path a member is.
+/// A member's role on a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PathRole {
-    /// It says hello, and decides over which connection.
+    /// It sends the hello, and selects the connection.
     Dial,
     /// It is the authority, and waits for the hello.
     Accept,
 }
 
-/// What the ends of a path say to each other through the hub.
+/// A signal between the ends of a path, through the hub.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PathSignal {
-    /// What the sender sends reliably to the receiver goes over the path from here on.
+    /// The sender's reliable messages to the receiver go over the path from here on.
     Over {
-        /// Which path.
+        /// The path.
         id: PathId,
     },
-    /// It goes through the hub again. Of what went over the path, that many messages are not known to have come; they follow,
-    /// before anything newer.
+    /// They go through the hub again. The messages sent over the path without an acknowledgement follow,
+    /// before newer ones.
     Back {
-        /// Which path.
+        /// The path.
         id: PathId,
-        /// Whether the path is over: then its sender reads nothing more of it. Otherwise what is not reliable goes on.
+        /// Whether the path is over: then its sender reads nothing more from it. Otherwise unreliable
+        /// messages continue on it.
         ends: bool,
-        /// How many.
+        /// The number of these messages.
         rests: u64,
     },
     /// One of them.
     Rest {
-        /// Which path.
+        /// The path.
         id: PathId,
-        /// Its number in the path's session: it may have come.
+        /// Its number in the path's session: it may have been received.
         number: u64,
         /// Its channel.
         channel: ChannelId,
@@ -86,11 +88,11 @@ pub enum PathSignal {
     },
 }
 
-/// The most bytes that a [`PathSignal::Rest`] adds to the message in it.
+/// Maximum bytes that a [`PathSignal::Rest`] adds to its message.
 pub const REST_BYTES_MAX: usize = 1 + 8 + 9 + 1;
 
-/// Whether a member may name this address as its own: that of one machine, and with a port. `is_local` says whether the hub sees the
-/// member on the hub's own machine; only then loopback means anything to somebody else there.
+/// Whether a member may name this address as its own: a unicast address with a port. `is_local` says whether
+/// the member is on the hub's machine; only then loopback is useful to other members there.
 pub fn is_candidate(address: SocketAddr, is_local: bool) -> bool {
     let ip = address.ip().to_canonical();
     let is_one = match ip {
@@ -98,13 +100,13 @@ pub fn is_candidate(address: SocketAddr, is_local: bool) -> bool {
             let first = ip.octets()[0];
             !ip.is_broadcast() && !ip.is_multicast() && first != 0 && first < 240
         }
-        // An address of one link means nothing without naming the interface.
+        // A link-local address is meaningless without its interface.
         IpAddr::V6(ip) => !ip.is_unspecified() && !ip.is_multicast() && !ip.is_unicast_link_local(),
     };
     is_one && address.port() != 0 && (is_local || !ip.is_loopback())
 }
 
-/// Whether an address is one of a local network, which nobody beyond it can reach.
+/// Whether an address belongs to a local network, and is unreachable from outside of it.
 pub fn is_of_local_network(ip: IpAddr) -> bool {
     match ip.to_canonical() {
         IpAddr::V4(ip) => ip.is_private() || ip.is_loopback() || ip.is_link_local(),
@@ -145,10 +147,10 @@ fn read_list(reader: &mut Reader) -> Result<Vec<SocketAddr>, ReadError> {
     (0..count).map(|_| read_address(reader)).collect()
 }
 
-/// Reads an address as [`write_address`] wrote it.
+/// Reads an address written by [`write_address`].
 ///
 /// # Errors
-/// [`ReadError`] if it is not as laid out.
+/// [`ReadError`] if it is malformed.
 pub fn read_address(reader: &mut Reader) -> Result<SocketAddr, ReadError> {
     let ip = match reader.u8()? {
         4 => IpAddr::from(reader.array::<4>()?),
@@ -191,7 +193,7 @@ impl PathOffer {
 }
 
 impl PathSignal {
-    /// The message as it goes on the wire, without its envelope.
+    /// Encodes the message, without its envelope.
     pub fn encode(&self) -> Bytes {
         let mut out = Vec::new();
         match self {
@@ -216,10 +218,10 @@ impl PathSignal {
         out.into()
     }
 
-    /// Reads a message; `None` if it is of a kind that this version does not know.
+    /// Decodes a message; `None` for a kind that this version does not know.
     ///
     /// # Errors
-    /// [`ReadError`] if it is not as laid out.
+    /// [`ReadError`] if it is malformed.
     pub fn decode(bytes: Bytes) -> Result<Option<Self>, ReadError> {
         let mut reader = Reader::new(bytes);
         let word = match reader.u8()? {

@@ -1,7 +1,7 @@
-//! Streams of state that are not the room's own: what members say of themselves, and what a member is given that becomes the
-//! authority. The first are the messages of [`channel::REPLICAS`](crate::channel::REPLICAS). Each member sends its own
-//! state to the hub as a stream of packets; the hub sends each member a stream for every other one. What the state is made of
-//! travels with the packets until one that brings it is known to have arrived.
+//! Streams of state besides the room's: members' own state, and the checkpoint for a member that becomes the
+//! authority. Own state is in messages of [`channel::REPLICAS`](crate::channel::REPLICAS). Each member sends
+//! its own state to the hub as a stream of packets; the hub sends each member a stream for every other one.
+//! Packets carry the state's schema until one is known to have arrived.
 //!
 //! ```text
 //!  up     schema: 0 | 1, bytes · a packet of the sender's stream
@@ -15,36 +15,36 @@ use crate::ids::{Epoch, MemberId};
 use crate::limits;
 use bytes::Bytes;
 
-/// A packet of a member's own state, on its way up.
+/// A packet of a member's own state, to the hub.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OwnState {
-    /// What the state is made of: an encoded schema, unless the receiver is known to have it.
+    /// The encoded schema of the state, until the receiver is known to have it.
     pub schema: Option<Bytes>,
     /// The packet.
     pub packet: Bytes,
 }
 
-/// A packet of a member's own state, on its way down.
+/// A packet of a member's own state, from the hub.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StateOf {
-    /// Whose state it is. The hub writes this, so it is true.
+    /// The member. Written by the hub, so it is authentic.
     pub source: MemberId,
     /// The packet.
     pub state: OwnState,
 }
 
-/// A packet of all of the room's state, for the member that becomes the authority: the messages of
+/// A packet of the room's whole state, for the member that becomes the authority: messages of
 /// [`channel::CHECKPOINT`](crate::channel::CHECKPOINT).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Checkpoint {
-    /// Under which epoch it becomes that.
+    /// The epoch under which it becomes the authority.
     pub epoch: Epoch,
     /// The packet.
     pub packet: Bytes,
 }
 
 impl Checkpoint {
-    /// The message as it goes on the wire.
+    /// Encodes the message.
     pub fn encode(&self) -> Bytes {
         let mut out = Vec::with_capacity(self.packet.len() + 8);
         out.put_varint(self.epoch.0.into());
@@ -52,10 +52,10 @@ impl Checkpoint {
         out.into()
     }
 
-    /// Reads a message.
+    /// Decodes a message.
     ///
     /// # Errors
-    /// [`ReadError`] if it is not as laid out.
+    /// [`ReadError`] if it is malformed.
     pub fn decode(bytes: Bytes) -> Result<Self, ReadError> {
         let mut reader = Reader::new(bytes);
         Ok(Checkpoint { epoch: Epoch(reader.varint_u32("epoch")?), packet: reader.rest() })
@@ -63,17 +63,17 @@ impl Checkpoint {
 }
 
 impl OwnState {
-    /// The message as it goes on the wire.
+    /// Encodes the message.
     pub fn encode(&self) -> Bytes {
         let mut out = Vec::with_capacity(self.len_about());
         self.write(&mut out);
         out.into()
     }
 
-    /// Reads a message on its way up.
+    /// Decodes a message to the hub.
     ///
     /// # Errors
-    /// [`ReadError`] if it is not as laid out.
+    /// [`ReadError`] if it is malformed.
     pub fn decode(bytes: Bytes) -> Result<Self, ReadError> {
         Self::read(&mut Reader::new(bytes))
     }
@@ -95,7 +95,7 @@ impl OwnState {
 }
 
 impl StateOf {
-    /// The message as it goes on the wire.
+    /// Encodes the message.
     pub fn encode(&self) -> Bytes {
         let mut out = Vec::with_capacity(self.state.len_about());
         out.put_varint(self.source.0.into());
@@ -103,10 +103,10 @@ impl StateOf {
         out.into()
     }
 
-    /// Reads a message on its way down.
+    /// Decodes a message from the hub.
     ///
     /// # Errors
-    /// [`ReadError`] if it is not as laid out.
+    /// [`ReadError`] if it is malformed.
     pub fn decode(bytes: Bytes) -> Result<Self, ReadError> {
         let mut reader = Reader::new(bytes);
         Ok(StateOf { source: MemberId(reader.varint_u32("source")?), state: OwnState::read(&mut reader)? })

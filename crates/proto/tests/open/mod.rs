@@ -1,4 +1,4 @@
-//! A server's end of a session that is open, for tests that count what it holds.
+//! The server's end of an open session, for tests that count its memory.
 
 use bytes::Bytes;
 use parlor_proto::session::{Answer, Session};

@@ -69,7 +69,8 @@ fn play(seed: u64, with_reconnects: bool) -> World {
     world
 }
 
-/// After the link heals, whatever waited arrives, and the newest message of each key that is sent then does, too.
+/// After the link heals, everything queued arrives, and so does the newest message of each key that is sent
+/// then.
 fn settle(world: &mut World) {
     world.conditions = PERFECT;
     world.run_ms(6_000);
@@ -111,7 +112,7 @@ fn nothing_reliable_is_lost_or_doubled_over_connections() {
 fn a_goodbye_comes_after_what_was_sent_before_it() {
     for_seeds(|seed| {
         let mut world = play(seed, seed % 2 == 1);
-        // The goodbye waits at most as long as it lingers, which on a bad link is no time for several windows.
+        // The Close frame has a limited time, which is too short for several windows on a bad link.
         world.run_ms(5_000);
         let conditions = world.conditions;
         world.conditions = Conditions { lost: conditions.lost.min(100), ..conditions };
@@ -148,7 +149,7 @@ fn a_goodbye_comes_after_what_was_sent_before_it() {
 fn a_goodbye_waits_for_all_that_was_sent() {
     for kind in KINDS {
         let mut world = World::open(1, kind, PERFECT);
-        // More than a packet takes, and almost as many as may wait.
+        // More than a packet takes, and almost as many as the queue holds.
         for id in 0..700 {
             assert!(world.send(SERVER, LANES[id % 2], 0, 20, false));
         }

@@ -1,4 +1,4 @@
-//! Two sessions, a link between them, and virtual time. Everything is drawn from one seed.
+//! Two sessions with a link between them, on virtual time. All randomness comes from one seed.
 
 use bytes::Bytes;
 use parlor_proto::random::SplitMix64;
@@ -44,14 +44,14 @@ impl Rng {
     }
 }
 
-/// Seeds that a scenario runs with if nothing else is said.
+/// Default number of seeds of a scenario.
 const SEEDS: u64 = 64;
-/// The simulator's whole worlds, which `PARLOR_SEEDS` counts, are held against a model of everything and are cheap; the
-/// scenarios here have one topic, cost as much, and so get one seed for this many worlds.
+/// `PARLOR_SEEDS` counts the simulator's whole worlds, which are checked against a model of everything and
+/// are cheap. The scenarios here have one topic and cost as much, so they get one seed for this many worlds.
 const WORLDS_PER_SEED: u64 = 10;
 
-/// Runs a scenario with each seed, and says how to repeat the one that failed. `PARLOR_SEEDS` is how many whole worlds the
-/// simulator runs, of which this gets its share, and `PARLOR_SEED` one seed.
+/// Runs a scenario with each seed, and prints how to repeat a failed one. `PARLOR_SEEDS` is the number of
+/// whole worlds that the simulator runs, of which this gets its share; `PARLOR_SEED` selects one seed.
 pub(crate) fn for_seeds(scenario: impl Fn(u64)) {
     struct Say(u64);
     impl Drop for Say {
@@ -77,24 +77,24 @@ pub(crate) fn for_seeds(scenario: impl Fn(u64)) {
     }
 }
 
-/// What a link does to packets.
+/// The network conditions of a link.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Conditions {
-    /// One way, in µs; the spread is what reorders datagrams.
+    /// One-way latency, in µs; its range reorders datagrams.
     pub(crate) latency_us: (u64, u64),
-    /// Datagrams lost, of 1,000.
+    /// Lost datagrams of 1,000.
     pub(crate) lost: u64,
-    /// Datagrams that come twice, of 1,000.
+    /// Duplicated datagrams of 1,000.
     pub(crate) doubled: u64,
 }
 
 pub(crate) const PERFECT: Conditions = Conditions { latency_us: (20_000, 20_000), lost: 0, doubled: 0 };
 
-/// Which end.
+/// The index of an end.
 pub(crate) const CLIENT: usize = 0;
 pub(crate) const SERVER: usize = 1;
 
-/// What a test's message is, so that it can be checked without looking anything up.
+/// The payload of a test's message, which can be checked without a lookup.
 pub(crate) fn payload(id: u64, len: usize) -> Bytes {
     static NOISE: OnceLock<Vec<u8>> = OnceLock::new();
     let noise = NOISE.get_or_init(|| {
@@ -111,7 +111,7 @@ fn id_of(payload: &Bytes) -> u64 {
     u64::from_le_bytes(payload[..8].try_into().expect("each message begins with its id"))
 }
 
-/// A message that a test sent.
+/// A message sent by a test.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sent {
     pub(crate) id: u64,
@@ -120,21 +120,21 @@ pub(crate) struct Sent {
     pub(crate) tracked: bool,
 }
 
-/// One end and what it saw.
+/// An end and its observations.
 pub(crate) struct End {
     pub(crate) session: Session,
     attached: bool,
     /// Its clock minus the world's.
     pub(crate) ahead_us: u64,
     pub(crate) sent: Vec<Sent>,
-    /// Channel, key and id of each message, in the order in which they came.
+    /// Channel, key and id of each message, in order of arrival.
     pub(crate) got: Vec<(ChannelId, u32, u64)>,
     pub(crate) fates: BTreeMap<u64, bool>,
     pub(crate) welcome: Option<Welcome>,
-    /// The tokens that it was given.
+    /// The tokens that it got.
     pub(crate) resumed: Vec<ResumeToken>,
     pub(crate) closed: Option<CloseReason>,
-    /// When packets left, in µs of the world.
+    /// When packets were sent, in µs of the world.
     pub(crate) left_at: Vec<u64>,
 }
 
@@ -151,10 +151,11 @@ pub(crate) struct World {
     pub(crate) kind: LinkKind,
     pub(crate) conditions: Conditions,
     pub(crate) ends: [End; 2],
-    /// By time of arrival and a number that keeps the order of equals: to whom, over which connection, what.
+    /// By time of arrival and a number that keeps the order of equal times: the receiver, the connection, the
+    /// packet.
     under_way: BTreeMap<(u64, u64), (usize, u64, Packet)>,
     connection: u64,
-    /// How often the server let the client go on.
+    /// How often the server resumed the client.
     pub(crate) connections: u8,
     stream_until: [u64; 2],
     serial: u64,
@@ -163,7 +164,7 @@ pub(crate) struct World {
     pub(crate) transcript: Vec<(u64, usize, Happened)>,
     /// Nothing arrives.
     pub(crate) is_cut: bool,
-    /// What the server says in its welcome about keep-alive and silence, in ms.
+    /// The server's welcome: keep-alive and silence, in ms.
     pub(crate) terms: Limits,
 }
 
@@ -234,7 +235,7 @@ impl World {
         }
     }
 
-    /// A world in which the session is open at both ends.
+    /// A world with a session that is open at both ends.
     pub(crate) fn open(seed: u64, kind: LinkKind, conditions: Conditions) -> World {
         let mut world = World::new(seed, kind, conditions);
         world.run_ms(2_000);
@@ -271,7 +272,7 @@ impl World {
         self.pump();
     }
 
-    /// Takes out what both ends have to say.
+    /// Takes the packets and events of both ends.
     fn pump(&mut self) {
         for end in [CLIENT, SERVER] {
             let now = self.clock(end);
@@ -336,7 +337,7 @@ impl World {
         for _ in 0..copies {
             let mut at = self.now_us + self.rng.between(self.conditions.latency_us);
             if packet.carrier != Carrier::Datagram && self.rng.below(1_000) < self.conditions.lost {
-                // What a datagram would lose, a stream repeats.
+                // A stream repeats what a datagram would lose.
                 at += 3 * self.conditions.latency_us.1;
             }
             if packet.carrier == Carrier::Stream {
@@ -366,7 +367,8 @@ impl World {
         }
     }
 
-    /// The first packet of a new connection reached the server, which has another session for it until it knows which it is.
+    /// The first packet of a new connection reached the server, which uses a temporary session until it knows
+    /// the real one.
     fn resume_at_server(&mut self, packet: Packet, now: Instant) {
         let mut newest = Session::server(self.kind, now);
         newest.handle_packet(packet, now).expect("honest peers understand each other");
@@ -380,7 +382,7 @@ impl World {
         self.take_events(SERVER);
     }
 
-    /// The connection breaks. An end may not notice before the next one stands, and goes on sending into the void.
+    /// Breaks the connection. An end may not notice before the next one is there, and continues to send.
     pub(crate) fn disconnect(&mut self, notices: [bool; 2]) {
         self.connection += 1;
         for end in [CLIENT, SERVER] {
@@ -406,7 +408,7 @@ impl World {
         self.ends[CLIENT].attached = true;
     }
 
-    /// Sends a message of `len` bytes; false if too many wait.
+    /// Sends a message of `len` bytes. Returns false if the queue is full.
     pub(crate) fn send(
         &mut self,
         end: usize,
@@ -438,17 +440,17 @@ impl World {
         self.ends[end].session.set_tick(Tick(tick));
     }
 
-    /// Ids that `end` got on `channel`, in their order.
+    /// Ids that `end` received on `channel`, in order.
     pub(crate) fn got(&self, end: usize, channel: ChannelId) -> Vec<u64> {
         self.ends[end].got.iter().filter(|got| got.0 == channel).map(|got| got.2).collect()
     }
 
-    /// Ids that `end` sent on `channel`, in their order.
+    /// Ids that `end` sent on `channel`, in order.
     pub(crate) fn sent(&self, end: usize, channel: ChannelId) -> Vec<u64> {
         self.ends[end].sent.iter().filter(|sent| sent.channel == channel).map(|sent| sent.id).collect()
     }
 
-    /// What holds at any time: nothing came that was not sent, nothing twice, nothing out of its order.
+    /// Checks the invariants: only sent messages arrive, none twice, none out of order.
     pub(crate) fn check_safety(&self) {
         for (from, to) in [(CLIENT, SERVER), (SERVER, CLIENT)] {
             let sent: BTreeMap<u64, &Sent> =
@@ -475,7 +477,8 @@ impl World {
         }
     }
 
-    /// What holds when the link has been good for a while: everything reliable came, and every fate is known.
+    /// Checks that all reliable messages have arrived and every fate is known, after the link was good for a
+    /// while.
     pub(crate) fn check_settled(&self) {
         self.check_safety();
         for (from, to) in [(CLIENT, SERVER), (SERVER, CLIENT)] {
@@ -499,7 +502,7 @@ pub(crate) const LANES: [ChannelId; 4] = [
     channel::typed(Lane::UnreliableSequenced),
 ];
 
-/// As a `Duration`, from ms.
+/// A `Duration` of `ms` milliseconds.
 pub(crate) fn ms(ms: u64) -> Duration {
     Duration::from_millis(ms)
 }

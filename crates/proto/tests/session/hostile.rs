@@ -1,4 +1,4 @@
-//! Peers that break the protocol, and peers that send anything at all.
+//! Peers that violate the protocol, and peers that send random bytes.
 
 use crate::harness::{PERFECT, World, hello, welcome};
 use bytes::Bytes;
@@ -38,7 +38,7 @@ fn ordered(number: u64, order: u64) -> Frame {
     Frame::Ordered { channel: channel::MESSAGE_ORDERED, number, order, payload: Bytes::from_static(b"hi") }
 }
 
-/// Where a session stands when its peer misbehaves.
+/// The state of a session when its peer misbehaves.
 #[derive(Clone, Copy, Debug)]
 enum Stage {
     Greeting,
@@ -50,7 +50,7 @@ enum Stage {
 
 const STAGES: [Stage; 5] = [Stage::Greeting, Stage::Deciding, Stage::Open, Stage::Closing, Stage::Closed];
 
-/// A client and a server that have come as far as `stage`, with all that they said on the way.
+/// A client and a server in the state `stage`, with all packets so far.
 fn at(stage: Stage, link: LinkKind) -> ([Session; 2], Vec<(usize, Packet)>) {
     let mut ends = [Session::client(hello(), link, NOW), Session::server(link, NOW)];
     let mut said = Vec::new();
@@ -96,7 +96,7 @@ fn at(stage: Stage, link: LinkKind) -> ([Session; 2], Vec<(usize, Packet)>) {
     (ends, said)
 }
 
-/// Hands one packet to an end; if it is refused, the session must be over and say so at both ends.
+/// Hands a packet to an end. If it is rejected, the session must be over and report that at both ends.
 fn shut_out(end: &mut Session, packet: Packet) -> Option<PeerMisbehaved> {
     let misbehaved = end.handle_packet(packet, NOW).err();
     let events: Vec<Event> = std::iter::from_fn(|| end.poll_event()).collect();
@@ -116,7 +116,8 @@ fn open_server() -> Session {
     server
 }
 
-/// What an open server says to one packet. Numbers of packets and reliable messages up to 50 are free from 10 on.
+/// The error of an open server for one packet. Numbers of packets and reliable messages from 10 to 50 are
+/// unused.
 fn refused(packet: Packet) -> Option<PeerMisbehaved> {
     shut_out(&mut open_server(), packet)
 }
@@ -145,7 +146,7 @@ fn hello_has_its_place() {
     assert!(out_of_place(shut_out(&mut server, again.clone())));
     let ([mut client, _], _) = at(Stage::Greeting, LinkKind::Quic);
     assert!(out_of_place(shut_out(&mut client, again)));
-    // Not in a datagram, and not after anything else.
+    // Not in a datagram, and not after another frame.
     for first in [
         numbered(0, &[Frame::Hello(Box::new(hello()))]),
         stream(&[ordered(0, 0)]),
@@ -175,7 +176,7 @@ fn what_was_never_sent_cannot_be_acknowledged() {
     let reliable = |number| Header { reliable_ack: Some(number), ..Header::default() };
     assert!(future(refused(packet(Carrier::Datagram, reliable(1_000), &[]))));
     assert_eq!(refused(packet(Carrier::Datagram, reliable(4), &[])), None);
-    // A message that waits and was not given to the connection was not sent either.
+    // A queued message that was not given to the connection was not sent either.
     let mut server = open_server();
     server.send(Outgoing::new(channel::MESSAGE_ORDERED, Bytes::new())).expect("it is open");
     assert!(future(shut_out(&mut server, packet(Carrier::Datagram, reliable(5), &[]))));
@@ -248,9 +249,9 @@ fn what_fragments_come_to_is_one_unreliable_message() {
     for (frame, is_refused) in [
         (Frame::Unreliable { channel: channel::MESSAGE_UNRELIABLE, payload: filler(4) }, false),
         (hidden, true),
-        // Bytes that are left over.
+        // Trailing bytes.
         (unreliable(channel::MESSAGE_UNRELIABLE), true),
-        // A frame in another lane's channel.
+        // A frame on a channel of another lane.
         (Frame::Unreliable { channel: channel::MESSAGE_ORDERED, payload: filler(4) }, true),
     ] {
         let mut server = open_server();
@@ -303,7 +304,7 @@ fn threat_04_a_repeated_packet_gives_nothing() {
 
 #[test]
 fn honest_senders_keep_to_the_limits_that_receivers_enforce() {
-    // So many small messages that frames run out before bytes do.
+    // So many small messages that the frame limit is reached before the byte limit.
     for kind in [LinkKind::Quic, LinkKind::WebSocket] {
         let mut world = World::open(1, kind, PERFECT);
         for lane in 3..=5 {

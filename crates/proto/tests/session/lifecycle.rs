@@ -53,7 +53,7 @@ fn a_client_of_another_time_is_told_so_by_the_session_itself() {
     let mut server = Session::server(LinkKind::Quic, NOW);
     let mut bytes = Vec::new();
     Header::default().write(&mut bytes);
-    // What comes after the versions may have any layout.
+    // The fields after the versions may have any layout.
     bytes.extend([0x01, 9, 7, 0, 9, 0, 0xff, 0xff, 0xff, 0xff, 0xff]);
     let packet = Packet { carrier: Carrier::Stream, bytes: bytes.into() };
     assert_eq!(server.handle_packet(packet, NOW), Ok(()));
@@ -76,7 +76,7 @@ fn an_answer_that_comes_too_late_goes_nowhere() {
     assert_eq!(drain(&mut server), [Event::Closed(CloseReason::Left)]);
     server.answer(answer(), NOW);
     assert!(!server.is_open());
-    // It broke the protocol meanwhile.
+    // It violated the protocol meanwhile.
     let (_, mut server) = deciding();
     assert!(server.handle_packet(Packet { carrier: Carrier::Stream, bytes: Bytes::new() }, NOW).is_err());
     server.answer(answer(), NOW);
@@ -154,7 +154,7 @@ fn a_newer_sequenced_message_replaces_one_that_waits() {
 
 #[test]
 fn what_was_acknowledged_on_no_connection_is_not_an_acknowledgement_of_the_future() {
-    // The server took the messages, but its acknowledgement was lost with the connection.
+    // The server received the messages, but its acknowledgement was lost with the connection.
     let mut world = World::open(4, LinkKind::Quic, PERFECT);
     for _ in 0..5 {
         world.send(CLIENT, channel::MESSAGE_ORDERED, 0, 10, false);
@@ -185,7 +185,7 @@ fn an_isolated_message_cannot_overtake_the_welcome() {
         client.handle_packet(packet, NOW).expect("honest peers understand each other");
     }
     assert!(matches!(drain(&mut client)[..], [Event::Welcome(_), Event::Message(_)]));
-    // Once the client was heard of, they need not wait for the stream.
+    // Once the client was heard, they need not wait for the stream.
     hand_over(&mut client, &mut server);
     server.send(message()).expect("it is open");
     assert_eq!(server.poll_packet(NOW).map(|packet| packet.carrier), Some(Carrier::Isolated));

@@ -1,4 +1,4 @@
-//! Two sessions talk over a simulated link on virtual time. See [`harness`].
+//! Two sessions over a simulated link on virtual time. See [`harness`].
 
 mod chaos;
 mod harness;

@@ -1,4 +1,5 @@
-//! Going on over another connection, case by case; the promises of lanes over connections are in [`chaos`](crate::chaos).
+//! Resumption over another connection, case by case; the guarantees of lanes across connections are in
+//! [`chaos`](crate::chaos).
 
 use crate::harness::{CLIENT, PERFECT, SERVER, World, ms};
 use bytes::Bytes;
@@ -20,7 +21,7 @@ fn message(text: &'static str) -> Outgoing {
     Outgoing::new(channel::MESSAGE_ORDERED, Bytes::from_static(text.as_bytes()))
 }
 
-/// Two ends that were open and whose connection broke, with something said on each, and the client's wish to go on.
+/// Two open ends whose connection broke, with a message queued on each, and the client's Resume packet.
 fn broken() -> (Session, Session, Packet, Instant) {
     let mut world = World::open(1, LinkKind::Quic, PERFECT);
     world.disconnect([true, true]);

@@ -18,7 +18,7 @@ fn an_idle_session_stays_open_with_few_packets() {
     }
 }
 
-/// Where little silence is allowed and the way is long, what is asked is under way for longer than it is waited for.
+/// With a short silence timeout and a long link, the answer takes longer than the keep-alive interval.
 #[test]
 fn an_idle_session_on_a_long_link_does_not_ask_for_what_cannot_be_there_yet() {
     for latency_ms in [2, 20, 50, 120] {
@@ -29,7 +29,7 @@ fn an_idle_session_on_a_long_link_does_not_ask_for_what_cannot_be_there_yet() {
         let before = world.ends[CLIENT].left_at.len();
         world.run_ms(60_000);
         let left = &world.ends[CLIENT].left_at[before..];
-        // Three keep-alives of rest, or as many questions as keep-alives fit into a round trip after the first two.
+        // Three keep-alives of pause, or as many Time frames as fit into a round trip after the first two.
         let most = 60_000 / 150 * (2 + 2 * latency_ms / 50);
         assert!(
             left.len() as u64 <= most,
@@ -41,11 +41,11 @@ fn an_idle_session_on_a_long_link_does_not_ask_for_what_cannot_be_there_yet() {
     }
 }
 
-/// Who plays has its clock measured once a second.
+/// An active session measures its clock once a second.
 #[test]
 fn a_session_that_is_not_idle_asks_for_the_time_more_often() {
     let mut world = World::open(8, LinkKind::Quic, PERFECT);
-    // Its Time never leaves when an acknowledgement does.
+    // Its Time frame is never in the packet of an acknowledgement.
     world.run_ms(5_300);
     let before = world.ends[CLIENT].left_at.len();
     for _ in 0..60 {
@@ -53,7 +53,7 @@ fn a_session_that_is_not_idle_asks_for_the_time_more_often() {
         world.run_ms(1_000);
     }
     let sent = world.ends[CLIENT].left_at.len() - before;
-    // An acknowledgement and a Time each second.
+    // An acknowledgement and a Time frame each second.
     assert!((115..=122).contains(&sent), "{sent} packets in a minute");
 }
 
@@ -74,7 +74,7 @@ fn silence_ends_a_session_at_both_ends() {
         let mut world = World::open(4, kind, PERFECT);
         world.send(CLIENT, channel::MESSAGE_UNRELIABLE, 0, 10, true);
         world.is_cut = true;
-        // The last sign of life was up to three seconds ago.
+        // The last packet was up to three seconds ago.
         world.run_ms(5_000 - 20);
         assert!(world.ends.iter().all(|end| end.closed.is_none()));
         world.run_ms(3_020);
@@ -98,7 +98,7 @@ fn both_ends_keep_the_terms_of_the_welcome() {
         assert!(end.left_at.len() - before <= 2 * 13);
     }
     world.is_cut = true;
-    // The last sign of life was up to three eighths of the silence ago.
+    // The last packet was up to three eighths of the silence timeout ago.
     world.run_ms(12_400);
     assert!(world.ends.iter().all(|end| end.closed.is_none()));
     world.run_ms(8_500);
@@ -175,7 +175,7 @@ fn a_session_without_a_connection_waits_for_ever_and_asks_for_no_time() {
     world.check_settled();
 }
 
-/// A sender whose peer reads everything does not run out of room for want of acknowledgements, however fast it is.
+/// A fast sender whose peer reads everything never lacks room because of a missing acknowledgement.
 #[test]
 fn a_burst_is_acknowledged_at_once() {
     for kind in [LinkKind::Quic, LinkKind::WebSocket] {

@@ -1,4 +1,4 @@
-//! The layout of everything on the wire: it comes back as it was, has one form only, and is what it always was.
+//! The layout of everything on the wire: it round-trips, is unique, and never changes.
 
 mod golden;
 mod roundtrip;

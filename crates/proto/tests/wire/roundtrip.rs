@@ -1,4 +1,4 @@
-//! What is written can be read; what can be read would have been written so.
+//! Every written value can be read, and every readable value would be written the same way.
 
 use crate::strategies::{
     action, asked_by, downward, frame, header, own_state, state_of, to_hub, to_member, upward,
@@ -39,7 +39,7 @@ pub(crate) fn read_frame(bytes: Bytes) -> Result<Option<Frame>, ReadError> {
     reader.finish().map(|()| frame)
 }
 
-/// The few places where a reader passes over bytes that a later version may put there.
+/// The few places where a reader ignores bytes, for later versions.
 fn may_ignore(frame: &Frame) -> bool {
     match frame {
         Frame::ForeignHello { .. } | Frame::Refused(Refusal::Unknown { .. }) => true,
@@ -116,7 +116,7 @@ proptest! {
         prop_assert_eq!(ToMember::decode(bytes.clone()), Ok(Some(message)));
         let odd = mutate(&bytes, &mutation);
         if let Ok(Some(message)) = ToMember::decode(odd.clone()) {
-            // Only a kick has a detail; that of another reason is passed over.
+            // Only a kick has a detail; that of another reason is ignored.
             let ignores =
                 matches!(&message, ToMember::Left { reason, .. } if !matches!(reason, LeaveReason::Kicked { .. }));
             prop_assert_eq!(ToMember::decode(message.encode()), Ok(Some(message.clone())));
@@ -194,7 +194,7 @@ proptest! {
         }
     }
 
-    /// Threats 16 and 18 at their root: any bytes are read or refused.
+    /// Threats 16 and 18 at their root: any bytes are read or rejected.
     #[test]
     fn any_bytes_are_read_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
         let bytes = Bytes::from(bytes);
@@ -232,16 +232,16 @@ fn what_has_no_meaning_is_refused() {
     for flags in [0x20, 0x40, 0x80, 0xff] {
         assert!(read_header(Bytes::from(vec![flags; 30])).is_err());
     }
-    // Epoch 0 is written by leaving it out.
+    // Epoch 0 is written by omitting it.
     assert!(read_header(Bytes::from_static(&[0x10, 0])).is_err());
-    // A length beyond the bytes that are there.
+    // A length beyond the end of the bytes.
     assert!(read_frame(Bytes::from_static(&[0x10, 0x05, 0x03])).is_err());
-    // A kind or a length that is not in its shortest form.
+    // A kind or a length not in its shortest form.
     assert!(read_frame(Bytes::from_static(&[0x40, 0x10, 0x01, 0x03])).is_err());
     assert!(read_frame(Bytes::from_static(&[0x10, 0x40, 0x01, 0x03])).is_err());
     // An action without a name.
     assert!(Action::decode(Bytes::from_static(&[1, 0, 0, 0, 0])).is_err());
-    // Kinds of control that this version does not know are no fault.
+    // Control messages of a kind that this version does not know are not errors.
     assert_eq!(ToMember::decode(Bytes::from_static(&[99, 1, 2, 3])), Ok(None));
     assert_eq!(ToHub::decode(Bytes::from_static(&[99, 1, 2, 3])), Ok(None));
 }

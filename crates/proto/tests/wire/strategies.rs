@@ -1,4 +1,4 @@
-//! Any value of each wire type, within its bounds.
+//! Arbitrary values of each wire type, within bounds.
 
 use bytes::Bytes;
 use parlor_proto::channel::{Channel, ChannelTable, Codec, Lane};
@@ -32,7 +32,7 @@ fn varint() -> impl Strategy<Value = u64> {
 }
 
 fn text(max: usize) -> impl Strategy<Value = String> {
-    // A letter takes up to four bytes.
+    // A character takes up to four bytes.
     proptest::string::string_regex(&format!(".{{0,{}}}", max / 4)).expect("a regular expression")
 }
 

@@ -1,4 +1,4 @@
-//! The values that `testdata/wire.txt` has the bytes of.
+//! The values whose bytes are in `testdata/wire.txt`.
 
 use crate::roundtrip::{read_frame, read_header, write_frame, write_header};
 use bytes::Bytes;
@@ -68,7 +68,7 @@ impl Value {
         }
     }
 
-    /// Reads bytes as a value of the same type.
+    /// Decodes bytes as a value of the same type.
     pub(crate) fn decode_alike(&self, bytes: Bytes) -> Option<Value> {
         match self {
             Value::Header(_) => read_header(bytes).ok().map(Value::Header),
@@ -96,7 +96,7 @@ impl Value {
     }
 }
 
-/// All of them, by name.
+/// All vectors, by name.
 pub(crate) fn vectors() -> Vec<(&'static str, Value)> {
     let controls = [controls(), paths()].concat();
     [headers(), handshakes(), answers(), frames(), closes(), envelopes(), controls, actions(), packets()]

@@ -1,4 +1,4 @@
-//! Scenes, and how they are sent, for the lab and the training of priors.
+//! Scenes and their packets, for the lab and the training of priors.
 
 #![allow(unreachable_pub, dead_code, reason = "each example is a crate of its own and uses a part")]
 #![allow(clippy::cast_possible_truncation, reason = "scenes are small")]
@@ -19,7 +19,7 @@ use std::fmt::Write as _;
 use std::time::Instant;
 use walkers::Walkers;
 
-/// Largest body, in bytes.
+/// Maximum bytes of a body.
 const BODY_BYTES: usize = 940;
 /// The component of all scenes.
 const COMPONENT: ComponentId = ComponentId(0);
@@ -33,7 +33,7 @@ pub struct Scene {
     count: usize,
     /// By tick: the lanes of all entities.
     ticks: Vec<Vec<i32>>,
-    /// Ages of baselines, of the clients.
+    /// Ages of the clients' baselines.
     ages: Vec<usize>,
 }
 
@@ -98,7 +98,7 @@ impl Scene {
         })
     }
 
-    /// Boxes that are thrown, fall, bounce, slide and come to rest, with velocities in the schema or without.
+    /// Boxes that are thrown, fall, bounce, slide and come to rest, with or without velocities in the schema.
     pub fn bouncing(seed: u64, count: usize, hz: u16, ticks: usize, velocities: bool) -> Scene {
         let (position, velocity) =
             (Range::new(-64.0, 64.0, 1.0 / 1024.0), Range::new(-32.0, 32.0, 1.0 / 256.0));
@@ -124,7 +124,7 @@ impl Scene {
         })
     }
 
-    /// Players in the plane that run, stop and turn at once, as hands on keys do.
+    /// Players in the plane that run, stop and turn at once, as with a keyboard.
     pub fn players(seed: u64, count: usize, hz: u16, ticks: usize) -> Scene {
         let kinds = vec![
             ("at", Kind::vector2(0.0, 256.0, 1.0 / 256.0)),
@@ -185,7 +185,7 @@ impl Thrown {
         (0..3)
             .for_each(|j| self.position[j] = (self.position[j] + self.velocity[j] * dt_s).clamp(-63.0, 63.0));
         if self.position[2] < 0.5 {
-            // Bounces lose energy, sliding does too, and no two contacts are alike.
+            // Bouncing and sliding lose energy, and no two contacts are alike.
             self.position[2] = 0.5;
             let hard = (-self.velocity[2]).max(0.0);
             self.velocity[2] = if hard < 0.4 { 0.0 } else { hard * 0.4 };
@@ -274,7 +274,8 @@ impl Player {
     }
 }
 
-/// What came of a scene. Times are the tenth part of the ticks that was fastest: others use the machine, too.
+/// Measures a scene. Times are from the fastest tenth of the ticks, since other processes use the machine,
+/// too.
 pub fn measure(scene: &Scene) -> String {
     let tables = Tables::new(&scene.schema, scene.rate);
     let mut out = format!("{}:\n", scene.name);
@@ -324,7 +325,7 @@ fn ages_of(tick: usize, age: usize) -> ([u32; 3], usize) {
     (ages, count)
 }
 
-/// The rows of these ages.
+/// Returns the rows of these ages.
 fn past_of<'a>(scene: &'a Scene, tick: usize, slot: usize, ages: &[u32; 3], count: usize) -> [Past<'a>; 3] {
     core::array::from_fn(|i| {
         let age = if i < count { ages[i] } else { 0 };
@@ -332,7 +333,7 @@ fn past_of<'a>(scene: &'a Scene, tick: usize, slot: usize, ages: &[u32; 3], coun
     })
 }
 
-/// A body from this slot on, and the slot that comes after it.
+/// Writes a body from this slot on. Returns it with the next slot.
 fn body(
     scene: &Scene,
     tables: &Tables,
@@ -376,9 +377,9 @@ fn check(scene: &Scene, tables: &Tables, tick: usize, body: &[u8], slots: core::
     }
 }
 
-/// Shows a scene to a trainer in packets as a world sends them: full ones and small ones, with ages that are mostly the
-/// same, with few rows known, with entities that are new to the receiver, that are gone, or change hands, and now and then
-/// everything at once.
+/// Feeds a scene to a trainer, in packets as a world sends them: full and small ones, mostly of equal ages,
+/// with few known rows, with entities that are new to the receiver, despawned or transferred, and
+/// occasionally with everything at once.
 pub fn train(scene: &Scene, trainer: &mut Trainer, rng: &mut Rng) {
     let mut training = trainer.training(&scene.schema, scene.rate);
     for tick in (40..scene.ticks.len()).step_by(3) {
@@ -387,7 +388,7 @@ pub fn train(scene: &Scene, trainer: &mut Trainer, rng: &mut Rng) {
             let size = if rng.below(3) == 0 { 1 + rng.index(30) } else { 150 + rng.index(200) };
             let age = 1 + rng.index(8);
             let (ages, count) = ages_of(tick, age);
-            // Sometimes the receiver has but one row or two, or everything is new to it.
+            // Sometimes the receiver has only one or two rows, or everything is new to it.
             let count = if rng.below(8) == 0 { rng.index(3) } else { count };
             let sparse = rng.below(4) == 0;
             let is_transfer = rng.below(12) == 0;
@@ -443,7 +444,7 @@ fn meta(rng: &mut Rng) -> Meta {
     Meta { owner, zone, audience }
 }
 
-/// Makes a head what is rare: a despawn, which is said to be one, another owner, another set of components, an older row.
+/// Makes a head a rare one: a despawn (then returns true), another owner, other components, an older row.
 fn rare(rng: &mut Rng, slot: usize, head: &mut EntryHead) -> bool {
     match rng.below(600) {
         0..3 => {
@@ -458,8 +459,9 @@ fn rare(rng: &mut Rng, slot: usize, head: &mut EntryHead) -> bool {
     false
 }
 
-/// Shows keyed state to a trainer: maps of a few numbers and texts under the keys of a small game, most of which change often,
-/// scores, and a level in one large text; each against what it was some ticks ago, and all of them as they are new.
+/// Feeds keyed state to a trainer. The keys of a small game are maps of a few numbers and texts, most of
+/// which change often, scores, and a level in one large text. Each is coded against its value some ticks ago,
+/// and also as new.
 pub fn train_keys(trainer: &mut Trainer, rng: &mut Rng, ticks: usize) {
     let mut training = trainer.training(&Schema::default(), TickRate::DEFAULT);
     let mut game = Keys::new(rng);
@@ -496,7 +498,7 @@ pub fn train_keys(trainer: &mut Trainer, rng: &mut Rng, ticks: usize) {
     }
 }
 
-/// A small game in keys.
+/// The keys of a small game.
 struct Keys {
     tanks: Vec<Player>,
     scores: Vec<i32>,
@@ -548,7 +550,7 @@ impl Keys {
     }
 }
 
-/// What stands on a place of a level: mostly nothing.
+/// A tile of a level: mostly empty.
 fn tile(rng: &mut Rng) -> char {
     ['.', '.', '.', '.', '#', '#', '~', 'T'][rng.index(8)]
 }

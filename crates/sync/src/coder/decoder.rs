@@ -1,40 +1,40 @@
-//! Reading decisions.
+//! The decoder: reads decisions from bytes.
 
 use super::encoder::ending;
 use super::{Bit, Code, Symbols};
 use thiserror::Error;
 
-/// Why the bytes of a body are refused.
+/// Why the bytes of a body are rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum BodyError {
-    /// The body ended before what it codes did.
+    /// The body ended before its decisions were complete.
     #[error("the body of {len} bytes ends in the middle: it was cut off, or is none")]
     Short {
-        /// Bytes that were there.
+        /// Its length in bytes.
         len: usize,
     },
-    /// The decisions are complete, but these are not the bytes that an encoder makes of them.
+    /// The decisions are complete, but an encoder would produce other bytes for them.
     #[error(
         "the body of {len} bytes does not end as an encoder ends it: it was changed, or something follows it"
     )]
     Ending {
-        /// Bytes that were there.
+        /// Its length in bytes.
         len: usize,
     },
 }
 
-/// Reads decisions from bytes. Beyond their end it reads zeros: whoever loops must bound the loop, and ask
-/// [`check`](Self::check) once in a while.
+/// Reads decisions from bytes. Beyond their end it reads zeros, so a caller's loop must be bounded, and must
+/// call [`check`](Self::check) regularly.
 #[derive(Clone, Debug)]
 pub struct Decoder<'a> {
     code: u64,
     range: u64,
     bytes: &'a [u8],
-    /// Bytes that came in, those beyond the end included.
+    /// Bytes consumed, including those beyond the end.
     at: usize,
 }
 
-/// A [`Decoder`] at work.
+/// A [`Decoder`] in use, with its state held by value.
 #[derive(Debug)]
 pub struct Reading<'home, 'bytes> {
     decoder: Decoder<'bytes>,
@@ -42,14 +42,14 @@ pub struct Reading<'home, 'bytes> {
 }
 
 impl<'a> Decoder<'a> {
-    /// A decoder at the beginning of this body.
+    /// Starts to decode this body.
     pub fn new(bytes: &'a [u8]) -> Self {
         let mut decoder = Decoder { code: 0, range: u64::MAX, bytes, at: 8 };
         decoder.code = decoder.last_eight();
         decoder
     }
 
-    /// The eight bytes before `at`.
+    /// Returns the eight bytes before `at`.
     fn last_eight(&self) -> u64 {
         let mut eight = [0; 8];
         let from = (self.at - 8).min(self.bytes.len());
@@ -58,20 +58,20 @@ impl<'a> Decoder<'a> {
         u64::from_be_bytes(eight)
     }
 
-    /// Whether what was read so far can be what an encoder wrote into these bytes.
+    /// Whether an encoder can have written what was read so far into these bytes.
     ///
     /// # Errors
     ///
-    /// [`BodyError::Short`] if more was read than any encoder would leave out.
+    /// [`BodyError::Short`] if more was read than an encoder may leave out.
     pub fn check(&self) -> Result<(), BodyError> {
         if self.at > self.bytes.len() + 8 { Err(BodyError::Short { len: self.bytes.len() }) } else { Ok(()) }
     }
 
-    /// Whether the body ends here.
+    /// Checks that the body ends here.
     ///
     /// # Errors
     ///
-    /// [`BodyError`] if these are not the bytes that an encoder makes of the decisions that were read.
+    /// [`BodyError`] if an encoder would produce other bytes for the decisions that were read.
     pub fn finish(&self) -> Result<(), BodyError> {
         self.check()?;
         let low = self.last_eight().wrapping_sub(self.code);
@@ -80,8 +80,8 @@ impl<'a> Decoder<'a> {
         if is_so { Ok(()) } else { Err(BodyError::Ending { len: self.bytes.len() }) }
     }
 
-    /// How many bits what was read so far took, fractions included: what it narrowed the interval by. For
-    /// diagnostics.
+    /// The number of bits that the decisions read so far took, as a fraction: by how much they narrowed the
+    /// interval. For diagnostics.
     #[expect(
         clippy::cast_precision_loss,
         reason = "a body is shorter than 2^50 bits, and of the range 53 bits will do"
@@ -99,7 +99,7 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// No encoder comes to a number between the last value and the end of the interval.
+    /// An encoder never produces a number between the last value and the end of the interval.
     #[inline(always)]
     fn between(&mut self) -> u32 {
         self.at = usize::MAX;
@@ -121,7 +121,7 @@ impl<'a> Decoder<'a> {
     }
 }
 
-/// The four bytes there; those beyond the end are 0.
+/// Returns the four bytes at `at`; those beyond the end are 0.
 #[inline(never)]
 fn four_at(bytes: &[u8], at: usize) -> u32 {
     let rest = bytes.get(at..).unwrap_or(&[]);

@@ -1,4 +1,4 @@
-//! Writing decisions.
+//! The encoder: writes decisions into bytes.
 
 use super::{Bit, Code, Symbols};
 
@@ -10,8 +10,8 @@ pub struct Encoder {
     out: Vec<u8>,
 }
 
-/// An [`Encoder`] at work. Its interval is not beside the bytes that were written: functions are given their
-/// address.
+/// An [`Encoder`] in use, with its state held by value. Its interval is apart from the output buffer, because
+/// functions get that one's address.
 #[derive(Debug)]
 pub struct Writing<'a> {
     low: u64,
@@ -19,7 +19,7 @@ pub struct Writing<'a> {
     home: &'a mut Encoder,
 }
 
-/// Where an [`Encoder`] stood.
+/// A position of an [`Encoder`].
 #[derive(Clone, Copy, Debug)]
 pub struct Mark {
     low: u64,
@@ -27,7 +27,7 @@ pub struct Mark {
     len: usize,
     /// The last bytes before the mark, which a carry may change.
     last: u64,
-    /// How many bytes before the mark a carry from behind it can reach.
+    /// How many bytes before the mark a later carry can reach.
     reach: usize,
 }
 
@@ -38,24 +38,23 @@ impl Default for Encoder {
 }
 
 impl Encoder {
-    /// An encoder at the beginning of a body.
+    /// Creates an encoder at the beginning of a body.
     pub fn new() -> Self {
         Encoder { low: 0, range: u64::MAX, out: Vec::new() }
     }
 
-    /// Back to the beginning of a body. What it allocated stays.
+    /// Returns to the beginning of a body. Keeps the allocated memory.
     pub fn restart(&mut self) {
         self.out.clear();
         (self.low, self.range) = (0, u64::MAX);
     }
 
-    /// An upper bound of the bytes that [`finish`](Self::finish) would write. It is at most 8 more than they
-    /// are.
+    /// An upper bound of the bytes that [`finish`](Self::finish) would write: at most 8 too many.
     pub fn bytes(&self) -> usize {
         self.out.len() + 8
     }
 
-    /// Closes the body and appends it to `out`. Call [`restart`](Self::restart) before the next.
+    /// Finishes the body and appends it to `out`. Call [`restart`](Self::restart) before the next one.
     pub fn finish(&mut self, out: &mut Vec<u8>) {
         let (k, over) = ending(self.low, self.range);
         let (value, carry) = self.low.overflowing_add(over);
@@ -66,17 +65,17 @@ impl Encoder {
         out.extend_from_slice(&value.to_be_bytes()[..k]);
     }
 
-    /// Where this stands, to come back by [`undo`](Self::undo).
+    /// Returns the current position, for [`undo`](Self::undo).
     pub fn mark(&self) -> Mark {
-        // A carry changes the last byte that is not 255, and makes all that follow 0.
+        // A carry increments the last byte that is not 255, and sets all after it to 0.
         let full = self.out.iter().rev().take_while(|&&byte| byte == u8::MAX).count();
         let reach = (full + 1).min(self.out.len());
         let last = self.out.get(self.out.len() - reach).copied().unwrap_or(0);
         Mark { low: self.low, range: self.range, len: self.out.len(), last: u64::from(last), reach }
     }
 
-    /// Takes back everything since `mark`, which is of this body. The models that were taught since are the
-    /// caller's.
+    /// Undoes everything since `mark`, which must belong to this body. Restoring the models is up to the
+    /// caller.
     pub fn undo(&mut self, mark: Mark) {
         self.out.truncate(mark.len);
         (self.low, self.range) = (mark.low, mark.range);
@@ -131,12 +130,12 @@ fn write_high(out: &mut Vec<u8>, low: u64) {
     out.extend_from_slice(&[a, b, c, d]);
 }
 
-/// The bytes that say which number of the interval `low .. low + range` is meant, and how far from `low` it
-/// is.
+/// The final bytes that identify a number of the interval `low .. low + range`, and the distance of that
+/// number from `low`.
 pub(super) fn ending(low: u64, range: u64) -> (usize, u64) {
     let mut below = u64::MAX;
     for k in 0..8 {
-        // The least multiple of `below + 1` that is not less than `low`.
+        // The least multiple of `below + 1` that is not below `low`.
         let over = low.wrapping_neg() & below;
         if over < range {
             return (k, over);

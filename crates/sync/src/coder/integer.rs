@@ -1,15 +1,13 @@
-//! Whole numbers of any size as decisions.
+//! Integers of any size, coded as decisions.
 
 use super::{Bit, Code, DECISION_BITS_MAX};
 
 /// Models that [`number`] needs: 32 for the length, 32 for the second highest bit.
 pub const NUMBER_MODELS: usize = 64;
 
-/// A number as the length in bits `c` of `value + 1`, less one, in unary (decision `i`, with model `i`, says
-/// whether the length is more than `i`, up to 31), then the bits below the highest one: the second highest
-/// with model `32 + c`, the others plain.
-///
-/// `value` is below 2^32 - 1. What comes back is, too.
+/// Codes `value`, which is below 2^32 - 1; so is the result. First the length in bits `c` of `value + 1`,
+/// less one, in unary: decision `i` with model `i`, up to 31, says whether the length is more than `i`. Then
+/// the bits below the highest one: the second highest with model `32 + c`, the others plain.
 #[inline(always)]
 pub fn number<C: Code>(code: &mut C, models: &mut [Bit], value: u32) -> u32 {
     let plus_one = value.wrapping_add(1).max(1);
@@ -26,7 +24,7 @@ pub fn number<C: Code>(code: &mut C, models: &mut [Bit], value: u32) -> u32 {
     ((2 | u32::from(second)) << (c - 1) | below) - 1
 }
 
-/// Bits that a number up to `max` takes at most.
+/// The maximum number of bits for a number up to `max`.
 pub const fn number_bits_max(max: u32) -> usize {
     let length = max.saturating_add(1).ilog2() as usize;
     (length + 2) * DECISION_BITS_MAX + length

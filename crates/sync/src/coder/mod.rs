@@ -1,8 +1,8 @@
 //! An adaptive binary arithmetic coder.
 //!
-//! What is coded is a sequence of *decisions*, each 0 or 1, and of *plain bits* that are as likely one way as
-//! the other. A decision has a [`Bit`], the model of how likely a 1 is; coding the decision teaches it. Both
-//! ends hold the same models in the same states, so the decoder reads what the encoder wrote.
+//! It codes a sequence of *decisions*, each 0 or 1, and of *plain bits* with equal probabilities. A decision
+//! has a [`Bit`], the model of the probability of a 1, which adapts to each decision. Both ends hold the same
+//! models in the same states, so the decoder reads what the encoder wrote.
 //!
 //! The arithmetic is that of a range coder with carries (G. N. N. Martin 1979; the binary form as in LZMA by
 //! I. Pavlov), with an interval of 64 bits that moves on by 32 bits at a time.
@@ -21,34 +21,34 @@
 //!   multiplied by 2^32, and the unit becomes 2^32 times smaller. Once is always enough.
 //!
 //! The decoder holds `code = V - low` in the same unit (64 bits of it). A decision is 1 if `code < bound`,
-//! else 0 and `code -= bound`. Plain bits are `v = code / (range >> n)`, and `code -= v * (range >> n)`; a
-//! `v` of 2^n or more is no value, and the body is refused. When the interval moves on, the next four bytes
-//! come in from below.
+//! else 0 and `code -= bound`. Plain bits are `v = code / (range >> n)`, and `code -= v * (range >> n)`. A
+//! `v` of 2^n or more is invalid, and the body is rejected. When the interval moves on, the next four bytes
+//! are shifted in.
 //!
 //! # End
 //!
-//! Let `moves` be how often the interval moved on. The encoder takes the smallest `k` in 0..=8 such that a
-//! number in `low .. low + range` is a multiple of 2^(64 - 8k), and the least such number. The body is its
-//! first `4 * moves + k` bytes. There is no other body for the same decisions: [`Decoder::finish`] computes
-//! the same number and refuses what differs from it, longer or shorter.
+//! Let `moves` be the number of times that the interval moved on. The encoder takes the smallest `k` in 0..=8
+//! such that a number in `low .. low + range` is a multiple of 2^(64 - 8k), and the least such number. The
+//! body is its first `4 * moves + k` bytes. No other body is valid for the same decisions:
+//! [`Decoder::finish`] computes the same number and rejects any other ending, longer or shorter.
 //!
 //! # Model
 //!
-//! A [`Bit`] is a probability `p` and a count `n` of what it rests upon. Coding a decision `b` sets `p +=
-//! ((65,536 * b - p) * RATE[n]) >> 15` (the shift rounds down), clamped to 32 ..= 65,504, where `RATE[n] =
-//! floor(65,536 / (2n + 3))`, so the first decisions move it far and later ones less; then `n` grows by one
-//! up to [`COUNT_MAX`].
+//! A [`Bit`] is a probability `p` and the count `n` of decisions that it is based on. Coding a decision `b`
+//! sets `p += ((65,536 * b - p) * RATE[n]) >> 15` (the shift rounds down), clamped to 32 ..= 65,504, where
+//! `RATE[n] = floor(65,536 / (2n + 3))`, so early decisions move it further than later ones. Then `n` grows
+//! by one up to [`COUNT_MAX`].
 //!
 //! # Choice of sixteen
 //!
 //! A [`Symbols`] has cumulative weights `below[0..=16]`, from 0 to 32,512, and a count `n`. Symbol `s` takes
-//! the part from `from = below[s] + 16 s` to `to = below[s + 1] + 16 (s + 1)` of 32,768: `unit = range >>
-//! 15`, `low += unit * from`, `range = unit * (to - from)`; then as after a decision. The decoder takes the
-//! last symbol with `from <= code / unit`; a quotient of 32,768 or more is no symbol, and the body is
-//! refused. Then each `below[i]` for `i` in 1..=15 becomes `below[i] + ((t - below[i]) >> k)`, where `t` is
-//! 32,512 for `i > s` and 0 otherwise, the shift rounds down, and `k` is 2, 3, 4, 5, 6 for `n` below 4, 10,
-//! 24, 60, and above; `n` grows by one up to 120. (Cumulative weights that move to a step: as in the entropy
-//! coder of Daala and AV1.)
+//! the part from `from = below[s] + 16 s` to `to = below[s + 1] + 16 (s + 1)` of 32,768:
+//! `unit = range >> 15`, `low += unit * from`, `range = unit * (to - from)`; then as after a decision. The
+//! decoder takes the last symbol with `from <= code / unit`; a quotient of 32,768 or more is no symbol, and
+//! the body is rejected. Then each `below[i]` for `i` in 1..=15 becomes `below[i] + ((t - below[i]) >> k)`,
+//! where `t` is 32,512 for `i > s` and 0 otherwise, the shift rounds down, and `k` is 2, 3, 4, 5, 6 for `n`
+//! below 4, 10, 24, 60, and above; `n` grows by one up to 120. (Cumulative weights that move to a step: as in
+//! the entropy coder of Daala and AV1.)
 
 mod decoder;
 mod encoder;
@@ -63,18 +63,17 @@ pub use encoder::{Encoder, Mark};
 pub use integer::{NUMBER_MODELS, number, number_bits_max};
 pub use symbols::{SYMBOLS, Symbols};
 
-/// Largest count that a model rests upon. Larger ones would learn too slowly when what is coded changes.
+/// Maximum count of a model. A larger one would adapt too slowly when the data changes.
 pub const COUNT_MAX: u8 = 160;
 
-/// Decisions that are surer than this are coded as if they were not: bounds what an unlikely one costs to 11
-/// bits.
+/// Probabilities are clamped to this minimum, which bounds the cost of an unlikely decision to 11 bits.
 const P_MIN: i32 = 32;
 
-/// Bits that a decision, or a choice of sixteen, takes at most. The least likely one has 1/2,048, a little
-/// less after rounding.
+/// Maximum bits of a decision, or of a choice of sixteen. The least likely one has a probability of 1/2,048,
+/// a little less after rounding.
 pub const DECISION_BITS_MAX: usize = 12;
 
-/// How far one decision moves a model that rests on so many, in 1/32,768.
+/// The step by which a decision moves a model with this count, in 1/32,768.
 const RATE: [u16; COUNT_MAX as usize + 1] = rates();
 
 #[expect(clippy::cast_possible_truncation, reason = "at most 21,845")]
@@ -88,27 +87,27 @@ const fn rates() -> [u16; COUNT_MAX as usize + 1] {
     rates
 }
 
-/// The model of one decision: how likely a 1 is, and how many decisions that rests upon.
+/// The model of one decision: the probability of a 1, and the number of decisions it is based on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bit {
     /// Probability of a 1, in 1/65,536.
     p: u16,
-    /// Decisions that it rests upon, 0 ..= [`COUNT_MAX`].
+    /// Decisions that it is based on, 0 ..= [`COUNT_MAX`].
     n: u16,
 }
 
 impl Bit {
-    /// A model that knows nothing.
+    /// The initial model: both values are equally likely.
     pub const EVEN: Bit = Bit { p: 32_768, n: 0 };
 
-    /// A model that begins with probability `p` of a 1, in 1/65,536 (0 counts as 1), as if it rested on `n`
+    /// Creates a model with probability `p` of a 1, in 1/65,536 (0 counts as 1), as if based on `n`
     /// decisions, at most [`COUNT_MAX`].
     pub const fn new(p: u16, n: u8) -> Self {
         let n = if n > COUNT_MAX { COUNT_MAX } else { n };
         Bit { p: if p == 0 { 1 } else { p }, n: n as u16 }
     }
 
-    /// Decisions that it rests upon.
+    /// Decisions that it is based on.
     pub const fn count(self) -> u16 {
         self.n
     }
@@ -129,10 +128,10 @@ impl Bit {
     }
 }
 
-/// One direction of coding. The same code that goes through a format serves both ends: what it passes in is
-/// written by an encoder and ignored by a decoder, what it gets back is the truth at both.
+/// One direction of coding. The same code describes the format at both ends. An encoder writes the values
+/// passed in; a decoder ignores them. Both return the actual values.
 pub trait Code: Sized {
-    /// Whether values are found out here. If not, those that are passed in come back.
+    /// Whether this end decodes. If not, the values passed in are returned.
     const DECODES: bool;
 
     /// What codes in its place for a while.
@@ -140,8 +139,8 @@ pub trait Code: Sized {
     where
         Self: 'a;
 
-    /// Codes on in a value of its own, whose state can live in registers as long as nothing holds its
-    /// address. What it did counts once it is [ended](Self::end).
+    /// Continues coding in a separate value, whose state can stay in registers as long as its address is not
+    /// taken. Its work counts once it is [ended](Self::end).
     fn live(&mut self) -> Self::Live<'_>;
 
     /// Gives back what it took over, if it is one that took over.

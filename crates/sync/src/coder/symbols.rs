@@ -10,7 +10,7 @@ const TOTAL: i16 = 32_768i32.wrapping_sub(FLOOR as i32 * SYMBOLS as i32) as i16;
 /// Weight that each symbol has besides what is learned, of 32,768.
 const FLOOR: u16 = 16;
 
-/// For each symbol, what the floors of those before it add up to.
+/// For each symbol, the sum of the floors before it.
 const FLOORS: [i16; SYMBOLS] = {
     let mut floors = [0; SYMBOLS];
     let mut at = 1;
@@ -21,8 +21,8 @@ const FLOORS: [i16; SYMBOLS] = {
     floors
 };
 
-/// What the cumulative weights move to when a symbol was coded are sixteen of these, so that the last ones,
-/// as many as are behind the symbol, are `TOTAL`.
+/// After a symbol, the cumulative weights move towards sixteen of these. The last ones, as many as there are
+/// symbols behind it, are `TOTAL`.
 const STEP: [i16; 2 * SYMBOLS - 1] = {
     let mut step = [0; 2 * SYMBOLS - 1];
     let mut at = SYMBOLS;
@@ -33,20 +33,21 @@ const STEP: [i16; 2 * SYMBOLS - 1] = {
     step
 };
 
-/// The model of a choice of sixteen: how likely each is, and on how many choices that rests.
+/// The model of a choice of sixteen: the probability of each symbol, and the number of choices it is based
+/// on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Symbols {
-    /// For each symbol the weight of all before it, which increases from 0; and of all.
+    /// The cumulative weight before each symbol, increasing from 0; the last entry is the total.
     below: [i16; SYMBOLS + 1],
-    /// Choices that it rests upon, up to [`COUNT_MAX`].
+    /// Choices that it is based on, up to [`COUNT_MAX`].
     n: u16,
 }
 
-/// Largest count that a model rests upon.
+/// Maximum count of a model.
 const COUNT_MAX: u16 = 120;
 
 impl Symbols {
-    /// A model that knows nothing.
+    /// The initial model: all symbols are equally likely.
     pub const EVEN: Symbols = {
         let mut below = [0; SYMBOLS + 1];
         let mut at = 0;
@@ -57,8 +58,8 @@ impl Symbols {
         Symbols { below, n: 0 }
     };
 
-    /// A model that begins with these weights of all symbols before the second, the third, and so on up to
-    /// the last, as if it rested upon `n` choices. Weights are at most [`Self::TOTAL`] and do not decrease.
+    /// Creates a model with these cumulative weights before the second symbol, the third, and so on up to the
+    /// last, as if based on `n` choices. Weights must not decrease, and are at most [`Self::TOTAL`].
     pub const fn new(weights: [i16; SYMBOLS - 1], n: u16) -> Self {
         let mut below = [0; SYMBOLS + 1];
         let mut at = 1;
@@ -71,15 +72,15 @@ impl Symbols {
         Symbols { below, n }
     }
 
-    /// What the weights of all symbols add up to.
+    /// The sum of all weights.
     pub const TOTAL: i16 = TOTAL;
 
-    /// Choices that it rests upon.
+    /// Choices that it is based on.
     pub const fn count(&self) -> u16 {
         self.n
     }
 
-    /// Where a symbol begins and ends among 32,768.
+    /// The range of a symbol within 32,768.
     #[inline(always)]
     pub(crate) fn span(&self, symbol: usize) -> (u64, u64) {
         let symbol = symbol & (SYMBOLS - 1);
@@ -87,11 +88,11 @@ impl Symbols {
         (at(symbol), at(symbol + 1))
     }
 
-    /// The symbol that `value`, below 32,768, belongs to.
+    /// Returns the symbol whose range contains `value`, which is below 32,768.
     #[inline(always)]
     pub(super) fn find(&self, value: u64) -> usize {
         let value = value as i16;
-        // The first one begins at 0.
+        // The first range begins at 0.
         let mut after = 0i16;
         for (below, floor) in self.below.iter().take(SYMBOLS).zip(FLOORS) {
             after += i16::from(*below + floor <= value);
@@ -110,7 +111,7 @@ impl Symbols {
     }
 }
 
-/// By how many bits what a choice teaches is shifted, by the count.
+/// The adaptation shift by count.
 const SHIFTS: [u8; 128] = {
     let mut shifts = [6; 128];
     let mut n = 0;

@@ -3,7 +3,7 @@
 use super::*;
 use proptest::prelude::*;
 
-/// One thing that is coded.
+/// A coding step.
 #[derive(Clone, Debug)]
 enum Step {
     Decision { model: usize, bit: bool },
@@ -14,7 +14,7 @@ enum Step {
 fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         4 => (0..4usize, any::<bool>()).prop_map(|(model, bit)| Step::Decision { model, bit }),
-        // Sure ones, so that models reach their ends.
+        // Highly probable ones, so that models reach their limits.
         8 => (4..6usize).prop_map(|model| Step::Decision { model, bit: model == 4 }),
         2 => (0..=32u32, any::<u32>())
             .prop_map(|(count, value)| Step::Plain { count, value: value & ((1u64 << count) - 1) as u32 }),
@@ -47,14 +47,14 @@ fn encode(steps: &[Step]) -> Vec<u8> {
     out
 }
 
-/// What the same steps read from these bytes, if they are a body.
+/// Decodes the same steps from these bytes, if they are a valid body.
 fn decode(bytes: &[u8], steps: &[Step]) -> Result<Vec<Step>, BodyError> {
     let (mut decoder, mut models) = (Decoder::new(bytes), Models::new());
     let read = steps.iter().map(|step| models.code(&mut decoder, &blank(step))).collect();
     decoder.finish().map(|()| read)
 }
 
-/// The step without what a decoder must find out.
+/// The step without the values that a decoder must return.
 fn blank(step: &Step) -> Step {
     match *step {
         Step::Decision { model, .. } => Step::Decision { model, bit: false },
@@ -74,7 +74,7 @@ proptest! {
         prop_assert!(same(&decode(&bytes, &steps).unwrap(), &steps));
     }
 
-    /// Whatever bytes decode, with the same steps, are the bytes that the encoder makes of what was read.
+    /// If bytes decode with the same steps, the encoder produces the same bytes from the result.
     #[test]
     fn there_is_one_form_only(
         steps in proptest::collection::vec(step(), 0..60),
@@ -127,7 +127,7 @@ fn what_is_sure_costs_next_to_nothing() {
 
 #[test]
 fn carries_pass_through_full_bytes() {
-    // The upper part of the interval again and again, then its very top: bytes of 255 and a carry into them.
+    // The upper part of the interval again and again, then its very top: bytes of 255, and a carry into them.
     let mut steps = vec![Step::Plain { count: 16, value: 0xffff }; 40];
     for bits in 0..200 {
         steps.push(Step::Decision { model: 1, bit: bits % 3 == 0 });

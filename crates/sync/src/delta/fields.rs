@@ -1,4 +1,4 @@
-//! Coding one component: its groups one after another.
+//! Codes one component, group by group.
 
 #![expect(clippy::cast_possible_truncation, reason = "what is cut was clamped, or has a root of its bits")]
 
@@ -11,16 +11,16 @@ use crate::coder::{Bit, Code, Symbols, number};
 use crate::schema::ComponentId;
 use bytes::Bytes;
 
-/// What both ends learn in the course of a packet about the components.
+/// Adaptive state of the components, learned at both ends in the course of a packet.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Learner {
-    /// Models of the head, then of the components that are begun.
+    /// Models of the head, then of the components in use.
     pub(super) models: Vec<Bit>,
     symbols: Vec<Symbols>,
     learned: Vec<Learned>,
-    /// Components that are begun: whose models and means are those of this packet.
+    /// Components in use: their models and means belong to this packet.
     begun: u64,
-    /// Components that were coded in this packet, and the lanes and blobs that they had.
+    /// Components that were coded in this packet, and their last lanes and blobs.
     has_last: u64,
     lanes: Vec<i32>,
     blobs: Vec<Bytes>,
@@ -28,7 +28,7 @@ pub(super) struct Learner {
 }
 
 impl Learner {
-    /// Forgets everything: a packet begins.
+    /// Resets everything at the beginning of a packet.
     pub(super) fn begin(&mut self, tables: &Tables) {
         self.models.resize(tables.models.len(), Bit::EVEN);
         self.models[..layout::HEAD].copy_from_slice(&tables.models[..layout::HEAD]);
@@ -49,8 +49,8 @@ impl Learner {
         self.begun |= id.bit();
     }
 
-    /// Codes a component against its past, or without one against the last one in this packet, or zeros.
-    /// `told` is called after each group, with the field that it is of.
+    /// Codes a component against its past; without one, against its last value in this packet, or zeros.
+    /// Calls `told` with the field after each group.
     pub(super) fn component<C: Code>(
         &mut self,
         code: &mut C,
@@ -108,7 +108,7 @@ struct Coding<'a, C> {
 }
 
 impl<'a, C: Code> Coding<'a, C> {
-    /// The lanes that are most like those that are coded.
+    /// The lanes that are used as the base.
     fn base(&self) -> &'a [i32] {
         self.past.first().map_or(self.last, |past| past.lanes)
     }
@@ -211,7 +211,7 @@ impl<'a, C: Code> Coding<'a, C> {
         {
             let mut at = rows.rows[0];
             for j in 0..D {
-                // The mean of the velocities at both ends, of which the newer was coded before the position.
+                // The mean of the velocities at both ends. The newer velocity was coded before the position.
                 let twice = i64::from(past.lanes[velocity + j]) + i64::from(lanes[velocity + j]);
                 let per_tick = per_tick.offset_q16 + ((per_tick.scale_q16 * twice) >> 1);
                 let at_last = i64::from(at[j]) + part(per_tick * self.weights.ahead);
@@ -268,7 +268,7 @@ impl<'a, C: Code> Coding<'a, C> {
         let half = spec.span / 2;
         let base = &self.base()[first..first + 4];
         let (was, [x, y, z]) = (base[0], [base[1] - half, base[2] - half, base[3] - half].map(i64::from));
-        // The part that is left out is the root of `rest`, and the largest; the others are near it or not.
+        // The omitted part is the root of `rest`, and the largest; the others may be close to it.
         let rest = 2 * i64::from(half).pow(2) - (x * x + y * y + z * z);
         let sizes = [x.abs(), y.abs(), z.abs()];
         let at = if sizes[0] >= sizes[1].max(sizes[2]) { 0 } else { 1 + usize::from(sizes[1] < sizes[2]) };
@@ -311,7 +311,7 @@ impl<'a, C: Code> Coding<'a, C> {
     }
 }
 
-/// The parts of a quaternion that are there if this one is left out.
+/// The parts of a quaternion that are coded if this one is omitted.
 fn others(largest: i32) -> [i32; 3] {
     match largest {
         0 => [1, 2, 3],
@@ -321,7 +321,7 @@ fn others(largest: i32) -> [i32; 3] {
     }
 }
 
-/// The parts of a rotation as they would be if the part `to` were left out.
+/// Converts the parts of a rotation as if the part `to` were omitted.
 #[inline(always)]
 fn in_frame(row: &[i32], to: i32, half: i32) -> [i32; 3] {
     if row[0] == to { [row[1], row[2], row[3]] } else { into_frame(row, to, half) }
@@ -342,15 +342,15 @@ fn into_frame(row: &[i32], to: i32, half: i32) -> [i32; 3] {
     others(to).map(|index| half + sign * all[index.cast_unsigned() as usize])
 }
 
-/// Why what is read is no blob.
+/// Why a blob is invalid.
 enum NoBlob {
-    /// It is longer than it may be, or keeps more than its base has.
+    /// It is longer than allowed, or keeps more than its base has.
     Length,
-    /// It is not told in the one form that it has.
+    /// It is not in its unique encoding.
     Form,
 }
 
-/// Whether exactly the first `count` bytes of both are the same: there is no further one, or it differs.
+/// Whether exactly the first `count` bytes of both are equal: there is no further one, or it differs.
 fn is_all_that_is_same<'a>(
     count: usize,
     a: impl ExactSizeIterator<Item = &'a u8>,
@@ -359,8 +359,8 @@ fn is_all_that_is_same<'a>(
     a.skip(count).zip(b.skip(count)).next().is_none_or(|(a, b)| a != b)
 }
 
-/// Codes a blob against another. A blob has one form: it is its base, or keeps as much as it can of the
-/// base's beginning and then of its end, and says of no byte in between that it is another one than it is.
+/// Codes a blob against its base: common prefix, common suffix, changed bytes. The encoding is unique: the
+/// prefix is as long as possible, then the suffix, and a byte marked as changed differs from the base.
 fn blob<C: Code>(
     code: &mut C,
     models: &mut [Bit],
@@ -417,7 +417,7 @@ fn blob<C: Code>(
         return Ok(value.clone());
     }
     read.extend_from_slice(&base[base.len() - suffix..]);
-    // What both have in common is not longer than what was kept. That they are the same is one case of it.
+    // The common part is no longer than what was kept. A blob equal to its base is one case of it.
     let is_longest = is_all_that_is_same(prefix, base.iter(), read.iter())
         && is_all_that_is_same(suffix, base[prefix..].iter().rev(), read[prefix..].iter().rev());
     if is_longest && *base != read { Ok(read.into()) } else { Err(NoBlob::Form) }
@@ -434,8 +434,8 @@ mod tests {
 
     const ID: ComponentId = ComponentId(0);
 
-    /// A body with one component of one field of this kind, written by hand, and what a reader makes of it
-    /// against this past.
+    /// Encodes a body with one component of one field of this kind, and returns what a reader decodes against
+    /// this past.
     fn read(
         kind: Kind,
         past: (&[i32], &'static [u8]),
@@ -487,8 +487,8 @@ mod tests {
         }
     }
 
-    /// A blob against `past`: of its beginning and its end so much, and these bytes in between, each as
-    /// another one than the one there if there are as many.
+    /// Encodes a blob against `past`: the lengths of prefix and suffix, and the middle bytes, each marked as
+    /// changed if their count equals the base's.
     fn told(past: &'static [u8], [prefix, suffix]: [usize; 2], middle: &[u8]) -> Result<Bytes, DeltaError> {
         let has_old = past.len().checked_sub(prefix + suffix) == Some(middle.len());
         read(Kind::bytes(100), (&[], past), |code, models| {
@@ -524,18 +524,18 @@ mod tests {
         assert_eq!(told(b"hello", [0, 4], b"c"), taken(b"cello"));
         assert_eq!(told(b"aa", [2, 0], b"a"), taken(b"aaa"));
         assert_eq!(told(b"", [0, 0], b"a"), taken(b"a"));
-        // The same, whichever way it is told.
+        // The same blob in other encodings.
         for parts in [[5, 0], [0, 5], [2, 3]] {
             assert_eq!(told(b"hello", parts, b""), refused, "{parts:?}");
         }
         assert_eq!(told(b"hello", [0, 0], b"hello"), refused);
         assert_eq!(told(b"", [0, 0], b""), refused);
-        // Less is kept of the beginning, or of the end, than could be; or the end goes before the beginning.
+        // Prefix or suffix are shorter than possible, or the suffix is preferred to the prefix.
         assert_eq!(told(b"hello", [1, 1], b"er"), refused);
         assert_eq!(told(b"hello", [2, 0], b"ro"), refused);
         assert_eq!(told(b"aa", [0, 2], b"a"), refused);
         assert_eq!(told(b"aa", [1, 1], b"a"), refused);
-        // A byte in between is said to be another one, and is the same.
+        // A byte is marked as changed, and is equal to the base.
         assert_eq!(told(b"hello", [0, 0], b"jexlx"), refused);
         let beyond = Err(DeltaError::Blob { component: ID, bytes_max: 100 });
         assert_eq!(told(b"hello", [3, 3], b""), beyond);

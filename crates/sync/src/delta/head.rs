@@ -1,4 +1,4 @@
-//! Coding the heads of entries.
+//! Codes the heads of entries.
 
 use super::layout::head as models;
 use super::tables::Tables;
@@ -9,10 +9,10 @@ use crate::limits::{AUDIENCE_MEMBERS_MAX, ENTITIES_MAX};
 use parlor_proto::MemberId;
 use std::collections::BTreeSet;
 
-/// The last head of a packet, in whose terms the next one is told.
+/// The last head of a packet, which the next one is coded against.
 #[derive(Clone, Debug)]
 pub(super) struct LastHead {
-    /// The slot that comes next.
+    /// The next slot.
     slot: u32,
     was_next: bool,
     was_same: bool,
@@ -20,20 +20,20 @@ pub(super) struct LastHead {
 }
 
 impl LastHead {
-    /// At the beginning of a packet.
+    /// The state at the beginning of a packet.
     pub(super) fn new() -> Self {
         LastHead { slot: 0, was_next: true, was_same: true, head: EntryHead::update(0) }
     }
 }
 
-/// How a head begins: with its slot, and whether the rest is that of the head before.
+/// The beginning of a head: its slot, and whether the rest equals the head before.
 pub(super) enum Begun {
     End,
     Same(u16),
     Other(u16),
 }
 
-/// Codes a head, or the end of the packet; `given` is ignored where it is found out.
+/// Codes a head, or the end of the packet. A decoder ignores `given`.
 pub(super) fn head<C: Code>(
     code: &mut C,
     (bits, tables): (&mut [Bit], &Tables),
@@ -48,7 +48,7 @@ pub(super) fn head<C: Code>(
     }
 }
 
-/// Codes a head that is there, where nobody waits for it.
+/// Writes a head; only for encoders.
 #[inline]
 pub(super) fn write<C: Code>(
     code: &mut C,
@@ -187,7 +187,7 @@ fn history<C: Code>(
     }
 }
 
-/// A decision for each component.
+/// One decision for each component.
 fn mask<C: Code>(code: &mut C, bits: &mut [Bit], components: usize, given: u64) -> u64 {
     let each = bits[..components].iter_mut().enumerate();
     each.fold(0, |mask, (at, bit)| mask | u64::from(code.bit(bit, given >> at & 1 == 1)) << at)

@@ -1,30 +1,30 @@
-//! Foretelling numbers from rows that both ends have.
+//! Predicts numbers from rows that both ends have.
 
-/// Predictions that move: linear, quadratic, in between, by velocity.
+/// Moving predictions: linear, quadratic, in between, by velocity.
 pub(super) const MOVING: usize = 4;
 pub(super) const VELOCITY: usize = 3;
 
-/// How much each row counts in a prediction, from the ages of the rows. All of it is whole numbers.
+/// The weight of each row in a prediction, computed from the rows' ages. All arithmetic is on integers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Weights {
     ages: [u32; 3],
     count: usize,
-    /// Ticks from the baseline to the row that is coded, if motion is foretold from a velocity.
+    /// Ticks from the baseline to the coded row, if motion is predicted from a velocity.
     pub(super) ahead: i64,
-    /// For each prediction, what parts of `b1 - b0` and `b2 - b0` are added to the number it starts from, in
-    /// 1/65,536.
+    /// For each prediction, the factors of `b1 - b0` and `b2 - b0`, in 1/65,536. Their sum is added to the
+    /// base number.
     pub(super) parts: [[i64; 2]; MOVING],
-    /// Which predictions there are without a velocity: bit `i` for the one with number `i`.
+    /// The available predictions without a velocity: bit `i` for number `i`.
     pub(super) ways: u8,
 }
 
-/// Rows older than this say nothing about motion.
+/// Rows older than this are not used to predict motion.
 const AGE_MAX: u32 = 128;
-/// Half of a unit in predictions.
+/// Half of a unit in predictions, for rounding.
 const HALF: i64 = 1 << 15;
 
 impl Weights {
-    /// The weights of rows of these ages, which increase.
+    /// The weights for rows of these ages, which increase.
     pub(super) fn of(ages: &[u32]) -> Self {
         let mut weights = Weights { count: ages.len(), ..Weights::default() };
         weights.ages[..ages.len()].copy_from_slice(ages);
@@ -47,7 +47,7 @@ impl Weights {
         weights
     }
 
-    /// Whether these are the weights of so many rows of these ages.
+    /// Whether these weights were computed for the first `count` of these ages.
     #[inline(always)]
     pub(super) fn are_of(&self, ages: &[u32; 3], count: usize) -> bool {
         self.count == count && self.ages == *ages
@@ -59,7 +59,7 @@ fn rounded(a: i64, b: i64) -> i64 {
     (a * 131_072 + b) / (2 * b)
 }
 
-/// What is added to a number of which it is so many 1/65,536.
+/// Converts a sum in 1/65,536 into what is added to a number.
 #[inline(always)]
 pub(super) fn part(sum: i64) -> i64 {
     (sum + HALF) >> 16

@@ -1,4 +1,4 @@
-//! Coding groups of numbers.
+//! Codes groups of numbers.
 
 use super::layout::{FAMILY_SYMBOLS, NUMBERS_LEN};
 use super::motion::{MOVING, VELOCITY, Weights, part};
@@ -6,20 +6,20 @@ use super::sizes::{Expected, distance, half_octaves};
 use super::tables::Numbers;
 use crate::coder::{Bit, Code, Symbols};
 
-/// What was learned about a group of numbers in this packet, besides its models.
+/// Adaptive state of a group of numbers in this packet, besides its models.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Learned {
     /// For each way to predict (held, moved, without a row) and each number: a running mean of sizes, in
     /// sixteenths.
     mean: [[u32; 3]; 3],
-    /// How many groups were predicted in each of these ways, up to 31.
+    /// The number of groups predicted in each of these ways, up to 31.
     seen: [u8; 3],
     /// For each moving prediction: a running mean of its sizes, in 1/256.
     errors: [i32; MOVING],
-    /// Of which predictions the best was looked for last, and that one.
+    /// The set of predictions of the last search for the best, and its result.
     best_of: u8,
     best: u8,
-    /// How many groups were coded, wrapping: of some of them all predictions are compared.
+    /// The number of coded groups, wrapping. It selects the groups for which all predictions are compared.
     groups: u8,
 }
 
@@ -36,24 +36,24 @@ impl Default for Learned {
     }
 }
 
-/// The rows that a group is predicted from, in the group's own lanes; those of cyclic numbers unwound around
-/// the baseline.
+/// The rows that a group is predicted from, in the group's own lanes. Cyclic numbers are unwound around the
+/// baseline.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Rows {
     pub(super) rows: [[i32; 3]; 3],
     pub(super) count: usize,
-    /// By velocity: where each number is foretold to be.
+    /// The prediction by velocity of each number.
     pub(super) by_velocity: Option<[i32; 3]>,
 }
 
 impl Rows {
-    /// Which predictions there are: bit `i` for the one with number `i`.
+    /// The available predictions: bit `i` for number `i`.
     #[inline(always)]
     fn ways(&self, weights: &Weights) -> u8 {
         weights.ways | u8::from(self.by_velocity.is_some()) << VELOCITY
     }
 
-    /// What a prediction says, within these limits.
+    /// Computes a prediction, clamped to these limits.
     #[inline(always)]
     #[expect(clippy::cast_possible_truncation, reason = "within the limits")]
     fn foretell<const D: usize>(&self, weights: &Weights, way: usize, (low, high): (i32, i32)) -> [i32; D] {
@@ -73,7 +73,7 @@ impl Rows {
 }
 
 impl Learned {
-    /// The moving prediction that was best in this packet so far, of these, of which there is one.
+    /// The best moving prediction so far in this packet, of a set that is not empty.
     #[inline(always)]
     fn best(&mut self, ways: u8) -> usize {
         if self.best_of != ways {
@@ -93,11 +93,11 @@ impl Learned {
         self.best_of = ways;
     }
 
-    /// Whether this is a group of which all predictions are compared; the next one is the next call's.
+    /// Whether all predictions are compared for this group. Each call advances to the next group.
     #[inline(always)]
     fn compares(&mut self) -> bool {
         let at = self.groups;
-        // Stays above the first few when it wraps.
+        // Wraps to above the first few groups.
         self.groups = if at == u8::MAX { 8 } else { at + 1 };
         at < 8 || at.is_multiple_of(8)
     }
@@ -122,12 +122,11 @@ impl Learned {
     }
 }
 
-/// Sizes beyond this say no more about a prediction.
+/// Errors beyond this are clamped.
 const ERROR_MAX: u64 = 1 << 12;
 
-/// Codes the numbers of a group. They come and go as far as possible from the baseline's: of cyclic ones the
-/// shorter way, so that what comes back may be one turn off. Returns whether all distances were such as an
-/// encoder writes.
+/// Codes the numbers of a group, in unwound form around the baseline: for cyclic numbers by the shorter way,
+/// so that a result may be one turn off. Returns whether an encoder can have written all distances.
 #[inline]
 pub(super) fn numbers<C: Code, const D: usize>(
     shared: &mut C,
@@ -169,7 +168,7 @@ pub(super) fn numbers<C: Code, const D: usize>(
         if group.steps > 0 {
             away = wrap(away, group.steps);
         }
-        // Seen in the direction of the motion: 0 or -1.
+        // The sign relative to the direction of motion: 0 or -1.
         let turn = (base[j] - held[j]) >> 31;
         let onwards;
         (code, onwards) = distance(code, family, expected, (away ^ turn).wrapping_sub(turn));
@@ -188,14 +187,14 @@ pub(super) fn numbers<C: Code, const D: usize>(
     is_good
 }
 
-/// Beyond this no prediction of an angle goes; more than any number of steps.
+/// Limit of an angle's prediction: more than any number of steps.
 const TURNS: i32 = 1 << 28;
 
 const SHIFTS: [u32; 32] =
     [1, 1, 2, 2, 3, 3, 3, 3, 4, 4, 4, 4, 4, 4, 4, 4, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5];
 
-/// By how much larger or smaller the size of a number is expected if that of the one before it was so many
-/// half octaves (less 16) beyond what was expected of that.
+/// The change of a number's expected size, by how many half octaves (less 16) the size of the number before
+/// it was beyond its expectation.
 const LEANS: [i32; 32] = {
     let mut leans = [0; 32];
     let mut at = 0;
@@ -213,7 +212,7 @@ const LEANS: [i32; 32] = {
     leans
 };
 
-/// Which model says whether the moving prediction is taken, by how far it goes.
+/// The model for whether the moving prediction is used, by its distance.
 #[inline(always)]
 fn reach_context(reach: u64) -> usize {
     match reach {

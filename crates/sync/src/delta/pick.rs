@@ -1,16 +1,15 @@
-//! Which rows an entity is coded against.
+//! Selects the rows that an entity is coded against.
 
 use super::HISTORY_MAX;
 
-/// Which rows to code an entity against, of those that its receiver is known to have: how many ticks each is
-/// before the newest one, which is the baseline and comes first with 0, and how many they are.
+/// Selects the rows to code an entity against, of those that its receiver is known to have. Returns how many
+/// ticks each is before the newest one, and their count. The newest is the baseline and comes first with 0.
 ///
-/// `acked` has bit `i` set if the row `i` ticks before the newest one is known too; bit 0 is the newest
-/// itself. `age` is how many ticks the newest is before the row that is to be coded.
+/// Bit `i` of `acked` is set if the receiver has the row `i` ticks before the newest one; bit 0 is the newest
+/// itself. `age` is how many ticks the newest is before the row to be coded.
 ///
-/// Rows next to each other say little about motion, because each is rounded; rows far apart say how it was
-/// long ago. The best distance grows with the age slowly. It is the sender's choice alone: a receiver takes
-/// any rows.
+/// Adjacent rows predict motion badly, because each is rounded. Rows far apart describe outdated motion. The
+/// best distance grows slowly with the age. The choice is the sender's alone: a receiver accepts any rows.
 pub fn pick_history(acked: u64, age: u32) -> ([u32; HISTORY_MAX], usize) {
     let wanted = (2 + age.min(12) / 2).max(3);
     let Some(second) = nearest(acked, wanted, 1) else { return ([0; HISTORY_MAX], 1) };
@@ -18,7 +17,7 @@ pub fn pick_history(acked: u64, age: u32) -> ([u32; HISTORY_MAX], usize) {
     ([0, second, third], 3)
 }
 
-/// The set bit that is nearest to `wanted` and not below `least`.
+/// Returns the set bit that is nearest to `wanted` and not below `least`.
 fn nearest(acked: u64, wanted: u32, least: u32) -> Option<u32> {
     let from = acked.checked_shr(least)?.checked_shl(least)?;
     let below = from & (u64::MAX >> (63 - wanted.min(63)));

@@ -1,20 +1,19 @@
-//! Bodies that are written out instead of coded, for a receiver to whom bytes cost nothing: one in the same
-//! process.
+//! Plain bodies: written out instead of coded, for a receiver in the same process, where bytes cost nothing.
 //!
-//! The head of an entry is the decisions of a coded one, each in a byte of its own, and plain bits in four
-//! bytes, little-endian. A component is its lanes, four bytes each, and its blobs, each behind its length.
-//! Nothing in it depends on the rows that it builds on, and nothing is learned.
+//! The head of an entry has the decisions of a coded one, each in a byte of its own, and plain bits in four
+//! bytes, little-endian. A component is its lanes, four bytes each, and its blobs, each preceded by its
+//! length. It does not depend on a baseline, and has no adaptive state.
 
 use crate::coder::{Bit, BodyError, Code, Symbols};
 use bytes::Bytes;
 use parlor_proto::wire::cursor::Write;
 
-/// Writes decisions out.
+/// Writes decisions as bytes.
 #[derive(Debug)]
 pub(super) struct Out<'a>(pub(super) &'a mut Vec<u8>);
 
 impl Out<'_> {
-    /// A component as it is.
+    /// Writes a component.
     pub(super) fn component(&mut self, lanes: &[i32], blobs: &[Bytes]) {
         self.0.reserve(lanes.len() * LANE_BYTES);
         for lane in lanes {
@@ -27,8 +26,8 @@ impl Out<'_> {
     }
 }
 
-/// Reads what [`Out`] wrote. Beyond the end, and where something else stands, it reads zeros, and
-/// [`check`](Self::check) says so.
+/// Reads what [`Out`] wrote. Beyond the end, and for invalid bytes, it reads zeros; [`check`](Self::check)
+/// then returns an error.
 #[derive(Debug)]
 pub(super) struct In<'a> {
     all: usize,
@@ -43,12 +42,12 @@ impl<'a> In<'a> {
         In { all: body.len(), rest: body, is_bad: false }
     }
 
-    /// Bytes that were read.
+    /// The number of bytes read.
     pub(super) fn read_bytes(&self) -> usize {
         self.all - self.rest.len()
     }
 
-    /// Whether all that was read was there.
+    /// Checks that everything read was there.
     ///
     /// # Errors
     /// [`BodyError::Short`] if not.
@@ -56,7 +55,7 @@ impl<'a> In<'a> {
         if self.is_bad { Err(BodyError::Short { len: self.all }) } else { Ok(()) }
     }
 
-    /// Whether the body ends here.
+    /// Checks that the body ends here.
     ///
     /// # Errors
     /// [`BodyError`] if it does not.
@@ -65,7 +64,8 @@ impl<'a> In<'a> {
         if self.rest.is_empty() { Ok(()) } else { Err(BodyError::Ending { len: self.all }) }
     }
 
-    /// A component, as many lanes and blobs as there is room for. What it is may be beyond what it can be.
+    /// Reads a component, as many lanes and blobs as there is room for. Values are not checked against their
+    /// ranges.
     pub(super) fn component(&mut self, lanes: &mut [i32], blobs: &mut [Bytes]) {
         let bytes = self.take(lanes.len() * LANE_BYTES);
         for (lane, bytes) in lanes.iter_mut().zip(bytes.as_chunks::<LANE_BYTES>().0) {
@@ -77,7 +77,7 @@ impl<'a> In<'a> {
         }
     }
 
-    /// A variable-length integer in its shortest form.
+    /// Reads a variable-length integer in its shortest form.
     fn length(&mut self) -> usize {
         let width = self.rest.first().map_or(1, |first| 1 << (first >> 6));
         let bytes = self.take(width);
@@ -91,7 +91,7 @@ impl<'a> In<'a> {
         }
     }
 
-    /// The next bytes; none if there are not as many.
+    /// Returns the next bytes; none if fewer remain.
     fn take(&mut self, count: usize) -> &'a [u8] {
         match self.rest.split_at_checked(count) {
             Some((taken, rest)) => {

@@ -1,5 +1,5 @@
-//! `testdata/priors.txt` and the table of models in PROTOCOL.md, which are all that another implementation
-//! has of [`priors`](super::priors) and [`layout`](super::layout).
+//! Tests `testdata/priors.txt` and the table of models in PROTOCOL.md: another implementation gets
+//! [`priors`](super::priors) and [`layout`](super::layout) from these alone.
 
 use super::layout::{self, blob, head};
 use super::priors::{PRIORS, SYMBOLS};
@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 
 const FAMILIES: [&str; 3] = ["motion", "rate", "turn"];
 
-/// Models of decisions by their names in PROTOCOL.md: where they begin among all, and how many they are.
+/// The decision models by their names in PROTOCOL.md, with the first index and the count of each.
 fn decisions() -> Vec<(String, usize, usize)> {
     let models: Vec<(String, usize, usize)> = [
         ("head.next", head::NEXT, 2),
@@ -43,7 +43,7 @@ fn decisions() -> Vec<(String, usize, usize)> {
     models
 }
 
-/// The text of `testdata/priors.txt`.
+/// The content of `testdata/priors.txt`.
 fn published() -> String {
     let mut out = String::from(
         "# The models that every body begins with, a part of PROTOCOL.md. A line is one model:\n\
@@ -65,9 +65,9 @@ fn published() -> String {
     out
 }
 
-/// The weights from the second symbol on, each behind a blank.
+/// The weights from the second symbol on, each preceded by a blank.
 fn weights(model: &Symbols) -> String {
-    // What a symbol has besides its weight.
+    // A symbol's range besides its weight.
     let floor = (32_768 - u64::from(Symbols::TOTAL.unsigned_abs())) / SYMBOL_COUNT as u64;
     (1..SYMBOL_COUNT).map(|at| format!(" {}", model.span(at).0 - floor * at as u64)).collect()
 }
@@ -84,7 +84,7 @@ fn the_models_have_names_and_places_of_their_own() {
     assert_eq!(end, layout::COUNT);
 }
 
-/// `PARLOR_GOLDEN=write` writes the file anew, which is a change of the protocol.
+/// `PARLOR_GOLDEN=write` rewrites the file, which changes the protocol.
 #[test]
 fn the_published_priors_are_those_of_the_code() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/priors.txt");

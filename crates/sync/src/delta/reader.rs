@@ -1,4 +1,4 @@
-//! Reading a body.
+//! The body reader.
 
 use super::fields::Learner;
 use super::head::{LastHead, head};
@@ -22,7 +22,7 @@ pub struct Reader<'a> {
     output_bytes: usize,
 }
 
-/// What a body is read from.
+/// The source of a body.
 #[derive(Debug)]
 enum Source<'a> {
     Coded(Decoder<'a>),
@@ -30,12 +30,12 @@ enum Source<'a> {
 }
 
 impl<'a> Reader<'a> {
-    /// A reader of this body; `everything` says whether it has rooms and audiences.
+    /// Creates a reader of this body. `everything` says whether it has zones and audiences.
     pub fn new(tables: &'a Tables, body: &'a [u8], everything: bool) -> Self {
         Self::of(tables, Source::Coded(Decoder::new(body)), everything)
     }
 
-    /// A reader of a body that is written out and not coded, for a receiver of everything.
+    /// Creates a reader of a plain body, for a receiver of everything.
     pub fn plain(tables: &'a Tables, body: &'a [u8]) -> Self {
         Self::of(tables, Source::Plain(plain::In::new(body)), true)
     }
@@ -46,12 +46,12 @@ impl<'a> Reader<'a> {
         Reader { tables, source, learner, last: LastHead::new(), everything, entries: 0, output_bytes: 0 }
     }
 
-    /// The head of the next entry, or `None` at the end of the body. All changed components of an entry are
-    /// [read](Self::component) before the next head.
+    /// Reads the head of the next entry; `None` at the end of the body. All changed components of an entry
+    /// must be [read](Self::component) before the next head.
     ///
     /// # Errors
     ///
-    /// [`DeltaError`] if the body is not one that a writer wrote. Then nothing more can be read.
+    /// [`DeltaError`] if a writer cannot have written the body. Nothing more can be read then.
     pub fn head(&mut self) -> Result<Option<EntryHead>, DeltaError> {
         let models = (&mut self.learner.models[..], self.tables);
         let read = match &mut self.source {
@@ -82,14 +82,14 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Reads a component into `lanes` and `blobs`, which are as many as it has, against the past that the
-    /// writer had. In a body that [is written out](Self::plain) it has no past, and its numbers and blobs may
-    /// be any.
+    /// Reads a component into `lanes` and `blobs`, which have the component's lengths, against the writer's
+    /// past. In a [plain](Self::plain) body there is no past, and values are not checked against their
+    /// ranges.
     ///
     /// # Errors
     ///
-    /// [`DeltaError`] if the body is not one that a writer wrote against this past. Then nothing more can be
-    /// read.
+    /// [`DeltaError`] if a writer cannot have written the body against this past. Nothing more can be read
+    /// then.
     pub fn component(
         &mut self,
         id: ComponentId,
@@ -100,8 +100,8 @@ impl<'a> Reader<'a> {
         self.component_told(id, past, lanes, blobs, |_, _| {})
     }
 
-    /// As [`component`](Self::component), and adds to each of `costs`, one for each field of the component,
-    /// how many bits it took. For diagnostics.
+    /// As [`component`](Self::component), and adds the bits that each field took to `costs`, one entry for
+    /// each field of the component. For diagnostics.
     ///
     /// # Errors
     ///
@@ -117,7 +117,7 @@ impl<'a> Reader<'a> {
         let mut before = self.bits_read();
         if let Source::Plain(_) = &self.source {
             self.component(id, past, lanes, blobs)?;
-            // A field has no bits of its own to tell.
+            // A plain body has no costs by field.
             costs.iter_mut().take(1).for_each(|cost| *cost += self.bits_read() - before);
             return Ok(());
         }
@@ -130,7 +130,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// How many bits of the body what was read so far took, fractions included. For diagnostics.
+    /// The number of bits read so far, as a fraction. For diagnostics.
     #[expect(clippy::cast_precision_loss, reason = "a body is shorter than 2^50 bits")]
     pub fn bits_read(&self) -> f64 {
         match &self.source {

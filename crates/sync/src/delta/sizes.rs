@@ -1,29 +1,28 @@
-//! Coding how far a number is from its prediction.
+//! Codes the distance of a number from its prediction.
 
 #![expect(clippy::cast_possible_truncation, reason = "buckets and symbols are few, and distances below 2^31")]
 
 use super::layout::{BUCKETS, FAMILY_SYMBOLS};
 use crate::coder::{Code, DECISION_BITS_MAX, Symbols};
 
-/// What is expected of a distance, and decides which model codes it.
+/// The expected distance, which selects its model.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Expected {
     /// Whether the prediction moved.
     pub(super) moved: bool,
-    /// Half octaves of the expected size in sixteenths.
+    /// Half octaves of the expected size, which is in sixteenths.
     pub(super) half_octaves: u32,
 }
 
-/// From so many half octaves on, bits of a distance are noise: as likely one way as the other.
+/// From this many half octaves on, low bits of a distance are noise: both values are equally likely.
 const NOISE_FROM: usize = BUCKETS - 2;
-/// How many of them there are at most.
+/// Maximum number of noise bits.
 const NOISE_MAX: usize = 20;
-/// The symbol of what is as far as `FAR_FROM` or more, without its noise.
+/// The symbol for a distance of `FAR_FROM` or more, without its noise.
 const FAR: usize = 15;
 const FAR_FROM: u32 = 65;
 
-/// Twice the binary logarithm, rounded down to halves in the crudest way: whether the second highest bit is
-/// set.
+/// Twice the binary logarithm, coarsely rounded down to halves: the second highest bit adds one.
 #[inline(always)]
 pub(super) fn half_octaves(x: u32) -> u32 {
     let x = x | 1;
@@ -31,8 +30,8 @@ pub(super) fn half_octaves(x: u32) -> u32 {
     2 * log + ((x << 1) >> log & 1)
 }
 
-/// Codes `distance`, whose size is below 2^31. The coder goes there and comes back by value: if anything held
-/// its address, its state would be in memory and not in registers wherever numbers are coded.
+/// Codes `distance`, whose size is below 2^31. The coder is passed and returned by value: with its address
+/// taken, its state would be in memory and not in registers wherever numbers are coded.
 #[inline(always)]
 pub(super) fn distance<C: Code>(
     mut code: C,
@@ -56,7 +55,7 @@ pub(super) fn distance<C: Code>(
         let read = (coarse << noise) + (low & mask).cast_signed() - half;
         (code, read)
     } else {
-        // What wraps is far, whatever its sign.
+        // A wrapped sum is far, whatever its sign.
         let shifted = distance.wrapping_add(half);
         let coarse = shifted >> noise;
         let size = coarse.unsigned_abs().min(FAR_FROM);
@@ -71,7 +70,7 @@ pub(super) fn distance<C: Code>(
     }
 }
 
-/// For each expected size, how many bits are noise, and which bucket it is in.
+/// For each expected size, the number of noise bits, and the bucket.
 const SCALES: [(u8, u8); 128] = {
     let mut scales = [(0, 0); 128];
     let mut octaves = 0;
@@ -87,8 +86,8 @@ const SCALES: [(u8, u8); 128] = {
     scales
 };
 
-/// For each size, twice it and 1 more if it goes down: its symbol, how many bits of the size follow, and the
-/// least size.
+/// Indexed by twice the size, plus 1 for a negative one: its symbol, the number of extra bits, and the least
+/// size of the symbol.
 const SIZES: [[u8; 3]; 2 * FAR_FROM as usize + 2] = {
     let mut sizes = [[FAR as u8, 0, 0]; 2 * FAR_FROM as usize + 2];
     let mut symbol = 0;
@@ -103,13 +102,13 @@ const SIZES: [[u8; 3]; 2 * FAR_FROM as usize + 2] = {
     sizes
 };
 
-/// For each symbol, how many bits of the size follow, and the least size.
+/// For each symbol, the number of extra bits, and the least size.
 const EXTRA: [u32; 16] = [0, 0, 0, 0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 0];
 const FROM: [u32; 16] = [0, 1, 1, 2, 2, 3, 3, 5, 5, 9, 9, 17, 17, 33, 33, 0];
 
-/// A distance that no other symbol has: a plain bit for its direction, then how far it is beyond, plus one:
-/// five plain bits say how many follow its highest; then the noise. What is too large for any number comes
-/// back as the least.
+/// A distance beyond all other symbols: a plain bit for its sign, then the excess plus one: five plain bits
+/// with the count of bits below its highest, and those bits; then the noise. A distance that is too large for
+/// any number becomes the minimum.
 #[cold]
 #[inline(never)]
 fn far<C: Code>(mut code: C, noise: u32, distance: i32) -> (C, i32) {
@@ -126,5 +125,5 @@ fn far<C: Code>(mut code: C, noise: u32, distance: i32) -> (C, i32) {
     (code, i32::try_from(read).unwrap_or(i32::MIN))
 }
 
-/// Bits that a distance takes at most: a symbol, what is beyond, and noise.
+/// Maximum bits of a distance: a symbol, the excess, and noise.
 pub(super) const DISTANCE_BITS_MAX: usize = DECISION_BITS_MAX + 1 + 5 + 31 + NOISE_MAX;

@@ -1,4 +1,4 @@
-//! What a schema and a tick rate mean for coding: which lanes belong together, and which models they have.
+//! Coding tables, computed from a schema and a tick rate: which lanes form a group, and its models.
 
 use super::layout;
 use super::priors::{PRIORS, SYMBOLS};
@@ -6,19 +6,19 @@ use crate::coder::{Bit, Symbols};
 use crate::schema::{Component, ComponentId, Kind, LaneRole, PerTick, Schema};
 use parlor_proto::TickRate;
 
-/// How the components of a schema are coded. Both ends make it of the same schema and the same tick rate.
+/// How the components of a schema are coded. Both ends compute it from the same schema and tick rate.
 #[derive(Clone, Debug)]
 pub struct Tables {
     pub(super) plans: Vec<Plan>,
-    /// The models of the head as each packet begins with them, then those of the components.
+    /// The initial models of the head, then those of the components.
     pub(super) models: Vec<Bit>,
-    /// The models of sixteen of the components.
+    /// The choice-of-sixteen models of the components.
     pub(super) symbols: Vec<Symbols>,
-    /// Lanes of all components.
+    /// The number of lanes of all components.
     pub(super) lanes: usize,
-    /// Blobs of all components.
+    /// The number of blobs of all components.
     pub(super) blobs: usize,
-    /// Groups of all components.
+    /// The number of groups of all components.
     pub(super) groups: usize,
 }
 
@@ -26,10 +26,10 @@ pub struct Tables {
 #[derive(Clone, Debug)]
 pub(super) struct Plan {
     pub(super) groups: Vec<Group>,
-    /// Where its models begin among all of [`Tables::models`], and how many there are.
+    /// The first of its models in [`Tables::models`], and their count.
     pub(super) models: usize,
     pub(super) models_len: usize,
-    /// The same of [`Tables::symbols`].
+    /// The same for [`Tables::symbols`].
     pub(super) symbols: usize,
     pub(super) symbols_len: usize,
     /// Its first lane, blob and group among those of all components.
@@ -43,18 +43,18 @@ pub(super) struct Plan {
 /// Lanes that are coded together, or a blob.
 #[derive(Clone, Debug)]
 pub(super) struct Group {
-    /// Its first lane, or its blob, in the component.
+    /// The index of its first lane, or of its blob, in the component.
     pub(super) first: usize,
-    /// The field that it is of, in the component.
+    /// The index of its field in the component.
     pub(super) field: usize,
-    /// Where its own models begin in those of the component.
+    /// The index of its own models within the component's.
     pub(super) models: usize,
-    /// Where the models of sixteen that it shares with its family begin in those of the component.
+    /// The index of its family's choice-of-sixteen models within the component's.
     pub(super) symbols: usize,
     pub(super) shape: Shape,
 }
 
-/// What a group is.
+/// The type of a group.
 #[derive(Clone, Debug)]
 pub(super) enum Shape {
     Flag,
@@ -63,7 +63,7 @@ pub(super) enum Shape {
         last: i32,
     },
     Numbers(Numbers),
-    /// The part that is left out, then three numbers.
+    /// The omitted part, then three numbers.
     Rotation(Numbers),
     Blob {
         bytes_max: usize,
@@ -75,14 +75,14 @@ pub(super) enum Shape {
 pub(super) struct Numbers {
     pub(super) dims: usize,
     pub(super) span: i32,
-    /// Parts of a turn, or 0 if the numbers are not cyclic.
+    /// Steps of a full turn; 0 for numbers that are not cyclic.
     pub(super) steps: i32,
-    /// The first lane of the velocity, and what it means.
+    /// The first lane of the velocity, and its unit.
     pub(super) velocity: Option<(usize, PerTick)>,
 }
 
 impl Tables {
-    /// Bytes of memory that it has.
+    /// Bytes of memory in use.
     pub(crate) fn memory_bytes(&self) -> usize {
         let groups: usize = self.plans.iter().map(|plan| plan.groups.capacity()).sum();
         self.plans.capacity() * size_of::<Plan>()
@@ -91,12 +91,12 @@ impl Tables {
             + self.symbols.capacity() * size_of::<Symbols>()
     }
 
-    /// The tables of this schema at this tick rate.
+    /// Computes the tables of this schema at this tick rate.
     pub fn new(schema: &Schema, rate: TickRate) -> Self {
         Self::with_priors(schema, rate, (&PRIORS, &SYMBOLS))
     }
 
-    /// Tables whose models begin with `priors`, of which there are [`layout::COUNT`].
+    /// Computes tables with other priors, of which there are [`layout::COUNT`].
     pub(super) fn with_priors(schema: &Schema, rate: TickRate, priors: (&[Bit], &[Symbols])) -> Self {
         let mut models = priors.0[..layout::HEAD].to_vec();
         let mut symbols = Vec::new();
@@ -134,7 +134,7 @@ impl Tables {
         Tables { plans, models, symbols, lanes: lane, blobs: blob, groups: group }
     }
 
-    /// Components.
+    /// The number of components.
     pub fn components(&self) -> usize {
         self.plans.len()
     }
@@ -145,12 +145,12 @@ impl Tables {
 }
 
 struct Builder<'a> {
-    /// The field whose groups are added.
+    /// The field whose groups are being added.
     field: usize,
     groups: Vec<Group>,
     models: Vec<Bit>,
     symbols: Vec<Symbols>,
-    /// Where the models of each family begin, once a group has them.
+    /// The index of each family's models, once a group uses them.
     families: [Option<usize>; 3],
     priors: (&'a [Bit], &'a [Symbols]),
 }
@@ -214,7 +214,7 @@ impl Builder<'_> {
         self.push_with(first, family, Shape::Numbers(numbers));
     }
 
-    /// A group that shares the models of a family, which a component has once.
+    /// Adds a group with the models of a family, which a component has once.
     fn push_with(&mut self, first: usize, family: usize, shape: Shape) {
         let begun = self.families[family].unwrap_or(self.symbols.len());
         if self.families[family].is_none() {
@@ -241,7 +241,7 @@ impl Builder<'_> {
     }
 }
 
-/// What the velocity of a body means for its position.
+/// The unit of a body's velocity, relative to its position.
 fn velocity(component: &Component, first: usize, rate: TickRate) -> Option<(usize, PerTick)> {
     match component.lane_kinds()[first].role {
         LaneRole::Position { velocity: Some(velocity) } => Some((velocity.lane, velocity.per_tick(rate))),

@@ -7,7 +7,7 @@ use parlor_proto::TickRate;
 use proptest::prelude::*;
 use std::fmt::Write as _;
 
-/// What one packet says, with all that it is told against.
+/// The content of a packet, with the rows that it is coded against.
 struct Packet {
     schema: Schema,
     rate: TickRate,
@@ -20,7 +20,7 @@ struct Entry {
     components: Vec<Part>,
 }
 
-/// A component of an entry: its past, oldest last, and what it becomes.
+/// A component of an entry: its past, oldest last, and its new value.
 struct Part {
     id: ComponentId,
     past: Vec<(u32, Row)>,
@@ -135,7 +135,7 @@ fn head(rng: &mut Rng, slot: u16, components: usize, everything: bool) -> EntryH
     head
 }
 
-/// A packet of everything that there is, from a seed.
+/// Generates a packet with every kind of content from a seed.
 fn packet(seed: u64, entries: u64) -> Packet {
     let mut rng = Rng::new(seed);
     let components = 1 + rng.index(3);
@@ -180,7 +180,7 @@ fn packet(seed: u64, entries: u64) -> Packet {
     packet
 }
 
-/// More entities than anything that is learned in a packet counts, each of which moves evenly, nearly.
+/// More entities than any count that is learned in a packet, each in nearly steady motion.
 fn crowd() -> Packet {
     let mut rng = Rng::new(1);
     let at = Kind::vector2(-100.0, 100.0, 1.0 / 64.0);
@@ -231,7 +231,7 @@ fn write(packet: &Packet) -> Vec<u8> {
     body
 }
 
-/// Reads a body of the packet, and says whether it was that packet.
+/// Reads a body, and returns whether it equals the packet.
 fn read(packet: &Packet, body: &[u8]) -> Result<bool, DeltaError> {
     let tables = Tables::new(&packet.schema, packet.rate);
     let mut reader = Reader::new(&tables, body, packet.everything);
@@ -266,7 +266,7 @@ proptest! {
         prop_assert_eq!(read(&packet, &write(&packet)), Ok(true));
     }
 
-    /// Whatever comes is refused by name or is the packet itself; there is no second form of it.
+    /// Any bytes are either rejected with an error, or are the packet itself: its encoding is unique.
     #[test]
     fn threat_16_bytes_from_anywhere_are_refused_or_are_within_all_bounds(
         seed in any::<u64>(),
@@ -303,7 +303,7 @@ proptest! {
             write_entry(&mut writer, &tables, entry);
             let blobs = entry.components.iter().flat_map(|part| &part.row.blobs).map(Bytes::len).sum();
             let worst = worst_bytes(&tables, &entry.head, blobs);
-            // The writer counts in steps of four bytes.
+            // The writer works in units of four bytes.
             prop_assert!(writer.bytes() <= before + worst + 4);
         }
     }
@@ -332,7 +332,7 @@ fn threat_15_a_packet_gives_so_much_and_no_more() {
         .build()
         .unwrap();
     let tables = Tables::new(&schema, TickRate::DEFAULT);
-    // Each entry repeats the blob of the one before it, for a bit or less.
+    // Each entry repeats the blob of the one before it, in at most a bit.
     let blob = [Bytes::from(vec![7; 16_384])];
     let (mut writer, mut body) = (Writer::new(), Vec::new());
     writer.begin(&tables, false);
@@ -400,7 +400,7 @@ fn row_text(row: &Row) -> String {
     format!("{:?} [{}]", row.lanes, blobs.join(", "))
 }
 
-/// The text of `testdata/delta.txt`.
+/// The content of `testdata/delta.txt`.
 fn golden() -> String {
     let mut out = String::from(
         "# Bodies of packets, what they say, and what they are told against. A vector begins with `vector` and a number.\n\
@@ -445,7 +445,7 @@ fn golden() -> String {
     out
 }
 
-/// `PARLOR_GOLDEN=write` writes the file anew, which is a change of the protocol.
+/// `PARLOR_GOLDEN=write` rewrites the file, which changes the protocol.
 #[test]
 fn the_bodies_are_what_they_always_were() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/delta.txt");

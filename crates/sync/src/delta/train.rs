@@ -1,5 +1,4 @@
-//! How priors are made: what would be coded is recorded model by model, and each model begins as it would
-//! have been best to begin.
+//! Trains the priors: records the coded decisions model by model, then finds the best initial state of each.
 
 use super::fields::Learner;
 use super::head::{LastHead, head};
@@ -12,18 +11,18 @@ use bytes::Bytes;
 use parlor_proto::TickRate;
 use std::fmt::Write as _;
 
-/// Counts that a decision's model may begin with.
+/// Initial counts to try for a decision's model.
 const BIT_COUNTS: [u8; 7] = [0, 2, 5, 12, 30, 70, 150];
-/// Counts that a model of sixteen may begin with.
+/// Initial counts to try for a choice-of-sixteen model.
 const SYMBOL_COUNTS: [u16; 5] = [0, 4, 10, 24, 60];
 
-/// Records what packets would code. It takes what a [`Writer`](super::Writer) takes.
+/// Records what packets would code. It has the interface of a [`Writer`](super::Writer).
 #[derive(Debug, Default)]
 pub struct Trainer {
     recorder: Recorder,
 }
 
-/// The packets of one schema, on their way into a [`Trainer`].
+/// Feeds packets of one schema to a [`Trainer`].
 #[derive(Debug)]
 pub struct Training<'a> {
     recorder: &'a mut Recorder,
@@ -65,7 +64,7 @@ impl Code for Recorder {
 }
 
 impl Trainer {
-    /// A trainer that saw nothing.
+    /// Creates a trainer without any records.
     pub fn new() -> Self {
         let recorder = Recorder {
             packet: 0,
@@ -75,9 +74,9 @@ impl Trainer {
         Trainer { recorder }
     }
 
-    /// What takes the packets of this schema.
+    /// Returns the input for packets of this schema.
     pub fn training(&mut self, schema: &Schema, rate: TickRate) -> Training<'_> {
-        // A model is its own number, so that the recorder knows which one is asked.
+        // Each model carries its index as its probability, so that the recorder can identify it.
         let bits: Vec<Bit> = (1..).take(layout::COUNT).map(|id| Bit::new(id, 0)).collect();
         let symbols: Vec<Symbols> =
             (0..).take(layout::SYMBOL_COUNT).map(|id| Symbols::new([0; 15], id)).collect();
@@ -85,7 +84,7 @@ impl Trainer {
         Training { recorder: &mut self.recorder, tables, learner: Learner::default(), last: LastHead::new() }
     }
 
-    /// The lines of `priors.rs` behind its head.
+    /// The content of `priors.rs` after its head.
     pub fn priors(&self) -> String {
         let mut out = String::from("#[rustfmt::skip]\npub(super) static PRIORS: [Bit; COUNT] = [\n");
         for line in self.recorder.bits.chunks(8) {
@@ -95,7 +94,7 @@ impl Trainer {
         out.push_str("];\n\n#[rustfmt::skip]\npub(super) static SYMBOLS: [Symbols; SYMBOL_COUNT] = [\n");
         let mut before = symbol_prior(&[]);
         for (id, events) in self.recorder.symbols.iter().enumerate() {
-            // What was hardly ever seen begins as its neighbour.
+            // A rarely used model takes over its neighbour's state.
             if events.len() >= 50 {
                 before = symbol_prior(events);
             } else if id % layout::BUCKETS == 0 {
@@ -117,14 +116,14 @@ impl Training<'_> {
         self.last = LastHead::new();
     }
 
-    /// The head of an entry, or the end of the packet.
+    /// Records the head of an entry, or the end of the packet.
     pub fn head(&mut self, given: Option<&EntryHead>) {
         let models = (&mut self.learner.models[..], &self.tables);
         let recorded = head(self.recorder, models, true, &mut self.last, given);
         debug_assert!(recorded.is_ok());
     }
 
-    /// A component.
+    /// Records a component.
     pub fn component(&mut self, id: ComponentId, past: &[Past<'_>], lanes: &[i32], blobs: &[Bytes]) {
         let (mut lanes, mut blobs) = (lanes.to_vec(), blobs.to_vec());
         let recorded = self.learner.component(
@@ -139,7 +138,7 @@ impl Training<'_> {
     }
 }
 
-/// What these events cost with models that begin like this in each packet, in bits.
+/// The cost in bits of these events, with models that begin in this state in each packet.
 fn cost<M: Copy, E: Copy>(events: &[(u32, E)], begin: M, mut each: impl FnMut(&mut M, E) -> f64) -> f64 {
     let (mut packet, mut model, mut sum) = (0, begin, 0.0);
     for &(of, event) in events {
@@ -167,7 +166,7 @@ fn bit_prior(events: &[(u32, bool)]) -> String {
             -(if bit { p } else { 1.0 - p }).log2()
         })
     };
-    // Without evidence it learns at once.
+    // Without evidence it adapts at once.
     let n = if events.len() < 20 {
         0
     } else {

@@ -1,4 +1,4 @@
-//! How large an entry can be.
+//! Worst-case sizes of entries.
 
 use super::layout;
 use super::sizes::DISTANCE_BITS_MAX;
@@ -8,11 +8,11 @@ use crate::audience::Audience;
 use crate::coder::{DECISION_BITS_MAX, number_bits_max};
 use crate::limits::{BLOB_BYTES_MAX, ENTITIES_MAX};
 
-/// Bytes that an entry adds to a body at most, with this head, and components whose blobs have so many bytes
-/// in all.
+/// Maximum bytes that an entry with this head adds to a body, for components whose blobs have `blob_bytes` in
+/// all.
 ///
-/// It is what cannot happen, not what is likely: ten times as much and more. Whoever fills packets writes,
-/// looks at [`Writer::bytes`](super::Writer::bytes), and takes the last entry back if it was too much.
+/// It is a hard bound, at least ten times the usual size. To fill packets, write an entry, check
+/// [`Writer::bytes`](super::Writer::bytes), and undo the entry if it was too large.
 pub fn worst_bytes(tables: &Tables, head: &EntryHead, blob_bytes: usize) -> usize {
     let changed = tables.plans.iter().enumerate().filter(|(at, _)| head.changed >> at & 1 == 1);
     let groups = changed.flat_map(|(_, plan)| &plan.groups);
@@ -20,7 +20,7 @@ pub fn worst_bytes(tables: &Tables, head: &EntryHead, blob_bytes: usize) -> usiz
     bits.div_ceil(8) + 1
 }
 
-/// Bits that a byte of a blob takes at most: whether it is the same, and if not, its bits.
+/// Maximum bits of a blob's byte: whether it equals the base, and if not, its bits.
 const BYTE_BITS_MAX: usize = 9 * DECISION_BITS_MAX;
 
 #[expect(clippy::cast_possible_truncation, reason = "limits are small")]
@@ -31,7 +31,7 @@ fn head_bits(tables: &Tables, head: &EntryHead) -> usize {
         Some(Audience::Members(members)) => members.len(),
         _ => 0,
     };
-    // A generation, an owner, a zone, and the count of an audience.
+    // A generation, an owner, a zone, and the member count of an audience.
     let plain = 16 + 32 + 32 + 16 + 32 * members;
     decisions * DECISION_BITS_MAX + numbers + plain
 }

@@ -1,4 +1,4 @@
-//! Writing a body.
+//! The body writer.
 
 use super::fields::Learner;
 use super::head::{self, LastHead, head};
@@ -12,11 +12,11 @@ use crate::schema::ComponentId;
 use bytes::Bytes;
 
 /// Writes the body of a packet: [`begin`](Self::begin), then for each entry [`head`](Self::head) and its
-/// [`components`](Self::component), then [`finish`](Self::finish). It is used for one packet after another.
+/// [`components`](Self::component), then [`finish`](Self::finish). It is reusable.
 #[derive(Clone, Debug)]
 pub struct Writer {
     encoder: Encoder,
-    /// The body, if it is written out.
+    /// The body, if it is a plain one.
     plain: Vec<u8>,
     is_plain: bool,
     learner: Learner,
@@ -26,7 +26,7 @@ pub struct Writer {
     blobs: Vec<Bytes>,
 }
 
-/// Where a [`Writer`] stood.
+/// A position of a [`Writer`].
 #[derive(Clone, Debug)]
 pub struct Mark {
     encoder: coder::Mark,
@@ -43,7 +43,7 @@ impl Default for Writer {
 }
 
 impl Writer {
-    /// A writer that has not begun.
+    /// Creates a writer, to be used with [`begin`](Self::begin).
     pub fn new() -> Self {
         Writer {
             encoder: Encoder::new(),
@@ -57,7 +57,7 @@ impl Writer {
         }
     }
 
-    /// Begins a body; `everything` says whether its receiver gets rooms and audiences.
+    /// Begins a body. `everything` says whether its receiver gets zones and audiences.
     pub fn begin(&mut self, tables: &Tables, everything: bool) {
         self.encoder.restart();
         self.learner.begin(tables);
@@ -65,14 +65,14 @@ impl Writer {
         (self.everything, self.is_plain) = (everything, false);
     }
 
-    /// Begins a body that is written out and not coded, for a receiver of everything.
+    /// Begins a plain body, for a receiver of everything.
     pub fn begin_plain(&mut self, tables: &Tables) {
         self.begin(tables, true);
         self.plain.clear();
         self.is_plain = true;
     }
 
-    /// Writes the head of an entry, whose slot is above that of the entry before.
+    /// Writes the head of an entry. Slots must ascend.
     pub fn head(&mut self, tables: &Tables, given: &EntryHead) {
         let models = (&mut self.learner.models[..], tables);
         let (last, everything) = (&mut self.last, self.everything);
@@ -84,7 +84,7 @@ impl Writer {
         debug_assert!(written.is_ok(), "{given:?}: {written:?}");
     }
 
-    /// Writes a component against its past, the baseline first, which may be empty.
+    /// Writes a component against its past, the baseline first. The past may be empty.
     pub fn component(
         &mut self,
         tables: &Tables,
@@ -107,12 +107,12 @@ impl Writer {
         debug_assert!(written.is_ok(), "{written:?}");
     }
 
-    /// An upper bound of the bytes of the body if it ended here.
+    /// An upper bound of the body's length in bytes if it ended here.
     pub fn bytes(&self) -> usize {
         END_BYTES_MAX + if self.is_plain { self.plain.len() } else { self.encoder.bytes() }
     }
 
-    /// Where this stands, to come back by [`undo`](Self::undo).
+    /// Returns the current position, for [`undo`](Self::undo).
     pub fn mark(&self) -> Mark {
         let models = &self.learner.models;
         let mut gap = [Bit::EVEN; NUMBER_MODELS];
@@ -126,8 +126,8 @@ impl Writer {
         }
     }
 
-    /// Takes back the entries since `mark`, which is of this body. After that only [`finish`](Self::finish)
-    /// may follow: what was learned from them is not all taken back.
+    /// Undoes the entries since `mark`, which must belong to this body. Only [`finish`](Self::finish) may
+    /// follow: the adaptive state is not fully restored.
     pub fn undo(&mut self, mark: &Mark) {
         self.encoder.undo(mark.encoder);
         self.plain.truncate(mark.plain_bytes);
@@ -137,7 +137,7 @@ impl Writer {
         models[head_models::GAP..head_models::GAP + NUMBER_MODELS].copy_from_slice(&mark.gap);
     }
 
-    /// Ends the body and appends it to `out`.
+    /// Finishes the body and appends it to `out`.
     pub fn finish(&mut self, tables: &Tables, out: &mut Vec<u8>) {
         let models = (&mut self.learner.models[..], tables);
         let (last, everything) = (&mut self.last, self.everything);
@@ -151,5 +151,5 @@ impl Writer {
     }
 }
 
-/// Bytes that the end of a body takes at most: two decisions.
+/// Maximum bytes of a body's end: two decisions.
 const END_BYTES_MAX: usize = 3;

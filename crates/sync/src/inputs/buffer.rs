@@ -1,4 +1,4 @@
-//! One member's inputs as the authority holds them.
+//! The authority's buffer of one member's inputs.
 
 use super::{Input, View};
 use crate::limits::{
@@ -15,50 +15,48 @@ use parlor_proto::{Instant, Tick, TickRate};
 use std::collections::VecDeque;
 use thiserror::Error;
 
-/// When and where in room time a message came.
+/// When a message arrived, in room time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrival {
-    /// The moment of room time.
+    /// The room time of the arrival.
     pub at: Instant,
-    /// The step that is due at that moment, whether or not the authority has run it.
+    /// The step due at that moment, whether or not the authority has run it.
     pub tick: Tick,
 }
 
-/// A message of inputs cannot be read: its sender's fault, and nothing of it is used.
+/// An input message is invalid. Its sender is at fault, and the whole message is ignored.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum InputError {
-    /// It is cut off, or goes on where it should end.
+    /// It is truncated, or has trailing bytes.
     #[error("a message of inputs cannot be read: {0}")]
     Malformed(#[from] ReadError),
-    /// It has no inputs, or more than a message may have.
+    /// It has no inputs, or more than allowed.
     #[error("a message of {0} inputs: 1 to {INPUTS_SENT_MAX} are allowed")]
     Count(u8),
-    /// The first of its inputs repeats the one before it, and there is none.
+    /// The first of its inputs repeats the one before it, which does not exist.
     #[error("the first input of a message repeats another one")]
     NothingToRepeat,
-    /// An input is no value.
+    /// An input is not a valid value.
     #[error("an input cannot be read: {0}")]
     Value(#[from] DecodeError),
 }
 
-/// What was counted of a member's inputs.
+/// Counters of a member's inputs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// Inputs that were taken, late ones included.
+    /// Accepted inputs, including late ones.
     pub taken: u64,
-    /// Inputs that came after their step was run: an older one was used in their place.
+    /// Inputs that arrived after their step was run: an older one was used instead.
     pub late: u64,
-    /// Steps that were run without the input for them, while the member was sending: it was late, or never
-    /// came.
+    /// Steps that were run without their input while the member was sending: it was late or lost.
     pub missing: u64,
-    /// Inputs for a step that had one: what is sent again, in case that it was lost, and whatever else is
-    /// tried.
+    /// Inputs for a step that already had one: repetitions against loss, and abuse.
     pub repeated: u64,
-    /// Inputs for steps that are long over, which are ignored.
+    /// Inputs for steps too long past, ignored.
     pub ancient: u64,
-    /// Inputs for steps far ahead, which are ignored.
+    /// Inputs for steps too far ahead, ignored.
     pub far_ahead: u64,
-    /// Messages that could not be read.
+    /// Invalid messages.
     pub unreadable: u64,
 }
 
@@ -74,15 +72,15 @@ impl AddAssign for Counters {
     }
 }
 
-/// What an authority tells a member of its inputs.
+/// The authority's report to a member about its inputs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Report {
     /// The newest step whose input was used.
     pub tick: Tick,
-    /// How long before its step was run an input came, the least of the last half second: −500 to 500 ms,
-    /// negative if one came too late.
+    /// The smallest margin of the last half second: how long before its step was run an input arrived. −500
+    /// to 500 ms, negative for a late input.
     pub margin_ms: i16,
-    /// How many came too late, modulo 256.
+    /// The number of late inputs, modulo 256.
     pub late: u8,
 }
 
@@ -94,7 +92,7 @@ pub struct Runs {
 }
 
 impl Runs {
-    /// A step begins, at a moment of room time. Only one that is newer than those before it counts.
+    /// Records that a step begins, at a moment of room time. Ignored unless it is newer than those before it.
     pub fn ran(&mut self, tick: Tick, at: Instant) {
         if self.runs.back().is_some_and(|(newest, _)| !tick.is_newer_than(*newest)) {
             return;
@@ -105,24 +103,24 @@ impl Runs {
         self.runs.push_back((tick, at));
     }
 
-    /// When a step began, or, if it was left out, the next one after it; none if it was not run yet.
+    /// Returns when a step began; for a skipped step, when the next one did. `None` if it was not run yet.
     fn passed(&self, tick: Tick) -> Option<Instant> {
         let before = self.runs.partition_point(|(run, _)| tick.is_newer_than(*run));
         self.runs.get(before).map(|(_, at)| *at)
     }
 }
 
-/// The inputs of one member, by step, each at most once.
+/// The inputs of one member, at most one for each step.
 ///
-/// Kept are those of the last [`INPUTS_KEPT_TICKS`] steps and of the next [`INPUT_AHEAD_TICKS`], and the
-/// newest one before them: it is used until another comes.
+/// It keeps those of the last [`INPUTS_KEPT_TICKS`] steps and of the next [`INPUT_AHEAD_TICKS`], and the
+/// newest one before them, which is used until another arrives.
 #[derive(Clone, Debug)]
 pub struct InputBuffer {
     rate: TickRate,
     /// By ascending tick.
     held: VecDeque<Held>,
-    /// When each margin was noticed, and what it is in µs: each is smaller than all before it that are still
-    /// kept, so the first is the least of the window.
+    /// Margins in µs with the time at which each was measured. Ascending, so the first is the minimum of the
+    /// window.
     margins: VecDeque<(Instant, i64)>,
     told: Option<Told>,
     counters: Counters,
@@ -142,7 +140,7 @@ struct Told {
 }
 
 impl InputBuffer {
-    /// Nothing came yet, in a room whose steps come at this rate.
+    /// Creates an empty buffer for a room with this tick rate.
     pub fn new(rate: TickRate) -> Self {
         InputBuffer {
             rate,
@@ -153,11 +151,11 @@ impl InputBuffer {
         }
     }
 
-    /// Takes a message in. Gives the oldest step that was run already and for which it brought the input, if
-    /// there is one: what was simulated from there on is not what the member wanted.
+    /// Takes in a message. Returns the oldest step that was run already and for which it brought the input,
+    /// if there is one: from there on the simulation used an outdated input.
     ///
     /// # Errors
-    /// [`InputError`]; nothing of the message is used then, and it is counted.
+    /// [`InputError`]; the message is ignored then, and counted.
     pub fn take(
         &mut self,
         message: Bytes,
@@ -166,7 +164,7 @@ impl InputBuffer {
     ) -> Result<Option<Tick>, InputError> {
         let inputs = read(message).inspect_err(|_| self.counters.unreadable += 1)?;
         let mut late = None;
-        // Newest first: the last one that is late is the oldest.
+        // Newest first: the last late one is the oldest.
         for input in inputs {
             let tick = input.tick;
             if self.put(input, arrival, runs) {
@@ -177,7 +175,7 @@ impl InputBuffer {
         Ok(late)
     }
 
-    /// Whether it came too late.
+    /// Stores an input. Returns whether it was late.
     fn put(&mut self, input: Input, arrival: Arrival, runs: &Runs) -> bool {
         let ahead = input.tick.since(arrival.tick);
         if ahead > INPUT_AHEAD_TICKS.cast_signed() {
@@ -189,7 +187,7 @@ impl InputBuffer {
             self.counters.repeated += 1;
             return false;
         }
-        // At a high rate the way here takes many steps, and the newest input counts also without lead.
+        // At a high tick rate the transit takes many steps, and the newest input counts even without lead.
         if ahead < -INPUT_BEHIND_TICKS.max(u32::from(self.rate.hz())).cast_signed() {
             self.counters.ancient += 1;
             return false;
@@ -204,11 +202,11 @@ impl InputBuffer {
         passed.is_some()
     }
 
-    /// The authority begins the step `tick` at `now` of room time, for the first time.
+    /// Records that the authority begins the step `tick` at `now` of room time, for the first time.
     pub fn ran(&mut self, tick: Tick, now: Instant) {
         match self.exactly(tick).map(|held| held.arrived) {
             Some(arrived) => self.note_margin(now, micros(now.saturating_since(arrived))),
-            // Who has sent nothing for long is not missing anything.
+            // A member that has stopped sending is not missing inputs.
             None => {
                 let newest = self.held.back().map(|held| tick.since(held.input.tick));
                 let is_sending = newest.is_some_and(|behind| behind <= INPUT_BEHIND_TICKS.cast_signed());
@@ -217,15 +215,15 @@ impl InputBuffer {
         }
     }
 
-    /// The input for the step `tick`: that of the newest step up to it that came.
+    /// Returns the input for the step `tick`: that of the newest step up to it.
     pub fn at(&self, tick: Tick) -> Option<&Input> {
         let after = self.held.partition_point(|held| !held.input.tick.is_newer_than(tick));
         Some(&self.held.get(after.checked_sub(1)?)?.input)
     }
 
-    /// What to tell the member, if `used` is the newest step whose input was used. Margin and count are told
-    /// anew when the margin is another by [`MARGIN_STEP_MS`], or every [`MARGIN_TOLD_EVERY`] if one of them
-    /// changed: between these a member whose inputs are not used costs nothing.
+    /// Returns the report for the member; `used` is the newest step whose input was used. Margin and count
+    /// are updated when the margin changed by [`MARGIN_STEP_MS`], or every [`MARGIN_TOLD_EVERY`] if one of
+    /// them changed. In between, a member whose inputs are not used costs nothing.
     pub fn report(&mut self, used: Tick, now: Instant) -> Report {
         let margin_ms = self.margin_ms(now);
         let is_due = self.told.is_none_or(|told| {
@@ -242,7 +240,7 @@ impl InputBuffer {
         Report { tick: used, margin_ms, late }
     }
 
-    /// The least margin of the last half second, in ms; none if no input came.
+    /// Returns the smallest margin of the last half second in ms; `None` if no input arrived.
     fn margin_ms(&mut self, now: Instant) -> Option<i16> {
         while self.margins.front().is_some_and(|(at, _)| now.saturating_since(*at) > MARGIN_WINDOW) {
             self.margins.pop_front();
@@ -257,24 +255,24 @@ impl InputBuffer {
             self.margins.pop_back();
         }
         self.margins.push_back((at, margin_us));
-        // Those that a newer, smaller one did not take the place of are as many as steps were run in the
-        // window.
+        // Larger ones are replaced by a newer, smaller one, so their number is bounded by the steps run in
+        // the window.
         while self.margins.front().is_some_and(|(first, _)| at.saturating_since(*first) > MARGIN_WINDOW) {
             self.margins.pop_front();
         }
     }
 
-    /// What was counted.
+    /// Returns the counters.
     pub fn counters(&self) -> Counters {
         self.counters
     }
 
-    /// Inputs that are held.
+    /// Returns the number of stored inputs.
     pub fn len(&self) -> usize {
         self.held.len()
     }
 
-    /// Whether none is held.
+    /// Whether no input is stored.
     pub fn is_empty(&self) -> bool {
         self.held.is_empty()
     }
@@ -284,7 +282,7 @@ impl InputBuffer {
         self.held.get(at).filter(|held| held.input.tick == tick)
     }
 
-    /// Forgets what is older than `tick`, but for the newest of it.
+    /// Drops inputs older than `tick`, except the newest of them.
     fn forget_before(&mut self, tick: Tick) {
         while self.held.get(1).is_some_and(|second| !second.input.tick.is_newer_than(tick)) {
             self.held.pop_front();
@@ -292,7 +290,7 @@ impl InputBuffer {
     }
 }
 
-/// The inputs of a message, newest first.
+/// Reads the inputs of a message, newest first.
 fn read(message: Bytes) -> Result<Vec<Input>, InputError> {
     let mut reader = Reader::new(message);
     let (newest, count) = (Tick(reader.u32()?), reader.u8()?);

@@ -1,4 +1,4 @@
-//! Inputs as the member that makes them records and sends them.
+//! A member's record of its own inputs, and the messages that send them.
 
 use super::{Input, View};
 use crate::limits::{INPUTS_RECORDED_MAX, INPUTS_SENT_MAX};
@@ -8,8 +8,7 @@ use parlor_proto::limits::INPUT_MESSAGE_BYTES_MAX;
 use parlor_proto::wire::cursor::{Write, varint_width};
 use std::collections::VecDeque;
 
-/// What this process wanted in its last steps: to send it until the authority has used it, and to run steps
-/// again.
+/// This process's inputs of the last steps: for sending until the authority has used them, and for replays.
 #[derive(Clone, Debug, Default)]
 pub struct OwnInputs {
     /// By ascending tick.
@@ -18,13 +17,13 @@ pub struct OwnInputs {
 }
 
 impl OwnInputs {
-    /// Nothing was recorded yet.
+    /// Creates an empty record.
     pub fn new() -> Self {
         OwnInputs::default()
     }
 
-    /// Records what is wanted in the step `tick`. What was recorded for this step before is replaced; for an
-    /// earlier step than the newest nothing can be recorded any more, and nothing is.
+    /// Records the input of the step `tick`. A second call for the newest step replaces its input. A call for
+    /// an earlier step is ignored.
     pub fn record(&mut self, tick: Tick, view: Option<View>, encoded: Bytes) {
         match self.recorded.back().map(|newest| tick.since(newest.tick)) {
             Some(0) => drop(self.recorded.pop_back()),
@@ -37,23 +36,23 @@ impl OwnInputs {
         self.recorded.push_back(Input { tick, view, encoded });
     }
 
-    /// What is wanted in the step `tick`: that of the newest step up to it for which something was recorded.
+    /// Returns the input for the step `tick`: that of the newest recorded step up to it.
     pub fn at(&self, tick: Tick) -> Option<&Input> {
         let after = self.recorded.partition_point(|input| !input.tick.is_newer_than(tick));
         self.recorded.get(after.checked_sub(1)?)
     }
 
-    /// The authority has used what was wanted in the step `tick`: neither this nor anything older is sent
-    /// again.
+    /// Records that the authority has used the input of the step `tick`: neither this nor an older one is
+    /// sent again.
     pub fn acknowledge(&mut self, tick: Tick) {
         if self.acknowledged.is_none_or(|known| tick.is_newer_than(known)) {
             self.acknowledged = Some(tick);
         }
     }
 
-    /// The message to send: the newest input, and up to `repeated` (at most [`INPUTS_SENT_MAX`] in all) of
-    /// those of the steps before it that are not acknowledged, as far as the message has room. A step for
-    /// which nothing was recorded repeats the one before it. None if nothing was recorded.
+    /// Returns the message to send; `None` if nothing was recorded. It has the newest input, and up to
+    /// `repeated` unacknowledged ones before it, as far as the message has room: at most [`INPUTS_SENT_MAX`]
+    /// in all. A step without a recorded input repeats the one before it.
     pub fn message(&self, repeated: usize) -> Option<Bytes> {
         let newest = self.recorded.back()?;
         let mut out = Vec::with_capacity(64);

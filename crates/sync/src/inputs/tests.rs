@@ -17,12 +17,12 @@ fn text(bytes: usize) -> Bytes {
     encoded
 }
 
-/// A message that comes while the step `due` is.
+/// A message that arrives during the step `due`.
 fn arrival(due: u32) -> Arrival {
     Arrival { at: RATE.begins(Tick(due)), tick: Tick(due) }
 }
 
-/// A message of inputs for the steps from `newest` down.
+/// A message with inputs for the steps from `newest` down.
 fn message(newest: u32, numbers: &[i64]) -> Bytes {
     let mut own = OwnInputs::new();
     for (number, back) in numbers.iter().rev().zip((0..numbers.len()).rev()) {
@@ -49,7 +49,7 @@ proptest! {
             prop_assert!(usize::from(first) <= INPUTS_SENT_MAX);
             prop_assert_eq!(buffer.take(message, Arrival { at: RATE.begins(tick), tick }, &runs), Ok(None));
             begun.get_or_insert(tick.offset(1 - i32::from(first)));
-            // From the first step that was heard of on, as far as is sent again.
+            // From the first step received on, as far as inputs are repeated.
             for back in 0..i32::try_from(INPUTS_SENT_MAX).unwrap() {
                 let of = tick.offset(-back);
                 if begun.is_some_and(|begun| !begun.is_newer_than(of)) {
@@ -66,7 +66,7 @@ proptest! {
         (1..=count).for_each(|tick| own.record(Tick(tick), None, encoded(i64::from(tick))));
         own.acknowledge(Tick(acknowledged));
         let message = own.message(INPUTS_SENT_MAX - 1).unwrap();
-        // The newest one goes in any case.
+        // The newest one is always sent.
         let open = count.saturating_sub(acknowledged).clamp(1, 32);
         prop_assert_eq!(u32::from(message[4]), open);
     }
@@ -76,7 +76,7 @@ proptest! {
         let rate = TickRate::new(hz).unwrap();
         let drawn = rate.begins(Tick(tick)) - Duration::from_micros(behind_us);
         let moment = View::behind(Tick(tick), drawn, rate).moment(Tick(tick), rate);
-        // Rounding, and what is farther than can be said.
+        // Rounding, and values beyond the range.
         let part_us = 1_000_000 / (u64::from(hz) * u64::from(VIEW_PARTS));
         let most_us = u64::from(View::PARTS_MAX) * 1_000_000 / (u64::from(hz) * u64::from(VIEW_PARTS));
         let off_us = moment.as_micros().abs_diff(drawn.as_micros());
@@ -112,7 +112,7 @@ proptest! {
             let sum = |it: Counters| it.taken + it.repeated + it.ancient + it.far_ahead;
             prop_assert_eq!(sum(after) - sum(before), if is_readable { u64::from(count) } else { 0 });
             prop_assert!(buffer.len() <= (INPUTS_KEPT_TICKS + INPUT_AHEAD_TICKS + 2) as usize);
-            // What is far ahead is not there, and does not become old either.
+            // Inputs too far ahead are not stored.
             prop_assert!(buffer.at(due.offset(1_000)).is_none_or(|it| it.tick.since(due) <= 64));
             runs.ran(due, now);
             buffer.ran(due, now);
@@ -213,7 +213,7 @@ fn late_and_missing_inputs_are_counted_and_the_oldest_late_one_is_told() {
     let runs = [10, 11, 12, 13].map(|tick| run(&mut buffer, tick))[3].clone();
     assert_eq!((buffer.counters().missing, buffer.counters().late), (3, 0));
     assert_eq!(buffer.at(Tick(13)).unwrap().encoded, encoded(1), "the newest that came is used");
-    // Those for 12 to 14 come while 13 is the newest that was run.
+    // Those for 12 to 14 arrive while 13 is the newest step run.
     assert_eq!(buffer.take(message(14, &[14, 13, 12]), arrival(13), &runs), Ok(Some(Tick(12))));
     assert_eq!((buffer.counters().missing, buffer.counters().late), (3, 2));
     assert_eq!(buffer.take(message(14, &[14, 13, 12]), arrival(13), &runs), Ok(None), "it is known");
@@ -223,7 +223,7 @@ fn late_and_missing_inputs_are_counted_and_the_oldest_late_one_is_told() {
 fn the_margin_is_the_least_of_half_a_second_and_told_when_it_moves() {
     let (mut buffer, mut runs) = (InputBuffer::new(RATE), Runs::default());
     let mut tick = 100u32;
-    // Inputs come so many ms before their step, or after it.
+    // Inputs arrive this many ms before their step; negative is after it.
     let mut steps = |buffer: &mut InputBuffer, count: u32, early_ms: i64| {
         let mut told = None;
         for _ in 0..count {

@@ -1,6 +1,6 @@
 //! Sets of slots.
 
-/// A set of slots, one bit each. It grows to the largest slot that was ever in it.
+/// A set of slots, one bit each. Its capacity is that of the largest slot ever added.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Bits {
     words: Vec<u64>,
@@ -28,7 +28,7 @@ impl Bits {
         self.words.fill(0);
     }
 
-    /// Adds what is in both `a` and `b`.
+    /// Adds the intersection of `a` and `b`.
     pub(super) fn add_common(&mut self, a: &Bits, b: &Bits) {
         let common = a.words.len().min(b.words.len());
         if self.words.len() < common {
@@ -39,7 +39,7 @@ impl Bits {
         }
     }
 
-    /// Keeps of the slots that are in `which` too those for which `keep` holds.
+    /// Removes the slots that are in `which` and for which `keep` returns false.
     pub(super) fn retain_in(&mut self, which: &Bits, mut keep: impl FnMut(u16) -> bool) {
         for (index, (word, which)) in self.words.iter_mut().zip(&which.words).enumerate() {
             each(*word & which, |bit| {
@@ -50,8 +50,8 @@ impl Bits {
         }
     }
 
-    /// Becomes the slots of `wanted` that pass `filter`, if there is one, and reports each slot that comes
-    /// (`true`) or goes, in ascending order.
+    /// Changes the set to the slots of `wanted` that pass `filter`, if there is one. Reports each added
+    /// (`true`) and removed slot, in ascending order.
     pub(super) fn become_wanted(
         &mut self,
         wanted: &Bits,
@@ -76,7 +76,7 @@ impl Bits {
     }
 }
 
-/// Calls `then` with each bit of `word` alone, the lowest first.
+/// Calls `then` with each set bit of `word`, the lowest first.
 fn each(mut word: u64, mut then: impl FnMut(u64)) {
     while word != 0 {
         let bit = word & word.wrapping_neg();
@@ -89,7 +89,7 @@ fn place(slot: u16) -> (usize, u64) {
     (usize::from(slot) / 64, 1 << (slot % 64))
 }
 
-/// The slot of `bit` of the word `index`.
+/// Returns the slot of `bit` in the word `index`.
 #[allow(clippy::cast_possible_truncation)] // there are 1,024 words at most
 fn slot(index: usize, bit: u64) -> u16 {
     (index * 64) as u16 + bit.trailing_zeros() as u16

@@ -1,40 +1,40 @@
-//! Cells: which entities are where.
+//! Spatial grid: a list of entities for each cell.
 
 use rustc_hash::FxHashMap;
 
-/// Where a cell is: an interest zone, and which cube of its space.
+/// The key of a cell: an interest zone, and a cube of its space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct CellKey {
     pub(super) zone: u32,
     pub(super) cube: Cube,
 }
 
-/// A cube of space, or the one place for all that have no position.
+/// A cube of space, or the one place for all entities without a position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum Cube {
     Nowhere,
     At([i32; 3]),
 }
 
-/// What stands in a cell.
+/// An entity in a cell.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Entry {
     pub(super) slot: u16,
-    /// The origin for what has no position.
+    /// The origin for an entity without a position.
     pub(super) position: [f32; 3],
 }
 
-/// A list of entities, and of those that moved within it, came or went since the last [`Grid::settle`].
+/// The entities of a cell, and those that moved within it, entered or left since the last [`Grid::settle`].
 #[derive(Debug)]
 pub(super) struct Cell {
     key: CellKey,
     pub(super) entries: Vec<Entry>,
     pub(super) changed: Vec<u16>,
-    /// Which walk visited it last, so that none visits it twice.
+    /// The last walk that visited it, so that no walk visits it twice.
     visited: u64,
 }
 
-/// Where an entry stands: index of its cell, and index within that.
+/// The position of an entry: index of its cell, and index within that.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Spot {
     pub(super) cell: usize,
@@ -43,22 +43,22 @@ pub(super) struct Spot {
 
 #[derive(Debug)]
 pub(super) struct Grid {
-    /// Cubes per unit of length; no cubes without it.
+    /// Cubes per unit of length; `None` without cubes.
     per_unit: Option<f64>,
     cells: Vec<Cell>,
     by_key: FxHashMap<CellKey, usize>,
     free: Vec<usize>,
-    /// Cells that have something in `changed`.
+    /// Cells with entries in `changed`.
     touched: Vec<usize>,
-    /// Whether anything that has a position is among what changed.
+    /// Whether an entity with a position is among the changed ones.
     has_moves: bool,
-    /// Whether anything was ever outside of the layer of cubes that has z = 0.
+    /// Whether an entity was ever outside of the layer of cubes with z = 0.
     is_deep: bool,
     walks: u64,
 }
 
 impl Grid {
-    /// A grid of cubes of this size; with none, nothing has a position.
+    /// Creates a grid with cubes of this size; `None` ignores positions.
     pub(super) fn new(cube_size: Option<f64>) -> Self {
         Grid {
             per_unit: cube_size.map(|size| 1.0 / size),
@@ -72,7 +72,7 @@ impl Grid {
         }
     }
 
-    /// The cell for what is at `position` of `zone`.
+    /// Returns the cell for `position` in `zone`.
     #[allow(clippy::cast_possible_truncation)] // a float saturates
     pub(super) fn key(&self, zone: u32, position: Option<[f32; 3]>) -> CellKey {
         let cube = match position.zip(self.per_unit) {
@@ -96,7 +96,7 @@ impl Grid {
         &self.cells[index]
     }
 
-    /// Whether anything with a position changed since the last [`settle`](Self::settle).
+    /// Whether an entity with a position changed since the last [`settle`](Self::settle).
     pub(super) fn has_moves(&self) -> bool {
         self.has_moves
     }
@@ -111,14 +111,14 @@ impl Grid {
         Spot { cell, at: self.cells[cell].entries.len() - 1 }
     }
 
-    /// Takes an entry out. Gives the slot that stands at its spot afterwards, if another was moved there.
+    /// Removes an entry. Returns the slot that was moved to its spot, if there is one.
     pub(super) fn remove(&mut self, spot: Spot) -> Option<u16> {
         let entry = self.cells[spot.cell].entries.swap_remove(spot.at);
         self.touch(spot.cell, entry.slot);
         self.cells[spot.cell].entries.get(spot.at).map(|moved| moved.slot)
     }
 
-    /// Notes where within its cell an entry is.
+    /// Sets the position of an entry within its cell.
     pub(super) fn place(&mut self, spot: Spot, position: [f32; 3]) {
         let entry = &mut self.cells[spot.cell].entries[spot.at];
         entry.position = position;
@@ -136,7 +136,7 @@ impl Grid {
         std::mem::replace(&mut self.cells[cell].visited, self.walks) != self.walks
     }
 
-    /// Appends the cells within one cube of `key`, those of `key`'s zone and those of zone 0.
+    /// Appends the cells within one cube of `key`, in `key`'s zone and in zone 0.
     pub(super) fn neighbours(&self, key: CellKey, out: &mut Vec<usize>) {
         let Cube::At([x, y, z]) = key.cube else { return };
         let depth = i32::from(self.is_deep);
@@ -152,7 +152,7 @@ impl Grid {
         }
     }
 
-    /// Forgets what changed, and gives empty cells back.
+    /// Clears the list of changes, and frees empty cells.
     pub(super) fn settle(&mut self) {
         self.has_moves = false;
         for index in self.touched.drain(..) {
@@ -164,7 +164,7 @@ impl Grid {
         }
     }
 
-    /// Cells that were ever needed at one time.
+    /// The largest number of cells in use at one time.
     #[cfg(test)]
     pub(super) fn cells(&self) -> usize {
         self.cells.len()

@@ -1,4 +1,4 @@
-//! What one member sees.
+//! The view of one member.
 
 use super::bits::Bits;
 use super::grid::{CellKey, Cube};
@@ -8,32 +8,31 @@ use parlor_proto::MemberId;
 #[derive(Debug)]
 pub(super) struct Member {
     pub(super) id: MemberId,
-    /// Slots that it owns.
+    /// Slots of the entities that it owns.
     pub(super) eyes: Vec<u16>,
-    /// Whether any eye came, moved or went since the last look.
+    /// Whether an eye was added, moved or removed since the last look.
     pub(super) has_new_eyes: bool,
-    /// Whether it has never looked.
+    /// Whether it was never evaluated.
     is_new: bool,
-    /// Rooms of its eyes, ascending.
+    /// Zones of its eyes, ascending.
     zones: Vec<u32>,
     /// Cells of its eyes, each once.
     cells: Vec<CellKey>,
-    /// What it sees by the rules.
+    /// What it sees by the rules, before a filter.
     pub(super) seen: Bits,
-    /// What was reported that it sees.
+    /// What was reported as seen.
     pub(super) told: Bits,
-    /// By slot: the square of the distance to the nearest eye, as of the last look at it; infinite if that is
-    /// beyond `leave`.
+    /// By slot: the squared distance to the nearest eye at its last evaluation; infinite beyond `leave`.
     distances: Vec<f32>,
 }
 
-/// Space for a look around, kept so that nothing is allocated.
+/// Reusable buffers, so that a look allocates nothing.
 #[derive(Debug, Default)]
 pub(super) struct Scratch {
     seen: Bits,
     zones: Vec<u32>,
     cells: Vec<usize>,
-    /// Pairs of a member and an entity that were looked at.
+    /// Examined pairs of a member and an entity.
     pub(super) looks: u64,
 }
 
@@ -58,7 +57,7 @@ impl Member {
     }
 }
 
-/// The squares of a reach, as distances are compared with them.
+/// The squared distances of a reach.
 #[derive(Clone, Copy, Debug)]
 struct Squares {
     radius: f32,
@@ -66,7 +65,7 @@ struct Squares {
 }
 
 impl Interest {
-    /// Brings what a member sees by the rules up to date. Says whether it may have changed.
+    /// Updates what a member sees by the rules. Returns whether it may have changed.
     pub(super) fn look(&mut self, member: &mut Member) -> bool {
         if !member.has_new_eyes && self.everywhere.is_empty() && !self.grid.has_moves() {
             return false;
@@ -82,7 +81,7 @@ impl Interest {
         true
     }
 
-    /// Looks only at what changed: for who stands still.
+    /// Evaluates only what changed, for a member whose eyes did not move.
     fn look_at_moves(&mut self, member: &mut Member, scratch: &mut Scratch) {
         scratch.looks += self.everywhere.len() as u64;
         for slot in &self.everywhere {
@@ -106,8 +105,8 @@ impl Interest {
         }
     }
 
-    /// Looks at everything that has a position and is around the member's eyes; at the rest only as far as it
-    /// changed, unless the zones of its eyes did.
+    /// Evaluates all positioned entities around the member's eyes. Others are evaluated only if they changed,
+    /// or if the zones of its eyes did.
     fn look_anew(&mut self, member: &mut Member, scratch: &mut Scratch) {
         self.find_eyes(member, &mut scratch.zones);
         let same_rooms = scratch.zones == member.zones && !std::mem::take(&mut member.is_new);
@@ -144,7 +143,7 @@ impl Interest {
         std::mem::swap(&mut scratch.seen, &mut member.seen);
     }
 
-    /// Notes the cells of a member's eyes, and gives their zones.
+    /// Collects the cells and zones of a member's eyes.
     fn find_eyes(&self, member: &mut Member, zones: &mut Vec<u32>) {
         zones.clear();
         member.cells.clear();
@@ -159,7 +158,7 @@ impl Interest {
         member.cells.dedup();
     }
 
-    /// Adds what is near an eye.
+    /// Adds the entities near an eye.
     fn look_around(&self, eye: u16, seen: &Bits, distances: &mut [f32], scratch: &mut Scratch) {
         let record = &self.slots[usize::from(eye)];
         let (Some(spot), Some(from)) = (record.spot, record.place.and_then(|place| place.position)) else {
@@ -185,8 +184,8 @@ impl Interest {
         }
     }
 
-    /// Whether a member sees the entity of `slot` by the rules, given whether it does so far; notes how far
-    /// away it is.
+    /// Whether a member sees the entity of `slot` by the rules, given whether it did before. Records its
+    /// distance.
     fn judge(&self, member: &mut Member, slot: u16) -> bool {
         let record = &self.slots[usize::from(slot)];
         let Some(place) = record.place else { return false };

@@ -1,4 +1,4 @@
-//! Which entities each member sees.
+//! Interest management: which entities each member sees.
 //!
 //! An [`Interest`] is given the positions of entities and the members. It reports which entities enter and
 //! leave each member's view. Entities are listed by *cell*, a cube of an interest zone. A member checks only
@@ -8,12 +8,12 @@
 //! A member sees an entity if the entity's audience admits the member, and
 //! - it owns the entity; these entities are its *eyes*; or
 //! - the entity has no position, and its zone is 0 or one in which the member has an eye; or
-//! - the entity is within `radius` of an eye and in the eye's zone or in zone 0. Once seen it is so until it
-//!   is farther away than `leave` from every such eye.
+//! - the entity is within `radius` of an eye and in the eye's zone or in zone 0. Once seen, it stays visible
+//!   until it is farther than `leave` from every such eye.
 //!
-//! So a member without eyes sees what has no position and is in zone 0. Without distances (`None` given to
-//! [`Interest::new`]) nothing has a position and zones alone decide. A filter of the game's own may take away
-//! what the rules above give, but not what a member owns.
+//! A member without eyes therefore sees entities without a position in zone 0. Without distances (`None`
+//! given to [`Interest::new`]) positions are ignored, and zones alone decide. A game's own filter may hide
+//! what the rules above show, but not what a member owns.
 //!
 //! ```
 //! use parlor_proto::MemberId;
@@ -45,12 +45,12 @@ use grid::{Entry, Grid, Spot};
 use member::{Member, Scratch};
 use parlor_proto::MemberId;
 
-/// What a member's view of an entity did.
+/// A change of a member's view of an entity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
     /// The member begins to see it.
     Enter,
-    /// The member ceases to see it, or it is gone.
+    /// The member no longer sees it, or it is gone.
     Leave,
 }
 
@@ -62,14 +62,14 @@ pub struct Reach {
 }
 
 impl Reach {
-    /// Members see what comes within `radius` until it is farther away than `leave`. `None` unless 0 <
-    /// `radius` ≤ `leave`, both finite.
+    /// Creates a reach: members see what is within `radius`, until it is farther away than `leave`. Returns
+    /// `None` unless 0 < `radius` ≤ `leave`, both finite.
     pub fn new(radius: f64, leave: f64) -> Option<Reach> {
         (radius > 0.0 && radius <= leave && leave.is_finite()).then_some(Reach { radius, leave })
     }
 }
 
-/// As a schema has it, whose builder has checked it.
+/// The reach of a schema, whose builder has checked it.
 impl From<&GridInterest> for Reach {
     fn from(interest: &GridInterest) -> Reach {
         Reach { radius: interest.radius, leave: interest.leave }
@@ -82,44 +82,43 @@ pub const NEARNESS_MAX: u16 = 256;
 /// Nearness at the radius and beyond.
 pub const NEARNESS_MIN: u16 = 16;
 
-/// How near something at this distance is, for a radius above 0: from [`NEARNESS_MAX`] evenly down to
-/// [`NEARNESS_MIN`] at the radius and beyond it.
+/// The nearness at this distance, for a radius above 0: linear from [`NEARNESS_MAX`] down to [`NEARNESS_MIN`]
+/// at the radius, and constant beyond it.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // it is clamped to a small range
 pub fn nearness_at(distance: f64, radius: f64) -> u16 {
     let part = (distance / radius).clamp(0.0, 1.0);
     NEARNESS_MAX - (f64::from(NEARNESS_MAX - NEARNESS_MIN) * part) as u16
 }
 
-/// Says which entities each member sees: see the [module](self).
+/// Determines which entities each member sees: see the [module](self).
 #[derive(Debug)]
 pub struct Interest {
     reach: Option<Reach>,
     grid: Grid,
     /// By slot.
     slots: Vec<Slot>,
-    /// Slots of which something changed since the last update, each once.
+    /// Slots that changed since the last update, each once.
     pending: Vec<u16>,
-    /// Those of them that every member must look at: what is not, or was not, a mere move of something that
-    /// has a position.
+    /// Those of them that every member must evaluate: all but mere moves of an entity with a position.
     everywhere: Vec<u16>,
-    /// Slots that have no position.
+    /// Slots without a position.
     unplaced: Bits,
     /// Slots with a restricted audience.
     restricted: Bits,
-    /// In ascending order of their ids.
+    /// By ascending id.
     members: Vec<Member>,
     scratch: Scratch,
-    /// Whether a filter had a say in the last update.
+    /// Whether the last update used a filter.
     was_filtered: bool,
 }
 
 #[derive(Clone, Debug, Default)]
 struct Slot {
-    /// As of the last update.
+    /// The place at the last update.
     place: Option<Place>,
-    /// As of the next one.
+    /// The place for the next update.
     next: Option<Place>,
-    /// Where it stands in the grid if it has a place.
+    /// Its spot in the grid, if it has a place.
     spot: Option<Spot>,
     audience: Audience,
     is_pending: bool,
@@ -130,29 +129,29 @@ struct Slot {
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Place {
     zone: u32,
-    /// None without distances.
+    /// `None` without distances.
     position: Option<[f32; 3]>,
     owner: Option<MemberId>,
 }
 
-/// A filter of the game's own.
+/// A game's own filter.
 type Filter<'a> = &'a mut dyn FnMut(MemberId, u16) -> bool;
 
 impl Interest {
-    /// Bytes of memory that it takes at most: what it has for each slot, with a cell of the grid of its own,
-    /// and for each member and slot.
+    /// Maximum bytes of memory: for each slot its data and a cell of its own in the grid, and for each member
+    /// its slots.
     pub(crate) fn memory_bytes(&self) -> usize {
         const CELL: usize = 256;
-        /// A distance, and what is seen, in bits.
+        /// A distance, and the bits of the sets.
         const SEEN: usize = 2 * size_of::<f32>();
         let slots = self.slots.capacity();
         slots * (size_of::<Slot>() + CELL) + self.members.capacity() * (size_of::<Member>() + slots * SEEN)
     }
 
-    /// Without entities and members. With `None`, zones alone decide.
+    /// Creates an empty one. With `None`, zones alone decide.
     pub fn new(reach: Option<Reach>) -> Self {
-        // What is within `leave` of an eye shall stand in a neighbouring cube even if its distance was
-        // rounded down.
+        // An entity within `leave` of an eye must be in a neighbouring cube even if its distance was rounded
+        // down.
         let cube_size = reach.map(|reach| reach.leave * 1.001);
         Interest {
             reach,
@@ -168,14 +167,14 @@ impl Interest {
         }
     }
 
-    /// Whether positions matter.
+    /// Whether positions are used.
     fn has_reach(&self) -> bool {
         self.reach.is_some()
     }
 
-    /// The entity of `slot` is here: when it comes into the world, and when its zone, position (with z = 0 in
-    /// the plane), or owner changes. What is as it was costs next to nothing. A position that is not finite
-    /// is none.
+    /// Sets zone, position (z = 0 in the plane) and owner of the entity of `slot`: when it spawns, and when
+    /// one of them changes. An unchanged entity costs next to nothing. A position that is not finite counts
+    /// as none.
     pub fn moved(&mut self, slot: u16, zone: u32, position: Option<[f32; 3]>, owner: Option<MemberId>) {
         let position = position.filter(|position| self.has_reach() && position.iter().all(|x| x.is_finite()));
         self.set_next(slot, Some(Place { zone, position, owner }));
@@ -217,16 +216,15 @@ impl Interest {
         }
     }
 
-    /// Reports what changed since the last update, by ascending member and slot: what a member begins and
-    /// what it ceases to see. If an entity left and another took its slot in between, nothing is reported to
-    /// who sees both.
+    /// Reports the changes since the last update, by ascending member and slot: what a member begins and
+    /// ceases to see. If another entity took over a slot in between, members that see both get no report.
     pub fn update(&mut self, mut report: impl FnMut(MemberId, u16, Change)) {
         self.run(None, &mut report);
     }
 
-    /// As [`update`](Self::update), with a filter of the game's own on top, which is asked of everything that
-    /// the rules would let a member see and that it does not own. It is asked again in each update, because
-    /// what it says may change at any time: its cost grows with what is seen, not with what changes.
+    /// As [`update`](Self::update), with a filter of the game's own. It is called for each entity that the
+    /// rules show to a member and that the member does not own. It is called again in each update, because
+    /// its answer may change at any time. Its cost grows with what is seen, not with what changes.
     pub fn update_filtered(
         &mut self,
         mut filter: impl FnMut(MemberId, u16) -> bool,
@@ -240,9 +238,9 @@ impl Interest {
         self.member_index(member).is_ok_and(|index| self.members[index].told.contains(slot))
     }
 
-    /// How near the entity of `slot` is to the nearest eye of `member`, as of the last update: from
-    /// [`NEARNESS_MAX`] at the eye, for what has no position and for what it owns, falling evenly to
-    /// [`NEARNESS_MIN`] at the radius; beyond it, and for who does not see it, that too.
+    /// The nearness of the entity of `slot` to the nearest eye of `member`, as of the last update.
+    /// [`NEARNESS_MAX`] at the eye, for entities without a position and for owned ones; linear down to
+    /// [`NEARNESS_MIN`] at the radius. [`NEARNESS_MIN`] beyond it, and for a member that does not see it.
     pub fn nearness(&self, member: MemberId, slot: u16) -> u16 {
         let place = self.slots.get(usize::from(slot)).and_then(|record| record.place);
         let seer = self.member_index(member).map(|index| &self.members[index]);
@@ -283,7 +281,7 @@ impl Interest {
         self.grid.settle();
     }
 
-    /// Brings the grid, the members' eyes and the lists of what changed up to date.
+    /// Updates the grid, the members' eyes and the lists of changes.
     fn apply_pending(&mut self) {
         let mut pending = std::mem::take(&mut self.pending);
         for slot in pending.drain(..) {
@@ -304,7 +302,7 @@ impl Interest {
         self.pending = pending;
     }
 
-    /// Puts the entity of `slot` into the cell where it belongs.
+    /// Moves the entity of `slot` to its cell.
     fn put(&mut self, slot: u16, to: Option<Place>) {
         let spot = self.slots[usize::from(slot)].spot;
         let key = to.map(|place| self.grid.key(place.zone, place.position));
@@ -321,7 +319,7 @@ impl Interest {
         self.slots[usize::from(slot)].spot = spot;
     }
 
-    /// Tells the owners of the entity of `slot` that an eye of theirs came, moved or went.
+    /// Marks that the owners of the entity of `slot` had an eye added, moved or removed.
     fn note_eye(&mut self, slot: u16, from: Option<Place>, to: Option<Place>) {
         let (before, after) = (from.and_then(|place| place.owner), to.and_then(|place| place.owner));
         if before != after {
@@ -374,8 +372,7 @@ impl Interest {
     }
 }
 
-/// Whether all members must look at what changed so, and not only those who look at the cells that it is or
-/// was in.
+/// Whether all members must evaluate this change, and not only those with an eye near the old or new cell.
 fn is_for_everybody(from: Option<Place>, to: Option<Place>) -> bool {
     match (from, to) {
         (Some(from), Some(to)) => {

@@ -1,4 +1,4 @@
-//! Interest against a model that looks at everything.
+//! Interest against a model that evaluates every pair.
 
 use super::*;
 use parlor_impair::Rng;
@@ -14,7 +14,7 @@ fn reach() -> Option<Reach> {
     Reach::new(RADIUS, LEAVE)
 }
 
-/// What one member saw before, by the rules, and all places: what it sees, by the rules.
+/// The state of one member's view at the last update, and all places.
 #[derive(Default)]
 struct Model {
     places: BTreeMap<u16, Place>,
@@ -60,7 +60,7 @@ enum Step {
     UpdateFiltered(u16),
 }
 
-/// Positions are quarters, so that their squares add up exactly in any order and precision.
+/// Positions are multiples of a quarter, so that their squares are exact in any order and precision.
 fn position() -> impl Strategy<Value = [f32; 3]> {
     let axis = || (-600i16..600).prop_map(|quarters| f32::from(quarters) / 4.0);
     (axis(), axis(), prop_oneof![Just(0.0f32), axis()]).prop_map(|(x, y, z)| [x, y, z])
@@ -86,7 +86,7 @@ fn step() -> impl Strategy<Value = Step> {
 
 type Told = BTreeMap<MemberId, BTreeSet<u16>>;
 
-/// Does a step on both; an update is left to the caller.
+/// Applies a step to both, without an update.
 fn apply(step: Step, interest: &mut Interest, model: &mut Model, told: &mut Told) {
     match step {
         Step::Move(slot, zone, position, owner) => {
@@ -128,7 +128,7 @@ fn apply(step: Step, interest: &mut Interest, model: &mut Model, told: &mut Told
     }
 }
 
-/// Runs a script on both, and compares what every member was told that it sees after each update.
+/// Runs a script on both, and compares every member's reported view after each update.
 fn run(steps: Vec<Step>, reach: Option<Reach>) {
     let (mut interest, mut model, mut told) = (Interest::new(reach), Model::default(), Told::new());
     for step in steps {
@@ -201,7 +201,7 @@ proptest! {
     }
 }
 
-/// A plain of `count` entities, four rows of one member's each; `span` is how long a side of it is.
+/// A plain of `count` entities, in four rows for each member; `span` is its side length.
 fn plain(interest: &mut Interest, count: u16, members: u16, span: f32) -> Vec<[f32; 3]> {
     let mut luck = Rng::new(1);
     let mut draw = || f32::from(u16::try_from(luck.below(1 << 16)).expect("16 bits")) / 65_536.0;
@@ -234,7 +234,7 @@ fn who_stands_still_looks_only_at_what_moves_nearby() {
     let mut interest = Interest::new(reach());
     let positions = plain(&mut interest, 1_000, 16, 4_096.0);
     let looks = interest.looks();
-    // Half of them move, none of them an eye, each by less than a cell.
+    // Half of them move, but no eye, each by less than a cell.
     for (slot, position) in (0u16..).zip(&positions).skip(500) {
         interest.moved(slot, 0, Some([position[0] + 1.0, position[1], position[2]]), None);
     }
@@ -253,7 +253,7 @@ fn all_moving_costs_what_is_nearby() {
         interest.moved(slot, 0, Some([position[0] + 1.0, position[1], position[2]]), owner);
     }
     interest.update(|_, _, _| {});
-    // An eye looks at three by three cells of 60 m in a plain of 4,096 m: at 1 in 518.
+    // An eye checks three by three cells of 60 m in a plain of 4,096 m: 1 in 518.
     let pairs = interest.looks() - looks;
     assert!((160..1_000).contains(&pairs), "of 160,000 pairs {pairs} were looked at");
 }

@@ -1,10 +1,10 @@
-//! One value between two.
+//! Interpolates between two values.
 
 use crate::keyed::{Hints, Interp};
 use crate::value::{Map, Value};
 
-/// The value that lies `t` of the way from `older` to `newer`: `older` up to 0 (and if `t` is no number),
-/// `newer` from 1 on.
+/// Returns the value at `t` between `older` and `newer`: `older` for `t` up to 0 (and for NaN), `newer` from
+/// 1 on.
 ///
 /// An angle may leave the range of its ends by up to half a period, since the shorter way may lead across 0.
 pub fn interpolate(older: &Value, newer: &Value, t: f64, hints: &Hints) -> Value {
@@ -25,7 +25,7 @@ pub fn interpolate(older: &Value, newer: &Value, t: f64, hints: &Hints) -> Value
     mix(older, newer, t, Rules { here: whole, below: &parts })
 }
 
-/// What holds for a part of a value, and for parts of it by their path from here.
+/// The hints for a part of a value, and for its subparts by their paths from here.
 #[derive(Clone, Copy)]
 struct Rules<'a> {
     here: Option<Interp>,
@@ -33,7 +33,7 @@ struct Rules<'a> {
 }
 
 impl Rules<'_> {
-    /// Calls `then` with the rules for the part `name`.
+    /// Calls `then` with the hints for the part `name`.
     fn part<T>(self, name: &str, then: impl FnOnce(Rules<'_>) -> T) -> T {
         let (mut here, mut below) = (self.here, Vec::new());
         for (path, interp) in self.below {
@@ -76,7 +76,8 @@ fn mix_item(index: usize, a: &Value, b: &Value, t: f64, rules: Rules<'_>) -> Val
     rules.part(&index.to_string(), |rules| mix(a, b, t, rules))
 }
 
-/// The older one's fields. A field that only one of the two has comes or goes when the newer is due.
+/// Interpolates the older map's fields. A field that only one of the two has appears or disappears when the
+/// newer is due.
 fn mix_map(a: &Map, b: &Map, t: f64, rules: Rules<'_>) -> Map {
     let field = |name: &str, a: &Value, b: &Value| {
         if rules.below.is_empty() {
@@ -95,12 +96,12 @@ fn mix_float(a: f64, b: f64, t: f64, interp: Option<Interp>) -> f64 {
     match interp {
         Some(Interp::Snap) => a,
         Some(Interp::Angle { period }) => a + turn(a, b, period) * t,
-        // Neither form overflows, and rounding must not lead beyond the ends.
+        // Neither term overflows, and rounding must not exceed the ends.
         Some(Interp::Linear) | None => (a * (1.0 - t) + b * t).clamp(a.min(b), a.max(b)),
     }
 }
 
-#[allow(clippy::cast_possible_truncation)] // both are clamped to what lies between two whole numbers
+#[allow(clippy::cast_possible_truncation)] // both are clamped between two whole numbers
 fn mix_int(a: i64, b: i64, t: f64, interp: Option<Interp>) -> i64 {
     match interp {
         Some(Interp::Linear) | None => {
@@ -117,14 +118,14 @@ fn mix_int(a: i64, b: i64, t: f64, interp: Option<Interp>) -> i64 {
     }
 }
 
-/// How far to turn from `a` to get to `b` the shorter way; 0 if the numbers are too large to tell.
+/// The difference from `a` to `b` by the shorter way around; 0 if the numbers are too large for it.
 fn turn(a: f64, b: f64, period: f64) -> f64 {
     let forward = (b - a).rem_euclid(period);
     let turn = if forward > period / 2.0 { forward - period } else { forward };
     if turn.is_finite() { turn } else { 0.0 }
 }
 
-#[allow(clippy::cast_precision_loss)] // what is shown in between need not be exact
+#[allow(clippy::cast_precision_loss)] // interpolated values need not be exact
 fn as_float(int: i64) -> f64 {
     int as f64
 }

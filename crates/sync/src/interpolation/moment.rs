@@ -1,4 +1,4 @@
-//! A component of an entity at a moment, from what a world remembers of it.
+//! A component of an entity at a moment, from a world's history.
 
 use super::{Row, Sample};
 use crate::limits::STILL_AFTER;
@@ -8,14 +8,15 @@ use core::time::Duration;
 use parlor_proto::{EntityId, Instant, Tick};
 
 impl Sample {
-    /// Becomes a component of an entity as it was at the moment `at` of room time; says whether the entity
-    /// had it then, and something of it is remembered. Readers that draw the past and an authority that looks
-    /// up what they drew get the same, from the same rows.
+    /// Sets this to a component of an entity at the moment `at` of room time. Returns whether the entity had
+    /// it then and the history covers it. A reader that draws the past, and an authority that looks up what
+    /// it drew, get the same result from the same rows.
     ///
-    /// Between two versions it moves as its schema says; what said nothing for [`STILL_AFTER`] moves within
-    /// the last tick before it changed. Nothing moves across a time without the component. Before its first
-    /// version that stands, and after its newest that does; but if that is of the world's newest tick, and so
-    /// perhaps not the last of its motion, it goes on as it went, for at most `beyond`.
+    /// Between two versions it moves as its schema says. A component unchanged for more than [`STILL_AFTER`]
+    /// moves within the last tick before its change. There is no motion across a time without the component.
+    /// Before its first version that one counts, and after its newest that one. If the newest version is of
+    /// the world's newest tick, and so perhaps not the last of its motion, it is extrapolated by at most
+    /// `beyond`.
     pub fn take_moment(
         &mut self,
         world: &World,
@@ -32,7 +33,7 @@ impl Sample {
         if world.was_there(entity, id, older.0, newer.0) {
             let (from, to) = (world.rate().begins(older.0), world.rate().begins(newer.0));
             let whole = to.saturating_since(from);
-            // It would otherwise seem to have crept along ever since.
+            // It would otherwise seem to have moved slowly ever since.
             let began = if whole > STILL_AFTER { to - world.rate().interval() } else { from };
             let t = at.saturating_since(began).as_secs_f64() / to.saturating_since(began).as_secs_f64();
             self.mix(component, row(older), row(newer), whole.as_secs_f64(), t);
@@ -45,7 +46,7 @@ impl Sample {
         is_there
     }
 
-    /// It before the oldest version that is remembered, or after the newest.
+    /// The component before the oldest known version, or after the newest.
     fn take_end(
         &mut self,
         world: &World,
@@ -116,7 +117,8 @@ mod tests {
     }
 
     impl Stage {
-        /// Ten ticks a second; one entity whose component is what `at` says, `None` for a time without it.
+        /// A world at ten ticks a second; one entity with these component versions, `None` for a time without
+        /// it.
         fn new(versions: &[(u32, Option<f32>)]) -> Stage {
             let schema = Arc::new(Schema::builder().component(At::component()).build().unwrap());
             let mut world = World::new(Arc::clone(&schema), TickRate::new(10).unwrap());
@@ -172,10 +174,10 @@ mod tests {
         for (ms, x) in over {
             assert_eq!(stage.at(ms, 200), Some(x), "at {ms} ms");
         }
-        // A newer tick without it says that it stopped.
+        // A newer tick without a change shows that it stopped.
         stage.world.commit(Tick(12)).unwrap();
         assert_eq!(stage.at(1_200, 200), Some(1.0));
-        // What moved again after a long rest has no speed yet that one could go on with.
+        // After a long rest the first change gives no speed to extrapolate.
         assert_eq!(Stage::new(&[(10, Some(0.0)), (30, Some(1.0))]).at(3_100, 200), Some(1.0));
     }
 
@@ -187,7 +189,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever the versions are, what is shown lies between the two around the moment.
+        /// Whatever the versions are, the result lies between the two around the moment.
         #[test]
         fn it_is_never_beyond_what_it_was_and_what_it_became(
             versions in proptest::collection::vec((1u32..8, -900f32..900.0), 2..20), moment_ms in 0u64..20_000,

@@ -1,4 +1,4 @@
-//! The last samples of all keys of a room, and the moment to show.
+//! Playout of a room's keys: their last samples, and the moment to show.
 
 use super::timeline::Timeline;
 use super::track::Track;
@@ -11,33 +11,34 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Plays the keyed state of one replica out, and says which moment of its world to show.
+/// Plays out the keyed state of one replica, and determines which moment of its world to show.
 #[derive(Clone, Debug)]
 pub struct Playout {
     rate: TickRate,
     timeline: Timeline,
     tracks: BTreeMap<Arc<str>, Track>,
-    /// The newest tick that came.
+    /// The newest tick received.
     newest: Option<Tick>,
     /// Whether the last packet belonged to a transfer.
     is_transfer: bool,
 }
 
-/// How a playout is doing.
+/// Playout metrics.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PlayoutMetrics {
     /// How much later than the fastest nearly all updates arrive.
     pub jitter: Duration,
-    /// How far behind the fastest update the moment shown is.
+    /// How far the moment shown is behind the fastest update.
     pub buffer_delay: Duration,
-    /// Samples of the key that has most, at most [`HISTORY_DEPTH_MAX`](crate::limits::HISTORY_DEPTH_MAX).
+    /// The largest number of samples of a key, at most
+    /// [`HISTORY_DEPTH_MAX`](crate::limits::HISTORY_DEPTH_MAX).
     pub history_depth: usize,
-    /// How much newer the newest update is than the moment shown; zero once it stands.
+    /// How far the newest update is ahead of the moment shown; zero once playout has caught up with it.
     pub buffered_server_time: Duration,
 }
 
 impl Playout {
-    /// A playout of a room whose steps come at this rate.
+    /// Creates a playout for a room with this tick rate.
     pub fn new(rate: TickRate) -> Self {
         Playout {
             rate,
@@ -48,9 +49,9 @@ impl Playout {
         }
     }
 
-    /// Takes the samples of a packet that arrived at `now` of the local clock and that changed `changes` of
-    /// the keys in `keys`. With the first packet of a transfer all that was before is forgotten, and nothing
-    /// is mixed across it.
+    /// Takes in the samples of a packet that arrived at `now` of the local clock and changed `changes` of the
+    /// keys in `keys`. The first packet of a transfer drops all earlier samples: values are not interpolated
+    /// across it.
     pub fn observe(&mut self, now: Instant, applied: &Applied, changes: &Changes, keys: &KeyReader) {
         for key in &changes.removed {
             self.tracks.remove(key);
@@ -68,21 +69,21 @@ impl Playout {
             let cut = change.created || applied.transfer;
             self.sample(&change.key, keys.shown(&change.key), change.tick, cut);
         }
-        // What is sent again says nothing of how long the way here takes.
+        // A repeated packet does not measure the transit time.
         if self.newest.is_none_or(|newest| applied.tick.is_newer_than(newest)) {
             self.newest = Some(applied.tick);
             self.timeline.arrived(now, self.rate.begins(applied.tick));
         }
     }
 
-    /// The moment of room time to show at `now` of the local clock; it never runs backwards, except across a
-    /// transfer. None before the first update.
+    /// Returns the moment of room time to show at `now` of the local clock. It never runs backwards, except
+    /// across a transfer. `None` before the first update.
     pub fn render_time(&mut self, now: Instant) -> Option<Instant> {
         self.timeline.render_time(now)
     }
 
-    /// The value of `key` at the moment `at` of room time. Before its first sample that stands, and after its
-    /// last one that does.
+    /// Returns the value of `key` at the moment `at` of room time: its first sample before that, and its last
+    /// one after that.
     pub fn value_at(&self, key: &str, at: Instant) -> Option<Cow<'_, Value>> {
         self.tracks.get(key).map(|track| track.value_at(at))
     }
@@ -92,7 +93,7 @@ impl Playout {
         self.tracks.keys()
     }
 
-    /// How it is doing, as of the last [`render_time`](Self::render_time).
+    /// Returns the metrics of the last [`render_time`](Self::render_time).
     pub fn metrics(&self) -> PlayoutMetrics {
         PlayoutMetrics {
             jitter: self.timeline.jitter(),

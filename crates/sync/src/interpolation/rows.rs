@@ -1,4 +1,4 @@
-//! Rows of lanes between two updates, and a little beyond the newer one.
+//! Interpolates rows of lanes between two updates, and extrapolates a little beyond the newer one.
 
 use crate::limits::EXTRAPOLATION_MAX;
 use crate::schema::{Component, FIELD_NUMBERS_MAX, Interpolation, Kind, Replicated, RowReader};
@@ -8,14 +8,13 @@ use core::f64::consts::{PI, TAU};
 /// One row of a component, as it was sent.
 #[derive(Clone, Copy, Debug)]
 pub struct Row<'a> {
-    /// As many as the component has.
+    /// All lanes of the component.
     pub lanes: &'a [i32],
-    /// As many as the component has.
+    /// All blobs of the component.
     pub blobs: &'a [Bytes],
 }
 
-/// A row as it is shown: numbers that need not be whole steps. It can be used again and again, and then
-/// allocates nothing.
+/// An interpolated row: numbers that need not be whole steps. Reusing it avoids allocations.
 ///
 /// ```
 /// use parlor_sync::interpolation::{Row, Sample};
@@ -39,13 +38,12 @@ pub struct Sample {
 }
 
 impl Sample {
-    /// Becomes what lies `t` of the way from `older` to `newer`, rows of `component` that are `interval_s`
-    /// seconds apart: `older` up to 0 (and if `t` is no number), `newer` at 1.
+    /// Sets this to the row at `t` between `older` and `newer`, rows of `component` that are `interval_s`
+    /// seconds apart: `older` for `t` up to 0 (and for NaN), `newer` at 1.
     ///
-    /// Fields move as their [`Interpolation`] says. Beyond 1 those that move at all go on: a body as its
-    /// velocity and spin say, everything else as it went between the two; at most for [`EXTRAPOLATION_MAX`],
-    /// and never beyond the range of a field. Who does not want to see what has not happened gives no `t`
-    /// above 1.
+    /// Fields move as their [`Interpolation`] says. Beyond 1 moving fields are extrapolated: a body by its
+    /// velocity and spin, every other field by its motion between the two rows. The limit is
+    /// [`EXTRAPOLATION_MAX`] and the range of each field. Pass a `t` of at most 1 to avoid extrapolation.
     pub fn mix(&mut self, component: &Component, older: Row<'_>, newer: Row<'_>, interval_s: f64, t: f64) {
         let interval_s = if interval_s.is_finite() { interval_s.max(0.0) } else { 0.0 };
         let beyond_s = ((t - 1.0) * interval_s).min(EXTRAPOLATION_MAX.as_secs_f64());
@@ -71,33 +69,33 @@ impl Sample {
         self.blobs.extend_from_slice(blobs);
     }
 
-    /// A reader of it. `component` is the one that it was mixed for.
+    /// Returns a reader. `component` must be the one that was mixed.
     pub fn row<'a>(&'a self, component: &'a Component) -> RowReader<'a> {
         RowReader::of_numbers(component, &self.numbers, &self.blobs)
     }
 
-    /// It as a Rust type. `component` is the one that it was mixed for.
+    /// Reads it as a Rust type. `component` must be the one that was mixed.
     pub fn read<C: Replicated>(&self, component: &Component) -> C {
         C::read(&self.row(component))
     }
 
-    /// The numbers of all fields, one after another.
+    /// Returns the numbers of all fields, in order.
     pub fn numbers(&self) -> &[f64] {
         &self.numbers
     }
 
-    /// The same, to show them elsewhere.
+    /// The same, mutable.
     pub(crate) fn numbers_mut(&mut self) -> &mut [f64] {
         &mut self.numbers
     }
 }
 
-/// How far, and how long all of it takes.
+/// The position between two rows, and the time between them.
 #[derive(Clone, Copy, Debug)]
 struct Way {
-    /// 0 or more.
+    /// At least 0.
     t: f64,
-    /// 0 or more, and above 0 if `t` is above 1.
+    /// At least 0, and above 0 if `t` is above 1.
     interval_s: f64,
 }
 
@@ -113,7 +111,7 @@ fn mix(kind: &Kind, interpolation: Interpolation, a: Numbers, b: Numbers, way: W
     if interpolation == Interpolation::None {
         return if way.t < 1.0 { a } else { b };
     }
-    // A chord leads nowhere beyond its ends.
+    // A chord cannot be extended beyond its ends.
     let along_arc = interpolation != Interpolation::Linear || way.t > 1.0;
     let mut out = [0.0; FIELD_NUMBERS_MAX];
     match kind {
@@ -149,7 +147,7 @@ fn mix(kind: &Kind, interpolation: Interpolation, a: Numbers, b: Numbers, way: W
     out
 }
 
-/// A body between two states of it.
+/// Interpolates between two states of a body.
 fn between(interpolation: Interpolation, a: Numbers, b: Numbers, way: Way) -> Numbers {
     let mut out = [0.0; FIELD_NUMBERS_MAX];
     let position = match interpolation {
@@ -165,7 +163,7 @@ fn between(interpolation: Interpolation, a: Numbers, b: Numbers, way: Way) -> Nu
     out
 }
 
-/// A body that goes on for `seconds` as it did last.
+/// Extrapolates a body by its last motion for `seconds`.
 fn coast(body: Numbers, seconds: f64) -> Numbers {
     let mut out = body;
     for axis in 0..3 {
@@ -181,7 +179,7 @@ fn coast(body: Numbers, seconds: f64) -> Numbers {
     out
 }
 
-/// The cubic curve through both positions that has both velocities, per second, at its ends.
+/// The cubic Hermite curve between both positions, with both velocities, per second, at its ends.
 fn hermite(positions: [[f64; 3]; 2], velocities: [[f64; 3]; 2], way: Way) -> [f64; 3] {
     let Way { t, interval_s } = way;
     let (square, cube) = (t * t, t * t * t);
@@ -203,21 +201,21 @@ fn lines<const N: usize>(a: &Numbers, b: &Numbers, from: usize, t: f64) -> [f64;
     core::array::from_fn(|index| line(a[from + index], b[from + index], t))
 }
 
-/// The shorter way around from one angle to another, read from −π to π.
+/// The angle between two by the shorter way around, in −π to π.
 fn turn(a: f64, b: f64, t: f64) -> f64 {
     let way = (b - a + PI).rem_euclid(TAU) - PI;
     let at = (a + way * t).rem_euclid(TAU);
     if at > PI { at - TAU } else { at }
 }
 
-/// From one rotation to another, the shorter way.
+/// Interpolates between two rotations by the shorter way.
 fn rotate(a: [f64; 4], b: [f64; 4], t: f64, along_arc: bool) -> [f64; 4] {
     let b = if dot(a, b) < 0.0 { b.map(|part| -part) } else { b };
     if along_arc { arc(a, b, t) } else { chord(a, b, t) }
 }
 
-/// Between two vectors of length 1, at an even pace along the great circle. Opposite ones have no way between
-/// them.
+/// Interpolates between two unit vectors at constant speed along the great circle. Opposite ones have no
+/// unique way between them.
 fn arc<const N: usize>(a: [f64; N], b: [f64; N], t: f64) -> [f64; N] {
     let cos = dot(a, b);
     let across: [f64; N] = core::array::from_fn(|index| b[index] - a[index] * cos);
@@ -229,7 +227,7 @@ fn arc<const N: usize>(a: [f64; N], b: [f64; N], t: f64) -> [f64; N] {
     core::array::from_fn(|index| a[index] * cos_at + across[index] / sin * sin_at)
 }
 
-/// Between two vectors of length 1, in a straight line and then out to length 1.
+/// Interpolates between two unit vectors in a straight line, normalized to length 1.
 fn chord<const N: usize>(a: [f64; N], b: [f64; N], t: f64) -> [f64; N] {
     let at: [f64; N] = core::array::from_fn(|index| line(a[index], b[index], t));
     let length = length(at);
@@ -244,7 +242,7 @@ fn length<const N: usize>(vector: [f64; N]) -> f64 {
     dot(vector, vector).sqrt()
 }
 
-/// The rotation `b`, and then `a`.
+/// The rotation by `b`, then by `a`.
 fn product(a: [f64; 4], b: [f64; 4]) -> [f64; 4] {
     let ([ax, ay, az, aw], [bx, by, bz, bw]) = (a, b);
     [

@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 const TICK: Duration = Duration::from_millis(50);
 
-/// A host that publishes straight into a playout, without delay unless told.
+/// A host that publishes directly into a playout, by default without delay.
 struct Stage {
     world: World,
     keys: Keys,
@@ -136,7 +136,7 @@ fn a_value_that_stood_still_does_not_creep() {
 fn another_key_of_the_same_name_is_snapped_to() {
     let mut stage = Stage::new();
     stage.set(1_000, 0.0);
-    // Removed and set again: the same name, another thing.
+    // Removed and set again: the same name, another key.
     stage.keys.remove(&mut stage.world, "x").unwrap();
     stage.keys.close(&mut stage.world).unwrap();
     stage.set(1_100, 10.0);
@@ -168,7 +168,7 @@ fn a_long_stall_grows_nothing() {
         stage.set(n * 50, f64::from(u32::try_from(n).unwrap()));
     }
     assert_eq!(stage.playout.metrics().history_depth, HISTORY_DEPTH_MAX);
-    // Once it is shown again, only what is still to be shown stays.
+    // The next playout drops the samples that are no longer needed.
     stage.playout.render_time(Instant::from_millis(50_000)).unwrap();
     stage.set(50_050, 0.5);
     assert!(stage.playout.metrics().history_depth <= 4, "{:?}", stage.playout.metrics());
@@ -180,7 +180,7 @@ fn a_long_stall_grows_nothing() {
 
 #[test]
 fn samples_nearly_always_lie_around_the_moment_shown() {
-    // Updates each 50 ms take 80 to 120 ms; room time and local time differ by an hour.
+    // Updates every 50 ms take 80 to 120 ms; room time and local time differ by an hour.
     let mut timeline = Timeline::new(TICK);
     let (hour, mut frames, mut starved) = (3_600_000, 0, 0);
     let mut arrivals: Vec<(u64, u64)> =
@@ -226,8 +226,7 @@ fn the_delay_grows_fast_and_shrinks_slowly() {
     assert!(run(700..1_000, 5_000) <= BUFFER_DELAY_MAX.as_millis());
 }
 
-/// The delay after `ticks` updates of which every tenth is lost, each later than the fastest by 0 to
-/// `jitter_ms`.
+/// The delay after `ticks` updates with every tenth lost, each later than the fastest by 0 to `jitter_ms`.
 fn delay_ms(ticks: u64, jitter_ms: u64, loses: bool) -> (u128, u128) {
     let mut timeline = Timeline::new(TICK);
     for tick in 0..ticks {
@@ -249,8 +248,8 @@ fn what_is_lost_makes_the_delay_longer_where_the_jitter_allows_to_wait_for_what_
             even <= 50 + jitter + jitter / 4 + 1,
             "{even} ms without loss and with {jitter_ms} ms jitter"
         );
-        // Two ticks and the jitter cover all of it. Where not even the fastest is there in time, waiting is
-        // in vain.
+        // Two ticks and the jitter cover everything. If even the fastest is not in time, a longer delay does
+        // not help.
         let (covering, most) = (2 * 50 + jitter, 50 + 2 * jitter);
         let expected = if most < 2 * 50 { even } else { covering.min(most) };
         assert!(

@@ -1,4 +1,4 @@
-//! Which moment of the room to show.
+//! Determines which moment of the room to show.
 
 use crate::limits::{
     ARRIVAL_AGE_MAX, ARRIVALS_MAX, BUFFER_DELAY_MAX, RESYNC_BEYOND, SETTLES_AFTER, SETTLES_WITH,
@@ -7,49 +7,45 @@ use core::time::Duration;
 use parlor_proto::Instant;
 use std::collections::VecDeque;
 
-/// The part of updates, in percent, that arrive within the jitter.
+/// Percentage of updates that arrive within the jitter.
 const JITTER_PERCENTILE: usize = 95;
-/// The part of updates, in percent, that shall be there when what came before them has been shown, of those
-/// that can be.
+/// Percentage of the updates that can be in time which must arrive before playout needs them.
 const IN_TIME_PERCENTILE: usize = 98;
-/// If less than this part of updates, in percent, can be there then, they are not lost now and then but come
+/// If less than this percentage of updates can be in time, the gaps are not occasional losses: updates come
 /// that far apart.
 const LOST_BELOW_PERCENT: usize = 87;
-/// Updates that are further apart were not lost in between: nothing happened. One lost packet after another
-/// is rare.
+/// A larger gap between updates is not loss: nothing happened. Consecutive losses are rare.
 const GAP_TICKS_MAX: u32 = 4;
-/// A playout that falls behind on purpose runs at half speed: quickly enough to have samples again soon.
+/// To increase the lag, playout runs at half speed, so that it soon has samples again.
 const GROW: i128 = 2;
-/// A playout that catches up runs 5% faster, which is not visible.
+/// To decrease the lag, playout runs 5% faster, which is not visible.
 const SHRINK: i128 = 20;
 
 /// Maps the local clock to the moment of room time to show.
 ///
-/// The two clocks need not agree on anything. The smallest difference between an update's arrival and its
-/// room time is taken for the fastest way here; most others are slower by up to the jitter. What is shown
-/// lags behind the fastest way such that nearly every update is there before what came ahead of it has been
-/// shown to its end, whatever was lost between the two: by one tick and the jitter at least, and by one tick
-/// and twice the jitter at most, because more would be felt. Which updates are late even so is no reason to
-/// wait at all: it is for whoever draws to [extrapolate](super::Sample::take_moment). The lag grows fast and
-/// shrinks slowly.
+/// The two clocks need not be related. The smallest difference between an update's arrival and its room time
+/// counts as the fastest transit; most others are slower by up to the jitter. The moment shown lags behind
+/// the fastest transit, so that nearly every update arrives before its predecessor was shown to the end, even
+/// after losses in between. The lag is at least one tick and the jitter. It is at most one tick and twice the
+/// jitter, because players would notice more. Updates that are later than that do not increase it: the
+/// renderer may [extrapolate](super::Sample::take_moment) instead. The lag grows fast and shrinks slowly.
 ///
-/// Only until it has *settled* may it become shorter at once. The first update of a newcomer may be of a tick
-/// long ago, because the room was at rest or because it waited in a process that was just starting: that says
-/// nothing of the way here, and whoever has just come in has seen nothing move yet.
+/// Only until it has *settled* may the lag shrink at once. A newcomer's first update may be of a tick long
+/// ago, because the room was at rest, or because the update waited while its process started. It does not
+/// measure the transit, and a newcomer has not yet seen any motion.
 #[derive(Clone, Debug)]
 pub struct Timeline {
     tick_interval: Duration,
     arrivals: VecDeque<Arrival>,
-    /// Local time minus room time on the fastest way, in µs. The clocks have different origins: it may be
-    /// anything.
+    /// Local time minus room time for the fastest transit, in µs. The clocks have different origins: any
+    /// value is possible.
     fastest_us: i128,
     jitter: Duration,
-    /// How far behind the fastest way it must be shown for nearly all updates to be in time that can be, in
-    /// µs.
+    /// The lag behind the fastest transit, in µs, with which nearly all updates that can be in time are.
     in_time_us: i128,
-    /// Local time minus the room time shown, in µs; none before the first update.
+    /// Local time minus the room time shown, in µs; `None` before the first update.
     lag_us: Option<i128>,
-    /// When the lag was last looked at.
+    /// When the lag was last computed.
     asked: Option<Instant>,
     shown: Option<Instant>,
     newest: Instant,
@@ -60,12 +56,12 @@ pub struct Timeline {
 struct Arrival {
     at: Instant,
     difference_us: i128,
-    /// Room time between the update that was the newest before and this one.
+    /// Room time between the previous newest update and this one.
     gap_us: i128,
 }
 
 impl Timeline {
-    /// A timeline of a room whose ticks are `tick_interval` apart.
+    /// Creates a timeline for a room whose ticks are `tick_interval` apart.
     pub fn new(tick_interval: Duration) -> Self {
         Timeline {
             tick_interval,
@@ -81,7 +77,7 @@ impl Timeline {
         }
     }
 
-    /// An update from `server_time` of the room arrived at `now` of the local clock.
+    /// Records that an update from `server_time` of the room arrived at `now` of the local clock.
     pub fn arrived(&mut self, now: Instant, server_time: Instant) {
         let difference_us = i128::from(now.as_micros()) - i128::from(server_time.as_micros());
         let begins_anew = self.begins_anew(now, difference_us);
@@ -100,8 +96,8 @@ impl Timeline {
         }
     }
 
-    /// Whether an update shows that all before it waited for something that is over: it is faster by more
-    /// than a tick, and what came before was not enough to know the way here.
+    /// Whether an update shows that all earlier ones were delayed by a cause that is over: it is faster by
+    /// more than a tick, and the timeline has not settled.
     fn begins_anew(&mut self, now: Instant, difference_us: i128) -> bool {
         let Some(first) = self.arrivals.front() else { return false };
         let is_long = now.saturating_since(first.at) >= SETTLES_AFTER;
@@ -109,7 +105,7 @@ impl Timeline {
         !self.is_settled && difference_us + micros(self.tick_interval) < self.fastest_us
     }
 
-    /// Forgets everything: room time may have leapt.
+    /// Resets everything: room time may have jumped.
     pub fn restart(&mut self) {
         *self = Timeline::new(self.tick_interval);
     }
@@ -126,32 +122,32 @@ impl Timeline {
         self.shown
     }
 
-    /// How far apart the room's ticks are.
+    /// Returns the interval between the room's ticks.
     pub fn tick_interval(&self) -> Duration {
         self.tick_interval
     }
 
-    /// The moment that was last shown.
+    /// Returns the moment that was last shown.
     pub fn shown(&self) -> Option<Instant> {
         self.shown
     }
 
-    /// How much later than the fastest nearly all updates arrive.
+    /// Returns how much later than the fastest nearly all updates arrive.
     pub fn jitter(&self) -> Duration {
         self.jitter
     }
 
-    /// How far behind the fastest update the moment shown is at present.
+    /// Returns how far the moment shown is currently behind the fastest update.
     pub fn buffer_delay(&self) -> Duration {
         self.lag_us.map_or(Duration::ZERO, |lag_us| duration(lag_us - self.fastest_us))
     }
 
-    /// How much newer the newest update is than the moment last shown.
+    /// Returns how far the newest update is ahead of the moment last shown.
     pub fn buffered(&self) -> Duration {
         self.shown.map_or(Duration::ZERO, |shown| self.newest.saturating_since(shown))
     }
 
-    /// How much newer an update is than all before it, if that says something of what was lost.
+    /// The gap between an update and the newest one before it, if it indicates loss; else one tick.
     fn gap_us(&self, server_time: Instant) -> i128 {
         let gap = server_time.saturating_since(self.newest);
         let is_loss = self.lag_us.is_some() && gap <= self.tick_interval * GAP_TICKS_MAX;
@@ -176,12 +172,12 @@ impl Timeline {
         self.in_time_us = nearly_all_us.max(micros(least));
     }
 
-    /// What the lag ought to be.
+    /// The lag to aim at.
     fn target_us(&self) -> i128 {
         self.fastest_us + self.in_time_us.min(micros(BUFFER_DELAY_MAX.max(self.tick_interval)))
     }
 
-    /// `lag_us`, moved as far towards the target as the time since the last look allows.
+    /// Returns `lag_us`, moved towards the target as far as the time since the last call allows.
     fn slewed(&self, lag_us: i128, now: Instant) -> i128 {
         let elapsed_us = self.asked.map_or(0, |asked| micros(now.saturating_since(asked)));
         let off_us = self.target_us() - lag_us;
@@ -192,7 +188,7 @@ impl Timeline {
     }
 }
 
-/// The least of ascending numbers that so many percent of them do not exceed.
+/// Returns the percentile of ascending numbers.
 fn percentile(sorted: &[i128], percent: usize) -> Option<i128> {
     sorted.get((sorted.len() * percent).div_ceil(100).saturating_sub(1)).copied()
 }

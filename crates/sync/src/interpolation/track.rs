@@ -10,7 +10,7 @@ use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// The last samples of one key, oldest first. There is at least one once something was pushed.
+/// The last samples of one key, oldest first. Not empty after the first push.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Track {
     samples: VecDeque<Sample>,
@@ -21,12 +21,12 @@ pub(super) struct Track {
 struct Sample {
     at: Instant,
     value: Arc<Value>,
-    /// Whether nothing leads from the sample before to this one.
+    /// Whether values are not interpolated between the sample before and this one.
     cut: bool,
 }
 
 impl Track {
-    /// Appends what the key was at `at` of room time.
+    /// Appends the value of the key at `at` of room time.
     pub(super) fn push(
         &mut self,
         at: Instant,
@@ -41,8 +41,8 @@ impl Track {
                 *last = Sample { at: last.at, value, cut: cut || last.cut };
                 return;
             }
-            // An update comes only when something changed. A value that said nothing for long stood still,
-            // and would otherwise seem to have crept along ever since.
+            // Updates are sent only for changes. A value unchanged for long stood still, and would otherwise
+            // seem to have moved slowly ever since.
             let moved_from = at - tick_interval;
             if at.saturating_since(last.at) > STILL_AFTER && moved_from > last.at {
                 let still = Sample { at: moved_from, value: Arc::clone(&last.value), cut: false };
@@ -52,14 +52,14 @@ impl Track {
         self.append(Sample { at, value, cut });
     }
 
-    /// Drops what no moment from `shown` on needs.
+    /// Drops samples that are not needed from the moment `shown` on.
     pub(super) fn forget_before(&mut self, shown: Instant) {
         while self.samples.get(1).is_some_and(|second| second.at <= shown) {
             self.samples.pop_front();
         }
     }
 
-    /// Count of samples.
+    /// The number of samples.
     pub(super) fn depth(&self) -> usize {
         self.samples.len()
     }

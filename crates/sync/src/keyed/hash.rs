@@ -10,7 +10,7 @@ pub fn state_hash<K: AsRef<str>, V: AsRef<[u8]>>(entries: impl IntoIterator<Item
     let mut head = Vec::new();
     for (key, encoded) in entries {
         let (key, encoded) = (key.as_ref(), encoded.as_ref());
-        // Lengths stand before the parts, so that no part can pass for the end of the one before it.
+        // Each part is preceded by its length, so that the boundaries of parts are unambiguous.
         head.clear();
         head.put_str(key);
         head.put_varint(encoded.len() as u64);

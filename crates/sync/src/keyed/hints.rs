@@ -1,4 +1,4 @@
-//! What a key says about how its value moves between two updates.
+//! Interpolation hints of keys.
 
 use crate::limits::{HINT_PATH_BYTES_MAX, HINTS_MAX};
 use bytes::Bytes;
@@ -7,33 +7,32 @@ use parlor_proto::wire::cursor::{ReadError, Reader, Write, varint_width};
 use std::sync::Arc;
 use thiserror::Error;
 
-/// How a part of a value moves between two samples of it.
+/// How a part of a value is interpolated between two samples.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Interp {
-    /// In a straight line, as numbers do anyway; it makes an exception from a hint for the whole around it.
-    /// Whole numbers stay whole.
+    /// Linear: the default for numbers. Use it for an exception from a hint for the enclosing part. Whole
+    /// numbers stay whole.
     Linear,
-    /// Around a circle, the shorter way.
+    /// Around a circle, by the shorter way.
     Angle {
-        /// Once around: 2π for radians, 360 for degrees. Finite and above 0.
+        /// The length of a full turn: 2π for radians, 360 for degrees. Finite and above 0.
         period: f64,
     },
-    /// Not at all: the older sample stands until the newer one is due.
+    /// Not interpolated: keeps the older sample until the newer one is due.
     Snap,
 }
 
-/// How one part of a value moves.
+/// The interpolation of one part of a value.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Hint {
-    /// Which part: names of fields and indices of lists, joined by dots; `*` stands for any of them, and
-    /// nothing for the whole value. A hint holds for everything below its part, unless a longer path says
-    /// otherwise.
+    /// The part: names of fields and indices of lists, joined by dots. `*` matches any of them; an empty path
+    /// is the whole value. A hint applies to everything below its part, unless a longer path matches.
     pub path: String,
-    /// How it moves.
+    /// The interpolation.
     pub interp: Interp,
 }
 
-/// How the parts of a value move, for all keys that begin alike. Cheap to clone.
+/// Interpolation hints for all keys with a common prefix. Cheap to clone.
 ///
 /// ```
 /// use parlor_sync::keyed::{Hints, Interp};
@@ -67,12 +66,12 @@ pub enum HintError {
 }
 
 impl Hints {
-    /// No hints: numbers move in straight lines, everything else snaps.
+    /// No hints: numbers are interpolated linearly, everything else snaps.
     pub const fn none() -> Self {
         Hints(None)
     }
 
-    /// These hints and one more; it replaces one that has the same path.
+    /// Returns these hints with one more, which replaces one with the same path.
     ///
     /// # Errors
     /// [`HintError`].
@@ -94,7 +93,7 @@ impl Hints {
         Ok(Hints(Some(hints.into())))
     }
 
-    /// These hints, and the part at `path` is an angle in radians.
+    /// Returns these hints with the part at `path` as an angle in radians.
     ///
     /// # Errors
     /// [`HintError`].
@@ -102,7 +101,7 @@ impl Hints {
         self.with(path, Interp::Angle { period: TAU })
     }
 
-    /// These hints, and the part at `path` does not move between updates.
+    /// Returns these hints with the part at `path` not interpolated.
     ///
     /// # Errors
     /// [`HintError`].
@@ -110,7 +109,7 @@ impl Hints {
         self.with(path, Interp::Snap)
     }
 
-    /// All hints, by ascending path.
+    /// Iterates over the hints, by ascending path.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &Hint> {
         self.as_slice().iter()
     }
@@ -119,8 +118,8 @@ impl Hints {
         self.0.as_deref().unwrap_or_default()
     }
 
-    /// The blob of the hints in the component of a key: nothing for no hints, or as [`write`](Self::write)
-    /// has them.
+    /// The blob of the hints in a key's component: empty without hints, else as [`write`](Self::write) has
+    /// them.
     pub(super) fn to_blob(&self) -> Bytes {
         let mut out = Vec::new();
         if self.0.is_some() {
@@ -137,11 +136,11 @@ impl Hints {
         let mut reader = Reader::new(blob.clone());
         let hints = Hints::read(&mut reader)?;
         reader.finish()?;
-        // One value has one form.
+        // Each value has a unique encoding.
         if hints.0.is_some() { Ok(hints) } else { Err(ReadError::OutOfRange { field: "the count of hints" }) }
     }
 
-    /// A count; then for each hint its path, a byte for the kind, and the period of an angle.
+    /// Layout: a count; then for each hint its path, a byte for the kind, and the period of an angle.
     fn write(&self, out: &mut Vec<u8>) {
         out.put_varint(self.as_slice().len() as u64);
         for hint in self.iter() {

@@ -1,4 +1,4 @@
-//! Keyed state at its authority.
+//! Keyed state on the authority's side.
 
 use super::{Hints, Taken, lanes_report, report_lanes, state_hash};
 use crate::audience::{Audience, Viewer};
@@ -17,36 +17,36 @@ use thiserror::Error;
 
 /// The keys of a [`World`] that this process writes.
 ///
-/// Pass the same world to all calls; nothing else may write these entities. Changes show in
+/// Pass the same world to all calls; nothing else may write these entities. Changes are visible in
 /// [`get`](Self::get) and [`iter`](Self::iter) at once. Receivers see them from the world's next commit; call
 /// [`close`](Self::close) before it.
 #[derive(Clone, Debug, Default)]
 pub struct Keys {
     entries: BTreeMap<Arc<str>, Entry>,
-    /// Names that are something else than at the last commit.
+    /// Names that changed since the last commit.
     touched: BTreeSet<Arc<str>>,
     declarations: BTreeMap<String, Hints>,
-    /// Size with what is not committed yet, which the limits hold for.
+    /// The size including uncommitted changes, to which the limits apply.
     size: Size,
     acks: BTreeMap<MemberId, Ack>,
-    /// The entity that tells which messages were taken.
+    /// The entity that reports the taken messages.
     taken: Option<(EntityId, Taken)>,
 }
 
-/// A key as [`Keys::iter`] gives it.
+/// A key from [`Keys::iter`].
 #[derive(Clone, Copy, Debug)]
 pub struct Item<'a> {
     /// Its name.
     pub key: &'a str,
     /// The encoding of its value.
     pub encoded: &'a Bytes,
-    /// Who may see it.
+    /// Its audience.
     pub audience: &'a Audience,
-    /// How its value moves.
+    /// Its interpolation hints.
     pub hints: &'a Hints,
 }
 
-/// The state cannot be what the caller asked for. Nothing changed.
+/// Why a change of the state was rejected. Nothing was changed.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum StateError {
     /// A key or prefix is empty or too long.
@@ -58,28 +58,28 @@ pub enum StateError {
     /// A value cannot be sent.
     #[error(transparent)]
     Value(#[from] ValueError),
-    /// There are as many keys as a room may have.
+    /// The room has the maximum number of keys.
     #[error("a room has at most {STATE_KEYS_MAX} keys")]
     TooManyKeys,
-    /// The state is as large as a room may have it.
+    /// The state would exceed its maximum size.
     #[error(
         "the room's state would have {bytes} bytes: at most {STATE_BYTES_MAX} are allowed, keys, audiences and \
          hints included"
     )]
     TooManyBytes {
-        /// What it would have.
+        /// The resulting size.
         bytes: usize,
     },
     /// An audience names too many members.
     #[error("an audience of {members} members: at most {AUDIENCE_MEMBERS_MAX} are allowed")]
     AudienceTooLarge {
-        /// Members that it names.
+        /// The number of members that it names.
         members: usize,
     },
-    /// Hints were declared for as many prefixes as are kept.
+    /// Hints were declared for the maximum number of prefixes.
     #[error("hints for at most {DECLARATIONS_MAX} prefixes")]
     TooManyDeclarations,
-    /// The world that holds the keys has no room for it.
+    /// The world that holds the keys is full.
     #[error(transparent)]
     World(#[from] WorldError),
 }
@@ -87,22 +87,22 @@ pub enum StateError {
 #[derive(Clone, Debug)]
 struct Entry {
     entity: EntityId,
-    /// Its name and its hints as blobs of its component.
+    /// Its name and hints, as blobs of its component.
     name: Bytes,
     hints: Bytes,
-    /// `None` once it is removed, until its entity goes with the next commit.
+    /// `None` once it is removed, until its entity is despawned at the next commit.
     content: Option<Content>,
     before: Before,
 }
 
-/// What a key was at the last commit.
+/// A key's state at the last commit.
 #[derive(Clone, Debug)]
 enum Before {
-    /// What it is.
+    /// Its current content.
     Same,
-    /// It was not there.
+    /// It did not exist.
     Absent,
-    /// Something else.
+    /// Another content.
     Was(Content),
 }
 
@@ -113,7 +113,7 @@ struct Content {
     hints: Hints,
 }
 
-/// The entity that tells a member of its inputs.
+/// The entity with a member's input acknowledgment.
 #[derive(Clone, Copy, Debug)]
 struct Ack {
     entity: EntityId,
@@ -121,18 +121,18 @@ struct Ack {
 }
 
 impl Keys {
-    /// No keys.
+    /// Creates an empty set of keys.
     pub fn new() -> Self {
         Keys::default()
     }
 
-    /// The keys that are in a world, for who goes on with it
-    /// ([`Replica::into_successor`](crate::world::Replica::into_successor)), and what members were told last
-    /// of their inputs. What cannot be read leaves the world, and so does what was told of inputs and of
-    /// messages: the first [`acknowledge`](Self::acknowledge) tells it anew.
+    /// Takes over the keys of a predecessor's world (see
+    /// [`Replica::into_successor`](crate::world::Replica::into_successor)). Also returns each member's last
+    /// input report. Unreadable keys are removed, and so are the acknowledgments of inputs and messages: the
+    /// first [`acknowledge`](Self::acknowledge) creates them again.
     ///
     /// # Errors
-    /// [`StateError`] if the keys are beyond the bounds of a room: whoever wrote them kept to none.
+    /// [`StateError`] if the keys exceed the limits of a room: their writer ignored them.
     pub fn of_world(world: &mut World) -> Result<(Self, BTreeMap<MemberId, Report>), StateError> {
         let mut keys = Keys::new();
         let mut reports = BTreeMap::new();
@@ -155,7 +155,8 @@ impl Keys {
         Ok((keys, reports))
     }
 
-    /// Takes the key that an entity carries; says whether there is one, and no other of the same name.
+    /// Takes over the key that an entity carries. Returns false if it carries none, or one with the name of
+    /// another key.
     fn adopt(&mut self, world: &World, entity: EntityId) -> Result<bool, StateError> {
         let Some((_, [name, hints, encoded])) = world.read_row(entity, KEYED_KEY)? else { return Ok(false) };
         let key = core::str::from_utf8(name).ok().filter(|key| check_key(key).is_ok());
@@ -177,11 +178,11 @@ impl Keys {
         Ok(true)
     }
 
-    /// Sets a key for those who may see it. Says whether that changed anything; if not, it costs nothing on
-    /// the wire. A key that was removed since the last commit is the same key again.
+    /// Sets a key with its audience. Returns whether that changed anything; an unchanged key costs nothing on
+    /// the wire. A key that was removed since the last commit counts as the same key again.
     ///
     /// # Errors
-    /// [`StateError`]; the key then is what it was.
+    /// [`StateError`]; the key is unchanged then.
     pub fn set(
         &mut self,
         world: &mut World,
@@ -211,10 +212,10 @@ impl Keys {
         Ok(true)
     }
 
-    /// Removes a key. Says whether there was one.
+    /// Removes a key. Returns whether it existed.
     ///
     /// # Errors
-    /// [`WorldError`] if its entity is not there: somebody else despawned it.
+    /// [`WorldError`] if its entity is missing because it was despawned elsewhere.
     pub fn remove(&mut self, world: &mut World, key: &str) -> Result<bool, WorldError> {
         let Some(entry) = self.entries.get_mut(key) else { return Ok(false) };
         let Some(content) = entry.content.take() else { return Ok(false) };
@@ -235,11 +236,11 @@ impl Keys {
         Ok(true)
     }
 
-    /// Declares how the values of all keys that begin with `prefix` move, those that exist and those to come.
-    /// The longest prefix that fits a key counts. A new authority declares again, as its predecessor did.
+    /// Declares the hints of all keys that begin with `prefix`, existing and future ones. The longest
+    /// matching prefix counts. A new authority must repeat its predecessor's declarations.
     ///
     /// # Errors
-    /// [`StateError`]; nothing is then declared.
+    /// [`StateError`]; nothing is declared then.
     pub fn declare(&mut self, world: &mut World, prefix: &str, hints: Hints) -> Result<(), StateError> {
         if prefix.len() > STATE_KEY_BYTES_MAX {
             return Err(StateError::KeyLength { key: prefix.to_owned() });
@@ -275,10 +276,10 @@ impl Keys {
         Ok(())
     }
 
-    /// Sets each member's input acknowledgment; members left out have none. Each member sees its own only.
+    /// Sets each member's input acknowledgment; members left out have none. Each member sees only its own.
     ///
     /// # Errors
-    /// [`WorldError`] if the world has no room for it.
+    /// [`WorldError`] if the world is full.
     pub fn acknowledge(
         &mut self,
         world: &mut World,
@@ -309,11 +310,11 @@ impl Keys {
         Ok(())
     }
 
-    /// Tells the hub which reliable messages were taken, with what came of them: their effects are in the
-    /// same batch or were in one before.
+    /// Reports to the hub which reliable messages were processed. Their effects must be in the same batch or
+    /// in one before.
     ///
     /// # Errors
-    /// [`WorldError`] if the world has no room for it.
+    /// [`WorldError`] if the world is full.
     pub fn note_taken(&mut self, world: &mut World, taken: Taken) -> Result<(), WorldError> {
         if self.taken.is_some_and(|(_, known)| known == taken) {
             return Ok(());
@@ -331,7 +332,7 @@ impl Keys {
         Ok(())
     }
 
-    /// What [`note_taken`](Self::note_taken) was told last.
+    /// Returns the last value of [`note_taken`](Self::note_taken).
     pub fn taken(&self) -> Option<Taken> {
         self.taken.map(|(_, taken)| taken)
     }
@@ -353,24 +354,24 @@ impl Keys {
         Ok(())
     }
 
-    /// The value of a key, decoded.
+    /// Decodes the value of a key.
     pub fn get(&self, key: &str) -> Option<Value> {
         let content = self.content(key)?;
         Some(Value::decode(content.encoded.clone()).expect("it was encoded from a value"))
     }
 
-    /// A key with the encoding of its value.
+    /// Returns a key with its encoded value.
     pub fn item(&self, key: &str) -> Option<Item<'_>> {
         let (name, entry) = self.entries.get_key_value(key)?;
         Some(entry.content.as_ref()?.item(name))
     }
 
-    /// All keys, in ascending order.
+    /// Iterates over all keys, in ascending order.
     pub fn iter(&self) -> impl Iterator<Item = Item<'_>> {
         self.entries.iter().filter_map(|(name, entry)| Some(entry.content.as_ref()?.item(name)))
     }
 
-    /// Count of keys.
+    /// The number of keys.
     pub fn len(&self) -> usize {
         self.size.keys
     }
@@ -385,8 +386,8 @@ impl Keys {
         self.size.bytes
     }
 
-    /// The [`state_hash`] of what `viewer` sees of the last batch that was closed. A reader that is settled
-    /// at the commit of that batch has the same.
+    /// The [`state_hash`] of the last closed batch, restricted to what `viewer` sees. A reader that is
+    /// settled at that batch's commit has the same hash.
     pub fn hash(&self, viewer: Viewer) -> u64 {
         let closed = self.entries.iter().filter_map(|(name, entry)| {
             let content = match &entry.before {
@@ -414,7 +415,7 @@ impl Keys {
         }
     }
 
-    /// Makes a key what it is from the next commit on.
+    /// Sets a key's content, from the next commit on.
     fn put(&mut self, world: &mut World, key: &str, content: Content) -> Result<(), WorldError> {
         let Some(entry) = self.entries.get_mut(key) else { return self.create(world, key, content) };
         if entry.content.as_ref().is_none_or(|current| current.hints != content.hints) {
@@ -460,7 +461,7 @@ impl Content {
         Item { key, encoded: &self.encoded, audience: &self.audience, hints: &self.hints }
     }
 
-    /// What it counts towards [`STATE_BYTES_MAX`].
+    /// Bytes that it counts towards [`STATE_BYTES_MAX`].
     fn counted_bytes(&self, name: &str) -> usize {
         let sized = |len: usize| varint_width(len as u64) + len;
         let audience = self.audience.named() * size_of::<MemberId>();
@@ -468,7 +469,7 @@ impl Content {
     }
 }
 
-/// How much there is.
+/// The total size of the keys.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Size {
     keys: usize,

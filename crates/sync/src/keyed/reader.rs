@@ -1,4 +1,4 @@
-//! Keyed state as a reader holds it.
+//! Keyed state on a reader's side.
 
 use super::{Hints, lanes_report, state_hash};
 use crate::inputs::Report;
@@ -15,33 +15,33 @@ use std::sync::Arc;
 #[derive(Clone, Debug, Default)]
 pub struct KeyReader {
     held: BTreeMap<EntityId, Held>,
-    /// By name, oldest first: the last is the one that counts. There is more than one while the word that an
-    /// older one is gone is still under way.
+    /// By name, oldest first: the last one counts. There is more than one while the removal of an older one
+    /// has not arrived.
     names: BTreeMap<Arc<str>, Vec<EntityId>>,
-    /// The entity that tells of this reader's inputs, and what it tells.
+    /// The entity with this reader's input acknowledgment, and its report.
     ack: Option<(EntityId, Report)>,
     unreadable: u64,
 }
 
-/// What an update changed.
+/// The changes of an update.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Changes {
-    /// Keys that are new or have another value or other hints, in ascending order.
+    /// Keys that are new or changed their value or hints, in ascending order.
     pub changed: Vec<Change>,
-    /// Keys that are gone, in ascending order.
+    /// Removed keys, in ascending order.
     pub removed: Vec<Arc<str>>,
     /// Whether another input of this reader was used.
     pub acknowledged: bool,
 }
 
-/// A key that an update changed.
+/// A changed key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Change {
     /// Its name.
     pub key: Arc<str>,
-    /// The tick at whose end it was committed as it is.
+    /// The tick at whose end it was committed with this value.
     pub tick: Tick,
-    /// Whether it is another thing than whatever had its name before: readers snap to it.
+    /// Whether it is a new key, not the previous one of its name: readers then snap to its value.
     pub created: bool,
 }
 
@@ -50,7 +50,7 @@ pub struct Change {
 pub struct Shown<'a> {
     /// Its value.
     pub value: &'a Arc<Value>,
-    /// How its value moves between updates.
+    /// Its interpolation hints.
     pub hints: &'a Hints,
 }
 
@@ -70,16 +70,16 @@ impl Changes {
     }
 }
 
-/// What was shown under each name that an update has to do with, before it.
+/// For each affected name, what was shown before an update.
 type Before = BTreeMap<Arc<str>, Option<(EntityId, Held)>>;
 
 impl KeyReader {
-    /// A reader of an empty world.
+    /// Creates a reader of an empty world.
     pub fn new() -> Self {
         KeyReader::default()
     }
 
-    /// Takes in what an update changed in `world`.
+    /// Takes in the changes of an update in `world`.
     pub fn observe(&mut self, world: &World, applied: &Applied) -> Changes {
         let (mut before, mut changes) = (Before::new(), Changes::default());
         for entity in &applied.despawned {
@@ -117,18 +117,18 @@ impl KeyReader {
         changes
     }
 
-    /// A key.
+    /// Returns a key.
     pub fn shown(&self, key: &str) -> Option<Shown<'_>> {
         let (_, held) = self.shown_held(key)?;
         Some(Shown { value: &held.value, hints: &held.hints })
     }
 
-    /// The value of a key.
+    /// Returns the value of a key.
     pub fn get(&self, key: &str) -> Option<&Value> {
         self.shown(key).map(|shown| &**shown.value)
     }
 
-    /// All keys with their values, in ascending order.
+    /// Iterates over all keys and values, in ascending order.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (&Arc<str>, &Arc<Value>)> {
         self.names.iter().map(|(name, entities)| {
             let newest = entities.last().expect("a name without entities is removed");
@@ -136,7 +136,7 @@ impl KeyReader {
         })
     }
 
-    /// Count of keys.
+    /// The number of keys.
     pub fn len(&self) -> usize {
         self.names.len()
     }
@@ -146,24 +146,24 @@ impl KeyReader {
         self.names.is_empty()
     }
 
-    /// The newest tick whose input was used, of the member that reads.
+    /// Returns the newest tick whose input was used, for the reading member.
     pub fn input_ack(&self) -> Option<Tick> {
         self.input_report().map(|report| report.tick)
     }
 
-    /// What the authority tells of the inputs of the member that reads.
+    /// Returns the authority's report about the reading member's inputs.
     pub fn input_report(&self) -> Option<Report> {
         self.ack.map(|(_, report)| report)
     }
 
-    /// Keys that could not be read, each time that they came: the fault of whoever writes them.
+    /// The number of unreadable keys received, counted at each arrival. Their writer is at fault.
     pub fn unreadable(&self) -> u64 {
         self.unreadable
     }
 
-    /// The [`state_hash`] of the values as they were decoded. Once the world is settled at a tick, the
-    /// authority has the same for this reader's view at the commit of that tick; if not, the two have come
-    /// apart.
+    /// The [`state_hash`] of the decoded values. Once the world is settled at a tick, it equals the
+    /// authority's hash for this reader's view at that tick's commit. A difference means that the two have
+    /// diverged.
     pub fn hash(&self) -> u64 {
         let encoded =
             |value: &Value| value.encode(STATE_VALUE_BYTES_MAX).expect("it was decoded from as much");
@@ -208,14 +208,13 @@ impl KeyReader {
         self.note(&held.name, before);
         let entities = self.names.entry(Arc::clone(&held.name)).or_default();
         entities.retain(|other| *other != entity);
-        // The label of what came later is higher: a name is given anew only when the entity that had it is
-        // gone.
+        // A later entity has a higher label: a name is reused only after its old entity is gone.
         let at = entities.partition_point(|other| !self.held[other].tick.is_newer_than(held.tick));
         entities.insert(at, entity);
         self.held.insert(entity, held);
     }
 
-    /// Reads the component of a key; `None` if it is none.
+    /// Decodes the component of a key; `None` if it is invalid.
     fn decode(&self, entity: EntityId, blobs: &[Bytes], tick: Tick) -> Option<Held> {
         let [name, hints, encoded] = blobs else { return None };
         let known = self.held.get(&entity);
@@ -232,7 +231,7 @@ impl KeyReader {
         Some(Held { name, encoded: encoded.clone(), value, hints, tick })
     }
 
-    /// Whether it tells something else than before.
+    /// Reads the acknowledgment. Returns whether it changed.
     fn read_ack(&mut self, world: &World, entity: EntityId) -> bool {
         let Ok(Some((lanes, _))) = world.read_row(entity, INPUT_ACK) else { return false };
         let Some(report) = lanes_report(lanes, world.tick().unwrap_or_default()) else { return false };

@@ -7,18 +7,18 @@ use crate::schema::INPUT_ACK;
 use crate::world::Replica;
 use parlor_proto::{Epoch, Tick};
 
-/// The reliable messages of its session that an authority has processed: those below a number.
+/// The number of reliable messages of its session that an authority has processed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Taken {
-    /// Under which epoch it is the authority. The lowest 8 bits of it are told.
+    /// The epoch of the authority. Its lowest 8 bits are sent.
     pub epoch: Epoch,
-    /// The number. The lowest 31 bits of it are told.
+    /// All messages below this number were processed. Its lowest 31 bits are sent.
     pub number: u64,
 }
 
 impl Taken {
-    /// What `replica` says of the authority of `epoch` as of a tick of its history, the number nearest to
-    /// `near`: 0 if nothing.
+    /// Returns the number that `replica` has for the authority of `epoch` at a tick of its history, resolved
+    /// to the value nearest to `near`; 0 if none.
     pub fn told(replica: &Replica, at: Tick, epoch: Epoch, near: u64) -> u64 {
         let world = replica.world();
         let nobody = Audience::members([]);
@@ -41,7 +41,7 @@ fn epoch_lane(epoch: Epoch) -> i32 {
     (epoch.0 & 0xff).cast_signed()
 }
 
-/// The number nearest to `near` whose lane this is.
+/// Returns the number nearest to `near` with this lane.
 fn number_near(lane: i32, near: u64) -> u64 {
     let span = u64::from(ACK_MASK) + 1;
     let ahead = u64::from(lane.cast_unsigned()).wrapping_sub(near) & u64::from(ACK_MASK);

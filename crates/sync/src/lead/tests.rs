@@ -7,7 +7,7 @@ use proptest::prelude::*;
 const RATE: TickRate = TickRate::DEFAULT;
 const INTERVAL: Duration = Duration::from_nanos(33_333_333);
 
-/// A member and an authority with the same clock, and a way of so many ms between them.
+/// A member and an authority with the same clock, and a one-way delay between them.
 struct Play {
     rng: Rng,
     way_ms: u64,
@@ -24,7 +24,7 @@ struct Play {
     down: Vec<(u64, Report)>,
 }
 
-/// Takes what has arrived.
+/// Takes the messages that have arrived.
 fn due<T>(under_way: &mut Vec<(u64, T)>, ms: u64) -> Vec<T> {
     let (due, later) = std::mem::take(under_way).into_iter().partition(|(at, _)| *at <= ms);
     *under_way = later;
@@ -56,7 +56,7 @@ impl Play {
         (!is_lost).then(|| ms + self.way_ms + self.rng.below(self.jitter_ms + 1))
     }
 
-    /// One millisecond.
+    /// Advances by `ms` milliseconds.
     fn pass(&mut self, ms: u64) {
         let now = Instant::from_millis(ms);
         for report in due(&mut self.down, ms) {
@@ -95,8 +95,8 @@ impl Play {
 
 #[test]
 fn inputs_are_in_time_and_not_much_too_early() {
-    // Way, jitter, loss; the longest lead that is needed after a while, and late inputs in the second half of
-    // a minute.
+    // Delay, jitter, loss; the longest lead needed after a while, and late inputs in the second half of a
+    // minute.
     for (way_ms, jitter_ms, loss, longest_ms, late_max) in
         [(0, 0, 0, 55, 0), (20, 0, 0, 55, 0), (40, 10, 0, 85, 0), (75, 40, 0, 155, 0), (40, 20, 50, 195, 3)]
     {
@@ -127,7 +127,7 @@ fn a_guess_that_is_too_short_is_mended_by_the_first_report() {
     assert_eq!(play.lead.jumps(), 1);
     let before = play.buffer.counters().missing;
     (10_300..15_000).for_each(|ms| play.pass(ms));
-    // Those that were sent before it are late, and none after it.
+    // Inputs sent before it are late, and none after it.
     assert!(play.buffer.counters().missing - before <= 3);
     assert_eq!(play.lead.jumps(), 1);
 }
@@ -145,7 +145,7 @@ fn a_way_that_becomes_longer_is_followed_without_a_jump() {
     let longer_ms = play.lead.lead().as_millis() - before_ms;
     assert!((90..=130).contains(&longer_ms), "{longer_ms} ms");
     assert_eq!(play.lead.jumps(), jumps);
-    // Back, slowly.
+    // The delay goes back; the lead follows slowly.
     play.way_ms = 20;
     (40_000..70_000).for_each(|ms| play.pass(ms));
     assert_eq!(play.buffer.counters().missing, missing);
@@ -185,13 +185,13 @@ proptest! {
             match what {
                 0 => drop(lead.report(Tick(tick), margin_ms)),
                 1 => lead.ran(Tick(tick)),
-                // The room's clock is a day off for a moment.
+                // The room's clock is wrong by a day for a moment.
                 2 => drop(lead.advance(now + Duration::from_secs(86_400))),
                 _ => {}
             }
             lead.advance(now);
             let led = lead.lead();
-            // A microsecond is rounded.
+            // Rounding of a microsecond.
             prop_assert!(led + Duration::from_micros(1) >= rate.interval(), "{:?} of lead", led);
             prop_assert!(led <= LEAD_MAX.max(rate.interval()) || lead.jumps() > jumps, "{:?} of lead", led);
             prop_assert!((0.95..=1.05).contains(&lead.dilation()));
@@ -236,8 +236,8 @@ fn a_late_input_is_charged_to_the_lead_of_its_own_step() {
     assert!(lead.report(Tick(303), -120));
     let mended_us = lead.lead_us;
     (310..=328).for_each(|tick| lead.ran(Tick(tick)));
-    // The last one with the guess came four steps late, so it is in the half second of a report nineteen
-    // steps later.
+    // The last input with the initial guess was four steps late, so it is in the half second of a report
+    // nineteen steps later.
     lead.report(Tick(323), -120);
     assert_eq!(lead.target_us, mended_us);
 }

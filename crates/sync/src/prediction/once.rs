@@ -1,4 +1,4 @@
-//! Effects that are shown once, however often the step that causes them is run.
+//! One-shot effects: shown once, however often their step is run.
 
 use crate::limits::{EFFECT_TICKS, EFFECTS_MAX};
 use parlor_proto::Tick;
@@ -16,11 +16,10 @@ pub struct Once {
 }
 
 impl Once {
-    /// Whether this effect is to be shown: the first time that it is asked for with this number. An effect
-    /// that a step brings only when it is run again was not shown, so it is to be. `newest` is the newest
-    /// step that was run.
+    /// Whether this effect must be shown: true for the first call with this number. An effect that appears
+    /// only in a replay was not shown before, and is. `newest` is the newest step that was run.
     ///
-    /// Effects are told apart by 64 bits of xxh3 of name and number.
+    /// Effects are identified by 64 bits of xxh3 of name and number.
     pub fn is_first(&mut self, effect: &str, number: u64, newest: Tick) -> bool {
         while let Some((shown, mark)) = self.shown.front().copied()
             && (newest.since(shown).unsigned_abs() > EFFECT_TICKS || self.shown.len() >= EFFECTS_MAX)
@@ -37,7 +36,7 @@ impl Once {
         is_first
     }
 
-    /// Effects that were forgotten before their time, because there were too many: these may be shown twice.
+    /// Effects that were forgotten early, because there were too many. They may be shown twice.
     pub const fn forgotten(&self) -> u64 {
         self.forgotten
     }

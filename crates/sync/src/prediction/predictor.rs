@@ -1,4 +1,4 @@
-//! The predicted rows of all entities of a member, and what becomes of them when the authority tells.
+//! The predicted rows of a member's entities, and their reconciliation with the authority's state.
 
 use super::shown::{Eye, Frame, Smoothing};
 use super::track::{Track, place};
@@ -11,85 +11,84 @@ use parlor_proto::{EntityId, MemberId, Tick};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Predicted rows, laid over those of a replica: see the [module](super).
+/// Predicted rows, an overlay on those of a replica: see the [module](super).
 ///
-/// The caller runs steps: [`begin_step`](Self::begin_step), the game reads and writes,
-/// [`end_step`](Self::end_step). It hands over what packets bring with [`observe`](Self::observe), and asks
-/// with [`reconcile`](Self::reconcile) before its next step whether some have to be run again.
+/// The caller runs the steps: [`begin_step`](Self::begin_step), the game reads and writes,
+/// [`end_step`](Self::end_step). It passes in received packets with [`observe`](Self::observe). Before each
+/// step it calls [`reconcile`](Self::reconcile), which returns the steps to run again.
 ///
-/// Each predicted component of an entity takes [`PREDICTED_TICKS`] rows; entities and components are bounded
-/// by what a world holds.
+/// Each predicted component of an entity has [`PREDICTED_TICKS`] rows. The number of entities and components
+/// is bounded by the world's limits.
 #[derive(Clone, Debug)]
 pub struct Predictor {
     me: MemberId,
     schema: Arc<Schema>,
     /// Predicted components, one bit each.
     predicted: u64,
-    /// For each component how it moves, if it is predicted.
+    /// The motion of each predicted component.
     motions: Vec<Option<Motion>>,
     smoothing: Smoothing,
     /// By slot.
     entities: BTreeMap<u16, Own>,
     /// The newest step that was run.
     newest: Option<Tick>,
-    /// The step that is running.
+    /// The running step.
     step: Option<Tick>,
-    /// The last of the steps that are run again.
+    /// The last of the steps being replayed.
     rerun_to: Option<Tick>,
-    /// The frame in which they are.
+    /// The frame of the replay.
     frame: Option<Frame>,
-    /// Whether something came that was not compared.
+    /// Whether new state was received that is not compared yet.
     is_stale: bool,
     sample: Sample,
     counters: PredictionCounters,
 }
 
-/// An entity of the member's own.
+/// An entity of this member.
 #[derive(Clone, Debug)]
 struct Own {
     entity: EntityId,
     /// One for each predicted component, whether the entity has it or not.
     tracks: Vec<Track>,
-    /// Which places of the rings hold a row, of the [`PREDICTED_TICKS`] ticks up to the newest.
+    /// Which slots of the rings hold a row, of the [`PREDICTED_TICKS`] ticks up to the newest.
     kept: u128,
-    /// The newest tick of which it is known what the authority had.
+    /// The newest tick for which the authority's state is known.
     known: Option<Tick>,
-    /// From when on its rows follow from what the authority told, while steps are run again; before it
-    /// nothing is known.
+    /// During a replay: the tick from which its rows follow from the authority's state. Before it nothing is
+    /// known.
     anchor: Option<Tick>,
-    /// Whether its rows ever followed from what the authority had at a known step. Until then nothing was
+    /// Whether its rows ever followed from the authority's state at a known step. Until then nothing was
     /// predicted.
     has_begun: bool,
 }
 
-/// Steps to be run again, both included.
+/// A range of steps to replay, both ends included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rerun {
-    /// The first. All rows are what they were when it began.
+    /// The first. All rows are restored to its beginning.
     pub first: Tick,
-    /// The last: the newest that was run.
+    /// The last: the newest step that was run.
     pub last: Tick,
 }
 
-/// What was counted of a prediction.
+/// Counters of a prediction.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct PredictionCounters {
-    /// Steps of an entity that turned out as predicted, of those that could be compared.
+    /// Compared steps of an entity that were predicted correctly.
     pub confirmed: u64,
-    /// How often the member went back because a step had not.
+    /// How often a wrong prediction caused a rollback.
     pub corrections: u64,
-    /// Steps that were run again, for this and for entities that came.
+    /// Replayed steps, for corrections and for new entities.
     pub replayed_steps: u64,
-    /// How often rows were set to what the authority told without running anything again: because that was
-    /// too long ago, or at a break.
+    /// How often rows were set to the authority's state without a replay: the difference was too old, or at a
+    /// break.
     pub snaps: u64,
-    /// The furthest that a correction displaced what is shown, in the unit of the field that was most.
+    /// The largest displacement by a correction, in the unit of the field with the largest one.
     pub displacement_max: f64,
 }
 
 impl Predictor {
-    /// A predictor of the entities that `me` owns, of those of their components that `predicted` names, one
-    /// bit each.
+    /// Creates a predictor of the entities that `me` owns, for the components in `predicted`, one bit each.
     pub fn new(schema: Arc<Schema>, me: MemberId, predicted: u64, smoothing: Smoothing) -> Self {
         let builtin = if schema.has_builtins() { NOT_OF_GAME } else { 0 };
         let components = schema.components();
@@ -114,14 +113,13 @@ impl Predictor {
         }
     }
 
-    /// What was counted.
+    /// Returns the counters.
     pub const fn counters(&self) -> PredictionCounters {
         self.counters
     }
 
-    /// Takes in what a packet changed in `world`: entities that are the member's begin to be predicted, those
-    /// that are not any more cease to be, and at a break between authorities all become what the new one
-    /// told.
+    /// Takes in a packet's changes in `world`. Entities that the member now owns begin to be predicted,
+    /// others cease to be. At a break between authorities all rows are set to the new authority's state.
     pub fn observe(&mut self, world: &World, applied: &Applied, is_break: bool) {
         if self.predicted == 0 {
             return;
@@ -157,15 +155,15 @@ impl Predictor {
         }
     }
 
-    /// Whether steps that were to be run again still are: a break ends that.
+    /// Whether a replay is still running: a break ends it.
     pub const fn is_rerunning(&self) -> bool {
         self.rerun_to.is_some()
     }
 
-    /// Compares what was predicted with what has come, up to `settled` the world as a whole; `newest` is the
-    /// newest step that was run. If something turned out otherwise, all rows become what they were after an
-    /// earlier step, and the steps after it are to be run again. What they change is kept from the eye, as of
-    /// `frame`.
+    /// Compares the predictions with the received state; up to `settled` it is that of the whole world.
+    /// `newest` is the newest step that was run. If a prediction was wrong, all rows are restored to an
+    /// earlier step, and the steps after it are returned for a replay. The displacement is hidden from the
+    /// display, as of `frame`.
     pub fn reconcile(
         &mut self,
         world: &World,
@@ -190,7 +188,7 @@ impl Predictor {
         Some(Rerun { first: back_to.next(), last: newest })
     }
 
-    /// Compares all entities of which something newer is known; says which step to go back to, if any.
+    /// Compares all entities with newer known state. Returns the step to roll back to, if any.
     fn compare(&mut self, world: &World, settled: Option<Tick>, newest: Tick) -> Option<Tick> {
         let (mut oldest, mut is_wrong, mut has_snapped) = (None, false, false);
         for own in self.entities.values_mut() {
@@ -198,7 +196,7 @@ impl Predictor {
             own.known = Some(known);
             if own.was_right(world, known, newest) {
                 self.counters.confirmed += 1;
-                // After a snap it follows from what the authority told as well.
+                // After a snap its rows follow from the authority's state as well.
                 own.has_begun = true;
                 continue;
             }
@@ -217,12 +215,12 @@ impl Predictor {
         oldest
     }
 
-    /// A step begins.
+    /// Begins a step.
     pub fn begin_step(&mut self, tick: Tick) {
         self.step = Some(tick);
     }
 
-    /// The step that began last, if it is not over yet, is over: what rows are is what they were after it.
+    /// Ends the running step, if there is one, and keeps its rows.
     pub fn end_step(&mut self) {
         let Some(tick) = self.step.take() else { return };
         self.advance(tick);
@@ -234,7 +232,7 @@ impl Predictor {
         }
     }
 
-    /// The newest step is this, if it is newer: the rows of ticks that are too old go.
+    /// Sets the newest step, if it is newer, and drops rows of ticks that are too old.
     fn advance(&mut self, tick: Tick) {
         let Some(newest) = self.newest else {
             self.newest = Some(tick);
@@ -263,10 +261,9 @@ impl Predictor {
     }
 }
 
-/// For the game.
+/// Access for the game.
 impl Predictor {
-    /// A component as predicted: the inner `None` if the entity has none; the outer one if it is not
-    /// predicted.
+    /// Returns a predicted component: `None` if it is not predicted, `Some(None)` if the entity lacks it.
     pub fn row(&self, entity: EntityId, component: ComponentId) -> Option<Option<Row<'_>>> {
         let own = self.own(entity)?;
         own.tracks.iter().find(|track| track.id == component).map(Track::row)
@@ -280,11 +277,11 @@ impl Predictor {
         Some(row.map(|(lanes, blobs)| C::read(&RowReader::new(kind, lanes, blobs))))
     }
 
-    /// Sets a component, quantized as the authority would; says whether that changed anything. `None` if it
+    /// Sets a component, quantized as on the authority. Returns whether that changed anything; `None` if it
     /// is not predicted.
     ///
     /// # Errors
-    /// [`WorldError::Row`] for what is NaN, infinite or too long. Nothing changed then.
+    /// [`WorldError::Row`] for a value that is NaN, infinite or too long. Nothing is changed then.
     pub fn insert<C: Replicated>(&mut self, entity: EntityId, value: &C) -> Option<Result<bool, WorldError>> {
         let id = self.schema.find(C::NAME)?;
         let schema = Arc::clone(&self.schema);
@@ -292,13 +289,13 @@ impl Predictor {
         Some(track.write(&schema.components()[id.index()], value).map_err(WorldError::Row))
     }
 
-    /// Takes a component away; says whether it was there. `None` if it is not predicted.
+    /// Removes a component. Returns whether it existed; `None` if it is not predicted.
     pub fn remove(&mut self, entity: EntityId, component: ComponentId) -> Option<bool> {
         self.track_mut(entity, component).map(Track::remove)
     }
 
-    /// A component as it shall be drawn in a frame: between what it was after the two newest steps, with what
-    /// a correction displaced on top, as far as that has not faded. `None` as [`row`](Self::row).
+    /// Returns a component for drawing in a frame: interpolated between the two newest steps, plus the rest
+    /// of a correction's displacement. `None` as for [`row`](Self::row).
     pub fn show<C: Replicated>(&mut self, entity: EntityId, frame: Frame) -> Option<Option<C>> {
         let id = self.schema.find(C::NAME)?;
         let newest = self.newest;
@@ -311,7 +308,7 @@ impl Predictor {
         Some(Some(self.sample.read(kind)))
     }
 
-    /// Keeps what is shown in a frame, before rows go back.
+    /// Records what is shown in a frame, before a rollback.
     fn keep_shown(&mut self, frame: Frame) {
         let (fade, newest) = (self.smoothing.fade, self.newest);
         for own in self.entities.values_mut() {
@@ -327,7 +324,7 @@ impl Predictor {
         }
     }
 
-    /// All steps were run again: what they changed fades in what is shown.
+    /// Ends a replay: its displacements fade out in what is shown.
     fn end_rerun(&mut self) {
         self.rerun_to = None;
         let Some(frame) = self.frame.take() else { return };
@@ -352,7 +349,7 @@ fn older(a: Tick, b: Tick) -> Tick {
     if a.is_newer_than(b) { b } else { a }
 }
 
-/// What a predicted component is, and how it moves.
+/// Returns a predicted component's type and motion.
 fn shape<'a>(
     schema: &'a Schema,
     motions: &'a [Option<Motion>],
@@ -370,21 +367,21 @@ impl Own {
         own
     }
 
-    /// All rows become what the world has.
+    /// Sets all rows to the world's state.
     fn take(&mut self, world: &World) {
         for track in &mut self.tracks {
             track.set(world.read_row(self.entity, track.id).ok().flatten());
         }
     }
 
-    /// All rows become what the world has, at once and for the eye too; what they were is forgotten.
+    /// Sets all rows to the world's state, also in what is shown, and drops their history.
     fn snap(&mut self, world: &World, known: Option<Tick>) {
         self.take(world);
         (self.kept, self.anchor, self.known) = (0, None, known);
         self.tracks.iter_mut().for_each(|track| track.eye.snap());
     }
 
-    /// The tick at which the authority had what the world has, if it is newer than what was compared before.
+    /// The newest tick whose authority state the world has, if it is newer than the last compared one.
     fn newest_known(&self, world: &World, settled: Option<Tick>) -> Option<Tick> {
         let label = world.row_label(self.entity);
         let newest =
@@ -392,7 +389,7 @@ impl Own {
         self.known.is_none_or(|known| newest.is_newer_than(known)).then_some(newest)
     }
 
-    /// Whether what was predicted for a tick is what the world has.
+    /// Whether the prediction for a tick equals the world's state.
     fn was_right(&self, world: &World, known: Tick, newest: Tick) -> bool {
         let at = place(known);
         let is_same = |track: &Track| track.past(at) == world.read_row(self.entity, track.id).ok().flatten();
@@ -405,8 +402,8 @@ impl Own {
         (0..PREDICTED_TICKS.cast_signed()).contains(&age) && self.kept & 1 << place(tick) != 0
     }
 
-    /// All rows become what they were after a step, or as near to it as is known; from the anchor on they
-    /// follow from what the world has.
+    /// Restores all rows to their state after a step, or the nearest known one; from the anchor on they
+    /// follow from the world's state.
     fn rewind(&mut self, world: &World, to: Tick, newest: Tick) {
         if let Some(anchor) = self.anchor {
             let at = place(anchor);
@@ -425,7 +422,7 @@ impl Own {
         }
     }
 
-    /// A step is over.
+    /// Keeps the rows of a finished step.
     fn keep(&mut self, tick: Tick) {
         let at = place(tick);
         match self.anchor {
@@ -441,8 +438,8 @@ impl Own {
         }
     }
 
-    /// What a component was after the two newest steps; the newest alone, or what it is, where that is all
-    /// there is. `None` if it was not there.
+    /// Returns a component's rows of the two newest steps, or as many of them as exist; else its current row.
+    /// `None` if it did not exist.
     fn rows_around<'a>(&self, track: &'a Track, newest: Option<Tick>) -> Option<[Row<'a>; 2]> {
         let Some(newest) = newest.filter(|newest| self.has(*newest, *newest)) else {
             return track.row().map(|row| [row; 2]);

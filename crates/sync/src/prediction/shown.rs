@@ -1,4 +1,4 @@
-//! What the eye is shown of predicted rows: between two steps, and without the jump that a correction makes.
+//! Display of predicted rows: interpolates between two steps and hides the jump of a correction.
 
 use crate::interpolation::{Row as Ends, Sample};
 use crate::replicator::motion::Motion;
@@ -8,15 +8,15 @@ use core::f64::consts::FRAC_PI_2;
 use core::time::Duration;
 use parlor_proto::Instant;
 
-/// How what a correction displaces is kept from the eye.
+/// How corrections are smoothed for display.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Smoothing {
-    /// In this time the displacement fades, evenly; zero shows corrections at once. 100 ms by default:
-    /// shorter looks like a jump, and longer shows the player for too long where it is not.
+    /// The time in which a displacement fades out linearly; zero shows corrections at once. Default: 100 ms.
+    /// A shorter fade looks like a jump. A longer one shows the player in a wrong place for too long.
     pub fade: Duration,
-    /// A field that is displaced further is shown where it is at once, in the units of the field. `None`, the
-    /// default: by more than a sixteenth of its range, which nothing crosses within a round trip and only a
-    /// leap does. Angles and rotations leap from a quarter of a turn on.
+    /// A displacement beyond this, in the unit of the field, is not smoothed. Default: `None`, a sixteenth of
+    /// the field's range, which only a teleport crosses within a round trip. For angles and rotations the
+    /// limit is a quarter turn.
     pub leap: Option<f64>,
 }
 
@@ -26,39 +26,39 @@ impl Default for Smoothing {
     }
 }
 
-/// A part of the range of a field beyond which a displacement is a leap.
+/// The part of a field's range beyond which a displacement counts as a teleport.
 const LEAP_PART: f64 = 1.0 / 16.0;
 
 /// The moment of a frame.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Frame {
-    /// How far the simulation is on the way from its newest step to the next: 0 to 1.
+    /// The position of the simulation between its newest step and the next: 0 to 1.
     pub phase: f64,
-    /// The local clock.
+    /// The time on the local clock.
     pub now: Instant,
 }
 
-/// What a correction displaced, of one component of one entity.
+/// The displacement of one component of one entity.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Eye {
     /// What was shown when the correction began, if anything was.
     before: Vec<f64>,
     was_shown: bool,
-    /// What is put on top of the rows, and since when it fades.
+    /// The offset added to the rows, and since when it fades.
     offset: Vec<f64>,
     since: Option<Instant>,
 }
 
-/// Two rows as they are shown, the older first.
+/// Two rows to interpolate between, the older first.
 pub(super) type Pair<'a> = [Row<'a>; 2];
 
 impl Eye {
-    /// Forgets what was displaced: what follows is shown as it is.
+    /// Drops the displacement: the rows are shown as they are.
     pub(super) fn snap(&mut self) {
         (self.was_shown, self.since) = (false, None);
     }
 
-    /// Makes `sample` what lies between two rows at a frame, and what is left of a displacement on top.
+    /// Sets `sample` to the interpolation of two rows at a frame, plus the rest of a displacement.
     pub(super) fn show(
         &self,
         (component, motion): (&Component, &Motion),
@@ -68,7 +68,7 @@ impl Eye {
         sample: &mut Sample,
     ) {
         let [older, newer] = rows.map(|(lanes, blobs)| Ends { lanes, blobs });
-        // Nothing is extrapolated, so it does not matter how long a step takes.
+        // Nothing is extrapolated, so the length of a step does not matter.
         sample.mix(component, older, newer, 0.0, frame.phase.clamp(0.0, 1.0));
         let Some(since) = self.since else { return };
         let elapsed = frame.now.saturating_since(since);
@@ -78,15 +78,15 @@ impl Eye {
         }
     }
 
-    /// A correction begins: what is shown is kept.
+    /// Begins a correction: records what is shown.
     pub(super) fn begin(&mut self, shown: Option<&Sample>) {
         self.was_shown = shown.is_some();
         self.before.clear();
         self.before.extend_from_slice(shown.map(Sample::numbers).unwrap_or_default());
     }
 
-    /// A correction is over, and `right` is what is to be shown from now on: whatever was shown goes over to
-    /// it. Says how far it was displaced, in the unit of the field that was most.
+    /// Ends a correction: fades from what was shown to `right`. Returns the displacement, in the unit of the
+    /// field with the largest one.
     pub(super) fn end(
         &mut self,
         (component, motion): (&Component, &Motion),
@@ -112,14 +112,14 @@ impl Eye {
     }
 }
 
-/// How far a field may be displaced without being a leap, in its unit.
+/// The largest displacement of a field that is smoothed, in its unit.
 fn leap_of(kind: &Kind) -> f64 {
     match kind {
         Kind::Float { min, max, .. } | Kind::Vector { min, max, .. } => (max - min) * LEAP_PART,
         Kind::Transform { position, .. } | Kind::Body { position, .. } => {
             (position.max - position.min) * LEAP_PART
         }
-        // The chord of a sixth of a turn; the others do not move, or only turn.
+        // The chord of a sixth of a turn. The other kinds do not move, or only turn.
         _ => 1.0,
     }
 }

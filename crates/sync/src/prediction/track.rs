@@ -1,4 +1,4 @@
-//! One predicted component of one entity: what it is, and what it was after the last steps.
+//! One predicted component of one entity: its current row, and those after the last steps.
 
 use super::shown::Eye;
 use crate::limits::PREDICTED_TICKS;
@@ -7,24 +7,23 @@ use crate::world::Row;
 use bytes::Bytes;
 use parlor_proto::Tick;
 
-/// Where the rows of a tick stand in the rings.
+/// The index of a tick in the rings.
 pub(super) fn place(tick: Tick) -> usize {
     (tick.0 % PREDICTED_TICKS) as usize
 }
 
-/// The rows of one component. The rings are as long as they will ever be from the start, so that steps
-/// allocate nothing.
+/// The rows of one component. The rings have their full size from the start, so that steps allocate nothing.
 #[derive(Clone, Debug)]
 pub(super) struct Track {
     pub(super) id: ComponentId,
     is_there: bool,
     lanes: Vec<i32>,
     blobs: Vec<Bytes>,
-    /// One bit for each place: whether the entity had the component.
+    /// One bit for each index: whether the entity had the component.
     were_there: u128,
     past_lanes: Vec<i32>,
     past_blobs: Vec<Bytes>,
-    /// What is written, until it is known to fit.
+    /// The row being written, until it is known to be valid.
     draft: (Vec<i32>, Vec<Bytes>),
     pub(super) eye: Eye,
 }
@@ -45,12 +44,12 @@ impl Track {
         }
     }
 
-    /// What it is; `None` if the entity has no such component.
+    /// The current row; `None` if the entity lacks the component.
     pub(super) fn row(&self) -> Option<Row<'_>> {
         self.is_there.then_some((&self.lanes, &self.blobs))
     }
 
-    /// Sets what it is to a row of its component.
+    /// Sets the current row.
     pub(super) fn set(&mut self, row: Option<Row<'_>>) {
         self.is_there = row.is_some();
         match row {
@@ -65,8 +64,8 @@ impl Track {
         }
     }
 
-    /// Sets what it is, quantized, and leaves it if that is no [change](Component::is_change), as a world
-    /// does; says whether it was one.
+    /// Sets the current row to a quantized value. Leaves it unless that is a [change](Component::is_change),
+    /// as a world does. Returns whether it was one.
     pub(super) fn write<C: Replicated>(&mut self, kind: &Component, value: &C) -> Result<bool, RowError> {
         let (lanes, blobs) = &mut self.draft;
         lanes.copy_from_slice(&self.lanes);
@@ -83,14 +82,14 @@ impl Track {
         Ok(true)
     }
 
-    /// Takes the component away; says whether it was there.
+    /// Removes the component. Returns whether it existed.
     pub(super) fn remove(&mut self) -> bool {
         let was_there = self.is_there;
         self.set(None);
         was_there
     }
 
-    /// Keeps what it is as the row of a place.
+    /// Stores the current row at an index.
     pub(super) fn keep(&mut self, place: usize) {
         let (lanes, blobs, bit) = (self.lanes.len(), self.blobs.len(), 1 << place);
         self.past_lanes[place * lanes..(place + 1) * lanes].copy_from_slice(&self.lanes);
@@ -98,7 +97,7 @@ impl Track {
         self.were_there = if self.is_there { self.were_there | bit } else { self.were_there & !bit };
     }
 
-    /// Makes the row of a place something else than what it is.
+    /// Replaces the row at an index.
     pub(super) fn put(&mut self, place: usize, row: Option<Row<'_>>) {
         let (lanes, blobs, bit) = (self.lanes.len(), self.blobs.len(), 1 << place);
         if let Some((row_lanes, row_blobs)) = row {
@@ -112,7 +111,7 @@ impl Track {
         }
     }
 
-    /// The row of a place.
+    /// Returns the row at an index.
     pub(super) fn past(&self, place: usize) -> Option<Row<'_>> {
         let (lanes, blobs) = (self.lanes.len(), self.blobs.len());
         (self.were_there & 1 << place != 0).then(|| {
@@ -123,7 +122,7 @@ impl Track {
         })
     }
 
-    /// It is what it was at a place.
+    /// Restores the current row from an index.
     pub(super) fn restore(&mut self, place: usize) {
         let (lanes, blobs) = (self.lanes.len(), self.blobs.len());
         self.lanes.copy_from_slice(&self.past_lanes[place * lanes..(place + 1) * lanes]);

@@ -1,4 +1,4 @@
-//! What can be wrong with a recording.
+//! Errors of recordings.
 
 use super::{MAGIC, VERSION};
 use crate::limits::RECORD_BYTES_MAX;
@@ -8,13 +8,13 @@ use parlor_proto::limits::VERSION_MAX;
 use parlor_proto::wire::cursor::ReadError;
 use thiserror::Error;
 
-/// Why a recording cannot be read, or not to its end.
+/// Why a recording cannot be read, or only in part.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum RecordingError {
-    /// Not a recording at all.
+    /// The file is not a recording.
     #[error("this is no recording: it does not begin with {:?}", core::str::from_utf8(MAGIC).unwrap_or_default())]
     NotARecording,
-    /// A recording of another version.
+    /// The recording has another format version.
     #[error(
         "this recording has version {found}; this build reads version {VERSION}: use the build that wrote it"
     )]
@@ -22,67 +22,67 @@ pub enum RecordingError {
         /// Its version.
         found: u8,
     },
-    /// A recording of packets of another version of the protocol.
+    /// The recording's packets have another protocol version.
     #[error(
         "this recording has packets of protocol {found}; this build reads protocol {VERSION_MAX}: use the build that wrote it"
     )]
     Protocol {
-        /// Its version of the protocol.
+        /// Its protocol version.
         found: u16,
     },
-    /// What stands before the records is not as laid out.
+    /// The head is malformed.
     #[error("the head of the recording could not be read: {0}")]
     Head(ReadError),
-    /// What its world is made of cannot be.
+    /// The schema is invalid.
     #[error("the schema in the recording cannot be used: {0}")]
     Schema(Box<SchemaError>),
-    /// The head is not what was written.
+    /// The head is damaged.
     #[error("the head of the recording is not what was written: the file was damaged or changed")]
     HeadDamaged,
-    /// A record is not what was written, or not where it was.
+    /// A record is damaged, or was moved.
     #[error(
         "record {record} of the recording, at byte {offset}, is not what was written there: the file was damaged or changed"
     )]
     Damaged {
-        /// Which record, from 0.
+        /// The index of the record, from 0.
         record: u64,
-        /// Where it begins, in bytes from the file's begin.
+        /// Its offset in bytes from the beginning of the file.
         offset: u64,
     },
-    /// A record says that it is longer than one can be.
+    /// A record claims more bytes than a record can have.
     #[error(
         "record {record} of the recording, at byte {offset}, claims {bytes} bytes; a record has at most {RECORD_BYTES_MAX}"
     )]
     TooLong {
-        /// Which record.
+        /// The index of the record.
         record: u64,
-        /// Where it begins.
+        /// Its offset.
         offset: u64,
-        /// What it claims.
+        /// The claimed length.
         bytes: u64,
     },
-    /// A record is not as laid out.
+    /// A record is malformed.
     #[error("record {record} of the recording, at byte {offset}, could not be read: {error}")]
     Malformed {
-        /// Which record.
+        /// The index of the record.
         record: u64,
-        /// Where it begins.
+        /// Its offset.
         offset: u64,
-        /// Why.
+        /// The reason.
         error: ReadError,
     },
-    /// Something follows the end.
+    /// Data follows the end.
     #[error("the recording goes on after its end, at byte {offset}")]
     AfterEnd {
-        /// Where it should have ended.
+        /// The offset of the end.
         offset: u64,
     },
-    /// A packet in it cannot be.
+    /// A packet is invalid.
     #[error("the packet in record {record} of the recording could not be taken in: {error}")]
     Stream {
-        /// Which record.
+        /// The index of the record.
         record: u64,
-        /// Why.
+        /// The reason.
         error: Box<StreamError>,
     },
 }

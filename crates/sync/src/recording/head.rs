@@ -1,4 +1,4 @@
-//! What stands before the records.
+//! The head of a recording.
 
 use super::{MAGIC, RecordingError, VERSION};
 use crate::schema::Schema;
@@ -9,25 +9,25 @@ use parlor_proto::wire::cursor::{ReadError, Reader, Write};
 use parlor_proto::{Instant, RoomCode, TickRate};
 use std::sync::Arc;
 
-/// Of which room a recording is.
+/// The room of a recording.
 #[derive(Clone, Debug)]
 pub struct Head {
     /// Its code.
     pub code: RoomCode,
-    /// Which game.
+    /// The game.
     pub app: String,
-    /// Which environment of it; may be empty.
+    /// The game's environment; may be empty.
     pub environment: String,
     /// Its steps per second.
     pub tick_rate: TickRate,
-    /// What its entities are made of.
+    /// The schema of its entities.
     pub schema: Arc<Schema>,
-    /// When it opened, on the clock of its hub.
+    /// When it opened, on the hub's clock.
     pub opened: Instant,
 }
 
 impl Head {
-    /// What comes before the length: the part that says whether the rest can be read.
+    /// Writes the part before the length, which determines whether the rest can be read.
     pub(super) fn write_preamble(out: &mut Vec<u8>) {
         out.put(MAGIC);
         out.put_u8(VERSION);
@@ -53,7 +53,7 @@ impl Head {
     }
 }
 
-/// The head with another schema, and the bytes of its own.
+/// Reads the head, with the default schema in place of its own, whose bytes are returned.
 fn read(reader: &mut Reader) -> Result<(Head, Bytes), ReadError> {
     let code = reader.str_max("code", MATCH_ID_LEN)?;
     let mut head = Head {

@@ -1,4 +1,4 @@
-//! A recording that plays: the world and the players as they were.
+//! Playback: the recorded world and players at any moment.
 
 use super::{Ended, Head, Reader, Record, RecordingError};
 use crate::audience::Viewer;
@@ -10,16 +10,16 @@ use parlor_proto::{Instant, MemberId, Tick};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Plays a recording, record by record or up to a room time, so that a spectator can be as far behind as it
-/// likes.
+/// Plays a recording, record by record or up to a room time, so that a spectator may be arbitrarily far
+/// behind.
 ///
-/// What it holds is what its room held: nothing is missing between two calls, whatever was lost on the room's
+/// Its state is that of the recorded room. It is complete between two calls, whatever was lost on the room's
 /// network.
 #[derive(Debug, Default)]
 pub struct Playback {
     reader: Reader,
     play: Option<Play>,
-    /// A record whose time has not come.
+    /// A record that is not due yet.
     next: Option<(Instant, Record)>,
     at: Instant,
     records: u64,
@@ -36,7 +36,7 @@ struct Play {
     keys: KeyReader,
 }
 
-/// What a record came to.
+/// The result of a record.
 #[derive(Clone, Debug)]
 pub struct Step {
     /// When it happened, in room time.
@@ -50,41 +50,41 @@ pub struct Step {
 pub enum What {
     /// The world changed.
     Changed {
-        /// Which entities came, changed and went, those that carry keys among them.
+        /// The spawned, changed and despawned entities, including those that carry keys.
         applied: Applied,
-        /// Which keys changed.
+        /// The changed keys.
         keys: Changes,
     },
-    /// The world was compared with what it was when it was recorded.
+    /// The world was compared with the recorded hash.
     Mark {
         /// The authority's newest tick.
         tick: Tick,
-        /// The hash that its world had.
+        /// The recorded hash.
         hash: u64,
-        /// Whether this one has the same.
+        /// Whether this world has the same hash.
         agrees: bool,
     },
-    /// Somebody came: see [`Playback::players`].
+    /// A player joined: see [`Playback::players`].
     Came(MemberId),
-    /// Somebody left.
+    /// A player left.
     Left(MemberId),
-    /// Nothing follows.
+    /// The recording ended.
     Ended(Ended),
 }
 
 impl Playback {
-    /// A playback that nothing was fed yet.
+    /// Creates a playback without data.
     pub fn new() -> Self {
         Playback::default()
     }
 
-    /// The next bytes of the file. Whoever feeds only when [`step`](Self::step) gives `None` holds little
-    /// more than a piece.
+    /// Feeds the next bytes of the file. Feed only when [`step`](Self::step) returns `None`, to keep little
+    /// more than a piece in memory.
     pub fn feed(&mut self, bytes: &[u8]) {
         self.reader.feed(bytes);
     }
 
-    /// Of which room it is; `None` until enough was fed.
+    /// Returns the recording's head; `None` until enough was fed.
     ///
     /// # Errors
     /// [`RecordingError`], the same at every call.
@@ -98,10 +98,10 @@ impl Playback {
         Ok(self.play.as_ref().map(|play| Arc::clone(&play.head)))
     }
 
-    /// When the next record is; `None` until it was fed whole.
+    /// Returns the time of the next record; `None` until it was fed completely.
     ///
     /// # Errors
-    /// [`RecordingError`]; nothing comes after one but the same error.
+    /// [`RecordingError`]; after that, only the same error.
     pub fn next_at(&mut self) -> Result<Option<Instant>, RecordingError> {
         if self.next.is_none() && self.head()?.is_some() {
             self.next = self.reader.next_record()?;
@@ -109,10 +109,10 @@ impl Playback {
         Ok(self.next.as_ref().map(|(at, _)| *at))
     }
 
-    /// Takes the next record in, if there is one that is not after `until`.
+    /// Plays the next record, if there is one that is not after `until`.
     ///
     /// # Errors
-    /// As [`next_at`](Self::next_at); what was played before stands.
+    /// As [`next_at`](Self::next_at); the state played so far stays.
     pub fn step(&mut self, until: Instant) -> Result<Option<Step>, RecordingError> {
         let is_due = self.next_at()?.is_some_and(|at| at <= until);
         let Some((at, record)) = self.next.take_if(|_| is_due) else { return Ok(None) };
@@ -165,47 +165,47 @@ impl Playback {
         }
     }
 
-    /// The world as it was; `None` before the head.
+    /// Returns the world; `None` before the head.
     pub fn world(&self) -> Option<&World> {
         self.play.as_ref().map(|play| play.replica.world())
     }
 
-    /// The keyed state as it was; `None` before the head.
+    /// Returns the keyed state; `None` before the head.
     pub fn keys(&self) -> Option<&KeyReader> {
         self.play.as_ref().map(|play| &play.keys)
     }
 
-    /// Who was there, with what others may call them.
+    /// Returns the players with their names.
     pub const fn players(&self) -> &BTreeMap<MemberId, String> {
         &self.players
     }
 
-    /// The room time that it has come to.
+    /// Returns the current room time.
     pub const fn at(&self) -> Instant {
         self.at
     }
 
-    /// Records that were played.
+    /// The number of records played.
     pub const fn records(&self) -> u64 {
         self.records
     }
 
-    /// Marks that were compared.
+    /// The number of marks compared.
     pub const fn marks(&self) -> u64 {
         self.marks
     }
 
-    /// The tick of the first mark that did not agree.
+    /// The tick of the first mark that did not match.
     pub const fn first_difference(&self) -> Option<Tick> {
         self.first_difference
     }
 
-    /// Why it ended, once it has; a file without was cut.
+    /// Why the recording ended, once it has. A file without an end was cut off.
     pub const fn ended(&self) -> Option<Ended> {
         self.ended
     }
 
-    /// The reader beneath it, which may be a record ahead.
+    /// Returns the underlying reader, which may be one record ahead.
     pub const fn reader(&self) -> &Reader {
         &self.reader
     }

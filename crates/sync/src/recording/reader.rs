@@ -1,4 +1,4 @@
-//! Reading the bytes of a recording, as they come.
+//! Streaming reader of a recording's bytes.
 
 use super::{Head, MAGIC, Record, RecordingError, VERSION, check_of, hash_after};
 use crate::limits::{RECORD_BYTES_MAX, RECORDING_HEAD_BYTES_MAX};
@@ -11,13 +11,13 @@ use std::sync::Arc;
 
 /// Bytes of the check after the head and after each record.
 const CHECK_BYTES: usize = 4;
-/// Bytes of two varints: what stands before a record.
+/// Maximum bytes of the two varints before a record.
 const FRONT_BYTES_MAX: usize = 16;
 /// Magic, version and protocol.
 const PREAMBLE_BYTES: usize = MAGIC.len() + 1 + 2;
 
-/// Takes a recording apart. Bytes are [fed](Self::feed) in pieces of any size; what is held is what was fed
-/// and is no whole record yet. A length in the file only says how long to wait: nothing is allocated for it.
+/// Parses a recording. Bytes are [fed](Self::feed) in pieces of any size. The reader keeps only bytes that do
+/// not form a complete record yet. A length in the file allocates nothing.
 #[derive(Debug, Default)]
 pub struct Reader {
     buffer: BytesMut,
@@ -32,19 +32,19 @@ pub struct Reader {
 }
 
 impl Reader {
-    /// A reader at the begin of a recording.
+    /// Creates a reader at the beginning of a recording.
     pub fn new() -> Self {
         Reader::default()
     }
 
-    /// The next bytes of the file. After an error they are not kept.
+    /// Feeds the next bytes of the file. Ignored after an error.
     pub fn feed(&mut self, bytes: &[u8]) {
         if self.failed.is_none() {
             self.buffer.extend_from_slice(bytes);
         }
     }
 
-    /// What the file says of its room; `None` until enough of it was fed.
+    /// Returns the head; `None` until enough was fed.
     ///
     /// # Errors
     /// [`RecordingError`], the same at every call.
@@ -53,36 +53,36 @@ impl Reader {
         Ok(self.head.as_ref())
     }
 
-    /// The next record and its room time; `None` until enough of the file was fed, and after the end.
+    /// Returns the next record and its room time; `None` until enough was fed, and after the end.
     ///
     /// # Errors
-    /// [`RecordingError`]; nothing comes after one but the same error.
+    /// [`RecordingError`]; after that, only the same error.
     pub fn next_record(&mut self) -> Result<Option<(Instant, Record)>, RecordingError> {
         self.attempt(Self::read_record)
     }
 
-    /// Records that were read.
+    /// The number of records read.
     pub const fn records(&self) -> u64 {
         self.records
     }
 
-    /// Bytes that were fed and are no whole record: where nothing more comes, what a file that was cut has
-    /// too much.
+    /// Bytes that were fed and do not form a complete record. At the end of the file: the trailing bytes of a
+    /// file that was cut off.
     pub fn leftover_bytes(&self) -> usize {
         self.buffer.len()
     }
 
-    /// Whether the recording's end was read: then the file is whole.
+    /// Whether the recording's end was read: then the file is complete.
     pub const fn has_ended(&self) -> bool {
         self.has_ended
     }
 
-    /// Bytes of the records that were read, and of the head.
+    /// Bytes of the head and of the records read.
     pub(super) const fn offset(&self) -> u64 {
         self.offset
     }
 
-    /// Nothing comes from here on but this error.
+    /// Ends the reader: every call returns this error from here on.
     pub(super) fn fail(&mut self, error: RecordingError) -> RecordingError {
         self.buffer = BytesMut::new();
         self.failed.insert(error).clone()
@@ -98,7 +98,7 @@ impl Reader {
         read(self).map_err(|error| self.fail(error))
     }
 
-    /// Says whether there is a head.
+    /// Returns whether the head is there.
     fn read_head(&mut self) -> Result<bool, RecordingError> {
         if self.head.is_some() {
             return Ok(true);
@@ -152,8 +152,8 @@ impl Reader {
         Ok(Some((self.at, read)))
     }
 
-    /// What `read` reads `skip` bytes into the buffer, and where that ends; `None` if more bytes are needed
-    /// for it.
+    /// Calls `read` on the buffer from `skip` on. Returns its result and the end position; `None` if more
+    /// bytes are needed.
     fn front<T>(
         &self,
         skip: usize,
@@ -168,8 +168,8 @@ impl Reader {
         }
     }
 
-    /// Takes `len` bytes and their check off the buffer, if they are there; with their hash if the check is
-    /// right.
+    /// Takes `len` bytes and their check off the buffer, if they are there. Also returns their hash if the
+    /// check matches.
     fn checked(&mut self, len: usize, before: u64) -> Option<(Bytes, Option<u64>)> {
         if self.buffer.len() < len + CHECK_BYTES {
             return None;

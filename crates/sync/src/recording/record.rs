@@ -5,42 +5,42 @@ use parlor_proto::limits::NAME_BYTES_MAX;
 use parlor_proto::wire::cursor::{ReadError, Reader, Write};
 use parlor_proto::{MemberId, Tick};
 
-/// What a recording is made of.
+/// A record of a recording.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Record {
     /// A packet of the authority's world, for a reader that sees everything.
     Packet(Bytes),
-    /// What the authority's world was at this moment.
+    /// A checksum of the authority's world at this moment.
     Mark {
         /// Its newest tick.
         tick: Tick,
-        /// Its [hash](crate::world::World::hash), as of everything.
+        /// Its [hash](crate::world::World::hash), for a viewer that sees everything.
         hash: u64,
     },
-    /// Somebody is in the room.
+    /// A player is in the room.
     Came {
-        /// Who.
+        /// The member.
         member: MemberId,
-        /// What others may call them; may be empty.
+        /// The display name; may be empty.
         name: String,
     },
-    /// Somebody is not any more.
+    /// A player left the room.
     Left {
-        /// Who.
+        /// The member.
         member: MemberId,
     },
-    /// Nothing follows.
+    /// The recording ends.
     End(Ended),
 }
 
 /// Why a recording ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {
-    /// The room is over, for the one that recorded it.
+    /// The room closed, for the member that recorded it.
     Closed,
-    /// The game wanted no more of it.
+    /// The game stopped the recording.
     Stopped,
-    /// The file could not be written as fast as the room was recorded. What was recorded until then is whole.
+    /// The file could not be written as fast as the room was recorded. The recording is complete up to there.
     Behind,
 }
 

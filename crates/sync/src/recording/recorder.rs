@@ -1,4 +1,4 @@
-//! Recording a world that this process writes.
+//! Records a world that this process writes.
 
 use super::{Ended, Head, Record, Writer};
 use crate::audience::Viewer;
@@ -16,20 +16,20 @@ pub struct Recorder {
     figures: Figures,
 }
 
-/// What was recorded.
+/// Counters of a recording.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Figures {
-    /// Bytes, the head included.
+    /// Bytes, including the head.
     pub bytes: u64,
     /// Packets of the world.
     pub packets: u64,
-    /// Marks to compare with.
+    /// Marks for comparison.
     pub marks: u64,
-    /// Why nothing more is recorded, if so.
+    /// Why the recording ended, if it has.
     pub ended: Option<Ended>,
 }
 
-/// Nothing is held back: whatever was committed is in the file.
+/// No budget: everything that was committed is in the file.
 const CONFIG: PublisherConfig = PublisherConfig {
     bytes_per_second: u32::MAX,
     packet_bytes: RECORDING_PACKET_BYTES,
@@ -38,7 +38,7 @@ const CONFIG: PublisherConfig = PublisherConfig {
 };
 
 impl Recorder {
-    /// A recording that begins with all that is there when it is first [shown](Self::observe) the world.
+    /// Creates a recording. It begins with the whole world at the first [observation](Self::observe).
     pub fn new(head: &Head) -> Self {
         let writer = Writer::new(head);
         let figures = Figures { bytes: writer.waiting_bytes() as u64, ..Figures::default() };
@@ -51,8 +51,8 @@ impl Recorder {
         }
     }
 
-    /// Records what was committed since the last call, as of this room time; and once a second what all of it
-    /// comes to, which is also how whoever follows the file knows that the room goes on.
+    /// Records what was committed since the last call, as of this room time. Once a second it adds a hash of
+    /// the world. It also shows a reader that follows the file that the room is alive.
     pub fn observe(&mut self, world: &World, at: Instant) {
         if self.figures.ended.is_some() {
             return;
@@ -61,7 +61,7 @@ impl Recorder {
             self.put(at, &Record::Packet(packet));
             self.publisher.delivered(sent);
         }
-        // What was written and not committed counts in a hash, and is not in the file.
+        // Uncommitted changes would count in the hash, and are not in the file.
         if at >= self.mark_due && !world.is_dirty() {
             let hash = world.hash(Viewer::Everything);
             self.put(at, &Record::Mark { tick: world.tick().unwrap_or_default(), hash });
@@ -69,17 +69,17 @@ impl Recorder {
         }
     }
 
-    /// Somebody is in the room.
+    /// Records that a player is in the room.
     pub fn came(&mut self, member: MemberId, name: &str) {
         self.put(self.writer.at(), &Record::Came { member, name: name.to_owned() });
     }
 
-    /// Somebody is not any more.
+    /// Records that a player left.
     pub fn left(&mut self, member: MemberId) {
         self.put(self.writer.at(), &Record::Left { member });
     }
 
-    /// Nothing follows. The first reason counts.
+    /// Ends the recording. The first reason counts.
     pub fn end(&mut self, ended: Ended) {
         if self.figures.ended.is_none() {
             self.write(self.writer.at(), &Record::End(ended));
@@ -87,18 +87,18 @@ impl Recorder {
         }
     }
 
-    /// The bytes that came since the last call; they follow those of that call. If nobody takes them, the
-    /// recording ends once [`RECORDING_WAITING_BYTES_MAX`] wait.
+    /// Returns the bytes since the last call, to be appended to those before. If they are not taken, the
+    /// recording ends once [`RECORDING_WAITING_BYTES_MAX`] bytes are pending.
     pub fn take(&mut self) -> Vec<u8> {
         self.writer.take()
     }
 
-    /// What was recorded so far.
+    /// Returns the counters.
     pub const fn figures(&self) -> Figures {
         self.figures
     }
 
-    /// Writes a record unless the recording is over, which it is if too much waits.
+    /// Writes a record unless the recording has ended. Ends it if too many bytes are pending.
     fn put(&mut self, at: Instant, record: &Record) {
         if self.figures.ended.is_none() {
             self.write(at, record);

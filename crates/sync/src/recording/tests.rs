@@ -32,10 +32,10 @@ fn at(tick: u32) -> Instant {
     TickRate::DEFAULT.begins(Tick(tick))
 }
 
-/// What is done to the world in a tick.
+/// An edit of the world in a tick.
 type Edit = (u8, u8, u16);
 
-/// A world that is recorded, and what it was after each tick.
+/// A recorded world, and its state after each tick.
 struct Recorded {
     bytes: Vec<u8>,
     hashes: Vec<(Instant, u64)>,
@@ -102,7 +102,7 @@ static SHORT: LazyLock<Vec<u8>> = LazyLock::new(|| {
     record(&(0..33).map(|tick| vec![edit(tick)]).collect::<Vec<_>>()).bytes
 });
 
-/// What a reader says of a file: the first error, or how it ended.
+/// The result of reading a file: the first error, or the end.
 fn verdict(bytes: &[u8]) -> Result<Playback, RecordingError> {
     let mut playback = Playback::new();
     playback.feed(bytes);
@@ -229,7 +229,7 @@ fn a_huge_length_waits_for_nothing() {
     bytes.put_varint(0);
     bytes.put_varint(huge);
     assert_eq!(verdict(&bytes).unwrap_err(), RecordingError::TooLong { record: 0, offset, bytes: huge });
-    // The longest that there is allows no more than to wait for it.
+    // The longest valid record is still waited for.
     bytes.truncate(usize::try_from(offset).unwrap());
     bytes.put_varint(0);
     bytes.put_varint(RECORD_BYTES_MAX as u64);
@@ -241,7 +241,7 @@ fn a_huge_length_waits_for_nothing() {
     assert_eq!(verdict(&bytes).unwrap_err(), RecordingError::Head(ReadError::OutOfRange { field: "length" }));
 }
 
-/// A file with right checks around records that a recorder does not make.
+/// A file with valid checks around records that a recorder does not make.
 fn forged(records: impl IntoIterator<Item = Record>) -> Result<Playback, RecordingError> {
     let mut writer = Writer::new(&head());
     records.into_iter().for_each(|record| writer.write(at(1), &record));
@@ -263,7 +263,7 @@ fn right_checks_around_wrong_records_are_named_errors_too() {
     assert!(matches!(forged([long]), Err(RecordingError::Malformed { record: 0, .. })));
 }
 
-/// As with a build that decodes something else: the packets of another world between the marks of this one.
+/// As with a build that decodes differently: packets of another world between the marks of this one.
 #[test]
 fn a_world_that_comes_out_otherwise_is_found_by_its_hash() {
     let records = |bytes: &[u8]| -> Vec<Record> {

@@ -1,13 +1,13 @@
-//! Writing the bytes of a recording.
+//! Writer of a recording's bytes.
 
 use super::{Head, Record, check_of, hash_after};
 use parlor_proto::Instant;
 use parlor_proto::wire::cursor::Write;
 
-/// Makes the bytes of a recording out of records. Where they go is its owner's business.
+/// Serializes records into the bytes of a recording. Its owner stores them.
 #[derive(Debug)]
 pub struct Writer {
-    /// The hash of all that was written.
+    /// The hash of all written records.
     hash: u64,
     at: Instant,
     out: Vec<u8>,
@@ -15,7 +15,7 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// A recording without records; its head waits to be [taken](Self::take).
+    /// Creates a recording without records; its head can be [taken](Self::take) at once.
     pub fn new(head: &Head) -> Self {
         let mut out = Vec::new();
         Head::write_preamble(&mut out);
@@ -25,7 +25,7 @@ impl Writer {
         Writer { hash, at: Instant::ZERO, out, body: Vec::new() }
     }
 
-    /// Adds a record of what happened at a room time. One that is before the last record's counts as that.
+    /// Adds a record at a room time. A time before that of the last record is set to that one.
     pub fn write(&mut self, at: Instant, record: &Record) {
         self.body.clear();
         record.write(&mut self.body);
@@ -40,17 +40,17 @@ impl Writer {
         self.out.put_u32(check_of(self.hash));
     }
 
-    /// The room time of the last record.
+    /// Returns the room time of the last record.
     pub const fn at(&self) -> Instant {
         self.at
     }
 
-    /// Bytes that wait to be [taken](Self::take).
+    /// Bytes not [taken](Self::take) yet.
     pub const fn waiting_bytes(&self) -> usize {
         self.out.len()
     }
 
-    /// The bytes that came since the last call; they follow those of that call.
+    /// Returns the bytes since the last call, to be appended to those before.
     pub fn take(&mut self) -> Vec<u8> {
         core::mem::take(&mut self.out)
     }

@@ -1,24 +1,25 @@
-//! Fields that the replicator adds to those of a template.
+//! Fields that the replicator adds to a template.
 //!
-//! After the game's fields come, for each that moves and does not say how fast, its rate (`parlor.rate.N`, in
-//! its unit per second) or its spin (`parlor.spin.N`, in radians per second, around the axes of the world),
-//! where N is the index of the field; a transform has both, in this order. So each state can be extrapolated
-//! alone, whatever was lost before it. Two more come last: `parlor.beat`, which alternates, so that a state
-//! that is sent again is a change, and `parlor.cut`, which counts modulo [`CUTS`] how often a state did not
-//! follow from the one before.
+//! They follow the game's fields. Each moving field without a velocity of its own gets a rate
+//! (`parlor.rate.N`, in its unit per second) or a spin (`parlor.spin.N`, in radians per second, around the
+//! axes of the world). N is the index of the field; a transform gets both, in this order. So each state can
+//! be extrapolated by itself, whatever was lost before it.
+//!
+//! Two more come last. `parlor.beat` alternates, so that a repeated state counts as a change. `parlor.cut`
+//! counts, modulo [`CUTS`], the states that did not follow from the one before.
 
 use super::template::Tolerance;
 use crate::schema::{Field, Interpolation, Kind};
 
-/// Names with this beginning are not for games.
+/// Prefix of names that games may not use.
 pub(super) const RESERVED: &str = "parlor.";
 const BEAT: &str = "parlor.beat";
 const CUT: &str = "parlor.cut";
 
-/// Cuts that can be told apart.
+/// Cuts that can be distinguished.
 pub(super) const CUTS: i32 = 4;
 
-/// Largest rate of an angle and of a rotation, in radians per second. What turns faster is sent more often.
+/// Largest rate of an angle and of a rotation, in radians per second. Faster turns are sent more often.
 const SPIN_MAX: f64 = 32.0;
 /// Finest step of such a rate, in radians per second.
 const SPIN_STEP: f64 = 1.0 / 256.0;
@@ -36,8 +37,8 @@ pub(super) fn is_rate(name: &str) -> bool {
     name.starts_with("parlor.rate.") || name.starts_with("parlor.spin.")
 }
 
-/// The names and kinds of what is added to these fields, in their order. Rates are as fine as the tolerances
-/// ask: their sender reckons with them as they are sent.
+/// Names and kinds of the fields added to these, in order. The precision of a rate follows from the
+/// tolerances: the sender extrapolates with the quantized rates.
 pub(super) fn added<'a>(fields: impl Iterator<Item = (&'a Field, Tolerance)>) -> Vec<(String, Kind)> {
     let mut added = Vec::new();
     for (index, (field, tolerance)) in fields.enumerate() {
@@ -68,7 +69,7 @@ pub(super) fn added<'a>(fields: impl Iterator<Item = (&'a Field, Tolerance)>) ->
     added
 }
 
-/// Whether `is` can stand where `expected` does: rates may be as fine as their sender likes.
+/// Whether `is` is a valid field in place of `expected`: the sender chooses the precision of rates.
 pub(super) fn is_like(is: &Field, expected: &(String, Kind)) -> bool {
     let (name, kind) = expected;
     is.name == *name
@@ -80,7 +81,7 @@ pub(super) fn is_like(is: &Field, expected: &(String, Kind)) -> bool {
 }
 
 fn line(dims: u8, most: f64, step: f64) -> Kind {
-    // The middle is 0, exactly: what stands still is extrapolated to stand still.
+    // The middle is exactly 0: a resting state is extrapolated as resting.
     let most = (most / step).ceil() * step;
     match dims {
         1 => Kind::float(-most, most, step),

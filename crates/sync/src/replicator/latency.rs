@@ -1,35 +1,35 @@
-//! How late a member's states arrive.
+//! Latency of a member's states.
 
 use core::time::Duration;
 use parlor_proto::Instant;
 use std::collections::VecDeque;
 
-/// Arrivals over which latency is taken.
+/// Arrivals over which latency is measured.
 const ARRIVALS_MAX: usize = 64;
 
-/// Measures how late states arrive: from the step that they are of to their arrival, both in room time.
-/// Synchronized clocks make that the way of one direction, with all that waits on it.
+/// Measures the latency of states: from their step to their arrival, both in room time. With synchronized
+/// clocks that is the one-way delay, including all queues.
 #[derive(Clone, Debug, Default)]
 pub struct Latencies {
     arrivals_us: VecDeque<u64>,
 }
 
-/// How late the last states of a member arrived.
+/// The latency of a member's last states.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Latency {
-    /// On the average.
+    /// The mean.
     pub mean: Duration,
-    /// The least.
+    /// The minimum.
     pub best: Duration,
-    /// The most.
+    /// The maximum.
     pub worst: Duration,
-    /// How much the arrivals differ from the mean, on the average.
+    /// The mean deviation from the mean.
     pub variance: Duration,
 }
 
 impl Latencies {
-    /// A state of the step that began at `step` arrived at `arrived`, both in room time. Clocks that are off
-    /// can make it arrive before it was made: that counts as no time.
+    /// Records that a state of the step that began at `step` arrived at `arrived`, both in room time. Clock
+    /// errors can make it arrive before its step: that counts as zero.
     pub fn arrived(&mut self, step: Instant, arrived: Instant) {
         if self.arrivals_us.len() == ARRIVALS_MAX {
             self.arrivals_us.pop_front();
@@ -38,7 +38,7 @@ impl Latencies {
         self.arrivals_us.push_back(u64::try_from(late).unwrap_or(u64::MAX));
     }
 
-    /// Over the last 64 arrivals; none before the first.
+    /// Returns the latency over the last 64 arrivals; `None` before the first.
     pub fn latency(&self) -> Option<Latency> {
         let (best, worst) = (*self.arrivals_us.iter().min()?, *self.arrivals_us.iter().max()?);
         let mean = self.mean_of(|late| late);
@@ -55,8 +55,8 @@ impl Latencies {
 }
 
 impl Latency {
-    /// How late our states arrive there, given the round trip from here to there and back: what is left of
-    /// it. Two members that are relayed have the sum of their round trips to the hub.
+    /// Estimates the latency of our states at the other member: the rest of the round trip from here to there
+    /// and back. For two relayed members the round trip is the sum of theirs to the hub.
     pub fn reverse(&self, round_trip: Duration) -> Duration {
         round_trip.saturating_sub(self.mean)
     }

@@ -1,7 +1,7 @@
-//! How a row of numbers goes on, and what lies between two of them.
+//! Extrapolation and interpolation of rows of numbers.
 //!
-//! Sender and receivers reckon with the same [`Motion::extrapolate`]: the sender knows by it what the others
-//! show, and sends when that is too far off.
+//! Sender and receivers use the same [`Motion::extrapolate`]. The sender knows by it what the others show,
+//! and sends when that is too far off.
 
 use super::added::{is_rate, rate_name, spin_name};
 use super::rotation::{self, Quaternion};
@@ -10,13 +10,13 @@ use bytes::Bytes;
 use core::f64::consts::TAU;
 use core::time::Duration;
 
-/// Of a rate that differs by no more than quantizing may make it, this part is taken over.
+/// Weight of a new rate whose difference may come from quantizing alone.
 const SMOOTHING: f64 = 0.25;
 
-/// How far beyond its newest row a state is extrapolated; after that it stands still.
+/// Maximum extrapolation beyond the newest row; after that the state stands still.
 pub const EXTRAPOLATION_MAX: Duration = Duration::from_secs(1);
 
-/// How the numbers of one component move.
+/// The motion of one component's numbers.
 #[derive(Clone, Debug)]
 pub(crate) struct Motion {
     parts: Vec<Part>,
@@ -25,54 +25,54 @@ pub(crate) struct Motion {
 /// Numbers that move together.
 #[derive(Clone, Debug)]
 struct Part {
-    /// The field that they belong to.
+    /// The index of their field.
     field: usize,
     way: Way,
     /// Index of the first number.
     first: usize,
     count: usize,
-    /// The numbers that say how fast they change, if there are any.
+    /// The numbers that hold their rate of change, if there are any.
     rate: Option<Rate>,
-    /// Differences up to this come from quantizing alone; in the unit of the part.
+    /// Differences up to this may come from quantizing alone; in the unit of the part.
     resolution: f64,
 }
 
-/// As many numbers as move, or three for a rotation, that say how fast: per second.
+/// The rate of change per second: as many numbers as move, or three for a rotation.
 #[derive(Clone, Copy, Debug)]
 struct Rate {
     /// Index of the first.
     first: usize,
-    /// Whether the replicator added them, or the game sets them.
+    /// Whether the replicator added them; if not, the game sets them.
     is_added: bool,
 }
 
-/// How numbers move.
+/// The kind of motion.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Way {
-    /// Not at all: they leap.
+    /// None: the numbers jump.
     Leap,
-    /// Not at all, and nobody sees them but who extrapolates by them.
+    /// None: a rate, used only to extrapolate.
     Rate,
     /// In a straight line, within a range.
     Line { min: f64, max: f64 },
     /// Around a circle, in radians.
     Turn,
-    /// Over a sphere.
+    /// On a sphere.
     Direction,
     /// A quaternion.
     Rotation,
 }
 
-/// How far two rows of one field are apart.
+/// The difference between two rows in one field.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Deviation {
-    /// In the unit of the field; of positions and directions the length of the difference.
+    /// In the unit of the field; for positions and directions the length of the difference.
     pub(crate) off_by: f64,
     /// In radians.
     pub(crate) turned_by: f64,
-    /// Whether it is more than quantizing alone would make it.
+    /// Whether it is more than quantizing alone would cause.
     pub(crate) is_real: bool,
-    /// Whether something that leaps is another.
+    /// Whether a field that jumps differs.
     pub(crate) leapt: bool,
 }
 
@@ -85,7 +85,7 @@ impl Motion {
         Motion { parts }
     }
 
-    /// What `newest` is `ahead_s` seconds later, at most [`EXTRAPOLATION_MAX`].
+    /// Extrapolates `newest` by `ahead_s` seconds, at most [`EXTRAPOLATION_MAX`].
     pub(super) fn extrapolate(&self, newest: &[f64], ahead_s: f64, out: &mut Vec<f64>) {
         out.clear();
         out.extend_from_slice(newest);
@@ -105,9 +105,9 @@ impl Motion {
         }
     }
 
-    /// Puts into `rates`, a row of numbers, how fast what has added rates changed from `before` to `after`,
-    /// `gap_s` seconds later. Differences that quantizing alone may make are averaged, so that steady motion
-    /// has a steady rate.
+    /// Sets the added rates in `rates`, a row of numbers: the change from `before` to `after`, `gap_s`
+    /// seconds later. Differences that may come from quantizing alone are averaged, so that steady motion has
+    /// a steady rate.
     pub(super) fn measure(&self, before: &[f64], after: &[f64], gap_s: f64, rates: &mut [f64]) {
         let mut put = |index: usize, rate: f64, resolution: f64| {
             let is_noise = (rate - rates[index]).abs() * gap_s <= resolution;
@@ -132,7 +132,7 @@ impl Motion {
         }
     }
 
-    /// What must be put onto `truth` so that it is `shown`.
+    /// Computes the offset from `truth` to `shown`.
     pub(crate) fn offset(&self, shown: &[f64], truth: &[f64], out: &mut Vec<f64>) {
         out.clear();
         out.resize(truth.len(), 0.0);
@@ -152,7 +152,7 @@ impl Motion {
         }
     }
 
-    /// Puts a part of an [`offset`](Self::offset) onto `truth`: 0 nothing of it, 1 all.
+    /// Adds a part of an [`offset`](Self::offset) to `truth`: 0 for none, 1 for all.
     pub(crate) fn put(&self, truth: &mut [f64], offset: &[f64], weight: f64) {
         for part in &self.parts {
             match part.way {
@@ -173,13 +173,13 @@ impl Motion {
         }
     }
 
-    /// Turns `from` into what lies the part `t`, below 1, of the way to `to`. What leaps stays.
+    /// Interpolates `from` towards `to` by `t`, below 1. Fields that jump keep their value.
     pub(super) fn mix(&self, from: &mut [f64], to: &[f64], t: f64, scratch: &mut Vec<f64>) {
         self.offset(to, from, scratch);
         self.put(from, scratch, t);
     }
 
-    /// How far two rows are apart in one field. Velocities count for nothing by themselves.
+    /// The difference between two rows in one field. Velocities do not count by themselves.
     pub(crate) fn deviation(&self, field: usize, a: &[f64], b: &[f64]) -> Deviation {
         let mut deviation = Deviation::default();
         for part in self.parts.iter().filter(|part| part.field == field && part.way != Way::Rate) {
@@ -199,7 +199,7 @@ impl Motion {
     }
 }
 
-/// The numbers of a row of lanes, those of all fields one after another.
+/// Returns the numbers of a row of lanes, field by field.
 pub(super) fn numbers_of(component: &Component, lanes: &[i32], blobs: &[Bytes], out: &mut Vec<f64>) {
     let row = RowReader::new(component, lanes, blobs);
     out.clear();
@@ -207,7 +207,7 @@ pub(super) fn numbers_of(component: &Component, lanes: &[i32], blobs: &[Bytes], 
 }
 
 impl Way {
-    /// The way from one number to another; the shorter one around a circle.
+    /// The difference between two numbers; the shorter way around a circle.
     fn way(self, from: f64, to: f64) -> f64 {
         if self == Way::Turn { wrapped(to - from) } else { to - from }
     }
@@ -222,7 +222,7 @@ impl Way {
 }
 
 impl Part {
-    /// Gives a direction its length back.
+    /// Normalizes a direction.
     fn tidy(&self, numbers: &mut [f64]) {
         if self.way == Way::Direction {
             let length = numbers.iter().map(|part| part * part).sum::<f64>().sqrt();
@@ -235,7 +235,7 @@ impl Part {
     }
 }
 
-/// The same angle from −π to π.
+/// The same angle in −π to π.
 fn wrapped(radians: f64) -> f64 {
     radians - (radians / TAU).round() * TAU
 }
@@ -252,7 +252,7 @@ fn line(range: Range) -> Way {
     Way::Line { min: range.min, max: range.max }
 }
 
-/// The angle that a step of a part of a quaternion makes: of bits that share a range of √2.
+/// The angle of one step of a quaternion's part: its bits share a range of √2.
 fn rotation_step(bits: u8) -> f64 {
     2.0 * core::f64::consts::SQRT_2 / 2f64.powi(i32::from(bits))
 }

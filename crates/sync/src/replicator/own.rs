@@ -9,20 +9,19 @@ use bytes::Bytes;
 use parlor_proto::{MemberId, Tick, TickRate};
 use std::sync::Arc;
 
-/// A member's own state: set as often as the game likes, and committed with each step to a world that has it
-/// as its one entity. It is committed as others ought to see it: not if what they extrapolate is as near as
-/// the template asks.
+/// A member's own state. The game sets it as often as it likes; each step commits it to a world with one
+/// entity. A commit changes the world only if the others' extrapolation is outside the template's tolerances.
 ///
-/// Whoever has this publishes its [`world`](Self::world) to the hub.
+/// The owner publishes its [`world`](Self::world) to the hub.
 #[derive(Clone, Debug)]
 pub struct Own {
     template: Template,
     world: World,
     owner: MemberId,
-    /// None before the state was committed first.
+    /// `None` before the first commit.
     entity: Option<EntityId>,
     reckoner: Reckoner,
-    /// As set last.
+    /// The last state set.
     lanes: Vec<i32>,
     blobs: Vec<Bytes>,
     is_set: bool,
@@ -31,7 +30,7 @@ pub struct Own {
 }
 
 impl Own {
-    /// A state of `owner` that was not set yet, in a room with these steps.
+    /// Creates an unset state of `owner`, for a room with this tick rate.
     pub fn new(template: Template, rate: TickRate, owner: MemberId) -> Self {
         let form = template.form();
         let (lanes, blobs) = form.component().rest_row();
@@ -49,21 +48,21 @@ impl Own {
         }
     }
 
-    /// What the state is made of.
+    /// Returns the template.
     pub fn template(&self) -> &Template {
         &self.template
     }
 
-    /// Sets the state. Numbers beyond the range of their field are moved to its end.
+    /// Sets the state. Numbers are clamped to the range of their field.
     ///
     /// # Errors
-    /// [`RowError`] for what is NaN, infinite or too long, and for fields that the template has not, or not
-    /// so. Nothing changed then.
+    /// [`RowError`] for a value that is NaN, infinite or too long, and for fields that the template lacks or
+    /// has with another kind. Nothing is changed then.
     pub fn set<C: Replicated>(&mut self, state: &C) -> Result<(), RowError> {
         self.write(|row| state.write(row))
     }
 
-    /// Sets fields of the state by their indices; others stay as they are.
+    /// Sets fields of the state by their indices; the others keep their values.
     ///
     /// # Errors
     /// As [`set`](Self::set).
@@ -75,7 +74,7 @@ impl Own {
         let mut row = RowWriter::new(form.component(), lanes, blobs);
         write(&mut row);
         row.finish()?;
-        // The last ones are the replicator's own, whatever a type with more fields than the template wrote
+        // The last fields are the replicator's own, even if a type with more fields than the template wrote
         // there.
         let added = form.game_lanes()..;
         lanes[added.clone()].copy_from_slice(&self.lanes[added]);
@@ -85,22 +84,21 @@ impl Own {
         Ok(())
     }
 
-    /// The state as it was set last, as quantized; none before that.
+    /// Returns the last state set, as quantized; `None` before the first.
     pub fn get<C: Replicated>(&self) -> Option<C> {
         let row = RowReader::new(self.template.form().component(), &self.lanes, &self.blobs);
         self.is_set.then(|| C::read(&row))
     }
 
-    /// What is set for the next step does not follow from what was before: others see it there at once, and
-    /// nothing between.
+    /// Marks the next state as a teleport: others show it there at once, without interpolation.
     pub fn teleport(&mut self) {
         self.is_cut = true;
     }
 
-    /// Ends a step. Says whether there is something to send.
+    /// Ends a step. Returns whether there is something to send.
     ///
     /// # Errors
-    /// [`WorldError::TickNotNewer`], and nothing changed.
+    /// [`WorldError::TickNotNewer`]; nothing is changed then.
     pub fn commit(&mut self, tick: Tick) -> Result<bool, WorldError> {
         if self.is_set && self.world.tick().is_none_or(|newest| tick.0 > newest.0) {
             self.commit_state(tick)?;
@@ -108,7 +106,7 @@ impl Own {
         self.world.commit(tick)
     }
 
-    /// The world that has the state as others ought to see it.
+    /// Returns the world with the state that others must see.
     pub fn world(&self) -> &World {
         &self.world
     }

@@ -1,19 +1,19 @@
-//! How often a state is sent to somebody who is far away.
+//! Send rate for distant receivers.
 
 use crate::interest::NEARNESS_MAX;
 use parlor_proto::TickRate;
 
-/// Priority at which something near is sent with each step.
+/// Priority at which a near state is sent with each step.
 const PRIORITY_NORMAL: u32 = 256;
-/// The longest interval between two updates of what changes, in parts of a second: 4 is 250 ms.
+/// The longest interval between two updates of a changing state, as a fraction of a second: 4 is 250 ms.
 const LONGEST_PART: u32 = 4;
 
-/// Steps between two updates of something that changes all the time: 1 at an eye, more with distance, up to
-/// 250 ms. Twice the priority halves it.
+/// Returns the interval in steps between two updates of a state that changes all the time: 1 at an eye, more
+/// with distance, up to 250 ms. Twice the priority halves it.
 ///
-/// `nearness` is what [`Interest::nearness`](crate::interest::Interest::nearness) gives or
-/// [`nearness_at`](crate::interest::nearness_at) makes of a distance, `priority` that of the component (256
-/// is normal). Beyond the radius and below a sixteenth of the normal priority the longest interval holds.
+/// `nearness` is from [`Interest::nearness`](crate::interest::Interest::nearness), or from
+/// [`nearness_at`](crate::interest::nearness_at) for a distance. `priority` is the component's (256 is
+/// normal). The longest interval applies beyond the radius and below a sixteenth of the normal priority.
 pub fn interval_ticks(nearness: u16, priority: u16, rate: TickRate) -> u32 {
     let longest = u32::from(rate.hz()).div_ceil(LONGEST_PART).max(1);
     let urgency = (u32::from(nearness) * u32::from(priority)).max(1);

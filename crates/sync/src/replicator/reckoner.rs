@@ -1,4 +1,4 @@
-//! When a state is worth sending: dead reckoning.
+//! Dead reckoning: decides when a state must be sent.
 
 use super::motion::numbers_of;
 use super::template::Template;
@@ -7,21 +7,21 @@ use bytes::Bytes;
 use core::time::Duration;
 use parlor_proto::{Tick, TickRate};
 
-/// Knows what others make of the state that was sent last, and says when that is too far off.
+/// Tracks what others extrapolate from the last sent state, and detects when that is too far off.
 #[derive(Clone, Debug)]
 pub(super) struct Reckoner {
     template: Template,
     rate: TickRate,
-    /// What was sent last; none before the first.
+    /// The last sent state; `None` before the first.
     sent: Option<Row>,
-    /// Numbers of it.
+    /// Its numbers.
     sent_numbers: Vec<f64>,
-    /// For each field of the game, since when others see it not as it is.
+    /// For each field of the game, since when others see a wrong value.
     differs_since: Vec<Option<Tick>>,
-    /// The step that was last looked at, and its numbers.
+    /// The last step looked at, and its numbers.
     seen: Option<Tick>,
     seen_numbers: Vec<f64>,
-    /// How fast everything moves, in a row of numbers.
+    /// The rates of all numbers, as a row.
     rates: Vec<f64>,
     numbers: Vec<f64>,
     expected: Vec<f64>,
@@ -52,8 +52,8 @@ impl Reckoner {
         }
     }
 
-    /// The state is this at `tick`, but for the fields that are added. Says whether it did not come there
-    /// from where it was in the step before, because it is `put` there or because it jumped.
+    /// Takes in the state at `tick`, without the added fields. Returns whether it is discontinuous: it was
+    /// `put` there, or it jumped.
     pub(super) fn look(&mut self, tick: Tick, lanes: &[i32], blobs: &[Bytes], put: bool) -> bool {
         let form = self.template.form();
         numbers_of(form.component(), lanes, blobs, &mut self.numbers);
@@ -74,7 +74,7 @@ impl Reckoner {
         is_cut
     }
 
-    /// Whether others must be told of what was [looked at](Self::look) last.
+    /// Whether the state [looked at](Self::look) last must be sent.
     pub(super) fn is_due(&mut self, tick: Tick, lanes: &[i32], blobs: &[Bytes]) -> bool {
         let Some(sent) = &self.sent else { return true };
         let form = self.template.form();
@@ -102,7 +102,7 @@ impl Reckoner {
         is_due
     }
 
-    /// Writes how fast everything moves into the fields for it.
+    /// Writes the rates into their fields.
     pub(super) fn write_rates(&self, lanes: &mut [i32], blobs: &mut [Bytes]) {
         let form = self.template.form();
         let component = form.component();
@@ -119,7 +119,7 @@ impl Reckoner {
         row.finish().expect("rates are finite: they are differences of quantized numbers");
     }
 
-    /// This was sent as the state at `tick`.
+    /// Records the state sent at `tick`.
     pub(super) fn sent(&mut self, tick: Tick, lanes: &[i32], blobs: &[Bytes]) {
         numbers_of(self.template.form().component(), lanes, blobs, &mut self.sent_numbers);
         self.differs_since.fill(None);
@@ -131,7 +131,7 @@ fn seconds(ticks: i32, rate: TickRate) -> f64 {
     f64::from(ticks) / f64::from(rate.hz())
 }
 
-/// Steps in a time, rounded up; at least one.
+/// Converts a time to steps, rounded up; at least one.
 fn ticks(time: Duration, rate: TickRate) -> i32 {
     let steps = time.as_micros().saturating_mul(u128::from(rate.hz())).div_ceil(1_000_000);
     i32::try_from(steps).unwrap_or(i32::MAX).max(1)

@@ -1,4 +1,4 @@
-//! Four members with a state each, over a hub and a network that loses, delays and repeats.
+//! Four members with a state each, over a hub and a network that loses, delays and repeats packets.
 
 use super::*;
 use crate::audience::Viewer;
@@ -11,16 +11,16 @@ use parlor_proto::{Instant, MemberId, Tick, TickRate};
 
 const RATE: TickRate = TickRate::DEFAULT;
 const MEMBERS: u32 = 4;
-/// Steps that a packet is under way at most.
+/// Maximum delay of a packet in steps.
 const LATE_MAX: u32 = 5;
 
-/// One way from a world to a receiver of it, that says what became of its packets.
+/// A link from a world to a receiver, which reports the fate of its packets.
 struct Way {
     publisher: Publisher,
     introduction: Option<Introduction>,
     remote: Remote,
     under_way: Vec<(u32, Sent, OwnState)>,
-    /// What to report, and when.
+    /// Fates to report, and when.
     fates: Vec<(u32, Sent, bool)>,
     packets: usize,
 }
@@ -77,7 +77,7 @@ impl Way {
     }
 }
 
-/// Steps that a packet is under way.
+/// The delay of a packet in steps.
 fn delay(luck: &mut Rng) -> u32 {
     u32::try_from(luck.below(LATE_MAX.into())).expect("it is below a u32")
 }
@@ -123,7 +123,7 @@ fn set(own: &mut Own, member: u32, x: f32, name: &str) {
     .expect("it fits");
 }
 
-/// Runs a room of four for 90 steps, and then until nothing is under way; then everybody must have every
+/// Runs a room of four for 90 steps, and then until nothing is in flight. Then everyone must have every
 /// other's state.
 fn run(seed: u64, loss_percent: u64) {
     let mut luck = Rng::new(seed);
@@ -182,7 +182,7 @@ fn run(seed: u64, loss_percent: u64) {
     }
 }
 
-/// How many seeds are tried: `PARLOR_SEEDS`, or `usual` if that does not stand.
+/// The number of seeds: `PARLOR_SEEDS`, or `usual` if that is not set.
 fn seeds(usual: u64) -> u64 {
     std::env::var("PARLOR_SEEDS").ok().and_then(|text| text.parse().ok()).unwrap_or(usual)
 }
@@ -194,7 +194,7 @@ fn all_have_what_the_others_sent_in_the_end() {
     }
 }
 
-/// One member's way to the hub, without loss.
+/// One member's link to the hub, without loss.
 fn alone(member: u32) -> (Own, Way) {
     (own(member), Way::new(Viewer::Everything, Remote::of_everything(RATE)))
 }
@@ -272,7 +272,7 @@ fn what_does_not_fit_the_template_changes_nothing() {
     let before = lanes(&own);
     assert!(own.write(|row| row.set(0, &f32::NAN)).is_err());
     assert!(own.write(|row| row.set(0, &[1.0f32, 2.0])).is_err());
-    // What a type with more fields than the template writes beyond its end is not the game's to write.
+    // Fields that a type has beyond the template's must not be written.
     own.write(|row| {
         row.set(2, &10.0);
         row.set(3, &true);

@@ -1,4 +1,4 @@
-//! Another member's state, at any moment.
+//! Another member's state at any moment.
 
 use super::latency::{Latencies, Latency};
 use super::motion::numbers_of;
@@ -10,15 +10,15 @@ use parlor_proto::{Instant, TickRate};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// In this time what is left of an error goes down to 1/e.
+/// The time in which a remaining error decays to 1/e.
 const BLEND: Duration = Duration::from_millis(100);
 
-/// Another member's state, of which samples come now and then.
+/// Another member's state, from irregular samples.
 ///
-/// Between two samples the state is what it was extrapolated to be, because its sender sends a new one as
-/// soon as that is too far off, and goes over to the newer within the last step. Beyond the newest it is
-/// extrapolated, for at most [`EXTRAPOLATION_MAX`](super::EXTRAPOLATION_MAX). When a sample shows that this
-/// was wrong, the error is blended away and not corrected at once, unless the state was put where it is.
+/// Between two samples it is extrapolated, because its sender sends a new one as soon as that is too far off;
+/// within the last step it moves to the newer sample. Beyond the newest it is extrapolated for at most
+/// [`EXTRAPOLATION_MAX`](super::EXTRAPOLATION_MAX). If a new sample shows an error, the error is blended out
+/// gradually, except after a teleport.
 #[derive(Clone, Debug)]
 pub struct RemoteState {
     form: Arc<Form>,
@@ -38,22 +38,22 @@ struct Sample {
     numbers: Vec<f64>,
     blobs: Vec<Bytes>,
     cut: i32,
-    /// Whether it followed from the sample before.
+    /// Whether it follows continuously from the sample before.
     follows: bool,
 }
 
-/// What is shown minus what is right.
+/// The difference between the state shown and the true one.
 #[derive(Clone, Debug)]
 struct Error {
     offset: Vec<f64>,
-    /// When it was all of it.
+    /// When the difference was recorded.
     since: Instant,
-    /// From when on it is nothing: the state was put elsewhere then.
+    /// When it becomes zero: the time of a later teleport.
     until: Option<Instant>,
 }
 
 impl RemoteState {
-    /// A remote state without samples.
+    /// Creates a remote state without samples.
     pub fn new(form: Arc<Form>, rate: TickRate) -> Self {
         RemoteState {
             form,
@@ -65,14 +65,13 @@ impl RemoteState {
         }
     }
 
-    /// What the states are made of.
+    /// Returns the form of the states.
     pub fn form(&self) -> &Arc<Form> {
         &self.form
     }
 
-    /// A row of the state came: that of the step that began at `at`, and it came at `arrived`, both in room
-    /// time. Says whether it is newer than all before; if not, or if it is not a row of this form, nothing
-    /// changes.
+    /// Adds a sample of the step that began at `at`, which arrived at `arrived`, both in room time. Returns
+    /// whether it is newer than all before. If not, or if it does not match the form, it is ignored.
     pub fn observe(&mut self, at: Instant, lanes: &[i32], blobs: &[Bytes], arrived: Instant) -> bool {
         let component = self.form.component();
         let is_row = component.lanes() == lanes.len() && component.blobs() == blobs.len();
@@ -96,19 +95,17 @@ impl RemoteState {
         true
     }
 
-    /// The state at `at` of room time, errors blended away; none before the first sample came. Before the
-    /// first sample's step it is the first sample.
+    /// Returns the state at `at` of room time for display, with errors blended out; `None` before the first
+    /// sample. Before the first sample's step it is the first sample.
     ///
-    /// Read it in the order of time, once for each frame: errors are blended from the moment that was read
-    /// last.
+    /// Call it in chronological order, once for each frame: errors are blended from the last moment read.
     pub fn state_at(&mut self, at: Instant) -> Option<State> {
         let shown = self.shown_at(at);
         self.read = Some(self.read.map_or(at, |read| read.max(at)));
         shown
     }
 
-    /// The state at `at` of room time as the samples that came have it, without blending: for who must know
-    /// where it was.
+    /// Returns the state at `at` of room time from the samples alone, without blending: for game logic.
     pub fn raw_at(&self, at: Instant) -> Option<State> {
         let next = self.samples.partition_point(|sample| sample.at <= at);
         let Some(older) = next.checked_sub(1).and_then(|index| self.samples.get(index)) else {
@@ -119,7 +116,7 @@ impl RemoteState {
         let mut numbers = Vec::new();
         match self.samples.get(next).filter(|newer| newer.follows) {
             Some(newer) => {
-                // Up to the step before the newer one, its sender knew that others are right to extrapolate.
+                // Up to the step before the newer sample, the sender knew that the extrapolation was right.
                 let turn = (newer.at - self.step).max(older.at);
                 motion.extrapolate(&older.numbers, seconds(older.at, at.min(turn)), &mut numbers);
                 if at > turn {
@@ -137,7 +134,7 @@ impl RemoteState {
         self.samples.back().map(|newest| newest.at)
     }
 
-    /// How late states arrive; none before the first.
+    /// Returns the latency of the states; `None` before the first.
     pub fn latency(&self) -> Option<Latency> {
         self.latencies.latency()
     }
@@ -146,7 +143,7 @@ impl RemoteState {
         State { form: Arc::clone(&self.form), numbers, blobs: sample.blobs.clone() }
     }
 
-    /// As it is shown: with what is left of the error.
+    /// The state with the remaining error.
     fn shown_at(&self, at: Instant) -> Option<State> {
         let mut state = self.raw_at(at)?;
         if let Some(error) = &self.error
@@ -159,7 +156,7 @@ impl RemoteState {
         Some(state)
     }
 
-    /// Keeps showing at `read` what was `shown` there; but from `cut` on, what came with it.
+    /// Records the error, so that `shown` continues at `read`. From `cut` on, the sample counts instead.
     fn note_error(&mut self, read: Instant, shown: &[f64], cut: Option<Instant>) {
         let before = self.error.take().and_then(|error| error.until).filter(|until| *until > read);
         let until = before.into_iter().chain(cut).min();

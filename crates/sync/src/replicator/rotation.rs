@@ -1,10 +1,9 @@
-//! Quaternions x, y, z, w of length 1. For what is shown: it has trigonometry, which no two machines need
-//! agree on.
+//! Unit quaternions x, y, z, w. For display only: the results of trigonometry differ between machines.
 
 /// x, y, z, w.
 pub(super) type Quaternion = [f64; 4];
 
-/// First `b`, then `a`.
+/// The rotation by `b`, then by `a`.
 pub(super) fn multiply(a: Quaternion, b: Quaternion) -> Quaternion {
     let ([ax, ay, az, aw], [bx, by, bz, bw]) = (a, b);
     normalized([
@@ -15,24 +14,24 @@ pub(super) fn multiply(a: Quaternion, b: Quaternion) -> Quaternion {
     ])
 }
 
-/// The rotation that leads from `from` to `to`, the shorter way.
+/// The rotation from `from` to `to` by the shorter way.
 pub(super) fn between(from: Quaternion, to: Quaternion) -> Quaternion {
     let [x, y, z, w] = from;
     multiply(to, [-x, -y, -z, w])
 }
 
-/// By how much a rotation turns, in radians from 0 to π.
+/// The angle of a rotation, in radians from 0 to π.
 pub(super) fn angle(rotation: Quaternion) -> f64 {
     let [x, y, z, w] = rotation;
     2.0 * (x * x + y * y + z * z).sqrt().atan2(w.abs())
 }
 
-/// The part `t` of a rotation; of the shorter way.
+/// The fraction `t` of a rotation, by the shorter way.
 pub(super) fn power(rotation: Quaternion, t: f64) -> Quaternion {
     from_vector(to_vector(rotation).map(|part| part * t))
 }
 
-/// A rotation as its axis, as long as it turns in radians, the shorter way.
+/// Converts a rotation to a vector: its axis, with the angle in radians as its length, by the shorter way.
 pub(super) fn to_vector(rotation: Quaternion) -> [f64; 3] {
     let [x, y, z, w] = rotation;
     let sine = (x * x + y * y + z * z).sqrt();

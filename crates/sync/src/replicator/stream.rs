@@ -1,5 +1,5 @@
-//! The packets of a member's state: those of its world, and what it is made of until that is known to have
-//! arrived. Their layout is that of [`OwnState`].
+//! The packets of a member's state: those of its world, with the state's schema until that has arrived. Their
+//! layout is that of [`OwnState`].
 
 use super::remote_state::RemoteState;
 use super::template::{Form, STATE, State, TemplateError};
@@ -11,65 +11,65 @@ use parlor_proto::{Instant, TickRate};
 use std::sync::Arc;
 use thiserror::Error;
 
-/// A packet of a member's state breaks the protocol: the peer's fault.
+/// A packet of a member's state violates the protocol: the peer's fault.
 #[derive(Clone, Debug, PartialEq, Error)]
 #[non_exhaustive]
 pub enum ReplicaError {
-    /// Its schema is none.
+    /// Its schema is invalid.
     #[error("the schema of a member's state is out of order: {0}")]
     Schema(#[from] SchemaError),
-    /// Its schema is not a template's.
+    /// Its schema is not that of a template.
     #[error(transparent)]
     Form(#[from] TemplateError),
-    /// Its schema is another than before.
+    /// Its schema differs from the earlier one.
     #[error(
         "the schema of a member's state changed: it must be the same as long as the member is in the room"
     )]
     OtherForm,
-    /// What it says of the state is out of order.
+    /// Its packet is invalid.
     #[error(transparent)]
     Stream(#[from] StreamError),
 }
 
-/// Tells one receiver what a member's state is made of, with each packet until one has arrived.
+/// Adds the schema of a member's state to each packet for one receiver, until one has arrived.
 #[derive(Clone, Debug)]
 pub struct Introduction {
     schema: Bytes,
-    /// The first packet that was sent with it; older ones are of before a restart.
+    /// The first packet with the schema; earlier ones are from before a restart.
     since: Option<Sent>,
     is_known: bool,
 }
 
 impl Introduction {
-    /// For a receiver that knows nothing; `schema` as [`Schema::encode`] gives it.
+    /// Creates it for a new receiver; `schema` is from [`Schema::encode`].
     pub fn new(schema: Bytes) -> Self {
         Introduction { schema, since: None, is_known: false }
     }
 
-    /// A packet of the state's publisher, as it is sent.
+    /// Wraps a packet of the state's publisher for sending.
     pub fn wrap(&mut self, packet: Bytes, sent: Sent) -> OwnState {
         self.since.get_or_insert(sent);
         OwnState { schema: (!self.is_known).then(|| self.schema.clone()), packet }
     }
 
-    /// A packet arrived.
+    /// Records that a packet arrived.
     pub fn delivered(&mut self, sent: Sent) {
         self.is_known |= self.since.is_some_and(|since| sent >= since);
     }
 
-    /// The receiver knows nothing any more.
+    /// Starts again: the receiver has lost everything.
     pub fn restart(&mut self) {
         (self.since, self.is_known) = (None, false);
     }
 }
 
-/// A member's state as it arrives.
+/// A member's state on the receiving side.
 #[derive(Clone, Debug)]
 pub struct Remote {
     rate: TickRate,
-    /// Whether the packets come from the member itself and not from the hub.
+    /// Whether the packets come from the member itself, not from the hub.
     is_everything: bool,
-    /// None before the first packet with a schema.
+    /// `None` before the first packet with a schema.
     known: Option<Known>,
 }
 
@@ -81,20 +81,20 @@ struct Known {
 }
 
 impl Remote {
-    /// For a member: the state of another member, as the hub passes it on.
+    /// For a member: receives another member's state from the hub.
     pub fn new(rate: TickRate) -> Self {
         Remote { rate, is_everything: false, known: None }
     }
 
-    /// For the hub: the state of a member, as it sends it.
+    /// For the hub: receives a member's state from the member.
     pub fn of_everything(rate: TickRate) -> Self {
         Remote { is_everything: true, ..Remote::new(rate) }
     }
 
-    /// Takes in a packet that came at `arrived` of room time.
+    /// Applies a packet that arrived at `arrived` of room time.
     ///
     /// # Errors
-    /// [`ReplicaError`] if it breaks the protocol; its sender is not to be listened to any more.
+    /// [`ReplicaError`] if it violates the protocol; stop listening to its sender then.
     pub fn apply(&mut self, state: OwnState, arrived: Instant) -> Result<Outcome<Applied>, ReplicaError> {
         if let Some(schema) = state.schema {
             self.introduce(schema)?;
@@ -107,30 +107,30 @@ impl Remote {
         Ok(outcome)
     }
 
-    /// Another stream of the same state follows, as after a reconnect.
+    /// Prepares for another stream of the same state, as after a reconnect.
     pub fn restart(&mut self) {
         if let Some(known) = &mut self.known {
             known.replica.restart();
         }
     }
 
-    /// What the state is made of; none before the first packet.
+    /// Returns the form of the state; `None` before the first packet.
     pub fn form(&self) -> Option<&Arc<Form>> {
         self.known.as_ref().map(|known| known.remote_state.form())
     }
 
-    /// The world that has the state as its one entity, for the hub to publish on; none before the first
+    /// Returns the world with the state as its one entity, for the hub to publish; `None` before the first
     /// packet.
     pub fn world(&self) -> Option<&World> {
         self.known.as_ref().map(|known| known.replica.world())
     }
 
-    /// The state at any moment; none before the first packet.
+    /// Returns the remote state; `None` before the first packet.
     pub fn remote_state(&self) -> Option<&RemoteState> {
         self.known.as_ref().map(|known| &known.remote_state)
     }
 
-    /// The state at `at` of room time, as it is to be shown: see [`RemoteState::state_at`].
+    /// Returns the state at `at` of room time for display: see [`RemoteState::state_at`].
     pub fn state_at(&mut self, at: Instant) -> Option<State> {
         self.known.as_mut()?.remote_state.state_at(at)
     }
@@ -149,7 +149,7 @@ impl Remote {
 }
 
 impl Known {
-    /// Gives the remote state what changed of the first entity; there ought to be no other.
+    /// Passes the changes of the first entity to the remote state; there should be no other.
     fn show(&mut self, applied: &Applied, rate: TickRate, arrived: Instant) {
         let world = self.replica.world();
         let Some(entity) = world.entities().next() else { return };

@@ -1,4 +1,4 @@
-//! What a member's state is made of, and how far off others may see it.
+//! Templates: the fields of a member's state, and the error that others may see.
 
 use super::added::{RESERVED, added, is_like};
 use super::motion::{EXTRAPOLATION_MAX, Motion};
@@ -11,111 +11,111 @@ use thiserror::Error;
 
 /// The one component of a template.
 pub(super) const STATE: ComponentId = ComponentId(0);
-/// How long a state that differs from what was sent is kept back at most. Others extrapolate for twice as
-/// long, so that nothing that moves stands still while the next state is under way.
+/// Longest time before a changed state is sent. Others extrapolate for twice as long, so that motion does not
+/// stop while the next state is on its way.
 const LONGEST_INTERVAL: Duration = Duration::from_millis(500);
 
 const _: () = assert!(2 * LONGEST_INTERVAL.as_micros() <= EXTRAPOLATION_MAX.as_micros());
 
-/// How far off others may see a field before a new state is sent. They extrapolate what was sent, so
-/// something that moves steadily is sent rarely.
+/// The error that others may see in a field before a new state is sent. They extrapolate the last sent state,
+/// so steady motion is rarely sent.
 ///
-/// Bool, integers, names, text, bytes, values and what is played out with no interpolation leap: others see
-/// what was sent last. They are sent as soon as they change by more than `off_by`, or after `late_by`.
+/// Bool, integers, names, text, bytes, values and fields without interpolation are not extrapolated: others
+/// see the last sent value. They are sent as soon as they change by more than `off_by`, or after `late_by`.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Tolerance {
-    /// In the unit of the field: of a vector, a position or a direction, the length of the difference. 0 for
+    /// In the unit of the field; for a vector, a position or a direction, the length of the difference. 0 for
     /// the resolution of the field.
     pub off_by: f64,
     /// In radians, for angles and rotations. 0 for the resolution of the field.
     pub turned_by: f64,
-    /// Latency tolerance: how long others may see a difference that is smaller, and how long those kinds may
-    /// be late that are otherwise sent at once. Zero: the former as long as the longest interval of the
-    /// template, the latter not at all.
+    /// Latency tolerance: how long others may see a smaller difference, and how late those kinds may be that
+    /// are otherwise sent at once. Zero: the longest interval of the template for the former, no delay for
+    /// the latter.
     pub late_by: Duration,
-    /// If a position moves by more than this from one step to the next, it did not go there but was put
-    /// there: others do not see it on the way. 0: never.
+    /// A position that moves by more than this within one step counts as a teleport: others do not
+    /// interpolate it. 0: never.
     pub jump: f64,
 }
 
 impl Tolerance {
-    /// Off by so much, in the unit of the field.
+    /// A tolerance of this much, in the unit of the field.
     pub fn off_by(off_by: f64) -> Self {
         Tolerance { off_by, ..Tolerance::default() }
     }
 
-    /// Turned by so much, in radians.
+    /// Sets the tolerance of rotation, in radians.
     #[must_use]
     pub fn turned_by(self, turned_by: f64) -> Self {
         Tolerance { turned_by, ..self }
     }
 
-    /// Late by so much.
+    /// Sets the latency tolerance.
     #[must_use]
     pub fn late_by(self, late_by: Duration) -> Self {
         Tolerance { late_by, ..self }
     }
 
-    /// A move by more than this within one step is a jump.
+    /// Sets the distance within one step from which a move is a teleport.
     #[must_use]
     pub fn jump(self, jump: f64) -> Self {
         Tolerance { jump, ..self }
     }
 }
 
-/// What is wrong with a template.
+/// Why a template is invalid.
 #[derive(Clone, Debug, PartialEq, Error)]
 #[non_exhaustive]
 pub enum TemplateError {
-    /// A field is out of order.
+    /// A field is invalid.
     #[error(transparent)]
     Schema(#[from] SchemaError),
-    /// A tolerance names a field that there is not.
+    /// A tolerance names a field that does not exist.
     #[error(
         "the template \"{template}\" has a tolerance for a field \"{field}\", but no such field: add it, or correct the name"
     )]
     NoSuchField {
-        /// Of the template.
+        /// The template's name.
         template: String,
-        /// Of the field.
+        /// The field's name.
         field: String,
     },
-    /// A tolerance is negative or no number.
+    /// A tolerance is negative or NaN.
     #[error("the tolerance of the field \"{field}\" is negative or not finite: it must be 0 or more")]
     Tolerance {
-        /// Of the field.
+        /// The field's name.
         field: String,
     },
-    /// A name is not for games.
+    /// A name is reserved.
     #[error(
         "the field \"{field}\" begins with \"{RESERVED}\", which the replicator has for itself: rename it"
     )]
     Reserved {
-        /// Of the field.
+        /// The field's name.
         field: String,
     },
-    /// A schema that came from elsewhere is not a template's.
+    /// A received schema is not that of a template.
     #[error("the schema of a member's state is not made by a template: send that of a `Form`")]
     NotATemplate,
 }
 
-/// What a member's state is made of, as those know it who receive it.
+/// The form of a member's state, as its receivers know it.
 #[derive(Clone, Debug)]
 pub struct Form {
     schema: Arc<Schema>,
     motion: Motion,
-    /// Fields of the game, which stand first.
+    /// The number of the game's fields, which come first.
     game_fields: usize,
-    /// Indices of the lanes of the two fields that stand last.
+    /// Lane indices of the last two fields.
     beat_lane: usize,
     cut_lane: usize,
 }
 
 impl Form {
-    /// Of a schema that came with a member's states.
+    /// The form for a received schema.
     ///
     /// # Errors
-    /// [`TemplateError::NotATemplate`] unless [`Template::form`] has this schema at somebody else.
+    /// [`TemplateError::NotATemplate`] unless [`Template::form`] can have this schema.
     pub fn new(schema: Arc<Schema>) -> Result<Form, TemplateError> {
         let [component] = schema.components() else { return Err(TemplateError::NotATemplate) };
         let fields = component.fields();
@@ -133,22 +133,22 @@ impl Form {
         Ok(Form { schema, motion, game_fields, beat_lane, cut_lane })
     }
 
-    /// The schema of the world that has the state as its one entity.
+    /// Returns the schema of the world with the state as its one entity.
     pub fn schema(&self) -> &Arc<Schema> {
         &self.schema
     }
 
-    /// The component, which has the game's fields first and then the replicator's own.
+    /// Returns the component: the game's fields, then the replicator's own.
     pub fn component(&self) -> &Component {
         &self.schema.components()[STATE.index()]
     }
 
-    /// Fields of the game, which stand first.
+    /// The number of the game's fields, which come first.
     pub fn game_fields(&self) -> usize {
         self.game_fields
     }
 
-    /// Lanes of the game's fields.
+    /// The number of lanes of the game's fields.
     pub(super) fn game_lanes(&self) -> usize {
         self.component().field_lanes(self.game_fields).start
     }
@@ -166,17 +166,17 @@ impl Form {
     }
 }
 
-/// What a member's own state is made of, and how far off others may see it.
+/// The fields of a member's own state, and the error that others may see.
 #[derive(Clone, Debug)]
 pub struct Template {
     form: Arc<Form>,
-    /// Of the fields of the game.
+    /// The tolerances of the game's fields.
     tolerances: Vec<Tolerance>,
     longest_interval: Duration,
 }
 
 impl Template {
-    /// A template for states of a Rust type.
+    /// Starts a template for states of a Rust type.
     pub fn of<C: Replicated>() -> TemplateBuilder {
         let component = C::component();
         let builder = Template::builder(component.name()).priority(component.priority());
@@ -186,7 +186,7 @@ impl Template {
         })
     }
 
-    /// A template of this name without fields as yet.
+    /// Starts a template of this name, without fields.
     pub fn builder(name: &str) -> TemplateBuilder {
         TemplateBuilder {
             name: name.to_owned(),
@@ -197,30 +197,30 @@ impl Template {
         }
     }
 
-    /// What its states are made of.
+    /// Returns the form of its states.
     pub fn form(&self) -> &Arc<Form> {
         &self.form
     }
 
-    /// How far off others may see the field of this index.
+    /// Returns the tolerance of the field with this index.
     pub fn tolerance(&self, field: usize) -> Tolerance {
         self.tolerances.get(field).copied().unwrap_or_default()
     }
 
-    /// How long a state that differs from what was sent is kept back at most.
+    /// Longest time before a changed state is sent.
     pub fn longest_interval(&self) -> Duration {
         self.longest_interval
     }
 }
 
-/// Puts a [`Template`] together; what is wrong is said by [`build`](Self::build).
+/// Builds a [`Template`]; errors are returned by [`build`](Self::build).
 #[derive(Clone, Debug)]
 pub struct TemplateBuilder {
     name: String,
     fields: Vec<(Field, Tolerance)>,
     priority: u16,
     longest_interval: Duration,
-    /// The first field that a tolerance names though there is none.
+    /// The first field with a tolerance that does not exist.
     unknown: Option<String>,
 }
 
@@ -232,22 +232,22 @@ impl TemplateBuilder {
         self
     }
 
-    /// Adds a number from `min` to `max` that takes `bits` bits: 4, 8, 16 or as many as 31. A full `f32` is
-    /// not sent: 31 bits tell as many numbers apart, evenly.
+    /// Adds a number from `min` to `max` with `bits` bits: 4, 8, 16 or up to 31. A full `f32` is not sent: 31
+    /// bits distinguish as many numbers, evenly spaced.
     #[must_use]
     pub fn float(self, name: &str, min: f64, max: f64, bits: u8, tolerance: Tolerance) -> Self {
         self.field(name, Kind::float_bits(min, max, bits), tolerance)
     }
 
-    /// Adds a number that goes around in a circle, of 2 to the `bits` (1 to 22) parts. It is a
-    /// [`Kind::Angle`], in radians; see [`Cycle`] for other units.
+    /// Adds a cyclic number with 2 to the `bits` (1 to 22) steps a turn. It is a [`Kind::Angle`], in radians;
+    /// see [`Cycle`] for other units.
     #[must_use]
     pub fn cyclic(self, name: &str, bits: u8, tolerance: Tolerance) -> Self {
         let steps = 1u32.checked_shl(bits.into()).unwrap_or(0);
         self.field(name, Kind::angle(steps), tolerance)
     }
 
-    /// Says how far off others may see a field that was added.
+    /// Sets the tolerance of a field that was added.
     #[must_use]
     pub fn tolerance(mut self, field: &str, tolerance: Tolerance) -> Self {
         match self.fields.iter_mut().find(|(each, _)| each.name == field) {
@@ -257,20 +257,19 @@ impl TemplateBuilder {
         self
     }
 
-    /// How urgent the state is; 256 is normal, 512 twice as urgent.
+    /// Sets the priority of the state: 256 is normal, 512 twice as urgent.
     #[must_use]
     pub fn priority(self, priority: u16) -> Self {
         TemplateBuilder { priority, ..self }
     }
 
-    /// How long a state that differs from what was sent is kept back at most, up to 500 ms; 500 ms unless
-    /// this says otherwise.
+    /// Sets the longest time before a changed state is sent, up to 500 ms. Default: 500 ms.
     #[must_use]
     pub fn longest_interval(self, longest_interval: Duration) -> Self {
         TemplateBuilder { longest_interval: longest_interval.min(LONGEST_INTERVAL), ..self }
     }
 
-    /// The template.
+    /// Builds the template.
     ///
     /// # Errors
     /// [`TemplateError`] says which field is wrong, and why.
@@ -292,7 +291,7 @@ impl TemplateBuilder {
         let mut component = Component::builder(&self.name).priority(self.priority);
         for field in fields {
             let name = field.name.clone();
-            // Tolerances decide what is sent; a threshold would hold back what they let through.
+            // The tolerances decide when to send; a threshold would suppress changes that they let through.
             component = component.field(&name, field.threshold(0));
         }
         let component =
@@ -303,13 +302,13 @@ impl TemplateBuilder {
     }
 }
 
-/// The unit of a cyclic number: from `min` up to `max`, which is `min` again. It turns such numbers into the
+/// The unit of a cyclic number: from `min` up to `max`, which equals `min`. Converts such numbers to the
 /// radians of a [`Kind::Angle`] and back.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Cycle {
-    /// Least number.
+    /// The least number.
     pub min: f64,
-    /// Where it begins anew, above `min`.
+    /// The number at which it wraps, above `min`.
     pub max: f64,
 }
 
@@ -317,12 +316,12 @@ impl Cycle {
     /// Degrees from 0 to 360.
     pub const DEGREES: Cycle = Cycle { min: 0.0, max: 360.0 };
 
-    /// A number of this cycle in radians.
+    /// Converts a number of this cycle to radians.
     pub fn to_radians(self, number: f64) -> f64 {
         (number - self.min) / (self.max - self.min) * TAU
     }
 
-    /// Radians as a number of this cycle, from `min` up to but not including `max`.
+    /// Converts radians to a number of this cycle, from `min` up to but not including `max`.
     pub fn from_radians(self, radians: f64) -> f64 {
         let turns = radians / TAU;
         let number = self.min + (turns - turns.floor()) * (self.max - self.min);
@@ -330,7 +329,7 @@ impl Cycle {
     }
 }
 
-/// A member's state at some moment.
+/// A member's state at one moment.
 #[derive(Clone, Debug)]
 pub struct State {
     pub(super) form: Arc<Form>,
@@ -339,17 +338,17 @@ pub struct State {
 }
 
 impl State {
-    /// As a Rust type. Fields that it has and the state has not, or not so, are what the type makes of zeros.
+    /// Reads it as a Rust type. Fields that the state lacks, or has with another kind, are read from zeros.
     pub fn read<C: Replicated>(&self) -> C {
         C::read(&self.row())
     }
 
-    /// Its name in the template of whoever sent it, to tell states of several types apart.
+    /// Its name in its sender's template, to distinguish states of several types.
     pub fn name(&self) -> &str {
         self.form.component().name()
     }
 
-    /// Its fields, for whoever does not know their types.
+    /// Its fields, without a Rust type.
     pub fn row(&self) -> RowReader<'_> {
         RowReader::of_numbers(self.form.component(), &self.numbers, &self.blobs)
     }

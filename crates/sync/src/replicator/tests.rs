@@ -1,4 +1,4 @@
-//! Senders and proxies together, over a way that takes time.
+//! Senders and remote states together, over a link with latency.
 
 use super::added::CUTS;
 use super::reckoner::Reckoner;
@@ -24,7 +24,7 @@ fn template(kind: Kind) -> Template {
     Template::builder("it").field("it", kind, tolerance).build().expect("it is in order")
 }
 
-/// What a sender does with each step, without a world.
+/// A sender's work in each step, without a world.
 struct Sender {
     form: Arc<Form>,
     reckoner: Reckoner,
@@ -40,7 +40,7 @@ impl Sender {
         Sender { form, reckoner: Reckoner::new(template, RATE), lanes, blobs, sent: 0 }
     }
 
-    /// The state is this at `tick`; gives whether it is sent.
+    /// Sets the state at `tick`. Returns whether it is sent.
     fn step(&mut self, tick: u32, set: impl FnOnce(&mut RowWriter<'_>)) -> bool {
         let mut row = RowWriter::new(self.form.component(), &mut self.lanes, &mut self.blobs);
         set(&mut row);
@@ -76,7 +76,7 @@ fn distance(a: &[f64], b: &[f64]) -> f64 {
     a.iter().zip(b).map(|(a, b)| (a - b).powi(2)).sum::<f64>().sqrt()
 }
 
-/// A walk whose acceleration changes now and then.
+/// A walk with occasional changes of acceleration.
 #[derive(Clone, Copy, Default)]
 struct Walker {
     position: [f64; 3],
@@ -109,7 +109,7 @@ impl crate::schema::FieldValue for Numbers<'_> {
     }
 }
 
-/// The numbers of `kind` for a walker who looks where it goes.
+/// The numbers of `kind` for a walker that faces its direction.
 fn numbers(kind: &Kind, walker: &Walker) -> Vec<f64> {
     let [x, y, z] = walker.position;
     let half = x.sin() / 2.0;
@@ -138,7 +138,7 @@ fn kinds() -> [Kind; 7] {
 }
 
 proptest! {
-    /// As far as its receivers have what was sent, a state is never seen further off than its tolerance says.
+    /// With the sent states received, the shown state is never further off than its tolerance.
     #[test]
     fn others_never_see_it_further_off_than_tolerated(
         pushes in proptest::collection::vec((proptest::array::uniform3(-6.0f64..6.0), 1u32..40), 1..12),
@@ -167,7 +167,7 @@ proptest! {
         }
     }
 
-    /// What is shown moves without leaps, however late and wrong what came is.
+    /// The shown state moves without jumps, however late and wrong the samples are.
     #[test]
     fn errors_are_blended_away(
         pushes in proptest::collection::vec((proptest::array::uniform3(-20.0f64..20.0), 1u32..20), 2..10),
@@ -194,7 +194,8 @@ proptest! {
                     }
                     let Some(state) = remote_state.state_at(now - Duration::from_millis(delay_ms)) else { continue };
                     if let Some(before) = shown.replace(state.numbers[..3].to_vec()) {
-                        // 3 ms at 14 m/s, three axes, are 42 mm; and of an error of some metres 3% go away.
+                        // 3 ms at 14 m/s on three axes are 42 mm; and 3% of an error of some metres are
+                        // blended out.
                         let moved = distance(&before, &state.numbers[..3]);
                         prop_assert!(moved < 0.35, "it leapt by {moved} m at {now}");
                     }
@@ -250,7 +251,7 @@ fn what_moves_steadily_never_stands_still_because_the_next_state_is_under_way() 
 fn others_are_told_that_something_stands_where_it_was_last_seen() {
     let mut sender = Sender::new(template(Kind::vector3(-512.0, 512.0, 1.0 / 512.0)));
     let mut remote_state = RemoteState::new(Arc::clone(&sender.form), RATE);
-    // The lanes of step 10 are those of step 9: only the beat tells one from the other.
+    // The lanes of step 10 equal those of step 9: only the beat distinguishes them.
     for tick in 1..40u32 {
         if sender.step(tick, |row| row.set(0, &[tick.min(9) as f32, 0.0, 0.0])) {
             sender.show(&mut remote_state, tick, Duration::ZERO);
@@ -285,7 +286,7 @@ fn a_jump_is_shown_at_once() {
         sender.show(&mut remote_state, 4, Duration::ZERO);
         let seen = x(&remote_state.state_at(at(4) + Duration::from_millis(1)).unwrap());
         let is_there = (seen - f64::from(jump)).abs() < 0.01;
-        // 20 m in a step is a jump, 5 m is an error.
+        // 20 m in a step is a teleport, 5 m is an error.
         assert_eq!(is_there, jump > 20.0, "{seen} after a move by {jump}");
         let nowhere_between = x(&remote_state.raw_at(at(4) - Duration::from_millis(10)).unwrap());
         assert_eq!(nowhere_between.abs() < 1e-9, jump > 20.0, "{nowhere_between} before it");

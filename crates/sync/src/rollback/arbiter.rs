@@ -1,4 +1,4 @@
-//! How the arbiter settles ticks, and for whom it keeps what was settled.
+//! The arbiter: settles ticks, and tracks to whom settled ticks must be sent.
 
 use super::config::Config;
 use super::log::Log;
@@ -6,14 +6,14 @@ use super::messages::From;
 use crate::limits::{ROLLBACK_PLAYERS_MAX, ROLLBACK_SPECTATORS_MAX};
 use parlor_proto::Tick;
 
-/// Inputs in a row that come in time for one tick of patience.
+/// Consecutive inputs in time that earn one tick of patience.
 const EARNS: u32 = 16;
-/// Ticks without a word after which an end is sent nothing more until it speaks again.
+/// Ticks of silence after which an end is sent nothing more until it is heard again.
 const SILENT_TICKS: i32 = 60;
-/// Ticks after which an end that did not get on is sent inputs of others, too.
+/// Ticks without progress after which an end is also sent the inputs of others.
 const STUCK_TICKS: i32 = 8;
 
-/// What the arbiter knows of one player.
+/// The arbiter's record of one player.
 #[derive(Clone, Copy, Debug, Default)]
 struct Standing {
     patience: u32,
@@ -21,18 +21,18 @@ struct Standing {
     is_gone: bool,
 }
 
-/// Somebody who is told what is settled.
+/// An end that gets settled ticks.
 #[derive(Clone, Copy, Debug)]
 struct Follower {
     who: From,
-    /// All before is settled there.
+    /// All ticks before this one are settled there.
     settled: Tick,
-    /// The tick at which that moved, and the one at which it was heard of.
+    /// The tick of its last progress, and of its last message.
     moved: Tick,
     heard: Tick,
 }
 
-/// The arbiter's own part.
+/// The arbiter's part of a session.
 #[derive(Debug)]
 pub(super) struct Arbiter {
     window: i32,
@@ -41,7 +41,7 @@ pub(super) struct Arbiter {
     patience_max: u32,
     standings: [Standing; ROLLBACK_PLAYERS_MAX],
     players: u8,
-    /// Since when it waits for the oldest tick, and for whom: a bit each.
+    /// Since when it waits for the oldest tick, and for which players, one bit each.
     waits: Option<(Tick, u8)>,
     followers: Vec<Follower>,
     pub(super) log: Log,
@@ -53,8 +53,8 @@ impl Arbiter {
         let window = i32::try_from(config.window).expect("windows are short");
         Arbiter {
             window,
-            // The other half of the window is for the way back of what is settled: otherwise the others would
-            // stand still for as long as that takes.
+            // The other half of the window covers the return path of settled ticks: without it the others
+            // would stall for that time.
             late_after: (window + 1) / 2,
             patience_max: config.patience,
             standings: [standing; ROLLBACK_PLAYERS_MAX],
@@ -71,8 +71,9 @@ impl Arbiter {
         }
     }
 
-    /// Whether the oldest tick can be settled, and whose inputs count as missed: a bit each. `absent` has a
-    /// bit for each whose input is not there, `ahead` is how many steps were run from that tick on.
+    /// Decides whether the oldest tick can be settled, and returns the players whose inputs are missed, one
+    /// bit each. `absent` has a bit for each missing input. `ahead` is the number of steps run from that tick
+    /// on.
     pub(super) fn decide(&mut self, absent: u8, ahead: i32, elapsed: Tick) -> Option<u8> {
         let late = (0..self.players)
             .filter(|player| absent & 1 << player != 0 && !self.standings[usize::from(*player)].is_gone)
@@ -102,8 +103,8 @@ impl Arbiter {
         Some(absent)
     }
 
-    /// Who says how far it is: it is told what comes after. `settled` was checked to be no more than what can
-    /// be.
+    /// Records an end's progress, so that it gets what comes after. The caller has checked that `settled` is
+    /// possible.
     pub(super) fn heard(&mut self, who: From, settled: Tick, elapsed: Tick) {
         if let Some(follower) = self.followers.iter_mut().find(|follower| follower.who == who) {
             follower.heard = elapsed;
@@ -115,7 +116,7 @@ impl Arbiter {
         let is_other = |who: From| matches!(who, From::Other(_));
         let others = self.followers.iter().filter(|follower| is_other(follower.who)).count();
         if is_other(who) && others >= ROLLBACK_SPECTATORS_MAX {
-            // One that was not heard of for long makes room.
+            // An end that was silent for long is replaced.
             let gone = self
                 .followers
                 .iter()
@@ -126,7 +127,7 @@ impl Arbiter {
         self.followers.push(Follower { who, settled, moved: elapsed, heard: elapsed });
     }
 
-    /// The oldest tick whose settling some player may not know.
+    /// The oldest tick that some player may not know to be settled.
     pub(super) fn untold(&self, settled: Tick) -> Tick {
         self.followers.iter().filter(|follower| matches!(follower.who, From::Player(_))).fold(
             settled,
@@ -136,7 +137,7 @@ impl Arbiter {
         )
     }
 
-    /// The `index`th end that wants to be sent all that was settled, and from where on.
+    /// Returns the `index`th end that needs the stream of settled ticks, and its start.
     pub(super) fn stream(&self, index: usize, settled: Tick, elapsed: Tick) -> Option<(From, Tick)> {
         let wants = |follower: &&Follower| {
             let lag = settled.since(follower.settled);

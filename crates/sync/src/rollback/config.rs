@@ -1,4 +1,4 @@
-//! What the ends of a rollback session agree on, and what each may choose.
+//! Configuration of a rollback session: what all ends share, and what each may choose.
 
 use super::input::Input;
 use crate::limits::{
@@ -8,75 +8,74 @@ use crate::limits::{
 use parlor_proto::Tick;
 use thiserror::Error;
 
-/// Guesses an input: from the newest one of the player that is known, and how many ticks ago that was (1 or
-/// more). It must depend on nothing else, and all ends must use the same: what it says is also what stands
-/// for an input that was missed.
+/// Predicts an input from the player's newest known one and its age in ticks (1 or more). It must depend on
+/// nothing else, and must be the same at all ends: its result also replaces a missed input.
 pub type Predictor = fn(last: &Input, age_ticks: u32) -> Input;
 
-/// The newest input goes on: right for held keys, which is what players do most of the time.
+/// Repeats the newest input: right for held keys, the most common case.
 pub fn repeat_last(last: &Input, _age_ticks: u32) -> Input {
     *last
 }
 
-/// Nothing is pressed: for games whose inputs are single events.
+/// Predicts no input: for games whose inputs are single events.
 pub fn no_input(_last: &Input, _age_ticks: u32) -> Input {
     Input::EMPTY
 }
 
-/// What an end is.
+/// The role of an end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// This player.
+    /// The player with this number.
     Player(u8),
-    /// It watches what is settled, this many ticks behind.
+    /// Watches settled ticks with this delay.
     Spectator {
-        /// Ticks behind the room.
+        /// The delay in ticks.
         delay: u32,
     },
-    /// It decides and plays no part itself: a dedicated host.
+    /// Settles ticks without playing: a dedicated host.
     Arbiter,
-    /// All players, and every step is run again so many ticks later: a test of the game, without a network.
+    /// All players in one process, with every step run again later: a test of the game, without a network.
     SyncTest {
-        /// Ticks that are run again with each step, 1 to the window.
+        /// Ticks that are run again with each step: 1 to the window.
         distance: u32,
     },
 }
 
-/// A rollback session. `session`, `players`, `arbiter`, `begin`, `window` and `predictor` must be the same at
-/// all ends.
+/// Configuration of a rollback session. `session`, `players`, `arbiter`, `begin`, `window` and `predictor`
+/// must be the same at all ends.
 #[derive(Clone, Copy, Debug)]
 pub struct Config {
-    /// Tells one session in a room from the one before; what bears another number is ignored. Default 0.
+    /// Distinguishes consecutive sessions in a room: messages with another number are ignored. Default: 0.
     pub session: u16,
-    /// Players, 2 to [`ROLLBACK_PLAYERS_MAX`]; in a sync-test 1 is enough.
+    /// Number of players: 2 to [`ROLLBACK_PLAYERS_MAX`]; in a sync test at least 1.
     pub players: u8,
-    /// Which player settles ticks; `None` if it is none of them.
+    /// The player that settles ticks; `None` for an arbiter that does not play.
     pub arbiter: Option<u8>,
-    /// What this end is.
+    /// The role of this end.
     pub role: Role,
     /// The first step.
     pub begin: Tick,
-    /// From an input to the step that uses it, in ticks, 0 to [`ROLLBACK_DELAY_MAX`]. Each end may choose its
-    /// own. Default 2: 33 ms at 60 Hz are not felt, and hide the way of a good connection, so that nothing
-    /// has to be run again.
+    /// Ticks from an input to the step that uses it: 0 to [`ROLLBACK_DELAY_MAX`]. Each end may choose its
+    /// own. Default: 2. 33 ms at 60 Hz are not noticeable, and cover the latency of a good connection, so
+    /// that no rollback is needed.
     pub input_delay: u32,
-    /// Steps that are run ahead of what is settled, 1 to [`ROLLBACK_WINDOW_MAX`], and so the most that a
-    /// rollback runs again. Default 24, 400 ms at 60 Hz: half of it for an input's way to the arbiter, half
-    /// for the way back of its settling; that is 100 ms each with jitter and a loss.
+    /// Maximum steps ahead of the settled tick, 1 to [`ROLLBACK_WINDOW_MAX`], and so the longest rollback.
+    /// Default: 24, or 400 ms at 60 Hz. One half is for an input's way to the arbiter, the other for the
+    /// settled tick's way back. Each covers 100 ms with jitter and one loss.
     pub window: u32,
-    /// How long the arbiter waits for an input that is half a window late, in ticks. Default 8: with half of
-    /// the window it is 333 ms at 60 Hz, and the rest hides it from the others. A player that wears it out
-    /// earns it back with inputs that come in time.
+    /// How long the arbiter waits for an input that is late by half a window, in ticks. Default: 8. With half
+    /// of the window that is 333 ms at 60 Hz, and the rest hides it from the others. A player that uses it up
+    /// earns it back with inputs that are in time.
     pub patience: u32,
-    /// Settled ticks that the arbiter remembers for those who come back or watch, up to
-    /// [`ROLLBACK_HISTORY_TICKS`]. Default all.
+    /// Settled ticks that the arbiter keeps for returning ends and spectators, up to
+    /// [`ROLLBACK_HISTORY_TICKS`], the default.
     pub history: u32,
-    /// How missing inputs are guessed. Default [`repeat_last`].
+    /// Predicts missing inputs. Default: [`repeat_last`].
     pub predictor: Predictor,
 }
 
 impl Config {
-    /// A player of a session with the first player as its arbiter, and the defaults.
+    /// Configures a player of a session in which the first player is the arbiter, with the defaults.
     pub fn new(players: u8, me: u8, begin: Tick) -> Self {
         Config {
             session: 0,
@@ -92,7 +91,7 @@ impl Config {
         }
     }
 
-    /// All players in one process, and `distance` steps are run again with each.
+    /// Configures a sync test: all players in one process, `distance` steps run again with each.
     pub fn sync_test(players: u8, begin: Tick, distance: u32) -> Self {
         Config {
             role: Role::SyncTest { distance },
@@ -102,10 +101,10 @@ impl Config {
         }
     }
 
-    /// Whether every value is within its bounds.
+    /// Checks all values.
     ///
     /// # Errors
-    /// [`RollbackError::Bounds`] with the value that is not.
+    /// [`RollbackError::Bounds`] for a value out of range.
     pub fn check(&self) -> Result<(), RollbackError> {
         let least = if matches!(self.role, Role::SyncTest { .. }) { 1 } else { 2 };
         let most = u32::try_from(ROLLBACK_PLAYERS_MAX).expect("they are few");
@@ -139,7 +138,7 @@ impl Config {
         usize::from(self.players)
     }
 
-    /// Which player this end is; in a sync-test it is all.
+    /// The player at this end; `None` in a sync test, which has all.
     pub(super) fn me(&self) -> Option<u8> {
         match self.role {
             Role::Player(me) => Some(me),
@@ -152,25 +151,25 @@ fn bounds(what: &'static str, is: u32, min: u32, max: u32) -> Result<(), Rollbac
     if (min..=max).contains(&is) { Ok(()) } else { Err(RollbackError::Bounds { what, is, min, max }) }
 }
 
-/// Why a session was not made, or an input not taken.
+/// Why a session was not created, or an input not accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum RollbackError {
-    /// A value is out of its bounds.
+    /// A value is out of range.
     #[error("{what} may be {min} to {max}, and is {is}")]
     Bounds {
-        /// Which.
+        /// The name of the value.
         what: &'static str,
-        /// What it is.
+        /// The value.
         is: u32,
-        /// Least.
+        /// The minimum.
         min: u32,
-        /// Most.
+        /// The maximum.
         max: u32,
     },
-    /// It would settle ticks beside a player that does.
+    /// The session would have a second arbiter.
     #[error("a player is the arbiter already: leave `arbiter` empty for one that does not play")]
     TwoArbiters,
-    /// Only this end's own players have inputs here.
+    /// Inputs can be added only for this end's own players.
     #[error("player {0} is not of this end: its inputs come over the network")]
     NotMine(u8),
     /// The input is too large.

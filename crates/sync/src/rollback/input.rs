@@ -1,8 +1,8 @@
-//! The input of one player for one step, of a fixed size in memory.
+//! One player's input for one step, of a fixed size in memory.
 
 use crate::limits::ROLLBACK_INPUT_BYTES_MAX;
 
-/// The input of one player for one step: up to [`ROLLBACK_INPUT_BYTES_MAX`] bytes of the game's own.
+/// One player's input for one step: up to [`ROLLBACK_INPUT_BYTES_MAX`] bytes, defined by the game.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Input {
     len: u8,
@@ -11,10 +11,10 @@ pub struct Input {
 }
 
 impl Input {
-    /// No bytes: what a player has pressed before its first input.
+    /// The empty input: used before a player's first one.
     pub const EMPTY: Input = Input { len: 0, bytes: [0; ROLLBACK_INPUT_BYTES_MAX] };
 
-    /// These bytes; `None` if they are too many.
+    /// Creates an input from bytes; `None` if there are too many.
     pub fn new(bytes: &[u8]) -> Option<Self> {
         let mut input = Input::EMPTY;
         input.bytes.get_mut(..bytes.len())?.copy_from_slice(bytes);
@@ -28,23 +28,23 @@ impl Input {
     }
 }
 
-/// How sure an input is.
+/// Whether an input is final.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InputStatus {
-    /// The player pressed it.
+    /// The player's real input.
     Known,
-    /// The predictor's guess; what the player pressed is still under way.
+    /// A prediction; the real input has not arrived.
     Predicted,
-    /// It did not come in time: the predictor's guess stands for it, for everybody and for good.
+    /// It did not arrive in time: the prediction replaces it, permanently and at all ends.
     Missed,
 }
 
-/// What one player does in a step.
+/// A player's input in a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PlayerInput {
-    /// What is to be used.
+    /// The input to use.
     pub input: Input,
-    /// How sure it is.
+    /// Whether it is final.
     pub status: InputStatus,
 }
 

@@ -1,4 +1,4 @@
-//! What was settled, at the arbiter: for those who come back after a while, and for those who watch.
+//! The arbiter's log of settled ticks, for returning ends and spectators.
 
 use super::input::Input;
 use parlor_proto::Tick;
@@ -29,7 +29,7 @@ impl Log {
         tick.0 as usize % self.missed.len()
     }
 
-    /// The oldest tick that it has.
+    /// The oldest tick in the log.
     pub(super) fn oldest(&self) -> Tick {
         let ticks = i32::try_from(self.missed.len()).unwrap_or(i32::MAX);
         let first = self.end.offset(-ticks);
@@ -47,7 +47,7 @@ impl Log {
         self.end = self.end.next();
     }
 
-    /// Which players missed a tick, a bit each, and the inputs of all.
+    /// Returns which players missed a tick, one bit each, and the inputs of all.
     pub(super) fn get(&self, tick: Tick) -> Option<(u8, &[Input])> {
         let is_there = tick.since(self.oldest()) >= 0 && self.end.is_newer_than(tick);
         is_there.then(|| {

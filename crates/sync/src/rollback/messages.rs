@@ -1,4 +1,4 @@
-//! What a session says and hears.
+//! Messages of a session.
 
 use super::config::Role;
 use super::input::Input;
@@ -9,18 +9,18 @@ use bytes::Bytes;
 use parlor_proto::Tick;
 use parlor_proto::wire::cursor::{ReadError, Reader, Write};
 
-/// From whom a message came. The caller knows this from whoever carried it, never from the message.
+/// The sender of a message. The caller knows it from the transport, never from the message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum From {
     /// A player.
     Player(u8),
-    /// The arbiter, where it does not play.
+    /// The arbiter, if it does not play.
     Arbiter,
-    /// Somebody else, under a number of the caller's: a spectator.
+    /// Another end, by a number that the caller assigns: a spectator.
     Other(u32),
 }
 
-/// For whom a message is.
+/// The recipient of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum To {
     /// All other players, and the arbiter.
@@ -31,31 +31,31 @@ pub enum To {
     One(From),
 }
 
-/// What is left to say at this tick.
+/// The messages left to send at this tick.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Unsaid {
     inputs: bool,
     settled: bool,
-    /// The next of those who are sent a stream.
+    /// The next end that gets a stream.
     stream: Option<usize>,
 }
 
 impl Unsaid {
-    /// At a new tick everything is said again: what is lost is repaired by the next.
+    /// At a new tick everything is sent again: the next message repairs a loss.
     pub(super) fn all(is_arbiter: bool) -> Self {
         Unsaid { inputs: true, settled: is_arbiter, stream: is_arbiter.then_some(0) }
     }
 }
 
-/// Ticks of inputs that a message repeats before what is settled here, for those who are behind.
+/// Ticks of inputs before the settled one that a message repeats, for ends that are behind.
 const BEHIND_TICKS: i32 = 32;
 /// Ticks that a message about settled ones reaches back.
 const SETTLED_TICKS: i32 = 64;
 
-/// Talking.
+/// Sending and receiving.
 impl Rollback {
-    /// The next message, written into `out`, and for whom it is; `None` when all is said until the next tick.
-    /// To be carried unreliably: whatever is lost, the next messages say again.
+    /// Writes the next message into `out` and returns its recipient; `None` when all are sent until the next
+    /// tick. Send them unreliably: the next messages repeat whatever is lost.
     pub fn poll_message(&mut self, out: &mut Vec<u8>) -> Option<To> {
         if std::mem::take(&mut self.unsaid.inputs) {
             self.write_inputs(out);
@@ -81,7 +81,7 @@ impl Rollback {
         let least = self.settled.offset(-BEHIND_TICKS);
         let first = if behind.is_newer_than(least) { behind } else { least };
         let mut tick = if first.is_newer_than(self.config.begin) { first } else { self.config.begin };
-        // A tick that was missed has no input to send, and a list has no gaps.
+        // A missed tick has no input to send, and the list has no gaps.
         let own = self.config.me().map(|me| &self.queues[usize::from(me)]);
         let end = self.end.offset(i32::try_from(self.config.input_delay).expect("delays are short"));
         while end.is_newer_than(tick) && own.is_some_and(|own| own.pressed(tick).is_none()) {
@@ -167,10 +167,10 @@ impl Rollback {
         wire::set_count(out, at, count);
     }
 
-    /// Takes a message in.
+    /// Takes in a message.
     ///
     /// # Errors
-    /// [`ReadError`] if it is not as laid out; what it said before that was taken in. Its sender is at fault,
+    /// [`ReadError`] if it is malformed; its part before the error has been taken in. Its sender is at fault,
     /// or has another build.
     pub fn handle_message(&mut self, from: From, bytes: Bytes) -> Result<(), ReadError> {
         let mut reader = Reader::new(bytes);
@@ -224,7 +224,7 @@ impl Rollback {
             }
         }
         reader.finish()?;
-        // Nobody knows more settled ticks than there can be.
+        // No end can know more settled ticks than exist.
         if settled.since(self.settled) <= AHEAD_TICKS {
             if let Some(player) = player {
                 self.said_settled(player, settled);

@@ -1,15 +1,15 @@
-//! What is known of one player's inputs, by tick.
+//! The known inputs of one player, by tick.
 
 use super::config::Predictor;
 use super::input::{Input, InputStatus, PlayerInput};
 use crate::limits::ROLLBACK_RING_TICKS;
 use parlor_proto::Tick;
 
-/// What is known of one tick.
+/// The input of one tick.
 #[derive(Clone, Copy, Debug)]
 struct Slot {
     tick: Tick,
-    /// `None`: it is not known.
+    /// `None` if it is not known.
     known: Option<PlayerInput>,
 }
 
@@ -17,7 +17,7 @@ struct Slot {
 #[derive(Debug)]
 pub(super) struct Queue {
     slots: Vec<Slot>,
-    /// The newest input that the player pressed before what is not settled, from which guesses begin.
+    /// The newest real input before the first unsettled tick; predictions start from it.
     anchor: (Tick, Input),
     predictor: Predictor,
 }
@@ -41,12 +41,12 @@ impl Queue {
         slot.known.filter(|_| slot.tick == tick)
     }
 
-    /// What the player pressed, if that is known and counts.
+    /// Returns the player's real input, if it is known and was not missed.
     pub(super) fn pressed(&self, tick: Tick) -> Option<Input> {
         self.get(tick).filter(|input| input.status == InputStatus::Known).map(|input| input.input)
     }
 
-    /// Takes an input in; says whether it is news.
+    /// Adds an input. Returns whether it is new.
     pub(super) fn press(&mut self, tick: Tick, input: Input) -> bool {
         if self.get(tick).is_some() {
             return false;
@@ -55,8 +55,8 @@ impl Queue {
         true
     }
 
-    /// What the player pressed at `tick`, if anything, does not count: it came too late. `settled` is the
-    /// oldest tick that is not settled.
+    /// Marks the input of `tick` as missed: the prediction counts, whatever the player sent. `settled` is the
+    /// oldest unsettled tick.
     pub(super) fn miss(&mut self, tick: Tick, settled: Tick) {
         let input = self.guess(tick, settled);
         self.put(tick, PlayerInput { input, status: InputStatus::Missed });
@@ -66,14 +66,14 @@ impl Queue {
         self.slots[Self::index(tick)] = Slot { tick, known: Some(input) };
     }
 
-    /// A tick is settled, and all before it were.
+    /// Settles a tick; all before it were settled.
     pub(super) fn settle(&mut self, tick: Tick) {
         if let Some(input) = self.pressed(tick) {
             self.anchor = (tick, input);
         }
     }
 
-    /// What is used for a tick; `settled` is the oldest that is not settled.
+    /// Returns the input to use for a tick; `settled` is the oldest unsettled one.
     pub(super) fn at(&self, tick: Tick, settled: Tick) -> PlayerInput {
         self.get(tick).unwrap_or_else(|| PlayerInput {
             input: self.guess(tick, settled),

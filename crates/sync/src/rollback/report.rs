@@ -1,68 +1,67 @@
-//! What a session tells of itself.
+//! Events and diagnostics of a session.
 
 use parlor_proto::Tick;
 
-/// Corrections that are remembered.
+/// Number of recorded corrections.
 pub(super) const CORRECTIONS: usize = 16;
 
-/// A game may like to know.
+/// Events for the game.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// Two ends have different states although all inputs before were the same: the game is not
-    /// deterministic, or somebody cheats.
+    /// Two ends have different states although all inputs before were the same. The game is not
+    /// deterministic, or a player cheats.
     Desync {
-        /// Which player's state differs from this end's; `None` in a sync-test, where it differs from this
-        /// end's own.
+        /// The player whose state differs from this end's; `None` in a sync test, whose own states differ.
         player: Option<u8>,
-        /// The first tick before which the states were different.
+        /// The first tick before which the states differed.
         tick: Tick,
-        /// Whether it is known that they were equal one tick before; if not, checksums of ticks in between
-        /// are missing.
+        /// Whether they are known to be equal one tick before. If not, checksums of ticks in between are
+        /// missing.
         is_exact: bool,
     },
-    /// This end was away for longer than the arbiter remembers: it cannot go on, only begin anew from a state
-    /// of another end.
+    /// This end was away for longer than the arbiter's history. It cannot continue, only start again from a
+    /// state of another end.
     Lost {
         /// The oldest tick that the arbiter has.
         oldest: Tick,
     },
 }
 
-/// A rollback that was made.
+/// A rollback.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Correction {
-    /// The first step that was run again.
+    /// The first replayed step.
     pub tick: Tick,
-    /// Steps that were run again.
+    /// Replayed steps.
     pub steps: u32,
 }
 
-/// What a session counted.
+/// Counters of a session.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Diagnostics {
-    /// The step that is next.
+    /// The next step.
     pub next: Tick,
-    /// All before this tick is settled.
+    /// All ticks before this one are settled.
     pub settled: Tick,
-    /// Steps that were run for the first time.
+    /// Steps run for the first time.
     pub steps: u64,
-    /// Steps that were run again.
+    /// Replayed steps.
     pub replayed: u64,
     /// Rollbacks.
     pub rollbacks: u64,
-    /// Most steps that one rollback ran again.
+    /// Most steps of one rollback.
     pub deepest: u32,
-    /// Ticks at which a step was due and none could be run: the window was full.
+    /// Ticks with a due step that could not be run because the window was full.
     pub stalled: u64,
-    /// Inputs of this end that did not come in time.
+    /// Inputs of this end that were late.
     pub missed: u64,
-    /// Inputs of all players that did not come in time.
+    /// Late inputs of all players.
     pub missed_by_all: u64,
-    /// Inputs that were refused: for ticks too far ahead.
+    /// Rejected inputs: too far ahead.
     pub refused: u64,
-    /// Messages that were not as laid out, of another session, or of somebody who may not say so.
+    /// Ignored messages: malformed, of another session, or not allowed from their sender.
     pub ignored: u64,
-    /// Ends whose states came to differ.
+    /// Ends whose states diverged.
     pub desyncs: u64,
     history: [Correction; CORRECTIONS],
 }

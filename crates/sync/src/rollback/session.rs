@@ -11,65 +11,66 @@ use crate::limits::{ROLLBACK_AHEAD_TICKS, ROLLBACK_PLAYERS_MAX, ROLLBACK_RING_TI
 use parlor_proto::Tick;
 use std::collections::VecDeque;
 
-/// Ticks beyond the next step for which inputs are taken in.
+/// Ticks beyond the next step for which inputs are accepted.
 pub(super) const AHEAD_TICKS: i32 = ROLLBACK_AHEAD_TICKS.cast_signed();
-/// Ticks between two targets that count as time that has passed.
+/// Maximum ticks between two targets that count as elapsed time.
 const JUMP_TICKS: i32 = 8;
-/// Among old ticks, which nobody goes back to, every so many one is saved for its checksum.
+/// Of old ticks, which are never rolled back to, every such one is saved for its checksum.
 const SUM_EVERY: u32 = 16;
 
-/// What the game must do next. The order matters.
+/// The game's next task. Requests must be done in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Request<'a> {
-    /// Keep the state as that before step `tick`, and say its checksum by [`Rollback::saved`], if it has one.
+    /// Save the state before step `tick`, and report its checksum with [`Rollback::saved`], if it has one.
     Save {
-        /// The step that comes next.
+        /// The next step.
         tick: Tick,
     },
-    /// Go back to the state that was kept as that before step `tick`.
+    /// Load the state that was saved before step `tick`.
     Load {
-        /// The step that comes next.
+        /// The next step.
         tick: Tick,
     },
     /// Run a step.
     Advance {
         /// Its number.
         tick: Tick,
-        /// What the players do in it, by player.
+        /// The inputs, by player.
         inputs: &'a [PlayerInput],
-        /// Whether the step was run before: what is heard and seen once is not to be repeated.
+        /// Whether the step is a replay: do not repeat its sounds and effects.
         is_replay: bool,
     },
 }
 
 /// One end of a session. See the [module](super).
 ///
-/// With each frame: [`handle_message`](Self::handle_message) for what came, [`add_input`](Self::add_input),
-/// then [`step`](Self::step) as long as it says so, each time doing what [`poll_request`](Self::poll_request)
-/// says; then [`poll_message`](Self::poll_message) for what is to be sent.
+/// In each frame, call [`handle_message`](Self::handle_message) for received messages and
+/// [`add_input`](Self::add_input). Then call [`step`](Self::step) while it returns true, and after each call
+/// do all requests of [`poll_request`](Self::poll_request). Then send the messages of
+/// [`poll_message`](Self::poll_message).
 #[derive(Debug)]
 pub struct Rollback {
     pub(super) config: Config,
     pub(super) queues: Vec<Queue>,
-    /// What was used in each step, by tick and player.
+    /// The inputs used in each step, by tick and player.
     used: Vec<PlayerInput>,
-    /// Who missed a tick, as the arbiter said, of ticks that are not settled here.
+    /// The players that missed a tick, as the arbiter decided, for ticks not settled here yet.
     outcomes: Vec<Option<(Tick, u8)>>,
-    /// All before it is settled, and known here.
+    /// All ticks before this one are settled and known here.
     pub(super) settled: Tick,
-    /// The step that is run next, the one at which to stop, and the first that never ran.
+    /// The next step to run, the step to stop at, and the first that was never run.
     next: Tick,
     pub(super) end: Tick,
     fresh: Tick,
     is_saved: bool,
-    /// The oldest step that ran with inputs that were not so.
+    /// The oldest step that was run with wrong inputs.
     wrong: Option<Tick>,
     target: Tick,
-    /// Ticks that have passed by the targets.
+    /// Elapsed ticks according to the targets.
     pub(super) elapsed: Tick,
-    /// The newest input of each player of this end.
+    /// The newest input of each player at this end.
     held: [Input; ROLLBACK_PLAYERS_MAX],
-    /// What is settled at the other players.
+    /// The settled tick of each other player.
     theirs: [Tick; ROLLBACK_PLAYERS_MAX],
     pub(super) arbiter: Option<Arbiter>,
     pub(super) sums: Sums,
@@ -80,10 +81,10 @@ pub struct Rollback {
 }
 
 impl Rollback {
-    /// A session whose first step is [`Config::begin`]; the game has the state before it.
+    /// Creates a session whose first step is [`Config::begin`]; the game has the state before it.
     ///
     /// # Errors
-    /// [`RollbackError`] if a value is out of its bounds.
+    /// [`RollbackError`] if a value is out of range.
     pub fn new(config: Config) -> Result<Self, RollbackError> {
         config.check()?;
         let (begin, count) = (config.begin, config.count());
@@ -109,23 +110,23 @@ impl Rollback {
             diagnostics: Diagnostics::default(),
             config,
         };
-        // What the delay leaves without an input has none.
+        // The steps within the initial delay have no input.
         for at in 0..config.input_delay {
             session.press_own(Tick(begin.0.wrapping_add(at)));
         }
         Ok(session)
     }
 
-    /// What it was made with.
+    /// Returns the configuration.
     pub fn config(&self) -> &Config {
         &self.config
     }
 
-    /// What a player of this end does from the next step that [`step`](Self::step) begins, until the next
-    /// input is added.
+    /// Sets the input of a player at this end. It applies from the next step that [`step`](Self::step)
+    /// begins, until the next input is added.
     ///
     /// # Errors
-    /// [`RollbackError`] if the player is not of this end, or the input is too large.
+    /// [`RollbackError`] if the player is not at this end, or the input is too large.
     pub fn add_input(&mut self, player: u8, bytes: &[u8]) -> Result<(), RollbackError> {
         if !self.is_own(player) {
             return Err(RollbackError::NotMine(player));
@@ -142,12 +143,12 @@ impl Rollback {
         }
     }
 
-    /// Begins one more step, if that is due and can be: `target` is the number of the step that is due by the
-    /// room's clock. If so, do all that [`poll_request`](Self::poll_request) says, and ask again.
+    /// Begins one more step, if it is due and possible; `target` is the step that is due by the room's clock.
+    /// If it returns true, do all requests of [`poll_request`](Self::poll_request), and call it again.
     pub fn step(&mut self, target: Tick) -> bool {
         let is_new = target != self.target;
         if is_new {
-            // A clock that jumps makes nobody's patience shorter.
+            // A clock jump must not shorten a player's patience.
             self.elapsed = self.elapsed.offset(target.since(self.target).clamp(0, JUMP_TICKS));
             self.target = target;
             self.unsaid = Unsaid::all(self.arbiter.is_some());
@@ -189,7 +190,7 @@ impl Rollback {
         }
     }
 
-    /// What the game must do next; `None` when it is where it should be.
+    /// Returns the game's next task; `None` when there is nothing to do.
     pub fn poll_request(&mut self) -> Option<Request<'_>> {
         if let Some(tick) = self.wrong.take().filter(|wrong| self.next.is_newer_than(*wrong)) {
             let steps = u32::try_from(self.next.since(tick)).unwrap_or(0);
@@ -224,7 +225,7 @@ impl Rollback {
         Some(Request::Advance { tick, inputs: &self.used[first..first + count], is_replay })
     }
 
-    /// Whether the state before a step may be needed: to go back to it, or for its checksum.
+    /// Whether the state before a step may be needed, for a rollback or for its checksum.
     fn wants_save(&self, tick: Tick) -> bool {
         let window = i32::try_from(self.config.window).expect("windows are short");
         match self.config.role {
@@ -240,8 +241,8 @@ impl Rollback {
         tick.0 as usize % ROLLBACK_RING_TICKS * self.config.count()
     }
 
-    /// The checksum of the state that was saved as that before step `tick`. Ends compare theirs, so it must
-    /// depend on nothing but the state, on every machine.
+    /// Reports the checksum of the state saved before step `tick`. Ends compare checksums, so it must depend
+    /// on nothing but the state, on every machine.
     pub fn saved(&mut self, tick: Tick, checksum: u64) {
         let differed = self.sums.saved(tick, checksum).is_some();
         let is_first = self.diagnostics.desyncs == 0;
@@ -251,14 +252,14 @@ impl Rollback {
         }
     }
 
-    /// A player has left for good: nobody waits for its inputs. For the arbiter.
+    /// Records that a player has left for good: its inputs are not waited for. For the arbiter.
     pub fn left(&mut self, player: u8) {
         if let Some(arbiter) = &mut self.arbiter {
             arbiter.left(player);
         }
     }
 
-    /// What a game may like to know.
+    /// Returns the next event.
     pub fn poll_event(&mut self) -> Option<Event> {
         let finals = self.finals();
         self.sums.compare_until(finals);
@@ -269,14 +270,15 @@ impl Rollback {
         self.events.pop_front()
     }
 
-    /// What was counted.
+    /// Returns the counters.
     pub fn diagnostics(&self) -> Diagnostics {
         let mut diagnostics = self.diagnostics;
         (diagnostics.next, diagnostics.settled) = (self.next, self.settled);
         diagnostics
     }
 
-    /// The inputs of a settled tick and who missed it, if the tick is not older than what can be run again.
+    /// Returns the inputs of a settled tick and which were missed, unless the tick is beyond the rollback
+    /// window.
     pub fn settled_inputs(&self, tick: Tick) -> Option<[PlayerInput; ROLLBACK_PLAYERS_MAX]> {
         let age = self.settled.since(tick);
         if age <= 0 || age > AHEAD_TICKS || self.config.begin.is_newer_than(tick) {
@@ -289,13 +291,13 @@ impl Rollback {
         Some(inputs)
     }
 
-    /// States before all ticks up to this one do not change any more.
+    /// States before all ticks up to this one are final.
     pub(super) fn finals(&self) -> Tick {
         let run = self.wrong.filter(|wrong| self.next.is_newer_than(*wrong)).unwrap_or(self.next);
         if run.is_newer_than(self.settled) { self.settled } else { run }
     }
 
-    /// Takes an input in, if its tick is one that can still change and not too far ahead (threat 23).
+    /// Adds an input, if its tick is not final and not too far ahead (threat 23).
     pub(super) fn press(&mut self, player: u8, tick: Tick, input: Input) {
         if self.settled.is_newer_than(tick) {
             return;
@@ -309,14 +311,14 @@ impl Rollback {
         }
     }
 
-    /// Who missed a tick, as the arbiter says.
+    /// Records which players missed a tick, as the arbiter decided.
     pub(super) fn outcome(&mut self, tick: Tick, missed: u8) {
         if tick.since(self.settled) >= 0 && tick.since(self.next) < AHEAD_TICKS {
             self.outcomes[tick.0 as usize % ROLLBACK_RING_TICKS] = Some((tick, missed));
         }
     }
 
-    /// How far another player is.
+    /// Records another player's progress.
     pub(super) fn said_settled(&mut self, player: u8, settled: Tick) {
         let theirs = &mut self.theirs[usize::from(player)];
         if settled.is_newer_than(*theirs) {
@@ -332,8 +334,8 @@ impl Rollback {
             .fold(self.settled, |oldest, theirs| if oldest.is_newer_than(theirs) { theirs } else { oldest })
     }
 
-    /// Something came to be known of a tick that was perhaps guessed otherwise, and later guesses follow from
-    /// it.
+    /// A tick's input became known. If its prediction was wrong, the step and all later predictions from it
+    /// are.
     fn changed(&mut self, player: u8, tick: Tick) {
         let (queue, count) = (&self.queues[usize::from(player)], self.config.count());
         let mut at = tick;
@@ -353,7 +355,7 @@ impl Rollback {
         }
     }
 
-    /// Settles what can be settled.
+    /// Settles all ticks that can be settled.
     pub(super) fn advance_settled(&mut self) {
         while self.settled.since(self.next) < AHEAD_TICKS {
             let tick = self.settled;

@@ -3,17 +3,18 @@
 use super::config::Config;
 use parlor_proto::Tick;
 
-/// As many saved states as a session can ask for. Saving overwrites the oldest by [`Clone::clone_from`],
-/// which takes over its memory: with a state of vectors nothing is allocated once the ring is full.
+/// A ring with as many saved states as a session can request. Saving overwrites the oldest by
+/// [`Clone::clone_from`], which reuses its memory: a state of vectors allocates nothing once the ring is
+/// full.
 #[derive(Clone, Debug)]
 pub struct States<S> {
     slots: Vec<Option<(Tick, S)>>,
 }
 
 impl<S: Clone> States<S> {
-    /// An empty ring for a session.
+    /// Creates an empty ring for a session.
     pub fn new(config: &Config) -> Self {
-        // All states of the window, and the one that is being saved.
+        // All states of the window, and the one being saved.
         States { slots: vec![None; config.window as usize + 2] }
     }
 
@@ -21,7 +22,7 @@ impl<S: Clone> States<S> {
         tick.0 as usize % self.slots.len()
     }
 
-    /// Keeps a state as that before step `tick`.
+    /// Saves a state before step `tick`.
     pub fn save(&mut self, tick: Tick, state: &S) {
         let slot = self.slot(tick);
         match &mut self.slots[slot] {
@@ -33,7 +34,7 @@ impl<S: Clone> States<S> {
         }
     }
 
-    /// The state before step `tick`, if it is still there.
+    /// Returns the state before step `tick`, if it is still there.
     pub fn load(&self, tick: Tick) -> Option<&S> {
         self.slots[self.slot(tick)].as_ref().filter(|(at, _)| *at == tick).map(|(_, state)| state)
     }

@@ -1,14 +1,14 @@
-//! Checksums of states, this end's and the others', compared tick by tick.
+//! Checksums of states: compares this end's with the others', tick by tick.
 
 use super::report::Event;
 use crate::limits::{ROLLBACK_AHEAD_TICKS, ROLLBACK_RING_TICKS};
 use parlor_proto::Tick;
 
-/// Ticks after which a difference is told of although checksums before it are missing: well within a second.
+/// Ticks after which a difference is reported although earlier checksums are missing: well within a second.
 const PATIENCE_TICKS: i32 = 24;
-/// Ticks of checksums that are sent when two ends have come to differ, so that the first one is found.
+/// Ticks of checksums that are sent after a desync, so that the first different tick is found.
 pub(super) const TRACE_TICKS: u32 = 48;
-/// Ticks of checksums that are sent otherwise: three messages in a row may be lost.
+/// Ticks of checksums that are sent otherwise: three consecutive messages may be lost.
 const RECENT_TICKS: u32 = 4;
 
 /// Checksums by tick.
@@ -29,7 +29,7 @@ impl Ring {
     }
 }
 
-/// What another end said, and where it first differed.
+/// The checksums of another end, and where they first differed.
 #[derive(Debug)]
 struct Theirs {
     ring: Ring,
@@ -43,7 +43,7 @@ pub(super) struct Sums {
     begin: Tick,
     own: Ring,
     theirs: Vec<Theirs>,
-    /// Own ones before this tick were compared.
+    /// Own checksums before this tick were compared.
     compared: Tick,
 }
 
@@ -58,9 +58,9 @@ impl Sums {
         }
     }
 
-    /// A state was saved; what was known of it before is given back.
+    /// Records the checksum of a saved state. Returns the one that it replaces.
     pub(super) fn saved(&mut self, tick: Tick, sum: u64) -> Option<u32> {
-        // Half of a hash is enough, and 0 says that there is none.
+        // Half of a hash is enough; 0 stands for none.
         let sum = ((sum >> 32) ^ (sum & 0xffff_ffff)).max(1);
         let sum = u32::try_from(sum).expect("its upper half is empty");
         let before = self.own.get(tick).filter(|before| *before != sum);
@@ -68,7 +68,7 @@ impl Sums {
         before
     }
 
-    /// The states after `tick` and before `end` are made again.
+    /// Drops the checksums of states after `tick` and before `end`, which are recomputed.
     pub(super) fn forget(&mut self, tick: Tick, end: Tick) {
         let mut at = tick.next();
         while end.is_newer_than(at) {
@@ -77,7 +77,7 @@ impl Sums {
         }
     }
 
-    /// What another end says of a tick near those that are final here.
+    /// Records another end's checksum for a tick near those that are final here.
     pub(super) fn said(&mut self, player: usize, tick: Tick, sum: u32, finals: Tick) {
         let is_near = tick.since(finals).unsigned_abs() < ROLLBACK_AHEAD_TICKS;
         if let Some(theirs) = self.theirs.get_mut(player)
@@ -99,7 +99,7 @@ impl Sums {
         }
     }
 
-    /// Compares what became final: the states before all ticks up to `finals` do not change any more.
+    /// Compares final checksums: the states before all ticks up to `finals` do not change any more.
     pub(super) fn compare_until(&mut self, finals: Tick) {
         while finals.since(self.compared) >= 0 {
             let tick = self.compared;
@@ -108,7 +108,7 @@ impl Sums {
         }
     }
 
-    /// A difference that can be told of.
+    /// Returns a difference that can be reported.
     pub(super) fn poll_event(&mut self, finals: Tick) -> Option<Event> {
         let (begin, own) = (self.begin, &self.own);
         self.theirs.iter_mut().zip(0u8..).find_map(|(theirs, player)| {
@@ -124,7 +124,7 @@ impl Sums {
         })
     }
 
-    /// What to say to the others: the first tick, and the checksums from there on, 0 where there is none.
+    /// Returns the checksums to send: the first tick, and the checksums from there on, 0 for none.
     pub(super) fn recent(&self, finals: Tick) -> (Tick, impl Iterator<Item = u32> + '_) {
         let is_traced = |theirs: &Theirs| {
             theirs.differs.is_some_and(|differs| finals.since(differs) < PATIENCE_TICKS * 2)

@@ -1,4 +1,4 @@
-//! Ends on a bad network, held against games that run in lockstep.
+//! Ends on a bad network, compared with games in lockstep.
 
 use super::*;
 use crate::limits::{ROLLBACK_PLAYERS_MAX, ROLLBACK_WINDOW_MAX};
@@ -11,7 +11,7 @@ use xxhash_rust::xxh3::xxh3_64;
 const BEGIN: Tick = Tick(100);
 const HZ: u16 = 60;
 
-/// The game: everything depends on all that was pressed, in its order.
+/// The game: its state depends on all inputs, in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Game(Vec<u64>);
 
@@ -33,7 +33,7 @@ impl Game {
     }
 }
 
-/// How an end's clock is off, in ticks, at a moment.
+/// The error of an end's clock, in ticks, at a moment.
 type ClockError = fn(Instant) -> i32;
 
 /// One end with its game.
@@ -42,13 +42,13 @@ struct End {
     who: From,
     game: Game,
     states: States<Game>,
-    /// Hashes after each step, as run last.
+    /// Hashes after each step, as last run.
     after: BTreeMap<u32, u64>,
     said: BTreeMap<u32, Vec<u8>>,
     clock: ClockError,
     steps: u32,
     asleep: std::ops::Range<u64>,
-    /// A bit is flipped in the state after this step, whenever it is run.
+    /// Flips a bit in the state after this step, whenever it is run.
     flip_after: Option<Tick>,
     events: Vec<(u64, Event)>,
     pressed: u8,
@@ -124,7 +124,7 @@ impl End {
     }
 }
 
-/// What lies between the ends.
+/// The network between the ends.
 #[derive(Clone, Copy)]
 struct Net {
     latency_us: u64,
@@ -139,7 +139,7 @@ struct Room {
     wire: BTreeMap<(u64, u64), (usize, From, Bytes)>,
     sent: u64,
     now: Instant,
-    /// What was settled, as the arbiter has it.
+    /// The settled inputs, according to the arbiter.
     settled: BTreeMap<u32, Vec<PlayerInput>>,
     bytes: u64,
 }
@@ -165,7 +165,7 @@ impl Room {
             self.now = Instant::from_micros(self.now.as_micros() + 1_000);
             self.deliver();
             for index in 0..self.ends.len() {
-                // Frames of 60 Hz, each end at a phase of its own.
+                // Frames at 60 Hz, with a different phase at each end.
                 let phase = (self.now.as_millis() + 5 * index as u64) % 16;
                 if phase == 0 && !self.ends[index].asleep.contains(&self.now.as_millis()) {
                     self.frame(index);
@@ -228,7 +228,7 @@ impl Room {
         }
     }
 
-    /// Every end has run what was settled, and comes to the states of a game in lockstep.
+    /// Checks that every end has run the settled ticks, and reaches the states of a game in lockstep.
     fn check(&self, least_ticks: usize) {
         let mut game = Game::new();
         let mut ticks = 0;
@@ -256,7 +256,7 @@ impl Room {
         self.ends.iter().map(|end| end.session.diagnostics().deepest).max().unwrap_or(0)
     }
 
-    /// How long an end stood still at most is bounded by the patience, and so is how far it goes back.
+    /// Checks that the longest stall of an end is bounded by the patience, and so is its longest rollback.
     fn assert_unaffected(&self, but: usize) {
         for (index, end) in self.ends.iter().enumerate().filter(|(index, _)| *index != but) {
             let diagnostics = end.session.diagnostics();
@@ -375,14 +375,14 @@ fn threat_23_ticks_far_off_and_junk_are_refused_and_take_no_memory() {
         let mut out = Vec::new();
         while other.session.poll_message(&mut out).is_some() {
             for _ in 0..8 {
-                // Anything may stand anywhere; most of all in the ticks.
+                // Random bytes anywhere, most of all in the ticks.
                 let mut junk = out.clone();
                 for _ in 0..1 + rng.below(6) {
                     let at = rng.index(junk.len().min(16));
                     junk[at] = u8::try_from(rng.below(256)).unwrap();
                 }
                 junk.truncate(junk.len() - rng.index(junk.len()) / 4);
-                // Bad bytes are an error; what counts is that nothing breaks.
+                // Bad bytes are an error; it only matters that nothing breaks.
                 let _ = end.session.handle_message(From::Player(1), junk.into());
             }
         }
@@ -391,7 +391,7 @@ fn threat_23_ticks_far_off_and_junk_are_refused_and_take_no_memory() {
     assert!(diagnostics.refused > 0 && diagnostics.ignored > 0, "{diagnostics:?}");
     assert!(diagnostics.deepest <= config.window);
     assert!(diagnostics.settled.since(diagnostics.next) <= 64);
-    // Nobody may say what is settled but the arbiter.
+    // Only the arbiter may settle ticks.
     let before = other.session.diagnostics();
     let mut settled = Vec::new();
     super::wire::write_head(&mut settled, 0, super::wire::Kind::Settled);

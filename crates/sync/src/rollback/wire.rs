@@ -1,13 +1,14 @@
-//! What the ends of a rollback session say to each other: messages of
-//! [`channel::ROLLBACK`](parlor_proto::channel::ROLLBACK), within its envelope. Ticks are 4 bytes, as
-//! everywhere; a mask has a bit for each player.
+//! Messages between the ends of a rollback session, in the envelope of
+//! [`channel::ROLLBACK`](parlor_proto::channel::ROLLBACK). Ticks are 4 bytes, as everywhere; a mask has a bit
+//! for each player.
 //!
 //! ```text
 //!  message   session: 2 bytes · kind: 1 byte · fields to the end
 //!  0 inputs  settled: tick · first: tick · count: 1 byte · count × input
 //!            sums from: tick · count: 1 byte · count × checksum: 4 bytes, 0 if there is none
 //!  1 settled first: tick · count: 1 byte · count × (ticks: 1 byte · missed: mask)
-//!  2 stream  first: tick · count: 1 byte · count × (missed: mask · changed: mask · for each bit of changed: length · bytes)
+//!  2 stream  first: tick · count: 1 byte · count × (missed: mask · changed: mask
+//!            · for each bit of changed: length · bytes)
 //!  input     length: 1 byte · bytes, or 0xff: the same as the one before it
 //! ```
 
@@ -16,13 +17,12 @@ use crate::limits::ROLLBACK_INPUT_BYTES_MAX;
 use parlor_proto::Tick;
 use parlor_proto::wire::cursor::{ReadError, Reader, Write};
 
-/// Bytes of a message after which nothing more is added to it: with its envelope and header it is one
-/// datagram.
+/// Size in bytes at which a message is considered full: with its envelope and header it fits one datagram.
 pub(super) const TARGET_BYTES: usize = 800;
-/// The length that says "the same as the one before".
+/// The length byte for "the same as the one before".
 const SAME: u8 = 0xff;
 
-/// What a message is about.
+/// The kind of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Inputs,
@@ -40,7 +40,7 @@ pub(super) fn write_head(out: &mut Vec<u8>, session: u16, kind: Kind) {
     });
 }
 
-/// The session and the kind; `None` for a kind that this build does not know.
+/// Reads the session and the kind; `None` for a kind that this build does not know.
 pub(super) fn read_head(reader: &mut Reader) -> Result<(u16, Option<Kind>), ReadError> {
     let session = reader.u16()?;
     let kind = match reader.u8()? {
@@ -60,7 +60,7 @@ pub(super) fn read_tick(reader: &mut Reader) -> Result<Tick, ReadError> {
     Ok(Tick(reader.u32()?))
 }
 
-/// Writes an input, shorter if it is the same as the one before it.
+/// Writes an input; short if it equals the one before it.
 pub(super) fn write_input(out: &mut Vec<u8>, input: &Input, before: Option<&Input>) {
     if before == Some(input) {
         out.put_u8(SAME);
@@ -82,12 +82,12 @@ pub(super) fn read_input(reader: &mut Reader, before: Option<&Input>) -> Result<
     Input::new(&bytes).ok_or(ReadError::OutOfRange { field: "length of an input" })
 }
 
-/// Writes a count where [`reserve_count`] left room for it.
+/// Writes a count into the place from [`reserve_count`].
 pub(super) fn set_count(out: &mut [u8], at: usize, count: u8) {
     out[at] = count;
 }
 
-/// Leaves room for a count; its place.
+/// Reserves space for a count. Returns its position.
 pub(super) fn reserve_count(out: &mut Vec<u8>) -> usize {
     out.put_u8(0);
     out.len() - 1

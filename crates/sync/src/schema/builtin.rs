@@ -1,4 +1,4 @@
-//! The components that every schema of a room begins with.
+//! Built-in components, the first ones of every room's schema.
 
 use super::component::Component;
 use super::{ComponentId, Interpolation, Kind};
@@ -8,12 +8,12 @@ use parlor_proto::limits::{STATE_KEY_BYTES_MAX, STATE_VALUE_BYTES_MAX};
 /// A key of keyed state: the fields `name` (text), `hints` (bytes) and `value` (any value).
 pub const KEYED_KEY: ComponentId = ComponentId(0);
 
-/// What the authority tells a member of its inputs: the fields `tick` (the newest one whose input was used:
-/// its number, lowest 31 bits), `margin` (how long before its step an input came, the least of the last half
-/// second, in ms) and `late` (how many came too late, lowest 8 bits).
+/// The authority's report to a member about its inputs: the fields `tick` (the newest one whose input was
+/// used: its number, lowest 31 bits), `margin` (the smallest one of the last half second: how long before its
+/// step an input arrived, in ms) and `late` (the number of late inputs, lowest 8 bits).
 pub const INPUT_ACK: ComponentId = ComponentId(1);
 
-/// An entity with one of these components, by their bits, is the engine's: the game does not see it.
+/// Mask of components whose entities belong to the engine: the game does not see them.
 pub const NOT_OF_GAME: u64 = KEYED_KEY.bit() | INPUT_ACK.bit();
 
 /// The built-in components, in the order of their numbers.

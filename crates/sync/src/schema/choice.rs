@@ -1,16 +1,15 @@
-//! Enums without fields, as names to choose from.
+//! Enums without fields, as a list of names.
 
-/// A Rust enum whose variants have no fields, for a field of the kind [`Enum`](super::Kind::Enum). See
+/// A Rust enum without fields, for a field of the kind [`Enum`](super::Kind::Enum). See
 /// [`choice!`](crate::choice).
 pub trait Choice: Copy {
-    /// The names of all variants, 1 to [`CHOICES_MAX`](crate::limits::CHOICES_MAX); the place of each is its
-    /// index.
+    /// The names of all variants by index, 1 to [`CHOICES_MAX`](crate::limits::CHOICES_MAX) of them.
     const NAMES: &'static [&'static str];
 
     /// Its index among [`NAMES`](Self::NAMES).
     fn index(self) -> usize;
 
-    /// The variant that has this index; the first one if there is none.
+    /// Returns the variant with this index; the first one if there is none.
     fn from_index(index: usize) -> Self;
 }
 
@@ -37,7 +36,7 @@ macro_rules! choice {
             const NAMES: &'static [&'static str] = &[stringify!($first) $(, stringify!($rest))*];
 
             fn index(self) -> usize {
-                // The match says at compile time if a variant was forgotten.
+                // The match fails to compile if a variant is missing.
                 let name = match self {
                     $type::$first => stringify!($first),
                     $($type::$rest => stringify!($rest),)*

@@ -1,4 +1,4 @@
-//! Components: named fields, and where their lanes and blobs stand.
+//! Components: named fields, and the positions of their lanes and blobs.
 
 use super::kind::Kind;
 use super::lanes::{LaneKind, LaneRole};
@@ -11,24 +11,24 @@ use parlor_proto::limits::LABEL_BYTES_MAX;
 /// One field of a component.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Field {
-    /// Its name, 1 to 64 bytes, unlike those of the component's other fields.
+    /// Its name, 1 to 64 bytes, unique within the component.
     pub name: String,
-    /// What it holds.
+    /// The kind of its values.
     pub kind: Kind,
-    /// How it is played out.
+    /// How it is interpolated.
     pub interpolation: Interpolation,
-    /// So many quantized steps or fewer, in each lane of the field, are no change. 0 for kinds with a blob,
-    /// `Bool` and `Enum`, and below the least span of its lanes.
+    /// A change of at most this many quantized steps, in each lane of the field, is ignored. 0 for kinds with
+    /// a blob, `Bool` and `Enum`; below the least span of its lanes.
     pub threshold: u32,
 }
 
 impl Field {
-    /// The same field, played out as `interpolation` says.
+    /// Sets the interpolation.
     pub fn interpolation(self, interpolation: Interpolation) -> Field {
         Field { interpolation, ..self }
     }
 
-    /// The same field, of which `steps` quantized steps or fewer are no change.
+    /// Sets the threshold: a change of at most this many quantized steps is ignored.
     pub fn threshold(self, steps: u32) -> Field {
         Field { threshold: steps, ..self }
     }
@@ -61,7 +61,7 @@ impl Field {
     }
 }
 
-/// A field of this kind, as yet without a name, played out as the kind usually is.
+/// Creates a field of this kind, without a name, with the kind's default interpolation.
 impl From<Kind> for Field {
     fn from(kind: Kind) -> Self {
         let interpolation = kind.interpolation_default();
@@ -69,23 +69,23 @@ impl From<Kind> for Field {
     }
 }
 
-/// A part of an entity: fields that come, change and go together. Whether it is in order is said by the
-/// [builder of a schema](super::SchemaBuilder::build).
+/// A part of an entity: fields that are added, changed and removed together. The [builder of a
+/// schema](super::SchemaBuilder::build) checks that it is valid.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Component {
     name: String,
     fields: Vec<Field>,
     priority: u16,
     condition: Condition,
-    /// Of all fields, one after another.
+    /// Of all fields, in order.
     lanes: Vec<LaneKind>,
-    /// For each lane, how many steps are no change; empty if there is no threshold at all.
+    /// For each lane, the number of steps that is ignored; empty without any threshold.
     thresholds: Vec<u32>,
-    /// Where the lanes of each field begin, and where its blob stands if it has one.
+    /// The first lane of each field, and its blob if it has one.
     spots: Vec<Spot>,
     numbers: usize,
     blobs: usize,
-    /// The first field whose Rust type does not hold its kind, and the type.
+    /// The first field whose Rust type cannot hold its kind, and the type.
     mismatch: Option<(usize, &'static str)>,
 }
 
@@ -97,7 +97,7 @@ struct Spot {
 }
 
 impl Component {
-    /// A builder of a component of this name.
+    /// Starts a component of this name.
     pub fn builder(name: &str) -> ComponentBuilder {
         ComponentBuilder(Component {
             name: name.to_owned(),
@@ -123,7 +123,7 @@ impl Component {
         &self.fields
     }
 
-    /// How urgent changes of it are; 256 is normal, 512 twice as urgent.
+    /// The priority of its changes: 256 is normal, 512 twice as urgent.
     pub const fn priority(&self) -> u16 {
         self.priority
     }
@@ -133,27 +133,27 @@ impl Component {
         self.condition
     }
 
-    /// Lanes of all its fields.
+    /// The number of lanes of all its fields.
     pub fn lanes(&self) -> usize {
         self.lanes.len()
     }
 
-    /// Blobs of all its fields.
+    /// The number of blobs of all its fields.
     pub const fn blobs(&self) -> usize {
         self.blobs
     }
 
-    /// What each lane is.
+    /// The kind of each lane.
     pub fn lane_kinds(&self) -> &[LaneKind] {
         &self.lanes
     }
 
-    /// Index of the field that has this name.
+    /// The index of the field with this name.
     pub fn find(&self, field: &str) -> Option<usize> {
         self.fields.iter().position(|each| each.name == field)
     }
 
-    /// Which lanes belong to the field of this index; none if there is no such field.
+    /// The lanes of the field with this index; none if there is no such field.
     pub fn field_lanes(&self, field: usize) -> Indices<usize> {
         match (self.spots.get(field), self.fields.get(field)) {
             (Some(spot), Some(field)) => spot.lane..spot.lane + field.kind.lanes(),
@@ -161,8 +161,8 @@ impl Component {
         }
     }
 
-    /// Which numbers of a row belong to the field of this index, in the order of [`Kind`]'s table; none if
-    /// there is no such field.
+    /// The numbers of the field with this index, in the order of [`Kind`]'s table; none if there is no such
+    /// field.
     pub fn field_numbers(&self, field: usize) -> Indices<usize> {
         match (self.spots.get(field), self.fields.get(field)) {
             (Some(spot), Some(field)) => spot.number..spot.number + field.kind.numbers(),
@@ -170,25 +170,25 @@ impl Component {
         }
     }
 
-    /// Numbers of all its fields.
+    /// The count of numbers of all its fields.
     pub const fn numbers(&self) -> usize {
         self.numbers
     }
 
-    /// Which blob belongs to the field of this index, if it has one.
+    /// The blob of the field with this index, if it has one.
     pub fn field_blob(&self, field: usize) -> Option<usize> {
         self.fields.get(field)?.kind.blob_bytes_max()?;
         self.spots.get(field).map(|spot| spot.blob)
     }
 
-    /// Most bytes of each blob.
+    /// Maximum bytes of each blob.
     pub fn blob_bytes_max(&self) -> impl Iterator<Item = usize> {
         self.fields.iter().filter_map(|field| field.kind.blob_bytes_max())
     }
 
-    /// Whether `lanes` is a change against what was `published`: whether any lane differs by more steps than
-    /// its field's threshold, the shorter way around for cyclic ones. Compare with what was published and not
-    /// with the last value seen, or slow motion is never noticed.
+    /// Whether `lanes` is a change against what was `published`: any lane differs by more steps than its
+    /// field's threshold, by the shorter way for cyclic ones. Compare with the published row, not with the
+    /// last one seen, or slow motion is never detected.
     pub fn is_change(&self, published: &[i32], lanes: &[i32]) -> bool {
         if self.thresholds.is_empty() {
             return published != lanes;
@@ -197,7 +197,7 @@ impl Component {
         pairs.any(|((a, b), (lane, threshold))| lane.distance(*a, *b) > *threshold)
     }
 
-    /// Whether it may stand in a schema.
+    /// Checks that it is valid in a schema.
     pub(super) fn check(&self) -> Result<(), SchemaError> {
         let component = || self.name.clone();
         check_name(&self.name)?;
@@ -241,7 +241,7 @@ fn check_name(name: &str) -> Result<(), SchemaError> {
     Ok(())
 }
 
-/// Puts a [`Component`] together.
+/// Builds a [`Component`].
 #[derive(Clone, Debug)]
 pub struct ComponentBuilder(Component);
 
@@ -253,8 +253,8 @@ impl ComponentBuilder {
         self
     }
 
-    /// Adds a field that a struct's field of the type `V` becomes; a schema refuses it if that cannot hold
-    /// the kind.
+    /// Adds a field for a struct's field of the type `V`. A schema rejects it if that type cannot hold the
+    /// kind.
     #[must_use]
     pub fn field_of<S, V: FieldValue>(
         mut self,
@@ -270,21 +270,21 @@ impl ComponentBuilder {
         self
     }
 
-    /// How urgent changes of it are: 256 is normal, 512 twice as urgent; 0 is refused.
+    /// Sets the priority of its changes: 256 is normal, 512 twice as urgent; 0 is invalid.
     #[must_use]
     pub fn priority(mut self, priority: u16) -> Self {
         self.0.priority = priority;
         self
     }
 
-    /// Which members get it.
+    /// Sets which members get it.
     #[must_use]
     pub fn condition(mut self, condition: Condition) -> Self {
         self.0.condition = condition;
         self
     }
 
-    /// The component.
+    /// Builds the component.
     pub fn build(mut self) -> Component {
         if self.0.thresholds.iter().all(|threshold| *threshold == 0) {
             self.0.thresholds.clear();
@@ -297,8 +297,7 @@ impl ComponentBuilder {
         let lane = component.lanes.len();
         component.spots.push(Spot { lane, number: component.numbers, blob: component.blobs });
         field.kind.push_lanes(&mut component.lanes);
-        // Which part of a rotation is left out says nothing about how far it turned, and is a change in any
-        // case.
+        // The index of a rotation's omitted part does not measure the rotation, so its change always counts.
         component.thresholds.extend(component.lanes[lane..].iter().map(|lane| match lane.role {
             LaneRole::RotationLargest => 0,
             _ => field.threshold,

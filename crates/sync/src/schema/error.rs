@@ -1,4 +1,4 @@
-//! What can be wrong with a schema, and with a row of one.
+//! Errors of schemas and rows.
 
 use crate::limits::{COMPONENTS_MAX, FIELDS_MAX, LANES_MAX};
 use crate::value::ValueError;
@@ -6,16 +6,16 @@ use parlor_proto::limits::{LABEL_BYTES_MAX, SCHEMA_BYTES_MAX};
 use parlor_proto::wire::cursor::ReadError;
 use thiserror::Error;
 
-/// A schema cannot be: what is wrong, and where.
+/// Why a schema is invalid, and where.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum SchemaError {
-    /// Two components have one name.
+    /// Two components have the same name.
     #[error("the component {component:?} is registered twice: register it once, or name it otherwise")]
     DuplicateComponent {
         /// Their name.
         component: String,
     },
-    /// Two fields of a component have one name.
+    /// Two fields of a component have the same name.
     #[error("the component {component:?} has two fields {field:?}")]
     DuplicateField {
         /// The component.
@@ -45,29 +45,29 @@ pub enum SchemaError {
     TooManyLanes {
         /// The component.
         component: String,
-        /// How many it has.
+        /// The number of its lanes.
         lanes: usize,
     },
-    /// A component without a field.
+    /// A component has no fields.
     #[error("the component {component:?} has no fields")]
     NoFields {
         /// The component.
         component: String,
     },
-    /// A component whose priority is 0: it would never be sent.
+    /// A component has priority 0: it would never be sent.
     #[error("the component {component:?} has the priority 0, 256 is normal")]
     Priority {
         /// The component.
         component: String,
     },
-    /// The parameters of a kind are out of bounds.
+    /// The parameters of a kind are out of range.
     #[error("the field {component}.{field} {fault}")]
     Field {
         /// The component.
         component: String,
         /// The field.
         field: String,
-        /// What is wrong, in words that follow "the field".
+        /// What is wrong, as a continuation of "the field".
         fault: &'static str,
     },
     /// The Rust type of a field cannot hold its kind.
@@ -80,7 +80,7 @@ pub enum SchemaError {
         /// The Rust type.
         found: &'static str,
     },
-    /// The field that interest is measured by is not one.
+    /// The field for interest has no position.
     #[error(
         "interest needs a vector, a transform or a body, and {component:?} has none as its field {field}"
     )]
@@ -90,24 +90,24 @@ pub enum SchemaError {
         /// The field, by name or number.
         field: String,
     },
-    /// The radii of interest are out of bounds.
+    /// The radii of interest are out of range.
     #[error("interest within {radius} that ends at {leave}: 0 < radius <= leave <= 10^15 must hold")]
     InterestRadius {
-        /// Within it, entities are seen.
+        /// The radius in which entities are seen.
         radius: f64,
-        /// Beyond it, they are no longer seen.
+        /// The radius beyond which they are no longer seen.
         leave: f64,
     },
-    /// The schema is too long as bytes.
+    /// The schema is too long when encoded.
     #[error("the schema takes {bytes} bytes, {SCHEMA_BYTES_MAX} are allowed: shorten names")]
     TooLarge {
-        /// Bytes that it takes.
+        /// Its length in bytes.
         bytes: usize,
     },
-    /// Bytes of a schema that cannot be read.
+    /// The bytes of a schema are malformed.
     #[error("a schema could not be read: {0}")]
     Read(#[from] ReadError),
-    /// A kind of field that this version does not know.
+    /// This version does not know the kind of a field.
     #[error("the field {component}.{field} is of the unknown kind {kind}: this version is too old for it")]
     UnknownKind {
         /// The component.
@@ -117,7 +117,7 @@ pub enum SchemaError {
         /// The number of the kind.
         kind: u8,
     },
-    /// A number has another form than the one that it is written in.
+    /// A number is not in its unique encoding.
     #[error("the field {component}.{field} has a −0 that should be 0")]
     NotCanonical {
         /// The component.
@@ -127,7 +127,7 @@ pub enum SchemaError {
     },
 }
 
-/// A value does not fit the component that it is to become, or a row is none of its component.
+/// A value does not fit its component, or a row is invalid for its component.
 #[derive(Clone, Debug, PartialEq, Error)]
 #[error("{component}.{field}: {fault}")]
 pub struct RowError {
@@ -139,52 +139,52 @@ pub struct RowError {
     pub fault: FieldFault,
 }
 
-/// What is wrong with the value of a field.
+/// What is wrong with a field's value.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum FieldFault {
     /// A number is NaN or infinite.
     #[error("a number must be finite")]
     NotFinite,
-    /// The value is of a type that cannot stand in a field of this kind.
+    /// The value's type is invalid for this kind of field.
     #[error("{found} does not fit a field of this kind")]
     WrongType {
         /// The Rust type.
         found: &'static str,
     },
-    /// There are more or fewer numbers than a value of the field has.
+    /// The value has the wrong count of numbers.
     #[error("{found} numbers for a field that has {expected}")]
     WrongCount {
-        /// How many there are.
+        /// The count.
         found: usize,
-        /// How many there should be.
+        /// The expected count.
         expected: usize,
     },
-    /// The index of a name is beyond the names.
+    /// An index is beyond the list of names.
     #[error("there is no name {index} among {count}")]
     NoSuchChoice {
         /// The index.
         index: usize,
-        /// How many names there are.
+        /// The number of names.
         count: usize,
     },
-    /// Text, bytes or a value take too many bytes.
+    /// Text, bytes or a value are too long.
     #[error("{bytes} bytes are more than the {max} allowed")]
     TooLong {
-        /// Bytes that it takes.
+        /// The length in bytes.
         bytes: usize,
-        /// Bytes allowed.
+        /// The maximum in bytes.
         max: usize,
     },
     /// A value cannot be sent.
     #[error(transparent)]
     Value(#[from] ValueError),
-    /// A lane is outside of its span, or together with others not in its one form.
+    /// A lane is outside of its span, or the lanes are not in their unique encoding.
     #[error("a quantized number is out of range or not in its one form")]
     Lane,
-    /// A blob is not what its kind holds.
+    /// A blob is invalid for its kind.
     #[error("its bytes are not {expected}")]
     Blob {
-        /// What they should be.
+        /// What was expected.
         expected: &'static str,
     },
 }

@@ -1,4 +1,4 @@
-//! The kinds of fields, and how many numbers, lanes and blobs a value of each has.
+//! Kinds of fields, and how many numbers, lanes and blobs a value of each has.
 
 use super::lanes::{LaneKind, LaneRole, VelocityLane};
 use super::{Choice, Field, Interpolation};
@@ -8,37 +8,37 @@ use crate::limits::{
 };
 use parlor_proto::limits::LABEL_BYTES_MAX;
 
-/// Most numbers that a value of one field has: those of a body.
+/// Maximum numbers of a field's value: those of a body.
 pub const FIELD_NUMBERS_MAX: usize = 13;
 
-/// A range of numbers and the distance between two that can be told apart.
+/// A range of numbers and its resolution.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Range {
-    /// Least number, in the unit of the field. What is below becomes this.
+    /// The minimum, in the unit of the field. Numbers below it are clamped.
     pub min: f64,
-    /// Largest number, in the unit of the field, above `min`. What is above becomes this.
+    /// The maximum, in the unit of the field, above `min`. Numbers above it are clamped.
     pub max: f64,
-    /// Distance of two neighbours, in the unit of the field, above 0. A value is sent as the nearest one, and
-    /// so at most half of it away.
+    /// The distance of two adjacent numbers, in the unit of the field, above 0. A value is rounded to the
+    /// nearest one, so its error is at most half of it.
     pub step: f64,
 }
 
 impl Range {
-    /// From `min` to `max` in steps of `step`.
+    /// Creates a range from `min` to `max` in steps of `step`.
     pub const fn new(min: f64, max: f64, step: f64) -> Self {
         Range { min, max, step }
     }
 
-    /// Whole steps in the range, and so the largest lane of a number in it; saturating, for a range that no
-    /// schema would take.
+    /// The number of steps in the range, and so the largest lane. Saturates for a range that is invalid in a
+    /// schema.
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // a float saturates
     pub fn span(self) -> u32 {
-        // A range of so many steps by intention may come out a little smaller by rounding.
+        // Rounding may make the intended number of steps slightly smaller.
         ((self.max - self.min) / self.step + 1.0 / 1024.0).floor() as u32
     }
 }
 
-/// What a field holds, and how finely.
+/// The kind of a field: its values and their resolution.
 ///
 /// | kind | Rust types | numbers | lanes |
 /// |---|---|---|---|
@@ -59,9 +59,9 @@ pub enum Kind {
     Bool,
     /// A whole number.
     Int {
-        /// Least. What is below becomes this.
+        /// The minimum. Numbers below it are clamped.
         min: i64,
-        /// Largest, at most [`FIELD_SPAN_MAX`] above `min`. What is above becomes this.
+        /// The maximum, at most [`FIELD_SPAN_MAX`] above `min`. Numbers above it are clamped.
         max: i64,
     },
     /// A number in a range.
@@ -75,12 +75,12 @@ pub enum Kind {
     },
     /// An angle in radians, cyclic; it is read from −π (exclusive) to π.
     Angle {
-        /// Parts of a turn, 2 to [`ANGLE_STEPS_MAX`].
+        /// Steps of a turn, 2 to [`ANGLE_STEPS_MAX`].
         steps: u32,
     },
     /// A vector whose components share a range.
     Vector {
-        /// Components: 2 or 3.
+        /// The number of components: 2 or 3.
         dims: u8,
         /// See [`Range::min`].
         min: f64,
@@ -101,40 +101,41 @@ pub enum Kind {
     },
     /// Position and rotation.
     Transform {
-        /// Of each component of the position.
+        /// The range of each component of the position.
         position: Range,
-        /// As of `Rotation`.
+        /// As for `Rotation`.
         rotation_bits: u8,
     },
-    /// Position, rotation, and how they change.
+    /// Position, rotation, velocity and angular velocity.
     Body {
-        /// Of each component of the position.
+        /// The range of each component of the position.
         position: Range,
-        /// As of `Rotation`.
+        /// As for `Rotation`.
         rotation_bits: u8,
-        /// Of each component of the velocity, in units of the position per second.
+        /// The range of each component of the velocity, in units of the position per second.
         velocity: Range,
-        /// Of each component of the angular velocity, in radians per second around the axes of the world.
+        /// The range of each component of the angular velocity, in radians per second around the axes of the
+        /// world.
         spin: Range,
     },
     /// One of several names.
     Enum {
-        /// The names, in the order of their indices.
+        /// The names, by index.
         names: Vec<String>,
     },
     /// Text.
     Text {
-        /// Most bytes of UTF-8.
+        /// Maximum bytes of UTF-8.
         bytes_max: u16,
     },
-    /// Bytes that only the game understands.
+    /// Bytes defined by the game.
     Bytes {
-        /// Most bytes.
+        /// Maximum bytes.
         bytes_max: u16,
     },
     /// Any [`Value`](crate::value::Value).
     Any {
-        /// Most bytes of its encoding.
+        /// Maximum bytes of its encoding.
         bytes_max: u16,
     },
 }
@@ -150,24 +151,23 @@ impl Kind {
         Kind::Float { min, max, step }
     }
 
-    /// A number from `min` to `max` in as many steps as `bits` bits (1 to 31) tell apart; both ends are
-    /// exact.
+    /// A number from `min` to `max` with a resolution of `bits` bits (1 to 31); both ends are exact.
     pub fn float_bits(min: f64, max: f64, bits: u8) -> Kind {
         let steps = 2f64.powi(i32::from(bits)) - 1.0;
         Kind::Float { min, max, step: (max - min) / steps }
     }
 
-    /// An angle in radians, of `steps` parts of a turn.
+    /// An angle in radians, with `steps` steps a turn.
     pub const fn angle(steps: u32) -> Kind {
         Kind::Angle { steps }
     }
 
-    /// A vector in the plane, whose components go from `min` to `max` in steps of `step`.
+    /// A vector in the plane, with components from `min` to `max` in steps of `step`.
     pub const fn vector2(min: f64, max: f64, step: f64) -> Kind {
         Kind::Vector { dims: 2, min, max, step }
     }
 
-    /// A vector in space, whose components go from `min` to `max` in steps of `step`.
+    /// A vector in space, with components from `min` to `max` in steps of `step`.
     pub const fn vector3(min: f64, max: f64, step: f64) -> Kind {
         Kind::Vector { dims: 3, min, max, step }
     }
@@ -182,7 +182,7 @@ impl Kind {
         Kind::Rotation { bits }
     }
 
-    /// The names of a type, in its order.
+    /// The variants of a type, in order.
     pub fn choice<C: Choice>() -> Kind {
         Kind::Enum { names: C::NAMES.iter().map(|&name| name.to_owned()).collect() }
     }
@@ -202,17 +202,17 @@ impl Kind {
         Kind::Any { bytes_max }
     }
 
-    /// A field of this kind that is played out as `interpolation` says.
+    /// Creates a field of this kind with this interpolation.
     pub fn interpolation(self, interpolation: Interpolation) -> Field {
         Field { interpolation, ..self.into() }
     }
 
-    /// A field of this kind of which `steps` quantized steps or fewer are no change.
+    /// Creates a field of this kind with a threshold: a change of at most `steps` quantized steps is ignored.
     pub fn threshold(self, steps: u32) -> Field {
         Field { threshold: steps, ..self.into() }
     }
 
-    /// Lanes that a value takes.
+    /// The number of lanes of a value.
     pub const fn lanes(&self) -> usize {
         match self {
             Kind::Bool | Kind::Int { .. } | Kind::Float { .. } | Kind::Angle { .. } | Kind::Enum { .. } => 1,
@@ -225,7 +225,7 @@ impl Kind {
         }
     }
 
-    /// Numbers of a value, before it is quantized: at most [`FIELD_NUMBERS_MAX`].
+    /// The count of numbers of a value, before it is quantized: at most [`FIELD_NUMBERS_MAX`].
     pub const fn numbers(&self) -> usize {
         match self {
             Kind::UnitVector { .. } => 3,
@@ -233,7 +233,7 @@ impl Kind {
         }
     }
 
-    /// Most bytes of a value's blob; none for kinds without.
+    /// Maximum bytes of a value's blob; `None` for kinds without.
     pub const fn blob_bytes_max(&self) -> Option<usize> {
         match self {
             Kind::Text { bytes_max } | Kind::Bytes { bytes_max } | Kind::Any { bytes_max } => {
@@ -243,7 +243,7 @@ impl Kind {
         }
     }
 
-    /// How a field of this kind moves unless it is said otherwise.
+    /// The default interpolation of this kind.
     pub const fn interpolation_default(&self) -> Interpolation {
         match self {
             Kind::Float { .. } | Kind::Angle { .. } | Kind::Vector { .. } => Interpolation::Linear,
@@ -255,7 +255,7 @@ impl Kind {
         }
     }
 
-    /// Whether a field of this kind can be played out so.
+    /// Whether this kind supports an interpolation.
     pub const fn admits(&self, interpolation: Interpolation) -> bool {
         match interpolation {
             Interpolation::None => true,
@@ -270,7 +270,7 @@ impl Kind {
         }
     }
 
-    /// Appends what each lane of it is to `out`, where the lanes of the component's fields before it stand.
+    /// Appends the kind of each lane to `out`, which has those of the component's fields before it.
     pub(super) fn push_lanes(&self, out: &mut Vec<LaneKind>) {
         let mut push = |span: u32, role: LaneRole| out.push(LaneKind { span, role });
         match self {
@@ -315,7 +315,7 @@ impl Kind {
         }
     }
 
-    /// What is wrong with its parameters, in words that follow "the field …".
+    /// Checks the parameters. The error continues "the field …".
     pub(super) fn check(&self) -> Result<(), &'static str> {
         match self {
             Kind::Bool => Ok(()),
@@ -352,9 +352,9 @@ impl Kind {
     }
 }
 
-/// Half of the steps of a lane that has `bits` bits and an exact middle: 2^(bits − 1) − 1.
+/// Half of the steps of a lane with `bits` bits and an exact middle: 2^(bits − 1) − 1.
 pub(super) const fn middle(bits: u8) -> u32 {
-    // Only a schema that is refused has more.
+    // Only an invalid schema has more.
     let bits = if bits > 16 { 16 } else { bits };
     (1u32 << bits >> 1).saturating_sub(1)
 }

@@ -1,4 +1,4 @@
-//! What the lanes of a component are, for whoever codes them.
+//! The kinds of a component's lanes, for the coder.
 
 use super::kind::Range;
 use parlor_proto::TickRate;
@@ -6,53 +6,53 @@ use parlor_proto::TickRate;
 /// One lane: a quantized number from 0 to its span.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LaneKind {
-    /// Largest number, at most [`FIELD_SPAN_MAX`](crate::limits::FIELD_SPAN_MAX).
+    /// The largest number, at most [`FIELD_SPAN_MAX`](crate::limits::FIELD_SPAN_MAX).
     pub span: u32,
-    /// What the number means.
+    /// The meaning of the number.
     pub role: LaneRole,
 }
 
-/// What the number in a lane means, as far as it helps to foretell it.
+/// The meaning of a lane's number, as far as it helps to predict it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum LaneRole {
-    /// A number of which nothing is known: a whole number, a velocity, half of a direction.
+    /// A number without a prediction: an integer, a velocity, half of a direction.
     Plain,
-    /// Part of a turn: after `steps − 1` comes 0.
+    /// A part of a turn: 0 follows `steps − 1`.
     Cyclic {
-        /// Parts of a turn.
+        /// Steps of a turn.
         steps: u32,
     },
-    /// A number that may move steadily: of `Float` and `Vector`, and of positions.
+    /// A number that may move steadily: of `Float`, `Vector` or a position.
     Position {
-        /// The lane that says how fast, if there is one.
+        /// The lane with its velocity, if there is one.
         velocity: Option<VelocityLane>,
     },
-    /// Which part of a quaternion is left out: 0 x, 1 y, 2 z, 3 w. Three parts follow.
+    /// Which part of a quaternion is omitted: 0 x, 1 y, 2 z, 3 w. Three parts follow.
     RotationLargest,
     /// One of the other three parts of a quaternion, in the order x, y, z, w; its middle is 0.
     RotationPart,
     /// Yes or no.
     Flag,
-    /// Index of a name.
+    /// The index of a name.
     Choice,
 }
 
-/// The lane that holds the velocity of a position's lane.
+/// The lane with the velocity of a position's lane.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct VelocityLane {
     /// Its index among the lanes of the component.
     pub lane: usize,
-    /// Steps of the position per second when the velocity's lane is 0: velocity's min ÷ position's step.
+    /// Steps of the position per second for a velocity lane of 0: the velocity's min ÷ the position's step.
     pub offset_per_s: f64,
-    /// Steps of the position per second for each step of the velocity's lane: velocity's step ÷ position's
-    /// step.
+    /// Steps of the position per second for each step of the velocity's lane: the velocity's step ÷ the
+    /// position's step.
     pub scale_per_s: f64,
-    /// Span of the velocity's lane.
+    /// The span of the velocity's lane.
     pub span: u32,
 }
 
-/// How far a position moves in one tick, as numbers of fixed point: `(offset + scale × velocity's lane) /
-/// 2^16` steps. For every lane within its span the sum is within ±2^55, so that 128 ticks of it fit an `i64`.
+/// The motion of a position in one tick, in fixed point: `(offset + scale × velocity's lane) / 2^16` steps.
+/// For every lane within its span the sum is within ±2^55, so that 128 ticks of it fit an `i64`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PerTick {
     /// Steps of the position, × 2^16.
@@ -61,7 +61,7 @@ pub struct PerTick {
     pub scale_q16: i64,
 }
 
-/// Bits after the point of a [`PerTick`].
+/// Fraction bits of a [`PerTick`].
 pub const PER_TICK_FRACTION_BITS: u32 = 16;
 
 impl VelocityLane {
@@ -90,7 +90,7 @@ impl VelocityLane {
 }
 
 impl LaneKind {
-    /// By how many steps two numbers of this lane differ; of a cyclic one, the shorter way.
+    /// The difference between two numbers of this lane in steps; for a cyclic one, by the shorter way.
     pub fn distance(&self, a: i32, b: i32) -> u32 {
         let apart = a.abs_diff(b);
         match self.role {

@@ -1,10 +1,10 @@
-//! Schemas: what the entities of a room are made of, and how finely.
+//! Schemas: the components of a room's entities, with their ranges and resolution.
 //!
 //! A [`Schema`] lists the components of a room; a [`Component`] lists its fields; a [`Field`] has a [`Kind`].
-//! A value is *quantized* once: its numbers become **lanes**, whole numbers from 0 to a span that the kind
-//! gives, and its text, bytes and values become **blobs**. Lanes and blobs are all that is kept, compared and
-//! sent, so both ends have the same. What is read back from them is the value *as quantized*, and quantizing
-//! that again gives the same lanes, also when it went through an `f32` that is fine enough for it.
+//! A value is *quantized* once: its numbers become **lanes**, integers from 0 to the kind's span, and its
+//! text, bytes and values become **blobs**. Only lanes and blobs are stored, compared and sent, so both ends
+//! have the same. Reading them back gives the value *as quantized*. Quantizing that again gives the same
+//! lanes, also after a conversion to `f32`, if that is precise enough for the range.
 //!
 //! - [`kind`](Kind): what a field can hold · `quantize`: numbers to lanes and back · `wire`: a schema as
 //!   bytes
@@ -65,7 +65,7 @@ use parlor_proto::limits::SCHEMA_BYTES_MAX;
 pub struct ComponentId(pub u8);
 
 impl ComponentId {
-    /// As an index into [`Schema::components`].
+    /// Its index into [`Schema::components`].
     pub const fn index(self) -> usize {
         self.0 as usize
     }
@@ -91,30 +91,29 @@ impl fmt::Display for ComponentId {
     }
 }
 
-/// How a field is played out between two updates.
+/// How a field is interpolated between two updates.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Interpolation {
-    /// Not at all: the older stands until the newer is due.
+    /// No interpolation: keeps the older value until the newer one is due.
     #[default]
     None,
-    /// In a straight line; angles the shorter way, directions and rotations along the chord.
+    /// Linear; angles by the shorter way, directions and rotations along the chord.
     Linear,
-    /// Directions and rotations at an even pace along the arc; positions and velocities in a straight line.
+    /// Directions and rotations at constant speed along the arc; positions and velocities linear.
     Spherical,
-    /// Positions along a curve that has the velocities at its ends; rotations as
-    /// [`Spherical`](Self::Spherical).
+    /// Positions along a curve with the velocities at its ends; rotations as [`Spherical`](Self::Spherical).
     Hermite,
 }
 
-/// Which members a component of an entity is sent to. The authority and the hub have all.
+/// Which members get a component. The authority and the hub have all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Condition {
-    /// All who see the entity.
+    /// All members that see the entity.
     #[default]
     Everyone,
-    /// The owner of the entity alone.
+    /// Only the owner of the entity.
     OwnerOnly,
-    /// All who see the entity but its owner.
+    /// All members that see the entity except its owner.
     NotOwner,
 }
 
@@ -129,35 +128,35 @@ impl Condition {
     }
 }
 
-/// Which entities a member sees: those near its own.
+/// Interest by distance: a member sees the entities near its own.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct GridInterest {
-    /// The component that says where an entity is.
+    /// The component with the position of an entity.
     pub component: ComponentId,
     /// Index of the field: a vector, a transform or a body.
     pub field: usize,
-    /// An entity that comes this near is seen, in the field's unit.
+    /// The distance within which an entity is seen, in the field's unit.
     pub radius: f64,
-    /// An entity that is farther away than this is no longer seen; at least `radius`.
+    /// The distance beyond which it is no longer seen; at least `radius`.
     pub leave: f64,
 }
 
-/// The components of a room. It is made once and does not change: see [`Schema::builder`].
+/// The components of a room. It is immutable: see [`Schema::builder`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct Schema {
-    /// Whether the built-in components stand first.
+    /// Whether it begins with the built-in components.
     builtins: bool,
     components: Vec<Component>,
     interest: Option<GridInterest>,
 }
 
 impl Schema {
-    /// A builder of the schema of a room: the built-in components stand first.
+    /// Starts a schema for a room, which begins with the built-in components.
     pub fn builder() -> SchemaBuilder {
         SchemaBuilder { builtins: true, components: Vec::new(), interest: None }
     }
 
-    /// A builder of a schema that has nothing but what it is given: for a member's own state.
+    /// Starts a schema without built-in components: for a member's own state.
     pub fn bare() -> SchemaBuilder {
         SchemaBuilder { builtins: false, components: Vec::new(), interest: None }
     }
@@ -167,39 +166,39 @@ impl Schema {
         &self.components
     }
 
-    /// The component that has this number.
+    /// Returns the component with this number.
     pub fn get(&self, id: ComponentId) -> Option<&Component> {
         self.components.get(id.index())
     }
 
-    /// The component that has this name.
+    /// Returns the number of the component with this name.
     pub fn find(&self, name: &str) -> Option<ComponentId> {
         let index = self.components.iter().position(|component| component.name() == name)?;
         u8::try_from(index).ok().map(ComponentId)
     }
 
-    /// Which entities a member sees, if nearness decides.
+    /// The interest by distance, if there is one.
     pub const fn interest(&self) -> Option<&GridInterest> {
         self.interest.as_ref()
     }
 
-    /// Whether the built-in components stand first, as in every schema of a room.
+    /// Whether it begins with the built-in components, as every room's schema does.
     pub const fn has_builtins(&self) -> bool {
         self.builtins
     }
 
-    /// XXH3 (64 bits, seed 0) of [`encode`](Self::encode): who has the same reads the same. It is never 0,
-    /// which stands for no schema in the handshake.
+    /// XXH3 (64 bits, seed 0) of [`encode`](Self::encode), which identifies the schema. It is never 0, which
+    /// stands for no schema in the handshake.
     pub fn hash(&self) -> u64 {
         xxhash_rust::xxh3::xxh3_64(&self.encode()).max(1)
     }
 
-    /// The schema as bytes: see PROTOCOL.md.
+    /// Encodes the schema: see PROTOCOL.md.
     pub fn encode(&self) -> Bytes {
         wire::encode(self)
     }
 
-    /// Reads a schema. Bytes that [`encode`](Self::encode) would not have written are refused.
+    /// Decodes a schema. Rejects bytes that [`encode`](Self::encode) would not have written.
     ///
     /// # Errors
     /// [`SchemaError`].
@@ -220,7 +219,7 @@ impl Default for Schema {
     }
 }
 
-/// Puts a [`Schema`] together; what is wrong is said by [`build`](Self::build).
+/// Builds a [`Schema`]; errors are returned by [`build`](Self::build).
 #[derive(Clone, Debug)]
 pub struct SchemaBuilder {
     builtins: bool,
@@ -250,9 +249,9 @@ impl SchemaBuilder {
         self
     }
 
-    /// Lets a member see what comes within `radius` of an entity that it owns, until it is farther away than
-    /// `leave`. Where an entity is says the field `field` of the component `component`, in whose unit both
-    /// are.
+    /// Sets interest: a member sees what is within `radius` of an entity that it owns, until it is farther
+    /// away than `leave`. The position is the field `field` of the component `component`. Both distances are
+    /// in its unit.
     #[must_use]
     pub fn interest(mut self, component: &str, field: &str, radius: f64, leave: f64) -> Self {
         let (component, field) = (component.to_owned(), field.to_owned());
@@ -260,7 +259,7 @@ impl SchemaBuilder {
         self
     }
 
-    /// The schema.
+    /// Builds the schema.
     ///
     /// # Errors
     /// [`SchemaError`] says what is wrong, and with which component and field.
@@ -285,7 +284,7 @@ impl SchemaBuilder {
     }
 }
 
-/// The schema of a game's `components`, checked but for its interest and size.
+/// Creates the schema of a game's `components`, checked except for its interest and size.
 fn assemble(builtin: bool, components: Vec<Component>) -> Result<Schema, SchemaError> {
     if components.len() > COMPONENTS_MAX {
         return Err(SchemaError::TooManyComponents);
@@ -301,7 +300,7 @@ fn assemble(builtin: bool, components: Vec<Component>) -> Result<Schema, SchemaE
     Ok(Schema { builtins: builtin, components: all, interest: None })
 }
 
-/// The schema, its interest and size checked too.
+/// Checks interest and size.
 fn finish(schema: Schema) -> Result<Schema, SchemaError> {
     if let Some(GridInterest { component, field, radius, leave }) = schema.interest {
         let kind = schema.get(component).and_then(|component| component.fields().get(field));

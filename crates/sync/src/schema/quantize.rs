@@ -1,13 +1,13 @@
-//! Numbers to lanes and back.
+//! Converts numbers to lanes and back.
 //!
-//! For every row of lanes that quantizing gives, reading it and quantizing again gives the same lanes; and
-//! also if what was read went through `f32`, as long as that tells the steps of the range apart.
+//! Reading quantized lanes and quantizing them again gives the same lanes. This also holds after a conversion
+//! to `f32`, if that distinguishes the steps of the range.
 
 use super::error::FieldFault;
 use super::kind::{FIELD_NUMBERS_MAX, Kind, Range, middle};
 use core::f64::consts::{FRAC_1_SQRT_2, PI, SQRT_2, TAU};
 
-/// Turns the numbers of a value into its lanes. Numbers beyond the range become its end; −0 and subnormal
+/// Quantizes the numbers of a value into its lanes. Numbers outside the range are clamped. −0 and subnormal
 /// numbers are numbers like others and have no form of their own.
 pub(super) fn quantize(kind: &Kind, numbers: &[f64], lanes: &mut [i32]) -> Result<(), FieldFault> {
     if numbers.len() != kind.numbers() || lanes.len() != kind.lanes() {
@@ -43,15 +43,15 @@ pub(super) fn quantize(kind: &Kind, numbers: &[f64], lanes: &mut [i32]) -> Resul
     Ok(())
 }
 
-/// Reads the numbers of a value from its lanes. Lanes that quantizing would not give are read as what is
-/// near.
+/// Reads the numbers of a value from its lanes. Lanes that quantizing cannot produce are read as a nearby
+/// value.
 pub(super) fn dequantize(kind: &Kind, lanes: &[i32], numbers: &mut [f64]) {
     if numbers.len() != kind.numbers() || lanes.len() != kind.lanes() {
         return numbers.fill(0.0);
     }
     match kind {
         Kind::Bool | Kind::Enum { .. } => numbers[0] = f64::from(lanes[0]),
-        // Both are below 2^53, and so is their sum in the range.
+        // Both are below 2^53, and so is their sum within the range.
         Kind::Int { min, .. } => numbers[0] = min.saturating_add(i64::from(lanes[0])) as f64,
         Kind::Float { min, max, step } | Kind::Vector { min, max, step, .. } => {
             dequantize_all(Range::new(*min, *max, *step), lanes, numbers);
@@ -75,7 +75,7 @@ pub(super) fn dequantize(kind: &Kind, lanes: &[i32], numbers: &mut [f64]) {
     }
 }
 
-/// The numbers of a value of `kind`, in an array that holds those of every kind.
+/// Returns the numbers of a value of `kind`, in an array with space for every kind.
 pub(super) fn numbers_of(kind: &Kind, lanes: &[i32]) -> [f64; FIELD_NUMBERS_MAX] {
     let mut numbers = [0.0; FIELD_NUMBERS_MAX];
     if let Some(numbers) = numbers.get_mut(..kind.numbers()) {
@@ -84,8 +84,8 @@ pub(super) fn numbers_of(kind: &Kind, lanes: &[i32]) -> [f64; FIELD_NUMBERS_MAX]
     numbers
 }
 
-/// Whether lanes that are within their spans are what quantizing gives: directions and rotations have one
-/// form each.
+/// Whether lanes within their spans are canonical: quantizing gives each direction and rotation a unique
+/// form.
 pub(super) fn is_canonical(kind: &Kind, lanes: &[i32]) -> bool {
     match kind {
         Kind::UnitVector { bits } => {
@@ -105,7 +105,7 @@ fn array<T: Copy, const N: usize>(slice: &[T]) -> [T; N] {
     slice.try_into().expect("the count of a kind's numbers and lanes was compared")
 }
 
-/// A float that is a whole number within a lane's span, or saturates.
+/// Converts a float that is an integer within a lane's span; saturates otherwise.
 #[allow(clippy::cast_possible_truncation)]
 fn to_lane(number: f64) -> i32 {
     number as i32
@@ -126,7 +126,7 @@ fn quantize_all(range: Range, numbers: &[f64], lanes: &mut [i32]) {
 
 fn dequantize_all(range: Range, lanes: &[i32], numbers: &mut [f64]) {
     for (lane, number) in lanes.iter().zip(numbers) {
-        // The last step may be beyond the end by rounding, and the end may be a −0, which + 0 makes 0.
+        // Rounding may put the last step beyond the end, and the end may be −0, which + 0 turns into 0.
         *number = (range.min + f64::from(*lane) * range.step).min(range.max) + 0.0;
     }
 }
@@ -155,9 +155,9 @@ fn signed_middle(bits: u8) -> i32 {
     i32::try_from(middle(bits)).expect("it has at most 15 bits")
 }
 
-/// A vector of length 1 in this direction, or none if it has no length.
+/// Normalizes a vector; `None` if its length is 0.
 fn normalized<const N: usize>(vector: [f64; N]) -> Option<[f64; N]> {
-    // Scaled first: squares of tiny numbers vanish, those of huge ones overflow.
+    // Scaled first: squares of tiny numbers underflow, those of huge ones overflow.
     let largest = vector.iter().fold(0.0f64, |largest, part| largest.max(part.abs()));
     if largest == 0.0 {
         return None;
@@ -167,10 +167,10 @@ fn normalized<const N: usize>(vector: [f64; N]) -> Option<[f64; N]> {
     Some(scaled.map(|part| part / length))
 }
 
-/// A direction as a point of an octahedron that is unfolded to a square. After Meyer, Süßmuth, Sußner,
+/// Quantizes a direction as a point of an octahedron, unfolded to a square. After Meyer, Süßmuth, Sußner,
 /// Stamminger and Greiner, "On Floating-Point Normal Vectors" (2010), as surveyed by Cigolle and others, "A
-/// Survey of Efficient Representations for Independent Unit Vectors" (2014). The steps of the square's sides
-/// are even in number, so that the axes are exact.
+/// Survey of Efficient Representations for Independent Unit Vectors" (2014). The number of steps of the
+/// square's sides is even, so that the axes are exact.
 fn quantize_direction(vector: [f64; 3], bits: u8) -> [i32; 2] {
     let m = signed_middle(bits);
     let [x, y, z] = normalized(vector).unwrap_or([0.0, 0.0, 1.0]);
@@ -189,25 +189,27 @@ fn dequantize_direction(lanes: [i32; 2], bits: u8) -> [f64; 3] {
     normalized([x, y, z]).unwrap_or([0.0, 0.0, 1.0])
 }
 
-/// Between the lower half of the octahedron and the corners of the square, either way.
+/// Maps between the lower half of the octahedron and the corners of the square, in both directions.
 fn fold(x: f64, y: f64) -> (f64, f64) {
     let sign = |part: f64| if part < 0.0 { -1.0 } else { 1.0 };
     ((1.0 - y.abs()) * sign(x), (1.0 - x.abs()) * sign(y))
 }
 
-/// The form of a point of the square: on its border, a point and its mirror image are the same direction.
+/// The canonical form of a point of the square: on its border, a point and its mirror image are the same
+/// direction.
 fn one_form([u, v]: [i32; 2], m: i32) -> [i32; 2] {
     let (on_u, on_v) = (u.abs() == m, v.abs() == m);
     [if on_v { u.abs() } else { u }, if on_u { v.abs() } else { v }]
 }
 
-/// A rotation as its smallest three parts: the largest part, by magnitude, is left out, since it follows from
-/// the others; all signs are turned if it is negative, which is the same rotation. After Glenn Fiedler,
-/// "Snapshot Compression" (2015). The others are at most 1/√2; `m` steps lie between 0 and that.
+/// Quantizes a rotation as its smallest three parts. The largest part by magnitude is omitted, since it
+/// follows from the others. If it is negative, all signs are flipped, which gives the same rotation. After
+/// Glenn Fiedler, "Snapshot Compression" (2015). The others are at most 1/√2; `m` steps lie between 0 and
+/// that.
 ///
-/// When two parts are about as large, more than one form would do, and rounding could lead from one to
-/// another each time. So the form is chosen by whole numbers alone: the part left out must round to no less
-/// than those after it, and to more than those before it.
+/// When two parts have about the same size, several forms would be valid, and rounding could alternate
+/// between them. So the form is chosen by integers alone: the omitted part must round to no less than those
+/// after it, and to more than those before it.
 fn quantize_rotation(quaternion: [f64; 4], bits: u8) -> [i32; 4] {
     let m = signed_middle(bits);
     let unit = normalized(quaternion).unwrap_or([0.0, 0.0, 0.0, 1.0]);
@@ -245,7 +247,7 @@ fn to_lanes(left_out: usize, form: [i32; 3], m: i32) -> [i32; 4] {
     [largest, form[0] + m, form[1] + m, form[2] + m]
 }
 
-/// What is left of the whole for the square of the part left out, in squared steps.
+/// The square of the omitted part, in squared steps: what the others leave of the whole.
 fn square_left(form: [i32; 3], m: i32) -> i64 {
     let square = |part: i32| i64::from(part) * i64::from(part);
     2 * square(m) - form.into_iter().map(square).sum::<i64>()
@@ -259,7 +261,7 @@ fn is_form(left_out: usize, form: [i32; 3], m: i32) -> bool {
     })
 }
 
-/// The square root of a number below 2^52, rounded; none of a negative one.
+/// The rounded square root of a number below 2^52; `None` for a negative one.
 #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation)] // both are below 2^52
 fn rounded_sqrt(square: i64) -> Option<i64> {
     if square < 0 {
@@ -287,7 +289,7 @@ fn dequantize_rotation(lanes: [i32; 4], bits: u8) -> [f64; 4] {
     for (part, index) in form.into_iter().zip(others(left_out)) {
         quaternion[index] = f64::from(part) * step;
     }
-    // Only lanes that nobody quantized have nothing left.
+    // Only lanes that were not quantized have nothing left.
     if left > 0 { quaternion } else { normalized(quaternion).unwrap_or([0.0, 0.0, 0.0, 1.0]) }
 }
 

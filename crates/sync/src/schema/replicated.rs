@@ -34,11 +34,11 @@ pub trait FieldValue: Sized {
     /// [`FieldFault`] if this value does not fit.
     fn write(&self, field: &mut FieldWriter<'_>) -> Result<(), FieldFault>;
 
-    /// Reads one. It may be a field of another kind, or be between two values of the authority.
+    /// Reads one. The field may have another kind, and its value may be interpolated.
     fn read(field: &FieldReader<'_>) -> Self;
 }
 
-/// Where something is and how it is turned.
+/// A position and a rotation.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Transform {
     /// x, y, z.
@@ -47,7 +47,7 @@ pub struct Transform {
     pub rotation: [f32; 4],
 }
 
-/// Where something is, how it is turned, and how both change.
+/// A position and a rotation with their velocities.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Body {
     /// x, y, z.
@@ -62,14 +62,14 @@ pub struct Body {
 
 const IDENTITY: [f32; 4] = [0.0, 0.0, 0.0, 1.0];
 
-/// At the origin, not turned.
+/// At the origin, without rotation.
 impl Default for Transform {
     fn default() -> Self {
         Transform { position: [0.0; 3], rotation: IDENTITY }
     }
 }
 
-/// At the origin, not turned, at rest.
+/// At the origin, without rotation, at rest.
 impl Default for Body {
     fn default() -> Self {
         Body { position: [0.0; 3], rotation: IDENTITY, velocity: [0.0; 3], spin: [0.0; 3] }
@@ -178,7 +178,7 @@ macro_rules! floats {
 
 floats!(f32 f64);
 
-/// `N` numbers from the one of index `from` on, as the nearest `f32`.
+/// Returns `N` numbers from index `from` on, rounded to `f32`.
 #[allow(clippy::cast_possible_truncation)] // the nearest f32 is wanted
 fn narrow<const N: usize>(numbers: &[f64], from: usize) -> [f32; N] {
     core::array::from_fn(|index| numbers.get(from + index).copied().unwrap_or(0.0) as f32)
@@ -270,7 +270,7 @@ impl FieldValue for Vec<u8> {
     }
 }
 
-/// Shares what was received instead of copying it.
+/// Shares the received bytes instead of copying them.
 impl FieldValue for Bytes {
     fn fits(kind: &Kind) -> bool {
         matches!(kind, Kind::Bytes { .. })
@@ -299,11 +299,12 @@ impl FieldValue for Value {
     }
 }
 
-/// Makes a struct a component: `replicated!(Type as "name" => { field: kind, … })`.
+/// Implements [`Replicated`](crate::schema::Replicated) for a struct:
+/// `replicated!(Type as "name" => { field: kind, … })`.
 ///
-/// The struct has exactly these fields, public or not; which Rust types hold which kind stands at
-/// [`Kind`](crate::schema::Kind). In place of a kind there may be a [`Field`](crate::schema::Field), which
-/// says more. After the name, options of the [component](crate::schema::ComponentBuilder) may follow.
+/// All fields of the struct must be listed, public or not. [`Kind`](crate::schema::Kind) lists the Rust types
+/// for each kind. A [`Field`](crate::schema::Field) may replace a kind, for more options. Options of the
+/// [component](crate::schema::ComponentBuilder) may follow the name.
 ///
 /// ```
 /// use parlor_sync::replicated;

@@ -1,4 +1,4 @@
-//! Rows: the lanes and blobs of one component of one entity, written from values and read as values.
+//! Rows: the lanes and blobs of one component of one entity, written from and read as values.
 
 use super::component::Component;
 use super::error::{FieldFault, RowError};
@@ -8,8 +8,8 @@ use crate::value::Value;
 use bytes::Bytes;
 use core::any::type_name;
 
-/// Writes the fields of a component into lanes and blobs. The first fault is kept and told by
-/// [`finish`](Self::finish); fields that are not set keep what the row held.
+/// Writes the fields of a component into lanes and blobs. The first error is kept and returned by
+/// [`finish`](Self::finish). Fields that are not set keep the row's values.
 #[derive(Debug)]
 pub struct RowWriter<'a> {
     component: &'a Component,
@@ -19,10 +19,10 @@ pub struct RowWriter<'a> {
 }
 
 impl<'a> RowWriter<'a> {
-    /// A writer of one row of `component`.
+    /// Creates a writer of one row of `component`.
     ///
     /// # Panics
-    /// If `lanes` and `blobs` are not as many as the component has.
+    /// If `lanes` and `blobs` do not have the component's lengths.
     pub fn new(component: &'a Component, lanes: &'a mut [i32], blobs: &'a mut [Bytes]) -> Self {
         assert_eq!(
             (lanes.len(), blobs.len()),
@@ -37,16 +37,16 @@ impl<'a> RowWriter<'a> {
         self.component
     }
 
-    /// Sets the field of this index, quantized. Numbers beyond the field's range become its end; a number
-    /// that is not finite, text that is too long and a name that there is not are faults.
+    /// Sets the field with this index, quantized. Numbers outside the field's range are clamped. A number
+    /// that is not finite, a text that is too long and an index without a name are errors.
     pub fn set<V: FieldValue>(&mut self, field: usize, value: &V) {
         if let Err(fault) = self.try_set(field, value) {
             self.fault.get_or_insert((field, fault));
         }
     }
 
-    /// Sets the field of this index by its numbers, as many as [`Kind::numbers`] says: for whoever does not
-    /// know its type.
+    /// Sets the field with this index by its numbers, as many as [`Kind::numbers`] says: for code without its
+    /// Rust type.
     pub fn set_numbers(&mut self, field: usize, numbers: &[f64]) {
         let written = match self.field(field) {
             Some(mut field) => field.numbers(numbers),
@@ -57,10 +57,10 @@ impl<'a> RowWriter<'a> {
         }
     }
 
-    /// Says whether all that was set fits.
+    /// Checks that everything that was set is valid.
     ///
     /// # Errors
-    /// [`RowError`] names the first field that does not fit, and why. The row must not be used then.
+    /// [`RowError`] with the first invalid field, and why. The row must not be used then.
     pub fn finish(self) -> Result<(), RowError> {
         self.fault.map_or(Ok(()), |(field, fault)| Err(self.component.row_error(field, fault)))
     }
@@ -80,7 +80,7 @@ impl<'a> RowWriter<'a> {
     }
 }
 
-/// Where one field is written to.
+/// Writes one field.
 #[derive(Debug)]
 pub struct FieldWriter<'a> {
     kind: &'a Kind,
@@ -94,12 +94,11 @@ impl FieldWriter<'_> {
         self.kind
     }
 
-    /// Writes the numbers of a kind that has some, as many as [`Kind::numbers`] says, in the order that
-    /// [`Kind`] gives.
+    /// Writes the numbers of a numeric kind, as many as [`Kind::numbers`] says, in the order of [`Kind`]'s
+    /// table.
     ///
     /// # Errors
-    /// [`FieldFault`] if a number is not finite, if they are not as many, or if there is no name of this
-    /// index.
+    /// [`FieldFault`] for a number that is not finite, a wrong count of numbers, or an index without a name.
     pub fn numbers(&mut self, numbers: &[f64]) -> Result<(), FieldFault> {
         quantize::quantize(self.kind, numbers, self.lanes)
     }
@@ -107,7 +106,7 @@ impl FieldWriter<'_> {
     /// Writes text.
     ///
     /// # Errors
-    /// [`FieldFault`] if it is too long, or if the field holds none.
+    /// [`FieldFault`] if it is too long, or the field is no text.
     pub fn text(&mut self, text: &str) -> Result<(), FieldFault> {
         match self.kind {
             Kind::Text { .. } => self.put_blob(text.as_bytes(), Bytes::copy_from_slice),
@@ -118,7 +117,7 @@ impl FieldWriter<'_> {
     /// Writes bytes.
     ///
     /// # Errors
-    /// [`FieldFault`] if they are too many, or if the field holds none.
+    /// [`FieldFault`] if they are too many, or the field has no bytes.
     pub fn bytes(&mut self, bytes: &[u8]) -> Result<(), FieldFault> {
         match self.kind {
             Kind::Bytes { .. } => self.put_blob(bytes, Bytes::copy_from_slice),
@@ -129,7 +128,7 @@ impl FieldWriter<'_> {
     /// Writes a value.
     ///
     /// # Errors
-    /// [`FieldFault`] if it cannot be sent or takes too many bytes, or if the field holds none.
+    /// [`FieldFault`] if it cannot be sent or is too long, or the field holds no value.
     pub fn value(&mut self, value: &Value) -> Result<(), FieldFault> {
         let Kind::Any { bytes_max } = self.kind else {
             return Err(FieldFault::WrongType { found: "a value" });
@@ -138,7 +137,7 @@ impl FieldWriter<'_> {
         self.put_blob(&bytes, |_| bytes.clone())
     }
 
-    /// Takes over `bytes`, which is not copied if nothing changes.
+    /// Sets the blob to `bytes`, which are not copied if nothing changes.
     fn put_blob(&mut self, bytes: &[u8], own: impl FnOnce(&[u8]) -> Bytes) -> Result<(), FieldFault> {
         let max = self.kind.blob_bytes_max().unwrap_or(0);
         if bytes.len() > max {
@@ -153,7 +152,7 @@ impl FieldWriter<'_> {
     }
 }
 
-/// Reads the fields of a component, from a row of lanes or from numbers between two rows.
+/// Reads the fields of a component, from a row of lanes or from interpolated numbers.
 #[derive(Clone, Copy, Debug)]
 pub struct RowReader<'a> {
     component: &'a Component,
@@ -168,12 +167,12 @@ enum Source<'a> {
 }
 
 impl<'a> RowReader<'a> {
-    /// A reader of a row of lanes and blobs.
+    /// Creates a reader of a row of lanes and blobs.
     pub const fn new(component: &'a Component, lanes: &'a [i32], blobs: &'a [Bytes]) -> Self {
         RowReader { component, source: Source::Lanes(lanes), blobs }
     }
 
-    /// A reader of numbers, those of all fields one after another, and blobs.
+    /// Creates a reader of numbers, field by field, and blobs.
     pub const fn of_numbers(component: &'a Component, numbers: &'a [f64], blobs: &'a [Bytes]) -> Self {
         RowReader { component, source: Source::Numbers(numbers), blobs }
     }
@@ -183,13 +182,13 @@ impl<'a> RowReader<'a> {
         self.component
     }
 
-    /// The value of the field of this index. If it cannot be a `V`, or there is no such field, it is what `V`
-    /// makes of zeros and of no bytes.
+    /// Returns the value of the field with this index. If it does not fit `V`, or there is no such field, the
+    /// result is `V` read from zeros and no bytes.
     pub fn get<V: FieldValue>(&self, field: usize) -> V {
         V::read(&self.field(field))
     }
 
-    /// The field of this index, for whoever does not know its type.
+    /// Returns the field with this index, for code without its Rust type.
     pub fn field(&self, field: usize) -> FieldReader<'a> {
         let kind = self.component.fields().get(field).map(|field| &field.kind);
         let mut numbers = [0.0; FIELD_NUMBERS_MAX];
@@ -210,7 +209,7 @@ impl<'a> RowReader<'a> {
     }
 }
 
-/// One field as it is read.
+/// A field to read.
 #[derive(Clone, Copy, Debug)]
 pub struct FieldReader<'a> {
     kind: Option<&'a Kind>,
@@ -219,42 +218,41 @@ pub struct FieldReader<'a> {
 }
 
 impl<'a> FieldReader<'a> {
-    /// The kind of the field; none if there is no such field.
+    /// The kind of the field; `None` if there is no such field.
     pub const fn kind(&self) -> Option<&'a Kind> {
         self.kind
     }
 
-    /// Its numbers, in the order that [`Kind`] gives.
+    /// Its numbers, in the order of [`Kind`]'s table.
     pub fn numbers(&self) -> &[f64] {
         let count = self.kind.map_or(0, Kind::numbers);
         self.numbers.get(..count).unwrap_or_default()
     }
 
-    /// Its first `N` numbers; 0 for those that it does not have.
+    /// Its first `N` numbers; 0 for missing ones.
     pub fn array<const N: usize>(&self) -> [f64; N] {
         core::array::from_fn(|index| self.numbers.get(index).copied().unwrap_or(0.0))
     }
 
-    /// Its bytes; none if it holds numbers.
+    /// Its bytes; `None` for a numeric field.
     pub const fn blob(&self) -> Option<&'a Bytes> {
         self.blob
     }
 }
 
 impl Component {
-    /// Whether `lanes` and `blobs`, which came from elsewhere, are a row that a value of this component
-    /// becomes.
+    /// Checks that received `lanes` and `blobs` are a valid row of this component.
     ///
     /// # Errors
-    /// [`RowError`] names the first field that is not: a lane beyond its span, a direction or rotation in
-    /// another form than its one, a blob that is too long or not what its kind holds.
+    /// [`RowError`] with the first invalid field: a lane beyond its span, a direction or rotation that is not
+    /// canonical, a blob that is too long or invalid for its kind.
     pub fn check_row(&self, lanes: &[i32], blobs: &[Bytes]) -> Result<(), RowError> {
         self.check_lanes(lanes)?;
         self.check_blobs(blobs)
     }
 
-    /// [`check_row`](Self::check_row) for lanes that are known to be as many as the component has, each
-    /// within its span.
+    /// [`check_row`](Self::check_row) for lanes with the component's length, each known to be within its
+    /// span.
     pub(crate) fn check_row_in_span(&self, lanes: &[i32], blobs: &[Bytes]) -> Result<(), RowError> {
         for (field, kind) in self.fields().iter().map(|field| &field.kind).enumerate() {
             if !quantize::is_canonical(kind, &lanes[self.field_lanes(field)]) {
@@ -302,14 +300,14 @@ impl Component {
         Ok(())
     }
 
-    /// A row of this component in which every number is the one nearest to 0, every rotation the identity,
-    /// every text empty and every value [`Value::Null`].
+    /// Returns the row in which every number is the one nearest to 0, every rotation the identity, every text
+    /// empty and every value [`Value::Null`].
     pub fn rest_row(&self) -> (Vec<i32>, Vec<Bytes>) {
         let (mut lanes, mut blobs) = (vec![0; self.lanes()], vec![Bytes::new(); self.blobs()]);
         for (field, kind) in self.fields().iter().map(|field| &field.kind).enumerate() {
             let numbers = [0.0; FIELD_NUMBERS_MAX];
             let numbers = numbers.get(..kind.numbers()).unwrap_or_default();
-            // A kind that no schema takes keeps its zeros.
+            // A kind that is invalid in a schema keeps its zeros.
             let _ = quantize::quantize(kind, numbers, &mut lanes[self.field_lanes(field)]);
             if let (Kind::Any { .. }, Some(blob)) = (kind, self.field_blob(field)) {
                 blobs[blob] = Value::Null.encode(1).unwrap_or_default();

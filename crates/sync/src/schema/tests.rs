@@ -100,7 +100,7 @@ fn a_struct_goes_into_a_row_and_comes_back() {
     let (lanes, blobs) = row(&all()).unwrap();
     let read = read(&lanes, &blobs);
     assert_eq!(row(&read).unwrap(), (lanes, blobs), "what was read is quantized to the same");
-    // What quantizing keeps exactly.
+    // Values that quantizing keeps exactly.
     let rough = All { heading: -1.0, turn: all().turn, ..read.clone() };
     assert_eq!(rough, All { flat: read.flat, place: read.place, ..all() });
     assert!((read.heading + 1.0).abs() < 0.0031 && (read.place[2] + 5.0).abs() < 0.0051);
@@ -164,7 +164,7 @@ fn threat_18_minus_zero_and_subnormal_numbers_have_the_form_of_zero_in_every_kin
                 assert_eq!(with(tiny), zero, "{field}");
             }
         }
-        // Nothing that is read is −0 or subnormal, nor anything that an extreme number becomes.
+        // No value read is −0 or subnormal, nor the result of an extreme number.
         for number in [-0.0, f32::from_bits(1), f32::MAX, f32::MIN, f32::EPSILON] {
             let (lanes, blobs) = with(number);
             let component = All::component();
@@ -366,7 +366,7 @@ fn ranges_that_cannot_be_are_refused_by_name() {
         let said = fault_of(kind.clone());
         assert!(said.contains("the field c.f") && said.contains(part), "{kind:?}: {said}");
     }
-    // The largest that can be.
+    // The largest possible.
     let widest = Component::builder("c")
         .field("int", Kind::int(0, i64::from(FIELD_SPAN_MAX)))
         .field("float", Kind::float_bits(-1.0, 1.0, 31))
@@ -497,7 +497,7 @@ fn whatever_differs_has_another_hash() {
     }
 }
 
-/// The bytes of a schema of one component of one field.
+/// The bytes of a schema with one component of one field.
 fn bytes_of(kind: &[u8], tail: &[u8]) -> Bytes {
     let mut out = vec![0, 1, 1, b'c'];
     out.put_varint(256);
@@ -540,7 +540,7 @@ fn threat_18_special_floats_in_the_ranges_of_a_schema_are_refused() {
             assert!(Schema::decode(bytes_of(&kind, &[1, 0, 0])).is_err(), "{special:e} at {at}");
         }
     }
-    // A builder makes the one form of it.
+    // A builder normalizes it.
     let component = Component::builder("c").field("f", Kind::float(-0.0, 1.0, 0.1)).build();
     let schema = Schema::bare().component(component).build().unwrap();
     assert_eq!(Schema::decode(schema.encode()), Ok(schema));

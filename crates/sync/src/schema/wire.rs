@@ -1,9 +1,10 @@
-//! A schema as bytes. One schema has one form; its hash is taken over it.
+//! The encoding of a schema. It is unique, and the schema's hash is computed over it.
 //!
 //! ```text
-//!  schema       flags: 1 byte (1 the built-in components stand first) · count: varint, of the other components
+//!  schema       flags: 1 byte (1 the built-in components come first) · count: varint, of the others
 //!               for each: component · interest: 0 | 1, interest
-//!  component    name: text · priority: varint (1..=65535) · condition: 1 byte · count: varint (1..=32) · for each: field
+//!  component    name: text · priority: varint (1..=65535) · condition: 1 byte
+//!               count: varint (1..=32) · for each: field
 //!  condition    0 everyone · 1 owner only · 2 not owner
 //!  field        name: text · kind: 1 byte and its parameters · interpolation: 1 byte · threshold: varint
 //!  kind         0 bool
@@ -24,10 +25,9 @@
 //!  interest     component: varint · field: varint · radius, leave: 8 bytes each, IEEE 754
 //! ```
 //!
-//! A component is numbered by its place among all, built-in ones included; a field by its place in its
+//! A component's number is its index among all, including built-in ones; a field's number is its index in its
 //! component. Text is a length (varint) and UTF-8, 1 to 64 bytes. Numbers of 8 bytes are little-endian. A
-//! number that is not finite, −0, subnormal, or that a schema could not be built with is refused, and so is
-//! anything after the end.
+//! number that is not finite, −0, subnormal, or invalid for a schema is rejected, and so are trailing bytes.
 
 use super::component::{Component, Field};
 use super::error::SchemaError;
@@ -254,7 +254,7 @@ fn read_range(reader: &mut Reader) -> Result<Range, ReadError> {
     Ok(Range { min: read_f64(reader)?, max: read_f64(reader)?, step: read_f64(reader)? })
 }
 
-/// A number in its one form: finite, not −0, not subnormal.
+/// Reads a number in its unique encoding: finite, not −0, not subnormal.
 fn read_f64(reader: &mut Reader) -> Result<f64, ReadError> {
     let number = f64::from_bits(reader.u64()?);
     let is_zero = number.to_bits() == 0;

@@ -1,14 +1,14 @@
-//! From values to Rust types.
+//! Deserializes values into Rust types.
 
 use super::{Map, Value, ValueError, ValueErrorKind};
 use serde::de::value::StrDeserializer;
 use serde::de::{self, DeserializeOwned, DeserializeSeed, IntoDeserializer, Visitor};
 
-/// The `T` that `value` is, by the rules of [`to_value`](super::to_value). Whole numbers are taken only from
-/// [`Value::Int`]; floating-point numbers from both kinds.
+/// Deserializes `value` into a `T`, by the rules of [`to_value`](super::to_value). Integers are read only
+/// from [`Value::Int`], floating-point numbers from both kinds.
 ///
 /// # Errors
-/// [`ValueError`] with the path to what does not fit.
+/// [`ValueError`] with the path of the value that does not fit.
 pub fn from_value<T: DeserializeOwned>(value: &Value) -> Result<T, ValueError> {
     T::deserialize(ValueDeserializer(value))
 }
@@ -249,7 +249,7 @@ impl<'de, I: Iterator<Item = (&'de str, &'de Value)>> de::MapAccess<'de> for Map
     }
 }
 
-/// The text that stands for a key of a map: itself, or the number or bool that it spells.
+/// A map's key: text, or a number or bool written as text.
 struct KeyDeserializer<'de>(&'de str);
 
 impl<'de> KeyDeserializer<'de> {
@@ -308,7 +308,7 @@ impl<'de> de::Deserializer<'de> for KeyDeserializer<'de> {
     }
 }
 
-/// An enum's content under the name of its variant.
+/// The content of an enum under its variant's name.
 struct VariantAccess<'de> {
     name: &'de str,
     content: &'de Value,

@@ -1,11 +1,11 @@
-//! What can be wrong with a value, and where.
+//! Errors of values, with their paths.
 
 use core::fmt;
 use parlor_proto::limits;
 use parlor_proto::wire::cursor::ReadError;
 use thiserror::Error;
 
-/// A value could not be made, encoded or turned into the type that was asked for. It says where:
+/// A value could not be created, encoded or converted to the requested type. The message has the path:
 /// `tank.pos[2].x: expected a number, found text`.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{}{}{kind}", .path, if .path.is_empty() { "" } else { ": " })]
@@ -14,7 +14,7 @@ pub struct ValueError {
     kind: ValueErrorKind,
 }
 
-/// What was wrong.
+/// The kind of error.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ValueErrorKind {
     /// A number is NaN or infinite.
@@ -26,59 +26,58 @@ pub enum ValueErrorKind {
         /// The number.
         value: u64,
     },
-    /// The type has numbers of 128 bits.
+    /// The type has 128-bit numbers.
     #[error("numbers of 128 bits cannot be sent")]
     Wide,
-    /// Lists and maps stand in one another too deeply.
+    /// Lists and maps are nested too deeply.
     #[error("lists and maps may stand {} deep in one another", limits::VALUE_DEPTH_MAX)]
     TooDeep,
     /// The encoding is larger than the caller allows.
     #[error("larger than the {max} bytes allowed")]
     TooLarge {
-        /// Bytes allowed.
+        /// The maximum in bytes.
         max: usize,
     },
     /// A map has keys that cannot be written as text.
     #[error("the keys of a map must be text, whole numbers or names of an enum")]
     KeyNotText,
-    /// A map has one key twice.
+    /// A map has the same key twice.
     #[error("the key {key:?} occurs twice")]
     DuplicateKey {
         /// The key, as text.
         key: String,
     },
-    /// A value is not what the type asks for.
+    /// The value does not match the type.
     #[error("expected {expected}, found {found}")]
     Mismatch {
-        /// What the type asks for.
+        /// What the type expects.
         expected: String,
-        /// What there was.
+        /// What was found.
         found: String,
     },
-    /// What a type says of itself: a missing field, an unknown variant.
+    /// An error of the type's deserializer: a missing field, an unknown variant.
     #[error("{0}")]
     Type(String),
 }
 
 impl ValueError {
-    /// What was wrong.
+    /// The kind of error.
     pub const fn kind(&self) -> &ValueErrorKind {
         &self.kind
     }
 
-    /// Where: names of fields joined by dots, and indices in brackets. Empty for the value itself.
+    /// The path: names of fields joined by dots, and indices in brackets. Empty for the value itself.
     pub fn path(&self) -> &str {
         &self.path
     }
 
-    /// The same fault, seen from the map whose field `name` the value is: for a caller that knows the key it
-    /// stood under.
+    /// Returns the error as seen from a map that has the value as its field `name`.
     #[must_use]
     pub fn in_field(self, name: &str) -> Self {
         self.below(name.to_owned())
     }
 
-    /// The same fault, seen from the list whose item `index` the value is.
+    /// Returns the error as seen from a list that has the value as its item `index`.
     #[must_use]
     pub(super) fn in_item(self, index: usize) -> Self {
         self.below(format!("[{index}]"))
@@ -121,14 +120,14 @@ impl serde::de::Error for ValueError {
     }
 }
 
-/// Bytes are not the encoding of a value. One value has one encoding, so whatever an encoder would not have
-/// written is refused.
+/// The bytes are not the encoding of a value. Encodings are unique: bytes that an encoder would not write are
+/// rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum DecodeError {
-    /// The bytes could not be read.
+    /// The bytes are truncated or malformed.
     #[error(transparent)]
     Read(#[from] ReadError),
-    /// A tag has no meaning.
+    /// A tag is unknown.
     #[error("a value has the unknown tag {tag:#04x}")]
     UnknownTag {
         /// The tag.
@@ -137,24 +136,24 @@ pub enum DecodeError {
     /// A number is NaN or infinite.
     #[error("a number is not finite")]
     NotFinite,
-    /// Something has a shorter form, or −0.0 stands where 0.0 is due.
+    /// The encoding is not the shortest one, or −0.0 is encoded instead of 0.0.
     #[error("{what} is not in its one form")]
     NotCanonical {
-        /// What.
+        /// The type of the value.
         what: &'static str,
     },
-    /// The keys of a map do not ascend, or one occurs twice.
+    /// The keys of a map are not ascending, or one occurs twice.
     #[error("the keys of a map do not ascend")]
     KeysNotAscending,
-    /// Lists and maps stand in one another too deeply.
+    /// Lists and maps are nested too deeply.
     #[error("lists and maps stand more than {} deep in one another", limits::VALUE_DEPTH_MAX)]
     TooDeep,
-    /// A list or map claims more items than bytes are left.
+    /// A list or map claims more items than bytes remain.
     #[error("{count} items in {left} bytes")]
     TooManyItems {
         /// Items claimed.
         count: u64,
-        /// Bytes left.
+        /// Bytes remaining.
         left: usize,
     },
 }

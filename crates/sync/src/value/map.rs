@@ -14,7 +14,7 @@ impl Map {
         Map(Vec::new())
     }
 
-    /// The fields of `pairs`, in any order.
+    /// Creates a map from pairs in any order.
     ///
     /// # Errors
     /// The first name that occurs twice.
@@ -26,17 +26,17 @@ impl Map {
         }
     }
 
-    /// The value of the field `name`.
+    /// Returns the value of the field `name`.
     pub fn get(&self, name: &str) -> Option<&Value> {
         self.find(name).ok().map(|at| &self.0[at].1)
     }
 
-    /// The value of the field `name`, to change it.
+    /// Returns the value of the field `name`, mutable.
     pub fn get_mut(&mut self, name: &str) -> Option<&mut Value> {
         self.find(name).ok().map(|at| &mut self.0[at].1)
     }
 
-    /// Sets a field and returns what it was.
+    /// Sets a field. Returns its previous value.
     pub fn insert(&mut self, name: impl Into<String>, value: impl Into<Value>) -> Option<Value> {
         let (name, value) = (name.into(), value.into());
         match self.find(&name) {
@@ -48,12 +48,12 @@ impl Map {
         }
     }
 
-    /// Takes a field out.
+    /// Removes a field. Returns its value.
     pub fn remove(&mut self, name: &str) -> Option<Value> {
         self.find(name).ok().map(|at| self.0.remove(at).1)
     }
 
-    /// Count of fields.
+    /// The number of fields.
     pub fn len(&self) -> usize {
         self.0.len()
     }
@@ -63,12 +63,12 @@ impl Map {
         self.0.is_empty()
     }
 
-    /// All fields, in ascending order of their names.
+    /// Iterates over all fields, in ascending order of their names.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (&str, &Value)> {
         self.0.iter().map(|(name, value)| (name.as_str(), value))
     }
 
-    /// Appends a field that comes after all others; gives it back if it does not.
+    /// Appends a field with a name after all others. Returns the name as an error if it is not.
     pub(super) fn push_last(&mut self, name: String, value: Value) -> Result<(), String> {
         if self.0.last().is_some_and(|(last, _)| *last >= name) {
             return Err(name);

@@ -1,7 +1,7 @@
-//! Self-describing values: what keyed state, messages and inputs are made of.
+//! Self-describing values, used in keyed state, messages and inputs.
 //!
-//! A [`Value`] has exactly one encoding, so equal values have equal bytes and bytes can be compared, hashed
-//! and shared instead of values. Rust types come and go through serde: [`to_value`] and [`from_value`].
+//! A [`Value`] has exactly one encoding, so equal values have equal bytes, and the bytes can be compared,
+//! hashed and shared. Rust types are converted through serde: [`to_value`] and [`from_value`].
 //!
 //! ```
 //! use parlor_sync::value::{Value, from_value, to_value};
@@ -36,25 +36,25 @@ pub use ser::to_value;
 use bytes::Bytes;
 use core::fmt;
 
-/// A value that says itself what it is.
+/// A self-describing value.
 ///
-/// What can be sent is narrower than what can be built: [`encode`](Value::encode) refuses numbers that are
-/// not finite and nesting beyond [`VALUE_DEPTH_MAX`](parlor_proto::limits::VALUE_DEPTH_MAX).
+/// Not every value can be sent: [`encode`](Value::encode) rejects numbers that are not finite and nesting
+/// beyond [`VALUE_DEPTH_MAX`](parlor_proto::limits::VALUE_DEPTH_MAX).
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Value {
-    /// Nothing; what `None` and `()` become.
+    /// Null: from `None` and `()`.
     #[default]
     Null,
-    /// Yes or no.
+    /// A boolean.
     Bool(bool),
-    /// A whole number. Unsigned numbers beyond `i64::MAX` have no place here and are refused by name.
+    /// An integer. Unsigned numbers beyond `i64::MAX` are rejected with an error of their own.
     Int(i64),
-    /// A number that need not be whole. `f32` and `f64` both become this; it takes four bytes where these
-    /// hold it exactly, and eight otherwise. −0.0 is sent as 0.0.
+    /// A floating-point number, from `f32` and `f64`. Encoded in four bytes if an `f32` holds it exactly,
+    /// else in eight. −0.0 is sent as 0.0.
     Float(f64),
     /// Text.
     Text(String),
-    /// Bytes that only the game understands.
+    /// Bytes defined by the game.
     Bytes(Bytes),
     /// Values in order.
     List(Vec<Value>),
@@ -63,7 +63,7 @@ pub enum Value {
 }
 
 impl Value {
-    /// What kind of value this is, as errors call it.
+    /// The kind of this value, as named in errors.
     pub const fn kind(&self) -> &'static str {
         match self {
             Value::Null => "nothing",
@@ -77,7 +77,7 @@ impl Value {
         }
     }
 
-    /// The field `name`, if this is a map that has it.
+    /// Returns the field `name`, if this is a map with such a field.
     pub fn field(&self, name: &str) -> Option<&Value> {
         match self {
             Value::Map(map) => map.get(name),
@@ -86,7 +86,7 @@ impl Value {
     }
 }
 
-/// Compact and like JSON; bytes stand as `h'0a0b'`, as in CBOR's diagnostic notation.
+/// Compact, in the style of JSON; bytes as `h'0a0b'`, as in CBOR's diagnostic notation.
 impl fmt::Display for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -171,7 +171,7 @@ impl<T: Into<Value>> From<Option<T>> for Value {
 impl TryFrom<u64> for Value {
     type Error = ValueError;
 
-    /// A whole number up to `i64::MAX`; [`ValueErrorKind::IntTooLarge`] beyond it.
+    /// Converts an integer up to `i64::MAX`; [`ValueErrorKind::IntTooLarge`] beyond it.
     fn try_from(value: u64) -> Result<Value, ValueError> {
         i64::try_from(value).map(Value::Int).map_err(|_| ValueErrorKind::IntTooLarge { value }.into())
     }

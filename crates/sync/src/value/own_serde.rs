@@ -1,5 +1,5 @@
-//! A value as a type of serde's: to print it as JSON, to read it from a file, or to take whatever stands
-//! under a key.
+//! `Serialize` and `Deserialize` for values: to print them as JSON, to read them from a file, or as a field
+//! of any type.
 
 use super::wire::deeper;
 use super::{Map, Value};
@@ -33,7 +33,7 @@ impl<'de> Deserialize<'de> for Value {
     }
 }
 
-/// Reads a value that stands in so many lists and maps, whatever depth the source would allow.
+/// Deserializes a value at this nesting depth, with Parlor's limit instead of the source's.
 #[derive(Clone, Copy)]
 struct AtDepth(usize);
 

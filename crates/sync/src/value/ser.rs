@@ -1,4 +1,4 @@
-//! From Rust types to values.
+//! Serializes Rust types into values.
 
 use super::wire::deeper;
 use super::{Map, Value, ValueError, ValueErrorKind};
@@ -6,18 +6,18 @@ use bytes::Bytes;
 use serde::Serialize;
 use serde::ser::{self, Impossible};
 
-/// The value that `source` is: structs become maps by field name, enums stand under their variant's name as
-/// in `serde_json`, `None` and `()` are [`Null`](Value::Null), newtypes are what they wrap, tuples are lists,
-/// a `char` is text.
+/// Serializes `source` into a value. Structs become maps by field name, enums are tagged with their variant's
+/// name as in `serde_json`, `None` and `()` are [`Null`](Value::Null), newtypes are their content, tuples are
+/// lists, a `char` is text.
 ///
 /// # Errors
-/// [`ValueError`] with the path to a number that is not finite, beyond `i64::MAX` or 128 bits wide, to
-/// nesting that is too deep, or to a map whose keys are not text, whole numbers, bools or names of an enum.
+/// [`ValueError`] with the path of a number that is not finite, beyond `i64::MAX` or 128 bits wide, of
+/// nesting that is too deep, or of a map whose keys are not text, integers, bools or names of an enum.
 pub fn to_value<T: Serialize + ?Sized>(source: &T) -> Result<Value, ValueError> {
     source.serialize(Serializer { depth: 0 })
 }
 
-/// Makes one value that stands in `depth` lists and maps.
+/// Serializes one value at nesting depth `depth`.
 #[derive(Clone, Copy)]
 struct Serializer {
     depth: usize,
@@ -171,7 +171,7 @@ impl ser::Serializer for Serializer {
     }
 }
 
-/// An enum's content under the name of its variant; anything else as it is.
+/// Tags an enum's content with its variant's name; leaves other content as it is.
 fn tagged(variant: Option<&'static str>, content: Value) -> Value {
     let Some(variant) = variant else { return content };
     let mut map = Map::new();
@@ -287,7 +287,7 @@ macro_rules! fields {
 
 fields!(SerializeStruct, SerializeStructVariant);
 
-/// Makes the text that stands for a key of a map.
+/// Serializes a map's key as text.
 struct KeySerializer;
 
 type KeyResult = Result<String, ValueError>;

@@ -1,4 +1,4 @@
-//! The one encoding of a value.
+//! The unique encoding of a value.
 //!
 //! ```text
 //! 00..=7f  Int 0..=127                      c5  Int, 4 bytes
@@ -13,8 +13,8 @@
 //! ```
 //!
 //! A field is the length of its name (varint), the name and the value; names ascend strictly. Fixed widths
-//! are little-endian and signed; lengths and counts are varints. The shortest form that holds the value is
-//! the only one. A Float takes the form of an f32 if that holds it exactly; it is finite and never −0.0.
+//! are little-endian and signed; lengths and counts are varints. Only the shortest form that holds the value
+//! is valid. A Float takes the form of an f32 if that holds it exactly; it is finite and never −0.0.
 
 use super::{DecodeError, Map, Value, ValueError, ValueErrorKind};
 use bytes::Bytes;
@@ -45,23 +45,23 @@ const SHORT_INT_MIN: i64 = -32;
 const SHORT_INT_MAX: i64 = 0x7f;
 
 impl Value {
-    /// The encoding of this value, at most `bytes_max` bytes.
+    /// Encodes this value in at most `bytes_max` bytes.
     ///
     /// # Errors
     /// [`ValueErrorKind::NotFinite`], [`ValueErrorKind::TooDeep`] or [`ValueErrorKind::TooLarge`], with the
-    /// path to what is to blame.
+    /// path of the cause.
     pub fn encode(&self, bytes_max: usize) -> Result<Bytes, ValueError> {
         let mut encoder = Encoder { out: Vec::new(), bytes_max };
         encoder.value(self, 0)?;
         Ok(encoder.out.into())
     }
 
-    /// The value that `bytes` encode. All of them are read; the result shares nothing with them, so that a
-    /// small value does not keep a large packet alive. Memory is taken for what was read, never for a length
-    /// that was claimed: for each byte at most a [`Value`] in a list that grows by doubling.
+    /// Decodes a value from all of `bytes`. The result copies what it needs, so that a small value does not
+    /// keep a large packet in memory. Memory is allocated for what was read, never for a claimed length: for
+    /// each byte at most a [`Value`] in a list that grows by doubling.
     ///
     /// # Errors
-    /// [`DecodeError`] unless the bytes are what [`encode`](Self::encode) writes for some value.
+    /// [`DecodeError`] unless the bytes are the [encoding](Self::encode) of a value.
     pub fn decode(bytes: Bytes) -> Result<Value, DecodeError> {
         let mut decoder = Decoder { reader: Reader::new(bytes) };
         let value = decoder.value(0)?;
@@ -76,7 +76,7 @@ struct Encoder {
 }
 
 impl Encoder {
-    /// Writes `value`, which stands in `depth` lists and maps.
+    /// Encodes `value` at nesting depth `depth`.
     fn value(&mut self, value: &Value, depth: usize) -> Result<(), ValueError> {
         match value {
             Value::Null => self.out.put_u8(NULL),
@@ -128,7 +128,7 @@ impl Encoder {
         if !value.is_finite() {
             return Err(ValueErrorKind::NotFinite.into());
         }
-        let value = value + 0.0; // −0.0 + 0.0 is 0.0; every other number stays what it is
+        let value = value + 0.0; // −0.0 + 0.0 is 0.0; every other number stays unchanged
         if let Some(narrow) = exact_f32(value) {
             self.out.put_u8(FLOAT_4);
             self.out.put_u32(narrow.to_bits());
@@ -168,7 +168,7 @@ struct Decoder {
 }
 
 impl Decoder {
-    /// Reads a value that stands in `depth` lists and maps.
+    /// Decodes a value at nesting depth `depth`.
     fn value(&mut self, depth: usize) -> Result<Value, DecodeError> {
         let tag = self.reader.u8()?;
         Ok(match tag {
@@ -211,7 +211,7 @@ impl Decoder {
         })
     }
 
-    /// A length or count that the tag itself could not hold.
+    /// Reads a length or count that is too large for the tag itself.
     fn long(&mut self, what: &'static str, short_max: usize) -> Result<u64, DecodeError> {
         let length = self.reader.varint()?;
         if length <= short_max as u64 { Err(DecodeError::NotCanonical { what }) } else { Ok(length) }
@@ -225,7 +225,7 @@ impl Decoder {
     fn list(&mut self, count: u64, depth: usize) -> Result<Value, DecodeError> {
         let depth = deeper(depth).ok_or(DecodeError::TooDeep)?;
         let count = self.count(count, 1)?;
-        // Nothing is set aside for `count` items: lists in one another could each claim all that is left.
+        // No memory is reserved for `count` items: nested lists could each claim all remaining bytes.
         let mut items = Vec::new();
         for _ in 0..count {
             items.push(self.value(depth)?);
@@ -245,7 +245,7 @@ impl Decoder {
         Ok(Value::Map(map))
     }
 
-    /// A count of items that take `each` bytes or more, which what is left can therefore hold.
+    /// Checks a count of items of at least `each` bytes against the remaining bytes.
     fn count(&self, count: u64, each: usize) -> Result<usize, DecodeError> {
         let left = self.reader.remaining();
         match usize::try_from(count) {
@@ -280,7 +280,7 @@ fn float(value: f64) -> Result<Value, DecodeError> {
     Ok(Value::Float(value))
 }
 
-/// Tag and width in bytes of a whole number that is too large for the tag itself.
+/// Tag and width in bytes of an integer that is too large for the tag itself.
 fn int_form(value: i64) -> (u8, usize) {
     if i8::try_from(value).is_ok() {
         (INT_1, 1)
@@ -293,14 +293,14 @@ fn int_form(value: i64) -> (u8, usize) {
     }
 }
 
-/// The `f32` that is exactly the finite number `value`, if there is one.
-#[allow(clippy::cast_possible_truncation)] // whether it lost anything is what is asked
+/// Returns the `f32` that equals the finite number `value`, if there is one.
+#[allow(clippy::cast_possible_truncation)] // the comparison checks whether it lost anything
 fn exact_f32(value: f64) -> Option<f32> {
     let narrow = value as f32;
     (f64::from(narrow).to_bits() == value.to_bits()).then_some(narrow)
 }
 
-/// One level further in, up to the limit.
+/// The next nesting depth; `None` beyond the limit.
 pub(super) fn deeper(depth: usize) -> Option<usize> {
     (depth < VALUE_DEPTH_MAX).then_some(depth + 1)
 }

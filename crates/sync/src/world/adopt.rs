@@ -15,13 +15,13 @@ impl World {
         self.tick.unwrap_or(0)
     }
 
-    /// Another entity is in this slot, of which nothing is known yet.
+    /// Replaces the entity in a slot by another one, without any known state.
     pub(super) fn replace(&mut self, slot: u16, generation: u16) {
         self.clear_slot(slot);
         self.slots[usize::from(slot)].generation = generation;
     }
 
-    /// What a slot's entity is beside its components from a tick on.
+    /// Adds a version of the meta of a slot's entity.
     pub(super) fn adopt_meta(&mut self, slot: u16, meta: Meta) {
         let cutoff = cutoff(self.newest_tick());
         self.metas[usize::from(slot)].insert(meta, cutoff, &mut self.meta_bytes);
@@ -30,7 +30,7 @@ impl World {
         }
     }
 
-    /// What a component of a slot's entity was at a tick.
+    /// Adds a version of a component of a slot's entity.
     pub(super) fn adopt_version(
         &mut self,
         slot: u16,
@@ -52,7 +52,7 @@ impl World {
         Ok(())
     }
 
-    /// What a component of a slot's entity is from here on; says whether that is something else than before.
+    /// Sets the present value of a component of a slot's entity. Returns whether it changed.
     pub(super) fn adopt_present(
         &mut self,
         slot: u16,
@@ -75,8 +75,7 @@ impl World {
         Ok(!is_same)
     }
 
-    /// A slot's entity is what `meta` says from here on; says whether it is more than its values that
-    /// changed.
+    /// Sets the present meta of a slot's entity. Returns whether anything but values changed.
     pub(super) fn adopt_entity(&mut self, slot: u16, meta: &Meta) -> bool {
         let place = &mut self.slots[usize::from(slot)];
         self.live += usize::from(!place.live);
@@ -91,8 +90,8 @@ impl World {
         changed
     }
 
-    /// Only values of a slot's entity changed, whose components are these and which is otherwise as it always
-    /// was: it is as of `label` from here on. Says whether that is so, and nothing happened otherwise.
+    /// Sets the label of a slot's entity, for a row that changed values only. Does so only if the entity has
+    /// these components and its meta never changed; else returns false.
     pub(super) fn adopt_label(&mut self, slot: u16, label: u32, mask: u64) -> bool {
         let is_so = self.brief(slot, false).is_some_and(|brief| brief.mask == mask);
         let place = &mut self.slots[usize::from(slot)];
@@ -104,10 +103,10 @@ impl World {
         is_so
     }
 
-    /// A slot's entity is gone. What it was is remembered: packets that are late may build on it.
+    /// Despawns a slot's entity. Its history is kept: late packets may build on it.
     pub(super) fn despawn_slot(&mut self, slot: u16) -> Option<EntityId> {
         let entity = self.entity_at(slot)?;
-        // Nobody reads what it is any more. What it was counts as history.
+        // The present value is no longer read. Its versions count as history.
         for column in &mut self.columns {
             self.blob_bytes -= column.empty_present(slot);
         }
@@ -119,7 +118,8 @@ impl World {
         Some(entity)
     }
 
-    /// History begins anew at `tick`. What is read stays; nothing of it is published until it is told again.
+    /// Restarts history at `tick`. The present state stays readable, and is not published until it is
+    /// received again.
     pub(super) fn begin_epoch(&mut self, tick: u32) {
         self.lineage += 1;
         self.log.reset();
@@ -136,7 +136,7 @@ impl World {
         }
     }
 
-    /// The slot of this number.
+    /// Returns the slot with this number.
     pub(super) fn slot(&self, slot: u16) -> &Slot {
         &self.slots[usize::from(slot)]
     }

@@ -1,40 +1,36 @@
-//! Baselines that members share.
+//! Shared baselines: groups members so that they can get the same encoded bodies.
 //!
 //! Members with the same view differ in the age of the rows that they acknowledged. Each age of baselines is
 //! encoded once. A baseline one tick older costs about half a byte for each entity; each further age costs
-//! one encoding. So where few members have an age of their own, they use the baselines of the next higher
-//! age.
+//! one encoding. So members whose age few others have use the baselines of the next higher age.
 
 use super::publisher::Publisher;
 
-/// Ages, in ticks, of members who may share. One that is farther behind stays alone: 15 is the highest.
+/// Number of ages, in ticks, that can be shared: 0 to 15. Members further behind are encoded alone.
 const AGES: usize = 16;
 
-/// In a room of so many members or more, one age less is worth one tick by which the baselines of each of so
-/// many get older. In a smaller one fewer have to pay for it, so each pays that much less: no member of a
-/// room of four gives more than a quarter of a tick, on average.
+/// From this room size on, one age less is worth one tick of older baselines for each of this many members.
+/// In a smaller room fewer members pay for it, so each pays less: in a room of four, on average at most a
+/// quarter of a tick.
 const WORTH_MEMBERS_MAX: u32 = 16;
 
-/// How many members with one view have each age: ticks from the newest row that they have to the tick that is
-/// sent.
+/// The number of members with one view at each age: ticks from their newest row to the tick being sent.
 type Counts = [u32; AGES];
 
-/// What one age less is worth in a room of so many members: by how many quarters of a tick the baseline of
-/// one gets older.
+/// The worth of one age less in a room of `members`, in quarters of a tick of one member's baseline.
 fn worth(members: u32) -> u32 {
     let counted = members.min(WORTH_MEMBERS_MAX);
     4 * counted * counted / WORTH_MEMBERS_MAX
 }
 
-/// For each age the one that members with it take on: itself or a higher one that others have.
+/// For each age, the age whose baselines its members use: itself or a higher one.
 ///
-/// The best partition of a sorted list into intervals, each of which costs the same and besides what its
-/// members are away from its upper end; by dynamic programming over where an interval ends.
+/// It is the best partition of a sorted list into intervals. Each interval costs a constant, plus its
+/// members' distances from its upper end. Solved by dynamic programming over the end of an interval.
 fn shared_ages(counts: &Counts) -> [usize; AGES] {
     let members: u32 = counts.iter().sum();
     let worth = worth(members);
-    // For each number of ages from the lowest on: what they cost together, and where the last interval
-    // begins.
+    // For each number of ages from the lowest on: their total cost, and the beginning of the last interval.
     let mut best = [(0u32, 0usize); AGES + 1];
     for end in 1..=AGES {
         let last = end - 1;
@@ -47,7 +43,7 @@ fn shared_ages(counts: &Counts) -> [usize; AGES] {
         for begin in (0..end).rev() {
             moved += 4 * counts[begin] * u32::try_from(last - begin).unwrap_or(0);
             let cost = best[begin].0 + worth + moved;
-            // Of equal ones the one that leaves more as they are.
+            // Of equal costs, the one that changes fewer members.
             if cost < least.0 {
                 least = (cost, begin);
             }
@@ -64,22 +60,22 @@ fn shared_ages(counts: &Counts) -> [usize; AGES] {
     shared
 }
 
-/// How fresh the rows are that a member has, and what it sees.
+/// The age of a member's baselines, and its view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Standing {
-    /// Members with another one see something else, so nothing that is coded for one serves the other.
+    /// Members with different views cannot share encoded bodies.
     view: u64,
     age: usize,
-    /// Where the member is.
+    /// The member's index.
     index: usize,
 }
 
-/// Which ages of baselines the members of a room share; what it takes to find out.
+/// Computes which members of a room share baselines; reuses its buffer.
 #[derive(Clone, Debug, Default)]
 pub(super) struct BaselineSharing(Vec<Standing>);
 
 impl BaselineSharing {
-    /// Tells publishers, all of one world whose tick is `tick`, which rows to build on.
+    /// Sets the newest baseline that each publisher may use. All publish one world, whose tick is `tick`.
     pub(super) fn arrange<K>(&mut self, tick: u32, publishers: &mut [(K, Publisher)]) {
         self.0.clear();
         for (index, (_, publisher)) in publishers.iter_mut().enumerate() {
@@ -106,7 +102,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// What it costs, in quarters, that members with these ages share so.
+    /// The cost, in quarters, of a sharing.
     fn cost(counts: &Counts, shared: &[usize; AGES]) -> u32 {
         let members: u32 = counts.iter().sum();
         let mut targets: Vec<usize> =
@@ -116,7 +112,7 @@ mod tests {
         u32::try_from(targets.len()).unwrap() * worth(members) + 4 * moved.sum::<u32>()
     }
 
-    /// The least that any way to share costs: each age that somebody has is the end of an interval or not.
+    /// The least cost of all possible sharings: each age in use is the end of an interval or not.
     fn least(counts: &Counts) -> u32 {
         let ages: Vec<usize> = (0..AGES).filter(|age| counts[*age] > 0).collect();
         let Some(highest) = ages.last() else { return 0 };

@@ -1,29 +1,29 @@
-//! The versions of one component without blobs, of all entities: what each was at which tick, all rows of a
-//! tick side by side.
+//! The history of one component without blobs, for all entities: the versions of each tick are stored side by
+//! side.
 //!
 //! ```text
 //!              block n - 2            block n - 1              block n
 //!        ┌──────────────────┐  ┌──────────────────┐  ┌──────────────────┐
 //!  tick  │ 0  1  2  …    63 │  │ 64  …        127 │  │ 128 …            │
 //!        └──────────────────┘  └──────────────────┘  └──────────────────┘
-//!  row 0   ●     ●                  ●                   ●   a bit each, in `rows`; lanes in the frame of the tick
+//!  row 0   ●     ●                  ●                   ●   a bit each, in `rows`; lanes in the tick's frame
 //!  row 1   ●
 //! ```
 //!
-//! What comes at one tick is written next to each other, and so are the rows read that it builds on: a place
-//! of memory for each entity, as a [`Ring`](super::ring::Ring) has it, costs a receiver of thousands more
-//! than decoding does. When a block begins, the oldest one goes; of each row its last version there is kept
-//! apart, so that every tick from the oldest block on has its answer.
+//! The versions of one tick are adjacent in memory, when written and when read as baselines. With a separate
+//! allocation for each entity, as in a [`Ring`](super::ring::Ring), cache misses cost a receiver of thousands
+//! more than decoding. When a block begins, the oldest one is dropped. The last version of each row in it is
+//! kept separately, so that the value at every tick from the oldest block on is known.
 
 use super::memory::ALLOCATION_BYTES;
 use crate::limits::HISTORY_TICKS;
 
-/// Ticks of a block: one bit each.
+/// Ticks in a block: one bit each.
 const BLOCK_TICKS: u32 = u64::BITS;
-/// Blocks that are kept: those of the last [`HISTORY_TICKS`], wherever in its block the newest tick is.
+/// Number of blocks: enough for the last [`HISTORY_TICKS`], wherever in its block the newest tick is.
 const BLOCKS: u32 = HISTORY_TICKS / BLOCK_TICKS + 1;
 const FRAMES: usize = (BLOCKS * BLOCK_TICKS) as usize;
-/// Lanes that are allocated at one go, or those of one row: what changes alone takes no more.
+/// Lanes in one allocation; at least one row. Isolated changes use little memory.
 const CHUNK_LANES: usize = 64;
 
 const _: () = assert!(HISTORY_TICKS.is_multiple_of(BLOCK_TICKS), "blocks cover the history");
@@ -32,34 +32,35 @@ const _: () = assert!(HISTORY_TICKS.is_multiple_of(BLOCK_TICKS), "blocks cover t
 #[derive(Clone, Debug)]
 pub(super) struct Blocks {
     lanes: usize,
-    /// Rows of a chunk, as a power of two.
+    /// Rows in a chunk, as a power of two.
     chunk_rows_log2: u32,
-    /// The number of the newest block, once there is one. A label's block is its quotient by [`BLOCK_TICKS`].
+    /// The number of the newest block, if there is one. The block of a label is its quotient by
+    /// [`BLOCK_TICKS`].
     newest: Option<u32>,
     rows: Vec<Row>,
-    /// For each row what it was before the oldest block.
+    /// For each row its version before the oldest block.
     before: Vec<i32>,
-    /// By tick: a block's frames stand together, at the remainder of its number by [`BLOCKS`].
+    /// By tick. The frames of a block are adjacent, at the remainder of its number by [`BLOCKS`].
     frames: Vec<Frame>,
-    /// Places for chunks in all frames.
+    /// Chunk slots in all frames.
     places: usize,
-    /// Chunks that are not used.
+    /// Unused chunks.
     pool: Vec<Chunk>,
-    /// Chunks that there are, used or not.
+    /// All chunks, used or not.
     chunks: usize,
 }
 
-/// Which versions of a row there are.
+/// The versions of a row.
 #[derive(Clone, Copy, Debug, Default)]
 struct Row {
-    /// For each block, at the remainder of its number by [`BLOCKS`], the ticks that have one.
+    /// For each block, at the remainder of its number by [`BLOCKS`], the ticks with a version.
     bits: [u64; BLOCKS as usize],
     newest: Option<u32>,
-    /// The label of what it was before the oldest block.
+    /// The label of its version before the oldest block.
     before: Option<u32>,
 }
 
-/// The versions of one tick, in chunks of rows; only those that were needed are there.
+/// The versions of one tick, in chunks of rows. Only chunks in use are allocated.
 #[derive(Clone, Debug, Default)]
 struct Frame {
     chunks: Vec<Option<Chunk>>,
@@ -68,7 +69,7 @@ struct Frame {
 type Chunk = Box<[i32]>;
 
 impl Row {
-    /// The newest label that is not beyond `tick`, if the newest block is `block`.
+    /// The newest label at or before `tick`, if the newest block is `block`.
     fn label_at(&self, tick: u32, block: u32) -> Option<u32> {
         if let Some(newest) = self.newest.filter(|newest| *newest <= tick) {
             return Some(newest);
@@ -86,7 +87,7 @@ impl Row {
         self.before.filter(|before| *before <= tick)
     }
 
-    /// The oldest label beyond `label`, if the newest block is `block`.
+    /// The oldest label after `label`, if the newest block is `block`.
     fn label_after(&self, label: u32, block: u32) -> Option<u32> {
         let oldest = block.saturating_sub(BLOCKS - 1);
         for number in oldest.max(label / BLOCK_TICKS)..=block {
@@ -103,7 +104,7 @@ impl Row {
 }
 
 impl Blocks {
-    /// No versions of rows with so many lanes.
+    /// Creates an empty history of rows with this many lanes.
     pub(super) fn new(lanes: usize) -> Self {
         Blocks {
             lanes,
@@ -118,18 +119,18 @@ impl Blocks {
         }
     }
 
-    /// Adds a row, of which there are no versions.
+    /// Adds a row without versions.
     pub(super) fn push_row(&mut self) {
         self.rows.push(Row::default());
         self.before.resize(self.before.len() + self.lanes, 0);
     }
 
-    /// Label of the newest version of a row.
+    /// The label of a row's newest version.
     pub(super) fn newest(&self, row: usize) -> Option<u32> {
         self.rows[row].newest
     }
 
-    /// Label of the oldest version of a row that is kept.
+    /// The label of a row's oldest version.
     pub(super) fn oldest(&self, row: usize) -> Option<u32> {
         let found = &self.rows[row];
         found.before.or_else(|| {
@@ -139,12 +140,12 @@ impl Blocks {
         })
     }
 
-    /// What a row was at `tick`; `None` if that is not known.
+    /// Returns a row's version at `tick`; `None` if it is unknown.
     #[inline]
     pub(super) fn at(&self, row: usize, tick: u32) -> Option<&[i32]> {
         let (newest, found) = (self.newest?, self.rows.get(row)?);
         let (number, at) = (tick / BLOCK_TICKS, tick % BLOCK_TICKS);
-        // Nearly always there is a version of just this tick.
+        // Nearly always there is a version of exactly this tick.
         if newest.wrapping_sub(number) < BLOCKS {
             let block = (number % BLOCKS) as usize;
             if found.bits[block] >> at & 1 == 1 {
@@ -155,8 +156,7 @@ impl Blocks {
         self.version(row, label)
     }
 
-    /// The version that a row was at `tick` and the one after that, each with its label; `None` unless both
-    /// are kept.
+    /// Returns a row's versions at `tick` and after it, with their labels; `None` unless both are there.
     pub(super) fn around(&self, row: usize, tick: u32) -> Option<[(u32, &[i32]); 2]> {
         let (found, block) = (&self.rows[row], self.newest?);
         let first = found.label_at(tick, block)?;
@@ -164,7 +164,7 @@ impl Blocks {
         Some([(first, self.version(row, first)?), (second, self.version(row, second)?)])
     }
 
-    /// Adds a version, wherever its label belongs, unless that label is there or nobody can ask for it.
+    /// Inserts a version in label order. Ignores it if its label exists, or is too old to be read.
     pub(super) fn insert(&mut self, row: usize, label: u32, lanes: &[i32]) {
         let number = label / BLOCK_TICKS;
         if self.newest.is_none_or(|newest| number > newest) {
@@ -187,19 +187,19 @@ impl Blocks {
         *newest = (*newest).max(Some(label));
     }
 
-    /// Forgets the versions of a row.
+    /// Drops the versions of a row.
     pub(super) fn clear(&mut self, row: usize) {
         self.rows[row] = Row::default();
     }
 
-    /// Forgets all versions. What comes next may be older than what there was.
+    /// Drops all versions. The next one may be older than they were.
     pub(super) fn clear_all(&mut self) {
         self.rows.fill(Row::default());
         self.newest = None;
         self.frames.iter_mut().for_each(|frame| frame.empty(&mut self.pool));
     }
 
-    /// Drops what is only needed before `cutoff`, and gives back the room that is kept for more.
+    /// Drops versions that are needed only before `cutoff`, and frees spare memory.
     pub(super) fn shrink(&mut self, cutoff: u32) {
         if let Some(newest) = self.newest {
             let kept = cutoff / BLOCK_TICKS;
@@ -217,36 +217,36 @@ impl Blocks {
         }
     }
 
-    /// Bytes of memory that it takes, with the room that is kept for more versions.
+    /// Bytes of memory of the versions, including spare capacity.
     pub(super) fn bytes(&self) -> usize {
         let rows = self.rows.len() * (size_of::<Row>() + size_of::<i32>() * self.lanes);
         let chunk = size_of::<i32>() * (self.lanes << self.chunk_rows_log2);
         rows + self.places * size_of::<Option<Chunk>>() + self.chunks * chunk
     }
 
-    /// Bytes of memory that it has, all included.
+    /// Bytes of memory in total.
     pub(super) fn memory_bytes(&self) -> usize {
         let rows = self.rows.capacity() * size_of::<Row>() + self.before.capacity() * size_of::<i32>();
-        // A list of places may have room for twice as many.
+        // A list of chunk slots may have twice the capacity.
         let places =
             self.frames.capacity() * size_of::<Frame>() + 2 * self.places * size_of::<Option<Chunk>>();
         let chunk = size_of::<i32>() * (self.lanes << self.chunk_rows_log2) + ALLOCATION_BYTES;
         rows + places + self.chunks * chunk + self.pool.capacity() * size_of::<Chunk>()
     }
 
-    /// Whether a block was before the oldest that is kept.
+    /// Whether a block is before the oldest one.
     fn is_before(&self, number: u32) -> bool {
         self.newest.is_some_and(|newest| number + BLOCKS <= newest)
     }
 
-    /// Whether there is a version of just this label, and not from before the oldest block.
+    /// Whether there is a version of exactly this label, not older than the oldest block.
     fn has(&self, row: usize, label: u32) -> bool {
         let number = label / BLOCK_TICKS;
         let is_kept = self.newest.is_some_and(|newest| number <= newest) && !self.is_before(number);
         is_kept && self.rows[row].bits[(number % BLOCKS) as usize] >> (label % BLOCK_TICKS) & 1 == 1
     }
 
-    /// The version of a label that there is.
+    /// Returns the version of an existing label.
     fn version(&self, row: usize, label: u32) -> Option<&[i32]> {
         if self.rows[row].before == Some(label) {
             return Some(&self.before[row * self.lanes..(row + 1) * self.lanes]);
@@ -265,7 +265,7 @@ impl Blocks {
         chunk.get(place..place + self.lanes)
     }
 
-    /// In which chunk of a frame a row is, and where its lanes begin in there.
+    /// The index of a row's chunk in a frame, and the offset of its lanes in it.
     fn place(&self, row: usize) -> (usize, usize) {
         let chunk = row >> self.chunk_rows_log2;
         (chunk, (row - (chunk << self.chunk_rows_log2)) * self.lanes)
@@ -290,7 +290,7 @@ impl Blocks {
         chunk[place..place + lanes.len()].copy_from_slice(lanes);
     }
 
-    /// Begins a block that is newer than all there are.
+    /// Begins a block that is newer than all others.
     fn begin(&mut self, number: u32) {
         if let Some(newest) = self.newest {
             let oldest = newest.saturating_sub(BLOCKS - 1);
@@ -300,7 +300,7 @@ impl Blocks {
         self.newest = Some(number);
     }
 
-    /// Ends the oldest block: of each row its last version there is kept.
+    /// Drops the oldest block; keeps the last version of each row in it.
     fn end(&mut self, number: u32) {
         let place = (number % BLOCKS) as usize;
         for row in 0..self.rows.len() {
@@ -323,13 +323,13 @@ impl Blocks {
 }
 
 impl Frame {
-    /// Gives back all chunks.
+    /// Frees all chunks.
     fn empty(&mut self, pool: &mut Vec<Chunk>) {
         pool.extend(self.chunks.iter_mut().filter_map(Option::take));
     }
 }
 
-/// Where the versions of a label stand among the frames.
+/// The index of a label's frame.
 fn frame_of(label: u32) -> usize {
     let number = label / BLOCK_TICKS;
     (number % BLOCKS * BLOCK_TICKS + label % BLOCK_TICKS) as usize
@@ -347,7 +347,7 @@ mod tests {
         [i32::try_from(row).unwrap(), label.cast_signed(), -1]
     }
 
-    /// Holds a row against a map of all its versions, as far as anybody can ask.
+    /// Compares a row with a map of all its versions, for all readable ticks.
     fn check(
         blocks: &Blocks,
         row: usize,
@@ -369,7 +369,7 @@ mod tests {
             prop_assert_eq!(blocks.around(row, tick), expected, "around {}", tick);
         }
         if let Some(oldest) = blocks.oldest(row) {
-            // Of what is newer there is no version missing.
+            // No newer version is missing.
             prop_assert_eq!(blocks.at(row, oldest), model.get(&oldest).map(|lanes| &lanes[..]));
             for (label, lanes) in model.range(oldest..) {
                 prop_assert_eq!(blocks.at(row, *label), Some(&lanes[..]));
@@ -379,8 +379,8 @@ mod tests {
     }
 
     proptest! {
-        /// Versions come mostly in order and sometimes late, some rows change at every tick and some hardly
-        /// ever; whatever is asked of the last ticks has the answer that a map of all of them gives.
+        /// Versions arrive mostly in order and sometimes late; some rows change at every tick and some hardly
+        /// ever. Every version of the last ticks equals that in a map of all of them.
         #[test]
         fn what_rows_were_at_the_last_ticks_is_known(
             steps in proptest::collection::vec((0u32..300, 0u32..12, 0usize..ROWS, 1usize..ROWS, 0u32..70), 1..120),
@@ -407,7 +407,7 @@ mod tests {
             }
             blocks.shrink(now - HISTORY_TICKS);
             for (row, model) in models.iter_mut().enumerate() {
-                // What is older than anybody can ask for, and than what there is, changes nothing.
+                // A version older than all readable ones changes nothing.
                 if let Some(newest) = blocks.newest(row) {
                     let late = (now - HISTORY_TICKS - 1).min(newest.saturating_sub(1));
                     if blocks.at(row, late).is_some() && !model.contains_key(&late) {
@@ -441,8 +441,7 @@ mod tests {
         }
         assert_eq!(blocks.bytes(), full, "it grows no more");
         assert!(full < 1_000 * (FRAMES * 32 + 120), "{full} bytes");
-        // One row goes on; when the others' versions are beyond what is remembered, their room can be given
-        // back.
+        // One row continues; when the others' versions are too old, their memory can be freed.
         for label in 1_000..1_000 + frames {
             blocks.insert(7, label, &lanes);
         }

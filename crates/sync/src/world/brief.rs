@@ -1,4 +1,4 @@
-//! What publishers look at first: little of each slot, side by side.
+//! Briefs: the few fields of each slot that publishers check first, stored side by side.
 
 use super::log::Change;
 use super::plan::{ENTRY_BYTES_BAD, LANE_BYTES_BAD};
@@ -6,32 +6,32 @@ use super::store::{World, blob_len};
 use crate::audience::Audience;
 use crate::schema::ComponentId;
 
-/// What publishers need to know of a slot, if what a receiver sees of it does not depend on the receiver.
+/// The fields of a slot that publishers need, if all receivers see the same of it.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Brief {
-    /// When anything of it changed last.
+    /// The label of its last change.
     pub(super) label: u32,
-    /// When it changed beside the values of its components.
+    /// The label of its last change beside component values.
     pub(super) meta_label: u32,
     pub(super) mask: u64,
     pub(super) generation: u16,
-    /// Whether there is an entity for publishers.
+    /// Whether there is an entity to publish.
     published: bool,
-    /// Whether all members see the same of it, and have as far back as anything is remembered.
+    /// Whether all members see the same of it, and have throughout its history.
     is_plain: bool,
-    /// Bytes that it takes in a packet at most, if all goes badly.
+    /// Its worst-case size in a packet, in bytes.
     pub(super) bytes_bad: u32,
 }
 
 impl World {
-    /// What there is in a slot for a receiver, if it sees all that others see too.
+    /// Returns the brief of a slot, if the receiver sees the same as all others.
     #[inline]
     pub(super) fn brief(&self, slot: u16, sees_everything: bool) -> Option<&Brief> {
         let brief = self.briefs.get(usize::from(slot))?;
         (brief.published && (brief.is_plain || sees_everything)).then_some(brief)
     }
 
-    /// Only the values of a slot's entity changed.
+    /// Updates the brief after a change of values only.
     pub(super) fn refresh_label(&mut self, slot: u16, label: u32) {
         let brief = &mut self.briefs[usize::from(slot)];
         brief.label = label;
@@ -41,14 +41,13 @@ impl World {
         }
     }
 
-    /// Something of a slot changed, perhaps values of its entity's components alone; its brief says it
-    /// already.
+    /// Logs a change of a slot, possibly of component values only; its brief is up to date.
     pub(super) fn note_change(&mut self, slot: u16, is_of_values: bool) {
         let is_of_values = is_of_values && self.brief(slot, false).is_some();
         self.log.push_change(Change { slot, is_of_values });
     }
 
-    /// Whatever is in a slot may have changed.
+    /// Recomputes the brief of a slot after any change.
     pub(super) fn refresh(&mut self, slot: u16) {
         let place = &self.slots[usize::from(slot)];
         let metas = &self.metas[usize::from(slot)];
@@ -67,7 +66,7 @@ impl World {
         self.briefs[usize::from(slot)] = brief.unwrap_or_default();
     }
 
-    /// Bytes that these components of the entity in a slot take in a packet, if all goes badly.
+    /// The worst-case size in bytes of these components of a slot's entity in a packet.
     pub(super) fn bytes_bad(&self, slot: u16, mask: u64) -> u32 {
         let worst = ComponentId::in_mask(mask).map(|id| {
             let column = &self.columns[id.index()];

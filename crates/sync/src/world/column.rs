@@ -1,33 +1,33 @@
-//! One component of all entities that have it.
+//! The values of one component, for all entities that have it.
 
 use super::blocks::Blocks;
 use super::memory::ALLOCATION_BYTES;
 use super::ring::{Form, Ring};
 use bytes::Bytes;
 
-/// Rows of one component, found by the slot of their entity. Rows that are given back are used again, with
-/// the room that their versions took.
+/// Rows of one component, by the slot of their entity. Freed rows are reused with the memory of their
+/// versions.
 #[derive(Clone, Debug)]
 pub(super) struct Column {
     lanes: usize,
     blobs: usize,
-    /// For each slot its row, if it has one.
+    /// The row of each slot, if it has one.
     row_of: Vec<Option<Row>>,
     versions: Versions,
-    /// For each row what it is at this moment, committed or not.
+    /// The present value of each row, committed or not.
     present_lanes: Vec<i32>,
     present_blobs: Vec<Bytes>,
-    /// How many rows there are, those that are free included.
+    /// The number of rows, including free ones.
     rows: u16,
     free: Vec<Row>,
 }
 
-/// What each row was at which tick.
+/// The versions of all rows.
 #[derive(Clone, Debug)]
 enum Versions {
-    /// Of a component without blobs.
+    /// For a component without blobs.
     Blocks(Blocks),
-    /// Of one with blobs: for each row its own, and the bytes of memory that they take.
+    /// For a component with blobs: one ring for each row, and the bytes of memory that they use.
     Rings(Vec<Ring>, usize),
 }
 
@@ -39,13 +39,13 @@ pub(super) struct RowHistory<'a> {
 }
 
 impl<'a> RowHistory<'a> {
-    /// What it was at `tick`, if that is remembered.
+    /// Returns its version at `tick`, if it is known.
     #[inline]
     pub(super) fn at(self, tick: u32) -> Option<Form<'a>> {
         self.versions.at(self.row, tick)
     }
 
-    /// Whether there is a version that is newer than `tick`.
+    /// Whether there is a version after `tick`.
     #[inline]
     pub(super) fn changed_since(self, tick: u32) -> bool {
         self.versions.newest(self.row).is_some_and(|newest| newest > tick)
@@ -72,12 +72,12 @@ impl Column {
         }
     }
 
-    /// Lanes of one row.
+    /// The number of lanes of a row.
     pub(super) fn lanes(&self) -> usize {
         self.lanes
     }
 
-    /// Blobs of one row.
+    /// The number of blobs of a row.
     pub(super) fn blobs(&self) -> usize {
         self.blobs
     }
@@ -91,12 +91,12 @@ impl Column {
         self.row(slot).is_some()
     }
 
-    /// Label of the newest version of the row of a slot, if it has one.
+    /// The label of the newest version of a slot's row, if it has one.
     pub(super) fn newest(&self, slot: u16) -> Option<u32> {
         self.versions.newest(self.row(slot)?)
     }
 
-    /// Label of the oldest version of the row of a slot that is kept, if it has one.
+    /// The label of the oldest version of a slot's row, if it has one.
     pub(super) fn oldest(&self, slot: u16) -> Option<u32> {
         let row = self.row(slot)?;
         match &self.versions {
@@ -105,18 +105,18 @@ impl Column {
         }
     }
 
-    /// The versions of a slot, if it has a row.
+    /// The versions of a slot's row, if it has one.
     #[inline]
     pub(super) fn versions(&self, slot: u16) -> Option<RowHistory<'_>> {
         self.row(slot).map(|row| RowHistory { versions: &self.versions, row })
     }
 
-    /// What the row of a slot was at `tick`, if that is remembered.
+    /// Returns the version of a slot's row at `tick`, if it is known.
     pub(super) fn at(&self, slot: u16, tick: u32) -> Option<Form<'_>> {
         self.versions(slot)?.at(tick)
     }
 
-    /// The version that the row of a slot was at `tick` and the one after that; `None` unless both are kept.
+    /// Returns the versions of a slot's row at `tick` and after it; `None` unless both are there.
     pub(super) fn around(&self, slot: u16, tick: u32) -> Option<[Labelled<'_>; 2]> {
         let row = self.row(slot)?;
         match &self.versions {
@@ -128,7 +128,7 @@ impl Column {
         }
     }
 
-    /// What the row of a slot is at this moment.
+    /// Returns the present value of a slot's row.
     pub(super) fn present(&self, slot: u16) -> Option<Form<'_>> {
         let row = self.row(slot)?;
         Some(Form {
@@ -137,7 +137,7 @@ impl Column {
         })
     }
 
-    /// Gives the slot a row if it has none.
+    /// Creates a row for a slot that has none.
     pub(super) fn make_row(&mut self, slot: u16) {
         let index = usize::from(slot);
         if self.row_of.len() <= index {
@@ -157,7 +157,7 @@ impl Column {
         self.row_of[index] = Some(row);
     }
 
-    /// Takes the slot's row away; says whether it had one.
+    /// Frees a slot's row. Returns whether it had one.
     pub(super) fn free_row(&mut self, slot: u16) -> bool {
         let Some(row) = self.row_of.get_mut(usize::from(slot)).and_then(Option::take) else { return false };
         let at = usize::from(row.0);
@@ -167,30 +167,29 @@ impl Column {
         true
     }
 
-    /// Sets what the row of a slot is at this moment; the slot has one.
+    /// Sets the present value of a slot's row, which must exist.
     pub(super) fn set_present(&mut self, slot: u16, form: Form) {
         let Some(row) = self.row(slot) else { return };
         self.present_lanes[row * self.lanes..(row + 1) * self.lanes].copy_from_slice(form.lanes);
         self.present_blobs[row * self.blobs..(row + 1) * self.blobs].clone_from_slice(form.blobs);
     }
 
-    /// Takes the blobs from what the row of a slot is at this moment, if it has one; says how many bytes they
-    /// were.
+    /// Clears the blobs of a slot's present value, if it has a row. Returns their size in bytes.
     pub(super) fn empty_present(&mut self, slot: u16) -> usize {
         let Some(row) = self.row(slot) else { return 0 };
         let blobs = &mut self.present_blobs[row * self.blobs..(row + 1) * self.blobs];
         blobs.iter_mut().map(|blob| core::mem::take(blob).len()).sum()
     }
 
-    /// Adds a version of the row of a slot.
+    /// Inserts a version of a slot's row.
     pub(super) fn insert(&mut self, slot: u16, label: u32, form: Form, cutoff: u32) {
         if let Some(row) = self.row(slot) {
             self.versions.insert(row, label, form, cutoff);
         }
     }
 
-    /// Makes what the row is at this moment its version `label`, if that differs from the newest one or
-    /// `always`; says whether it did.
+    /// Commits the present value as version `label`, if it differs from the newest version, or if `always`.
+    /// Returns whether it did.
     pub(super) fn commit(&mut self, slot: u16, label: u32, always: bool, cutoff: u32) -> bool {
         let Some(row) = self.row(slot) else { return false };
         let form = Form {
@@ -205,7 +204,7 @@ impl Column {
         true
     }
 
-    /// Bytes of memory that versions take, with the room that is kept for more.
+    /// Bytes of memory of the versions, including spare capacity.
     pub(super) fn history_bytes(&self) -> usize {
         match &self.versions {
             Versions::Blocks(blocks) => blocks.bytes(),
@@ -213,11 +212,11 @@ impl Column {
         }
     }
 
-    /// Bytes of memory that it has, without the blobs of what rows are at this moment.
+    /// Bytes of memory, without the blobs of present values.
     pub(super) fn memory_bytes(&self) -> usize {
         let versions = match &self.versions {
             Versions::Blocks(blocks) => blocks.memory_bytes(),
-            // What a blob takes beside its bytes is less than twice the room that it has in its ring.
+            // The overhead of a blob is less than twice the memory of its ring.
             Versions::Rings(rings, bytes) => rings.capacity() * size_of::<Ring>() + 3 * bytes,
         };
         versions
@@ -227,7 +226,7 @@ impl Column {
             + self.free.capacity() * size_of::<Row>()
     }
 
-    /// Drops what `cutoff` does not need, and the room that is kept for more.
+    /// Drops versions that are needed only before `cutoff`, and spare memory.
     pub(super) fn shrink(&mut self, cutoff: u32) {
         match &mut self.versions {
             Versions::Blocks(blocks) => blocks.shrink(cutoff),
@@ -238,8 +237,7 @@ impl Column {
         }
     }
 
-    /// Forgets all versions; what rows are at this moment stays. What comes next may be older than what there
-    /// was.
+    /// Drops all versions; keeps the present values. The next version may be older than they were.
     pub(super) fn forget(&mut self) {
         match &mut self.versions {
             Versions::Blocks(blocks) => blocks.clear_all(),

@@ -1,24 +1,24 @@
-//! How much a publisher may send, and in which form.
+//! Send limits and packet form of a publisher.
 
 use parlor_proto::limits::STREAM_PACKET_BYTES_TARGET;
 
-/// How much a [`Publisher`](super::Publisher) may send, and in which form.
+/// Send limits and packet form of a [`Publisher`](super::Publisher).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PublisherConfig {
-    /// Bytes per second, in the long run.
+    /// Average send rate in bytes per second.
     pub bytes_per_second: u32,
-    /// Bytes of a packet, at most, unless one entity alone takes more.
+    /// Maximum bytes of a packet, unless a single entity is larger.
     pub packet_bytes: usize,
-    /// Bytes whose fate is not known, at most: beyond it nothing is sent, so that a slow receiver gets the
-    /// newest state later instead of a queue. With 0 nothing is sent at all.
+    /// Maximum unacknowledged bytes. At this limit nothing is sent, so that a slow receiver gets the newest
+    /// state later instead of a queue. 0 stops sending.
     pub in_flight_bytes_max: usize,
-    /// Whether bodies are written out and not coded, if the receiver sees everything: for one to whom bytes
-    /// cost nothing.
+    /// Whether bodies are plain instead of coded, if the receiver sees everything: for receivers to which
+    /// bytes cost nothing.
     pub is_plain: bool,
 }
 
 impl PublisherConfig {
-    /// So many bytes per second, in packets of a datagram, with what 350 ms take under way.
+    /// Creates a configuration with this rate, packets of a datagram, and in-flight bytes for 350 ms.
     pub const fn new(bytes_per_second: u32) -> Self {
         PublisherConfig {
             bytes_per_second,
@@ -28,8 +28,8 @@ impl PublisherConfig {
         }
     }
 
-    /// For a receiver in the same process, to whom bytes cost nothing and coding does: as much as there is,
-    /// written out, in packets as large as fit a record of a link's stream well.
+    /// For a receiver in the same process, where bytes cost nothing and coding does: no rate limit, plain
+    /// bodies, and packets that fill a record of a link's stream.
     pub const fn within_process() -> Self {
         let packet_bytes = STREAM_PACKET_BYTES_TARGET - RECORD_HEAD_BYTES;
         PublisherConfig {
@@ -47,9 +47,9 @@ impl Default for PublisherConfig {
     }
 }
 
-/// What a member gets unless its room says otherwise.
+/// The default rate of a member.
 const BYTES_PER_SECOND: u32 = 192 * 1024;
-/// A datagram, less what the session needs around a message.
+/// A datagram, less the session's overhead for a message.
 const PACKET_BYTES: usize = 940;
-/// What the session needs around a message in a record.
+/// The session's overhead for a message in a record.
 const RECORD_HEAD_BYTES: usize = 64;

@@ -1,4 +1,4 @@
-//! How a receiver fares.
+//! Diagnostics of senders and receivers.
 
 use super::encode::Body;
 use super::plan::Shape;
@@ -8,67 +8,66 @@ use crate::delta::EntryKind;
 use crate::schema::ComponentId;
 use parlor_proto::Tick;
 
-/// What was sent to a receiver since its publisher was made, and what waits; or what came to a replica. What
-/// only the other end knows is 0 or `None`.
+/// Counters of a publisher since its creation, with what is pending; or of a replica. Values that only the
+/// other end knows are 0 or `None`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Diagnostics {
-    /// Packets that were sent, and their bytes.
+    /// Packets sent.
     pub packets: u64,
-    /// Bytes of these packets, without what the session puts around them.
+    /// Their bytes, without the session's overhead.
     pub bytes: u64,
-    /// Entries of these packets.
+    /// Their entries.
     pub entries: u64,
-    /// Bytes of a packet for each of its entries, over all packets; `None` before the first entry.
+    /// Average bytes of packets for each entry; `None` before the first entry.
     pub bytes_per_entity: Option<f64>,
     /// Bytes of each component over all packets, and how often it was sent, by [`ComponentId`].
     pub components: Vec<(ComponentId, ComponentFigures)>,
-    /// Entries that brought an entity in full, and ones that took it away.
+    /// Entries that sent an entity in full.
     pub spawns: u64,
-    /// Entries that said that an entity is gone.
+    /// Entries that despawned an entity.
     pub despawns: u64,
-    /// Packets of which it is known that they arrived, and that they were lost.
+    /// Packets known to be delivered.
     pub delivered: u64,
-    /// Packets of which it is known, or taken for granted, that they were lost.
+    /// Packets known or presumed to be lost.
     pub lost: u64,
     /// Acknowledgements that came too late to count.
     pub late: u64,
-    /// Acknowledgements and losses of packets that were never sent, or whose fate was known.
+    /// Acknowledgements and losses of packets that were never sent, or were settled before.
     pub unknown: u64,
-    /// How often something waited and could not be sent, for the budget or for what is under way.
+    /// How often pending state could not be sent, because of the rate or the in-flight limit.
     pub held_back: u64,
-    /// Ticks from the baseline of an update to the row that it brings: the mean of all, and the most.
+    /// Mean age of an update's baseline, in ticks before the row that it sends.
     pub baseline_age_ticks_mean: Option<f64>,
-    /// The highest age of a baseline.
+    /// Maximum age of a baseline.
     pub baseline_age_ticks_max: u32,
-    /// Entities that the receiver sees.
+    /// Entities visible to the receiver.
     pub visible: usize,
-    /// Entities of which something waits to be sent.
+    /// Entities with state to send.
     pub pending: usize,
-    /// Ticks by which what the receiver has of an entity is behind, at most, over those that it has something
-    /// of; as a sender knows it.
+    /// Maximum ticks by which the receiver's rows are behind, as the sender knows it; over the entities that
+    /// the receiver has.
     pub staleness_ticks_max: u32,
-    /// Ticks of the room since the newest one that a packet told of, as a receiver knows it. It grows while
-    /// there is nothing to tell. `None` before the first packet.
+    /// Age in ticks of the newest tick in a packet, as the receiver knows it. It grows while there are no
+    /// changes. `None` before the first packet.
     pub newest_age_ticks: Option<u32>,
-    /// Ticks of the room since the newest one as of which nothing was missing, as a receiver knows it. `None`
-    /// while there was none.
+    /// Age in ticks of the newest settled tick, as the receiver knows it. `None` if there was none.
     pub settled_age_ticks: Option<u32>,
-    /// Bytes whose fate is not known.
+    /// Unacknowledged bytes.
     pub in_flight_bytes: usize,
-    /// Bytes that may be sent at this moment.
+    /// Bytes that may be sent now.
     pub budget_bytes: usize,
 }
 
-/// What was sent of one component.
+/// Counters of one component.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ComponentFigures {
     /// Bytes, without the heads of entries.
     pub bytes: u64,
-    /// How often.
+    /// The number of times it was sent.
     pub times: u64,
 }
 
-/// Counts of one publisher.
+/// Counters of one publisher.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Figures {
     packets: u64,
@@ -88,7 +87,7 @@ pub(super) struct Figures {
 }
 
 impl Figures {
-    /// So many entries of this shape are sent.
+    /// Counts `count` sent entries of this shape.
     pub(super) fn note(&mut self, shape: &Shape, count: u64) {
         self.entries += count;
         match shape.kind {
@@ -119,7 +118,7 @@ fn mean(sum: u64, count: u64) -> Option<f64> {
 }
 
 impl Publisher {
-    /// How the receiver fares.
+    /// Returns the diagnostics of the receiver.
     pub fn diagnostics(&self, world: &World) -> Diagnostics {
         let figures = &self.figures;
         let staleness = self.known.iter().zip(&world.slots).filter(|(known, _)| known.is_present);
@@ -154,8 +153,8 @@ impl Publisher {
 }
 
 impl Replica {
-    /// What came, in the words for what is sent: `delivered` are packets that were taken in, and `late` those
-    /// that were not. `now` is the tick of the room at this moment.
+    /// Returns the diagnostics of what was received, in a sender's terms: `delivered` are the applied
+    /// packets, `late` the others. `now` is the room's current tick.
     pub fn diagnostics(&self, now: Tick) -> Diagnostics {
         let counters = self.counters();
         let age = |tick: Tick| now.0.saturating_sub(tick.0);

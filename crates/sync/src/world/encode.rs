@@ -10,23 +10,23 @@ use crate::limits::{PACKET_ENTRIES_MAX, PACKET_OUTPUT_BYTES_MAX, PACKET_PART_BYT
 use crate::schema::ComponentId;
 use bytes::Bytes;
 
-/// Bodies of packets that were coded of one state of one world, for all receivers whose plans are equal.
+/// Encoded bodies of one state of one world, shared by all receivers with equal plans.
 #[derive(Clone, Debug, Default)]
 pub struct Encodings {
     state: State,
     shared: Vec<Shared>,
-    /// How many of `shared` are of this state; the others are room for more.
+    /// How many of `shared` belong to this state; the others are spare buffers.
     used: usize,
     writer: Writer,
     out: Vec<u8>,
-    /// What the components of a body took before its last entry.
+    /// The component counters of a body before its last entry.
     before: Vec<(u32, u32)>,
-    /// Bodies that were coded, and bodies that were given to another receiver too.
+    /// The number of bodies encoded, and of reuses for another receiver.
     coded: u64,
     reused: u64,
 }
 
-/// Which state of a world bodies are of.
+/// The state of a world that bodies are encoded from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct State {
     lineage: u32,
@@ -34,14 +34,14 @@ struct State {
     tick: Option<u32>,
 }
 
-/// What a receiver's bodies are like, whatever they say.
+/// The form of a receiver's bodies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct BodyForm {
     /// Whether it gets owners, zones and audiences.
     pub(super) everything: bool,
-    /// Whether they are written out and not coded.
+    /// Whether they are plain instead of coded.
     pub(super) is_plain: bool,
-    /// Bytes of one, unless one entity alone takes more.
+    /// Maximum bytes of a body, unless a single entity is larger.
     pub(super) bytes_max: usize,
 }
 
@@ -53,17 +53,17 @@ struct Shared {
     bodies_used: usize,
 }
 
-/// A body, and what is in it.
+/// A body and its content.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Body {
     pub(super) bytes: Bytes,
-    /// Index in the plan behind its last entry.
+    /// The index in the plan after its last entry.
     pub(super) until: usize,
-    /// Bytes that each component took, and how often it was coded.
+    /// Bytes of each component, and how often it was coded.
     pub(super) components: Vec<(u32, u32)>,
 }
 
-/// Where a receiver's plan is found again.
+/// The cache position of a receiver's plan.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place {
     state: State,
@@ -72,18 +72,18 @@ pub(super) struct Place {
 }
 
 impl Encodings {
-    /// Nothing coded yet.
+    /// Creates an empty cache.
     pub fn new() -> Self {
         Encodings::default()
     }
 
-    /// How many bodies were coded, and how often one of them served another receiver too.
+    /// The number of bodies encoded, and of reuses for another receiver.
     pub const fn counts(&self) -> (u64, u64) {
         (self.coded, self.reused)
     }
 
-    /// The next body of a plan; `place` says where the last one was, and is moved on. The plan has entries
-    /// left.
+    /// Returns the next body of a plan, which must have entries left. `place` is the position of the last
+    /// one, and is advanced.
     pub(super) fn next_body(
         &mut self,
         world: &World,
@@ -114,14 +114,14 @@ impl Encodings {
         &self.shared[index].bodies[body]
     }
 
-    /// Bytes of memory that it has, of a world with such tables.
+    /// Bytes of memory, for a world with these tables.
     pub fn memory_bytes(&self, world: &World) -> usize {
         let body = |body: &Body| body.bytes.len() + body.components.capacity() * size_of::<(u32, u32)>();
         let shared = |it: &Shared| {
             let bodies = it.bodies.iter().map(body).sum::<usize>();
             size_of::<Shared>() + it.plan.memory_bytes() + it.bodies.capacity() * size_of::<Body>() + bodies
         };
-        // What the writer learns has the size of the tables that it begins with.
+        // A writer's state has the size of the initial tables.
         self.shared.iter().map(shared).sum::<usize>() + self.out.capacity() + 2 * world.tables.memory_bytes()
     }
 
@@ -140,7 +140,7 @@ impl Encodings {
         self.used - 1
     }
 
-    /// Codes one more body of a plan.
+    /// Encodes one more body of a plan.
     fn code(&mut self, world: &World, index: usize) {
         let shared = &mut self.shared[index];
         let from = shared.bodies_used.checked_sub(1).map_or(0, |last| shared.bodies[last].until);
@@ -175,7 +175,7 @@ impl Encodings {
     }
 }
 
-/// Codes the entries of one body.
+/// Encodes the entries of one body.
 struct Coding<'a> {
     world: &'a World,
     form: BodyForm,
@@ -183,26 +183,25 @@ struct Coding<'a> {
     writer: &'a mut Writer,
     components: &'a mut Vec<(u32, u32)>,
     before: &'a mut Vec<(u32, u32)>,
-    /// The last shape without blobs whose size was asked, and its size.
+    /// The last shape without blobs whose size was computed, and its size.
     sized: Option<(u16, Size)>,
-    /// The head of the last entry, and which shape it is of if all entries with that one have the same but
-    /// for slot and changes.
+    /// The head of the last entry, and its shape if all entries of that shape differ only in slot and
+    /// changes.
     head: EntryHead,
     head_of: Option<u16>,
 }
 
-/// How large an entry is.
+/// The size of an entry.
 #[derive(Clone, Copy)]
 struct Size {
-    /// Bytes of memory that it takes at the receiver.
+    /// Bytes of memory at the receiver.
     output: usize,
-    /// Bytes that it takes in the packet if all goes badly.
+    /// Worst-case bytes in the packet.
     bad: usize,
 }
 
 impl Coding<'_> {
-    /// Codes entries from `from` on until the body is full: at least one, and as many more as fit. Says where
-    /// it ended.
+    /// Encodes entries from `from` on until the body is full: at least one. Returns the end position.
     fn body_from(&mut self, from: usize, packet_bytes: usize) -> usize {
         let plan = self.plan;
         let (mut output, mut count) = (0, 0);
@@ -212,7 +211,7 @@ impl Coding<'_> {
             if count > 0 && (count == PACKET_ENTRIES_MAX || output > PACKET_OUTPUT_BYTES_MAX) {
                 break;
             }
-            // Where the packet is far from full, and with the first entry, no way back is needed.
+            // Far from the limit, and for the first entry, no undo is needed.
             let is_near = count > 0 && self.writer.bytes() + size.bad > packet_bytes;
             let mark = is_near.then(|| {
                 self.before.clone_from(self.components);
@@ -270,7 +269,7 @@ impl Coding<'_> {
         }
     }
 
-    /// The head of an entry; what changed is not in that of a plain update.
+    /// The head of an entry; for a plain update without its changes.
     fn head_of_shape(&self, slot: u16, shape: &Shape) -> EntryHead {
         let mut head = EntryHead { kind: shape.kind, ..EntryHead::update(slot) };
         if shape.kind == EntryKind::Despawn {
@@ -293,20 +292,20 @@ impl Coding<'_> {
         head
     }
 
-    /// What changed of an entity since its baseline, if that may be more than values.
+    /// Sets the changes of an entity since its baseline, if more than values may have changed.
     fn fill_changes(&self, slot: u16, shape: &Shape, viewer: Viewer, head: &mut EntryHead) {
         let baseline = shape.history[0];
         let mask_before = self.mask_at(slot, shape, baseline);
         if self.world.meta_seen(slot, viewer).is_some_and(|label| label > baseline) {
-            // Also if it is again what it was at the baseline: it was something else between, and rows of
-            // that time may be there.
+            // Also if the mask is the same as at the baseline: it differed in between, and rows of that time
+            // may be in use.
             (head.mask, head.mask_changed) = (shape.mask, true);
             head.meta = self.world.meta_at(slot, shape.label).map(|meta| self.meta(meta));
         }
         head.changed = shape.mask & !mask_before | self.changed_values(slot, shape, shape.mask & mask_before);
     }
 
-    /// Which of these components have another value than at the baseline.
+    /// The components whose values differ from the baseline.
     fn changed_values(&self, slot: u16, shape: &Shape, mask: u64) -> u64 {
         let has_changed = |id: ComponentId| {
             let versions = self.world.columns[id.index()].versions(slot);
@@ -315,7 +314,7 @@ impl Coding<'_> {
         ComponentId::in_mask(mask).filter(|id| has_changed(*id)).fold(0, |changed, id| changed | id.bit())
     }
 
-    /// The components of a row that was or is sent.
+    /// The components of a sent row.
     fn mask_at(&self, slot: u16, shape: &Shape, label: u32) -> u64 {
         let Some(viewer) = shape.view else { return shape.mask };
         self.world.meta_at(slot, label).map_or(0, |meta| self.world.masks.of(viewer, meta))
@@ -326,7 +325,7 @@ impl Coding<'_> {
         let Some(now) = versions.at(shape.label) else { return };
         let mut pasts = [EMPTY; HISTORY_MAX];
         let mut count = 0;
-        // What is written out builds on nothing.
+        // A plain body has no baseline.
         let rows = if self.form.is_plain { 0 } else { shape.rows };
         for label in &shape.history[..usize::from(rows)] {
             if self.mask_at(slot, shape, *label) & id.bit() != 0

@@ -1,22 +1,22 @@
-//! Packets whose fate is not known.
+//! Packets in flight: sent, and neither acknowledged nor lost.
 
 use std::collections::VecDeque;
 
-/// One packet under way.
+/// A packet in flight.
 #[derive(Clone, Debug)]
 pub(super) struct Flight {
     pub(super) number: u64,
-    /// The tick of the world that it was made of.
+    /// The tick of the world when it was made.
     pub(super) tick: u32,
     pub(super) bytes: usize,
     /// Whether it is larger than a datagram.
     pub(super) is_large: bool,
     pub(super) entries: Vec<FlightEntry>,
-    /// How many of the first entries are out of date: something newer was sent of their slots since.
+    /// How many of the first entries are outdated: something newer was sent for their slots.
     pub(super) outdated: usize,
 }
 
-/// What a packet says of one slot.
+/// A packet's entry for one slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct FlightEntry {
     pub(super) slot: u16,
@@ -26,20 +26,20 @@ pub(super) struct FlightEntry {
     pub(super) is_despawn: bool,
 }
 
-/// All packets under way of one receiver, by ascending number.
+/// All packets in flight to one receiver, by ascending number.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Flights {
     list: VecDeque<Flight>,
     bytes: usize,
     large: usize,
-    /// Room of packets whose fate came.
+    /// Reusable memory of settled packets.
     pool: Vec<Vec<FlightEntry>>,
-    /// Entries that there is room for, in `list` and `pool`.
+    /// Capacity in entries of `list` and `pool`.
     room: usize,
 }
 
 impl Flights {
-    /// Bytes under way.
+    /// Bytes in flight.
     pub(super) fn bytes(&self) -> usize {
         self.bytes
     }
@@ -48,23 +48,23 @@ impl Flights {
         self.list.len()
     }
 
-    /// Whether a packet is under way that is larger than a datagram.
+    /// Whether a packet larger than a datagram is in flight.
     pub(super) fn has_large(&self) -> bool {
         self.large > 0
     }
 
-    /// The lowest number whose fate is not known.
+    /// The lowest number in flight.
     pub(super) fn oldest(&self) -> Option<u64> {
         self.list.front().map(|flight| flight.number)
     }
 
-    /// The tick of the oldest packet whose fate is not known.
+    /// The tick of the oldest packet in flight.
     pub(super) fn oldest_tick(&self) -> Option<u32> {
         self.list.front().map(|flight| flight.tick)
     }
 
-    /// The lowest number whose fate is not known and that matters: of some slot it is the newest that was
-    /// sent, as `is_newest` says. What is out of date stays so, and is looked at once.
+    /// The lowest number in flight that matters: the newest one sent for some slot, according to `is_newest`.
+    /// Outdated entries stay outdated, and are checked once.
     pub(super) fn floor(&mut self, is_newest: impl Fn(&FlightEntry, u64) -> bool) -> Option<u64> {
         let mut matters = |flight: &mut Flight| {
             let rest = &flight.entries[flight.outdated..];
@@ -74,7 +74,7 @@ impl Flights {
         self.list.iter_mut().find_map(&mut matters)
     }
 
-    /// Room for the entries of a packet.
+    /// Returns memory for the entries of a packet.
     pub(super) fn room(&mut self) -> Vec<FlightEntry> {
         let room = self.pool.pop().unwrap_or_default();
         self.room -= room.capacity();
@@ -88,7 +88,7 @@ impl Flights {
         self.list.push_back(flight);
     }
 
-    /// Takes out the packet of this number, if its fate was not known.
+    /// Removes the packet with this number, if it is in flight.
     pub(super) fn take(&mut self, number: u64) -> Option<Flight> {
         let at = self.list.binary_search_by_key(&number, |flight| flight.number).ok()?;
         let flight = self.list.remove(at)?;
@@ -98,14 +98,14 @@ impl Flights {
         Some(flight)
     }
 
-    /// Gives back the room of a packet's entries.
+    /// Returns the memory of a packet's entries to the pool.
     pub(super) fn recycle(&mut self, mut entries: Vec<FlightEntry>) {
         entries.clear();
         self.room += entries.capacity();
         self.pool.push(entries);
     }
 
-    /// Forgets all packets.
+    /// Drops all packets.
     pub(super) fn clear(&mut self) {
         (self.bytes, self.large) = (0, 0);
         while let Some(flight) = self.list.pop_front() {
@@ -114,7 +114,7 @@ impl Flights {
         }
     }
 
-    /// Bytes of memory that it has.
+    /// Bytes of memory in use.
     pub(super) fn memory_bytes(&self) -> usize {
         let lists =
             self.list.capacity() * size_of::<Flight>() + self.pool.capacity() * size_of::<Vec<FlightEntry>>();

@@ -1,4 +1,4 @@
-//! A short number by which two ends find out whether they hold the same world.
+//! A hash by which two ends check that they hold the same world.
 
 use super::store::World;
 use crate::audience::{Audience, Viewer};
@@ -6,17 +6,16 @@ use crate::schema::ComponentId;
 use xxhash_rust::xxh3::Xxh3Default;
 
 impl World {
-    /// A number by which two ends find out whether they hold the same, as far as `viewer` sees it: the
-    /// xxh3-64 hash of its entities by ascending slot. For each: slot and generation (2 bytes each), owner
-    /// (its number and 1, or 0; 8 bytes), for [`Viewer::Everything`] the room (4 bytes) and the audience (8
-    /// bytes of how many and one more, 0 for all, then 4 bytes each), the components (8 bytes), and of each
-    /// component its lanes (4 bytes each) and blobs (length in 8 bytes, and the bytes). All little endian.
-    /// What was written and not committed counts.
+    /// Returns the xxh3-64 hash of the entities that `viewer` sees, by ascending slot. For each: slot and
+    /// generation (2 bytes each), owner (its number plus 1, or 0; 8 bytes), for [`Viewer::Everything`] the
+    /// zone (4 bytes) and the audience (its size plus 1 in 8 bytes, 0 for all, then 4 bytes each), the
+    /// components (8 bytes), and of each component its lanes (4 bytes each) and blobs (length in 8 bytes, and
+    /// the bytes). All little-endian. Uncommitted changes count.
     pub fn hash(&self, viewer: Viewer) -> u64 {
         self.hash_of(viewer, |slot| self.slots[usize::from(slot)].audience.admits(viewer))
     }
 
-    /// The [`hash`](Self::hash) of those entities that `sees` admits.
+    /// The [`hash`](Self::hash) of the entities that `sees` admits.
     pub(super) fn hash_of(&self, viewer: Viewer, sees: impl Fn(u16) -> bool) -> u64 {
         let mut hash = Xxh3Default::new();
         for entity in self.entities().filter(|entity| sees(entity.slot)) {

@@ -1,4 +1,4 @@
-//! What entities were at the last ticks, for whoever plays them out.
+//! Access to the history of entities, for playout.
 
 use super::EntityId;
 use super::store::{Row, World};
@@ -6,31 +6,30 @@ use crate::schema::ComponentId;
 use parlor_proto::Tick;
 
 impl World {
-    /// The tick of the newest version of a component that was committed or came; `None` if the entity has no
-    /// such component.
+    /// The tick of a component's newest committed or received version; `None` if the entity lacks the
+    /// component.
     pub fn label(&self, entity: EntityId, component: ComponentId) -> Option<Tick> {
         let column = self.columns.get(component.index()).filter(|_| self.has(entity, component))?;
         column.newest(entity.slot).map(Tick)
     }
 
-    /// The tick from which on an entity has been what is read of it, as committed or as it came; `None` if
-    /// there is no such entity, or nothing of it was committed.
+    /// The tick since which an entity has its present state, as committed or received. `None` if it does not
+    /// exist, or was never committed.
     pub fn row_label(&self, entity: EntityId) -> Option<Tick> {
         let slot = self.slots.get(usize::from(entity.slot)).filter(|_| self.contains(entity))?;
         slot.published.then_some(Tick(slot.label))
     }
 
-    /// What a component was at `at` and what it became next, each with the tick from which on it was that;
-    /// `None` unless both are remembered. Between the two it may have been gone:
-    /// [`was_there`](Self::was_there) tells.
+    /// Returns the versions of a component at `at` and after it, each with its first tick; `None` unless both
+    /// are known. The component may have been removed in between: see [`was_there`](Self::was_there).
     pub fn around(&self, entity: EntityId, component: ComponentId, at: Tick) -> Option<[(Tick, Row<'_>); 2]> {
         let column = self.columns.get(component.index()).filter(|_| self.contains(entity))?;
         let around = column.around(entity.slot, at.0)?;
         Some(around.map(|(label, form)| (Tick(label), (form.lanes, form.blobs))))
     }
 
-    /// The oldest version of a component that is remembered and the newest, each with the tick from which on
-    /// it was that. The component may be gone since.
+    /// Returns the oldest and newest known version of a component, each with its first tick. The component
+    /// may have been removed since.
     pub fn ends(
         &self,
         entity: EntityId,
@@ -42,7 +41,7 @@ impl World {
         version(column.oldest(entity.slot)?).zip(version(column.newest(entity.slot)?))
     }
 
-    /// Whether an entity had a component all the time from `from` to `to`, both included.
+    /// Whether an entity had a component at all ticks from `from` to `to`, both included.
     pub fn was_there(&self, entity: EntityId, component: ComponentId, from: Tick, to: Tick) -> bool {
         let is_known = component.index() < self.columns.len() && self.contains(entity);
         is_known && self.had_components(entity.slot, component.bit(), from.0, to.0)

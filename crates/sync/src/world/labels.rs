@@ -1,15 +1,15 @@
-//! Which rows of an entity came.
+//! Labels of the rows received of an entity.
 
 use crate::limits::HISTORY_TICKS;
 
-/// Labels of rows: the newest, those at most [`HISTORY_TICKS`] older, and the newest one before them. These
-/// are all that a packet may build on.
+/// Labels of received rows: the newest, those at most [`HISTORY_TICKS`] older, and the newest one before
+/// them. A packet may build on no others.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Labels {
     newest: Option<u32>,
     /// Bit *i* is label `newest − 1 − i`.
     older: u128,
-    /// The newest of all that are older.
+    /// The newest of all older ones.
     before: Option<u32>,
 }
 
@@ -42,7 +42,7 @@ impl Labels {
         };
         if label > newest {
             let on = label - newest;
-            // With the newest one so far, which is bit 0 of this, what falls out at the upper end.
+            // Including the newest one so far, which is bit 0 of this: the bits shifted out at the upper end.
             let falls = if on < u128::BITS { self.older >> (u128::BITS - on) } else { self.older };
             let fallen = match (falls != 0, on > u128::BITS) {
                 (_, true) => Some(newest),

@@ -1,16 +1,16 @@
-//! How much memory histories take, and what happens when it is too much.
+//! Memory limit of histories.
 
 use super::store::{World, cutoff};
 
 impl World {
-    /// Bytes of memory that versions take, with the room that is kept for more.
+    /// Bytes of memory of the versions, including spare capacity.
     pub(super) fn history_bytes(&self) -> usize {
         self.columns.iter().map(super::column::Column::history_bytes).sum()
     }
 
-    /// Whether histories take so many bytes at most, once everything is gone that nobody can ask for. That is
-    /// looked for only when they take more: versions go when others come in their place, and those of an
-    /// entity that does not change any more stay.
+    /// Whether histories use at most this many bytes once unreadable versions are dropped. These are dropped
+    /// only if the limit is exceeded. Normally a new version replaces an old one, and versions of unchanged
+    /// entities stay.
     pub(super) fn keeps_history_within(&mut self, bytes_max: usize) -> bool {
         if self.history_bytes() <= bytes_max {
             return true;

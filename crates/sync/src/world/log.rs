@@ -1,27 +1,27 @@
-//! Which entities changed, in the order of the changes.
+//! The log of changed entities.
 
 use crate::limits::CHANGE_LOG_MAX;
 use std::collections::VecDeque;
 
-/// A slot of which something changed.
+/// A changed slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Change {
     pub(super) slot: u16,
-    /// Whether nothing changed but values of its entity's components, and every receiver that sees the entity
-    /// sees them.
+    /// Whether only component values changed, and every receiver that sees the entity sees them.
     pub(super) is_of_values: bool,
 }
 
-/// The last changes of a world, each with a serial number. Who has read up to a serial asks what came since.
+/// The last changes of a world, each with a serial number. A reader asks for the changes since its last
+/// serial.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ChangeLog {
     changes: VecDeque<Change>,
-    /// Serial of the oldest change that is kept.
+    /// Serial of the oldest logged change.
     start: u64,
 }
 
 impl ChangeLog {
-    /// Anything of a slot may have changed.
+    /// Logs any change of a slot.
     pub(super) fn push(&mut self, slot: u16) {
         self.push_change(Change { slot, is_of_values: false });
     }
@@ -34,24 +34,24 @@ impl ChangeLog {
         self.changes.push_back(change);
     }
 
-    /// The serial that the next change will have.
+    /// The serial of the next change.
     pub(super) fn end(&self) -> u64 {
         self.start + self.changes.len() as u64
     }
 
-    /// What changed from serial `from` on, some slots more than once; `None` if not all of these changes
-    /// are kept: then everything must be looked at.
+    /// Returns the changes from serial `from` on, possibly with repeated slots. `None` if some of them are no
+    /// longer logged: then all slots must be scanned.
     pub(super) fn since(&self, from: u64) -> Option<impl Iterator<Item = Change>> {
         let skip = usize::try_from(from.checked_sub(self.start)?).ok()?;
         Some(self.changes.range(skip.min(self.changes.len())..).copied())
     }
 
-    /// Bytes of memory that it has.
+    /// Bytes of memory in use.
     pub(super) fn memory_bytes(&self) -> usize {
         self.changes.capacity() * size_of::<Change>()
     }
 
-    /// From here on everybody must look at everything.
+    /// Forces all readers to scan all slots.
     pub(super) fn reset(&mut self) {
         self.start = self.end() + 1;
         self.changes.clear();

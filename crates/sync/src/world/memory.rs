@@ -1,6 +1,6 @@
-//! How much memory a world and its readers and writers have: counted from what their lists have room for, so
-//! that what a stranger makes an end hold has a bound that is true. It never takes longer for what there is
-//! more of, but for members.
+//! Memory use of a world, its readers and its writers. It is computed from the capacities of their lists, so
+//! that the bound on what a peer can make an end hold is true. The time depends only on the number of
+//! members.
 
 use super::brief::Brief;
 use super::meta::Metas;
@@ -10,11 +10,11 @@ use super::store::Slot;
 use super::{Publisher, Replica, Views, World};
 use parlor_proto::MemberId;
 
-/// What an allocation takes beside what was asked for.
+/// Overhead of an allocation.
 pub(super) const ALLOCATION_BYTES: usize = 16;
 
 impl World {
-    /// Bytes of memory that it has.
+    /// Bytes of memory in use.
     pub fn memory_bytes(&self) -> usize {
         let columns: usize = self.columns.iter().map(super::column::Column::memory_bytes).sum();
         let slots = self.slots.capacity() * size_of::<Slot>()
@@ -28,7 +28,7 @@ impl World {
 }
 
 impl Replica {
-    /// Bytes of memory that it has.
+    /// Bytes of memory in use.
     pub fn memory_bytes(&self) -> usize {
         self.world.memory_bytes()
             + self.places.capacity() * size_of::<Place>()
@@ -38,7 +38,7 @@ impl Replica {
 }
 
 impl Publisher {
-    /// Bytes of memory that it has.
+    /// Bytes of memory in use.
     pub fn memory_bytes(&self) -> usize {
         size_of::<Publisher>()
             + self.known.capacity() * size_of::<ReceiverState>()
@@ -51,7 +51,7 @@ impl Publisher {
 }
 
 impl Views {
-    /// Bytes of memory that it has.
+    /// Bytes of memory in use.
     pub fn memory_bytes(&self, world: &World) -> usize {
         let publishers: usize = self.members.iter().map(|(_, publisher)| publisher.memory_bytes()).sum();
         let members = self.members.capacity() * size_of::<(MemberId, Publisher)>();

@@ -1,28 +1,29 @@
-//! What an entity is beside its components, and who sees how much of it.
+//! Metas: an entity's data beside its components, and who sees which part of it.
 
 use crate::audience::{Audience, Viewer};
 use crate::schema::{Condition, Schema};
 use parlor_proto::MemberId;
 use std::sync::Arc;
 
-/// What an entity is from a tick on: everything but the values of its components.
+/// An entity's state from a tick on, except its component values.
 #[derive(Clone, Debug)]
 pub(super) struct Meta {
     pub(super) label: u32,
-    /// The components that it has.
+    /// Its components.
     pub(super) mask: u64,
     pub(super) owner: Option<MemberId>,
     pub(super) zone: u32,
     pub(super) audience: Arc<Audience>,
 }
 
-/// Room for so many versions is kept, however few there are.
+/// Capacity that is always kept, however few versions there are.
 const FEW: usize = 8;
 
 impl Meta {
-    /// Bytes of memory of the audience that this is the only one to have: some share theirs.
+    /// Bytes of memory of the audience, counted as if this were its only user; some share theirs.
     fn audience_bytes(&self) -> usize {
-        /// A node of the set has room for eleven, and is there for one or, among others, for five.
+        /// A node of the set has space for eleven members, and may hold only one, or five among several
+        /// nodes.
         const NODE: usize = 64;
         match self.audience.named() {
             0 => NODE,
@@ -38,8 +39,7 @@ impl Meta {
     }
 }
 
-/// The versions of a [`Meta`], by ascending label. There are few: owners and sets of components seldom
-/// change.
+/// The versions of a [`Meta`], by ascending label. There are few: owners and component sets seldom change.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Metas(Vec<Meta>);
 
@@ -48,7 +48,7 @@ impl Metas {
         self.0.last()
     }
 
-    /// Label of the oldest version since which the entity was the same, and whether that is the oldest of
+    /// The label of the oldest version since which the entity is unchanged, and whether that is the oldest of
     /// all.
     pub(super) fn same_since(&self) -> Option<(u32, bool)> {
         let mut since = self.newest()?.label;
@@ -67,21 +67,21 @@ impl Metas {
         self.0.iter().take_while(move |meta| meta.label < until)
     }
 
-    /// What the entity was at `tick`; `None` if that is not known.
+    /// Returns the version at `tick`; `None` if it is unknown.
     pub(super) fn at(&self, tick: u32) -> Option<&Meta> {
         self.0.iter().rev().find(|meta| meta.label <= tick)
     }
 
-    /// Whether it had all components of a mask from `from` to `to`, both included.
+    /// Whether it had all components of a mask at all ticks from `from` to `to`, both included.
     pub(super) fn had(&self, mask: u64, from: u32, to: u32) -> bool {
         let has = |meta: &Meta| meta.mask & mask == mask;
         let mut between = self.0.iter().filter(|meta| from < meta.label && meta.label <= to);
         self.at(from).is_some_and(has) && between.all(has)
     }
 
-    /// Adds a version, wherever its label belongs, unless that label is there. Keeps what a
-    /// [`Ring`](super::ring::Ring) would, and keeps count of the `bytes` of memory that all take. Says
-    /// whether another one went.
+    /// Inserts a version in label order, unless its label exists. Keeps the same versions as a
+    /// [`Ring`](super::ring::Ring), and updates `bytes`, the memory of all metas. Returns whether an old
+    /// version was dropped.
     pub(super) fn insert(&mut self, meta: Meta, cutoff: u32, bytes: &mut usize) -> bool {
         let at = self.0.partition_point(|other| other.label <= meta.label);
         if at.checked_sub(1).is_some_and(|before| self.0[before].label == meta.label) {
@@ -94,7 +94,7 @@ impl Metas {
         self.retire(cutoff, bytes)
     }
 
-    /// Drops what nobody can ask for; says whether there was something.
+    /// Drops unreadable versions. Returns whether there were any.
     pub(super) fn retire(&mut self, cutoff: u32, bytes: &mut usize) -> bool {
         if self.0.get(1).is_none_or(|second| second.label >= cutoff) {
             return false;
@@ -113,7 +113,7 @@ impl Metas {
         *bytes -= self.0.drain(..).map(|meta| meta.audience_bytes()).sum::<usize>();
     }
 
-    /// When `viewer` last saw something of this change: the owner, or which components there are for it.
+    /// The label since which `viewer` sees the present owner and component set.
     pub(super) fn seen_label(&self, viewer: Viewer, masks: &Masks) -> Option<u32> {
         let seen = |meta: &Meta| (meta.owner, masks.of(viewer, meta));
         let mut label = self.newest()?.label;
@@ -130,7 +130,7 @@ impl Metas {
     }
 }
 
-/// Components by whom they are sent to, one bit each.
+/// Components by receiver, one bit each.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Masks {
     everyone: u64,
@@ -152,17 +152,17 @@ impl Masks {
         }
     }
 
-    /// All components that there are.
+    /// All components.
     pub(super) fn all(&self) -> u64 {
         self.everyone | self.owner_only | self.not_owner
     }
 
-    /// The components of an entity that `viewer` gets.
+    /// Returns the components of an entity that `viewer` gets.
     pub(super) fn of(&self, viewer: Viewer, meta: &Meta) -> u64 {
         self.part(viewer, meta.owner, meta.mask)
     }
 
-    /// The components that `viewer` gets of an entity with this owner and these components.
+    /// Returns the components that `viewer` gets of an entity with this owner and these components.
     pub(super) fn part(&self, viewer: Viewer, owner: Option<MemberId>, mask: u64) -> u64 {
         let Viewer::Member(member) = viewer else { return mask };
         let own = if owner == Some(member) { self.owner_only } else { self.not_owner };

@@ -1,21 +1,21 @@
-//! A world of entities that one authority writes and every reader replicates as far as it may see it.
+//! A world of entities, written by one authority and replicated to each reader as far as it may see it.
 //!
 //! - A [`World`] holds entities with components. The authority writes into it and closes each tick's batch
 //!   with [`commit`](World::commit). It keeps the components of the last ticks.
-//! - A [`Publisher`] for each receiver makes packets of what changed. Each entity is a delta against a *row*
-//!   of it that this receiver is known to have: a row is what the entity was at one tick, as far as the
-//!   receiver sees it.
-//! - A [`Replica`] takes packets and holds a world that can be read, and published on.
+//! - A [`Publisher`] for each receiver makes packets of the changes. Each entity is a delta against *rows*
+//!   that this receiver is known to have. A row is an entity's state at one tick, as far as the receiver sees
+//!   it.
+//! - A [`Replica`] applies packets to a world that can be read and published again.
 //! - [`Views`] are the publishers of all members of a room.
 //!
 //! The same machine serves both hops. A host publishes to the hub with [`Viewer::Everything`]; the hub's
 //! replica holds owners, zones and audiences too, and [`Views`] publish each member's view from it. A member
-//! that becomes host is given everything in the same way and goes on with [`Replica::into_successor`].
+//! that becomes host gets everything in the same way, and continues with [`Replica::into_successor`].
 //!
 //! Packets may be lost, repeated or reordered. A receiver is *settled* once it has all packets whose fate the
 //! sender does not know, with the last marked as such. It then holds exactly the authority's state of that
-//! tick, as far as it may see it. A late packet is kept as a possible baseline and changes nothing that is
-//! read.
+//! tick, as far as it may see it. A late packet is kept as a possible baseline, and does not change the
+//! present state.
 //!
 //! Every packet can be decoded, because a sender uses only two kinds of baselines. The first are acknowledged
 //! rows at most [`BASELINE_AGE_MAX`](crate::limits::BASELINE_AGE_MAX) ticks older than its newest. The second

@@ -8,24 +8,23 @@
 //! ```
 //!
 //! - flags: [`LAST`] 1, [`TRANSFER`] 2, [`COMPLETE`] 4, [`PLAIN`] 8; the other bits are 0.
-//! - number: lower half of the packet's number among all of its stream, little-endian.
-//! - floor gap: how far before it the lowest number is whose fate the sender does not know; a variable-length
-//!   integer.
-//! - epoch gap: how far before it the first packet of this epoch is. What came before that packet does not
-//!   count. It is there until the sender knows that the receiver has a packet with it.
+//! - number: lower half of the packet's number in its stream, little-endian.
+//! - floor gap: the packet's number minus the lowest number in flight; a variable-length integer.
+//! - epoch gap: the packet's number minus that of the first packet of this epoch. Earlier packets do not
+//!   count. It is sent until the sender knows that the receiver has a packet with it.
 //! - tick: the newest tick of the sender's world, little-endian. Labels of rows are ages against it.
 
 use super::StreamError;
 use bytes::Bytes;
 use parlor_proto::wire::cursor::{Reader, Write};
 
-/// With this packet everything is sent that the receiver may see, as of the packet's tick.
+/// With this packet, everything that the receiver may see has been sent, as of the packet's tick.
 pub(super) const LAST: u8 = 1;
-/// The state passes to another authority, or comes from one: readers snap to it.
+/// The state comes from another authority, or passes to one: readers snap to it.
 pub(super) const TRANSFER: u8 = 2;
-/// Nothing counts that came before this epoch.
+/// Begins an epoch: earlier packets do not count.
 pub(super) const COMPLETE: u8 = 4;
-/// The body is written out and not coded. In streams of everything only.
+/// The body is plain instead of coded. Only in streams of everything.
 pub(super) const PLAIN: u8 = 8;
 
 /// Largest head of a packet, in bytes.
@@ -34,20 +33,20 @@ pub(super) const HEAD_BYTES_MAX: usize = 1 + 2 + 4 + 4 + 4;
 /// Largest gap in a head.
 const GAP_MAX: u64 = (1 << 30) - 1;
 
-/// What stands before the entries of a packet.
+/// The head of a packet, before its entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PacketHead {
-    /// Whether with this packet everything is sent that the receiver may see, as of its tick.
+    /// Whether everything that the receiver may see has been sent with this packet, as of its tick.
     pub last: bool,
-    /// Whether the state passes to another authority, or comes from one.
+    /// Whether the state comes from another authority, or passes to one.
     pub transfer: bool,
-    /// Whether the body is written out and not coded.
+    /// Whether the body is plain instead of coded.
     pub plain: bool,
-    /// How far back the epoch began, in packets, if the sender does not know that the receiver knows.
+    /// The distance to the first packet of the epoch, until the receiver is known to have it.
     pub epoch_gap: Option<u32>,
-    /// The lower half of its number among all of its stream.
+    /// The lower half of its number in its stream.
     pub number: u16,
-    /// How far before it the lowest number is whose fate the sender does not know.
+    /// The distance to the lowest number in flight.
     pub floor_gap: u32,
     /// The newest tick of the sender's world.
     pub tick: u32,
@@ -68,10 +67,10 @@ impl PacketHead {
         out.put_u32(self.tick);
     }
 
-    /// Reads the head of a packet; gives its body too.
+    /// Reads the head of a packet. Also returns its body.
     ///
     /// # Errors
-    /// [`StreamError`] if it is not as laid out, or contradicts itself.
+    /// [`StreamError`] if it is malformed, or contradicts itself.
     pub fn read(bytes: Bytes) -> Result<(PacketHead, Bytes), StreamError> {
         let mut reader = Reader::new(bytes);
         let flags = reader.u8()?;

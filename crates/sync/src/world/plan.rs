@@ -1,4 +1,4 @@
-//! What the next packets for a receiver shall say, before it is coded: equal plans have equal bodies.
+//! Plans: the content of the next packets for a receiver, before encoding. Equal plans have equal bodies.
 
 use super::meta::Meta;
 use super::store::World;
@@ -6,51 +6,51 @@ use crate::audience::Viewer;
 use crate::delta::{EntryKind, HISTORY_MAX};
 use crate::schema::ComponentId;
 
-/// Bytes that the head of an entry seldom reaches, and a lane never.
+/// Estimated bytes of an entry's head, seldom reached; for a lane, never reached.
 pub(super) const ENTRY_BYTES_BAD: usize = 48;
 pub(super) const LANE_BYTES_BAD: usize = 6;
 
 /// Priority of an entity without components.
 const NORMAL_PRIORITY: u32 = 256;
 
-/// What shall be said of one entity: its slot, and which of the plan's [`Shape`]s it has.
+/// The plan for one entity: its slot, and its [`Shape`] in the plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct PlanEntry {
     pub(super) slot: u16,
     pub(super) shape: u16,
 }
 
-/// What shall be said of an entity, whichever it is. Most entities of a packet have one of few shapes.
+/// The plan for an entity, independent of its slot. Most entities of a packet have one of few shapes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Shape {
     pub(super) kind: EntryKind,
-    /// How many rows it builds on.
+    /// The number of baselines.
     pub(super) rows: u8,
-    /// Label of the row that it brings.
+    /// The label of the row that is sent.
     pub(super) label: u32,
-    /// Labels of the rows that it builds on, the baseline first.
+    /// The labels of the rows that it builds on, the baseline first.
     pub(super) history: [u32; HISTORY_MAX],
-    /// Components that the receiver then has.
+    /// The receiver's components afterwards.
     pub(super) mask: u64,
-    /// Whose view it is, if what an entity is beside its components changed since one of these rows: then
-    /// equal masks do not make views equal.
+    /// The viewer, if more than component values changed since one of these rows: then equal masks do not
+    /// imply equal views.
     pub(super) view: Option<Viewer>,
 }
 
 impl Shape {
-    /// That an entity is gone.
+    /// Despawns an entity.
     pub(super) const FAREWELL: Shape =
         Shape { kind: EntryKind::Despawn, rows: 0, label: 0, history: [0; HISTORY_MAX], mask: 0, view: None };
 
-    /// Label of the oldest row that it builds on.
+    /// The label of the oldest row that it builds on.
     pub(super) fn oldest(&self) -> Option<u32> {
         self.history[..usize::from(self.rows)].last().copied()
     }
 }
 
-/// What a shape follows from, where the view of the receiver has no part in it: the rows that it has, as
-/// [`ReceiverState`](super::receiver_state::ReceiverState) has them, the label of the row that it gets, and
-/// the components.
+/// The inputs that determine a shape, if the receiver's view has no part in it: the rows that it has, as in
+/// [`ReceiverState`](super::receiver_state::ReceiverState), the label of the row that is sent, and the
+/// components.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Cause {
     pub(super) acked: u32,
@@ -59,37 +59,36 @@ pub(super) struct Cause {
     pub(super) mask: u64,
 }
 
-/// What the next packets shall say, by ascending slot.
+/// The content of the next packets, by ascending slot.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Plan {
     pub(super) entries: Vec<PlanEntry>,
-    /// Shapes of entries; equal ones may stand here twice.
+    /// The shapes of entries; equal ones may occur twice.
     shapes: Vec<Shape>,
-    /// For each shape what distinguishes it from most others.
+    /// A digest of each shape, to compare them quickly.
     digests: Vec<u64>,
-    /// Distinguishes most plans that differ.
+    /// A digest of the plan.
     pub(super) digest: u64,
-    /// Distinguishes most plans that speak of other entities or components, whatever they build on.
+    /// A digest of the plan's entities and components, without baselines.
     pub(super) view_digest: u64,
-    /// Shapes that were found lately, by what they follow from.
+    /// Recently computed shapes, by cause.
     found: [Option<Found>; FOUND],
-    /// What was found last: most entities of a packet have the same.
+    /// The last one: most entities of a packet have the same.
     last: Option<Found>,
 }
 
-/// What follows from a cause.
+/// The cached shape of a cause.
 #[derive(Clone, Copy, Debug)]
 struct Found {
     cause: Cause,
-    /// No row that is built on is older.
+    /// No older row is used.
     oldest: u32,
     shape: u16,
 }
 
-/// Causes whose shapes a plan remembers: a power of two.
+/// The number of cached causes: a power of two.
 const FOUND: usize = 16;
-/// Shapes among which a new one is looked for: when there are more, entities differ too much for that to be
-/// worth while.
+/// The number of shapes searched for an equal one. With more, entities differ too much for a search to pay.
 const LOOKED_THROUGH: usize = 16;
 
 impl Plan {
@@ -101,16 +100,16 @@ impl Plan {
         (self.found, self.last) = ([None; FOUND], None);
     }
 
-    /// Bytes of memory that its lists have.
+    /// Bytes of memory of its lists.
     pub(super) fn memory_bytes(&self) -> usize {
         self.entries.capacity() * size_of::<PlanEntry>()
             + self.shapes.capacity() * size_of::<Shape>()
             + self.digests.capacity() * size_of::<u64>()
     }
 
-    /// Whether this says the same as another plan.
+    /// Whether it equals another plan.
     pub(super) fn is_same(&self, other: &Plan) -> bool {
-        // Which of their own shapes were found to be equal last.
+        // The last pair of shapes that was found to be equal.
         let mut equal = None;
         let mut says_same = |(entry, theirs): (&PlanEntry, &PlanEntry)| {
             let shapes = Some((entry.shape, theirs.shape));
@@ -123,31 +122,30 @@ impl Plan {
             && self.entries.iter().zip(&other.entries).all(&mut says_same)
     }
 
-    /// Makes this say the same as another plan, to be compared and read.
+    /// Copies another plan, to be compared and read.
     pub(super) fn copy_from(&mut self, other: &Plan) {
         self.entries.clone_from(&other.entries);
         self.shapes.clone_from(&other.shapes);
         self.digest = other.digest;
     }
 
-    /// What shall be said of an entry's entity.
+    /// Returns the shape of an entry.
     pub(super) fn shape(&self, entry: PlanEntry) -> &Shape {
         &self.shapes[usize::from(entry.shape)]
     }
 
-    /// Of an entity this shall be said.
+    /// Queues this entity with a shape.
     pub(super) fn push(&mut self, slot: u16, shape: Shape) {
         let mask = shape.mask;
         let shape = self.intern(shape);
         self.push_shape(slot, shape, mask);
     }
 
-    /// Of an entity it shall be said what follows from `cause`, once `settle` says which rows count of it;
-    /// says whether it is so: not if the entity was another one beside its components, at `meta_label`, after
-    /// one of these rows.
+    /// Queues this entity with a cached plan. Returns false if its metadata changed (at `meta_label`) since
+    /// one of the rows used.
     ///
-    /// `settle` also says what shape follows then. It is a function of nothing but what it is given, as long
-    /// as the plan is made.
+    /// `settle` limits the cause to the rows to use, and returns the shape. It must be a pure function of its
+    /// argument while the plan is made.
     #[inline]
     pub(super) fn push_found(
         &mut self,
@@ -168,7 +166,7 @@ impl Plan {
         true
     }
 
-    /// The shape that follows from `cause`, unless `meta_label` is after one of the rows.
+    /// Returns the shape for `cause`, unless `meta_label` is after one of the rows.
     #[inline(never)]
     fn find(
         &mut self,
@@ -199,7 +197,7 @@ impl Plan {
     #[inline]
     fn push_shape(&mut self, slot: u16, shape: u16, mask: u64) {
         self.digest = mix(self.digest, u64::from(slot) ^ self.digests[usize::from(shape)]);
-        // Slots ascend, so their order says nothing more.
+        // Slots ascend, so their order carries no information.
         let word = (u64::from(slot) ^ mask.rotate_left(16)).wrapping_mul(MIX);
         self.view_digest = self.view_digest.wrapping_add(word);
         self.entries.push(PlanEntry { slot, shape });
@@ -225,14 +223,14 @@ fn mix(digest: u64, word: u64) -> u64 {
     (digest ^ word).wrapping_mul(MIX).rotate_left(29)
 }
 
-/// An odd number whose bits are as if drawn: 2^64 divided by the golden ratio.
+/// An odd number with well mixed bits: 2^64 divided by the golden ratio.
 const MIX: u64 = 0x9e37_79b9_7f4a_7c15;
 
 const _: () = assert!(crate::limits::ENTITIES_MAX <= 1 << 16, "a plan has at most a shape for each slot");
 
 impl World {
-    /// What `viewer` sees of a slot's entity: when anything of that changed last, and its components. `None`
-    /// if there is no entity for publishers, whoever sees it.
+    /// Returns what `viewer` sees of a slot's entity: the label of its last visible change, and its
+    /// components. `None` if there is no entity to publish.
     pub(super) fn row_seen(&self, slot: u16, viewer: Viewer) -> Option<(u32, u64)> {
         if let Some(brief) = self.brief(slot, viewer == Viewer::Everything) {
             return Some((brief.label, brief.mask));
@@ -246,7 +244,7 @@ impl World {
         Some((labels.fold(metas_label, u32::max), mask))
     }
 
-    /// When what a slot's entity is beside the values of its components changed last, for `viewer`.
+    /// The label of the last change, visible to `viewer`, of more than component values.
     pub(super) fn meta_seen(&self, slot: u16, viewer: Viewer) -> Option<u32> {
         self.metas[usize::from(slot)].seen_label(viewer, &self.masks)
     }
@@ -260,33 +258,35 @@ impl World {
             .unwrap_or(NORMAL_PRIORITY)
     }
 
-    /// Whether all that a row of `label` was for `viewer` is remembered, so that another row can build on it.
+    /// Whether the row of `label`, as `viewer` saw it, is completely known, so that another row can build on
+    /// it.
     pub(super) fn remembers(&self, slot: u16, viewer: Viewer, label: u32) -> bool {
         let Some(meta) = self.metas[usize::from(slot)].at(label) else { return false };
         ComponentId::in_mask(self.masks.of(viewer, meta))
             .all(|id| self.columns[id.index()].oldest(slot).is_some_and(|oldest| oldest <= label))
     }
 
-    /// What a slot's entity was at a tick that is remembered.
+    /// Returns the meta of a slot's entity at a known tick.
     pub(super) fn meta_at(&self, slot: u16, label: u32) -> Option<&Meta> {
         self.metas[usize::from(slot)].at(label)
     }
 
-    /// Whether an entity had components from `from` to `to`, both included.
+    /// Whether an entity had these components at all ticks from `from` to `to`, both included.
     pub(super) fn had_components(&self, slot: u16, mask: u64, from: u32, to: u32) -> bool {
         self.metas[usize::from(slot)].had(mask, from, to)
     }
 
-    /// The components that a slot's entity had at a tick that is remembered.
+    /// Returns the components of a slot's entity at a known tick.
     pub(super) fn mask_at(&self, slot: u16, label: u32) -> Option<u64> {
-        // Nearly always nothing but values changed since, and the brief is nearer than what it was made of.
+        // Nearly always only values changed since, and the brief is more likely to be in the cache than its
+        // source.
         match self.brief(slot, true).filter(|brief| brief.meta_label <= label) {
             Some(brief) => Some(brief.mask),
             None => self.meta_at(slot, label).map(|meta| meta.mask),
         }
     }
 
-    /// Whether an entity was the same beside the values of its components from `label` on.
+    /// Whether only component values of an entity changed since `label`.
     pub(super) fn is_same_since(&self, slot: u16, label: u32) -> bool {
         self.metas[usize::from(slot)].newest().is_some_and(|meta| meta.label <= label)
     }

@@ -1,4 +1,4 @@
-//! Packets for one receiver.
+//! The publisher: makes packets for one receiver.
 
 use super::config::PublisherConfig;
 use super::encode::{BodyForm, Encodings, Place};
@@ -15,69 +15,71 @@ use crate::limits::{BASELINE_AGE_MAX, FLIGHTS_MAX, NUMBER_WINDOW};
 use bytes::Bytes;
 use parlor_proto::Instant;
 
-/// What may be saved up for a burst: what comes in so many microseconds, and at least two packets.
+/// The burst that may be saved up: the bytes of this many microseconds, and at least two packets.
 const BURST_US: i64 = 125_000;
 
-/// Bytes in millionths.
+/// Converts bytes to millionths.
 fn micro(bytes: usize) -> i64 {
     i64::try_from(bytes).unwrap_or(i64::MAX).saturating_mul(1_000_000)
 }
 
-/// The number of a packet among all that a publisher ever made, to say what became of it.
+/// The number of a packet among all of its publisher, for reporting its fate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Sent(pub u64);
 
-/// Makes packets for one receiver out of one [`World`], which must be the same at every call.
+/// Makes packets for one receiver from one [`World`], which must be the same at every call.
 ///
-/// What became of each packet must be told with [`delivered`](Self::delivered) and [`lost`](Self::lost); the
-/// receiver takes a packet in before its delivery is reported.
+/// Report the fate of each packet with [`delivered`](Self::delivered) or [`lost`](Self::lost). The receiver
+/// must have applied a packet before its delivery is reported.
 #[derive(Clone, Debug)]
 pub struct Publisher {
     pub(super) viewer: Viewer,
     config: PublisherConfig,
-    /// Whether everything is seen that the audiences admit, or only what was [entered](Self::enter).
+    /// Whether the receiver sees everything that the audiences admit, or only what was
+    /// [entered](Self::enter).
     sees_all: bool,
     pub(super) known: Vec<ReceiverState>,
-    /// Slots whose entities the receiver sees, as [`known`](Self::known) has them.
+    /// Slots whose entities the receiver sees, as in [`known`](Self::known).
     pub(super) present: SlotSet,
     pub(super) pending: SlotSet,
     pub(super) flights: Flights,
     /// The number of the next packet, and of the first one of this epoch.
     next: u64,
     epoch: u64,
-    /// Whether the receiver is not known to know of this epoch.
+    /// Whether the receiver may not know of this epoch yet.
     is_new: bool,
     is_transfer: bool,
-    /// The lineage of the world and its change up to which everything was looked at.
+    /// The lineage of the world, and the change up to which it was scanned.
     lineage: u32,
     cursor: Option<u64>,
-    /// The newest tick of which a packet was sent, and of which one arrived.
+    /// The newest tick of a sent packet, and of a delivered one.
     newest: u32,
     arrived: Option<u32>,
-    /// The floor of the newest packet, if it said that it brings the receiver up to date.
+    /// The floor of the newest packet, if it was marked as the last of its tick.
     last_floor: Option<u64>,
-    /// The highest number that was lost: who waits for all from its floor on must be told a higher floor.
+    /// The highest number that was lost: a receiver that waits for a floor below it needs a higher one.
     lost_max: Option<u64>,
     pub(super) plan: Plan,
-    /// Of which state of the world the plan is: its changes and its tick.
+    /// The state of the world that the plan is for: its changes and its tick.
     planned: Option<(u64, u32)>,
     done: usize,
     place: Option<Place>,
-    /// Newer rows are not built on at the moment, though the receiver has them: other members do not.
+    /// Newer rows are not used as baselines for now, even if the receiver has them, because other members do
+    /// not.
     pub(super) rows_until: Option<u32>,
-    /// When urgencies grew last.
+    /// The tick at which urgencies last grew.
     aged: Option<u32>,
-    /// Bytes that may be sent, in millionths, and since when.
+    /// The byte budget, in millionths, and when it was refilled.
     tokens: i64,
     refilled: Option<Instant>,
-    /// Bytes of an entry, in sixteenths, as of late.
+    /// The recent average size of an entry, in sixteenths of a byte.
     entry_bytes: usize,
     pub(super) chosen: Vec<(u32, u16)>,
     pub(super) figures: super::diagnostics::Figures,
 }
 
 impl Publisher {
-    /// A publisher for a receiver that has nothing, and that sees everything that audiences admit.
+    /// Creates a publisher for a new receiver that sees everything that audiences admit.
     pub fn new(viewer: Viewer, config: PublisherConfig) -> Self {
         Publisher {
             viewer,
@@ -111,14 +113,14 @@ impl Publisher {
         }
     }
 
-    /// A publisher for a receiver that has nothing, and that sees what is [entered](Self::enter) and its
-    /// audience admits.
+    /// Creates a publisher for a new receiver that sees what is [entered](Self::enter) and admitted by its
+    /// audience.
     pub fn with_interest(viewer: Viewer, config: PublisherConfig) -> Self {
         Publisher { sees_all: false, ..Self::new(viewer, config) }
     }
 
-    /// A publisher for a receiver that has all of this world as it is: the replica that was [handed
-    /// over](super::Replica::hand_over), which a [successor](super::Replica::into_successor) goes on with.
+    /// Creates a publisher for a receiver that has the whole present world: the replica that was [handed
+    /// over](super::Replica::hand_over) and that a [successor](super::Replica::into_successor) continues.
     pub fn of_successor(world: &World, config: PublisherConfig) -> Self {
         let mut publisher = Publisher::new(Viewer::Everything, config);
         publisher.lineage = world.lineage;
@@ -128,8 +130,8 @@ impl Publisher {
         publisher
     }
 
-    /// The same, whose packets are numbered from `first` on: whoever makes several publishers one after
-    /// another, and cannot tell which of them a late fate belongs to, gives each numbers of its own.
+    /// Numbers the packets from `first` on. Use it for consecutive publishers if a late fate may belong to
+    /// any of them: give each its own range.
     #[must_use]
     pub fn numbered_from(mut self, first: u64) -> Self {
         self.number_from(first);
@@ -142,54 +144,54 @@ impl Publisher {
         (self.next, self.epoch) = (first, first);
     }
 
-    /// Who the receiver is.
+    /// The receiver.
     pub const fn viewer(&self) -> Viewer {
         self.viewer
     }
 
-    /// How much it may send.
+    /// The send limits.
     pub const fn config(&self) -> PublisherConfig {
         self.config
     }
 
-    /// Sets how much it may send from now on.
+    /// Sets the send limits.
     pub fn set_config(&mut self, config: PublisherConfig) {
         if config.is_plain != self.config.is_plain {
-            // Bodies of a plan that was begun are of the other form.
+            // The plan's bodies that are encoded already have the other form.
             self.planned = None;
         }
         self.config = config;
     }
 
-    /// The entity in a slot comes into the receiver's sight.
+    /// Makes the entity in a slot visible to the receiver.
     pub fn enter(&mut self, world: &World, slot: u16) {
         self.known_mut(slot).entered = true;
         self.look(world, slot);
     }
 
-    /// The entity in a slot goes out of the receiver's sight.
+    /// Hides the entity in a slot from the receiver.
     pub fn leave(&mut self, world: &World, slot: u16) {
         self.known_mut(slot).entered = false;
         self.look(world, slot);
     }
 
-    /// Whether the receiver sees the entity in a slot, as far as that was looked at.
+    /// Whether the receiver sees the entity in a slot, as of the last scan.
     pub fn sees(&self, slot: u16) -> bool {
         self.known.get(usize::from(slot)).is_some_and(|known| known.is_present)
     }
 
-    /// [`World::hash`] of what the receiver sees, which its settled replica has too.
+    /// The [`World::hash`] of what the receiver sees; its settled replica has the same.
     pub fn hash(&self, world: &World) -> u64 {
         world.hash_of(self.viewer, |slot| self.sees(slot))
     }
 
-    /// Whether something waits to be sent, first or again.
+    /// Whether there is something to send or to send again.
     pub fn is_due(&mut self, world: &World) -> bool {
         self.scan(world);
         !self.pending.is_empty() || self.owes_last(world)
     }
 
-    /// The receiver has nothing any more, and packets under way to it do not count.
+    /// Starts again: the receiver has lost everything, and packets in flight do not count.
     pub fn restart(&mut self) {
         for known in &mut self.known {
             known.forget();
@@ -202,26 +204,26 @@ impl Publisher {
         (self.arrived, self.rows_until) = (None, None);
     }
 
-    /// Continuity ends, because another authority goes on with the state: like [`restart`](Self::restart),
-    /// with packets that say so until the receiver is known to have one.
+    /// Begins a transfer to another authority: like [`restart`](Self::restart), with packets marked as a
+    /// transfer until the receiver is known to have one.
     pub fn begin_transfer(&mut self) {
         self.restart();
         self.is_transfer = true;
     }
 
-    /// The number of the first packet that the receiver must have, of those up to the newest, to have all of
-    /// this world as it was when that one was made; `None` if something was still to be sent.
+    /// The lowest packet number that the receiver must have, with all up to the newest, to have the whole
+    /// world as of the newest packet. `None` if something was still to be sent.
     pub const fn told_floor(&self) -> Option<u64> {
         self.last_floor
     }
 
-    /// The next packet, if there is anything to say and the receiver may be sent so much; and its number.
+    /// Returns the next packet with its number, if there is something to send and the limits allow it.
     pub fn poll(&mut self, world: &World, encodings: &mut Encodings, now: Instant) -> Option<(Bytes, Sent)> {
         self.poll_near(world, encodings, now, |_| NEARNESS_MAX)
     }
 
-    /// As [`poll`](Self::poll), where `nearness` says of a slot how near it is to the receiver: its priority
-    /// is multiplied by that, in parts of [`NEARNESS_MAX`]. It is asked only if not everything can be sent.
+    /// As [`poll`](Self::poll), with the nearness of each slot to the receiver: its priority is multiplied by
+    /// it, in parts of [`NEARNESS_MAX`]. `nearness` is called only if not everything can be sent.
     pub fn poll_near(
         &mut self,
         world: &World,
@@ -248,13 +250,13 @@ impl Publisher {
         Some(self.next_packet(world, encodings, tick))
     }
 
-    /// A packet arrived. Repeated and unknown numbers change nothing.
+    /// Reports that a packet was delivered. Repeated and unknown numbers are ignored.
     pub fn delivered(&mut self, sent: Sent) {
         let Some(flight) = self.flights.take(sent.0) else {
             self.figures.unknown += 1;
             return;
         };
-        // The receiver may have ignored it: so much newer is what it may have got before.
+        // The receiver may have ignored it, because it may have received much newer ones before.
         let is_behind = self.next - flight.number > NUMBER_WINDOW;
         if is_behind || self.newest.saturating_sub(flight.tick) > BASELINE_AGE_MAX {
             self.figures.late += 1;
@@ -272,7 +274,7 @@ impl Publisher {
         self.flights.recycle(flight.entries);
     }
 
-    /// A packet was lost. Repeated and unknown numbers change nothing.
+    /// Reports that a packet was lost. Repeated and unknown numbers are ignored.
     pub fn lost(&mut self, sent: Sent) {
         let Some(flight) = self.flights.take(sent.0) else {
             self.figures.unknown += 1;
@@ -285,7 +287,7 @@ impl Publisher {
     fn handle_lost(&mut self, flight: Flight) {
         for entry in &flight.entries {
             let known = &mut self.known[usize::from(entry.slot)];
-            // Whatever was sent since brings all that this one brought.
+            // A later packet for the slot covers everything in this one.
             if known.number == flight.number && known.generation == entry.generation {
                 known.resend = true;
                 self.pending.insert(entry.slot);
@@ -296,18 +298,18 @@ impl Publisher {
         self.flights.recycle(flight.entries);
     }
 
-    /// Whether the receiver must be told that it has all there is.
+    /// Whether the receiver must still learn that its state is complete.
     fn owes_last(&mut self, world: &World) -> bool {
         let floor = self.floor().unwrap_or(self.next);
         let is_told = self.last_floor.is_some_and(|told| {
-            // While an older packet is under way a new floor would be no better.
+            // While an older packet is in flight, a new floor would not help.
             let is_in_vain = self.lost_max.is_some_and(|lost| told <= lost);
             !is_in_vain || self.lost_max >= Some(floor)
         });
         !is_told && world.complete && world.tick.is_some()
     }
 
-    /// The lowest packet that the receiver must have to be up to date, of those whose fate is not known.
+    /// The lowest packet in flight that the receiver needs to be up to date.
     fn floor(&mut self) -> Option<u64> {
         let known = &self.known;
         self.flights.floor(|entry, number| {
@@ -324,7 +326,7 @@ impl Publisher {
         &mut self.known[usize::from(slot)]
     }
 
-    /// Looks at what changed since the last time.
+    /// Scans the changes since the last call.
     fn scan(&mut self, world: &World) {
         if self.lineage != world.lineage {
             let is_transfer = self.is_transfer;
@@ -345,20 +347,20 @@ impl Publisher {
         self.cursor = Some(end);
     }
 
-    /// Looks at what changed of one slot.
+    /// Scans one change of a slot.
     #[inline]
     fn look_at(&mut self, world: &World, change: Change) {
         if !change.is_of_values {
             return self.look(world, change.slot);
         }
-        // Should the receiver have that already, the plan finds out.
+        // If the receiver has it already, the plan detects that.
         if self.present.contains(change.slot) {
             self.pending.insert(change.slot);
             self.planned = None;
         }
     }
 
-    /// Looks at one slot: whether something of it is to be sent.
+    /// Scans one slot: whether it must be sent.
     #[inline]
     fn look(&mut self, world: &World, slot: u16) {
         let is_due = match self.looks_due(world, slot) {
@@ -369,8 +371,8 @@ impl Publisher {
         self.planned = None;
     }
 
-    /// Whether something is to be sent of an entity that the receiver sees as others do, and did before;
-    /// `None` if that is not how it is.
+    /// Whether an entity must be sent, if the receiver sees the same of it as others, and saw it before;
+    /// `None` in all other cases.
     #[inline]
     fn looks_due(&self, world: &World, slot: u16) -> Option<bool> {
         let brief = world.brief(slot, self.viewer == Viewer::Everything)?;
@@ -410,14 +412,14 @@ impl Publisher {
         self.refilled = Some(now);
     }
 
-    /// The newest tick up to which it is known what became of all packets. `None` if a packet is missing
-    /// where newer ones arrived, or none did.
+    /// The newest tick up to which the fate of all packets is known. `None` if a packet is missing while
+    /// newer ones were delivered, or if none was.
     pub(super) fn all_known_until(&self) -> Option<u32> {
         let until = self.flights.oldest_tick().map_or(self.newest, |tick| tick.saturating_sub(1));
         (until.saturating_add(1) >= self.arrived?).then_some(until)
     }
 
-    /// Distinguishes most receivers that do not see the same, as of the last plan.
+    /// A digest of what the receiver sees, as of the last plan.
     pub(super) fn view_digest(&self) -> u64 {
         self.plan.view_digest
     }
@@ -426,14 +428,14 @@ impl Publisher {
         self.flights.bytes()
     }
 
-    /// Bytes that may be sent at this moment, roughly.
+    /// The approximate number of bytes that may be sent now.
     pub(super) fn budget_bytes(&self) -> usize {
         let tokens = usize::try_from(self.tokens / 1_000_000).unwrap_or(0);
         tokens.min(self.config.in_flight_bytes_max.saturating_sub(self.flights.bytes()))
     }
 
-    /// Bytes that must be free for a packet to be made: what waits, or a full packet. A budget that is used
-    /// up would otherwise be spent in crumbs, as often as somebody asks.
+    /// Bytes that must be free for a packet to be made: the pending state, or a full packet. Otherwise an
+    /// exhausted budget would be spent on tiny packets, as often as it is polled.
     fn worth_sending_bytes(&self) -> usize {
         let waiting = self.pending.len() * self.entry_bytes / 16;
         waiting.min(self.config.packet_bytes).clamp(1, self.config.in_flight_bytes_max.max(1))
@@ -469,19 +471,19 @@ impl Publisher {
         }
     }
 
-    /// Everything that waits becomes more urgent, once for each tick in which not all of it can be sent.
+    /// Increases the urgency of all pending slots, once for each tick in which not all can be sent.
     fn grow_urgencies(&mut self, world: &World, nearness: impl Fn(u16) -> u16) {
         for slot in self.pending.iter() {
             let known = &mut self.known[usize::from(slot)];
             let row = world.row_seen(slot, self.viewer).filter(|_| known.is_present);
-            // That something is gone takes few bytes.
+            // A despawn takes few bytes.
             let priority = row.map_or(u32::from(u16::MAX), |(_, mask)| world.priority(mask));
             let weight = (priority * u32::from(nearness(slot)) / u32::from(NEARNESS_MAX)).max(1);
             known.urgency = known.urgency.saturating_add(weight);
         }
     }
 
-    /// Puts what is to be said of a slot into the plan.
+    /// Adds a slot to the plan.
     fn plan_slot(&mut self, world: &World, tick: u32, slot: u16, allows_large: &mut bool) {
         let known = &self.known[usize::from(slot)];
         if !known.is_present {
@@ -525,7 +527,7 @@ impl Publisher {
         let body = encodings.next_body(world, form, &self.plan, &mut self.place);
         let number = self.next;
         let mut entries = self.flights.room();
-        // Most entries of a packet have one shape, and stand side by side.
+        // Most entries of a packet are adjacent with the same shape.
         for alike in self.plan.entries[from..body.until].chunk_by(|a, b| a.shape == b.shape) {
             let shape = self.plan.shape(alike[0]);
             let is_despawn = shape.kind == EntryKind::Despawn;

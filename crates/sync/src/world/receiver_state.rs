@@ -1,4 +1,4 @@
-//! What a receiver is known to have, slot by slot.
+//! The known state of a receiver, slot by slot.
 
 use super::flight::FlightEntry;
 use super::plan::{Cause, Shape};
@@ -7,43 +7,43 @@ use crate::audience::Viewer;
 use crate::delta::{EntryKind, pick_history};
 use crate::limits::BASELINE_AGE_MAX;
 
-/// What a receiver has, and was sent, of one slot.
+/// The state of one slot at a receiver: what it has, and what was sent.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ReceiverState {
-    /// Of the entity that this is about.
+    /// The generation of the entity that this describes.
     pub(super) generation: u16,
-    /// Grows while something waits to be sent.
+    /// Grows while the slot waits to be sent.
     pub(super) urgency: u32,
     /// Whether the receiver's interest admits the slot.
     pub(super) entered: bool,
     /// Whether the receiver sees the entity.
     pub(super) is_present: bool,
-    /// Whether the receiver may have an entity in this slot that it should not have.
+    /// Whether the receiver may still have an entity in this slot that must be despawned.
     is_leaving: bool,
-    /// Whether the receiver was told that the entity is gone.
+    /// Whether the despawn was sent.
     is_told: bool,
-    /// Whether something of the entity was sent.
+    /// Whether anything of the entity was sent.
     is_known: bool,
-    /// Whether what was sent last must be sent again.
+    /// Whether the last entry must be sent again.
     pub(super) resend: bool,
-    /// Whether `acked` is something.
+    /// Whether `acked` is valid.
     has_row: bool,
     /// Label of the newest row that the receiver has.
     acked: u32,
-    /// Rows that it has beside: bit *i* is label `acked − 1 − i`.
+    /// Other rows that it has: bit *i* is label `acked − 1 − i`.
     older: u64,
     /// Label of the newest row that was sent.
     sent: u32,
-    /// Label of the oldest row newer than `acked` that may have been sent, if there is one.
+    /// Label of the oldest row after `acked` that may have been sent, if there is one.
     after: Option<u32>,
-    /// The first packet that counts for this entity: acknowledgements of older ones say nothing of it.
+    /// The first packet that counts for this entity: acknowledgements of older ones do not concern it.
     since: u64,
-    /// The newest packet that said something of it.
+    /// The newest packet with an entry for it.
     pub(super) number: u64,
 }
 
 impl ReceiverState {
-    /// The receiver has the newest row of what is in a slot, if there is something.
+    /// The state of a receiver that has the newest row of a slot's entity, if there is one.
     pub(super) fn given(slot: &Slot) -> Self {
         if !slot.published {
             return ReceiverState::default();
@@ -59,12 +59,12 @@ impl ReceiverState {
         }
     }
 
-    /// The receiver has nothing.
+    /// Resets to a receiver that has nothing.
     pub(super) fn forget(&mut self) {
         *self = ReceiverState { entered: self.entered, ..ReceiverState::default() };
     }
 
-    /// The entity of this generation is seen; `next` is the number of the next packet.
+    /// Makes the entity of this generation visible; `next` is the number of the next packet.
     pub(super) fn appear(&mut self, generation: u16, next: u64) {
         let is_same = self.generation == generation;
         if self.is_present && is_same {
@@ -73,7 +73,7 @@ impl ReceiverState {
         let returns = self.is_leaving && !self.is_told && is_same;
         (self.is_present, self.is_leaving, self.is_told, self.resend) = (true, false, false, true);
         if !returns {
-            // All of it is sent as if it had never been there: what is on its way belongs to another time.
+            // All of it is sent as for a new entity: packets in flight belong to its earlier appearance.
             let (entered, is_known) = (self.entered, self.is_known);
             *self = ReceiverState {
                 generation,
@@ -87,7 +87,7 @@ impl ReceiverState {
         }
     }
 
-    /// The entity is not seen; says whether the receiver must be told.
+    /// Hides the entity. Returns whether a despawn must be sent.
     pub(super) fn vanish(&mut self) -> bool {
         if self.is_present {
             self.is_present = false;
@@ -104,20 +104,20 @@ impl ReceiverState {
         !has_it && (self.resend || label > self.sent)
     }
 
-    /// The label under which a row is sent: it never goes back.
+    /// The label under which a row is sent: it never decreases.
     pub(super) fn label_of(&self, label: u32) -> u32 {
         label.max(self.sent)
     }
 
-    /// What the shape of a row with this label and these components follows from, if that is the rows alone
-    /// that the receiver has: if the newest of them is not too old to build on.
+    /// The cause of a row's shape, if the receiver's rows alone determine it: the newest of them must not be
+    /// too old as a baseline.
     #[inline]
     pub(super) fn cause(&self, tick: u32, label: u32, mask: u64) -> Option<Cause> {
         let is_near = self.has_row && self.acked >= tick.saturating_sub(BASELINE_AGE_MAX);
         is_near.then(|| Cause { acked: self.acked, older: self.older, label: self.label_of(label), mask })
     }
 
-    /// What shall be said of the row of `label`: what it builds on, and so whether it is an update.
+    /// The shape for the row of `label`: its baselines, and whether it is an update.
     pub(super) fn shape(
         &self,
         world: &World,
@@ -142,13 +142,13 @@ impl ReceiverState {
         if self.acked >= oldest {
             return true;
         }
-        // The receiver remembers one row that is older than those that it remembers for their age. This is
-        // the one as long as all rows that were or are sent after it are of that age.
+        // The receiver keeps one row older than its history limit. It is this one, as long as all rows sent
+        // after it are within the limit.
         let after = self.after.unwrap_or(label).min(label);
         after >= oldest && world.remembers(slot, viewer, self.acked)
     }
 
-    /// Packet `number` brings a row of `label`, or the news that the entity is gone.
+    /// Records that packet `number` sends a row of `label`, or a despawn.
     pub(super) fn handle_sent(&mut self, label: u32, number: u64) {
         (self.number, self.urgency, self.resend) = (number, 0, false);
         if !self.is_present {
@@ -164,7 +164,7 @@ impl ReceiverState {
         }
     }
 
-    /// Packet `number` arrived, which said `entry`.
+    /// Records that packet `number` with `entry` was delivered.
     pub(super) fn handle_delivered(&mut self, entry: &FlightEntry, number: u64) {
         if entry.generation != self.generation || number < self.since {
             return;
@@ -188,24 +188,23 @@ impl ReceiverState {
         } else if let Some(back) = (self.acked - label).checked_sub(1) {
             self.older |= 1u64.checked_shl(back).unwrap_or(0);
         }
-        // Which rows between were sent is not known: perhaps the very next one.
+        // The rows sent in between are not recorded: perhaps the very next one.
         self.after = (self.sent > self.acked).then(|| self.acked + 1);
     }
 
-    /// Ticks from the newest row that the receiver has to `label`.
+    /// Ticks from the receiver's newest row to `label`.
     pub(super) fn staleness(&self, label: u32) -> Option<u32> {
         self.has_row.then(|| label.saturating_sub(self.acked))
     }
 }
 
 impl Cause {
-    /// No row that the receiver has, and that an update builds on, is older.
+    /// The label of the oldest row that an update may build on.
     pub(super) fn oldest(&self) -> u32 {
         self.acked.saturating_sub(u64::BITS - self.older.leading_zeros())
     }
 
-    /// This as if rows that are newer than `until` had not come, if there are others that are not too old to
-    /// build on.
+    /// Removes the rows newer than `until`, if there are others that are not too old as baselines.
     pub(super) fn without_newer(self, tick: u32, until: Option<u32>) -> Cause {
         let oldest = tick.saturating_sub(BASELINE_AGE_MAX);
         let until = until.filter(|until| *until < self.acked);
@@ -213,7 +212,7 @@ impl Cause {
         earlier.unwrap_or(self)
     }
 
-    /// This up to a tick before the newest row, if there is a row.
+    /// Removes the rows newer than a tick before the newest row, if any remain.
     fn until(self, tick: u32) -> Option<Cause> {
         // Bit 0 is `tick`.
         let rows = self.older.checked_shr(self.acked - 1 - tick)?;
@@ -221,7 +220,7 @@ impl Cause {
         (rows != 0).then(|| Cause { acked: tick - back, older: rows >> back >> 1, ..self })
     }
 
-    /// An update that builds on the newest row that the receiver has, and on others that are not too old.
+    /// An update that builds on the receiver's newest row, and on older ones within the age limit.
     pub(super) fn update(&self, tick: u32) -> Shape {
         let oldest = tick.saturating_sub(BASELINE_AGE_MAX);
         let (backs, count) = pick_history(self.older << 1 | 1, self.label - self.acked);
@@ -292,17 +291,17 @@ impl SlotSet {
         self.words.get(usize::from(slot) / 64).is_some_and(|word| word >> (slot % 64) & 1 == 1)
     }
 
-    /// Bytes of memory that it has.
+    /// Bytes of memory in use.
     pub(super) fn memory_bytes(&self) -> usize {
         self.words.capacity() * size_of::<u64>()
     }
 
-    /// How many words of 64 slots it has.
+    /// The number of its words, of 64 slots each.
     pub(super) fn words(&self) -> usize {
         self.words.len()
     }
 
-    /// The slots of one word, as they are at this moment.
+    /// A snapshot of the slots in one word.
     #[expect(
         clippy::cast_possible_truncation,
         reason = "slots are 16 bits wide, and there are words for no others"
@@ -328,8 +327,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     proptest! {
-        /// What an update builds on if newer rows do not count is what it would build on if they had not
-        /// come.
+        /// An update that ignores newer rows is the same as if they had not been acknowledged.
         #[test]
         fn rows_that_do_not_count_leave_no_trace(
             steps in proptest::collection::vec(1u32..9, 1..40), until_back in 0u32..80
@@ -337,7 +335,7 @@ mod tests {
             let mut labels: BTreeSet<u32> =
                 steps.iter().scan(1_000, |at, step| { *at += step; Some(*at) }).collect();
             let newest = *labels.last().unwrap();
-            // What is too old to build on is forgotten sooner by who has newer rows.
+            // With newer rows, those too old as baselines are dropped earlier.
             labels.retain(|label| label + BASELINE_AGE_MAX > newest);
             let (tick, until) = (newest + 1, newest - until_back);
             let has = |labels: &mut dyn Iterator<Item = &u32>| {

@@ -1,4 +1,4 @@
-//! The world as a reader holds it.
+//! The replica: a reader's copy of a world.
 
 use super::labels::Labels;
 use super::meta::Meta;
@@ -16,64 +16,64 @@ use parlor_proto::{Tick, TickRate};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// What became of a packet that keeps to the protocol.
+/// The result of a packet that follows the protocol.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome<T> {
-    /// It was taken in.
+    /// It was applied.
     Taken(T),
-    /// It is repeated, too late, or of an epoch that is over. Nothing changed.
+    /// It is a duplicate, too late, or of a past epoch. Nothing was changed.
     Old,
-    /// It builds on an epoch of which nothing came yet. Nothing changed.
+    /// It belongs to an epoch whose beginning has not arrived. Nothing was changed.
     Waiting,
 }
 
-/// A packet that a replica took in.
+/// A packet that a replica applied.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Applied {
     /// The newest tick of the sender's world when it was made.
     pub tick: Tick,
     /// Its number, relative to others of the same replica.
     pub number: u64,
-    /// Whether the replica holds exactly what the sender held at that tick, as far as it may see it.
+    /// Whether the replica equals the sender's world at that tick, as far as it may see it.
     pub settled: bool,
     /// Whether the state passed to another authority: readers snap to it.
     pub transfer: bool,
-    /// Entities that came into sight, by ascending slot. They stand in `changed` as well.
+    /// Entities that became visible, by ascending slot. They are in `changed` as well.
     pub spawned: Vec<EntityId>,
-    /// Entities of which something changed that is read, with the components that changed, came or went, one
-    /// bit each; none if it is the owner alone.
+    /// Changed entities, with the components that changed, were added or removed, one bit each; 0 if only the
+    /// owner changed.
     pub changed: Vec<(EntityId, u64)>,
-    /// Entities that are gone, or out of sight.
+    /// Entities that were despawned or became invisible.
     pub despawned: Vec<EntityId>,
 }
 
-/// What became of the packets that a replica was given.
+/// Counters of the packets given to a replica.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReplicaCounters {
-    /// Taken in.
+    /// Applied.
     pub taken: u64,
-    /// Bytes of those that were taken in.
+    /// Bytes of applied packets.
     pub bytes: u64,
-    /// Repeated, too late, or of an epoch that is over.
+    /// Duplicates, too late, or of a past epoch.
     pub old: u64,
-    /// Of an epoch of which nothing came yet.
+    /// Of an epoch whose beginning has not arrived.
     pub waiting: u64,
-    /// Breaking the protocol.
+    /// Violating the protocol.
     pub refused: u64,
-    /// Entries of those that were taken in.
+    /// Entries of applied packets.
     pub entries: u64,
-    /// Entries that were older than what is there, and were kept as something to build on.
+    /// Entries older than the present state, kept as possible baselines.
     pub late_entries: u64,
     /// Entries that built on older rows.
     pub updates: u64,
-    /// Ticks from the newest of these rows, the baseline, to the row that came, over all updates.
+    /// Ticks from the baseline to the received row, summed over all updates.
     pub baseline_ages_ticks: u64,
-    /// The most that it was.
+    /// The maximum of these.
     pub baseline_age_ticks_max: u32,
 }
 
 impl ReplicaCounters {
-    /// What another replica counted, too.
+    /// Adds another replica's counters.
     pub(super) fn add(&mut self, other: &ReplicaCounters) {
         self.taken += other.taken;
         self.bytes += other.bytes;
@@ -94,28 +94,28 @@ impl ReplicaCounters {
     }
 }
 
-/// A world that is made of packets of a [`Publisher`](super::Publisher).
+/// A world built from the packets of a [`Publisher`](super::Publisher).
 #[derive(Clone, Debug)]
 pub struct Replica {
     pub(super) world: World,
-    /// Whether the sender says owners, zones and audiences: whether its viewer is everything.
+    /// Whether the sender includes zones and audiences: its viewer is everything.
     everything: bool,
-    /// Whether only the first packet of an epoch will do.
+    /// Whether only the first packet of an epoch is accepted.
     pub(super) is_waiting: bool,
-    /// Whether the next epoch goes on with what is held.
+    /// Whether the next epoch continues the present state.
     pub(super) continues: bool,
-    /// The first number of this epoch.
+    /// The first packet number of this epoch.
     epoch: u64,
     pub(super) window: Window,
     pub(super) places: Vec<Place>,
-    /// The newest packet that said that it brings this up to date: its number, its floor and its tick.
+    /// The newest packet marked as the last of its tick: its number, its floor and its tick.
     pub(super) last: Option<(u64, u64, u32)>,
     pub(super) settled: Option<u32>,
-    /// The tick of the last time that nothing was missing.
+    /// The newest tick at which it was settled.
     pub(super) was_settled: Option<u32>,
-    /// Ticks to which it can go back, if it is of everything.
+    /// Ticks that it can roll back to, for a replica of everything.
     pub(super) wholes: Wholes,
-    /// Entities that are gone, with the number of the packet that said so and its tick.
+    /// Despawned entities, with the number and tick of the packet that despawned them.
     pub(super) tombstones: VecDeque<(u16, u64, u32)>,
     stale: usize,
     counters: ReplicaCounters,
@@ -123,35 +123,36 @@ pub struct Replica {
     blobs: Vec<Bytes>,
 }
 
-/// What is known of a slot beside what its entity is.
+/// The receiving state of a slot, beside its entity.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Place {
-    /// The newest packet by which an entity came here or went. What older ones say is not read.
+    /// The newest packet that spawned or despawned an entity here. Older packets do not change the present
+    /// state.
     pub(super) life: Option<u64>,
-    /// Whether the entity is of an earlier epoch and was not heard of since.
+    /// Whether the entity is of an earlier epoch and was not received since.
     is_stale: bool,
-    /// The rows that came.
+    /// The labels of the received rows.
     pub(super) rows: Labels,
 }
 
-/// A row that is being taken in.
+/// A row being applied.
 struct Incoming {
     slot: u16,
-    /// Whether nobody will build on it, nor read it.
+    /// Whether the row is neither shown nor usable as a baseline.
     is_void: bool,
-    /// Whether it is what is read from here on.
+    /// Whether the row becomes the present state.
     is_news: bool,
-    /// Whether its entity was not there.
+    /// Whether the entity is new.
     is_new: bool,
     label: u32,
     /// Its components.
     mask: u64,
-    /// What the entity is beside its components, if that is not what it was at the baseline.
+    /// The meta of the entity, if it differs from the baseline's.
     meta: Option<Meta>,
 }
 
 impl Replica {
-    /// A replica of what a member sees, that waits for its first packet.
+    /// Creates a replica of a member's view, which waits for its first packet.
     pub fn new(schema: Arc<Schema>, rate: TickRate) -> Self {
         let mut world = World::new(schema, rate);
         world.complete = false;
@@ -175,24 +176,24 @@ impl Replica {
         }
     }
 
-    /// A replica of everything, whose sender is a publisher for
+    /// Creates a replica of everything, for a publisher with
     /// [`Viewer::Everything`](super::Viewer::Everything).
     pub fn of_everything(schema: Arc<Schema>, rate: TickRate) -> Self {
         Replica { everything: true, ..Self::new(schema, rate) }
     }
 
-    /// The world as it is read.
+    /// The present world.
     pub const fn world(&self) -> &World {
         &self.world
     }
 
-    /// The tick at which the world was exactly what it is, as far as it is seen; `None` while something is
-    /// missing.
+    /// The tick at which the authority's world was exactly this, as far as it is visible; `None` while
+    /// something is missing.
     pub fn settled(&self) -> Option<Tick> {
         self.settled.map(Tick)
     }
 
-    /// What became of the packets.
+    /// The packet counters.
     pub const fn counters(&self) -> ReplicaCounters {
         self.counters
     }
@@ -205,14 +206,14 @@ impl Replica {
         &mut self.counters
     }
 
-    /// The newest tick as of which nothing was missing, however long ago that was and whatever is missing
-    /// since.
+    /// The newest tick at which nothing was missing, even if something is missing since.
     pub fn was_settled(&self) -> Option<Tick> {
         self.was_settled.map(Tick)
     }
 
-    /// The next epoch replaces everything, whatever its numbers; until it comes nothing is taken in. What is
-    /// read stays, and goes when the new epoch is settled and did not tell of it. For another sender.
+    /// Prepares for another sender. The next epoch replaces everything, whatever its numbers; until then
+    /// nothing is applied. The present state stays readable. What the new epoch does not contain is despawned
+    /// once it is settled.
     pub fn restart(&mut self) {
         (self.is_waiting, self.continues) = (true, false);
         (self.settled, self.last) = (None, None);
@@ -220,11 +221,11 @@ impl Replica {
         self.world.complete = false;
     }
 
-    /// Takes in a packet.
+    /// Applies a packet.
     ///
     /// # Errors
-    /// [`StreamError`] if it breaks the protocol. What it said before the fault stands; the sender is not to
-    /// be listened to any more.
+    /// [`StreamError`] if it violates the protocol. Its content before the error stays applied; stop
+    /// listening to the sender.
     pub fn apply(&mut self, bytes: Bytes) -> Result<Outcome<Applied>, StreamError> {
         let len = bytes.len() as u64;
         let outcome = PacketHead::read(bytes).and_then(|(head, body)| self.take(head, &body));
@@ -280,7 +281,7 @@ impl Replica {
         self.is_waiting = false;
         self.epoch = epoch;
         self.window.restart(number);
-        // One that begins a transfer has been begun anew since, from nothing.
+        // A replica that begins a transfer was restarted since, from nothing.
         if core::mem::take(&mut self.continues) && !head.transfer {
             self.places.iter_mut().for_each(|place| place.life = None);
             return;
@@ -298,7 +299,7 @@ impl Replica {
         }
     }
 
-    /// The newest tick is `tick` if it is newer; what nobody can build on any more goes.
+    /// Sets the newest tick to `tick` if it is newer, and drops tombstones beyond the history.
     pub(super) fn advance(&mut self, tick: u32) {
         if self.world.tick.is_none_or(|newest| tick > newest) {
             self.world.tick = Some(tick);
@@ -315,7 +316,7 @@ impl Replica {
         }
     }
 
-    /// Nothing is known any more of what was in a slot.
+    /// Drops all state of a slot.
     pub(super) fn clear_place(&mut self, slot: u16) {
         self.places[usize::from(slot)].rows.clear();
         self.world.clear_slot(slot);
@@ -369,7 +370,7 @@ impl Replica {
         }
     }
 
-    /// What a head says its row is.
+    /// Interprets the head of a row.
     fn incoming(
         &mut self,
         head: &EntryHead,
@@ -421,7 +422,7 @@ impl Replica {
         Ok(Incoming { slot, is_void, is_news, is_new, label, mask, meta })
     }
 
-    /// The components that an entity then has, given those that it had at the baseline.
+    /// The components of an entity after the row, given those at the baseline.
     fn incoming_mask(&self, head: &EntryHead, before: Option<u64>) -> Result<u64, StreamError> {
         let before = before.unwrap_or(0);
         let mask = if head.mask_changed { head.mask } else { before };
@@ -434,7 +435,7 @@ impl Replica {
         }
     }
 
-    /// What an entity is beside its components, if it is not what it was at the baseline.
+    /// The meta of an entity after the row, if it differs from the baseline's.
     fn incoming_meta(&self, head: &EntryHead, label: u32, mask: u64) -> Result<Option<Meta>, StreamError> {
         match &head.meta {
             Some(meta) => Ok(Some(Meta {
@@ -452,13 +453,13 @@ impl Replica {
         }
     }
 
-    /// What an entity was at the baseline, as of `label` and with these components.
+    /// The meta of an entity at the baseline, with this label and these components.
     fn baseline_meta(&self, head: &EntryHead, label: u32, mask: u64) -> Option<Meta> {
         let before = self.world.meta_at(head.slot, label.saturating_sub(head.ages[0]))?;
         Some(Meta { label, mask, ..before.clone() })
     }
 
-    /// Takes in what a row brings; says which components are not what was read so far.
+    /// Applies the components of a row. Returns those that differ from the present state.
     fn take_components(
         &mut self,
         (reader, is_plain): (&mut Reader, bool),
@@ -467,7 +468,7 @@ impl Replica {
         row: &Incoming,
     ) -> Result<u64, StreamError> {
         let Incoming { slot, label, is_void, is_news, is_new, .. } = *row;
-        // Another entity is here by now: only the order of the bits counts.
+        // Another entity may be in the slot by now; only the bits' order matters here.
         let old_mask = if is_new || is_void { 0 } else { self.world.slot(slot).mask };
         let mut changed = if is_news { old_mask ^ row.mask } else { 0 };
         let (mut lanes, mut blobs) = (core::mem::take(&mut self.lanes), core::mem::take(&mut self.blobs));
@@ -483,7 +484,7 @@ impl Replica {
             } else {
                 let (pasts, count) = self.pasts(head, label, id.bit(), id.index())?;
                 reader.component(id, &pasts[..count], &mut lanes, &mut blobs)?;
-                // The reader has refused what is beyond its span.
+                // The reader has rejected values beyond their span.
                 kind.check_row_in_span(&lanes, &blobs)?;
             }
             let form = Form { lanes: &lanes, blobs: &blobs };
@@ -508,7 +509,7 @@ impl Replica {
         if !is_news {
             self.counters.late_entries += 1;
         }
-        // Of an earlier epoch there may be an entity to read, and none to publish.
+        // An entity of an earlier epoch is readable, but not published.
         let was_published = self.world.slot(slot).published;
         let differs = match meta {
             Some(meta) => {
@@ -526,7 +527,7 @@ impl Replica {
         }
     }
 
-    /// A row is what is read from here on.
+    /// Makes a row the present state.
     fn show(&mut self, slot: u16, changed: u64, differs: bool, is_new: bool, applied: &mut Applied) {
         let place = &mut self.places[usize::from(slot)];
         self.stale -= usize::from(core::mem::take(&mut place.is_stale));
@@ -539,7 +540,7 @@ impl Replica {
         }
     }
 
-    /// What a component was at the rows that an entry builds on, as far as it was there.
+    /// Returns the versions of a component at an entry's baselines, as far as they exist.
     fn pasts(
         &self,
         head: &EntryHead,
@@ -563,7 +564,7 @@ impl Replica {
         Ok((pasts, count))
     }
 
-    /// Finds out whether nothing is missing.
+    /// Checks whether nothing is missing.
     fn settle(&mut self, applied: &mut Applied) {
         let last = self.last.filter(|(number, floor, _)| {
             *number == self.window.newest() && self.window.has_all(*floor, *number)

@@ -1,13 +1,13 @@
-//! What readers still remember of entities that went.
+//! Despawned entities that readers still remember.
 
 use crate::limits::HISTORY_TICKS;
 use std::collections::VecDeque;
 
-/// Rows of entities that went lately. Readers remember them as long as packets may come that build on them,
-/// so they count against the limit of lanes that long.
+/// Rows of recently despawned entities. Readers keep them as long as packets may build on them, so they count
+/// against the lane limit for that time.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Resting {
-    /// By the tick at which they went.
+    /// By the tick of the despawn.
     by_tick: VecDeque<(u32, usize)>,
     pub(super) lanes: usize,
 }
@@ -21,7 +21,7 @@ impl Resting {
         }
     }
 
-    /// It is tick `now`: what went long ago counts no more.
+    /// Sets the current tick to `now`: older despawns no longer count.
     pub(super) fn forget(&mut self, now: u32) {
         while let Some((_, lanes)) = self.by_tick.pop_front_if(|(tick, _)| now - *tick >= HISTORY_TICKS) {
             self.lanes -= lanes;

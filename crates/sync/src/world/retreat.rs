@@ -1,11 +1,10 @@
-//! A replica of everything goes back to the newest tick of which it has all.
+//! Rolls a full replica back to its newest complete tick.
 //!
-//! Packets are lost, so when an authority dies its hub may have some entities as of its last ticks and others
-//! as of earlier ones. Mostly that is as good as any state; but what a message did may then be there in part.
-//! A packet that says that it was the last of its tick, with all from its floor on, shows that the replica
-//! had that tick as it was; what entities were at that tick is in their histories. Each that became something
-//! else since becomes that again, as a row of a tick of its own, so whoever builds on what it was meanwhile
-//! is told of it like of any other change.
+//! Packets are lost, so when an authority dies, its hub may have some entities as of its last ticks and
+//! others as of earlier ones. Usually that is acceptable, but the effect of a message may then be there only
+//! in part. A tick is complete if its last packet arrived, with all packets from that one's floor on. The
+//! entities' state at that tick is in their histories. Each entity that changed since is set back to that
+//! state, as a row of a new tick. Receivers that have the discarded state get it like any other change.
 
 use super::meta::Meta;
 use super::ring::Form;
@@ -18,7 +17,7 @@ use bytes::Bytes;
 use parlor_proto::Tick;
 use std::collections::VecDeque;
 
-/// A packet that said that it was the last of its tick.
+/// A packet marked as the last of its tick.
 #[derive(Clone, Copy, Debug)]
 struct Last {
     number: u64,
@@ -26,17 +25,17 @@ struct Last {
     tick: u32,
 }
 
-/// Ticks of which a replica had everything, or will have once what is late has come.
+/// Ticks that are complete at a replica, or will be once late packets arrive.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Wholes {
-    /// By ascending number, of the last [`RETREAT_TICKS_MAX`] ticks.
+    /// By ascending number, for the last [`RETREAT_TICKS_MAX`] ticks.
     last: VecDeque<Last>,
-    /// The tick at which it was made the truth.
+    /// The tick at which its state was declared complete.
     truth: Option<u32>,
 }
 
 impl Wholes {
-    /// A packet was the last of `tick`.
+    /// Records that a packet was the last of `tick`.
     pub(super) fn note(&mut self, number: u64, floor: u64, tick: u32, newest: u32) {
         let at = self.last.partition_point(|last| last.number < number);
         self.last.insert(at, Last { number, floor, tick });
@@ -45,18 +44,18 @@ impl Wholes {
         }
     }
 
-    /// Bytes of memory that it has.
+    /// Bytes of memory in use.
     pub(super) fn memory_bytes(&self) -> usize {
         self.last.capacity() * size_of::<Last>()
     }
 
-    /// What is held at `tick` is the truth; packets of older numbers do not matter any more.
+    /// Declares the state at `truth` complete; packets with older numbers no longer matter.
     pub(super) fn begin(&mut self, truth: Option<u32>) {
         self.last.clear();
         self.truth = truth;
     }
 
-    /// The newest tick of which nothing is missing, if it is not too old.
+    /// The newest complete tick, if it is not too old.
     fn newest(&self, window: &Window, now: u32) -> Option<u32> {
         let has_all = |last: &&Last| window.has_all(last.floor, last.number);
         let told = self.last.iter().rev().find(has_all).map(|last| last.tick);
@@ -64,20 +63,21 @@ impl Wholes {
     }
 }
 
-/// What an entity was.
+/// The state of an entity at a tick.
 struct Was {
     meta: Meta,
     components: Vec<(ComponentId, Vec<i32>, Vec<Bytes>)>,
 }
 
 impl Replica {
-    /// The newest tick of which nothing is missing, whatever is missing since; `None` if that is more than
+    /// The newest complete tick, even if packets are missing since; `None` if it is more than
     /// [`RETREAT_TICKS_MAX`] ago. For a replica of everything.
     pub fn whole(&self) -> Option<Tick> {
         self.wholes.newest(&self.window, self.world.newest_tick()).map(Tick)
     }
 
-    /// A component of an entity at a tick of its history; `None` if it had none then, as far as is known.
+    /// Returns a component of an entity at a tick of its history; `None` if it had none then, or it is
+    /// unknown.
     pub fn read_row_at(&self, entity: EntityId, component: ComponentId, at: Tick) -> Option<Row<'_>> {
         self.world.entity_at(entity.slot).filter(|there| *there == entity)?;
         let meta = self.world.meta_at(entity.slot, at.0).filter(|meta| meta.mask & component.bit() != 0)?;
@@ -85,9 +85,9 @@ impl Replica {
         Some((form.lanes, form.blobs))
     }
 
-    /// Goes back to a tick that was [whole](Self::whole): whatever became something else since is what it was
-    /// then, under one tick more than the newest. An entity of which that is not known, because its history
-    /// takes too much, stays as it is.
+    /// Rolls back to a [whole](Self::whole) tick: restores each entity that changed since, under a label one
+    /// above the newest tick. An entity whose state at that tick is unknown, because its history was too
+    /// large, stays as it is.
     pub fn go_back(&mut self, to: Tick) {
         let label = self.world.newest_tick() + 1;
         let slots = u16::try_from(self.world.slots.len()).unwrap_or(u16::MAX);
@@ -96,7 +96,8 @@ impl Replica {
         for slot in changed {
             match self.was_at(slot, to.0) {
                 Some(was) => {
-                    // It fitted then, and what else there is since fits beside it or stays.
+                    // It was within the limits then; if it does not fit beside what was added since, the
+                    // entity stays as it is.
                     let _: Result<(), StreamError> = self.become_again(slot, was, label);
                 }
                 None if self.world.meta_at(slot, to.0).is_none() => {
@@ -108,7 +109,7 @@ impl Replica {
         }
     }
 
-    /// Whether an entity came, went or changed after a tick.
+    /// Whether an entity was spawned, despawned or changed after a tick.
     fn has_changed_since(&self, slot: u16, tick: u32) -> bool {
         let place = self.world.slot(slot);
         if place.live {
@@ -119,7 +120,8 @@ impl Replica {
         })
     }
 
-    /// What the entity of a slot was at a tick; `None` if there was none, or not all of it is known.
+    /// Returns the state of a slot's entity at a tick; `None` if there was none, or it is not completely
+    /// known.
     fn was_at(&self, slot: u16, tick: u32) -> Option<Was> {
         let meta = self.world.meta_at(slot, tick)?.clone();
         let components = ComponentId::in_mask(meta.mask).map(|id| {

@@ -1,31 +1,30 @@
-//! The versions of one component of one entity: what it was at which tick.
+//! The versions of one component of one entity.
 
 use crate::limits::HISTORY_TICKS;
 use bytes::Bytes;
 
-/// Versions by ascending label, in a ring that grows to what [`HISTORY_TICKS`](crate::limits::HISTORY_TICKS)
-/// need.
+/// Versions by ascending label, in a ring that grows up to the needs of
+/// [`HISTORY_TICKS`](crate::limits::HISTORY_TICKS).
 ///
-/// What it was at tick `t` is the newest version whose label is not beyond `t`. Everything from the cutoff on
-/// is kept, and the newest version before it, so that every tick from the cutoff on has its answer. What else
-/// is older goes when there is no room: to look for it at every version would cost a place of memory that
-/// nothing else needs then. With blobs it goes at once.
+/// The version at tick `t` is the newest one with a label at or before `t`. All versions from the cutoff on
+/// are kept, and the newest one before it, so that the version at every tick from the cutoff on is known.
+/// Older versions are dropped only when there is no room: checking for them at each insertion would cost a
+/// memory access that is not needed otherwise. With blobs they are dropped at once.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Ring {
-    /// For each version its label and then its lanes, so that both are found in one place of memory.
+    /// For each version its label and its lanes, so that both are adjacent in memory.
     versions: Vec<i32>,
     blobs: Vec<Bytes>,
-    /// How many versions there is room for.
+    /// Capacity in versions.
     capacity: usize,
-    /// Where the oldest version is.
+    /// Index of the oldest version.
     first: usize,
     len: usize,
-    /// Label of the newest version, if there is one.
+    /// Label of the newest version; only valid if there is one.
     newest: u32,
     /// Lanes and blobs of one version.
     each: (usize, usize),
-    /// Bytes of memory that it takes: of the room that it has, and of all blobs, each counted once for all
-    /// versions in a row that share it.
+    /// Bytes of memory: the capacity, and all blobs. A blob shared by consecutive versions is counted once.
     bytes: usize,
 }
 
@@ -36,14 +35,14 @@ pub(super) struct Form<'a> {
     pub(super) blobs: &'a [Bytes],
 }
 
-/// Most components that do not change have one version only.
+/// A component that never changes has one version only.
 const FIRST_CAPACITY: usize = 1;
-/// What a component needs that changes at every tick: one version each, the one before them, the one that
-/// comes, and some more, so that it is full only once in so many ticks.
+/// Capacity for a component that changes at every tick: one version for each, the one before them, the next
+/// one, and spare ones, so that it is full only once in a while.
 const FULL_CAPACITY: usize = HISTORY_TICKS as usize + 16;
 
-/// Up to here the room grows fourfold; beyond it by half, so that one tick in which all components need more
-/// makes a world not much larger.
+/// Below this, capacity grows fourfold; above it by half, so that a world grows only a little if all
+/// components need more in one tick.
 const STEEP_BELOW: usize = 16;
 
 impl Ring {
@@ -52,33 +51,32 @@ impl Ring {
         (self.len > 0).then_some(self.newest)
     }
 
-    /// Label of the oldest version that is kept.
+    /// Label of the oldest version.
     pub(super) fn oldest(&self) -> Option<u32> {
         (self.len > 0).then(|| self.label(0))
     }
 
-    /// Forgets all versions and keeps their room.
+    /// Drops all versions and keeps the memory.
     pub(super) fn clear(&mut self) {
         (self.first, self.len, self.newest) = (0, 0, 0);
         self.bytes = self.room_bytes();
         self.blobs.fill(Bytes::new());
     }
 
-    /// What it was at `tick`; `None` if that is not known.
+    /// Returns the version at `tick`; `None` if it is unknown.
     pub(super) fn at(&self, tick: u32) -> Option<Form<'_>> {
         let place = self.place(self.logical_at(tick)?);
         Some(self.form(place))
     }
 
-    /// The version that it was at `tick` and the one after that, each with its label; `None` unless both are
-    /// kept.
+    /// Returns the versions at `tick` and after it, with their labels; `None` unless both are there.
     pub(super) fn around(&self, tick: u32) -> Option<[(u32, Form<'_>); 2]> {
         let at = self.logical_at(tick).filter(|at| at + 1 < self.len)?;
         Some([at, at + 1].map(|at| (self.label(at), self.form(self.place(at)))))
     }
 
-    /// Adds a version, wherever its label belongs, unless that label is there or nobody can ask for it; says
-    /// whether it did. What `cutoff` does not need any more goes.
+    /// Inserts a version in label order. Returns false if its label exists, or is too old to be read. Drops
+    /// versions that `cutoff` no longer needs.
     pub(super) fn insert(&mut self, label: u32, form: Form, cutoff: u32) -> bool {
         if self.len > 0 && label <= self.newest {
             return self.insert_late(label, form, cutoff);
@@ -100,7 +98,7 @@ impl Ring {
             Some(at) => at + 1,
             None => 0,
         };
-        // Older than everything that is kept for its age alone: nobody will ask for it.
+        // Older than all versions that are kept for their age alone: it is never read.
         if at == 0 && self.len > 0 && label < cutoff && self.label(0) <= cutoff {
             return false;
         }
@@ -119,7 +117,7 @@ impl Ring {
         true
     }
 
-    /// Drops versions until at most one is older than `cutoff`; says how many.
+    /// Drops versions until at most one is older than `cutoff`. Returns their count.
     fn retire(&mut self, cutoff: u32) -> usize {
         let newest_before = cutoff.checked_sub(1).and_then(|before| self.logical_at(before));
         let dropped = newest_before.unwrap_or(0);
@@ -158,14 +156,14 @@ impl Ring {
         }
     }
 
-    /// Counts from the oldest: the newest version whose label is not beyond `tick`.
+    /// The index, from the oldest on, of the newest version with a label at or before `tick`.
     fn logical_at(&self, tick: u32) -> Option<usize> {
         let last = self.len.checked_sub(1)?;
         if tick >= self.newest {
             return Some(last);
         }
-        // Labels ascend by at least one, so the answer is not before this place; of what changes at every
-        // tick it is exactly this one.
+        // Labels ascend by at least one, so the result is not before this index. For a component that changes
+        // at every tick it is exactly this one.
         let back = (self.newest - tick) as usize;
         let (mut low, mut high) = (last.saturating_sub(back), last);
         if self.label(low) == tick {
@@ -178,7 +176,7 @@ impl Ring {
         low.checked_sub(1)
     }
 
-    /// Room for one more version; says how many of the oldest were dropped for it.
+    /// Makes room for one more version. Returns how many of the oldest were dropped for it.
     fn make_room(&mut self, form: Form, cutoff: u32) -> usize {
         let is_full = self.len == self.capacity;
         let dropped = if is_full || self.each.1 > 0 { self.retire(cutoff) } else { 0 };
@@ -188,7 +186,7 @@ impl Ring {
         dropped
     }
 
-    /// Takes more room, and puts the versions in the order of their labels from the start on.
+    /// Increases the capacity, and stores the versions from the start on in label order.
     fn grow(&mut self, form: Form) {
         let grown = match self.capacity {
             0 => FIRST_CAPACITY,
@@ -200,7 +198,7 @@ impl Ring {
         self.each = (form.lanes.len(), form.blobs.len());
         let (stride, blobs) = (self.stride(), self.each.1);
         self.versions.rotate_left(self.first * stride);
-        // No more than that: a vector that grows by itself doubles.
+        // Exactly: a vector that grows by itself doubles.
         self.versions.reserve_exact(grown * stride - self.versions.len());
         self.versions.resize(grown * stride, 0);
         self.blobs.rotate_left(self.first * blobs);
@@ -219,17 +217,17 @@ impl Ring {
         }
     }
 
-    /// Bytes of memory that it takes, with the room for more versions.
+    /// Bytes of memory, including spare capacity.
     pub(super) fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Bytes of the room for versions, without what blobs hold.
+    /// Bytes of the capacity, without the blobs' content.
     fn room_bytes(&self) -> usize {
         self.capacity * (size_of::<i32>() * self.stride() + size_of::<Bytes>() * self.each.1)
     }
 
-    /// Drops what `cutoff` does not need, and gives back room of which most is not needed then.
+    /// Drops versions that `cutoff` does not need, and frees capacity that is mostly unused then.
     pub(super) fn shrink(&mut self, cutoff: u32) {
         self.retire(cutoff);
         if self.len > self.capacity / 2 {
@@ -247,7 +245,7 @@ impl Ring {
         self.bytes += self.room_bytes();
     }
 
-    /// Bytes of the blobs at a place that it does not share with its neighbour among the versions.
+    /// Bytes of a version's blobs that it does not share with an adjacent version.
     fn own_blob_bytes(&self, place: usize, neighbour: Option<usize>) -> usize {
         let blobs = self.form(place).blobs;
         let others = neighbour.map_or(&[][..], |at| self.form(self.place(at)).blobs);
@@ -258,7 +256,7 @@ impl Ring {
         own.map(|(_, blob)| blob.len()).sum()
     }
 
-    /// Puts a version, which shares with the one before it what is equal; says where it is.
+    /// Stores a version, which shares equal blobs with the one before it. Returns its index.
     fn put(&mut self, logical: usize, label: u32, form: Form) -> usize {
         let place = self.place(logical);
         let (stride, blobs) = (self.stride(), self.each.1);
@@ -280,7 +278,7 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::BTreeMap;
 
-    /// What inserts of versions, mostly in order and sometimes late, leave.
+    /// Checks insertions of versions, mostly in order and sometimes late.
     fn check(steps: &[(u32, u32)], has_blobs: bool) -> Result<(), TestCaseError> {
         let (mut ring, mut model) = (Ring::default(), BTreeMap::new());
         let mut now = 1_000;
@@ -303,7 +301,7 @@ mod tests {
                     label.as_ref().map(|it| &it[..])
                 );
             }
-            // Of what is older there is no version missing between those that are there.
+            // No version is missing between those that exist.
             let oldest = ring.oldest().unwrap();
             for (label, lanes) in model.range(oldest..).filter(|_| oldest < cutoff) {
                 prop_assert_eq!(ring.at(*label).map(|form| form.lanes), Some(&lanes[..]));
@@ -325,7 +323,7 @@ mod tests {
         let (mut ring, mut most) = (Ring::default(), 0);
         let text = |label: u32| Bytes::from(vec![u8::from(label >= 50); 1_000]);
         for label in 0..100 {
-            // Of each a copy, that is not the same memory.
+            // A copy of each, in memory of its own.
             ring.insert(label, Form { lanes: &[], blobs: &[text(label)] }, 0);
             let texts = 1 + usize::from(label >= 50);
             assert_eq!(ring.bytes(), ring.room_bytes() + 1_000 * texts, "at {label}");
@@ -344,8 +342,8 @@ mod tests {
     }
 
     proptest! {
-        /// Versions come mostly in order and sometimes late; whatever is asked from the cutoff on has the
-        /// answer that a map of all of them gives.
+        /// Versions arrive mostly in order and sometimes late. Every version from the cutoff on equals that
+        /// in a map of all of them.
         #[test]
         fn what_it_was_from_the_cutoff_on_is_known(
             steps in proptest::collection::vec((1u32..20, 0u32..60), 1..200), has_blobs: bool
@@ -353,7 +351,7 @@ mod tests {
             check(&steps, has_blobs)?;
         }
 
-        /// The same of what changes at nearly every tick, so that there is no room left.
+        /// The same for changes at nearly every tick, which leave no spare capacity.
         #[test]
         fn what_changes_at_every_tick_takes_bounded_room(
             steps in proptest::collection::vec((1u32..3, 0u32..45), 300..400), has_blobs: bool

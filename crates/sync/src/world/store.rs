@@ -1,4 +1,4 @@
-//! The entities of a room, and what they were at the last ticks.
+//! The entities of a room with their recent history.
 
 use super::brief::Brief;
 use super::column::Column;
@@ -21,9 +21,9 @@ use std::sync::Arc;
 
 /// The entities of a room with their components, quantized as the [`Schema`] says.
 ///
-/// What is read is what was written, as quantized, at once; what is published is what the last
-/// [`commit`](Self::commit) found. The number of a tick is no wrapping number here: a world ends with tick
-/// 2³² − 1, which at 240 Hz is after 207 days.
+/// Written values are readable at once, as quantized. Publishers send the state of the last
+/// [`commit`](Self::commit). Tick numbers do not wrap here: a world ends with tick 2³² − 1, after 207 days at
+/// 240 Hz.
 #[derive(Clone, Debug)]
 pub struct World {
     pub(super) schema: Arc<Schema>,
@@ -32,54 +32,54 @@ pub struct World {
     pub(super) masks: Masks,
     pub(super) slots: Vec<Slot>,
     pub(super) metas: Vec<Metas>,
-    /// What publishers look at first of each slot.
+    /// The fields of each slot that publishers check first.
     pub(super) briefs: Vec<Brief>,
     pub(super) columns: Vec<Column>,
     /// Components with blobs, one bit each.
     pub(super) blob_columns: u64,
     pub(super) log: ChangeLog,
     pub(super) tick: Option<u32>,
-    /// How often the history was forgotten. Whoever publishes begins anew then.
+    /// How often the history was reset. Publishers start again then.
     pub(super) lineage: u32,
-    /// Whether this is exactly what the authority had at `tick`.
+    /// Whether it is exactly the authority's state at `tick`.
     pub(super) complete: bool,
-    /// How much of it there is, in rows that have room of their own.
+    /// Its size in lanes, of rows with memory of their own.
     pub(super) lanes: usize,
     pub(super) blob_bytes: usize,
     /// Bytes of memory of all versions in `metas`.
     pub(super) meta_bytes: usize,
     pub(super) live: usize,
-    /// Whether histories took too much when the last tick was committed.
+    /// Whether histories were too large at the last commit.
     is_overfull: bool,
-    /// Slots with something that was not committed.
+    /// Slots with uncommitted changes.
     pub(super) dirty: Vec<u16>,
-    /// Slots whose entities are gone, with the tick from which on they were.
+    /// Slots of despawned entities, with the tick of the despawn.
     pub(super) free: VecDeque<(u16, u32)>,
     resting: Resting,
     scratch: (Vec<i32>, Vec<Bytes>),
 }
 
-/// One place for an entity.
+/// A slot for an entity.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Slot {
     pub(super) generation: u16,
     /// Whether there is an entity for readers.
     pub(super) live: bool,
-    /// Whether there is one for publishers.
+    /// Whether there is an entity for publishers.
     pub(super) published: bool,
-    /// When anything of it changed last, as far as that was committed.
+    /// The label of its last committed change.
     pub(super) label: u32,
     pub(super) mask: u64,
     pub(super) owner: Option<MemberId>,
     pub(super) zone: u32,
     pub(super) audience: Arc<Audience>,
-    /// Components that may differ from what was committed.
+    /// Components with possibly uncommitted changes.
     dirty: u64,
     is_listed: bool,
 }
 
 impl World {
-    /// An empty world of entities with the components of `schema`, in steps of `rate`.
+    /// Creates an empty world of entities with the components of `schema`, at the tick rate `rate`.
     pub fn new(schema: Arc<Schema>, rate: TickRate) -> Self {
         let columns: Vec<Column> =
             schema.components().iter().map(|it| Column::new(it.lanes(), it.blobs())).collect();
@@ -110,22 +110,22 @@ impl World {
         }
     }
 
-    /// What its entities are made of.
+    /// The schema of its entities.
     pub fn schema(&self) -> &Arc<Schema> {
         &self.schema
     }
 
-    /// The length of its ticks.
+    /// The tick rate.
     pub const fn rate(&self) -> TickRate {
         self.rate
     }
 
-    /// The newest tick that was committed, or that a packet told of.
+    /// The newest tick that was committed or received.
     pub fn tick(&self) -> Option<Tick> {
         self.tick.map(Tick)
     }
 
-    /// Adds an entity without components, for all members to see.
+    /// Spawns an entity without components, visible to all members.
     ///
     /// # Errors
     /// [`WorldError::TooManyEntities`].
@@ -141,7 +141,7 @@ impl World {
         Ok(EntityId { slot, generation })
     }
 
-    /// Takes an entity away. Whoever holds its id gets errors from then on.
+    /// Despawns an entity. Its id is invalid from then on.
     ///
     /// # Errors
     /// [`WorldError::NoSuchEntity`].
@@ -153,18 +153,18 @@ impl World {
         Ok(())
     }
 
-    /// Whether there is such an entity.
+    /// Whether the entity exists.
     pub fn contains(&self, entity: EntityId) -> bool {
         self.check(entity).is_ok()
     }
 
-    /// All entities, by ascending slot.
+    /// Iterates over all entities, by ascending slot.
     pub fn entities(&self) -> impl Iterator<Item = EntityId> {
         let slots = (0u16..).zip(&self.slots).filter(|(_, slot)| slot.live);
         slots.map(|(slot, place)| EntityId { slot, generation: place.generation })
     }
 
-    /// How many entities there are.
+    /// The number of entities.
     pub const fn len(&self) -> usize {
         self.live
     }
@@ -174,13 +174,13 @@ impl World {
         self.live == 0
     }
 
-    /// The entity that has this slot.
+    /// Returns the entity in this slot.
     pub fn entity_at(&self, slot: u16) -> Option<EntityId> {
         let place = self.slots.get(usize::from(slot)).filter(|place| place.live)?;
         Some(EntityId { slot, generation: place.generation })
     }
 
-    /// Who owns an entity; `None` if nobody does.
+    /// Returns the owner of an entity; `None` without one.
     ///
     /// # Errors
     /// [`WorldError::NoSuchEntity`].
@@ -188,7 +188,7 @@ impl World {
         Ok(self.check(entity)?.owner)
     }
 
-    /// Gives an entity to another member, or to nobody.
+    /// Sets the owner of an entity; `None` for no owner.
     ///
     /// # Errors
     /// [`WorldError::NoSuchEntity`].
@@ -199,7 +199,7 @@ impl World {
         Ok(())
     }
 
-    /// Who may see an entity.
+    /// Returns the audience of an entity.
     ///
     /// # Errors
     /// [`WorldError::NoSuchEntity`].
@@ -207,7 +207,7 @@ impl World {
         Ok(&self.check(entity)?.audience)
     }
 
-    /// Sets who may see an entity. Its owner does only if it is among them.
+    /// Sets the audience of an entity. Its owner sees it only if it is included.
     ///
     /// # Errors
     /// [`WorldError::NoSuchEntity`].
@@ -219,7 +219,7 @@ impl World {
         Ok(())
     }
 
-    /// The interest zone of an entity, 0 for everywhere.
+    /// Returns the interest zone of an entity, 0 for everywhere.
     ///
     /// # Errors
     /// [`WorldError::NoSuchEntity`].
@@ -227,7 +227,7 @@ impl World {
         Ok(self.check(entity)?.zone)
     }
 
-    /// Puts an entity into an interest zone; 0 is everywhere.
+    /// Sets the interest zone of an entity; 0 is everywhere.
     ///
     /// # Errors
     /// [`WorldError::NoSuchEntity`].
@@ -238,13 +238,13 @@ impl World {
         Ok(())
     }
 
-    /// Sets a component of an entity, quantized as the schema says; says whether that changed anything.
-    /// Numbers beyond the range of their field are moved to its end.
+    /// Sets a component of an entity, quantized as the schema says. Numbers outside the range of their field
+    /// are clamped. Returns whether that changed anything.
     ///
     /// # Errors
-    /// [`WorldError::NoSuchEntity`], [`WorldError::NotRegistered`]; [`WorldError::Row`] for what is NaN,
-    /// infinite or too long; [`WorldError::TooManyLanes`], [`WorldError::TooManyBytes`] and
-    /// [`WorldError::TooMuchHistory`]. Nothing changed then.
+    /// [`WorldError::NoSuchEntity`], [`WorldError::NotRegistered`]; [`WorldError::Row`] for a value that is
+    /// NaN, infinite or too long; [`WorldError::TooManyLanes`], [`WorldError::TooManyBytes`] and
+    /// [`WorldError::TooMuchHistory`]. Nothing is changed then.
     pub fn insert<C: Replicated>(&mut self, entity: EntityId, value: &C) -> Result<bool, WorldError> {
         let id = self.registered::<C>()?;
         let (mut lanes, mut blobs) = core::mem::take(&mut self.scratch);
@@ -253,7 +253,7 @@ impl World {
         written
     }
 
-    /// A component of an entity, as quantized; `None` if it has none.
+    /// Returns a component of an entity, as quantized; `None` if it has none.
     ///
     /// # Errors
     /// [`WorldError::NoSuchEntity`], [`WorldError::NotRegistered`].
@@ -265,7 +265,7 @@ impl World {
         }))
     }
 
-    /// Takes a component from an entity; says whether it had one.
+    /// Removes a component from an entity. Returns whether it had one.
     ///
     /// # Errors
     /// [`WorldError::NoSuchEntity`], [`WorldError::NotRegistered`].
@@ -278,7 +278,7 @@ impl World {
         self.check(entity).is_ok_and(|slot| slot.mask & component.bit() != 0 && component.0 < 64)
     }
 
-    /// The components of an entity, one bit each.
+    /// Returns the components of an entity, one bit each.
     ///
     /// # Errors
     /// [`WorldError::NoSuchEntity`].
@@ -286,7 +286,7 @@ impl World {
         Ok(self.check(entity)?.mask)
     }
 
-    /// The lanes and blobs of a component of an entity; `None` if it has none.
+    /// Returns the lanes and blobs of a component of an entity; `None` if it has none.
     ///
     /// # Errors
     /// [`WorldError::NoSuchEntity`].
@@ -299,10 +299,10 @@ impl World {
         Ok(form.map(|form| (form.lanes, form.blobs)))
     }
 
-    /// Sets a component of an entity in its quantized form; says whether that changed anything.
+    /// Sets a component of an entity in its quantized form. Returns whether that changed anything.
     ///
     /// # Errors
-    /// As [`insert`](Self::insert), and [`WorldError::NoSuchComponent`]. Nothing changed then.
+    /// As [`insert`](Self::insert), and [`WorldError::NoSuchComponent`]. Nothing is changed then.
     pub fn write_row(
         &mut self,
         entity: EntityId,
@@ -316,7 +316,7 @@ impl World {
         self.set_row(entity, component, kind, Form { lanes, blobs })
     }
 
-    /// Takes a component from an entity; says whether it had one.
+    /// Removes a component from an entity. Returns whether it had one.
     ///
     /// # Errors
     /// [`WorldError::NoSuchEntity`].
@@ -335,10 +335,10 @@ impl World {
         Ok(true)
     }
 
-    /// Closes the batch of a tick, which publishers send from then on; says whether anything changed.
+    /// Closes the batch of a tick, which publishers send from then on. Returns whether anything changed.
     ///
     /// # Errors
-    /// [`WorldError::TickNotNewer`], and nothing happened.
+    /// [`WorldError::TickNotNewer`]; nothing is committed then.
     pub fn commit(&mut self, tick: Tick) -> Result<bool, WorldError> {
         if let Some(newest) = self.tick.filter(|newest| tick.0 <= *newest) {
             return Err(WorldError::TickNotNewer { tick, newest: Tick(newest) });
@@ -403,7 +403,7 @@ impl World {
         changed
     }
 
-    /// Takes everything from a slot but its generation.
+    /// Clears a slot, except its generation.
     pub(super) fn clear_slot(&mut self, slot: u16) {
         for column in &mut self.columns {
             self.blob_bytes -= column.empty_present(slot);
@@ -417,7 +417,7 @@ impl World {
         self.briefs[usize::from(slot)] = Brief::default();
     }
 
-    /// Whether anything waits to be committed.
+    /// Whether there are uncommitted changes.
     pub fn is_dirty(&self) -> bool {
         !self.dirty.is_empty()
     }
@@ -444,7 +444,7 @@ impl World {
         let kind = &schema.components()[id.index()];
         lanes.clear();
         blobs.clear();
-        // Texts and values that stay the same are not copied.
+        // Unchanged texts and values are not copied.
         let before = self.read_row(entity, id)?.unwrap_or_default();
         lanes.extend_from_slice(before.0);
         blobs.extend_from_slice(before.1);
@@ -456,7 +456,7 @@ impl World {
         self.set_row(entity, id, kind, Form { lanes, blobs })
     }
 
-    /// Sets a row that fits its component.
+    /// Sets a row that is valid for its component.
     fn set_row(
         &mut self,
         entity: EntityId,
@@ -507,7 +507,7 @@ impl World {
         forms.map(|form| blob_len(form.blobs)).sum()
     }
 
-    /// Puts the slot on the list of what the next commit looks at.
+    /// Adds the slot to the list for the next commit.
     fn touch(&mut self, slot: u16) {
         let place = &mut self.slots[usize::from(slot)];
         if !place.is_listed {
@@ -543,12 +543,12 @@ impl World {
 /// The quantized form of a component: its lanes and its blobs.
 pub type Row<'a> = (&'a [i32], &'a [Bytes]);
 
-/// Before this tick one version of each component is remembered, from it on all of them.
+/// The tick from which on all versions of each component are kept; before it one version.
 pub(super) const fn cutoff(tick: u32) -> u32 {
     tick.saturating_sub(HISTORY_TICKS)
 }
 
-/// What a row counts against the limit of a world's lanes. One without lanes takes room too.
+/// The cost of a row against the limit of a world's lanes. A row without lanes takes memory too.
 pub(super) const fn row_cost(lanes: usize, blobs: usize) -> usize {
     lanes + blobs
 }

@@ -1,8 +1,8 @@
-//! One stream of a world takes the place of another one of the same world.
+//! Replaces one stream of a world by another stream of the same world.
 //!
-//! A member may be sent the world of its authority by the hub, and by the authority itself. Each of the two
-//! streams fills a replica of its own; rows have the authority's ticks in both, so what one remembers of the
-//! past is good for the other, and what is different between them is told as a packet would have told it.
+//! A member may get the world of its authority from the hub and from the authority itself. Each stream fills
+//! a replica of its own. Rows have the authority's ticks in both, so the history of one is valid for the
+//! other. The differences between them are reported as if by a packet.
 
 use super::store::{World, cutoff};
 use super::{Applied, EntityId, Replica};
@@ -10,11 +10,11 @@ use crate::schema::ComponentId;
 use parlor_proto::Tick;
 
 impl Replica {
-    /// Takes the place of `older`, a replica of the same authority's world for the same reader by another
-    /// stream. What it remembers of entities that are in both is remembered here, too, and all that was
-    /// counted is. Gives what a packet that brought all the difference would have: to those who followed
-    /// `older`, as this one [`settled`](Self::settled), nothing else happened. If another authority has gone
-    /// on from less than `older` has, nothing of that `is_past` here, and it is not remembered.
+    /// Replaces `older`, a replica of the same authority's world for the same reader by another stream. Takes
+    /// over its history of entities that are in both, and its counters. Returns the differences as if one
+    /// packet had brought them; this one is [`settled`](Self::settled), so followers of `older` miss nothing
+    /// else. If another authority has continued from less than `older` has, `is_past` is false, and its
+    /// history is not taken over.
     pub fn take_place_of(&mut self, older: &Replica, is_past: bool) -> Applied {
         let mut applied =
             Applied { tick: Tick(self.world().newest_tick()), settled: true, ..Applied::default() };
@@ -45,8 +45,8 @@ impl Replica {
 }
 
 impl World {
-    /// What of the entity in a slot is not as in another world: its components, one bit each; none if it is
-    /// the owner alone. `None` if all is the same.
+    /// The components of a slot's entity that differ from another world, one bit each; 0 if only the owner
+    /// does. `None` if nothing differs.
     fn difference(&self, other: &World, slot: u16) -> Option<u64> {
         let (here, there) = (self.slot(slot), other.slot(slot));
         let both = here.mask & there.mask;
@@ -58,7 +58,7 @@ impl World {
         (changed != 0 || here.owner != there.owner).then_some(changed)
     }
 
-    /// What another world remembers of the entity in a slot from before what is remembered of it here.
+    /// Takes over another world's history of a slot's entity from before this one's.
     fn remember(&mut self, other: &World, slot: u16) {
         let cutoff = cutoff(self.newest_tick());
         for index in 0..self.columns.len() {
@@ -95,7 +95,7 @@ mod tests {
         Arc::new(Schema::builder().component(component).build().unwrap())
     }
 
-    /// A stream to one reader, of which nothing is lost.
+    /// A stream to one reader, without loss.
     struct Stream {
         publisher: Publisher,
         replica: Replica,
@@ -155,7 +155,7 @@ mod tests {
             newer.replica.world().hash(Viewer::Member(MemberId(1))),
             world.hash(Viewer::Member(MemberId(1)))
         );
-        // The stream goes on as if nothing had been.
+        // The stream continues normally.
         world.write_row(stays, x, &[99], &[]).unwrap();
         world.commit(Tick(40)).unwrap();
         newer.carry(&world, Instant::from_millis(2_000));

@@ -9,21 +9,21 @@ use crate::schema::{GridInterest, RowReader, Schema};
 use bytes::Bytes;
 use parlor_proto::{Instant, MemberId};
 
-/// Publishers of one world for all members of a room: each gets what it may see, as [`Interest`] says, and
-/// what is equal is coded once.
+/// The publishers of one world for all members of a room. Each member gets what it may see, according to
+/// [`Interest`]; equal bodies are encoded once.
 #[derive(Debug)]
 pub struct Views {
     pub(super) members: Vec<(MemberId, Publisher)>,
     pub(super) encodings: Encodings,
     pub(super) interest: Interest,
     sharing: BaselineSharing,
-    /// The lineage of the world and its change up to which interest was told.
+    /// The lineage of the world, and the change up to which interest was updated.
     lineage: u32,
     cursor: Option<u64>,
 }
 
 impl Views {
-    /// No members yet, of a world with this schema.
+    /// Creates views without members, for a world with this schema.
     pub fn new(schema: &Schema) -> Self {
         Views {
             members: Vec::new(),
@@ -35,7 +35,7 @@ impl Views {
         }
     }
 
-    /// A member comes, who has nothing. If it is there, it begins anew.
+    /// Adds a member, without any state. A member that exists already starts again.
     pub fn add(&mut self, member: MemberId, config: PublisherConfig) {
         self.remove(member);
         let publisher = Publisher::with_interest(Viewer::Member(member), config);
@@ -44,7 +44,7 @@ impl Views {
         self.interest.member_added(member);
     }
 
-    /// A member goes; says whether it was there.
+    /// Removes a member. Returns whether it existed.
     pub fn remove(&mut self, member: MemberId) -> bool {
         let Some(at) = self.index(member) else { return false };
         self.members.remove(at);
@@ -52,22 +52,22 @@ impl Views {
         true
     }
 
-    /// The members, by ascending number.
+    /// Iterates over the members, by ascending number.
     pub fn members(&self) -> impl Iterator<Item = MemberId> {
         self.members.iter().map(|(member, _)| *member)
     }
 
-    /// What a member's publisher knows.
+    /// Returns a member's publisher.
     pub fn publisher(&self, member: MemberId) -> Option<&Publisher> {
         self.index(member).map(|at| &self.members[at].1)
     }
 
-    /// A member's publisher, to restart it or to say how much it may send.
+    /// Returns a member's publisher, to restart it or to set its limits.
     pub fn publisher_mut(&mut self, member: MemberId) -> Option<&mut Publisher> {
         self.index(member).map(|at| &mut self.members[at].1)
     }
 
-    /// Makes all packets that are due and may be sent.
+    /// Sends all packets that are due and within the limits.
     pub fn flush(&mut self, world: &World, now: Instant, send: impl FnMut(MemberId, Bytes, Sent)) {
         self.feed(world);
         let members = &mut self.members;
@@ -75,8 +75,8 @@ impl Views {
         self.send(world, now, send);
     }
 
-    /// As [`flush`](Self::flush), of what `filter` lets a member see: it is asked of everything that its
-    /// interest admits and that it does not own, each time.
+    /// As [`flush`](Self::flush), with a filter: it is called each time for every entity that the member's
+    /// interest admits and that the member does not own.
     pub fn flush_filtered(
         &mut self,
         world: &World,
@@ -106,7 +106,7 @@ impl Views {
         }
     }
 
-    /// Tells interest what changed.
+    /// Updates interest with the changes.
     fn feed(&mut self, world: &World) {
         let end = world.log.end();
         if self.lineage == world.lineage && self.cursor == Some(end) {
@@ -115,7 +115,7 @@ impl Views {
         let changes =
             self.cursor.filter(|_| self.lineage == world.lineage).and_then(|cursor| world.log.since(cursor));
         if let Some(changes) = changes {
-            // Without a grid, values say nothing of who sees an entity.
+            // Without a grid, values do not affect who sees an entity.
             let has_grid = world.schema.interest().is_some();
             changes
                 .filter(|change| has_grid || !change.is_of_values)
@@ -127,19 +127,19 @@ impl Views {
         (self.lineage, self.cursor) = (world.lineage, Some(end));
     }
 
-    /// A packet to a member arrived, or was lost. Who is not there and what was not sent changes nothing.
+    /// Reports that a packet to a member was delivered or lost. Ignored for unknown members and packets.
     pub fn fate(&mut self, member: MemberId, sent: Sent, delivered: bool) {
         if let Some(publisher) = self.publisher_mut(member) {
             if delivered { publisher.delivered(sent) } else { publisher.lost(sent) }
         }
     }
 
-    /// How a member fares.
+    /// Returns a member's diagnostics.
     pub fn diagnostics(&self, member: MemberId, world: &World) -> Option<Diagnostics> {
         Some(self.publisher(member)?.diagnostics(world))
     }
 
-    /// How many bodies were coded, and how often one of them served another member too.
+    /// The number of bodies encoded, and of reuses for another member.
     pub const fn encodings(&self) -> (u64, u64) {
         self.encodings.counts()
     }
@@ -164,7 +164,7 @@ fn report(
     }
 }
 
-/// Tells interest where the entity in a slot is.
+/// Updates the position of a slot's entity in interest.
 fn place(interest: &mut Interest, world: &World, slot: u16) {
     let published = world.slots.get(usize::from(slot)).filter(|place| place.published);
     let Some(meta) = published.and_then(|_| world.metas[usize::from(slot)].newest()) else {
@@ -175,7 +175,7 @@ fn place(interest: &mut Interest, world: &World, slot: u16) {
     interest.moved(slot, meta.zone, position, meta.owner);
 }
 
-/// Where the entity in a slot is, if it has the component that says so.
+/// Returns the position of a slot's entity, if it has the component for it.
 fn position(world: &World, slot: u16, mask: u64, grid: &GridInterest) -> Option<[f32; 3]> {
     let form = (mask & grid.component.bit() != 0)
         .then(|| world.columns[grid.component.index()].at(slot, u32::MAX))??;

@@ -1,39 +1,38 @@
-//! Which of the last packets came.
+//! The window of received packet numbers.
 
 use crate::limits::NUMBER_WINDOW;
 use parlor_proto::wire::header::expand;
 
-/// The numbers of the packets that came, as far as they are among the last [`NUMBER_WINDOW`].
+/// The received packet numbers among the last [`NUMBER_WINDOW`].
 #[derive(Clone, Debug, Default)]
 pub(super) struct Window {
     newest: u64,
-    /// For each number, modulo the window, whether it came.
+    /// For each number, modulo the window, whether it was received.
     came: [u64; 4],
 }
 
 const _: () = assert!(NUMBER_WINDOW == 4 * 64, "one bit for each number of the window");
 
-/// Numbers of a sender of whom nothing is known are taken to be about this large, so that older ones are
-/// numbers too.
+/// The assumed first number of an unknown sender: large enough that older ones are valid numbers too.
 const ORIGIN: u64 = 1 << 32;
 
 impl Window {
-    /// The number nearest to the newest whose lower half is `low`.
+    /// Returns the number nearest to the newest with the lower half `low`.
     pub(super) fn number(&self, low: u16) -> u64 {
         expand(low, if self.newest == 0 { ORIGIN } else { self.newest })
     }
 
-    /// The highest number that came.
+    /// The highest number received.
     pub(super) fn newest(&self) -> u64 {
         self.newest
     }
 
-    /// Nothing came yet; `number` will be the first.
+    /// Resets the window; `number` will be the first.
     pub(super) fn restart(&mut self, number: u64) {
         *self = Window { newest: number - 1, ..Window::default() };
     }
 
-    /// Whether a packet is neither repeated nor too old.
+    /// Whether a packet is neither a duplicate nor too old.
     pub(super) fn is_new(&self, number: u64) -> bool {
         number > self.newest || (self.newest - number < NUMBER_WINDOW && !self.has(number))
     }
@@ -59,7 +58,7 @@ impl Window {
         self.came[word] & bit != 0
     }
 
-    /// Whether all from `from` to `to` came, as far as they are among the last.
+    /// Whether all numbers from `from` to `to` within the window were received.
     pub(super) fn has_all(&self, from: u64, to: u64) -> bool {
         self.newest.saturating_sub(from) < NUMBER_WINDOW
             && to <= self.newest

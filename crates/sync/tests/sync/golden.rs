@@ -1,4 +1,5 @@
-//! `testdata/world.txt`: packets of streams and what a reader then holds. `PARLOR_GOLDEN=write` writes it anew.
+//! `testdata/world.txt`: packets of streams, and a reader's state after them. `PARLOR_GOLDEN=write` rewrites
+//! it.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, and its helpers are part of it")]
 
 use bytes::Bytes;
@@ -54,7 +55,7 @@ struct Stream {
     key: EntityId,
 }
 
-/// The tick of a change of the authority.
+/// The tick at which the authority changes.
 const TRANSFER: u32 = 14;
 
 /// Values of every kind and width.
@@ -97,7 +98,8 @@ impl Stream {
         let blobs = ["door".into(), Bytes::new(), value(tick).encode(usize::MAX).unwrap()];
         self.world.write_row(self.key, KEY, &[], &blobs).unwrap();
         if let Some(entity) = self.entities.get(rng.index(4)).copied() {
-            // Whoever goes with the old authority is not said to be gone: it goes when the new stream is settled.
+            // Entities that go with the old authority are not despawned: they go when the new stream is
+            // settled.
             match if tick == TRANSFER { 7 } else { rng.below(8) } {
                 0 => drop(self.world.remove_row(entity, SIGN).unwrap()),
                 1 | 2 => {
@@ -156,7 +158,7 @@ fn tell(out: &mut String, world: &World) {
     }
 }
 
-/// Tells a packet, what becomes of it and what is held then; gives what becomes of it.
+/// Writes a packet, its result and the state after it. Returns the result.
 fn apply(out: &mut String, replica: &mut Replica, bytes: Bytes) -> String {
     writeln!(out, "packet {}", hex(&bytes)).unwrap();
     let outcome = match replica.apply(bytes) {
@@ -175,22 +177,22 @@ fn apply(out: &mut String, replica: &mut Replica, bytes: Bytes) -> String {
     outcome
 }
 
-/// A packet that no publisher of these streams would have made, at least not then: flags, number, floor gap, tick, and what it
-/// says of slot 3.
+/// A packet that no publisher of these streams would have sent at this time: flags, number, floor gap, tick,
+/// and the entry for slot 3.
 type Scripted = (u8, u16, u8, u32, Said);
 
 #[derive(Clone, Copy)]
 enum Said {
-    /// An entity of this generation, and where it is.
+    /// A spawn with this generation and position.
     Spawn(u16, i32),
-    /// Where it is, and before so many ticks was.
+    /// An update: the position, the age of the baseline in ticks, and the position there.
     Update(i32, u32, i32),
 }
 
 const LAST: u8 = 1;
 const COMPLETE: u8 = 4;
 
-/// Packets that are written by hand, of a world whose schema has an interest, and what becomes of each.
+/// Applies packets written by hand to a world with interest, and writes the result of each.
 fn script(out: &mut String, packets: &[(Scripted, &str)]) {
     let place = Component::builder("place").field("at", Kind::vector3(0.0, 100.0, 0.5));
     let builder = Schema::bare().component(place.build());
@@ -228,11 +230,11 @@ fn script(out: &mut String, packets: &[(Scripted, &str)]) {
     }
 }
 
-/// What no stream of two ends that fare well shows.
+/// Cases that do not occur in the streams of two correct ends.
 fn scripts(out: &mut String) {
     use Said::{Spawn, Update};
-    // It joins a stream before its epoch is told; numbers wrap; then another entity is in the slot, of which the first one knows
-    // nothing when a packet of it comes late.
+    // A receiver joins a stream before its epoch is sent; numbers wrap. Then another entity is in the slot,
+    // and a late packet of it arrives whose spawn is unknown.
     script(
         out,
         &[
@@ -246,7 +248,7 @@ fn scripts(out: &mut String) {
             ((0, 65_535, 0, 11, Update(22, 1, 20)), "old"),
         ],
     );
-    // Rows of so many ticks are remembered, and the one before them; a packet that is too late is ignored.
+    // The rows of the history are kept, and the one before them; a packet that is too late is ignored.
     script(
         out,
         &[
@@ -260,7 +262,7 @@ fn scripts(out: &mut String) {
             ((LAST, 8, 0, 200, Update(22, 198, 12)), "refused"),
         ],
     );
-    // A row that never came.
+    // A row that never arrived.
     script(
         out,
         &[
@@ -284,7 +286,7 @@ fn stream(out: &mut String, viewer: Viewer, seed: u64) {
     let (mut publisher, mut encodings) = (Publisher::new(viewer, config), Encodings::new());
     let mut flying: Vec<(Bytes, Sent)> = Vec::new();
     for tick in 1..26 {
-        // What comes late, comes after a long time.
+        // Late packets arrive after a long time.
         let tick = if tick < 20 { tick } else { tick + 90 };
         room.change(tick);
         if tick == TRANSFER {

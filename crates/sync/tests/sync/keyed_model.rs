@@ -1,5 +1,5 @@
-//! Keyed state of a host, its hub and three members over links that lose, repeat and reorder, against a model that
-//! remembers every state there was.
+//! Keyed state of a host, its hub and three members, over links that lose, repeat and reorder packets,
+//! against a model that keeps every state.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, and its helpers are part of it")]
 
 use bytes::Bytes;
@@ -31,24 +31,24 @@ enum Step {
     Commit {
         acks: bool,
     },
-    /// Whoever publishes on this link does so, if there is anything.
+    /// The publisher of this link sends, if there is anything.
     Poll {
         link: usize,
     },
-    /// A packet under way arrives, and its sender may learn of it; it may arrive again.
+    /// A packet in flight arrives, and its sender may learn of it; it may arrive again.
     Arrive {
         link: usize,
         which: usize,
         reported: bool,
         again: bool,
     },
-    /// A packet's sender believes it lost. If it only seems so, the packet still arrives one day.
+    /// A packet is reported lost. If the report is wrong, the packet still arrives later.
     Lose {
         link: usize,
         which: usize,
         seemingly: bool,
     },
-    /// The members' updates are complete and marked for a while.
+    /// The members' updates are complete and marked as a transfer for a while.
     Transfer,
 }
 
@@ -73,14 +73,14 @@ type Snapshot = BTreeMap<String, (Value, Audience)>;
 struct Link {
     publisher: Publisher,
     flying: Vec<(Bytes, Sent)>,
-    /// Packets that arrived and of which their sender was told nothing as yet.
+    /// Delivered packets whose sender does not know it yet.
     unreported: Vec<Sent>,
 }
 
 struct Member {
     replica: Replica,
     reader: KeyReader,
-    /// All that it ever was to see.
+    /// Everything that it was ever allowed to see.
     shown: BTreeSet<(String, String)>,
 }
 
@@ -88,10 +88,10 @@ struct Story {
     host: World,
     keys: Keys,
     hub: Replica,
-    /// Link 0 leads from the host to the hub, link n from the hub to member n − 1.
+    /// Link 0 is from the host to the hub, link n from the hub to member n − 1.
     links: Vec<Link>,
     members: Vec<Member>,
-    /// What there was at each tick that was committed, and the tick whose inputs were acknowledged then.
+    /// The state at each committed tick, and the tick whose inputs were acknowledged then.
     past: BTreeMap<u32, (Snapshot, u32)>,
     now: Snapshot,
     tick: u32,
@@ -219,8 +219,8 @@ impl Story {
         self.check();
     }
 
-    /// Whoever is settled at a tick holds what there was then, as far as it sees it; and nobody ever holds anything that it
-    /// was not to see.
+    /// Checks that a reader that is settled at a tick holds the state of that tick, as far as it may see it,
+    /// and that no reader ever holds anything else.
     fn check(&self) {
         if let Some(tick) = self.hub.settled() {
             assert_eq!(self.hub.world().len(), self.past[&tick.0].0.len() + MEMBERS as usize);
@@ -244,7 +244,7 @@ impl Story {
         }
     }
 
-    /// Everything that is under way arrives, and what is due is sent, until nothing is.
+    /// Delivers everything in flight and sends everything due, until there is nothing left.
     fn settle(&mut self) {
         self.commit(true);
         for link in 0..self.links.len() {
@@ -252,7 +252,7 @@ impl Story {
             unreported.drain(..).for_each(|sent| publisher.delivered(sent));
             for _ in 0..8 {
                 self.poll(link);
-                // What was reported lost is still in the air; the newest comes first.
+                // Packets reported lost are still in flight; the newest arrives first.
                 while !self.links[link].flying.is_empty() {
                     self.arrive(link, self.links[link].flying.len() - 1, true, false);
                 }

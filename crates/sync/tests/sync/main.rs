@@ -1,4 +1,4 @@
-//! State, entities and prediction: models against the real thing, and golden bytes.
+//! State, entities and prediction: models against the implementation, and golden bytes.
 
 mod golden;
 mod keyed_model;

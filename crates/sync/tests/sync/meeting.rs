@@ -1,4 +1,5 @@
-//! Members of a room who acknowledge at different times: which rows they are sent updates against, and what is coded for them.
+//! Baseline sharing of members that acknowledge at different times: which baselines they get, and what is
+//! encoded for them.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, and its helpers are part of it")]
 
 use parlor_proto::{Instant, MemberId, Tick, TickRate};
@@ -8,21 +9,22 @@ use std::sync::Arc;
 
 const PLACE: ComponentId = ComponentId(2);
 const ENTITIES: u16 = 40;
-/// Nobody has anything at first; from this tick on acknowledgements come as they do later.
+/// At first no member has anything; from this tick on acknowledgements arrive regularly.
 const WARM: u32 = 20;
 const TICKS: u32 = 60;
 
-/// What became of a room in the ticks once it was warm.
+/// Figures of a room, once warm.
 struct Figures {
-    /// Bodies that were coded, and packets, over all members.
+    /// Encoded bodies and sent packets, over all members.
     coded: u64,
     packets: u64,
-    /// For each member the mean age of the rows that it was sent updates against, in ticks.
+    /// For each member, the mean age in ticks of the baselines used for it.
     ages: Vec<f64>,
 }
 
-/// Runs a room in which all entities move at every tick, and each member's acknowledgements take so many ticks; of the packet
-/// that `is_forgotten` names, by member and tick, nobody ever hears. `hides` says whether a member does not see the first entity.
+/// Runs a room in which all entities move at every tick, and each member's acknowledgements take `delays`
+/// ticks. The fate of the packets that `is_forgotten` selects, by member and tick, is never reported. `hides`
+/// says whether the first entity is hidden from a member.
 fn run(delays: &[u32], hides: impl Fn(usize) -> bool, is_forgotten: impl Fn(usize, u32) -> bool) -> Figures {
     let place = Component::builder("place").field("at", Kind::vector3(0.0, 1_000.0, 1.0 / 64.0)).build();
     let schema = Arc::new(Schema::builder().component(place).build().unwrap());
@@ -81,7 +83,7 @@ fn run(delays: &[u32], hides: impl Fn(usize) -> bool, is_forgotten: impl Fn(usiz
     Figures { coded: views.encodings().0 - coded, packets, ages: ages.collect() }
 }
 
-/// One member acknowledges at once, and these many others three ticks later.
+/// One member acknowledges at once, and `others` members three ticks later.
 fn one_and(others: usize) -> Vec<u32> {
     core::iter::once(1).chain(core::iter::repeat_n(3, others)).collect()
 }

@@ -1,4 +1,4 @@
-//! Packets that are written out and not coded, for a receiver in the same process.
+//! Plain packets, for a receiver in the same process.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, and its helpers are part of it")]
 
 use bytes::Bytes;
@@ -19,7 +19,7 @@ fn schema() -> Arc<Schema> {
     Arc::new(Schema::builder().component(component).build().unwrap())
 }
 
-/// A world, and its stream to one receiver, of which nothing is lost.
+/// A world, and its stream to one receiver, without loss.
 struct Room {
     world: World,
     thing: ComponentId,
@@ -43,7 +43,7 @@ impl Room {
         }
     }
 
-    /// Entities come, change, change hands and go.
+    /// Spawns, changes, transfers and despawns entities.
     fn step(&mut self) {
         self.tick += 1;
         let tick = self.tick;
@@ -128,7 +128,7 @@ fn a_lane_beyond_its_span_is_refused() {
 }
 
 proptest! {
-    /// Of bytes that were changed, cut off or added to, a receiver takes what a world can be, and refuses the rest.
+    /// A receiver accepts changed, truncated or extended bytes only if they are valid, and rejects the rest.
     #[test]
     fn changed_bytes_are_taken_or_refused(
         steps in 1usize..20, changes in proptest::collection::vec((any::<u16>(), any::<u8>()), 0..4),

@@ -1,5 +1,5 @@
-//! Predictions against a model: an authority that runs the same step, a network that loses, delays and reorders, and a member that is
-//! ahead.
+//! Predictions against a model: an authority with the same step, a network that loses, delays and reorders
+//! packets, and a member that runs ahead.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, and its helpers are part of it")]
 
 use parlor_impair::Rng;
@@ -29,19 +29,19 @@ replicated!(Walker as "walker" => {
     steps: Kind::int(0, 1_000).threshold(2),
 });
 
-/// It is there every now and then.
+/// It exists now and then.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Spark {
     left: u8,
 }
 replicated!(Spark as "spark" => { left: Kind::int(0, 20) });
 
-/// The input of a tick, which changes every five.
+/// The input of a tick, which changes every five ticks.
 fn input(seed: u64, tick: u32) -> u64 {
     (seed ^ u64::from(tick / 5)).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 59
 }
 
-/// A step of the game: the same for the authority and the member.
+/// A step of the game, the same for the authority and the member.
 fn step(walker: Option<Walker>, spark: Option<Spark>, input: u64) -> (Walker, Option<Spark>) {
     let before = walker.unwrap_or(Walker { at: [0.0; 2], heading: 0.0, steps: 0 });
     let heading = before.heading + [-0.11, 0.0, 0.07, 0.2][(input & 3) as usize];
@@ -81,10 +81,10 @@ struct Play {
     predictor: Predictor,
     lead: u32,
     tick: u32,
-    /// Ticks at which somebody pushes it at the authority.
+    /// Ticks at which the authority pushes the walker.
     pushes: Vec<u32>,
     truth: BTreeMap<u32, (Walker, Option<Spark>)>,
-    /// What the member's step made of a tick when it was run first.
+    /// The member's first result for each tick.
     first: BTreeMap<u32, (Walker, Option<Spark>)>,
     reruns: Vec<Rerun>,
 }
@@ -211,7 +211,7 @@ impl Play {
         }
     }
 
-    /// One tick of both; the member runs no step if it is stalled.
+    /// Runs one tick of both; the member runs no step if it is stalled.
     fn turn(&mut self, is_stalled: bool) {
         self.tick += 1;
         self.author();
@@ -230,7 +230,7 @@ impl Play {
         (0..count).for_each(|_| self.turn(false));
     }
 
-    /// Ticks at which the first prediction was not what the authority then had.
+    /// Ticks at which the first prediction differed from the authority's result.
     fn wrong(&self) -> Vec<u32> {
         let compared =
             self.first.iter().filter_map(|(tick, first)| Some((*tick, first, self.truth.get(tick)?)));
@@ -261,7 +261,7 @@ fn a_push_from_outside_costs_one_correction() {
         play.turns(600);
         let counters = play.counters();
         assert_eq!((counters.corrections, counters.snaps), (3, 0), "seed {seed}: {counters:?}");
-        // From the push to the moment at which the member heard of it.
+        // From the push until the member received it.
         let wrong = play.wrong();
         assert!(
             wrong.iter().all(|tick| play.pushes.iter().any(|push| (*push..push + 12).contains(tick))),
@@ -282,7 +282,7 @@ fn a_push_is_corrected_once_for_each_lost_chance_at_most() {
     }
 }
 
-/// Nobody runs more than what is bounded after a stall of a minute, and soon after all is as predicted.
+/// After a stall of a minute the number of steps run is bounded, and soon after all predictions are right.
 #[test]
 fn threat_22_a_member_that_stalls_for_a_minute_runs_a_bounded_number_of_steps() {
     for seed in 0..8 {
@@ -354,7 +354,8 @@ fn an_entity_is_predicted_while_it_is_the_members_own() {
     assert!(play.predictor.row(play.entity, id).is_none());
 }
 
-/// The same run with and without somebody who looks: bit for bit the same rows, and what is shown moves without a jump.
+/// Runs the same with and without display: the rows are equal bit for bit, and what is shown moves without
+/// jumps.
 #[test]
 fn nothing_that_is_smoothed_reaches_the_simulation() {
     let mut seen = play(4, 3, 0, 0);

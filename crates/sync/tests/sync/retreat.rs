@@ -1,5 +1,5 @@
-//! A hub's replica goes back to a tick of which it has everything: it is then exactly what the authority had, whatever was lost,
-//! late and written since; and whoever goes on from there finds its packets understood.
+//! A hub's replica rolls back to a complete tick. It then equals the authority's state, whatever was lost,
+//! late and written since. A successor's packets are valid from there.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, and its helpers are part of it")]
 
 use bytes::Bytes;
@@ -18,7 +18,7 @@ const NOTE: ComponentId = ComponentId(3);
 
 type Was = (EntityId, Option<MemberId>, Audience, Option<Vec<i32>>, Option<Bytes>);
 
-/// Everything that is read of a world.
+/// The readable state of a world.
 fn all_of(world: &World) -> Vec<Was> {
     let row = |entity, id| world.read_row(entity, id).unwrap();
     let read = |entity| {
@@ -30,7 +30,7 @@ fn all_of(world: &World) -> Vec<Was> {
     world.entities().map(read).collect()
 }
 
-/// An authority, its hub, and what is under way between them.
+/// An authority, its hub, and the packets in flight between them.
 struct Room {
     rng: Rng,
     now: u32,
@@ -38,9 +38,9 @@ struct Room {
     publisher: Publisher,
     encodings: Encodings,
     hub: Replica,
-    /// By the tick at which it comes, or is known to be lost.
+    /// By the tick of the arrival or of the loss report.
     under_way: Vec<(u32, Sent, Option<Bytes>)>,
-    /// What the world was at each commit.
+    /// The state of the world at each commit.
     history: BTreeMap<u32, Vec<Was>>,
     loss: u64,
 }
@@ -123,7 +123,7 @@ impl Room {
         }
     }
 
-    /// What the authority had at the newest tick by which it had anything new.
+    /// The authority's state at the newest tick with a change.
     fn had(&self, tick: Tick) -> &Vec<Was> {
         self.history.range(..=tick.0).next_back().unwrap().1
     }
@@ -157,7 +157,7 @@ fn a_replica_that_went_back_is_what_the_authority_was() {
         );
         let used = room.hub.hand_over();
         assert_eq!(room.hub.whole(), room.hub.world().tick(), "seed {seed}: it is the truth");
-        // Somebody goes on from there.
+        // A successor continues from there.
         room.world = room.hub.clone().into_successor(used);
         room.publisher = Publisher::of_successor(&room.world, PublisherConfig::new(400_000));
         (room.loss, room.now) = (0, room.now + 2);

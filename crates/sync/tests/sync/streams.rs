@@ -1,4 +1,4 @@
-//! One sender and one receiver of a world: what idle costs, what a budget does, and what a hostile peer can do.
+//! One sender and one receiver of a world: the cost of idle, the effect of a budget, and a hostile peer.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, and its helpers are part of it")]
 
 use bytes::Bytes;
@@ -38,7 +38,7 @@ fn put(world: &mut World, entity: EntityId, x: i32) {
     world.write_row(entity, PLACE, &[x, 5, 6], &[]).unwrap();
 }
 
-/// Everything that a publisher has to say at once.
+/// All packets that a publisher has to send at once.
 fn all(publisher: &mut Publisher, world: &World, now: Instant) -> Vec<(Bytes, Sent)> {
     let mut encodings = Encodings::new();
     core::iter::from_fn(|| publisher.poll(world, &mut encodings, now)).collect()
@@ -58,13 +58,13 @@ fn an_idle_world_sends_nothing() {
     }
     assert_eq!(replica.settled(), Some(Tick(1)));
     for tick in 2..500 {
-        // What is set to what it is, is no change.
+        // Setting the present value is not a change.
         entities.iter().zip(0..).for_each(|(entity, x)| put(&mut world, *entity, x));
         assert!(!world.commit(Tick(tick)).unwrap());
         assert!(!publisher.is_due(&world));
         assert_eq!(all(&mut publisher, &world, at(tick)), []);
     }
-    // After all that time the first change still builds on what the receiver has.
+    // After all that time the first change still builds on the receiver's row.
     put(&mut world, entities[7], 8);
     world.commit(Tick(500)).unwrap();
     let packets = all(&mut publisher, &world, at(500));
@@ -77,7 +77,7 @@ fn an_idle_world_sends_nothing() {
 fn what_does_not_fit_the_budget_is_sent_in_turn() {
     let mut world = world();
     let entities: Vec<EntityId> = (0..300).map(|_| world.spawn(None).unwrap()).collect();
-    // About a fifth of what all of them would take.
+    // About a fifth of what all of them would need.
     let mut publisher = Publisher::new(MEMBER, PublisherConfig::new(6_000));
     let mut encodings = Encodings::new();
     let mut replica = replica();
@@ -126,7 +126,7 @@ fn a_receiver_knows_how_old_its_baselines_are_and_how_far_behind_it_is() {
         put(&mut world, entity, tick as i32);
         world.commit(Tick(tick)).unwrap();
         for (bytes, sent) in all(&mut publisher, &world, at(tick)) {
-            // The packets of ticks 5 to 7 are lost, and nobody knows of it until tick 9 came.
+            // The packets of ticks 5 to 7 are lost, which is known only at tick 9.
             if (5..8).contains(&tick) {
                 lost.push(sent);
                 continue;
@@ -141,7 +141,7 @@ fn a_receiver_knows_how_old_its_baselines_are_and_how_far_behind_it_is() {
         }
     }
     let figures = replica.diagnostics(Tick(12));
-    // Each is built on what came at the tick before it; that of tick 8 on tick 4, and that of tick 10 on tick 8.
+    // Each builds on the row of the tick before it, that of tick 8 on tick 4, and that of tick 10 on tick 8.
     let ages = [1, 1, 1, 4, 1, 2];
     assert_eq!(replica.counters().updates, ages.len() as u64);
     assert_eq!(
@@ -151,7 +151,7 @@ fn a_receiver_knows_how_old_its_baselines_are_and_how_far_behind_it_is() {
     assert_eq!(figures.baseline_age_ticks_max, 4);
     assert_eq!((figures.newest_age_ticks, figures.settled_age_ticks), (Some(2), Some(2)));
     assert_eq!((figures.packets, figures.visible), (7, 1));
-    // What it has is as of tick 10 as long as a later packet is missing that nothing newer stands for.
+    // It stays as of tick 10 while a later packet is missing that no newer one covers.
     let other = world.spawn(None).unwrap();
     put(&mut world, other, 100);
     world.commit(Tick(20)).unwrap();
@@ -197,7 +197,7 @@ fn one_large_entity_at_a_time_and_others_pass_it() {
 
 #[test]
 fn what_is_hidden_leaves_no_trace_on_the_wire() {
-    // Two worlds that differ in what the member may not see have the same packets.
+    // Two worlds that differ only in what is hidden from the member have the same packets.
     let packets = |hidden: &[i32]| {
         let mut world = world();
         let seen = world.spawn(Some(MemberId(1))).unwrap();
@@ -271,7 +271,7 @@ fn rows_of_entities_that_went_count_as_long_as_readers_remember_them() {
 
 #[test]
 fn keys_that_come_and_go_do_not_fill_a_reader() {
-    // Six times what a world holds at once, within the ticks that a reader remembers.
+    // Six times the capacity of a world, within the ticks that a reader remembers.
     let mut world = world();
     let config = PublisherConfig { in_flight_bytes_max: 10_000_000, ..PublisherConfig::new(10_000_000) };
     let (mut publisher, mut replica) = (Publisher::new(MEMBER, config), replica());
@@ -290,7 +290,7 @@ fn keys_that_come_and_go_do_not_fill_a_reader() {
     }
 }
 
-/// Packets of a world with much history: entities that move, come and go.
+/// Packets of a world with much history: entities that move, spawn and despawn.
 fn recorded() -> Vec<Bytes> {
     let mut world = world();
     let mut publisher =
@@ -340,7 +340,7 @@ fn what_a_hostile_sender_says_is_taken_or_refused() {
             }
             match replica.apply(bytes.into()) {
                 Ok(_) => taken += 1,
-                // A session ends here; that what follows does no harm either is more than is needed.
+                // A session would end here; that later packets do no harm either is more than required.
                 Err(_) => refused += 1,
             }
         }
@@ -354,7 +354,7 @@ fn a_baseline_that_is_gone_is_an_error_by_name() {
     let packets = recorded();
     let mut first = replica();
     first.apply(packets[0].clone()).unwrap();
-    // The second packet brought the rows that the last one builds on.
+    // The second packet has the rows that the last one builds on.
     let refused = packets[1..].iter().rev().find_map(|packet| first.clone().apply(packet.clone()).err());
     let refused = refused.expect("later packets build on what did not come");
     assert!(matches!(refused, StreamError::BaselineGone { .. }), "{refused}");
@@ -376,7 +376,7 @@ fn a_receiver_that_acknowledges_the_future_is_counted() {
     publisher.lost(packets[0].1);
     let figures = publisher.diagnostics(&world);
     assert_eq!((figures.unknown, figures.delivered, figures.lost), (4, 1, 0));
-    // What was acknowledged stays so.
+    // Acknowledged rows stay acknowledged.
     put(&mut world, entity, 2);
     world.commit(Tick(2)).unwrap();
     all(&mut publisher, &world, at(2));

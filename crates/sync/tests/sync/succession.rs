@@ -1,4 +1,4 @@
-//! A world passes from an authority that is gone to a member that had seen little of it.
+//! A world passes from a lost authority to a member that had seen little of it.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, and its helpers are part of it")]
 
 use parlor_proto::{Instant, MemberId, Tick, TickRate};
@@ -20,7 +20,7 @@ fn config() -> PublisherConfig {
     PublisherConfig::new(10_000_000)
 }
 
-/// Sends what there is; says how many bytes that were, and what came of it.
+/// Sends everything pending. Returns the bytes sent, and the applied packets.
 fn pass(publisher: &mut Publisher, world: &World, replica: &mut Replica) -> (usize, Vec<Applied>) {
     let (mut encodings, mut bytes, mut all) = (Encodings::new(), 0, Vec::new());
     while let Some((packet, sent)) = publisher.poll(world, &mut encodings, Instant::ZERO) {
@@ -32,7 +32,7 @@ fn pass(publisher: &mut Publisher, world: &World, replica: &mut Replica) -> (usi
     (bytes, all)
 }
 
-/// A hub with 200 entities, every tenth of which only one member sees, and what the ids of its authority were.
+/// A hub with 200 entities, every tenth of which only one member sees, and the ids used by its authority.
 fn hub() -> (Replica, IdsUsed, Vec<EntityId>) {
     let mut host = World::new(schema(), TickRate::DEFAULT);
     let mut entities = Vec::new();
@@ -48,7 +48,7 @@ fn hub() -> (Replica, IdsUsed, Vec<EntityId>) {
     let mut up = Publisher::new(Viewer::Everything, config());
     host.commit(Tick(100)).unwrap();
     pass(&mut up, &host, &mut hub);
-    // The last one and one in between went: a receiver of the hub hears nothing of their slots.
+    // The last one and one in between were despawned: a receiver of the hub gets nothing about their slots.
     for gone in [199, 50] {
         host.despawn(entities.remove(gone)).unwrap();
     }
@@ -94,7 +94,7 @@ fn a_successor_gives_no_id_again() {
     let mut up = Publisher::of_successor(&world, config());
     let mut tick = 101;
     let mut given: Vec<EntityId> = Vec::new();
-    // Slots that may be told of late are left alone for a while, so the first ones are elsewhere.
+    // Slots with possible late updates are not used for a while, so the first entities are elsewhere.
     for _ in 0..400 {
         tick += 1;
         let entity = world.spawn(None).unwrap();

@@ -1,5 +1,5 @@
-//! An authority, its hub and three members over links that lose, repeat, reorder and delay, against a model that
-//! remembers every state there was. `PARLOR_SEED` names a seed; `PARLOR_SEEDS` says how many are tried.
+//! An authority, its hub and three members over links that lose, repeat, reorder and delay packets, against a
+//! model that keeps every state. `PARLOR_SEED` selects a seed; `PARLOR_SEEDS` sets the number of seeds.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, and its helpers are part of it")]
 
 use bytes::Bytes;
@@ -28,7 +28,7 @@ struct Entity {
     components: BTreeMap<u8, Form>,
 }
 
-/// A member, an entity, a component and what it was.
+/// A member, an entity, a component and its value.
 type Shown = (u32, EntityId, u8, Vec<i32>, Vec<Bytes>);
 
 type Snapshot = BTreeMap<EntityId, Entity>;
@@ -59,7 +59,7 @@ const CONDITIONS: [Condition; 5] = [
     Condition::Everyone,
 ];
 
-/// What `viewer` sees of a state.
+/// The part of a state that `viewer` sees.
 fn view(of: &Snapshot, viewer: Viewer) -> Snapshot {
     let Viewer::Member(member) = viewer else { return of.clone() };
     let rooms: Vec<u32> = of.values().filter(|it| it.owner == Some(member)).map(|it| it.room).collect();
@@ -74,7 +74,7 @@ fn view(of: &Snapshot, viewer: Viewer) -> Snapshot {
     seen.collect()
 }
 
-/// What a world holds.
+/// The state of a world.
 fn held(world: &World) -> Snapshot {
     let entities = world.entities().map(|id| {
         let components = (0..5).filter_map(|number| Some((number, form(world, id, number)?)));
@@ -94,12 +94,12 @@ fn form(world: &World, id: EntityId, component: u8) -> Option<Form> {
     row.map(|(lanes, blobs)| (lanes.to_vec(), blobs.to_vec()))
 }
 
-/// A replica, and what its events say that it holds.
+/// A replica, and its state according to its events.
 struct Reader {
     replica: Replica,
     viewer: Viewer,
     told: Snapshot,
-    /// Entities that went. At a reader of everything none of them comes back.
+    /// Despawned entities. At a reader of everything none of them returns.
     gone: BTreeSet<EntityId>,
 }
 
@@ -113,7 +113,7 @@ impl Reader {
         Reader { replica, viewer, told: Snapshot::new(), gone: BTreeSet::new() }
     }
 
-    /// Takes a packet in; whoever listens to the events knows what is held.
+    /// Applies a packet, and follows its events.
     fn apply(&mut self, bytes: Bytes) -> bool {
         let Outcome::Taken(applied) = self.replica.apply(bytes).unwrap() else { return false };
         for id in &applied.despawned {
@@ -147,7 +147,7 @@ impl Reader {
 #[derive(Default)]
 struct Link {
     flying: Vec<(Bytes, Sent)>,
-    /// Fates that the sender has not learned yet.
+    /// Fates that the sender does not know yet.
     fates: Vec<(Sent, bool)>,
 }
 
@@ -159,18 +159,18 @@ struct Room {
     hub: Reader,
     views: Views,
     members: Vec<Reader>,
-    /// Link 0 leads from the host to the hub, link n from the hub to member n − 1.
+    /// Link 0 is from the host to the hub, link n from the hub to member n − 1.
     links: Vec<Link>,
     now_state: Snapshot,
     past: BTreeMap<u32, Snapshot>,
-    /// What was at ticks at which another host went on with less.
+    /// States of ticks from which another host continued with less.
     replaced: Vec<(u32, Snapshot)>,
-    /// What each member may have seen of each component.
+    /// What each member was allowed to see of each component.
     shown: BTreeSet<Shown>,
     tick: u32,
     now: Instant,
     settled: u64,
-    /// Entries that were updates, in all.
+    /// The number of entries that were updates.
     updates: u64,
 }
 
@@ -223,7 +223,7 @@ impl Room {
         let ids: Vec<EntityId> = self.now_state.keys().copied().collect();
         if ids.is_empty() || (ids.len() < ENTITIES && self.rng.below(8) == 0) {
             let owner = self.member();
-            // Slots are scarce for a while after many entities went.
+            // Slots are scarce for a while after many despawns.
             let id = self.host.spawn(owner).unwrap();
             let entity = Entity { owner, room: 0, audience: Audience::All, components: BTreeMap::new() };
             assert!(self.now_state.insert(id, entity).is_none());
@@ -272,7 +272,7 @@ impl Room {
         let mut draw = |span: u64| i32::try_from(self.rng.below(span)).unwrap();
         let (lanes, blobs) = match number {
             0 => {
-                // Mostly a little motion.
+                // Mostly small motions.
                 let before =
                     entity.components.get(&0).map_or([4_000; 3], |(lanes, _)| [lanes[0], lanes[1], lanes[2]]);
                 let mut lanes: Vec<i32> =
@@ -350,7 +350,7 @@ impl Room {
         let flying = self.links[link].flying.len();
         let which = if self.rng.below(3) == 0 { self.rng.index(flying) } else { 0 };
         let (bytes, sent) = self.links[link].flying[which].clone();
-        // Some come twice, and some are believed lost.
+        // Some arrive twice, and some are reported lost.
         if self.rng.below(10) > 0 {
             self.links[link].flying.remove(which);
         }
@@ -376,7 +376,7 @@ impl Room {
         if let Some(Tick(tick)) = reader.replica.settled() {
             self.settled += 1;
             let was = |state: &Snapshot| held(world) == view(state, reader.viewer);
-            // Packets that the hub made before a migration are of the state before it.
+            // Packets that the hub made before a migration have the state before it.
             let is_of_before = link > 0 && self.replaced.iter().any(|(at, state)| *at == tick && was(state));
             if !is_of_before {
                 let expected = view(&self.past[&tick], reader.viewer);
@@ -411,7 +411,7 @@ impl Room {
         }
     }
 
-    /// A link begins anew, at one end or at both.
+    /// Restarts a link, at one end or at both.
     fn restart(&mut self) {
         let link = self.rng.index(self.links.len());
         let both = self.rng.below(2) == 0;
@@ -431,7 +431,7 @@ impl Room {
         }
     }
 
-    /// Acknowledgements of what was never sent.
+    /// Acknowledges packets that were never sent.
     fn forge(&mut self) {
         let sent = Sent(self.rng.draw() >> self.rng.below(64));
         let is_flying = |link: &Link| link.flying.iter().any(|(_, it)| *it == sent);
@@ -442,7 +442,7 @@ impl Room {
         }
     }
 
-    /// The host is gone; a member that is given everything by the hub goes on. Members see nothing of it.
+    /// The host is lost; a member that gets everything from the hub continues. Members notice nothing.
     fn migrate(&mut self) {
         let used = self.hub.replica.hand_over();
         let hub = self.hub.replica.world();
@@ -454,7 +454,7 @@ impl Room {
             down.delivered(sent);
         }
         assert_eq!(heir.settled(), hub.tick());
-        // What was lost of the last ticks was never there.
+        // Lost changes of the last ticks never happened.
         self.now_state = held(hub);
         let before = core::mem::replace(&mut self.hub.told, held(hub));
         self.hub.gone.extend(before.into_keys().filter(|id| !self.now_state.contains_key(id)));
@@ -472,7 +472,7 @@ impl Room {
         }
     }
 
-    /// All that is under way arrives, and what is due is sent, until nothing is.
+    /// Delivers everything in flight and sends everything due, until there is nothing left.
     fn settle(&mut self) {
         self.commit();
         for link in 0..self.links.len() {
@@ -481,7 +481,7 @@ impl Room {
                 for (sent, delivered) in core::mem::take(&mut self.links[link].fates) {
                     self.tell(link, sent, delivered);
                 }
-                // The newest comes first.
+                // The newest arrives first.
                 while let Some((bytes, sent)) = self.links[link].flying.pop() {
                     self.take(link, bytes);
                     self.tell(link, sent, true);
@@ -529,7 +529,7 @@ fn config(rng: &mut Rng) -> PublisherConfig {
         bytes_per_second: u32::try_from(rng.pick(&[1_000, 10_000, 1_000_000])).unwrap(),
         packet_bytes: rng.pick(&[50, 80, 940]),
         in_flight_bytes_max: rng.pick(&[300, 1_000, 100_000]),
-        // It counts for what goes up alone.
+        // It applies only from the host to the hub.
         is_plain: rng.below(3) == 0,
     }
 }

@@ -8,7 +8,7 @@
 //! - Both ends authenticate (`tls`). Unexpected connections get no answer (`accept_filter`).
 //! - A candidate may be a stranger's address. One that does not answer gets [`PROBES_MAX`] datagrams, then
 //!   none ever again from the same [`Direct`] (`probe`).
-//! - Nothing is dialled or accepted unless [`Direct::open`] is called.
+//! - Connections are dialled and accepted only during [`Direct::open`].
 
 mod accept_filter;
 mod agree;
@@ -74,10 +74,10 @@ pub struct Attempt {
     pub deadline: Duration,
 }
 
-/// Why a direct path did not come to be.
+/// Why a direct path could not be opened.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum PathError {
-    /// Nobody who is the peer answered in time.
+    /// The peer did not answer in time.
     #[error(
         "no direct way to the other player was found within {} ms, at {dialled} of its addresses: their networks do not let \
          them through, or it did not try{}",
@@ -85,17 +85,17 @@ pub enum PathError {
         last.as_ref().map(|last| format!(" (the last that went wrong: {last})")).unwrap_or_default()
     )]
     TimedOut {
-        /// How long.
+        /// The timeout.
         waited: Duration,
-        /// To how many addresses anything was sent.
+        /// The number of addresses dialled.
         dialled: usize,
-        /// What went wrong last, if anything did.
+        /// The last error, if there was one.
         last: Option<String>,
     },
-    /// A connection stood and is over before it was agreed on.
+    /// A connection broke before both ends agreed on it.
     #[error("a direct connection broke before it could be used: {detail}")]
     Broke {
-        /// What the library says.
+        /// The library's error.
         detail: String,
     },
     /// Too many attempts are under way.
@@ -109,7 +109,8 @@ pub enum PathError {
     },
 }
 
-/// The direct paths of one dialer, under one identity. Dropping it lets nobody in any more; links that exist live on.
+/// The direct paths of one dialer, under one identity. Dropping it lets nobody in any more; links that exist
+/// live on.
 #[derive(Debug)]
 pub struct Direct {
     dialer: Arc<Dialer>,
@@ -148,15 +149,15 @@ impl Direct {
         self.fingerprint
     }
 
-    /// Where this process may be found, beside the address that the hub sees: the addresses by which this machine goes to
-    /// the hub and to the internet, with the ports of the dialer's sockets. At most four; none on loopback. Not
-    /// all addresses of the machine: those of other networks say more about a player than they help. Must be called in a tokio
-    /// runtime.
+    /// Where this process may be found, beside the address that the hub sees: the addresses by which this
+    /// machine goes to the hub and to the internet, with the ports of the dialer's sockets. At most four;
+    /// none on loopback. Not all addresses of the machine: those of other networks say more about a player
+    /// than they help. Must be called in a tokio runtime.
     pub fn candidates(&self, hub: SocketAddr) -> Vec<SocketAddr> {
         let mut candidates: Vec<SocketAddr> = Vec::new();
         for towards in [[hub].as_slice(), &FAR_AWAY].concat() {
             let Some(ip) = own_address(towards).filter(|ip| is_worth_telling(*ip)) else { continue };
-            // A machine without this family has no socket for it either.
+            // A machine without this address family has no socket for it either.
             let Ok(port) = self.port(ip.is_ipv6()) else { continue };
             let candidate = SocketAddr::new(ip, port);
             if !candidates.contains(&candidate) {
@@ -166,11 +167,11 @@ impl Direct {
         candidates
     }
 
-    /// Opens a path: tries all candidates, and lets the peer in that tries this end's, until one connection is agreed
-    /// on. Must be called in the dialer's tokio runtime. May be cancelled.
+    /// Opens a path: dials all candidates and accepts the peer's dials, until both ends agree on one
+    /// connection. Must be called in the dialer's tokio runtime. Cancel-safe.
     ///
     /// # Errors
-    /// [`PathError`]; the relay goes on meanwhile, so nothing is lost by it.
+    /// [`PathError`]; the relay continues meanwhile, so nothing is lost.
     pub async fn open(&self, attempt: &Attempt) -> Result<Link, PathError> {
         let _slot = Slot::take(&self.under_way)?;
         let expected = self.receive_on_all(attempt)?;
@@ -202,7 +203,7 @@ impl Direct {
         let mut receivers = self.lock_receivers();
         if !receivers.is_open[usize::from(is_ipv6)] {
             let endpoint = self.dialer.socket(is_ipv6)?.endpoint;
-            // Whoever comes is accepted with the configuration of its attempt, and nobody with this one.
+            // Accepted connections use the configuration of their attempt, never this one.
             endpoint.set_server_config(Some(tls::accepting(&self.own, self.fingerprint)));
             receivers.tasks.spawn(self.filter.clone().receive(endpoint));
             receivers.is_open[usize::from(is_ipv6)] = true;
@@ -210,7 +211,7 @@ impl Direct {
         Ok(())
     }
 
-    /// The candidates that may be dialled, each with the id that it begins with. From here on they count as unanswered.
+    /// The candidates to dial, each with its initial connection id. They count as unanswered from here on.
     fn choose_dials(&self, attempt: &Attempt) -> Vec<(SocketAddr, ConnectionId)> {
         let mut unanswered = self.unanswered.lock().unwrap_or_else(PoisonError::into_inner);
         let mut dials = Vec::new();
@@ -225,7 +226,7 @@ impl Direct {
         dials
     }
 
-    /// A peer is at this address.
+    /// Records that a peer answered at this address.
     fn answered(&self, addr: SocketAddr) {
         self.unanswered.lock().unwrap_or_else(PoisonError::into_inner).remove(&addr);
     }
@@ -239,12 +240,12 @@ impl Direct {
     }
 }
 
-/// The places in a list of candidates.
+/// The indices in a list of candidates.
 fn indices() -> impl Iterator<Item = u8> {
     0..u8::try_from(CANDIDATES_MAX).expect("candidates are few")
 }
 
-/// By which of its addresses this machine goes there. It is asked of the routing table; nothing is sent.
+/// The address by which this machine would send there, according to the routing table; nothing is sent.
 fn own_address(towards: SocketAddr) -> Option<IpAddr> {
     let any: SocketAddr =
         if towards.is_ipv6() { (Ipv6Addr::UNSPECIFIED, 0).into() } else { (Ipv4Addr::UNSPECIFIED, 0).into() };
@@ -253,8 +254,8 @@ fn own_address(towards: SocketAddr) -> Option<IpAddr> {
     Some(socket.local_addr().ok()?.ip())
 }
 
-/// Whether others may reach this machine by an address of its own. One that is good on a single cable only needs the name
-/// of an interface, which means nothing elsewhere.
+/// Whether others may reach this machine at its address. A link-local address needs an interface name, which
+/// is meaningless on other machines.
 fn is_worth_telling(ip: IpAddr) -> bool {
     let is_link_local = match ip {
         IpAddr::V4(ip) => ip.is_link_local(),
@@ -263,12 +264,12 @@ fn is_worth_telling(ip: IpAddr) -> bool {
     !ip.is_loopback() && !ip.is_unspecified() && !is_link_local
 }
 
-/// An IPv4 address as such: a hub that listens on both families at once sees it as one of IPv6.
+/// Converts an IPv4-mapped IPv6 address to IPv4: a hub that listens on both families sees those.
 fn canonical(addr: SocketAddr) -> SocketAddr {
     SocketAddr::new(addr.ip().to_canonical(), addr.port())
 }
 
-/// Whether a candidate may be dialled at all. The hub has looked already, and is not to be relied upon.
+/// Whether a candidate may be dialled at all. The hub has checked it already, but is not trusted.
 fn is_worth_a_try(candidate: SocketAddr, hub: SocketAddr) -> bool {
     let ip = canonical(candidate).ip();
     let is_one_host = match ip {
@@ -283,7 +284,7 @@ fn is_worth_a_try(candidate: SocketAddr, hub: SocketAddr) -> bool {
         && (!is_here || hub.ip().to_canonical().is_loopback())
 }
 
-/// One attempt among those under way.
+/// A slot of the concurrent attempts.
 struct Slot<'a>(&'a AtomicUsize);
 
 impl<'a> Slot<'a> {

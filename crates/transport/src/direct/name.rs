@@ -1,15 +1,16 @@
-//! The connection ids that dials begin with. Both ends can tell them, and nobody else: so an acceptor knows a packet of its
-//! peer from a stranger's before it answers anything.
+//! Initial connection ids of dials. Only the two ends can compute them, so an acceptor recognizes its peer's
+//! packet before it answers anything.
 
 use crate::identity::Fingerprint;
 use quinn::ConnectionId;
 use sha2::{Digest, Sha256};
 
-/// Bytes of an initial connection id, the most that QUIC allows.
+/// Bytes of an initial connection id: QUIC's maximum.
 const NAME_BYTES: usize = 20;
 
-/// The id under which `dialer` begins with the candidate at `index` of the `acceptor`: the beginning of a SHA-256. That
-/// it cannot be foreseen (RFC 9000, 7.2) it owes to the path's id, which the hub draws and tells these two.
+/// The initial connection id with which `dialer` dials the candidate at `index` of the `acceptor`: the first
+/// bytes of a SHA-256. It is unpredictable (RFC 9000, 7.2) because of the path's id, which the hub draws and
+/// sends only to these two.
 pub(super) fn of(path: u64, dialer: Fingerprint, acceptor: Fingerprint, index: u8) -> ConnectionId {
     let digest = Sha256::new()
         .chain_update(b"parlor direct")

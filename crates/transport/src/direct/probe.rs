@@ -1,9 +1,9 @@
-//! What a candidate may cost whoever lives there. A candidate is an address that another player named, and nothing says
-//! that it is that player's. So what goes to it before it answered is counted beneath QUIC, whose own retransmissions
-//! and farewells know of no such limit.
+//! Limits the traffic to a candidate that has not answered. A candidate is an address named by another
+//! player, and may belong to a third party. So datagrams to it are counted below QUIC, whose own
+//! retransmissions and closes know no such limit.
 //!
-//! An answer changes the connection id that packets are sent to, so a datagram to the id that a dial began with
-//! ([`super::name`]) is one to somebody who has not answered.
+//! An answer changes the connection id that packets are sent to. A datagram to the initial id of a dial
+//! ([`super::name`]) is therefore one to a peer that has not answered.
 
 use core::fmt;
 use core::net::SocketAddr;
@@ -18,11 +18,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::time::Instant;
 
-/// Datagrams that go to a candidate which does not answer. Each has 1,200 bytes, the least that begins a connection.
+/// Maximum datagrams to a candidate that does not answer. Each has 1,200 bytes, the minimum for a first
+/// packet.
 pub const PROBES_MAX: u8 = 3;
-/// Least time between two of them. The library sends some in pairs, of which the second would be wasted.
+/// Minimum time between two of them. The library sends some in pairs, of which the second would be wasted.
 const PROBE_INTERVAL: Duration = Duration::from_millis(150);
-/// Dials that are remembered, the newest: more than can be under way, because one that is given up still says goodbye.
+/// Number of remembered dials, the newest ones: more than can be active, because a cancelled one still sends
+/// a close.
 const WATCHED_MAX: usize = 2 * super::accept_filter::ATTEMPTS_MAX * super::accept_filter::CANDIDATES_MAX;
 
 /// The dials of one socket.
@@ -40,7 +42,7 @@ struct Watched {
 }
 
 impl Probes {
-    /// Counts from here on what goes to this connection id.
+    /// Begins to count datagrams to this connection id.
     pub(super) fn watch(&self, name: ConnectionId) {
         let mut watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
         if watched.len() == WATCHED_MAX {
@@ -50,7 +52,7 @@ impl Probes {
         self.is_watching.store(true, Ordering::Release);
     }
 
-    /// Whether a datagram may leave. That it does is counted.
+    /// Whether a datagram may be sent; counts it if so.
     fn let_go(&self, datagram: &[u8], now: Instant) -> bool {
         if !self.is_watching.load(Ordering::Acquire) {
             return true;
@@ -68,8 +70,8 @@ impl Probes {
     }
 }
 
-/// The destination connection id of a packet with a long header (RFC 9000, 17.2): all that is sent before the handshake
-/// is done has one.
+/// The destination connection id of a packet with a long header (RFC 9000, 17.2), which every packet before
+/// the end of the handshake has.
 fn long_header_destination(datagram: &[u8]) -> Option<&[u8]> {
     const FORM_LONG: u8 = 0x80;
     const LENGTH_AT: usize = 5;
@@ -78,7 +80,7 @@ fn long_header_destination(datagram: &[u8]) -> Option<&[u8]> {
     datagram.get(LENGTH_AT + 1..LENGTH_AT + 1 + length)
 }
 
-/// Puts the limit on a socket.
+/// Applies the limit to a socket.
 pub(crate) fn guard(inner: Arc<dyn AsyncUdpSocket>, probes: Arc<Probes>) -> Arc<dyn AsyncUdpSocket> {
     Arc::new(Guarded { inner, probes })
 }
@@ -97,13 +99,13 @@ impl AsyncUdpSocket for Guarded {
         if !self.probes.is_watching.load(Ordering::Acquire) {
             return self.inner.try_send(transmit);
         }
-        // Datagrams of one batch are of one connection, so what is let go is a beginning of it.
+        // Datagrams of one batch belong to one connection, so the allowed ones are the first of it.
         let size = transmit.segment_size.unwrap_or(transmit.contents.len()).max(1);
         let now = Instant::now();
         let datagrams = transmit.contents.chunks(size);
         let bytes = datagrams.take_while(|datagram| self.probes.let_go(datagram, now)).map(<[u8]>::len).sum();
         if bytes == 0 {
-            // To the library it is a datagram that the network lost.
+            // To the library it looks like a lost datagram.
             return Ok(());
         }
         self.inner.try_send(&Transmit {

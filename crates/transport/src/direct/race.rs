@@ -1,4 +1,4 @@
-//! The attempts of one path: all dials and all that comes, until both ends agree on one connection.
+//! The attempts of one path: all dials and accepted connections, until both ends agree on one.
 
 use super::accept_filter::Expected;
 use super::agree::{be_chosen, choose};
@@ -13,10 +13,10 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use tokio::time::{Instant, sleep_until, timeout};
 
-/// How long the end that decides waits for a connection that it made once it has one that the other end made.
+/// How long the deciding end waits for a connection of its own once it has one from the other end.
 const OWN_PATIENCE: Duration = Duration::from_millis(300);
 
-/// Who made a connection.
+/// Which end dialled a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Made {
     Here,
@@ -25,7 +25,7 @@ enum Made {
 
 type Handshake<'a> = BoxFuture<'a, Result<(Made, Connection), String>>;
 
-/// One attempt while it lasts.
+/// The state of an attempt.
 pub(super) struct Race<'a> {
     direct: &'a Direct,
     attempt: &'a Attempt,
@@ -33,7 +33,7 @@ pub(super) struct Race<'a> {
     expected: Expected,
     accepting: Arc<ServerConfig>,
     handshakes: FuturesUnordered<Handshake<'a>>,
-    /// What went wrong last.
+    /// The last error.
     last: Option<String>,
 }
 
@@ -57,7 +57,7 @@ impl<'a> Race<'a> {
         }
     }
 
-    /// The connection that both ends keep. The others are closed.
+    /// Returns the connection that both ends keep. The others are closed.
     pub(super) async fn run(mut self) -> Result<Connection, PathError> {
         let waited = self.attempt.deadline;
         let agreed = match self.attempt.role {
@@ -67,7 +67,8 @@ impl<'a> Race<'a> {
         agreed.map_err(|_| PathError::TimedOut { waited, dialled: self.dialled, last: self.last.take() })
     }
 
-    /// Takes the first connection that this end made, or one that the other made if none of its own follows soon.
+    /// Selects the first connection dialled by this end, or one of the other end if none of its own follows
+    /// soon.
     async fn decide(&mut self) -> Connection {
         let mut spare = VecDeque::new();
         let mut spare_at: Option<Instant> = None;
@@ -96,7 +97,7 @@ impl<'a> Race<'a> {
         }
     }
 
-    /// Takes the connection that the other end names.
+    /// Selects the connection that the other end announces.
     async fn follow(&mut self) -> Connection {
         let path = self.attempt.id;
         let mut waiting = FuturesUnordered::new();
@@ -115,12 +116,12 @@ impl<'a> Race<'a> {
         }
     }
 
-    /// The next connection with the peer. May be cancelled.
+    /// Returns the next connection with the peer. Cancel-safe.
     async fn next_established(&mut self) -> (Made, Connection) {
         loop {
             let outcome = tokio::select! {
                 Some(incoming) = self.expected.next() => {
-                    // The peer dialled this end, so the way back is open for what this end dials.
+                    // The peer dialled this end, so the return path is open for this end's dials.
                     let accepting = Arc::clone(&self.accepting);
                     self.handshakes.push(accept(incoming, accepting).boxed());
                     continue;
@@ -149,7 +150,7 @@ async fn dial(
     let socket = direct.dialer.socket(to.is_ipv6()).map_err(|error| failed(error.to_string()))?;
     socket.probes.watch(name);
     let config = tls::dialing(&direct.own, attempt.peer, name);
-    // The name is not looked at and not sent: see `tls`.
+    // The name is neither checked nor sent: see `tls`.
     let connecting =
         socket.endpoint.connect_with(config, to, "peer").map_err(|error| failed(error.to_string()))?;
     let connection = connecting.await.map_err(|error| failed(error.to_string()))?;

@@ -1,5 +1,5 @@
-//! TLS between two players: both have a certificate that nobody vouches for but the hub, which told each the other's
-//! fingerprint.
+//! TLS between two players. Their certificates are self-signed; each end gets the other's fingerprint from
+//! the hub.
 
 use crate::identity::Fingerprint;
 use crate::quic::{ALPN_DIRECT, transport_config};
@@ -19,9 +19,9 @@ use std::sync::Arc;
 const INCOMING_MAX: usize = 16;
 const INCOMING_BYTES_MAX: u64 = 4 * 1024;
 
-/// How a dial is set that begins with the id `name`.
+/// Client configuration of a dial with the initial connection id `name`.
 pub(super) fn dialing(own: &Arc<CertifiedKey>, peer: Fingerprint, name: ConnectionId) -> ClientConfig {
-    // "Dangerous" is what rustls calls every verifier that it does not make itself.
+    // "Dangerous" is rustls's name for every custom verifier.
     let mut tls = rustls::ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_protocol_versions(&[&TLS13])
         .expect("ring has suites for TLS 1.3")
@@ -29,7 +29,7 @@ pub(super) fn dialing(own: &Arc<CertifiedKey>, peer: Fingerprint, name: Connecti
         .with_custom_certificate_verifier(Arc::new(Pinned::new(peer)))
         .with_client_cert_resolver(Arc::new(SingleCertAndKey::from(Arc::clone(own))));
     tls.alpn_protocols = vec![ALPN_DIRECT.to_vec()];
-    // The name means nothing, and everybody on the way could read it.
+    // The name is meaningless, and would be readable on the way.
     tls.enable_sni = false;
     let crypto = QuicClientConfig::try_from(tls).expect("TLS 1.3 with ring has what QUIC needs");
     let mut config = ClientConfig::new(Arc::new(crypto));
@@ -38,7 +38,7 @@ pub(super) fn dialing(own: &Arc<CertifiedKey>, peer: Fingerprint, name: Connecti
     config
 }
 
-/// How a connection is accepted, from nobody but the peer.
+/// Server configuration that accepts only the peer.
 pub(super) fn accepting(own: &Arc<CertifiedKey>, peer: Fingerprint) -> ServerConfig {
     let mut tls = rustls::ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_protocol_versions(&[&TLS13])
@@ -51,7 +51,7 @@ pub(super) fn accepting(own: &Arc<CertifiedKey>, peer: Fingerprint) -> ServerCon
     let mut config = ServerConfig::with_crypto(Arc::new(crypto));
     config.transport_config(transport_config());
     config
-        // The peer's NAT may give it another port, or its phone another network.
+        // The peer's NAT may change its port, or its phone the network.
         .migration(true)
         .max_incoming(INCOMING_MAX)
         .incoming_buffer_size(INCOMING_BYTES_MAX)
@@ -59,7 +59,7 @@ pub(super) fn accepting(own: &Arc<CertifiedKey>, peer: Fingerprint) -> ServerCon
     config
 }
 
-/// Asks whoever dials for the one certificate.
+/// Requires a client certificate with the peer's fingerprint.
 #[derive(Debug)]
 struct PinnedClient(Pinned);
 

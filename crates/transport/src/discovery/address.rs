@@ -1,4 +1,4 @@
-//! The address of a server, as a person writes it.
+//! Server addresses, as people write them.
 
 use super::DEFAULT_PORT;
 use crate::identity::Fingerprint;
@@ -7,8 +7,8 @@ use core::net::{IpAddr, Ipv6Addr};
 use core::str::FromStr;
 use thiserror::Error;
 
-/// `HOST[:PORT][#FINGERPRINT]`. With a fingerprint the server is trusted by exactly that certificate, without one by
-/// the certificates that the system trusts.
+/// `HOST[:PORT][#FINGERPRINT]`. With a fingerprint, the server must have exactly that certificate; without
+/// one, a certificate that the operating system trusts.
 ///
 /// ```
 /// use parlor_transport::discovery::ServerAddress;
@@ -21,13 +21,13 @@ use thiserror::Error;
 pub struct ServerAddress {
     /// A name or an address; IPv6 without brackets.
     pub host: String,
-    /// UDP for QUIC, TCP for HTTP and WebSocket.
+    /// The UDP port for QUIC and the TCP port for HTTP and WebSocket.
     pub port: u16,
-    /// What certificate it has.
+    /// The fingerprint of its certificate.
     pub fingerprint: Option<Fingerprint>,
 }
 
-/// Why a text is no server address.
+/// Why a text is not a server address.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{text:?} is not a server address: {why}. It is HOST, HOST:PORT or HOST:PORT#FINGERPRINT")]
 pub struct AddressError {
@@ -46,13 +46,15 @@ impl ServerAddress {
         }
     }
 
-    /// Whether both are on one machine, as far as their names say it. The shards of a server are; their ports differ.
+    /// Whether both are on the same machine, judging by their names. The shards of a server are; their ports
+    /// differ.
     pub fn is_on_host_of(&self, other: &ServerAddress) -> bool {
         self.host.eq_ignore_ascii_case(&other.host) || (self.is_loopback() && other.is_loopback())
     }
 
-    /// The beginning of URLs there, by the scheme without TLS (`http` or `ws`): with TLS, but on this machine, where nobody stands between
-    /// and a server takes connections without, unless there is something to check a certificate by: a fingerprint, or `has_trust`.
+    /// Returns the base of URLs at this server; `scheme` is the one without TLS (`http` or `ws`). URLs use
+    /// TLS. The exception is loopback, where servers accept connections without it, unless a certificate can
+    /// be verified: with a fingerprint, or if `has_trust`.
     ///
     /// ```
     /// use parlor_transport::discovery::ServerAddress;

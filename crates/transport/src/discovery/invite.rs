@@ -1,12 +1,12 @@
-//! Invites: a code, or a link that says everything a friend's game needs.
+//! Invites: a room code, or a link with everything needed to join.
 //!
 //! ```text
 //! SCHEME://join/CODE[?server=HOST:PORT[&fingerprint=F][&secret=S]]
 //! https://HOST[:PORT]/join/CODE
 //! ```
 //!
-//! The scheme is the game's own, so that an operating system can open the right game. The second is the page that a server shows of
-//! a room, as a browser's address bar has it: the room is at the host that it names.
+//! The scheme is the game's own, so that an operating system can open the right game. The second form is the
+//! URL of a server's web page for a room: the room is on that host.
 
 use super::address::ServerAddress;
 use core::fmt;
@@ -15,10 +15,10 @@ use parlor_proto::{RoomCode, code::CodeError};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use thiserror::Error;
 
-/// What a query must have escaped (RFC 3986 §3.4): everything but what no reader of links mistakes.
+/// Characters to escape in a query (RFC 3986 §3.4): all except those that are safe in every link parser.
 const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b':');
 
-/// What a person is given to join a room.
+/// An invite to a room.
 ///
 /// ```
 /// use parlor_transport::discovery::Invite;
@@ -31,19 +31,19 @@ const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'
 pub struct Invite {
     /// The room's code.
     pub code: RoomCode,
-    /// The server that it is on; without one the joiner looks where it always looks.
+    /// The room's server; without one, the joiner's default applies.
     pub server: Option<ServerAddress>,
-    /// What must be known beside the code.
+    /// The secret needed beside the code.
     pub secret: Option<String>,
 }
 
 /// Why a text is neither a code nor an invite.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum InviteError {
-    /// It looks like a code and is none.
+    /// An invalid code.
     #[error(transparent)]
     Code(#[from] CodeError),
-    /// It looks like a link and is none.
+    /// An invalid link.
     #[error(
         "{0:?} is not an invite: {1}. It is a room code, or a link like parlor://join/CODE?server=HOST:PORT"
     )]
@@ -51,7 +51,7 @@ pub enum InviteError {
 }
 
 impl Invite {
-    /// The link, with a scheme like "parlor".
+    /// Returns the link, with a scheme like "parlor".
     pub fn link(&self, scheme: &str) -> String {
         let escape = |text: &str| utf8_percent_encode(text, ESCAPED).to_string();
         let mut fields = Vec::new();
@@ -101,7 +101,7 @@ impl FromStr for Invite {
                     fingerprint = Some(value.parse().map_err(|_| error("its fingerprint is none".into()))?);
                 }
                 "secret" => invite.secret = Some(value.into_owned()),
-                // A newer game may say more.
+                // Ignored: a newer game may add parameters.
                 _ => {}
             }
         }
@@ -114,7 +114,7 @@ impl FromStr for Invite {
     }
 }
 
-/// If a link is that of a web page: the address of its host, with the port that browsers leave out, and its path.
+/// For the link of a web page: the address of its host, with the browser's default port, and its path.
 fn page_of<'a>(scheme: &str, rest: &'a str) -> Option<(String, &'a str)> {
     let port = match scheme.to_ascii_lowercase().as_str() {
         "https" => 443,

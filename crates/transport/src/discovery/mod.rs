@@ -1,4 +1,4 @@
-//! How a server is found: by its address, by an invite, or in the registry of this machine.
+//! Server discovery: by address, by invite, or in this machine's registry.
 
 pub mod address;
 pub mod invite;
@@ -8,5 +8,5 @@ pub use address::{AddressError, ServerAddress};
 pub use invite::{Invite, InviteError};
 pub use registry::{Registry, RoomEntry, ServerEntry};
 
-/// The port of a server that was given no other: UDP for QUIC, TCP for HTTP and WebSocket.
+/// The default port: UDP for QUIC, TCP for HTTP and WebSocket.
 pub const DEFAULT_PORT: u16 = 7700;

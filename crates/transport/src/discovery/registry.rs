@@ -1,8 +1,8 @@
-//! The registry of this machine: small files that say which servers run here and which rooms are on them, so that two
-//! terminals find each other without a word of configuration.
+//! The registry of this machine: small files that list the servers on this machine and their rooms, so that
+//! two processes find each other without configuration.
 //!
-//! Only servers that made their own identity write into it; their fingerprint stands in the entry, and the folder
-//! belongs to its user alone, so whoever can put an entry there could read the game's memory as well.
+//! Only servers with a generated identity write into it; the entry has their fingerprint. Only its user can
+//! write to the folder: an attacker that could add an entry could also read the game's memory.
 //!
 //! ```text
 //! $PARLOR_REGISTRY, or $XDG_RUNTIME_DIR/parlor, or <temporary folder>/parlor-<user>
@@ -20,12 +20,12 @@ use std::{env, fs, io, process};
 /// A server on this machine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ServerEntry {
-    /// Where it listens on the loopback addresses, UDP and TCP.
+    /// Its port on the loopback addresses, UDP and TCP.
     pub port: u16,
-    /// What certificate it has.
+    /// The fingerprint of its certificate.
     #[serde(with = "text")]
     pub fingerprint: Fingerprint,
-    /// Its process.
+    /// Its process id.
     pub pid: u32,
 }
 
@@ -35,9 +35,9 @@ pub struct RoomEntry {
     /// Its code.
     #[serde(with = "text")]
     pub code: RoomCode,
-    /// Which game it is for.
+    /// Its game.
     pub app: String,
-    /// The server that it is on.
+    /// Its server.
     #[serde(flatten)]
     pub server: ServerEntry,
 }
@@ -49,7 +49,7 @@ pub struct Registry {
 }
 
 impl Registry {
-    /// The registry of this user on this machine. Nothing is created before something is written.
+    /// The registry of this user on this machine. The folder is created with the first entry.
     pub fn of_this_user() -> Self {
         let given = |name: &str| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
         let folder = given("PARLOR_REGISTRY")
@@ -62,7 +62,7 @@ impl Registry {
         Registry { folder }
     }
 
-    /// A registry in a folder of its own, for tests.
+    /// A registry in another folder, for tests.
     pub fn at(folder: impl Into<PathBuf>) -> Self {
         Registry { folder: folder.into() }
     }
@@ -72,19 +72,19 @@ impl Registry {
         &self.folder
     }
 
-    /// Enters a server; it is taken out when the guard is dropped.
+    /// Registers a server until the guard is dropped.
     ///
     /// # Errors
-    /// What the file system says, or that the folder belongs to another user.
+    /// The file system's error, or the folder belongs to another user.
     pub fn enter_server(&self, port: u16, fingerprint: Fingerprint) -> io::Result<EntryGuard> {
         let entry = ServerEntry { port, fingerprint, pid: process::id() };
         self.write(self.server_path(port), &entry)
     }
 
-    /// Enters a room; it is taken out when the guard is dropped.
+    /// Registers a room until the guard is dropped.
     ///
     /// # Errors
-    /// What the file system says, or that the folder belongs to another user.
+    /// The file system's error, or the folder belongs to another user.
     pub fn enter_room(
         &self,
         code: RoomCode,
@@ -96,13 +96,13 @@ impl Registry {
         self.write(self.room_path(code), &RoomEntry { code, app: app.to_owned(), server })
     }
 
-    /// The room with this code, if a live server of this machine has it.
+    /// Returns the room with this code, if a live server of this machine has it.
     pub fn room(&self, code: RoomCode) -> Option<RoomEntry> {
         let path = self.room_path(code);
         self.read(&path, |entry: &RoomEntry| entry.code == code && is_alive(entry.server.pid))
     }
 
-    /// The server on this port, if it is alive.
+    /// Returns the server on this port, if it is alive.
     pub fn server(&self, port: u16) -> Option<ServerEntry> {
         let path = self.server_path(port);
         self.read(&path, |entry: &ServerEntry| entry.port == port && is_alive(entry.pid))
@@ -135,7 +135,7 @@ impl Registry {
         self.folder.join("servers").join(format!("{port}.json"))
     }
 
-    /// Reads an entry. One that is stale, torn or in a folder of others is as good as none.
+    /// Reads an entry. An entry that is stale, incomplete or in another user's folder is ignored.
     fn read<T: DeserializeOwned>(&self, path: &Path, is_good: impl Fn(&T) -> bool) -> Option<T> {
         check_private(&self.folder).ok()?;
         let entry = serde_json::from_slice(&fs::read(path).ok()?).ok()?;
@@ -155,7 +155,7 @@ impl Registry {
     }
 }
 
-/// Takes its entry out of the registry when dropped, unless another server has taken its place.
+/// Removes its entry from the registry when dropped, unless another server has replaced it.
 #[derive(Debug)]
 #[must_use = "the entry is taken out when this is dropped"]
 pub struct EntryGuard {
@@ -166,7 +166,7 @@ pub struct EntryGuard {
 impl Drop for EntryGuard {
     fn drop(&mut self) {
         if fs::read(&self.path).is_ok_and(|text| text == self.text) {
-            // Nothing is lost if it stays: readers see that its process is gone.
+            // A remaining file is harmless: readers see that its process is gone.
             let _ = fs::remove_file(&self.path);
         }
     }
@@ -181,7 +181,8 @@ fn create_private(folder: &Path) -> io::Result<()> {
     }
 }
 
-/// Whether the folder is this user's and nobody else can write into it: the temporary folder is everybody's.
+/// Checks that the folder belongs to this user and that others cannot write to it: the temporary folder is
+/// shared.
 #[cfg(unix)]
 fn check_private(folder: &Path) -> io::Result<()> {
     use std::os::unix::fs::MetadataExt;
@@ -207,8 +208,8 @@ fn check_private(folder: &Path) -> io::Result<()> {
     fs::metadata(folder).map(|_| ())
 }
 
-/// Whether a process lives, where the system has a cheap answer; elsewhere connecting will tell. One that has ended
-/// and that nobody has asked about is still listed there, as a zombie.
+/// Whether a process is alive, on systems with a cheap check; on others connecting will show it. A terminated
+/// process that was not waited for is still listed as a zombie.
 fn is_alive(pid: u32) -> bool {
     let processes = Path::new("/proc");
     if !processes.join("self").exists() {
@@ -220,7 +221,7 @@ fn is_alive(pid: u32) -> bool {
     !matches!(state, Some('Z' | 'X'))
 }
 
-/// Serde for what is written as text.
+/// Serde for values in text form.
 mod text {
     use core::fmt::Display;
     use core::str::FromStr;
@@ -296,7 +297,7 @@ mod tests {
             std::thread::yield_now();
         }
         zombie.wait().expect("it ends");
-        // No process has this number: it is beyond the kernel's limit.
+        // No process has this id: it is beyond the kernel's limit.
         enter(u32::MAX);
         assert_eq!(registry.server(9_000), None);
     }

@@ -1,25 +1,25 @@
-//! What is wrong with a network at this moment.
+//! The current network conditions.
 
 use parlor_impair::Impairment;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// What is wrong with the network of all sockets that were given these conditions. It may change while they are open;
-/// what is under way by then arrives as it was decided before. A clone is the same conditions.
+/// The network conditions of all sockets created with them. They may change while sockets are open; packets
+/// in flight keep their fate. A clone shares the same conditions.
 #[derive(Clone, Debug)]
 pub struct Conditions(Arc<Shared>);
 
 #[derive(Debug)]
 struct Shared {
     impairment: Mutex<Impairment>,
-    /// How often it changed.
+    /// The number of changes.
     version: AtomicU64,
-    /// Sockets so far.
+    /// The number of sockets so far.
     flows: AtomicU64,
 }
 
 impl Conditions {
-    /// Conditions to begin with.
+    /// Creates initial conditions.
     pub fn new(impairment: Impairment) -> Self {
         Conditions(Arc::new(Shared {
             impairment: Mutex::new(impairment),
@@ -28,18 +28,18 @@ impl Conditions {
         }))
     }
 
-    /// Changes them. Chance begins again with the seed, and outages are counted from this moment on.
+    /// Sets the conditions. The random numbers restart from the seed, and outages count from now on.
     pub fn set(&self, impairment: Impairment) {
         *self.lock() = impairment;
         self.0.version.fetch_add(1, Ordering::Release);
     }
 
-    /// What they are.
+    /// Returns the conditions.
     pub fn get(&self) -> Impairment {
         *self.lock()
     }
 
-    /// The number of one more socket or connection: each has its own chance of the one seed.
+    /// The number of the next socket or connection: each has its own random numbers from the seed.
     pub(super) fn next_flow(&self) -> u64 {
         self.0.flows.fetch_add(1, Ordering::Relaxed)
     }
@@ -49,7 +49,7 @@ impl Conditions {
     }
 }
 
-/// Looks after conditions for changes.
+/// Detects changes of conditions.
 #[derive(Debug)]
 pub(super) struct Watch {
     conditions: Conditions,
@@ -58,12 +58,12 @@ pub(super) struct Watch {
 
 impl Watch {
     pub(super) fn new(conditions: &Conditions) -> Self {
-        // Read before the conditions are: a change in between is seen once more, and never missed.
+        // Read before the conditions: a change in between is seen twice, and never missed.
         let seen = conditions.0.version.load(Ordering::Acquire);
         Watch { conditions: conditions.clone(), seen }
     }
 
-    /// The conditions, if they changed since this was last asked.
+    /// Returns the conditions, if they changed since the last call.
     pub(super) fn news(&mut self) -> Option<Impairment> {
         let version = self.conditions.0.version.load(Ordering::Acquire);
         (version != self.seen).then(|| {

@@ -1,4 +1,4 @@
-//! One direction of datagrams, with those that are under way.
+//! One direction of datagrams, with those in flight.
 
 use super::conditions::{Conditions, Watch};
 use core::cmp::Ordering;
@@ -6,25 +6,25 @@ use parlor_impair::{Counts, Direction, Path};
 use std::collections::BinaryHeap;
 use tokio::time::Instant;
 
-/// Datagrams that are under way at once, in one direction. What comes on top is lost, and counted as what finds no room
-/// at a bottleneck.
+/// Maximum datagrams in flight in one direction. Further ones are lost, and counted as an overflow at a
+/// bottleneck.
 pub(super) const UNDER_WAY_MAX: usize = 16 * 1024;
 
-/// One direction: what becomes of datagrams, and those that are under way.
+/// One direction: the fate of datagrams, and those in flight.
 #[derive(Debug)]
 pub(super) struct Lane<T> {
     watch: Watch,
     flow: u64,
     direction: Direction,
     path: Path,
-    /// The path's: when the conditions last changed.
+    /// When the conditions last changed: the path's start.
     start: Instant,
     under_way: BinaryHeap<UnderWay<T>>,
-    /// Datagrams that were put under way: those of one instant stay in order.
+    /// Number of datagrams so far, which keeps those of one instant in order.
     number: u64,
-    /// What was counted since somebody last asked, without what the path has counted.
+    /// Counts since the last call, without the path's own.
     news: Counts,
-    /// What the path had counted by then.
+    /// The path's counts at the last call.
     told: Counts,
 }
 
@@ -51,7 +51,7 @@ impl<T: Clone> Lane<T> {
         }
     }
 
-    /// Sends a datagram of `bytes` on its way.
+    /// Sends a datagram of `bytes` bytes.
     pub(super) fn offer(&mut self, now: Instant, bytes: usize, datagram: &T) {
         if let Some(impairment) = self.watch.news() {
             self.news += self.path.counts().since(&self.told);
@@ -60,7 +60,7 @@ impl<T: Clone> Lane<T> {
             self.start = now;
         }
         for after in self.path.offer(now.saturating_duration_since(self.start), bytes) {
-            // Beyond what the clock can say nothing ever arrives.
+            // A time beyond the clock's range never comes.
             let Some(at) = self.start.checked_add(after) else { continue };
             if self.under_way.len() >= UNDER_WAY_MAX {
                 self.news.overflowed += 1;
@@ -76,13 +76,13 @@ impl<T: Clone> Lane<T> {
         self.under_way.peek().map(|first| first.at)
     }
 
-    /// The next one that has arrived by `now`.
+    /// Takes the next one that has arrived by `now`.
     pub(super) fn take(&mut self, now: Instant) -> Option<T> {
         self.next_at().filter(|at| *at <= now)?;
         self.under_way.pop().map(|first| first.datagram)
     }
 
-    /// What became of datagrams since this was last asked.
+    /// Returns the counts since the last call.
     pub(super) fn news(&mut self) -> Counts {
         let counts = self.path.counts();
         let mut news = core::mem::take(&mut self.news);
@@ -92,7 +92,7 @@ impl<T: Clone> Lane<T> {
     }
 }
 
-// The earliest is the greatest: a `BinaryHeap` gives that first.
+// The earliest is the greatest, because a `BinaryHeap` returns the greatest first.
 impl<T> Ord for UnderWay<T> {
     fn cmp(&self, other: &Self) -> Ordering {
         (other.at, other.number).cmp(&(self.at, self.number))

@@ -1,10 +1,10 @@
-//! A bad network between this process and the others, for tests and for whoever develops a game.
+//! A simulated bad network between this process and others, for tests and development.
 //!
-//! What becomes of each packet is decided by [`parlor_impair`]; here it is held back until its time. QUIC is impaired
-//! beneath its UDP socket, so that its streams and its congestion control feel it like a game does; a WebSocket is
-//! impaired beneath TLS, where trouble becomes a stall; and a [`Proxy`] does it for programs that know nothing of it.
+//! [`parlor_impair`] decides the fate of each packet; here it is delayed until its time. QUIC is impaired
+//! below its UDP socket, so that its streams and congestion control are affected as in reality. A WebSocket
+//! is impaired below TLS, where losses become stalls. A [`Proxy`] impairs other programs' traffic.
 //!
-//! Without [`Conditions`] nothing of this is in the way: sockets are used as they are.
+//! Without [`Conditions`] there is no overhead: sockets are used directly.
 
 mod conditions;
 mod lane;
@@ -22,7 +22,7 @@ use quinn::{AsyncUdpSocket, Endpoint, EndpointConfig, ServerConfig, TokioRuntime
 use std::io;
 use std::sync::Arc;
 
-/// A QUIC endpoint on `socket`, on a bad network if there are conditions. Must be called in a tokio runtime.
+/// Creates a QUIC endpoint on `socket`, impaired if there are conditions. Must be called in a tokio runtime.
 pub(crate) fn endpoint(
     socket: Arc<dyn AsyncUdpSocket>,
     server: Option<ServerConfig>,

@@ -1,4 +1,4 @@
-//! A proxy for UDP that impairs what passes through it, for programs that know nothing of it.
+//! A UDP proxy that impairs the traffic of other programs.
 
 use super::conditions::Conditions;
 use super::lane::Lane;
@@ -16,51 +16,51 @@ use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 
-/// Clients at once. Datagrams of others are dropped, and counted.
+/// Maximum clients at once. Datagrams of further ones are dropped and counted.
 pub const FLOWS_MAX: usize = 256;
-/// Silence in both directions after which a client is forgotten.
+/// Silence in both directions after which a client is dropped.
 pub const FLOW_IDLE: Duration = Duration::from_secs(60);
 
-/// Datagrams of one client that wait for its task. It only computes, so few do.
+/// Maximum queued datagrams of one client's task, which only computes.
 const WAITING_MAX: usize = 256;
-/// The largest datagram there is.
+/// Maximum size of a datagram.
 const DATAGRAM_BYTES_MAX: usize = 64 * 1024;
 
-/// Passes datagrams on between its clients and one server, and back, each way impaired. Each client has a flow of its
-/// own: a socket towards the server, and its own chance. Dropping the proxy ends it.
+/// Relays datagrams between its clients and one server, impaired in both directions. Each client has a flow
+/// of its own: a socket towards the server, and its own random numbers. Dropping the proxy ends it.
 #[derive(Debug)]
 pub struct Proxy {
     socket: Arc<UdpSocket>,
     to: SocketAddr,
     conditions: Conditions,
     flows: BTreeMap<SocketAddr, Sender<Bytes>>,
-    /// Each gives its client's address when it ends.
+    /// Each returns its client's address when it ends.
     tasks: JoinSet<SocketAddr>,
     counts: Arc<Mutex<ProxyCounts>>,
 }
 
-/// What became of datagrams.
+/// Counts of datagrams.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ProxyCounts {
-    /// Clients so far; one that comes again after a long silence counts again.
+    /// Clients so far; one that returns after a long silence counts again.
     pub clients: u64,
     /// From clients to the server.
     pub there: Counts,
     /// From the server to clients.
     pub back: Counts,
-    /// Datagrams dropped because there were too many clients, or more of them than could be taken.
+    /// Datagrams dropped because of too many clients or a full queue.
     pub refused: u64,
 }
 
-/// A proxy could not start, or could not go on.
+/// A proxy could not start or continue.
 #[derive(Debug, Error)]
 pub enum ProxyError {
     /// The port could not be opened.
     #[error("cannot listen on UDP {addr}: {error}. Is the port taken, and is the address this machine's?")]
     Listen {
-        /// The address asked for.
+        /// The requested address.
         addr: SocketAddr,
-        /// What the operating system says.
+        /// The operating system's error.
         error: io::Error,
     },
     /// The socket failed.
@@ -90,7 +90,7 @@ impl Proxy {
         })
     }
 
-    /// Where clients find it.
+    /// The address for clients.
     ///
     /// # Errors
     /// [`ProxyError::Socket`].
@@ -98,17 +98,18 @@ impl Proxy {
         self.socket.local_addr().map_err(ProxyError::Socket)
     }
 
-    /// What became of datagrams so far.
+    /// Returns the counts so far.
     pub fn counts(&self) -> ProxyCounts {
         *lock(&self.counts)
     }
 
-    /// Clients at this moment.
+    /// The current number of clients.
     pub fn flows(&self) -> usize {
         self.flows.len()
     }
 
-    /// Passes datagrams on until the socket fails. May be cancelled and called again; meanwhile clients are not heard.
+    /// Relays datagrams until the socket fails. Cancel-safe and callable again; meanwhile clients' datagrams
+    /// are not read.
     pub async fn run(&mut self) -> ProxyError {
         let mut buffer = vec![0; DATAGRAM_BYTES_MAX];
         loop {
@@ -120,7 +121,7 @@ impl Proxy {
                             return ProxyError::Socket(error);
                         }
                     }
-                    // A client that is gone says so by this on some systems; the others are still there.
+                    // On some systems a client that is gone causes this error; the others are still there.
                     Err(error) if is_about_a_peer(&error) => {}
                     Err(error) => return ProxyError::Socket(error),
                 },
@@ -132,7 +133,7 @@ impl Proxy {
         }
     }
 
-    /// Gives a datagram to the task of its client, which is started for one that was not heard before.
+    /// Passes a datagram to its client's task, which is started for a new client.
     async fn take(&mut self, client: SocketAddr, datagram: Bytes) -> io::Result<()> {
         let datagram = match self.flows.get(&client).map(|flow| flow.try_send(datagram.clone())) {
             Some(Ok(())) => return Ok(()),
@@ -140,7 +141,7 @@ impl Proxy {
                 lock(&self.counts).refused += 1;
                 return Ok(());
             }
-            // Its silence was too long at just this moment.
+            // The task just ended because of its silence.
             Some(Err(TrySendError::Closed(datagram))) => datagram,
             None => datagram,
         };
@@ -167,14 +168,14 @@ impl Proxy {
     }
 
     fn forget(&mut self, client: SocketAddr) {
-        // It may have come back before its old task was noticed to have ended.
+        // It may have returned before the end of its old task was noticed.
         if self.flows.get(&client).is_some_and(Sender::is_closed) {
             self.flows.remove(&client);
         }
     }
 }
 
-/// A client and its way to the server.
+/// A client and its socket to the server.
 struct Flow {
     client: SocketAddr,
     listener: Arc<UdpSocket>,
@@ -185,7 +186,7 @@ struct Flow {
 }
 
 impl Flow {
-    /// Until both sides were silent for long and nothing is under way; gives the client's address.
+    /// Runs until both sides were silent for long and nothing is in flight. Returns the client's address.
     async fn run(mut self, mut datagrams: Receiver<Bytes>) -> SocketAddr {
         let mut buffer = vec![0; DATAGRAM_BYTES_MAX];
         let mut idle_at = Instant::now() + FLOW_IDLE;
@@ -198,7 +199,7 @@ impl Flow {
                     self.there.offer(Instant::now(), datagram.len(), &datagram);
                 }
                 received = self.server.recv(&mut buffer) => {
-                    // A server that is not there says so by an error; it may come.
+                    // A missing server causes an error; it may start later.
                     let Ok(bytes) = received else { continue };
                     idle_at = Instant::now() + FLOW_IDLE;
                     self.back.offer(Instant::now(), bytes, &Bytes::copy_from_slice(&buffer[..bytes]));
@@ -213,7 +214,7 @@ impl Flow {
         }
     }
 
-    /// Passes on what is due. What a socket does not take is lost, as networks do.
+    /// Sends what is due. Datagrams that a socket refuses are lost, as on any network.
     async fn deliver(&mut self) {
         let now = Instant::now();
         while let Some(datagram) = self.there.take(now) {

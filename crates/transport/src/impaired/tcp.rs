@@ -11,28 +11,28 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, DuplexStream
 use tokio::net::TcpStream;
 use tokio::time::{Instant, sleep_until, timeout};
 
-/// What is read at once.
+/// Maximum bytes of one read.
 const CHUNK_BYTES: usize = 4 * 1024;
-/// What is under way at once in one direction; whoever writes more waits.
+/// Maximum bytes in flight in one direction; further writes wait.
 const UNDER_WAY_BYTES_MAX: usize = 1024 * 1024;
-/// What this process may write before it is taken over.
+/// Bytes that this process may write before they are taken over.
 const BUFFER_BYTES: usize = 8 * 1024;
-/// How long the peer may go on after this end has said its last.
+/// How long the peer may continue after this end has finished.
 const LAST_WORDS: Duration = Duration::from_secs(10);
 
-/// A TCP connection as it is, or on a bad network.
+/// A TCP connection, direct or impaired.
 #[derive(Debug)]
 pub struct Wire(Kind);
 
 #[derive(Debug)]
 enum Kind {
     Bare(TcpStream),
-    /// The other end of the pipe belongs to the tasks that hold everything up.
+    /// The other end of the pipe belongs to the tasks that delay the data.
     Impaired(DuplexStream),
 }
 
 impl Wire {
-    /// The connection on a bad network, if there are conditions. Must be called in a tokio runtime.
+    /// Wraps a connection, impaired if there are conditions. Must be called in a tokio runtime.
     pub fn new(stream: TcpStream, conditions: Option<&Conditions>) -> Self {
         let Some(conditions) = conditions else { return stream.into() };
         let flow = conditions.next_flow();
@@ -43,7 +43,7 @@ impl Wire {
         let mut back = tokio::spawn(carry(from_peer, to_here, Late::new(conditions, flow, Direction::Back)));
         tokio::spawn(async move {
             carry(from_here, to_peer, there).await;
-            // Whoever is gone for good cannot be told from whoever only has nothing more to say.
+            // A peer that is gone cannot be distinguished from one that has nothing more to send.
             if timeout(LAST_WORDS, &mut back).await.is_err() {
                 back.abort();
             }
@@ -58,15 +58,15 @@ impl From<TcpStream> for Wire {
     }
 }
 
-/// When what is written arrives, as conditions change.
+/// Arrival times of written data, under changing conditions.
 struct Late {
     watch: Watch,
     flow: u64,
     direction: Direction,
     stalls: Stalls,
-    /// The stalls': when the conditions last changed.
+    /// When the conditions last changed: the stalls' start.
     start: Instant,
-    /// When the last of it arrives: nothing later arrives earlier.
+    /// When the last data arrives: nothing written later arrives earlier.
     until: Instant,
 }
 
@@ -78,7 +78,7 @@ impl Late {
         Late { watch, flow, direction, stalls, start: now, until: now }
     }
 
-    /// Whether the queue of the path has room for more.
+    /// Whether the path's queue has room.
     fn has_room(&self) -> bool {
         self.stalls.has_room(self.start.elapsed())
     }
@@ -90,7 +90,7 @@ impl Late {
             self.start = now;
         }
         let after = self.stalls.offer(now.saturating_duration_since(self.start), bytes);
-        // Settings within their bounds stay within what the clock can say.
+        // Valid settings stay within the clock's range.
         self.until = self.until.max(self.start.checked_add(after).unwrap_or(now));
         self.until
     }
@@ -107,19 +107,20 @@ async fn carry(mut from: impl AsyncRead + Unpin, mut to: impl AsyncWrite + Unpin
         let has_room = next_at.is_none() || bytes_under_way < UNDER_WAY_BYTES_MAX && late.has_room();
         let takes_more = !has_ended && has_room;
         tokio::select! {
-            // What is due goes first, so that a peer that reads nothing stops the other from writing.
+            // Due data is sent first, so that a peer that does not read blocks the writer.
             biased;
             () = sleep_until(next_at.unwrap_or_else(Instant::now)), if next_at.is_some() => {
                 let Some((_, bytes)) = under_way.pop_front() else { continue };
                 bytes_under_way -= bytes.len();
-                // The end: told to the other side by dropping or by shutting down, which is all that is left to do.
+                // The end: signalled to the other side by dropping or shutting down, which is all that is
+                // left to do.
                 if bytes.is_empty() || to.write_all(&bytes).await.is_err() {
                     let _ = to.shutdown().await;
                     return;
                 }
             }
             read = from.read(&mut chunk), if takes_more => {
-                // A connection that broke and one that ended look the same from here on.
+                // A broken and an ended connection look the same from here on.
                 let read = read.unwrap_or(0);
                 has_ended = read == 0;
                 under_way.push_back((late.offer(read), chunk[..read].to_vec()));

@@ -1,4 +1,4 @@
-//! The socket beneath QUIC, looked at from both sides.
+//! Tests of the socket below QUIC, from both sides.
 
 use super::lane::{Lane, UNDER_WAY_MAX};
 use super::{Conditions, endpoint};
@@ -18,7 +18,7 @@ use std::sync::Arc;
 use tokio::time::{Instant, timeout};
 
 const LOCALHOST: SocketAddr = SocketAddr::new(core::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
-/// Only a hang lasts this long.
+/// Timeout: only a hang takes this long.
 const HANG: Duration = Duration::from_secs(60);
 const ALPN: &[u8] = b"test";
 
@@ -82,7 +82,7 @@ async fn datagrams_that_are_sent_together_leave_as_single_ones() {
 
 #[tokio::test]
 async fn datagrams_that_come_together_are_received_as_single_ones() {
-    // With segmentation offload the system hands all of them over at once, where it can.
+    // With segmentation offload the system passes all of them at once, where supported.
     let sender = udp();
     let socket = impaired("latency=1ms");
     let segments = sender.max_transmit_segments().min(8);
@@ -123,7 +123,7 @@ async fn what_is_under_way_is_bounded_and_everything_is_counted() {
     }
     let news = lane.news();
     assert_eq!((news.offered, news.overflowed), (UNDER_WAY_MAX as u64 + 7, 7));
-    // What changes later changes nothing for what is under way, and the counts go on.
+    // A later change does not affect packets in flight, and the counts continue.
     conditions.set("loss=100%".parse().unwrap());
     lane.offer(start, 1, &());
     let news = lane.news();
@@ -138,7 +138,7 @@ async fn what_is_under_way_is_bounded_and_everything_is_counted() {
 async fn an_outage_longer_than_the_idle_timeout_breaks_the_link() {
     let mut transport = TransportConfig::default();
     let idle = Duration::from_secs(2);
-    // Without the outage the link would live for ever.
+    // Without the outage the link would never end.
     transport.max_idle_timeout(Some(idle.try_into().unwrap())).keep_alive_interval(Some(idle / 10));
     let transport = Arc::new(transport);
     let identity = Identity::generate(&["localhost"]).unwrap();

@@ -15,10 +15,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 use tokio::time::{Instant, Sleep, sleep, sleep_until};
 
-/// Times that the socket is read before those who wait for what it gave get their turn.
+/// Maximum reads of the socket before its readers get their turn.
 const READS_MAX: usize = 16;
 
-/// Puts a socket on a bad network. Must be called in a tokio runtime.
+/// Impairs a socket. Must be called in a tokio runtime.
 pub(crate) fn impair(inner: Arc<dyn AsyncUdpSocket>, conditions: &Conditions) -> Arc<dyn AsyncUdpSocket> {
     let flow = conditions.next_flow();
     let leaving = Arc::new(Leaving {
@@ -37,7 +37,7 @@ struct ImpairedUdp {
     coming: Mutex<Coming>,
 }
 
-/// What is sent and has not left this process.
+/// Sent datagrams that have not left this process.
 struct Leaving {
     lane: Mutex<LeavingLane>,
     changed: Notify,
@@ -45,11 +45,11 @@ struct Leaving {
 
 struct LeavingLane {
     lane: Lane<Outgoing>,
-    /// Nothing will be added any more.
+    /// No more will be added.
     is_last: bool,
 }
 
-/// What has come to this process and is not received.
+/// Datagrams that have reached this process and are not received.
 struct Coming {
     lane: Lane<Incoming>,
     timer: Pin<Box<Sleep>>,
@@ -108,7 +108,7 @@ impl AsyncUdpSocket for ImpairedUdp {
             cx.waker().wake_by_ref();
         }
         ready!(coming.poll_timer(cx));
-        // Between the look and the timer the time of one came.
+        // One became due between the check and the timer.
         cx.waker().wake_by_ref();
         Poll::Pending
     }
@@ -117,7 +117,7 @@ impl AsyncUdpSocket for ImpairedUdp {
         self.inner.local_addr()
     }
 
-    /// The buffers that are received into serve the inner socket first.
+    /// The receive buffers are used for the inner socket first.
     fn max_receive_segments(&self) -> usize {
         self.inner.max_receive_segments()
     }
@@ -128,7 +128,7 @@ impl AsyncUdpSocket for ImpairedUdp {
 }
 
 impl ImpairedUdp {
-    /// Takes what the socket has. `false` if it may have more and does not wake the task.
+    /// Reads from the socket. Returns `false` if there may be more without a wake-up of the task.
     fn read(
         &self,
         lane: &mut Lane<Incoming>,
@@ -140,7 +140,7 @@ impl ImpairedUdp {
             let Poll::Ready(read) = self.inner.poll_recv(cx, bufs, meta) else { return Ok(true) };
             let now = Instant::now();
             for (buf, meta) in bufs.iter().zip(&*meta).take(read?) {
-                // The system may hand over several datagrams of one sender at once.
+                // The system may pass several datagrams of one sender at once.
                 for contents in buf[..meta.len].chunks(meta.stride.max(1)) {
                     let meta = RecvMeta { len: contents.len(), stride: contents.len(), ..*meta };
                     let datagram = Incoming { meta, bytes: Bytes::copy_from_slice(contents) };
@@ -160,7 +160,7 @@ impl Drop for ImpairedUdp {
 }
 
 impl Coming {
-    /// Gives out what has arrived, one datagram a buffer; how many.
+    /// Copies arrived datagrams out, one for each buffer. Returns their count.
     fn receive(&mut self, bufs: &mut [IoSliceMut<'_>], meta: &mut [RecvMeta]) -> usize {
         let now = Instant::now();
         let mut received = 0;
@@ -173,7 +173,7 @@ impl Coming {
         received
     }
 
-    /// Waits for the next one; for ever if none is under way.
+    /// Waits for the next one; forever if none is in flight.
     fn poll_timer(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let Some(at) = self.lane.next_at() else { return Poll::Pending };
         if self.timer.deadline() != at {
@@ -189,7 +189,7 @@ impl Leaving {
     }
 }
 
-/// Sends what is under way when its time has come, until the socket is dropped and everything has left.
+/// Sends datagrams when due, until the socket is dropped and everything was sent.
 async fn send(leaving: Arc<Leaving>, socket: Arc<dyn AsyncUdpSocket>) {
     let mut writable = Arc::clone(&socket).create_io_poller();
     loop {

@@ -149,7 +149,7 @@ mod tests {
 
     #[test]
     fn threat_11_nobody_elsewhere_names_what_listens_on_this_machine() {
-        // No interface has this number, so it is not the one within this machine.
+        // No interface has this number, so it is not the loopback one.
         assert_eq!(heard_on(Ipv4Addr::LOCALHOST, "eth9", u32::MAX), None);
         let elsewhere = Ipv4Addr::new(10, 0, 0, 2);
         assert_eq!(heard_on(elsewhere, "eth9", u32::MAX), Some(elsewhere.into()));

@@ -1,12 +1,13 @@
-//! What an announcement says, as the properties of its service (RFC 6763 §6), one `key=value` of at most 255 bytes each:
+//! The content of an announcement, as properties of its service (RFC 6763 §6), each `key=value` with at most
+//! 255 bytes:
 //!
 //! ```text
 //! v    1                        the version of this table; others are ignored
 //! fp   52 letters and digits    the fingerprint of the server's certificate
 //! code 4 to 12                  the room's code
-//! app  1 to 64 bytes of UTF-8   which game it is for
-//! env  0 to 64 bytes of UTF-8   which environment of the game; left out if there is none
-//! max  1 to 3 digits            players that it may have
+//! app  1 to 64 bytes of UTF-8   its game
+//! env  0 to 64 bytes of UTF-8   the game's environment; omitted if empty
+//! max  1 to 3 digits            the maximum number of players
 //! ```
 //!
 //! Port and addresses are those of the service.
@@ -18,26 +19,26 @@ use parlor_proto::RoomCode;
 use parlor_proto::limits::{LABEL_BYTES_MAX, MEMBERS_MAX_SERVER_RUN};
 
 const VERSION: &str = "1";
-/// Addresses of one room that are kept: a machine has a few.
+/// Maximum addresses of a room that are kept: a machine has few.
 const ADDRESSES_MAX: usize = 8;
 
-/// A room that somebody on the local network announces.
+/// A room announced on the local network.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LanRoom {
     /// Its code.
     pub code: RoomCode,
-    /// Which game it is for.
+    /// Its game.
     pub app: String,
-    /// Which environment of the game; empty if there is none.
+    /// The game's environment; empty if there is none.
     pub environment: String,
-    /// Players that it may have at once.
+    /// The maximum number of players.
     pub players_max: u16,
-    /// Where its server is: at least one address, each with the fingerprint of its certificate, and the most promising first.
+    /// Its server's addresses, best first: at least one, each with the fingerprint of its certificate.
     pub servers: Vec<ServerAddress>,
 }
 
 impl LanRoom {
-    /// What joins it.
+    /// Returns an invite to it.
     pub fn invite(&self) -> Invite {
         Invite { code: self.code, server: self.servers.first().cloned(), secret: None }
     }
@@ -64,7 +65,7 @@ pub(super) fn properties(
     properties
 }
 
-/// What a service announces; `None` if it is no room, whatever it is instead. It comes from anybody.
+/// Parses a service's properties; `None` if it is not a room. They are untrusted.
 pub(super) fn parse<'a>(
     property: impl Fn(&str) -> Option<&'a str>,
     port: u16,
@@ -86,14 +87,14 @@ pub(super) fn parse<'a>(
     (has_players && !room.servers.is_empty()).then_some(room)
 }
 
-/// A text that may be shown: it is short, and moves no cursor.
+/// Returns a text that is safe to display: short, and without control characters.
 fn label(text: &str) -> Option<String> {
     let is_fit = text.len() <= LABEL_BYTES_MAX && !text.chars().any(char::is_control);
     is_fit.then(|| text.to_owned())
 }
 
-/// The addresses at which a server may be found, best first. One of IPv6 that is good on its own link alone is left out: it
-/// would need the name of an interface.
+/// Returns the addresses of a server, best first. Link-local IPv6 addresses are left out: they would need an
+/// interface name.
 fn servers(
     addresses: impl IntoIterator<Item = IpAddr>,
     port: u16,
@@ -104,7 +105,7 @@ fn servers(
         IpAddr::V6(ip) => !ip.is_unspecified() && !ip.is_multicast() && !ip.is_unicast_link_local(),
     };
     let mut addresses: Vec<IpAddr> = addresses.into_iter().filter(is_of_a_host).collect();
-    // What reaches from elsewhere too comes first, IPv4 before IPv6: of small networks it is the one that is set up.
+    // Routable addresses come first, IPv4 before IPv6: small networks usually have it configured.
     addresses.sort_unstable_by_key(|ip| (ip.is_loopback(), ip.is_ipv6(), *ip));
     addresses.dedup();
     addresses.truncate(ADDRESSES_MAX);

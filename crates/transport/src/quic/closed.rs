@@ -1,9 +1,9 @@
-//! How QUIC's ends of a connection are a link's.
+//! Converts the ends of QUIC connections to those of links.
 
 use crate::closed::{CloseCode, LinkClosed, Violation, clip_reason, peer_reason};
 use quinn::{Connection, ConnectionError, SendDatagramError};
 
-/// Why a datagram could not be sent, as the end of the link.
+/// Converts a datagram's send error to the end of the link.
 pub(super) fn datagram_error(error: SendDatagramError) -> LinkClosed {
     match error {
         SendDatagramError::ConnectionLost(error) => lost(error),
@@ -13,7 +13,7 @@ pub(super) fn datagram_error(error: SendDatagramError) -> LinkClosed {
     }
 }
 
-/// Why a connection is over, as the end of the link.
+/// Converts a connection error to the end of the link.
 pub(super) fn lost(error: ConnectionError) -> LinkClosed {
     match error {
         ConnectionError::ApplicationClosed(close) => LinkClosed::ByPeer {
@@ -22,7 +22,7 @@ pub(super) fn lost(error: ConnectionError) -> LinkClosed {
         },
         ConnectionError::TimedOut => LinkClosed::TimedOut,
         ConnectionError::Reset => LinkClosed::Reset,
-        // Whoever closed it here has told the outbox before, and the first cause stays.
+        // The local close has been recorded in the outbox before, and the first cause counts.
         ConnectionError::LocallyClosed => LinkClosed::Local { code: CloseCode::DONE, reason: String::new() },
         ConnectionError::VersionMismatch
         | ConnectionError::TransportError(_)
@@ -31,7 +31,7 @@ pub(super) fn lost(error: ConnectionError) -> LinkClosed {
     }
 }
 
-/// Closes a connection at once for what its peer did.
+/// Closes a connection at once because of a violation.
 pub(super) fn close_for(connection: &Connection, violation: &Violation) {
     connection.close(violation.code().to_quic(), clip_reason(&violation.to_string()).as_bytes());
 }

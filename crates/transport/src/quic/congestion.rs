@@ -1,4 +1,4 @@
-//! The rate control of games as a congestion controller of the QUIC library.
+//! The rate control for games as a congestion controller of the QUIC library.
 
 use crate::rate::RateControl;
 use core::any::Any;
@@ -10,11 +10,11 @@ use quinn_proto::RttEstimator;
 use std::sync::Arc;
 use std::time::Instant as SystemInstant;
 
-/// Packets up to this size carry an acknowledgement alone. They are not under way in the library's sense, and a path that
-/// takes them still waits for its floor.
+/// Packets up to this size carry only an acknowledgement. The library does not count them as in flight, and
+/// they do not satisfy the floor.
 const ACK_ALONE_BYTES_MAX: u64 = 64;
 
-/// Makes the controller of each path.
+/// Creates the controller of each path.
 #[derive(Debug)]
 pub(super) struct ForGames;
 
@@ -25,21 +25,23 @@ impl ControllerFactory for ForGames {
     }
 }
 
-/// Bytes per second that a connection's path lets through, as its controller has it: `None` before the first round trip.
+/// Bytes per second that a connection's path carries, according to its controller; `None` before the first
+/// round trip.
 pub(crate) fn bytes_per_second(controller: &dyn Controller) -> Option<u64> {
     controller.metrics().pacing_rate.map(|bits_per_second| bits_per_second / 8)
 }
 
-/// No time at all.
+/// No time.
 const NEVER: u64 = u64::MAX;
 
 #[derive(Debug)]
 struct GameController {
-    /// When the machine's time began.
+    /// The origin of the controller's time.
     epoch: SystemInstant,
     control: RateControl,
-    /// When the library first asked for room while the floor was due, in microseconds of the machine's time. If it asks again later, it
-    /// was refused. It asks without a right to change anything here.
+    /// When the library first asked for the window while the floor was due, in microseconds of the
+    /// controller's time. If it asks again later, the packet was refused. The library passes only a shared
+    /// reference here.
     asked: AtomicU64,
 }
 
@@ -55,7 +57,7 @@ impl GameController {
         Instant::ZERO + instant.saturating_duration_since(self.epoch)
     }
 
-    /// Since when the floor is due and its packet does not go.
+    /// How long the floor's packet has been due without being sent.
     fn refused(&self, now: Instant, asked: u64) -> Duration {
         let is_due = asked != NEVER && self.control.is_floor_due(now);
         Duration::from_micros(if is_due { now.as_micros().saturating_sub(asked) } else { 0 })
@@ -113,7 +115,7 @@ impl Controller for GameController {
     }
 
     fn window(&self) -> u64 {
-        // The library gives no time here. This is the clock that it reads itself.
+        // The library passes no time here. This is the clock that it uses itself.
         let now = self.at(tokio::time::Instant::now().into_std());
         let mut asked = NEVER;
         if self.control.is_floor_due(now) {
@@ -124,7 +126,7 @@ impl Controller for GameController {
 
     fn metrics(&self) -> ControllerMetrics {
         let mut metrics = ControllerMetrics::default();
-        // As it is while the floor is not due, which would take the clock.
+        // The window while the floor is not due, which would need the clock.
         metrics.congestion_window = self.control.window_bytes(Instant::ZERO, Duration::ZERO);
         metrics.pacing_rate = self.control.bytes_per_second().map(|rate| rate.saturating_mul(8));
         metrics
@@ -151,7 +153,7 @@ mod tests {
     const PACKET_BYTES: u64 = 968;
     const MTU: u16 = 1_452;
 
-    /// What the library does with a controller, as far as it matters here.
+    /// The library's use of a controller, as far as it matters here.
     struct Library {
         controller: Box<dyn Controller>,
         under_way: u64,

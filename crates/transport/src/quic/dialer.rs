@@ -1,4 +1,4 @@
-//! The client's end: one socket per address family, shared by all its connections.
+//! The client side: one socket per address family, shared by all its connections.
 
 use super::link::establish;
 use super::{ALPN_PARLOR, bind_udp, transport_config};
@@ -16,20 +16,19 @@ use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::time::timeout;
 
-/// How long a client tries an address before it takes it for dead, unless it has a reason for another value. A dead
-/// UDP port says nothing.
+/// Default timeout for an address. A dead UDP port does not answer.
 pub const CONNECT_DEADLINE: Duration = Duration::from_secs(5);
 
-/// The TLS alert by which a server says that no protocol is common to both ends.
+/// The TLS alert for "no common application protocol".
 const NO_APPLICATION_PROTOCOL: u8 = 120;
 
-/// Makes connections. Dropping it leaves its links alive.
+/// Opens connections. Its links stay alive when it is dropped.
 #[derive(Debug, Default)]
 pub struct Dialer {
-    /// One for IPv4, one for IPv6, opened when first needed.
+    /// For IPv4 and IPv6, opened when first needed.
     sockets: Mutex<[Option<Socket>; 2]>,
     conditions: Option<Conditions>,
-    /// The address of this machine that its sockets have; any if `None`.
+    /// The local address of its sockets; `None` for any.
     source: Option<IpAddr>,
 }
 
@@ -41,24 +40,24 @@ pub(crate) struct Socket {
 }
 
 impl Dialer {
-    /// A dialer without sockets yet.
+    /// Creates a dialer without sockets.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// A dialer whose sockets are on a bad network.
+    /// Creates a dialer whose sockets are impaired.
     pub fn impaired(conditions: Conditions) -> Self {
         Dialer { conditions: Some(conditions), ..Self::default() }
     }
 
-    /// A dialer whose connections come from this address of the machine, and go to addresses of its family alone.
+    /// Creates a dialer that connects from this local address, and only to addresses of its family.
     pub fn from_source(source: IpAddr) -> Self {
         Dialer { source: Some(source), ..Self::default() }
     }
 
-    /// Connects to `addr`, where a server proves to be `server_name` as `trust` demands. With
-    /// [`Trust::Fingerprint`] the name is not checked and may be the address. Must be called in a tokio runtime,
-    /// always the same. May be cancelled.
+    /// Connects to `addr`, and verifies the server as `trust` says, under the name `server_name`. With
+    /// [`Trust::Fingerprint`] the name is not checked and may be the address. Must always be called in the
+    /// same tokio runtime. Cancel-safe.
     ///
     /// # Errors
     /// [`ConnectError`]; a dead port is [`TimedOut`](ConnectError::TimedOut) after `deadline`.
@@ -87,7 +86,7 @@ impl Dialer {
             .map_err(|violation| ConnectError::NotParlor { addr, detail: violation.to_string() })
     }
 
-    /// Waits until all links are over and their goodbyes are sent: what a process does last.
+    /// Waits until all links are over and their closes are sent. For the end of a process.
     pub async fn wait_idle(&self) {
         let sockets = self.lock().clone();
         for socket in sockets.into_iter().flatten() {
@@ -95,7 +94,7 @@ impl Dialer {
         }
     }
 
-    /// The socket of an address family.
+    /// Returns the socket of an address family.
     pub(crate) fn socket(&self, is_ipv6: bool) -> io::Result<Socket> {
         let mut sockets = self.lock();
         let slot = &mut sockets[usize::from(is_ipv6)];
@@ -110,7 +109,7 @@ impl Dialer {
         Ok(slot.insert(Socket { endpoint, probes }).clone())
     }
 
-    /// Whether the socket of an address family was needed already.
+    /// Whether the socket of an address family is open.
     pub(crate) fn has_socket(&self, is_ipv6: bool) -> bool {
         self.lock()[usize::from(is_ipv6)].is_some()
     }
@@ -120,7 +119,7 @@ impl Dialer {
     }
 }
 
-/// Why a connection did not come to be.
+/// Converts the error of a failed connection.
 fn failed(addr: SocketAddr, waited: Duration, error: ConnectionError, refusal: &Refusal) -> ConnectError {
     if let Some(refused) = refusal.take() {
         return refused;

@@ -1,5 +1,5 @@
-//! How packets lie on QUIC's streams and datagrams, and what no Parlor peer sends there. It knows bytes only: who drives
-//! the connection, the library's tasks or the [engine](super::engine), hands them over.
+//! The framing of packets on QUIC's streams and datagrams, and its violations. It handles bytes only, for
+//! both the library's tasks and the [engine](super::engine).
 
 use super::{ISOLATED_UNFINISHED_BYTES_MAX, STREAM_TYPE_ISOLATED, STREAM_TYPE_RECORDS};
 use crate::closed::Violation;
@@ -8,20 +8,20 @@ use parlor_proto::limits::{DATAGRAM_BYTES_MAX, STREAM_PACKET_BYTES_MAX};
 use parlor_proto::wire::cursor::{Reader, Write};
 use parlor_proto::{Carrier, Packet};
 
-/// Longest length of a record that is within the limit, in bytes.
+/// Maximum bytes of a record's length.
 const LENGTH_BYTES_MAX: usize = 4;
 
-/// What a stream turned out to be.
+/// The type of a stream.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum StreamType {
-    /// The stream of records.
+    /// The record stream.
     Records,
     /// An isolated packet.
     Isolated,
 }
 
 impl StreamType {
-    /// By its first byte.
+    /// Returns the type for a stream's first byte.
     pub(super) fn of(byte: u8) -> Result<Self, Violation> {
         match byte {
             STREAM_TYPE_RECORDS => Ok(StreamType::Records),
@@ -31,7 +31,7 @@ impl StreamType {
     }
 }
 
-/// A datagram as a packet.
+/// Converts a datagram to a packet.
 pub(super) fn datagram(bytes: Bytes) -> Result<Packet, Violation> {
     if bytes.len() > DATAGRAM_BYTES_MAX {
         return Err(Violation::OversizedDatagram { bytes: bytes.len() });
@@ -39,7 +39,7 @@ pub(super) fn datagram(bytes: Bytes) -> Result<Packet, Violation> {
     Ok(Packet { carrier: Carrier::Datagram, bytes })
 }
 
-/// What precedes a record: its length, and on a stream that begins with it the stream's type.
+/// The head of a record: its length, preceded by the stream's type for the first record.
 pub(super) fn record_head(record_bytes: usize, is_first: bool) -> Bytes {
     let mut head = Vec::with_capacity(1 + LENGTH_BYTES_MAX);
     if is_first {
@@ -49,7 +49,7 @@ pub(super) fn record_head(record_bytes: usize, is_first: bool) -> Bytes {
     head.into()
 }
 
-/// Adds bytes to an isolated packet, as long as it is within its limit.
+/// Adds bytes to an isolated packet, within its limit.
 pub(super) fn extend_isolated(packet: &mut BytesMut, bytes: &[u8]) -> Result<(), Violation> {
     if packet.len() + bytes.len() > STREAM_PACKET_BYTES_MAX {
         return Err(Violation::OversizedPacket);
@@ -58,13 +58,13 @@ pub(super) fn extend_isolated(packet: &mut BytesMut, bytes: &[u8]) -> Result<(),
     Ok(())
 }
 
-/// Whether the bytes of all unfinished isolated packets of a peer are within their limit.
+/// Checks the total of a peer's unfinished isolated packets.
 pub(super) fn check_unfinished(all_bytes: usize) -> Result<(), Violation> {
     if all_bytes > ISOLATED_UNFINISHED_BYTES_MAX { Err(Violation::TooMuchUnfinished) } else { Ok(()) }
 }
 
-/// What came on the stream of records and is not taken. It grows with the bytes that come, whatever length they declare,
-/// and is given back when nothing is left in it.
+/// Received bytes of the record stream that are not taken. The buffer grows with received bytes, not with
+/// declared lengths, and is freed when it is empty.
 #[derive(Debug, Default)]
 pub(super) struct Records {
     buffer: BytesMut,
@@ -75,7 +75,7 @@ impl Records {
         self.buffer.extend_from_slice(bytes);
     }
 
-    /// The next record that is complete.
+    /// Takes the next complete record.
     pub(super) fn take(&mut self) -> Result<Option<Bytes>, Violation> {
         let Some(first) = self.buffer.first() else {
             self.buffer = BytesMut::new();
@@ -99,7 +99,7 @@ impl Records {
         Ok(Some(record.split_off(width).freeze()))
     }
 
-    /// The stream ended: it may between two records.
+    /// Checks the end of the stream: it must be between two records.
     pub(super) fn end(&self) -> Result<(), Violation> {
         if self.buffer.is_empty() { Ok(()) } else { Err(Violation::TruncatedRecord) }
     }

@@ -12,8 +12,8 @@ use parlor_proto::{Carrier, Packet, limits};
 use quinn::Connection;
 use std::sync::Arc;
 
-/// Streams queue here before the library's send window. Of datagrams only one: the library's small buffer comes
-/// first, and this one tells when that has room again.
+/// Stream packets queue here before the library's send window. Of datagrams only one does: the library's
+/// small buffer comes first, and this one detects when that has room again.
 pub(super) const CAPACITY: Capacity =
     Capacity { datagram_bytes: 1, stream_bytes: 64 * 1024, isolated_bytes: 64 * 1024 };
 
@@ -34,7 +34,7 @@ pub fn establish(connection: Connection) -> Result<Link, Violation> {
     Ok(Link::new(Wire::Quic(connection), remote, Source::Quic(source), outbox))
 }
 
-/// Gives a datagram to the library, or queues it if the library's buffer is full and nothing else is queued.
+/// Passes a datagram to the library, or queues it if the library's buffer is full and nothing else is queued.
 pub(crate) fn send_datagram(
     connection: &Connection,
     outbox: &Outbox,
@@ -46,7 +46,8 @@ pub(crate) fn send_datagram(
     if !outbox.is_empty(Carrier::Datagram) {
         return Err(SendError::NotWritable(packet));
     }
-    // `send_datagram` would throw older ones away to make room; the one that waits never does, polled just once.
+    // `send_datagram` would drop older ones to make room; the waiting variant never does, and is polled only
+    // once.
     match connection.send_datagram_wait(packet.bytes.clone()).now_or_never() {
         Some(Ok(())) => Ok(()),
         Some(Err(error)) => Err(SendError::Closed(datagram_error(error))),

@@ -1,9 +1,9 @@
-//! QUIC. One UDP socket listens for all, one socket per address family dials all.
+//! QUIC. One UDP socket accepts all connections, one socket per address family dials all.
 //!
-//! How packets lie on a connection: a datagram is a packet. A unidirectional stream begins with one byte. 0 makes it
-//! the stream of records, of which each end opens at most one: each record is a length (variable-length integer in the
-//! shortest form) and the packet. 1 makes it an isolated packet, which fills the rest of the stream. 2 is for direct paths
-//! and comes before a connection is a link: [`crate::direct`].
+//! Framing: a datagram is a packet. A unidirectional stream begins with one type byte. 0 is the record
+//! stream, of which each end opens at most one: each record is a length (variable-length integer in the
+//! shortest form) and the packet. 1 is an isolated packet, which fills the rest of the stream. 2 is for
+//! direct paths, before a connection is a link: [`crate::direct`].
 
 mod closed;
 pub(crate) mod congestion;
@@ -33,42 +33,42 @@ use std::io;
 use std::net::UdpSocket;
 use std::sync::Arc;
 
-/// What a connection that carries Parlor's packets negotiates (ALPN).
+/// ALPN of a connection with Parlor's packets.
 pub const ALPN_PARLOR: &[u8] = b"parlor";
-/// What a connection between two players negotiates.
+/// ALPN of a connection between two players.
 pub const ALPN_DIRECT: &[u8] = b"parlor-direct";
 
-/// First byte of the stream of records.
+/// First byte of the record stream.
 pub const STREAM_TYPE_RECORDS: u8 = 0;
 /// First byte of a stream that is one isolated packet.
 pub const STREAM_TYPE_ISOLATED: u8 = 1;
-/// First byte of the first stream of each end of a direct path, by which both agree on it.
+/// First byte of the first stream of each end of a direct path, by which both agree on the connection.
 pub const STREAM_TYPE_PATH: u8 = 2;
 
-/// Unidirectional streams that a peer may have open at once: the stream of records and isolated packets. The library
-/// keeps a place for each, idle or not. Bidirectional ones are not used.
+/// Unidirectional streams that a peer may have open at once: the record stream and isolated packets. The
+/// library keeps state for each, idle or not. Bidirectional ones are not used.
 pub const STREAMS_MAX: u32 = 24;
 
-/// Silence after which a connection counts as dead. The session keeps it alive and gives up sooner.
+/// Silence after which a connection counts as dead. The session keeps it alive, and times out sooner.
 pub const IDLE_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// Bytes of isolated packets that a sender has under way at once, sent but not acknowledged to the last byte.
+/// Bytes of isolated packets that a sender has in flight: sent and not completely acknowledged.
 const ISOLATED_IN_FLIGHT_BYTES_MAX: usize = 512 * 1024;
-/// Bytes of unfinished isolated packets that a receiver holds before it takes its peer for an attacker.
+/// Bytes of unfinished isolated packets that a receiver accepts; more are a violation.
 const ISOLATED_UNFINISHED_BYTES_MAX: usize = 1024 * 1024;
 
 const STREAM_WINDOW_BYTES: u32 = 256 * 1024;
 const RECEIVE_WINDOW_BYTES: u32 = 1024 * 1024;
 const SEND_WINDOW_BYTES: u64 = 1024 * 1024;
-/// About what one tick sends: more must wait in the session, where newer state replaces older.
+/// About the data of one tick: more must be queued in the session, where newer state replaces older.
 const DATAGRAM_SEND_BUFFER_BYTES: usize = 8 * 1024;
 const DATAGRAM_RECEIVE_BUFFER_BYTES: usize = 128 * 1024;
 const INITIAL_RTT: Duration = Duration::from_millis(100);
-/// Packets that a peer may receive without acknowledging them at once.
+/// Packets that a peer may receive without an immediate acknowledgement.
 const ACK_THRESHOLD: VarInt = VarInt::from_u32(10);
-/// How long it may wait with it.
+/// Maximum delay of that acknowledgement.
 const ACK_DELAY: Duration = Duration::from_millis(25);
-/// What is asked of the operating system for the socket that all connections share.
+/// Requested size of the shared socket's buffers.
 const UDP_BUFFER_BYTES: usize = 2 * 1024 * 1024;
 
 const _: () = {
@@ -83,7 +83,7 @@ const _: () = {
     );
 };
 
-/// How every connection is set, at both ends.
+/// The transport configuration of every connection, at both ends.
 pub(crate) fn transport_config() -> Arc<TransportConfig> {
     let idle = u32::try_from(IDLE_TIMEOUT.as_millis()).expect("the idle timeout is seconds");
     let mut config = TransportConfig::default();
@@ -102,15 +102,16 @@ pub(crate) fn transport_config() -> Arc<TransportConfig> {
     Arc::new(config)
 }
 
-/// Acknowledgements are packets too, and cost their sender and its peer as much. The peer is asked for fewer of them: the
-/// session has its own for what must arrive soon.
+/// Acknowledgements are packets too, and cost both ends as much. The peer is asked for fewer: the session has
+/// its own for urgent ones.
 fn ack_frequency() -> AckFrequencyConfig {
     let mut config = AckFrequencyConfig::default();
     config.ack_eliciting_threshold(ACK_THRESHOLD).max_ack_delay(Some(ACK_DELAY));
     config
 }
 
-/// A UDP socket with buffers as large as the operating system allows. One bound to `[::]` takes IPv4 too.
+/// Opens a UDP socket with buffers as large as the operating system allows. One bound to `[::]` accepts IPv4
+/// too.
 fn bind_udp(addr: SocketAddr) -> io::Result<UdpSocket> {
     let socket = Socket::new(Domain::for_address(addr), Type::DGRAM, None)?;
     if addr.is_ipv6() {

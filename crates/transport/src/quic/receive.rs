@@ -1,5 +1,5 @@
-//! What comes in on a QUIC link: datagrams, the stream of records, isolated packets. It is read only when the owner of
-//! the link asks, so that flow control holds a peer back whose packets nobody takes.
+//! The receive path of a QUIC link: datagrams, the record stream, isolated packets. It is read only on
+//! demand, so flow control slows a peer whose packets are not taken.
 
 use super::closed::{close_for, lost};
 use super::framing::{self, Records, StreamType};
@@ -22,7 +22,7 @@ pub(crate) struct QuicSource {
     outbox: Arc<Outbox>,
     datagrams: BoxStream<'static, Result<Bytes, ConnectionError>>,
     streams: BoxStream<'static, Result<RecvStream, ConnectionError>>,
-    /// Streams whose type is not known yet, and isolated packets that are not complete.
+    /// Streams of unknown type, and incomplete isolated packets.
     begun: FuturesUnordered<BoxFuture<'static, Result<Begun, Fault>>>,
     unfinished_bytes: Arc<AtomicUsize>,
     records: Option<RecordStream>,
@@ -30,16 +30,16 @@ pub(crate) struct QuicSource {
     turn: usize,
 }
 
-/// What a stream turned out to be.
+/// The type of a started stream.
 enum Begun {
     Records(RecvStream),
     Isolated(Bytes),
 }
 
-/// Why a stream gives nothing more.
+/// Why a stream has no more data.
 enum Fault {
     Violation(Violation),
-    /// The connection is over, which its datagrams tell too.
+    /// The connection is over, which its datagrams report too.
     Lost(ConnectionError),
 }
 
@@ -53,7 +53,7 @@ impl From<ReadError> for Fault {
     fn from(error: ReadError) -> Self {
         match error {
             ReadError::ConnectionLost(error) => Fault::Lost(error),
-            // The remaining ones cannot be: streams are read in order, by their owner, and never early.
+            // The other errors cannot occur: streams are read in order, by their owner, and never early.
             ReadError::Reset(_)
             | ReadError::ClosedStream
             | ReadError::IllegalOrderedRead
@@ -64,7 +64,7 @@ impl From<ReadError> for Fault {
 
 impl QuicSource {
     pub(super) fn new(connection: Connection, outbox: Arc<Outbox>) -> Self {
-        // They never end: after the connection they go on giving its error.
+        // Never ends: after the connection it repeats the connection's error.
         let datagrams = unfold(connection.clone(), |connection| async move {
             let datagram = connection.read_datagram().await;
             Some((datagram, connection))
@@ -86,8 +86,8 @@ impl QuicSource {
         }
     }
 
-    /// The next packet of any carrier; carriers take turns. That the connection is over is told once all that came
-    /// before is taken.
+    /// Returns the next packet of any carrier, in rotation. The end of the connection is reported after all
+    /// packets received before.
     pub(crate) fn poll_packet(&mut self, cx: &mut Context<'_>) -> Poll<Result<Packet, LinkClosed>> {
         self.accept_streams(cx);
         let mut over = None;
@@ -113,7 +113,7 @@ impl QuicSource {
     }
 
     fn accept_streams(&mut self, cx: &mut Context<'_>) {
-        // An error is told by the datagrams too.
+        // The datagrams report the error too.
         while let Poll::Ready(Some(Ok(stream))) = self.streams.poll_next_unpin(cx) {
             let unfinished = Unfinished { all: Arc::clone(&self.unfinished_bytes), bytes: 0 };
             self.begun.push(begin(stream, unfinished).boxed());
@@ -140,7 +140,7 @@ impl QuicSource {
                 Ok(Begun::Records(stream)) => {
                     self.had_records = true;
                     self.records = Some(RecordStream { stream, records: Records::default() });
-                    // It is polled later in this round or right away in the next.
+                    // It is polled later in this round or directly in the next.
                     cx.waker().wake_by_ref();
                 }
                 Err(Fault::Lost(_)) => {}
@@ -155,7 +155,7 @@ impl QuicSource {
         match records.poll_record(cx) {
             Poll::Ready(Ok(Some(bytes))) => Poll::Ready(Ok(Packet { carrier: Carrier::Stream, bytes })),
             Poll::Ready(Ok(None)) => {
-                // The peer is closing and will say so.
+                // The peer is closing, and will report that.
                 self.records = None;
                 Poll::Pending
             }
@@ -165,7 +165,7 @@ impl QuicSource {
     }
 }
 
-/// Reads a stream's type and, if it is an isolated packet, all of it.
+/// Reads a stream's type and, for an isolated packet, all of it.
 async fn begin(mut stream: RecvStream, mut unfinished: Unfinished) -> Result<Begun, Fault> {
     let Some(first) = stream.read_chunk(1, true).await? else { return Err(Violation::EmptyStream.into()) };
     match StreamType::of(first.bytes[0])? {
@@ -181,7 +181,7 @@ async fn begin(mut stream: RecvStream, mut unfinished: Unfinished) -> Result<Beg
     }
 }
 
-/// The bytes of one unfinished packet, counted among those of all.
+/// The bytes of one unfinished packet, counted in the total.
 struct Unfinished {
     all: Arc<AtomicUsize>,
     bytes: usize,
@@ -201,14 +201,14 @@ impl Drop for Unfinished {
     }
 }
 
-/// The stream of records.
+/// The record stream.
 struct RecordStream {
     stream: RecvStream,
     records: Records,
 }
 
 impl RecordStream {
-    /// The next record, or `None` if the stream ended after a whole one.
+    /// Returns the next record; `None` if the stream ended after a complete one.
     fn poll_record(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Bytes>, Fault>> {
         loop {
             if let Some(record) = self.records.take()? {

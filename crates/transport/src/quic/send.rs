@@ -1,8 +1,8 @@
-//! The task that writes what is queued on a QUIC link. Records, isolated packets and datagrams go their own ways, so
-//! that none waits for another; the task ends with the link.
+//! The task that writes the queues of a QUIC link. Records, isolated packets and datagrams are independent,
+//! so that none blocks another. The task ends with the link.
 //!
-//! A server has thousands of these tasks, most of them idle. What only some need, or need for a moment, is boxed, so that
-//! the others do not hold its place.
+//! A server has thousands of these tasks, mostly idle. State that only some need, or only for a moment, is
+//! boxed, so that it takes no space in the others.
 
 use super::closed::{close_for, datagram_error, lost};
 use super::framing::record_head;
@@ -40,7 +40,7 @@ pub(super) async fn run(connection: Connection, outbox: Arc<Outbox>) {
         None => {}
         Some(Fault::Lost(end)) => outbox.lose(end),
         Some(Fault::Stopped) => {
-            // Either the peer is closing, which it will say, or it is no Parlor peer.
+            // Either the peer is closing and will report that, or it is not a Parlor peer.
             match Box::pin(timeout(limits::CLOSE_LINGER, connection.closed())).await {
                 Ok(error) => outbox.lose(lost(error)),
                 Err(_) => {
@@ -50,8 +50,8 @@ pub(super) async fn run(connection: Connection, outbox: Arc<Outbox>) {
             }
         }
     }
-    // Before `writing` is dropped, so that a half-written record is not taken for a whole stream. Closing a
-    // connection that is closed already changes nothing.
+    // Before `writing` is dropped, so that a partly written record is not taken for a complete stream.
+    // Closing a closed connection has no effect.
     if let Some(farewell) = outbox.farewell() {
         connection.close(farewell.code.to_quic(), farewell.reason.as_bytes());
     }
@@ -82,7 +82,7 @@ impl From<ConnectionError> for Fault {
     }
 }
 
-/// The one stream of records, opened by the first.
+/// Writes the one record stream, opened with the first record.
 async fn write_records(connection: &Connection, outbox: &Outbox) -> Result<(), Fault> {
     let mut opened: Option<SendStream> = None;
     while let Some(packet) = outbox.pop(Carrier::Stream).await {
@@ -99,7 +99,7 @@ async fn write_records(connection: &Connection, outbox: &Outbox) -> Result<(), F
     }
 }
 
-/// A stream for each isolated packet.
+/// Writes each isolated packet on a stream of its own.
 async fn write_isolated(connection: &Connection, outbox: &Outbox) -> Result<(), Fault> {
     match outbox.pop(Carrier::Isolated).await {
         Some(first) => Box::pin(write_isolated_from(first, connection, outbox)).await,
@@ -107,8 +107,7 @@ async fn write_isolated(connection: &Connection, outbox: &Outbox) -> Result<(), 
     }
 }
 
-/// How many packets and how many bytes may be under way is bounded, so that a receiver can bound what it holds of
-/// unfinished ones.
+/// The number of packets and bytes in flight is bounded, so that a receiver can bound its unfinished ones.
 async fn write_isolated_from(first: Bytes, connection: &Connection, outbox: &Outbox) -> Result<(), Fault> {
     let mut under_way = FuturesUnordered::new();
     let mut bytes_under_way = 0;
@@ -134,7 +133,7 @@ async fn write_isolated_from(first: Bytes, connection: &Connection, outbox: &Out
     Ok(())
 }
 
-/// Datagrams for which the library's buffer had no room.
+/// Writes datagrams that found no room in the library's buffer.
 async fn write_datagrams(connection: &Connection, outbox: &Outbox) -> Result<(), Fault> {
     while let Some(packet) = outbox.pop(Carrier::Datagram).await {
         let sent = Box::pin(write_datagram(connection, packet)).await;
@@ -143,22 +142,22 @@ async fn write_datagrams(connection: &Connection, outbox: &Outbox) -> Result<(),
     Ok(())
 }
 
-/// Waits until the library takes a datagram.
+/// Waits until the library accepts a datagram.
 async fn write_datagram(connection: &Connection, packet: Bytes) -> Result<(), SendDatagramError> {
     let mut sending = pin!(connection.send_datagram_wait(packet));
     loop {
         match timeout(FLOOR_INTERVAL, &mut sending).await {
             Ok(sent) => return sent,
-            // The library asks how much may go only when something happens. On a path that answers nothing this is what
-            // lets the floor of the rate control go; what is set is the same as before.
+            // The library checks the window only on events. On a path without answers this call triggers the
+            // rate control's floor; the value stays the same.
             Err(_) => connection.set_send_window(SEND_WINDOW_BYTES),
         }
     }
 }
 
-/// Ends a stream at once. The future waits until the peer has all of it.
+/// Ends a stream at once. The future waits until the peer has acknowledged all of it.
 fn finish(mut stream: SendStream) -> impl Future<Output = Result<(), Fault>> {
-    // It fails only for a stream that the peer stopped or that is over; both are told by what follows.
+    // Fails only for a stream that the peer stopped or that is over; both are reported below.
     let _ = stream.finish();
     async move {
         match stream.stopped().await {

@@ -1,21 +1,21 @@
-//! Round trips: the path's own, and the queue that stands on it.
+//! Round trips: the path's base round trip, and the queueing delay on top.
 
 use core::time::Duration;
 use parlor_proto::time::Instant;
 
-/// How long a shortest round trip counts, once and a half on average: routes change.
+/// How long a minimum counts, 1.5 times that on average: routes change.
 const BASE_WINDOW: Duration = Duration::from_secs(10);
-/// Finds both from round trips, by their minima: whatever delays single packets, like a tick's burst, a busy radio or an
-/// acknowledgement that waits for company, only ever adds.
+/// Separates the two by minima of round trips. All other delays of single packets, such as a tick's burst, a
+/// busy radio or a delayed acknowledgement, only ever add.
 #[derive(Clone, Debug)]
 pub(super) struct DelayFilter {
-    /// Shortest of this window of time and of the one before.
+    /// The minima of the current and the previous time window.
     base: Option<Duration>,
     base_before: Option<Duration>,
     base_since: Instant,
-    /// Shortest of this round.
+    /// The minimum of this round.
     standing: Option<Duration>,
-    /// The sum of all of this round, and how many they are.
+    /// The sum of all round trips in this round, and their count.
     sum: Duration,
     count: u32,
 }
@@ -47,22 +47,22 @@ impl DelayFilter {
         self.count += 1;
     }
 
-    /// The mean of this round, with all that delays single packets; `None` before the first of it.
+    /// The mean of this round, including all delays; `None` before its first round trip.
     pub(super) fn mean(&self) -> Option<Duration> {
         (self.count > 0).then(|| self.sum / self.count)
     }
 
-    /// The path's own round trip; zero before the first.
+    /// The base round trip; zero before the first.
     pub(super) fn base(&self) -> Duration {
         shortest(self.base, self.base_before)
     }
 
-    /// How much longer than the path's own the shortest round trip of this round is.
+    /// How much this round's minimum exceeds the base.
     pub(super) fn queue(&self) -> Duration {
         self.standing.map_or(Duration::ZERO, |standing| standing.saturating_sub(self.base()))
     }
 
-    /// What stands is a part of the way.
+    /// Accepts the standing queue as a part of the base.
     pub(super) fn accept_queue(&mut self, now: Instant) {
         self.base = self.standing;
         self.base_before = None;

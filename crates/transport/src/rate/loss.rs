@@ -1,12 +1,12 @@
-//! How much is lost: sparsely, as every radio does, or heavily, as a queue that is full.
+//! Packet loss: light, as on every radio, or heavy, as with a full queue.
 
-/// From here on loss is heavy. One part in ten is still weather.
+/// Loss from here on is heavy. One packet in ten is still normal.
 pub(super) const HEAVY_PERCENT: u64 = 18;
-/// Acknowledged packets that an estimate needs. At 10% loss by chance, two estimates in a row reach
+/// Acknowledged packets needed for an estimate. At 10% random loss, two consecutive estimates reach
 /// [`HEAVY_PERCENT`] less than once in ten thousand.
 const PACKETS_MIN: u64 = 100;
 
-/// Measures epoch by epoch; an epoch has enough packets to mean something.
+/// Measures in epochs, each with enough packets for an estimate.
 #[derive(Clone, Debug, Default)]
 pub(super) struct LossMeter {
     acked_packets: u64,
@@ -25,7 +25,7 @@ impl LossMeter {
         self.lost_bytes += bytes;
     }
 
-    /// The loss in percent if it was heavy in the epoch that is over now and in the one before.
+    /// Returns the loss in percent if it was heavy in the epoch that just ended and in the one before.
     pub(super) fn poll_heavy(&mut self, packet_bytes: u64) -> Option<u64> {
         let bytes = self.acked_bytes + self.lost_bytes;
         if self.acked_packets < PACKETS_MIN && bytes < PACKETS_MIN * packet_bytes {

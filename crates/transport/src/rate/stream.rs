@@ -1,38 +1,40 @@
-//! How much a stream carries, from what its socket takes: for links on which nothing else is known of the path.
+//! Estimates the bandwidth of a stream from what its socket accepts: for links without other measurements of
+//! the path.
 //!
-//! A socket that takes at once what it is given says nothing of the path but that it carries that. One that is busy for
-//! [`STANDING`] without having taken everything has a queue before it that stands; what it took in that time is what the path
-//! carries. Whoever makes packets is told a little less, so that the queue goes, and then more and more, to find out whether it
-//! carries more: soon what it has carried before, since a stall is no narrow path, and slowly beyond it.
+//! A socket that accepts everything at once shows only that the path carries that much. One that is busy for
+//! [`STANDING`] without accepting everything has a standing queue; what it accepted in that time is what the
+//! path carries. The reported rate is set slightly below that, so that the queue drains. Then it grows to
+//! probe for more: quickly up to what the path has carried before, since a stall is not a narrow path, and
+//! slowly beyond it.
 
 use core::time::Duration;
 use parlor_proto::time::Instant;
 
-/// A queue that lasts so long stands.
+/// A queue that lasts this long is standing.
 const STANDING: Duration = Duration::from_millis(100);
-/// What is told of what the path was seen to carry, in percent: the queue drains by the rest.
+/// The reported rate as a percentage of what the path carries: the queue drains by the rest.
 const DRAIN_PERCENT: u64 = 85;
-/// How long there must be no standing queue before more is told, once and again.
+/// Time without a standing queue before the rate is raised, each time.
 const CALM: Duration = Duration::from_millis(500);
-/// What is added beyond what the path was seen to carry: this part of it.
+/// The growth beyond what the path was seen to carry, as a fraction of it.
 const GROWTH_PART: u64 = 20;
-/// Less than this part of what the path carried last is a stall and not what it carries.
+/// Less than this fraction of the last bandwidth is a stall, not the bandwidth.
 const STALL_PART: u64 = 4;
-/// The least that is told, in bytes per second: a game that hears nothing is over.
+/// Minimum rate, in bytes per second: a game without any packets is over.
 const LEAST: u64 = 4 * 1024;
-/// The most: no game sends more.
+/// Maximum rate: no game sends more.
 const MOST: u64 = 16 * 1024 * 1024;
 
 /// See the [module](self).
 #[derive(Clone, Debug, Default)]
 pub(crate) struct StreamRate {
-    /// What is told.
+    /// The reported rate.
     rate: Option<u64>,
-    /// What the path carries, as far as that was seen.
+    /// What the path was seen to carry.
     seen: u64,
-    /// Since when the socket is busy, and what it took since.
+    /// Since when the socket is busy, and what it accepted since.
     busy: Option<(Instant, u64)>,
-    /// Since when there is no standing queue, or when more was told last.
+    /// Since when there is no standing queue, or when the rate was last raised.
     calm: Instant,
 }
 
@@ -42,7 +44,8 @@ impl StreamRate {
         self.rate
     }
 
-    /// The socket took `bytes` from `began` until `now`; `waits` says whether there was more for it by then.
+    /// Handles that the socket accepted `bytes` from `began` until `now`; `waits` says whether more was
+    /// queued then.
     pub(crate) fn handle_written(&mut self, began: Instant, now: Instant, bytes: u64, waits: bool) {
         let (since, before) = self.busy.unwrap_or((began, 0));
         let (span, taken) = (now.saturating_since(since), before + bytes);
@@ -79,8 +82,8 @@ impl StreamRate {
 mod tests {
     use super::*;
 
-    /// A sender that makes what it is told, or what it wants, each tick, and a socket that takes `carries` bytes per second: what
-    /// waits after each tick, in ms of the socket, and what was taken.
+    /// A sender that produces the reported rate, or its own, each tick, and a socket that accepts `carries`
+    /// bytes per second: the queue after each tick, in ms of the socket, and the bytes accepted.
     struct Model {
         rate: StreamRate,
         now: Instant,

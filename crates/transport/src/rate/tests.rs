@@ -1,4 +1,4 @@
-//! What the rate control does to games that share a path.
+//! The effect of the rate control on games that share a path.
 
 mod bottleneck;
 
@@ -25,7 +25,7 @@ fn percentile(mut of: Vec<Duration>, percent: usize) -> Duration {
     of[(of.len() - 1) * percent / 100]
 }
 
-/// The queue that stands: what is left of it at its lowest in each tenth of a second.
+/// The standing queue: its minimum in each tenth of a second.
 fn standing(waits: &[Duration]) -> Vec<Duration> {
     waits.chunks(100).map(|waits| *waits.iter().min().unwrap()).collect()
 }
@@ -40,7 +40,7 @@ fn a_stream_of_3_mbit_gets_through_sparse_loss_at_once() {
             net.run_until(seconds(20));
             let flow = &net.flows[0];
             let delivered_permille = flow.arrived.len() as u64 * 1_000 / flow.offered;
-            // Chance alone varies by three in a thousand at 10%.
+            // Random variation alone is three in a thousand at 10%.
             assert!(
                 delivered_permille >= 985 - 10 * loss_percent,
                 "{delivered_permille} in 1,000: {context}"
@@ -68,8 +68,8 @@ fn a_bottleneck_is_used_and_its_queue_does_not_stand() {
     }
 }
 
-/// Runs games that come one after another, the last of them `later`, and gives what each got in the second 20 s, in bits per
-/// second, and the queue that stood then for 95% of the time.
+/// Runs games that start one after another, the last of them `later`. Returns the rate of each in the second
+/// 20 s, in bits per second, and the standing queue of that time at its 95th percentile.
 fn shares(path: Path, seed: u64, count: u64, later: Duration, game: Game) -> (Vec<u64>, Duration) {
     let starts = |number: u64| {
         Instant::ZERO + later * u32::try_from(number).unwrap() / u32::try_from(count - 1).unwrap()
@@ -127,7 +127,7 @@ fn games_of_any_kind_share_a_bottleneck() {
     }
 }
 
-/// The first fills the queue for the second, and so on: who comes last must not take that for the length of the way.
+/// The first fills the queue for the second, and so on: a latecomer must not take the queue for distance.
 #[test]
 fn who_comes_into_a_full_queue_finds_out_what_is_beneath_it() {
     let path = Path { rate_bps: 4_000_000, ..path(100) };
@@ -170,7 +170,7 @@ fn what_the_path_carries_is_not_known_before_a_round_trip() {
 #[test]
 fn a_queue_too_short_to_be_seen_is_found_by_what_it_drops() {
     for loss_percent in [0, 2] {
-        // A queue of 30 ms would be yielded to. This one is full at 10.
+        // It would yield to a queue of 30 ms. This one is full at 10.
         let path = Path { rate_bps: 8_000_000, queue_bytes_max: 10_000, loss_percent, ..path(50) };
         let mut net = Bottleneck::new(path, 1, &[game(20_000_000)]);
         net.run_until(seconds(20));
@@ -222,7 +222,7 @@ fn a_mark_shrinks_once_a_round_and_never_below_the_least() {
     assert_eq!(control.window_bytes(Instant::ZERO, Duration::ZERO), after);
     let mut now = Instant::ZERO;
     for _ in 0..50 {
-        // Two answered rounds: one that still hears of the larger window, one that may shrink.
+        // Two answered rounds: one that still acknowledges the larger window, one that may shrink.
         for _ in 0..2 {
             let sent = now;
             control.handle_sent(sent, 100);

@@ -1,5 +1,5 @@
-//! A WebSocket as a link. The receiving half reads the socket itself, so that TCP holds a peer back whose packets nobody
-//! takes; a task writes what is queued and, in the end, says goodbye.
+//! A WebSocket as a link. The receiving half reads the socket itself, so that TCP slows a peer whose packets
+//! are not taken. A task writes the queue and, at the end, the close frame.
 
 use crate::closed::{CloseCode, LinkClosed, Violation, peer_reason};
 use crate::io::Io;
@@ -26,19 +26,20 @@ use tokio_tungstenite::tungstenite::{Error, Message};
 
 pub(crate) type BoxIo = Box<dyn Io>;
 
-/// One queue for all: a WebSocket keeps the order of everything.
+/// One queue for all: a WebSocket keeps the order of all packets.
 const CAPACITY: Capacity = Capacity { datagram_bytes: 0, stream_bytes: 64 * 1024, isolated_bytes: 0 };
 
-/// What is written before it is looked how long that took.
+/// Bytes written before their duration is measured.
 const TURN_BYTES: usize = 4 * 1024;
-/// What the library reads at once. It holds so much for each link from the start; its default is 128 times as much.
+/// The library's read buffer, allocated for each link from the start; its default is 128 times as large.
 const READ_BYTES: usize = 1024;
-/// What the library collects before it writes.
+/// Bytes that the library collects before it writes.
 const WRITE_BYTES: usize = 4 * 1024;
-/// A longer packet goes as several frames of one message. The library's buffers, of both ends, grow with the longest frame
-/// and stay so: in pieces, one large packet at the start does not cost its size for as long as the link lives.
+/// A longer packet is sent as several frames of one message. The library's buffers, at both ends, grow with
+/// the longest frame and never shrink. In pieces, one large packet at the start does not cost its size for
+/// the whole life of the link.
 const FRAME_BYTES_MAX: usize = 4 * 1024;
-/// Room for what did not leave yet, the next frame and a control frame, with their headers.
+/// Room for unsent bytes, the next frame and a control frame, with their headers.
 const WRITE_BUFFER_BYTES_MAX: usize = WRITE_BYTES + 2 * (FRAME_BYTES_MAX + 256);
 
 pub(crate) fn config() -> WebSocketConfig {
@@ -50,7 +51,7 @@ pub(crate) fn config() -> WebSocketConfig {
         .max_frame_size(Some(limits::STREAM_PACKET_BYTES_MAX))
 }
 
-/// Makes a link of a WebSocket, and starts the task that writes.
+/// Creates a link from a WebSocket, and starts the writing task.
 pub(crate) fn establish(socket: WebSocketStream<BoxIo>, remote: SocketAddr) -> Link {
     let socket = Arc::new(Socket(Mutex::new(State { stream: socket, leaving: false })));
     let outbox = Arc::new(Outbox::new(CAPACITY));
@@ -74,18 +75,18 @@ impl WebSocketSource {
     }
 }
 
-/// The socket that the receiving half and the writing task share. Each holds the lock for one poll.
+/// The socket, shared by the receiving half and the writing task. Each holds the lock for one poll.
 struct Socket(Mutex<State>);
 
 struct State {
     stream: WebSocketStream<BoxIo>,
-    /// The task says goodbye and reads by itself; a second reader would take its wake-ups.
+    /// The task is closing and reads itself; a second reader would take its wake-ups.
     leaving: bool,
 }
 
-/// Writes until the link is over, then says goodbye if there is one to say.
+/// Writes until the link is over, then sends a close frame if there is one.
 async fn run(socket: Arc<Socket>, outbox: Arc<Outbox>) {
-    // What comes last is boxed, so that the task of a link that lives does not hold its place.
+    // The end of the task is boxed, so that it takes no space in the task of a live link.
     let linger_over = async {
         outbox.closing().await;
         Box::pin(sleep(limits::CLOSE_LINGER)).await;
@@ -96,10 +97,10 @@ async fn run(socket: Arc<Socket>, outbox: Arc<Outbox>) {
         () = linger_over => None,
     };
     match broken {
-        // The receiving half may still find what the peer said before, and then why it is over.
+        // The receiving half may still read what the peer sent before, and then the reason.
         Some(error) => outbox.lose(closed_by(error)),
         None => {
-            // A peer that does not take the goodbye in time does not get it.
+            // A peer that does not accept the close frame in time does not get it.
             let goodbye = say_goodbye(&socket, outbox.farewell());
             let _ = Box::pin(timeout(limits::CLOSE_LINGER, goodbye)).await;
         }
@@ -107,7 +108,7 @@ async fn run(socket: Arc<Socket>, outbox: Arc<Outbox>) {
     outbox.finish();
 }
 
-/// Writes packets until this end closes and all are written. What is there goes together.
+/// Writes packets until this end closes and the queue is empty. Queued packets are written together.
 async fn write_packets(socket: &Socket, outbox: &Outbox) -> Result<(), Error> {
     let (epoch, mut rate) = (tokio::time::Instant::now(), StreamRate::default());
     let now = || parlor_proto::time::Instant::ZERO + epoch.elapsed();
@@ -125,7 +126,7 @@ async fn write_packets(socket: &Socket, outbox: &Outbox) -> Result<(), Error> {
     Ok(())
 }
 
-/// Gives a packet to the library, frame by frame.
+/// Passes a packet to the library, frame by frame.
 async fn feed_packet(socket: &Socket, packet: Bytes) -> Result<(), Error> {
     let (mut rest, mut kind) = (packet, Data::Binary);
     loop {
@@ -139,8 +140,8 @@ async fn feed_packet(socket: &Socket, packet: Bytes) -> Result<(), Error> {
     }
 }
 
-/// Tells the peer why this end closes, or answers the peer's goodbye; then waits until the peer hangs up, because
-/// hanging up on bytes that were not read would take the goodbye back from it.
+/// Sends the close frame, or answers the peer's; then waits until the peer disconnects, because closing with
+/// unread bytes could discard the close frame.
 async fn say_goodbye(socket: &Socket, farewell: Option<Farewell>) -> Result<(), Error> {
     socket.lock().leaving = true;
     if let Some(Farewell { code, reason }) = farewell {
@@ -166,7 +167,7 @@ impl Socket {
     fn poll_packet(&self, cx: &mut Context<'_>) -> Poll<Result<Packet, LinkClosed>> {
         let mut state = self.lock();
         if state.leaving {
-            // The link is over; why, the outbox tells.
+            // The link is over; the outbox has the reason.
             return Poll::Pending;
         }
         loop {
@@ -174,7 +175,7 @@ impl Socket {
                 Some(Ok(Message::Binary(bytes))) => Ok(Packet { carrier: Carrier::Stream, bytes }),
                 Some(Ok(Message::Text(_))) => Err(LinkClosed::NotParlor(Violation::TextMessage)),
                 Some(Ok(Message::Close(frame))) => Err(by_peer(frame)),
-                // The library answers pings by itself.
+                // The library answers pings itself.
                 Some(Ok(Message::Ping(_) | Message::Pong(_) | Message::Frame(_))) => continue,
                 Some(Err(error)) => Err(closed_by(error)),
                 None => Err(LinkClosed::Reset),
@@ -182,7 +183,7 @@ impl Socket {
         }
     }
 
-    /// Gives a message to the library, once what it has is written as far as to leave room.
+    /// Passes a message to the library, once enough of its buffer is written to leave room.
     async fn feed(&self, message: Message) -> Result<(), Error> {
         poll_fn(|cx| Pin::new(&mut self.lock().stream).poll_ready(cx)).await?;
         Pin::new(&mut self.lock().stream).start_send(message)
@@ -192,7 +193,7 @@ impl Socket {
         poll_fn(|cx| Pin::new(&mut self.lock().stream).poll_flush(cx)).await
     }
 
-    /// A panic inside the library ends the connection anyway; what is left then is to drop it.
+    /// A panic inside the library ends the connection anyway; it can only be dropped then.
     fn lock(&self) -> MutexGuard<'_, State> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

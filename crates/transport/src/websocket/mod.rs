@@ -1,5 +1,5 @@
-//! WebSocket, for networks that block UDP and for browsers without WebTransport. Each binary message is one packet; all
-//! arrive in order. Text is an error. The subprotocol is `parlor`.
+//! WebSocket, for networks that block UDP and for browsers without WebTransport. Each binary message is one
+//! packet; all arrive in order. Text is an error. The subprotocol is `parlor`.
 
 pub(crate) mod link;
 
@@ -20,38 +20,38 @@ use tokio_tungstenite::tungstenite::http::{StatusCode, Uri};
 use tokio_tungstenite::tungstenite::{self, protocol::Role};
 use tokio_tungstenite::{WebSocketStream, client_async_with_config};
 
-/// The subprotocol that both ends name (`Sec-WebSocket-Protocol`).
+/// The subprotocol of both ends (`Sec-WebSocket-Protocol`).
 pub const SUBPROTOCOL: &str = "parlor";
 
-/// Makes a link of a connection whose HTTP upgrade is done, on the server's side. The upgrade must have checked that
-/// the client named the [`SUBPROTOCOL`] and answered with it and with [`accept_key`]; bytes that the HTTP server read
-/// ahead must come from `io` again. Must be called in a tokio runtime.
+/// Creates a link from a connection after its HTTP upgrade, on the server's side. The upgrade must have
+/// checked that the client requested the [`SUBPROTOCOL`] and answered with it and with [`accept_key`]. Bytes
+/// that the HTTP server read ahead must be readable from `io` again. Must be called in a tokio runtime.
 pub async fn accept(io: impl Io, remote: SocketAddr) -> Link {
     let io: link::BoxIo = Box::new(io);
     let socket = WebSocketStream::from_raw_socket(io, Role::Server, Some(link::config())).await;
     link::establish(socket, remote)
 }
 
-/// What `Sec-WebSocket-Accept` answers to `Sec-WebSocket-Key`.
+/// Returns `Sec-WebSocket-Accept` for a `Sec-WebSocket-Key`.
 pub fn accept_key(sec_websocket_key: &str) -> String {
     derive_accept_key(sec_websocket_key.as_bytes())
 }
 
-/// Where a WebSocket server is.
+/// The address of a WebSocket server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
     /// Whether to use TLS (`wss`). Without it (`ws`) the address must be this machine's own.
     pub secure: bool,
-    /// Where to connect.
+    /// The address to connect to.
     pub addr: SocketAddr,
-    /// The server's name, without port: it stands in the request, and with [`Trust::System`] and [`Trust::Roots`] the
-    /// certificate must be for it. May be an address (IPv6 without brackets).
+    /// The server's name, without port, for the request. With [`Trust::System`] and [`Trust::Roots`] the
+    /// certificate must be valid for it. May be an address (IPv6 without brackets).
     pub host: String,
-    /// The path, beginning with a slash, perhaps with a query.
+    /// The path, beginning with a slash, with an optional query.
     pub path: String,
 }
 
-/// Connects to a WebSocket server, all within `deadline`. Must be called in a tokio runtime. May be cancelled.
+/// Connects to a WebSocket server within `deadline`. Must be called in a tokio runtime. Cancel-safe.
 ///
 /// # Errors
 /// [`ConnectError`]; a dead port is [`Refused`](ConnectError::Refused) at once.
@@ -59,7 +59,7 @@ pub async fn connect(target: &Target, trust: &Trust, deadline: Duration) -> Resu
     connect_impaired(target, trust, deadline, None).await
 }
 
-/// [`connect`] on a bad network, if there is one.
+/// [`connect`] with an impaired network, if there are conditions.
 ///
 /// # Errors
 /// As for [`connect`].
@@ -77,8 +77,8 @@ pub async fn connect_impaired(
     timeout(deadline, open(target, trust, conditions)).await.map_err(timed_out)?
 }
 
-/// [`connect`] over a connection to the target's address that stands already, for instance one from a certain address of this
-/// machine.
+/// [`connect`] over an existing connection to the target's address, for instance from a certain local
+/// address.
 ///
 /// # Errors
 /// As for [`connect`].
@@ -141,7 +141,7 @@ fn request(target: &Target) -> Result<tungstenite::handshake::client::Request, C
     request.into_client_request().map_err(|_| invalid())
 }
 
-/// Whether a server says that it may take somebody later.
+/// Whether a status means that the server may accept the client later.
 fn is_busy(status: StatusCode) -> bool {
     matches!(status, StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS)
 }

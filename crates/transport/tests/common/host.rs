@@ -1,4 +1,4 @@
-//! An engine with an owner that lets everybody in, driven by the test itself.
+//! An engine whose owner accepts every client, driven by the test itself.
 
 use super::{HANG, LOCALHOST, identity, within};
 use core::future::Future;
@@ -16,9 +16,9 @@ pub(crate) struct Host {
     pub(crate) engine: Engine,
     pub(crate) addr: SocketAddr,
     pub(crate) trust: Trust,
-    /// The server's, as a client's roots.
+    /// The server's certificate, as a client's roots.
     pub(crate) certificates: String,
-    /// How long a handshake may take.
+    /// The handshake timeout.
     pub(crate) handshake_time: Duration,
     seen: VecDeque<Event>,
 }
@@ -32,7 +32,7 @@ impl Host {
         Self::start_on(limits, None)
     }
 
-    /// One on a bad network, if there are conditions.
+    /// A host with an impaired network, if there are conditions.
     pub(crate) fn start_on(limits: HandshakeLimits, conditions: Option<&Conditions>) -> Self {
         let identity = identity();
         let tls = ServerTls::new(&identity);
@@ -44,7 +44,7 @@ impl Host {
         Host { engine, addr, trust, certificates, handshake_time, seen: VecDeque::new() }
     }
 
-    /// What the owner is told next, whoever asks to be let in included.
+    /// Returns the next event, including new clients.
     pub(crate) async fn event(&mut self) -> Event {
         loop {
             if let Some(event) = self.seen.pop_front().or_else(|| self.engine.poll_event()) {
@@ -54,7 +54,7 @@ impl Host {
         }
     }
 
-    /// Sends, waits and takes what came.
+    /// Sends, waits and receives.
     pub(crate) async fn turn(&mut self) {
         self.engine.flush(Instant::now());
         let due = self.engine.poll_timeout().map(tokio::time::Instant::from_std);
@@ -65,7 +65,7 @@ impl Host {
         self.engine.turn(Instant::now()).expect("the socket is fine");
     }
 
-    /// What the owner is told next; everybody is let in.
+    /// Returns the next event; every client is accepted.
     pub(crate) async fn told(&mut self) -> Event {
         loop {
             match self.event().await {
@@ -76,7 +76,7 @@ impl Host {
     }
 
     fn let_in(&mut self, incoming: Incoming) {
-        // Of one that breaks the protocol at once nothing more is heard.
+        // A client that violates the protocol at once causes no further event.
         let _ = self.engine.accept(incoming, self.handshake_time, Instant::now());
     }
 
@@ -96,7 +96,7 @@ impl Host {
         }
     }
 
-    /// Serves everybody while something else happens; what is told meanwhile is told later.
+    /// Serves everyone while `future` runs; events are kept for later.
     pub(crate) async fn serve_while<F: Future>(&mut self, future: F) -> F::Output {
         let mut future = core::pin::pin!(future);
         let mut seen = VecDeque::new();
@@ -126,7 +126,7 @@ impl Host {
         }
     }
 
-    /// A client, and what names it here.
+    /// A client, and its id here.
     pub(crate) async fn client(&mut self, dialer: &Dialer) -> (Link, Id) {
         let (addr, trust) = (self.addr, self.trust.clone());
         let dialing = dialer.connect(addr, "localhost", &trust, HANG);

@@ -9,9 +9,9 @@ use parlor_transport::{Fingerprint, Identity, Link};
 use std::sync::Arc;
 
 pub(crate) const PATH: u64 = 0x0102_0304_0506_0708;
-/// Time enough for a path on this machine, and little enough to wait for one that cannot be.
+/// Enough time for a path on this machine, and short enough to wait for one that cannot be opened.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(20);
-/// A player: its dialer has reached a hub, which saw where it is.
+/// A player: its dialer has reached a hub, which saw its address.
 pub(crate) struct Player {
     pub(crate) direct: Direct,
     pub(crate) at: SocketAddr,

@@ -21,7 +21,7 @@ use quinn::{ConnectionError, Endpoint};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-/// Only a hang lasts this long.
+/// Timeout: only a hang takes this long.
 pub(crate) const HANG: Duration = Duration::from_secs(60);
 
 pub(crate) const LOCALHOST: SocketAddr = SocketAddr::new(core::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
@@ -70,7 +70,7 @@ impl Made {
         self.ends_with(None).await
     }
 
-    /// Ends of which the client is on a bad network, in both directions.
+    /// Ends whose client has an impaired network, in both directions.
     pub(crate) async fn ends_on(self, conditions: &Conditions) -> Ends {
         self.ends_with(Some(conditions)).await
     }
@@ -128,7 +128,7 @@ impl QuicServer {
         QuicServer { endpoint, addr, trust, identity, certificates }
     }
 
-    /// The next client that gets in; others are passed over.
+    /// Returns the next client that is accepted; others are skipped.
     pub(crate) async fn accept(&self) -> Link {
         loop {
             if let Ok(Ok(link)) = self.handshake().await {
@@ -153,7 +153,7 @@ impl QuicServer {
     }
 }
 
-/// A TCP server that speaks WebSocket with and without TLS on one port, as the real one does.
+/// A TCP server that speaks WebSocket with and without TLS on one port, like the real one.
 pub(crate) struct TcpServer {
     pub(crate) listener: TcpListener,
     pub(crate) addr: SocketAddr,
@@ -190,7 +190,7 @@ impl TcpServer {
     }
 }
 
-/// Does the HTTP part of a WebSocket and makes a link of the rest.
+/// Runs the HTTP part of a WebSocket and creates a link.
 pub(crate) async fn upgrade(mut io: impl websocket::Io, remote: SocketAddr) -> Link {
     let head = read_head(&mut io).await;
     let header = |name: &str| {
@@ -226,7 +226,7 @@ pub(crate) async fn dead_tcp_port() -> SocketAddr {
     listener.local_addr().expect("it is bound")
 }
 
-/// A raw TCP client of a server.
+/// A raw TCP connection to a server.
 pub(crate) async fn tcp(addr: SocketAddr) -> TcpStream {
     TcpStream::connect(addr).await.expect("it listens")
 }

@@ -1,4 +1,4 @@
-//! What stands between a player at home and everybody else.
+//! A NAT between a player and everyone else.
 
 use super::LOCALHOST;
 use core::net::SocketAddr;
@@ -8,9 +8,9 @@ use std::sync::{Arc, Mutex};
 use tokio::net::UdpSocket;
 use tokio::task::JoinHandle;
 
-/// Passes datagrams on between one client and a target, from a port of its own that can change: what a NAT does.
+/// Relays datagrams between one client and a target, from a port of its own that can change, like a NAT.
 pub(crate) struct Nat {
-    /// Where the client finds it.
+    /// The address for the client.
     pub(crate) addr: SocketAddr,
     shared: Arc<NatShared>,
     outward: JoinHandle<()>,
@@ -21,7 +21,7 @@ struct NatShared {
     target: SocketAddr,
     client: Mutex<Option<SocketAddr>>,
     back: Mutex<Option<(Arc<UdpSocket>, JoinHandle<()>)>>,
-    /// What went out last.
+    /// The last datagrams sent.
     seen: Mutex<VecDeque<Vec<u8>>>,
     out: AtomicUsize,
     back_in: AtomicUsize,
@@ -46,7 +46,7 @@ impl Nat {
         nat
     }
 
-    /// Goes on from another port. What comes to the old one is lost.
+    /// Continues from another port. Datagrams to the old one are lost.
     pub(crate) async fn rebind(&self) {
         let back = Arc::new(UdpSocket::bind(LOCALHOST).await.expect("a free port"));
         let task = tokio::spawn(Self::pass_in(Arc::clone(&self.shared), Arc::clone(&back)));
@@ -56,7 +56,7 @@ impl Nat {
         }
     }
 
-    /// From where the target hears the client.
+    /// The client's address as the target sees it.
     pub(crate) fn outside(&self) -> SocketAddr {
         let back = self.shared.back.lock().expect("nobody panics with it");
         back.as_ref().expect("it is bound from the beginning").0.local_addr().expect("it is bound")
@@ -93,12 +93,12 @@ impl Nat {
 }
 
 impl Nat {
-    /// The datagrams that went out last.
+    /// The last datagrams sent.
     pub(crate) fn seen(&self) -> Vec<Vec<u8>> {
         self.shared.seen.lock().expect("nobody panics with it").iter().cloned().collect()
     }
 
-    /// How many datagrams went out, and how many came back.
+    /// The number of datagrams in each direction.
     pub(crate) fn passed(&self) -> (usize, usize) {
         (self.shared.out.load(Ordering::SeqCst), self.shared.back_in.load(Ordering::SeqCst))
     }

@@ -19,13 +19,13 @@ pub(crate) async fn assert_closed_for(peer: &Connection, violation: &Violation) 
 }
 
 pub(crate) async fn send_stream(peer: &Connection, bytes: &[u8], finish: bool) {
-    // The other end may close before all is written, which is what the tests want.
+    // The other end may close before all is written, which the tests want.
     let Ok(mut stream) = peer.open_uni().await else { return };
     let _ = stream.write_all(bytes).await;
     if finish {
         let _ = stream.finish();
     } else {
-        // Dropping would finish the stream. It lives until the connection is over.
+        // Dropping it would finish the stream. It lives until the connection is over.
         let connection = peer.clone();
         tokio::spawn(async move {
             connection.closed().await;

@@ -1,4 +1,4 @@
-//! What every link promises, whatever it is made of.
+//! The guarantees of every link, whatever its transport.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, and its helpers are part of it")]
 
 use crate::common::{Ends, Made, packet, within};
@@ -240,7 +240,7 @@ contract! {
     }
 }
 
-/// Datagrams are bounded by the library's small buffer: a burst fills it, and none is thrown away for another.
+/// The library's small buffer bounds datagrams: a burst fills it, and none is dropped for another.
 #[tokio::test]
 async fn a_burst_of_datagrams_is_told_to_wait() {
     within(async {
@@ -264,11 +264,12 @@ async fn a_burst_of_datagrams_is_told_to_wait() {
     .await;
 }
 
-/// Memory is bounded by this, far below what is tried: queues, the library's window, the system's buffers.
+/// Memory is bounded by this, far below what is sent: queues, the library's window, the system's buffers.
 const STALL_BYTES_MAX: usize = 24 * 1024 * 1024;
 const STALL_PACKET_BYTES: usize = 32 * 1024;
 
-/// Sends to a peer that does not read until nothing more is taken for a long while; gives how many were.
+/// Sends to a peer that does not read until nothing more is accepted for a long while. Returns the number of
+/// packets.
 async fn send_without_reader(sender: &LinkSender, carrier: Carrier) -> u32 {
     let (mut accepted, mut refused_in_a_row) = (0u32, 0);
     while refused_in_a_row < 2_000 {

@@ -1,4 +1,4 @@
-//! Direct paths between two players on real sockets of this machine, and those who would misuse them.
+//! Direct paths between two players on real sockets of this machine, and attackers.
 
 use crate::common::hub::{DEADLINE, Hub, PATH};
 use crate::common::nat::Nat;
@@ -22,7 +22,7 @@ use tokio::time::timeout;
 
 const SHORT: Duration = Duration::from_secs(1);
 
-/// Shows that two ends are of one connection, on all carriers.
+/// Checks that two ends belong to one connection, on all carriers.
 async fn assert_connected(member: &mut Link, host: &mut Link) {
     assert_eq!((member.kind(), host.kind()), (LinkKind::Quic, LinkKind::Quic));
     for carrier in [Carrier::Datagram, Carrier::Stream, Carrier::Isolated] {
@@ -106,13 +106,13 @@ async fn own_candidates_are_of_this_machine_and_never_loopback() {
         assert!(candidates.len() <= 4, "{candidates:?}");
         for candidate in candidates {
             assert!(!candidate.ip().is_loopback() && candidate.port() != 0, "{candidate}");
-            // It can be bound here, so it is this machine's.
+            // It can be bound here, so it belongs to this machine.
             UdpSocket::bind((candidate.ip(), 0)).await.expect("an address of this machine");
         }
     }
 }
 
-/// All datagrams that a socket has got so far.
+/// Returns all datagrams that a socket has received so far.
 fn drain(socket: &UdpSocket) -> Vec<usize> {
     let mut got = Vec::new();
     let mut buf = [0; 2048];
@@ -122,8 +122,8 @@ fn drain(socket: &UdpSocket) -> Vec<usize> {
     got
 }
 
-/// A candidate that points to somebody who has nothing to do with it. The time is virtual, so that all that the library
-/// would ever send is sent.
+/// A candidate that points to a third party. The time is virtual, so that the library sends everything it
+/// ever would.
 #[tokio::test(start_paused = true)]
 async fn threat_11_a_candidate_of_a_third_party_gets_a_handful_of_datagrams_once() {
     let hub: SocketAddr = "127.0.0.1:1".parse().unwrap();
@@ -142,7 +142,7 @@ async fn threat_11_a_candidate_of_a_third_party_gets_a_handful_of_datagrams_once
         };
         let error = direct.open(&attempt).await.expect_err("nobody is there");
         assert!(matches!(error, PathError::TimedOut { dialled, .. } if dialled == usize::from(id == 0)));
-        // Whatever it says when it gives up is said by then.
+        // Everything it sends when it gives up is sent by then.
         let mut buf = [0; 2048];
         while let Ok(came) = timeout(Duration::from_secs(30), third.recv_from(&mut buf)).await {
             got.push(came.expect("the socket is open").0);
@@ -172,20 +172,20 @@ async fn candidates_that_can_be_nobodys_are_not_tried() {
     assert!(drain(&here).is_empty());
 }
 
-/// The id that PROTOCOL.md has a dial begin with.
+/// The initial connection id according to PROTOCOL.md.
 fn name(path: u64, dialer: Fingerprint, acceptor: Fingerprint, index: u8) -> ConnectionId {
     let text = [b"parlor direct".as_slice(), &path.to_be_bytes(), &dialer.0, &acceptor.0, &[index]].concat();
     ConnectionId::new(&Sha256::digest(text)[..20])
 }
 
-/// A certificate and its key, as the library takes them.
+/// A certificate and its key, in the library's types.
 fn chain(identity: &Identity) -> (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>) {
     let pem = identity.to_pem();
     let certificate = CertificateDer::from_pem_slice(pem.certificates.as_bytes()).expect("it is one");
     (vec![certificate], PrivateKeyDer::from_pem_slice(pem.key.as_bytes()).expect("it is one"))
 }
 
-/// A client that begins with any id, and shows any certificate or none.
+/// A client with any initial id, and any certificate or none.
 fn knocking(name: ConnectionId, roots: &Identity, shows: Option<&Identity>) -> ClientConfig {
     let mut store = rustls::RootCertStore::empty();
     store.add(chain(roots).0.remove(0)).expect("it is one");
@@ -206,10 +206,10 @@ fn knocking(name: ConnectionId, roots: &Identity, shows: Option<&Identity>) -> C
     config
 }
 
-/// Says which path a connection is for, as the end that decides does; gives what the other shall answer.
+/// Announces the path of a connection, as the deciding end does. Returns the expected answer.
 async fn say_word(connection: &Connection) -> Vec<u8> {
     let word = [&[2][..], &PATH.to_be_bytes()].concat();
-    // Whoever is not let in may be told so at any point.
+    // A rejected client may learn of it at any point.
     if let Ok(mut stream) = connection.open_uni().await {
         let _ = stream.write_all(&word).await;
         let _ = stream.finish();
@@ -229,14 +229,14 @@ async fn threat_13_only_the_peer_that_the_hub_named_gets_in() {
         let at = there.remote();
         let peer = identity();
         let attempt = Attempt { deadline: SHORT, ..hub.attempt(Role::Accept, peer.fingerprint(), &[]) };
-        // Whoever read the ids off the wire begins as the peer would, and cannot show its certificate.
+        // An attacker that read the ids on the wire begins like the peer, but cannot present its certificate.
         let client = Endpoint::client(LOCALHOST).unwrap();
         let knock = async {
             for (index, shows) in [(0, None), (1, Some(&own)), (2, Some(&identity()))] {
                 let name = name(PATH, peer.fingerprint(), host.fingerprint(), index);
                 let config = knocking(name, &own, shows);
                 let connecting = client.connect_with(config, at, "localhost").unwrap();
-                // A client is done before its certificate is looked at; then it learns that it is not let in.
+                // A client is done before its certificate is checked; then it learns of its rejection.
                 if let Ok(connection) = connecting.await {
                     say_word(&connection).await;
                     let _ = connection.closed().await;
@@ -246,7 +246,7 @@ async fn threat_13_only_the_peer_that_the_hub_named_gets_in() {
         let (opened, ()) = tokio::join!(host.open(&attempt), knock);
         let Err(PathError::TimedOut { last: Some(last), .. }) = opened else { panic!("{opened:?}") };
         assert!(last.contains("certificate"), "{last}");
-        // The control: the same with the right certificate is let in.
+        // Control: the same with the right certificate is accepted.
         let attempt = Attempt { deadline: DEADLINE, ..attempt };
         let enter = async {
             let name = name(PATH, peer.fingerprint(), host.fingerprint(), 0);
@@ -302,7 +302,7 @@ async fn threat_01_strangers_get_no_answer_while_a_path_is_opened() {
             let config = knocking(wrong, &identity(), None);
             let connecting = client.connect_with(config, nat.addr, "localhost").unwrap();
             let knocks = async {
-                // The library tries again and again.
+                // The library retries several times.
                 while nat.passed().0 < 3 {
                     tokio::task::yield_now().await;
                 }
@@ -316,7 +316,7 @@ async fn threat_01_strangers_get_no_answer_while_a_path_is_opened() {
             opened = host.direct.open(&attempt) => panic!("{opened:?}"),
             () = stranger => {}
         }
-        // Whom it does expect it answers, after all that came before.
+        // An expected peer is answered, after everything that came before.
         let member = hub.player().await;
         let (mut here, mut there) = hub.introduce((&member, &[host.at]), (&host, &[])).await;
         assert_connected(&mut here, &mut there).await;
@@ -325,7 +325,7 @@ async fn threat_01_strangers_get_no_answer_while_a_path_is_opened() {
     .await;
 }
 
-/// Sends datagrams that nobody sends again, each after the one before was answered. A loss hangs.
+/// Sends datagrams that are never repeated, each after the answer to the one before. A loss hangs.
 async fn assert_echo(member: &mut Link, host: &mut Link, number: u32) {
     let ping = packet(Carrier::Datagram, number.to_be_bytes().to_vec());
     member.send(ping.clone()).expect("it stands");
@@ -346,7 +346,7 @@ async fn threat_06_a_member_whose_address_changes_loses_not_even_a_datagram() {
             let before = nat.outside();
             nat.rebind().await;
             assert_ne!(nat.outside(), before);
-            // The first answer comes after one round trip already.
+            // The first answer takes only one round trip.
             for _ in 0..5 {
                 assert_echo(&mut here, &mut there, number).await;
                 number += 1;
@@ -369,7 +369,7 @@ async fn threat_05_forged_sources_move_no_path() {
         for number in 0..50 {
             assert_echo(&mut here, &mut there, number).await;
             for mut datagram in nat.seen() {
-                // A copy of what the member sent, and one that is changed behind the connection id.
+                // A copy of what the member sent, and one that is changed after the connection id.
                 forger.send_to(&datagram, host.at).await.unwrap();
                 let last = datagram.len() - 1;
                 datagram[last] ^= 1;

@@ -94,7 +94,8 @@ async fn a_client_that_does_not_read_stops_the_sender_and_loses_nothing() {
             let (mut host, dialer) = (Host::start(), Dialer::new());
             let (mut client, id) = host.client(&dialer).await;
             let (mut sent, mut full) = (0_u32, 0);
-            // The client's library takes in what its window allows; that is over when nothing moves for many turns.
+            // The client's library accepts what its window allows; that is over when nothing changes for many
+            // turns.
             while full < 200 {
                 let mut bytes = vec![0; 32 * 1024];
                 bytes[..4].copy_from_slice(&sent.to_le_bytes());
@@ -160,7 +161,7 @@ async fn what_the_owner_does_not_take_is_bounded_and_stays_in_order() {
         while host.engine.link_stats(id).unwrap().packets_received < EVENTS_MAX as u64 {
             host.turn().await;
         }
-        // Many more turns in which nobody takes anything.
+        // Many more turns in which no packet is taken.
         for _ in 0..500 {
             host.turn().await;
         }
@@ -185,7 +186,7 @@ async fn a_flood_of_one_does_not_keep_the_others_waiting() {
         while flood.send(packet(Carrier::Stream, sent.to_le_bytes().to_vec())).is_ok() {
             sent += 1;
         }
-        // The flood is under way before the other's word is.
+        // The flood is sent before the other's packet.
         let (first, _) = host.packet().await;
         assert_ne!(first, id);
         other.send(packet(Carrier::Stream, "me too")).unwrap();
@@ -347,7 +348,7 @@ async fn the_owner_may_ask_for_proof_and_refuse() {
         assert_eq!(host.engine.stats().half_open, 0, "nothing is kept of it");
         let again = loop {
             let Event::Incoming(incoming) = host.event().await else { panic!("it comes again") };
-            // Its first packet may have come twice.
+            // Its first packet may have arrived twice.
             if incoming.is_proven() {
                 break incoming;
             }
@@ -382,7 +383,7 @@ async fn a_client_that_does_not_finish_its_handshake_is_forgotten() {
     within(async {
         let mut host = Host::start();
         host.handshake_time = Duration::from_millis(20);
-        // Its first packet comes by way of a socket that passes on nothing else.
+        // Its first packet comes through a socket that relays nothing else.
         let between = tokio::net::UdpSocket::bind(LOCALHOST).await.unwrap();
         let (dialer, trust) = (Dialer::new(), host.trust.clone());
         let dialing = dialer.connect(between.local_addr().unwrap(), "localhost", &trust, HANG);
@@ -410,7 +411,7 @@ async fn who_speaks_another_protocol_or_takes_no_datagrams_does_not_get_in() {
         for alpn in [&[&b"h3"[..]][..], &[]] {
             let dialing = raw::connect_with(addr, &certificates, alpn, TransportConfig::default());
             assert!(host.serve_while(dialing).await.is_err());
-            // The first packet tells, so there never was a connection.
+            // The first packet is enough, so there never was a connection.
             assert_eq!((host.engine.stats().half_open, host.engine.connections()), (0, 0));
         }
         let mut transport = TransportConfig::default();
@@ -494,7 +495,7 @@ async fn a_closed_engine_tells_all_and_lets_nobody_in() {
     .await;
 }
 
-/// Sends when there is room, while the host goes on.
+/// Sends when there is room, while the host continues.
 async fn send(host: &mut Host, client: &Link, packet: Packet) {
     let mut packet = packet;
     while let Err(error) = client.send(packet) {
@@ -504,7 +505,7 @@ async fn send(host: &mut Host, client: &Link, packet: Packet) {
     }
 }
 
-/// The numbers of all packets that come until the end.
+/// Returns the numbers of all packets until the end.
 async fn all_of(client: &mut Link) -> (Vec<u32>, LinkClosed) {
     let mut numbers = Vec::new();
     loop {

@@ -1,5 +1,5 @@
-//! Links and programs on a bad network, over real sockets. What arrives is what is looked at; of when, only that it is
-//! not too early.
+//! Links and programs on a bad network, over real sockets. The tests check which packets arrive, and only
+//! that they are not too early.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, and its helpers are part of it")]
 
 use crate::common::{Ends, HANG, LOCALHOST, Made, QuicServer, packet, within};
@@ -17,7 +17,7 @@ fn conditions(text: &str) -> Conditions {
     Conditions::new(text.parse().unwrap())
 }
 
-/// How long a packet takes to the server and back.
+/// The round trip of a packet to the server and back.
 async fn round_trip(ends: &mut Ends) -> Duration {
     let sent = Instant::now();
     ends.client.send(packet(Carrier::Stream, "ping")).unwrap();
@@ -48,7 +48,7 @@ async fn everything_arrives_on_a_stream_in_order_whatever_is_lost() {
             let mut ends = made.ends_on(&conditions(text)).await;
             let mut sent = 0u32;
             for received in 0..300u32 {
-                // As much at once as the link takes.
+                // As many at once as the link accepts.
                 while sent < 300 && sent - received < 40 {
                     let bytes = [&sent.to_be_bytes()[..], &[0; 900]].concat();
                     ends.client.send(packet(Carrier::Stream, bytes)).unwrap();
@@ -123,7 +123,7 @@ async fn a_proxy_carries_quic_and_counts() {
     .await;
 }
 
-/// Sends numbered datagrams through a proxy, one after the other, and gives the numbers of those that came through.
+/// Sends numbered datagrams through a proxy, one after the other. Returns the numbers of those that arrived.
 async fn survivors(text: &str) -> (Vec<u32>, ProxyCounts) {
     let server = UdpSocket::bind(LOCALHOST).await.unwrap();
     let to = server.local_addr().unwrap();
@@ -134,7 +134,7 @@ async fn survivors(text: &str) -> (Vec<u32>, ProxyCounts) {
     let mut came = Vec::new();
     for number in 0..400u32 {
         client.send(&number.to_be_bytes()).await.unwrap();
-        // Until the proxy has decided on it, and what it let through has come.
+        // Until the proxy has decided on it, and what it let through has arrived.
         while proxy.counts().there.offered <= u64::from(number)
             || (came.len() as u64) < proxy.counts().there.arriving()
         {
@@ -206,7 +206,8 @@ async fn a_proxy_keeps_clients_apart_and_only_so_many() {
 
 #[tokio::test]
 async fn a_proxy_forgets_clients_that_are_silent() {
-    // The clock moves only where this says so, and sockets do not care. A hang is one by the system's clock.
+    // Time advances only where this says so, and sockets are not affected. A hang is measured by the system's
+    // clock.
     tokio::time::pause();
     let began = Instant::now();
     let server = UdpSocket::bind(LOCALHOST).await.unwrap();
@@ -239,12 +240,13 @@ async fn a_proxy_forgets_clients_that_are_silent() {
 
 const TICK: Duration = Duration::from_millis(33);
 const TICKS: u32 = 900;
-/// Bytes per second of the narrow path, and of what is wanted of it.
+/// Bytes per second of the narrow path, and of the traffic offered.
 const CARRIES: u64 = 1_000_000 / 8;
 const WANTS: u64 = 3 * CARRIES;
 
-/// Sends what a room would make each tick, as much as the link says that its path carries if the room `heeds` that. Of the last two
-/// thirds of the time: how long the slowest twentieth of the packets took at least, and which part of the path was used, in percent.
+/// Sends what a room would make each tick, limited to the link's estimate of the path if `heeds`. Of the last
+/// two thirds of the time it returns the 95th percentile of the latency, and the used share of the path in
+/// percent.
 async fn stream_of_state(ends: Ends, heeds: bool) -> (Duration, u64) {
     const BYTES: usize = 500;
     let Ends { client, mut server, .. } = ends;
@@ -259,7 +261,7 @@ async fn stream_of_state(ends: Ends, heeds: bool) -> (Duration, u64) {
             while budget >= BYTES as u64 {
                 budget -= BYTES as u64;
                 let sent = u64::try_from(began.elapsed().as_micros()).unwrap().to_be_bytes();
-                // What finds no room is old by the time at which there is some.
+                // What finds no room is outdated before there is some.
                 let _ = client.send(packet(Carrier::Stream, [&sent[..], &[0; BYTES - 8]].concat()));
             }
         }

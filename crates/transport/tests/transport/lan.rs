@@ -1,4 +1,4 @@
-//! Rooms that are announced and found over the multicast of this machine alone, on ports of their own.
+//! Rooms that are announced and found over this machine's multicast, on ports of their own.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, and its helpers are part of it")]
 
 use parlor_proto::RoomCode;
@@ -7,11 +7,11 @@ use parlor_transport::lan::{Advertiser, Discovery, LanEvent, LanRoom, Network};
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::{Duration, Instant};
 
-/// Only a hang takes this long.
+/// Timeout: only a hang takes this long.
 const PATIENCE: Duration = Duration::from_secs(60);
 const PRINT: Fingerprint = Fingerprint([3; 32]);
 
-/// A world of its own for a test; `None`, and why it tells nothing, on a machine without multicast.
+/// An isolated network for a test; `None`, with the reason, on a machine without multicast.
 fn network() -> Option<Network> {
     let world = Network::within_this_machine();
     world.inspect_err(|error| eprintln!("skipped: the loopback interface passes no multicast: {error}")).ok()
@@ -25,7 +25,7 @@ fn advertiser(network: Network) -> Advertiser {
     Advertiser::start(network, PRINT, IpAddr::from(Ipv4Addr::UNSPECIFIED)).unwrap()
 }
 
-/// Polls until an event is the one that is waited for.
+/// Polls until the wanted event.
 #[track_caller]
 fn until<T>(discovery: &mut Discovery, wanted: impl Fn(&LanEvent) -> Option<T>) -> T {
     let began = Instant::now();
@@ -58,7 +58,7 @@ fn a_room_is_found_with_all_that_joining_takes_and_lost_with_its_end() {
     assert_eq!((room.app.as_str(), room.environment.as_str(), room.players_max), ("tanks", "test", 8));
     let server = room.invite().server.unwrap();
     assert_eq!((server.host.as_str(), server.port, server.fingerprint), ("127.0.0.1", 9_000, Some(PRINT)));
-    // One that opens while somebody looks is found too; one of another game is not.
+    // A room that opens during discovery is found too; one of another game is not.
     let _other = advertiser.announce(code("OTHER"), "ships", "", 2, 9_001).unwrap().unwrap();
     let _late = advertiser.announce(code("LATE"), "tanks", "", 2, 9_002).unwrap().unwrap();
     found(&mut discovery, code("LATE"));

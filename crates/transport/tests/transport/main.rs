@@ -1,4 +1,4 @@
-//! Every link does what its contract says, over real sockets.
+//! Every link fulfils its contract, over real sockets.
 
 #[path = "../common/mod.rs"]
 mod common;

@@ -1,4 +1,4 @@
-//! QUIC: whom a client believes, and what a hostile peer meets with.
+//! QUIC: certificate verification, and hostile peers.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, and its helpers are part of it")]
 
 use crate::common::host::Host;
@@ -241,7 +241,7 @@ async fn a_peer_that_refuses_the_stream_is_named() {
         served.send(packet(Carrier::Stream, "hello")).unwrap();
         peer.accept_uni().await.unwrap().stop(1u32.into()).unwrap();
         served.send(packet(Carrier::Stream, "anybody there?")).unwrap();
-        // The writer learns of it while it writes on.
+        // The writing task notices it while it writes.
         while served.sender.end().is_none() {
             served.sender.writable(Carrier::Stream).await;
             let _ = served.send(packet(Carrier::Stream, vec![0; 1_000]));
@@ -253,8 +253,8 @@ async fn a_peer_that_refuses_the_stream_is_named() {
     .await;
 }
 
-/// A peer does something forbidden, after a packet that is fine: the packet arrives, both ends learn the violation,
-/// and the server goes on serving others. It is the same at a link and at an engine.
+/// A peer violates the protocol after a valid packet: the packet arrives, both ends learn of the violation,
+/// and the server continues to serve others. Both for a link and for an engine.
 async fn refused(violation: Violation, misbehave: impl AsyncFn(&Connection)) {
     within(refused_by_link(&violation, &misbehave)).await;
     within(refused_by_engine(&violation, &misbehave)).await;

@@ -1,5 +1,5 @@
-//! The rate control on real sockets: that it is in place, and that its floor goes on when a path answers nothing. How
-//! well it does is tested in virtual time beside it.
+//! The rate control on real sockets: that it is in use, and that its floor continues on a path without
+//! answers. Its quality is tested in virtual time beside it.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, and its helpers are part of it")]
 
 use crate::common::{Ends, HANG, LOCALHOST, Made, QuicServer, packet, within};
@@ -12,8 +12,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use tokio::net::UdpSocket;
 
-/// More than a full window and the probes of all timeouts until a connection counts as dead, which are the 60 or so that
-/// a dead path gets without a floor.
+/// More than a full window and the probes of all timeouts until a connection counts as dead: about 60 for a
+/// dead path without a floor.
 const DATAGRAMS: usize = 120;
 
 async fn send_when_writable(sender: &LinkSender) {
@@ -27,7 +27,7 @@ async fn send_when_writable(sender: &LinkSender) {
 async fn bursts_wait_for_their_turn_and_all_arrive() {
     within(async {
         let Ends { client, mut server, .. } = Made::Quic.ends().await;
-        // Ticks of 3 Mbit/s at 30 Hz do not fit into the library at once.
+        // Ticks of 3 Mbit/s at 30 Hz do not fit the library's buffer at once.
         for _tick in 0..40 {
             let sending = async {
                 for _ in 0..13 {
@@ -75,7 +75,7 @@ async fn a_path_that_answers_nothing_gets_a_packet_per_tick() {
     .await;
 }
 
-/// Stands between a client and a server until it is cut; then it swallows and counts the client's large packets.
+/// Relays between a client and a server until it is cut; then it drops and counts the client's large packets.
 struct Relay {
     addr: SocketAddr,
     is_cut: Arc<AtomicBool>,

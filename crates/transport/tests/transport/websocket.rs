@@ -1,4 +1,4 @@
-//! WebSocket: whom a client believes, and what a hostile peer meets with.
+//! WebSocket: certificate verification, and hostile peers.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, and its helpers are part of it")]
 
 use crate::common::{HANG, TcpServer, dead_tcp_port, identity, packet, tcp, within};
@@ -78,7 +78,7 @@ async fn a_dead_port_is_refused_at_once() {
 #[tokio::test]
 async fn a_server_of_another_kind_is_not_parlor() {
     within(async {
-        // Plain HTTP that knows no such path; something that is not TLS; a WebSocket of another protocol.
+        // Plain HTTP without such a path; something other than TLS; a WebSocket of another protocol.
         for (secure, answer) in [
             (false, "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"),
             (true, "SSH-2.0-OpenSSH_9.9\r\n"),
@@ -135,7 +135,7 @@ async fn text_is_refused_at_both_ends() {
 #[tokio::test]
 async fn a_message_beyond_the_limit_is_refused_at_both_ends() {
     refused(Violation::OversizedPacket, async |peer| {
-        // More than the sockets hold, so that the server closes while bytes are still coming.
+        // More than the sockets hold, so that the server closes while bytes are still arriving.
         let _ = peer.send(Message::binary(vec![0; STREAM_PACKET_BYTES_MAX * 20])).await;
     })
     .await;
@@ -183,7 +183,7 @@ async fn pings_are_answered_and_a_foreign_close_is_understood() {
         let closing = async {
             assert_eq!(peer.next().await.unwrap().unwrap(), Message::Pong("are you there?".into()));
             peer.close(None).await.unwrap();
-            // The goodbye is answered, then the server hangs up.
+            // The close frame is answered, then the server disconnects.
             while peer.next().await.is_some_and(|message| message.is_ok()) {}
         };
         let (end, ()) = tokio::join!(next, closing);
@@ -193,8 +193,8 @@ async fn pings_are_answered_and_a_foreign_close_is_understood() {
     .await;
 }
 
-/// A peer does something forbidden, after a packet that is fine: the packet arrives, both ends learn the violation,
-/// and the server goes on serving others.
+/// A peer violates the protocol after a valid packet: the packet arrives, both ends learn of the violation,
+/// and the server continues to serve others.
 async fn refused(violation: Violation, misbehave: impl AsyncFnOnce(&mut WebSocketStream<TcpStream>)) {
     within(async {
         let server = TcpServer::start().await;

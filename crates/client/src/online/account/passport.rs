@@ -1,4 +1,4 @@
-//! The account as the driver of realtime rooms knows it.
+//! The account as the driver of realtime rooms uses it.
 
 use super::{Account, AccountError, Question, Shared};
 use crate::driver::{NoTicket, Passport, Ticketing};
@@ -10,9 +10,9 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The environment of whoever names none.
+/// The default environment.
 const ENVIRONMENT: &str = "production";
-/// How long to wait if a server does not say it.
+/// The wait, if a server does not name one.
 const PAUSE: Duration = Duration::from_secs(1);
 
 #[derive(Deserialize)]
@@ -21,7 +21,7 @@ struct Ticket {
 }
 
 impl Account {
-    /// What a room's driver has of it.
+    /// The account's handle for a room's driver.
     pub(crate) fn passport(&self) -> Arc<dyn Passport> {
         Arc::new(self.clone())
     }
@@ -47,7 +47,7 @@ impl Passport for Account {
 
     fn ticket(&self, at: ServerAddress, admission: Admission) -> Ticketing {
         let shared = Arc::clone(&self.shared);
-        // A task of its own: a room that is left meanwhile must not tear a sign-in apart.
+        // A task of its own: leaving the room meanwhile must not interrupt a sign-in.
         let task = net::runtime::handle().spawn(async move { shared.ticket(&at, admission).await });
         Box::pin(async move {
             task.await.unwrap_or_else(|_| {

@@ -1,4 +1,4 @@
-//! The machine against a server that a test plays.
+//! Tests of the machine against a simulated server.
 
 use super::*;
 
@@ -9,7 +9,7 @@ fn core() -> Core {
     Core::new(who, want)
 }
 
-/// What the machine says next: its operation and the whole message.
+/// Returns the machine's next message: its operation and the whole text.
 fn says(core: &mut Core) -> (String, Value) {
     let text = core.poll_text().expect("it says something");
     let message: Value = serde_json::from_str(&text).unwrap();
@@ -70,7 +70,7 @@ fn a_notice_is_told_when_the_room_was_read_and_once() {
     assert!(events(&mut core).is_empty(), "the room is as it was");
     let (op, asked) = says(&mut core);
     assert_eq!(op, "turn.read");
-    // It comes again, and something comes that was before, and something else while it is read.
+    // The connection is restored with an old event, and another event arrives while it reads.
     core.handle_text(&json!({ "event": made }).to_string());
     core.handle_text(&json!({ "event": notice(3, "game_started", json!({})) }).to_string());
     core.handle_text(
@@ -110,7 +110,7 @@ fn a_gap_in_the_notices_is_filled_from_the_inbox() {
     assert_eq!(events(&mut core).len(), 4);
 }
 
-/// The machine comes again, its inbox has `notices`, and the room is as `room` says.
+/// Reconnects the machine with `notices` in its inbox and `room` as the room.
 fn again(core: &mut Core, notices: &[Value], room: Value) {
     core.handle_lost("gone".into());
     assert!(matches!(&events(core)[..], [Event::Lost { .. }]));
@@ -217,7 +217,7 @@ fn who_missed_notices_is_told_how_the_game_stands() {
     let mut core = following();
     core.handle_text(&json!({ "event": notice(400, "message", json!({})) }).to_string());
     let (_, asked) = says(&mut core);
-    // The inbox has the newest alone.
+    // The inbox has only the newest notice.
     let newest = notice(400, "message", json!({ "player": "p2" }));
     answer(&mut core, &asked, json!({ "notices": [newest], "newest": 400, "dropped": 395 }));
     let (_, asked) = says(&mut core);

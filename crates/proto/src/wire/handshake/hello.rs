@@ -1,4 +1,4 @@
-//! What the side that connects says first, and what it may ask for.
+//! The hello of the connecting side, and what it can request.
 
 use super::{Resume, read_code, read_tick_rate};
 use crate::channel::ChannelTable;
@@ -10,71 +10,71 @@ use crate::wire::cursor::{ReadError, Reader, Write};
 use bytes::Bytes;
 use core::num::NonZeroU64;
 
-/// What the side that connects says first.
+/// The hello of the connecting side.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hello {
-    /// Oldest version of the protocol that it speaks.
+    /// Oldest protocol version that it speaks.
     pub version_min: u16,
     /// Newest version that it speaks.
     pub version_max: u16,
-    /// Which game. Only members of one game meet in a room.
+    /// The game. Only members of the same game share a room.
     pub app: String,
-    /// Which environment of it ("production", "development"); they never mix. May be empty.
+    /// The game's environment ("production", "development"); environments never mix. May be empty.
     pub environment: String,
-    /// What it can do beyond the version, one bit each. None is defined yet; unknown bits are ignored.
+    /// Capabilities beyond the version, one bit each. None is defined yet; unknown bits are ignored.
     pub capabilities: u64,
-    /// How it proves who it is.
+    /// Its credential.
     pub auth: Auth,
-    /// SHA-256 of the certificate that it would show on direct paths to other members, for the hub to vouch for; `None` if it
-    /// wants no such paths.
+    /// SHA-256 of its certificate for direct paths to other members, which the hub passes on to them; `None`
+    /// for no such paths.
     pub key: Option<[u8; 32]>,
-    /// What others may call it.
+    /// Its display name.
     pub name: String,
     /// The channels of its game.
     pub channels: ChannelTable,
-    /// Hash of the schema by which it reads the room's entities; `None` if it has none and is to be told the room's.
+    /// Hash of its schema of the room's entities; `None` to get the room's schema.
     pub schema: Option<NonZeroU64>,
-    /// What it wants.
+    /// The request.
     pub intent: Intent,
 }
 
-/// How a peer proves who it is.
+/// A peer's credential.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Auth {
-    /// Not at all.
+    /// None.
     Anonymous,
-    /// By a token that the game's own service signed, if the server knows its key.
+    /// A token signed by the game's own service, whose key the server knows.
     Token(Bytes),
 }
 
-/// What a peer wants of a hub.
+/// A peer's request to a hub.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Intent {
-    /// A new room.
+    /// Create a room.
     Create(RoomSettings),
-    /// A seat in a room.
+    /// Join a room.
     Join {
         /// The room's code.
         code: RoomCode,
         /// The room's secret, if it has one.
         secret: Option<String>,
     },
-    /// The seat of a session that its process has lost, with what came for it meanwhile.
+    /// Resume a session that its process has lost, with the messages queued for it.
     Resume(Resume),
-    /// The other end of a path between two members, for its authority: no hub is asked for it.
+    /// Open the other end of a path between two members, for its authority; not sent to a hub.
     Path(PathId),
 }
 
-/// What a room shall be.
+/// The settings of a room.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RoomSettings {
-    /// Who runs it.
+    /// Its kind.
     pub kind: RoomKind,
-    /// A code that its creator chose; without one the hub draws one.
+    /// A code chosen by its creator; without one the hub draws one.
     pub code: Option<RoomCode>,
-    /// What a joiner must know beside the code.
+    /// The secret that a joiner needs beside the code.
     pub secret: Option<String>,
-    /// How many players it may have at once: members, but for a dedicated host.
+    /// Maximum number of players at once: all members except a dedicated host.
     pub max_players: u16,
     /// Its steps per second.
     pub tick_rate: TickRate,
@@ -85,28 +85,27 @@ pub struct RoomSettings {
     /// What its entities are made of: an encoded schema of at most
     /// [`SCHEMA_BYTES_MAX`](limits::SCHEMA_BYTES_MAX) bytes. Empty if the game has no components of its own.
     pub schema: Bytes,
-    /// What a match is listed under, for people or for a game that looks for one: at most
-    /// [`LABEL_BYTES_MAX`](limits::LABEL_BYTES_MAX) bytes without control characters. Empty in rooms of other kinds, which are not
-    /// listed.
+    /// The label of a match on lists, at most [`LABEL_BYTES_MAX`](limits::LABEL_BYTES_MAX) bytes without
+    /// control characters. Empty in other rooms, which are not listed.
     pub label: String,
-    /// Whether the log of a match is kept, so that it can be read after the match; never of other rooms.
+    /// Whether the log of a match is stored, to be read after the match; false for other rooms.
     pub keep: bool,
 }
 
-/// Who runs a room.
+/// The kind of a room, by its authority.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RoomKind {
-    /// A member's game process, which is that of a player too.
+    /// A member's game process, which is also a player.
     PlayerHosted,
     /// A process without a player, which has a seat beside those of the players.
     Dedicated,
-    /// The hub itself: a relayed match, whose members are equal. There is no state and nobody decides; what members send is passed
-    /// on in one order for all. Its code is its id, which leads to no room any more once the match has ended.
+    /// The hub itself: a relayed match, whose members are equal. It has no state and no authority. Members'
+    /// messages are relayed in one order for all. Its code is its id, which is never reused.
     Match,
 }
 
 impl RoomKind {
-    /// The word for it in JSON and metrics.
+    /// The name in JSON and metrics.
     pub const fn as_str(self) -> &'static str {
         match self {
             RoomKind::PlayerHosted => "player_hosted",
@@ -115,7 +114,7 @@ impl RoomKind {
         }
     }
 
-    /// How many players a room of this kind may allow at most.
+    /// Maximum players in a room of this kind.
     pub const fn players_max(self) -> u16 {
         match self {
             RoomKind::PlayerHosted => limits::MEMBERS_MAX_PLAYER_HOSTED,
@@ -124,7 +123,7 @@ impl RoomKind {
         }
     }
 
-    /// How many members a room of this kind may have that allows so many players: a host is one of them.
+    /// Maximum members in a room of this kind that allows this many players: a host is one of them.
     pub const fn members_max(self, players_max: u16) -> u16 {
         match self {
             RoomKind::PlayerHosted | RoomKind::Match => players_max,
@@ -133,11 +132,11 @@ impl RoomKind {
     }
 }
 
-/// Seats of a dedicated room that are no players'.
+/// Seats of a dedicated room that are not for players.
 const HOSTS_WITHOUT_PLAYER: u16 = 1;
 
 impl Hello {
-    /// An anonymous, nameless hello in the versions of this build.
+    /// An anonymous hello without a name, for the versions of this build.
     pub fn new(app: &str, intent: Intent) -> Self {
         Hello {
             version_min: limits::VERSION_MIN,
@@ -154,10 +153,10 @@ impl Hello {
         }
     }
 
-    /// Whether every field is within its bounds.
+    /// Checks that all fields are within their bounds.
     ///
     /// # Errors
-    /// The field that is not, and what it may be.
+    /// The invalid field, with its bounds.
     pub fn check(&self) -> Result<(), String> {
         check_text("app", &self.app, 1, limits::LABEL_BYTES_MAX)?;
         check_text("environment", &self.environment, 0, limits::LABEL_BYTES_MAX)?;
@@ -230,7 +229,7 @@ impl Hello {
         }
     }
 
-    /// Reads what follows the versions.
+    /// Reads the fields after the versions.
     pub(in crate::wire) fn read(
         version_min: u16,
         version_max: u16,
@@ -293,7 +292,7 @@ impl RoomKind {
     /// Reads one.
     ///
     /// # Errors
-    /// [`ReadError`] if it is not as laid out.
+    /// [`ReadError`] if it is malformed.
     pub fn read(body: &mut Reader) -> Result<Self, ReadError> {
         match body.u8()? {
             0 => Ok(RoomKind::PlayerHosted),

@@ -20,8 +20,8 @@
 //!  Resumed     token: 32 bytes
 //! ```
 //!
-//! The first two fields of Hello and the whole of Refused keep their layout in every version, so that two builds that
-//! share none can still tell a person so.
+//! The first two fields of Hello and the whole of Refused keep their layout in every version, so that two
+//! builds without a common version can still report that.
 
 mod hello;
 mod rejection;

@@ -1,4 +1,4 @@
-//! The answers that do not let in.
+//! The rejections: answers that do not admit a peer.
 
 use super::{ResumeRefusal, RoomKind};
 use crate::error::clip;
@@ -8,27 +8,27 @@ use crate::wire::cursor::{ReadError, Reader, Write};
 use core::fmt;
 use core::time::Duration;
 
-/// The hub's answer: the room is elsewhere.
+/// The hub's answer: the room is on another server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Redirect {
-    /// Server address, in the form that a client takes from its user; or `:PORT`, another port of the same host with the
-    /// same certificate.
+    /// The server's address, in the form that a client takes from its user; or `:PORT` for another port of
+    /// the same host with the same certificate.
     pub address: String,
 }
 
-/// The hub's answer: not now.
+/// The hub's answer: try again later.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RetryAfter {
     /// How long to wait.
     pub after: Duration,
-    /// Why, for a person to read.
+    /// The reason, for people to read.
     pub detail: String,
 }
 
-/// The hub's answer: no.
+/// The hub's answer: refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// The two share no version of the protocol.
+    /// The two share no protocol version.
     Version {
         /// Oldest version that the hub speaks.
         min: u16,
@@ -37,54 +37,55 @@ pub enum Refusal {
     },
     /// The room, or the server, is for another game.
     App {
-        /// The game that it is for.
+        /// The expected game.
         expected: String,
     },
-    /// There is no such room, or the secret is wrong: the answer is the same, so that guessing tells nothing.
+    /// The room does not exist, or the secret is wrong. The answer is the same, so that guessing reveals
+    /// nothing.
     NoSuchRoom,
     /// All seats are taken.
     RoomFull {
-        /// How many there are.
+        /// The number of seats.
         max: u16,
     },
     /// The chosen code is taken.
     CodeTaken,
-    /// The two declare different channels.
+    /// The channel tables differ.
     Channels {
-        /// The first that differs.
+        /// The first channel that differs.
         channel: ChannelId,
     },
-    /// The token was not accepted.
+    /// The token was rejected.
     Unauthorized,
-    /// A field of the hello is outside its bounds.
+    /// A field of the hello is out of range.
     BadRequest {
-        /// Which, and what it may be.
+        /// The field, with its bounds.
         detail: String,
     },
-    /// The server takes no more rooms or members.
+    /// The server accepts no more rooms or members.
     ServerFull,
-    /// The two have different schemas.
+    /// The schemas differ.
     Schema {
-        /// Hash of the room's.
+        /// Hash of the room's schema.
         hash: u64,
     },
-    /// The server takes no rooms of this kind.
+    /// The server does not accept rooms of this kind.
     RoomKind {
-        /// Which.
+        /// The kind.
         kind: RoomKind,
     },
-    /// The server keeps no logs of matches.
+    /// The server stores no logs of matches.
     NotKept,
-    /// A match is kept only for somebody whose token says who it is.
+    /// Storing a match requires a token with a user.
     KeepNeedsUser,
-    /// Whoever asks has as many kept matches as it may have.
+    /// The user has the maximum number of stored matches.
     KeepQuota {
-        /// Of what it has too much, and what to do.
+        /// What exceeds the quota, and what to do.
         detail: String,
     },
     /// The session cannot be resumed.
     Resume {
-        /// Why.
+        /// The reason.
         why: ResumeRefusal,
     },
     /// A reason that this version does not know.
@@ -95,7 +96,7 @@ pub enum Refusal {
 }
 
 impl Refusal {
-    /// The word for it in JSON, logs and metrics.
+    /// The name in JSON, logs and metrics.
     pub const fn as_str(&self) -> &'static str {
         match self {
             Refusal::Version { .. } => "version",

@@ -1,13 +1,14 @@
-//! Going on with a session over another connection: what the client sends instead of Hello, and the answer that lets it.
+//! Resuming a session over another connection: what the client sends instead of Hello, and the answer.
 
 use crate::ids::SessionId;
 use crate::wire::cursor::{ReadError, Reader, Write};
 use core::fmt;
 
-/// What proves that a client had the session: 256 bits that a hub drew. Each is good for one use, and a new one comes with the
-/// answer.
+/// A client's credential for its session: 256 bits drawn by a hub. Each is valid once, and the answer has a
+/// new one.
 ///
-/// It is a secret of its client. Neither `Debug` nor anything else but the wire, and a ticket that its game asked for, shows it.
+/// It is a secret of its client. `Debug` hides it. It is shown only on the wire and in a ticket that its game
+/// requested.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct ResumeToken(pub [u8; 32]);
 
@@ -27,12 +28,12 @@ impl ResumeToken {
     }
 }
 
-/// What an end sends first on a new connection if it has its session still.
+/// The first frame on a new connection of a client that still has its session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Resume {
-    /// Which session.
+    /// The session.
     pub session: SessionId,
-    /// The newest token that it was given.
+    /// The newest token that it got.
     pub token: ResumeToken,
 }
 
@@ -47,10 +48,11 @@ impl Resume {
     }
 }
 
-/// The hub's answer: the session goes on, on this connection.
+/// The hub's answer: the session continues on this connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Resumed {
-    /// What proves the same the next time. The one that was used is good only until the client has shown that it has this.
+    /// The token for the next time. The used one stays valid only until the client has shown that it has this
+    /// one.
     pub token: ResumeToken,
 }
 
@@ -64,12 +66,12 @@ impl Resumed {
     }
 }
 
-/// Why a session does not go on.
+/// Why a session cannot be resumed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ResumeRefusal {
-    /// The hub has no such session any more: it is over, its seat was kept for long enough, or the hub is another one.
+    /// The hub no longer has the session: it ended, its grace period is over, or it is another hub.
     Gone,
-    /// The token is none of the session's.
+    /// The token does not belong to the session.
     Token,
 }
 

@@ -1,4 +1,4 @@
-//! The answer that lets in.
+//! The welcome: the answer that admits a peer.
 
 use super::{ResumeToken, RoomKind, read_code, read_tick_rate};
 use crate::code::RoomCode;
@@ -8,7 +8,7 @@ use crate::time::{Instant, TickRate};
 use crate::wire::cursor::{ReadError, Reader, Write};
 use bytes::Bytes;
 
-/// Who decides in a room.
+/// The authority of a room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Authority {
     /// The hub itself.
@@ -27,67 +27,68 @@ impl Authority {
     }
 }
 
-/// The hub's answer: come in.
+/// The hub's answer: admitted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Welcome {
     /// The version that both speak from here on.
     pub version: u16,
     /// The session.
     pub session: SessionId,
-    /// What the hub can do beyond the version.
+    /// The hub's capabilities beyond the version.
     pub capabilities: u64,
     /// The room.
     pub room: RoomId,
     /// Its code.
     pub code: RoomCode,
-    /// Who runs it.
+    /// Its kind.
     pub kind: RoomKind,
-    /// Who the newcomer is in it.
+    /// The newcomer's id in it.
     pub member: MemberId,
-    /// Who decides in it.
+    /// Its authority.
     pub authority: Authority,
-    /// How often that has changed.
+    /// The number of changes of authority.
     pub epoch: Epoch,
     /// Its steps per second.
     pub tick_rate: TickRate,
-    /// When it opened, on the hub's clock. Room time and ticks count from here, so that with the hub's clock every
-    /// member knows the tick and its phase.
+    /// When it opened, on the hub's clock. Room time and ticks count from here, so that with the hub's clock
+    /// every member knows the tick and its phase.
     pub opened: Instant,
     /// The hub's clock when it wrote this.
     pub now: Instant,
-    /// How many players it may have at once: members, but for a dedicated host.
+    /// Maximum number of players at once: all members except a dedicated host.
     pub max_players: u16,
-    /// The bounds that the hub keeps.
+    /// The hub's limits.
     pub limits: Limits,
-    /// What the session can be resumed with when its connection is lost; `None` if the hub keeps no seats.
+    /// The token to resume the session with when its connection is lost; `None` if the hub keeps no seats.
     pub resume: Option<ResumeToken>,
-    /// How long the hub keeps the seat of a member whose connection is lost, in ms.
+    /// How long the hub keeps the seat of a disconnected member, in ms.
     pub grace_ms: u32,
-    /// Silence of the hub after which the host counts as gone, in ms: the hub lives in a host's process and ends with it.
-    /// `None` if it does not.
+    /// Silence of the hub after which the host counts as gone, in ms, if the hub lives in the host's process
+    /// and ends with it. Otherwise `None`.
     pub gone_ms: Option<u32>,
-    /// What the room's entities are made of, for a client whose hello named no schema: the encoded schema of the room's settings.
-    /// Empty if there is none, and for a client that has it.
+    /// The encoded schema of the room's settings, for a client whose hello named no schema. Empty if there is
+    /// none, and for a client that has it.
     pub schema: Bytes,
-    /// How many members are in it, the newcomer among them: so many are said to have joined before anything else of the room is.
+    /// The number of its members, including the newcomer: as many Joined messages precede all other messages
+    /// of the room.
     pub members: u16,
 }
 
-/// Bounds that a hub tells its members.
+/// Limits that a hub sends to its members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Largest payload of a message, in bytes.
     pub message_bytes: u32,
     /// Largest datagram, in bytes.
     pub datagram_bytes: u32,
-    /// Silence after which a sign of life is due, in ms.
+    /// Silence after which a keep-alive is due, in ms.
     pub keep_alive_ms: u32,
     /// Silence after which a connection counts as lost, in ms.
     pub silence_ms: u32,
 }
 
 impl Limits {
-    /// The bounds of this build.
+    /// The limits of this build.
     #[allow(clippy::cast_possible_truncation)] // constants below 2³²
     pub const fn of_this_build() -> Self {
         Limits {

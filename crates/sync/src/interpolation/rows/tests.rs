@@ -170,7 +170,7 @@ fn halfway_each_kind_moves_as_it_should() {
     assert!(close(half.aim, diagonal) && close(half.aim_along_chord, diagonal));
     assert!(close(half.turn, turned(2, 0.5)) && close(half.turn_along_chord, turned(2, 0.5)));
     assert!(close(half.wheel.rotation.map(f64::from), turned(0, 0.5)));
-    // The curve leaves along x and arrives along y: the straight line would be at 0.25 and 0.
+    // The curve leaves along x and arrives along y: a straight line would be at 0.25 and 0.
     assert!(close(half.body.position.map(f64::from), [0.375, -0.125, 0.0]), "{:?}", half.body.position);
     assert!(close(half.body.velocity.map(f64::from), [5.0, 5.0, 0.0]));
 }

@@ -31,7 +31,7 @@ impl Stage {
         self.keys.declare(&mut self.world, prefix, hints)
     }
 
-    /// Whether it changed anything.
+    /// Returns whether anything changed.
     fn commit(&mut self) -> bool {
         self.keys.close(&mut self.world).unwrap();
         let next = self.world.tick().map_or(Tick(1), Tick::next);

@@ -5,7 +5,7 @@ use crate::world::{Encodings, Outcome, Publisher, PublisherConfig, Replica, Sent
 use parlor_proto::{Instant, MemberId, TickRate};
 use std::time::Duration;
 
-/// An authority that publishes straight to a reader.
+/// An authority that publishes directly to a reader.
 struct Stage {
     world: World,
     keys: Keys,
@@ -52,7 +52,7 @@ impl Stage {
         self.reader.observe(self.replica.world(), &applied)
     }
 
-    /// Commits, and what the reader then is told of.
+    /// Commits, and returns the reader's changes.
     fn pass(&mut self) -> Changes {
         self.commit();
         let (packet, sent) = self.packet();
@@ -97,7 +97,7 @@ fn a_name_that_is_given_anew_means_the_newer_one_whichever_comes_first() {
     stage.set("a", 2);
     stage.commit();
     let (newer, _) = stage.packet();
-    // The two cross on their way.
+    // The two packets arrive in reverse order.
     let changes = stage.apply(newer);
     assert_eq!(names(&changes), (vec![("a", true)], vec![]));
     assert_eq!(stage.reader.get("a"), Some(&Value::Int(2)));

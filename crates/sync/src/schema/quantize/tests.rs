@@ -15,7 +15,7 @@ fn read(kind: &Kind, lanes: &[i32]) -> Vec<f64> {
     numbers_of(kind, lanes)[..kind.numbers()].to_vec()
 }
 
-/// Reads `lanes` and quantizes that again, as it is and through `f32`.
+/// Reads `lanes` and quantizes the result again, directly and through `f32`.
 #[allow(clippy::cast_possible_truncation)]
 fn comes_back(kind: &Kind, lanes: &[i32]) {
     let numbers = read(kind, lanes);
@@ -24,7 +24,7 @@ fn comes_back(kind: &Kind, lanes: &[i32]) {
     assert_eq!(lanes_of(kind, &narrow), lanes, "{kind:?} by the f32 {narrow:?}");
 }
 
-/// All kinds with one lane, with few enough values to look at each.
+/// All kinds with one lane that have few enough values to test each.
 fn small_kinds() -> Vec<Kind> {
     vec![
         Kind::Bool,
@@ -68,7 +68,7 @@ fn every_direction_of_few_bits_has_one_form_that_comes_back() {
                 seen.insert(again);
             }
         }
-        // Each side of the border is there twice but for its middle, and the four corners are one direction.
+        // Each side of the border occurs twice except for its middle, and the four corners are one direction.
         let side = usize::try_from(2 * m + 1).unwrap();
         let border_twice = 4 * usize::try_from(m - 1).unwrap() + 3;
         assert_eq!(seen.len(), side * side - border_twice);
@@ -104,7 +104,7 @@ fn angle_between(a: &[f64], b: &[f64]) -> f64 {
     2.0 * (dot / length(a) / length(b)).abs().min(1.0).acos()
 }
 
-/// A quaternion whose parts are about as large as one another, where the forms of rotations meet.
+/// A quaternion whose parts have about the same size, where the forms of rotations meet.
 fn near_ties() -> impl Strategy<Value = [f64; 4]> {
     let part = (any::<bool>(), 0u8..3, -2e-3..2e-3);
     let part = part.prop_map(|(minus, group, off): (bool, u8, f64)| {
@@ -128,7 +128,7 @@ proptest! {
         let lanes = lanes_of(&kind, &quaternion);
         prop_assert!(is_canonical(&kind, &lanes));
         comes_back(&kind, &lanes);
-        // Each of three parts is off by half a step, near a tie by up to two, and the fourth by what follows.
+        // Three parts are off by half a step each, near a tie by up to two, and the fourth accordingly.
         let step = FRAC_1_SQRT_2 / f64::from(middle(bits));
         prop_assert!(angle_between(&quaternion, &read(&kind, &lanes)) < 10.0 * step);
     }
@@ -139,7 +139,7 @@ proptest! {
         prop_assert_eq!(lanes_of(&kind, &quaternion), lanes_of(&kind, &quaternion.map(|part| -part)));
     }
 
-    /// Those next to a tie in lanes, which random rotations rarely meet.
+    /// Rotations near a tie in lanes, which random rotations rarely hit.
     #[test]
     fn rotations_in_lanes_come_back(bits in 4u8..=12, largest in 0i32..4, tie in 0usize..3, seed in any::<[u16; 3]>(), off in -2i32..=2) {
         let (kind, m) = (rotation(bits), signed_middle(bits));

@@ -55,7 +55,7 @@ fn threat_18_special_floats_have_one_form_or_none() {
         let bits = [&[FLOAT_4][..], &value.to_bits().to_le_bytes()].concat();
         assert_eq!(refused(&bits), DecodeError::NotFinite);
     }
-    // −0.0 leaves as 0.0 and does not come in, in either width; neither does a wide 0.0.
+    // −0.0 is sent as 0.0 and rejected when received, in either width; so is a wide 0.0.
     let zero = Value::Float(0.0).encode(BYTES_MAX).unwrap();
     assert_eq!(Value::Float(-0.0).encode(BYTES_MAX).unwrap(), zero);
     for bits in [
@@ -79,8 +79,8 @@ fn threat_18_special_floats_have_one_form_or_none() {
     }
 }
 
-/// Every kind of field that can hold a number: at the top, in lists and maps, short and long, and in one
-/// another.
+/// Special floats in every kind of field that can hold a number: at the top, in lists and maps, short and
+/// long, and nested.
 #[test]
 fn threat_18_every_special_float_in_every_kind_of_field() {
     let name = [1, b'a'];
@@ -103,7 +103,7 @@ fn threat_18_every_special_float_in_every_kind_of_field() {
     let special: Vec<Vec<u8>> = wide.chain(narrow).collect();
     let finite = [FLOAT_8, 1, 0, 0, 0, 0, 0, 0, 0];
     for (what, head) in &heads {
-        // A number like any other may stand there, the smallest denormal among them.
+        // Any other number is valid there, including the smallest denormal.
         assert!(Value::decode([&head[..], &finite].concat().into()).is_ok(), "{what}");
         for bits in &special {
             let is_zero =
@@ -117,7 +117,7 @@ fn threat_18_every_special_float_in_every_kind_of_field() {
     }
 }
 
-/// Counted, not timed: of a million levels no more are read than may be.
+/// Counted, not timed: of a million levels no more than the limit are read.
 #[test]
 fn threat_17_a_million_levels_are_given_up_after_those_that_may_be() {
     for level in [&[LIST | 1][..], &[MAP | 1, 0], &[LIST_LONG, 16], &[MAP_LONG, 16, 0]] {

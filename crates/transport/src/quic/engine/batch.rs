@@ -1,5 +1,5 @@
-//! Packets for many peers that leave in one system call (`sendmmsg`), because most of what a small packet costs is its way
-//! into the kernel.
+//! Sends packets for many peers with one system call (`sendmmsg`), which dominates the cost of a small
+//! packet.
 
 use core::net::IpAddr;
 use nix::libc;
@@ -8,14 +8,14 @@ use quinn::udp::Transmit;
 use std::io::{self, IoSlice};
 use std::os::fd::AsRawFd;
 
-/// Packets that leave in one system call at most.
+/// Maximum packets of one system call.
 const BATCH_PACKETS_MAX: usize = 64;
 
-/// Packets that wait to leave together.
+/// Packets that are sent together.
 #[derive(Debug, Default)]
 pub(super) struct Batch {
     packets: Vec<Queued>,
-    /// Their bytes, one after the other.
+    /// Their bytes, concatenated.
     bytes: Vec<u8>,
 }
 
@@ -27,7 +27,7 @@ struct Queued {
     end: usize,
 }
 
-/// What the control messages of a packet say. Only packets that have it in common share a system call.
+/// The control messages of a packet. Only packets with equal ones share a system call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Head {
     is_ipv4: bool,
@@ -36,7 +36,7 @@ struct Head {
 }
 
 impl Batch {
-    /// Whether it takes no more until it is sent.
+    /// Whether it must be sent before it takes more.
     pub(super) fn is_full(&self) -> bool {
         self.packets.len() >= BATCH_PACKETS_MAX
     }
@@ -45,7 +45,7 @@ impl Batch {
         self.packets.is_empty()
     }
 
-    /// Takes a packet, unless it has several segments or does not say from which address it goes: `false`.
+    /// Adds a packet. Returns `false` if it has several segments or no source address.
     pub(super) fn push(&mut self, transmit: &Transmit<'_>) -> bool {
         let is_single = transmit.segment_size.is_none_or(|size| size >= transmit.contents.len());
         let (Some(from), true) = (transmit.src_ip, is_single) else { return false };
@@ -59,10 +59,10 @@ impl Batch {
         true
     }
 
-    /// Sends what waits. A packet that the system refuses is lost, as on any network.
+    /// Sends the batch. A packet that the system rejects is lost, as on any network.
     ///
     /// # Errors
-    /// The system takes no more at the moment: the rest still waits.
+    /// The system accepts no more at the moment: the rest stays queued.
     pub(super) fn send(&mut self, socket: &impl AsRawFd) -> io::Result<()> {
         let mut sent = 0;
         while sent < self.packets.len() {
@@ -88,7 +88,7 @@ impl Batch {
         self.bytes.clear();
     }
 
-    /// Drops the first ones, which were sent.
+    /// Drops the first `count`, which were sent.
     fn forget(&mut self, count: usize) {
         let start = self.packets.get(count).map_or(self.bytes.len(), |packet| packet.start);
         self.packets.drain(..count);
@@ -99,7 +99,7 @@ impl Batch {
     }
 }
 
-/// Sends packets from `first` on, as many as have their head in common; gives how many the system took.
+/// Sends the packets from `first` on with the same control messages. Returns how many the system accepted.
 fn send_some(socket: &impl AsRawFd, batch: &Batch, first: usize) -> io::Result<usize> {
     let head = batch.packets[first].head;
     let alike = batch.packets[first..].iter().take_while(|packet| packet.head == head);
@@ -127,7 +127,7 @@ fn send_some(socket: &impl AsRawFd, batch: &Batch, first: usize) -> io::Result<u
             ControlMessage::Ipv6PacketInfo(&v6)
         }
     };
-    // Its capacity must be what both messages take: the system reads all of it.
+    // Its capacity must be that of both messages: the system reads all of it.
     let room = match (head.is_ipv4, head.from) {
         (true, IpAddr::V4(_)) => nix::cmsg_space!(u8, libc::in_pktinfo),
         (true, IpAddr::V6(_)) => nix::cmsg_space!(u8, libc::in6_pktinfo),

@@ -1,4 +1,4 @@
-//! One connection of an engine: where it is in its life, what comes in, and what waits to go out.
+//! One connection of an engine: its phase, its input and its queues.
 
 use super::super::ALPN_PARLOR;
 use super::super::closed::lost;
@@ -17,9 +17,10 @@ use quinn_proto::{ConnectionEvent, Event as Happened, StreamEvent};
 use std::collections::VecDeque;
 use std::time::Instant;
 
-/// A path is starved if datagrams find no room and nothing comes back for so long: no queue of a path that works is as long.
+/// A path is starved if datagrams find no room and nothing is received for this long: no working path has
+/// such a queue.
 const STARVED_AFTER: Duration = Duration::from_millis(200);
-/// Room in a packet in which any frame that can be cut has a piece.
+/// Space in a packet that is enough for a piece of any divisible frame.
 const ROOM_BYTES: usize = 128;
 
 pub(super) type Events = VecDeque<Event>;
@@ -27,24 +28,25 @@ pub(super) type Events = VecDeque<Event>;
 pub(super) struct Connection {
     pub(super) id: Id,
     pub(super) library: quinn_proto::Connection,
-    /// Where the owner knows the peer to be.
+    /// The peer's address as the owner knows it.
     remote: SocketAddr,
     phase: Phase,
     inbound: Inbound,
     outbound: Outbound,
     stats: LinkStats,
-    /// The room in the library's buffer for datagrams when nothing is in it.
+    /// The space in the library's datagram buffer when it is empty.
     empty_space_bytes: usize,
-    /// When a packet came last, and since when datagrams find no room.
+    /// When the last packet was received, and since when datagrams find no room.
     heard: Instant,
     full_since: Option<Instant>,
-    /// When the peer stopped a stream. Either it is closing, which it will say soon, or it is no Parlor peer.
+    /// When the peer stopped a stream. Either it is closing and will report that soon, or it is not a Parlor
+    /// peer.
     stopped_at: Option<Instant>,
-    /// The entry among the engine's timers. Never later than what is due.
+    /// Its entry in the engine's timers, never later than the due time.
     pub(super) timer: Option<Instant>,
-    /// It is among those that are to be flushed.
+    /// Whether it is queued for a flush.
     pub(super) is_touched: bool,
-    /// It is among those that may have more to read.
+    /// Whether it is queued for reading.
     pub(super) is_unread: bool,
 }
 
@@ -54,9 +56,9 @@ enum Phase {
         time: Duration,
     },
     Open,
-    /// This end closes: what was handed over is given time to arrive.
+    /// This end is closing: sent packets have time to arrive.
     Parting(Box<Parting>),
-    /// It is over, and what came before that is not taken yet.
+    /// It is over, and earlier packets are not taken yet.
     Over(Box<LinkClosed>),
     /// The owner knows that it is over.
     Gone,
@@ -102,13 +104,13 @@ impl Connection {
         self.stats
     }
 
-    /// A packet came, whatever is in it.
+    /// Handles a received packet of any content.
     pub(super) fn came(&mut self, event: ConnectionEvent, now: Instant) {
         self.heard = now;
         self.library.handle_event(event);
     }
 
-    /// Takes a packet, or says why not.
+    /// Accepts a packet for sending, or returns why not.
     pub(super) fn send(&mut self, packet: Packet) -> Result<(), SendError> {
         match &self.phase {
             Phase::Open => {}
@@ -124,7 +126,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Where the peer is, if the owner knows it elsewhere.
+    /// The peer's address, if it changed.
     pub(super) fn moved(&mut self) -> Option<SocketAddr> {
         let remote = self.library.remote_address();
         if remote == self.remote || !matches!(self.phase, Phase::Open) {
@@ -134,7 +136,7 @@ impl Connection {
         Some(remote)
     }
 
-    /// Takes a packet whether or not there is room.
+    /// Accepts a packet for sending even without room.
     pub(super) fn send_last(&mut self, packet: Packet) {
         if matches!(self.phase, Phase::Open) {
             self.stats.packets_sent += 1;
@@ -147,7 +149,7 @@ impl Connection {
         !matches!(self.phase, Phase::Open) || self.outbound.is_writable(carrier)
     }
 
-    /// This end closes, once what was handed over has arrived or had its time.
+    /// Closes this end, once sent packets have arrived or timed out.
     pub(super) fn part(&mut self, code: CloseCode, reason: &str, now: Instant) {
         if matches!(self.phase, Phase::Open) {
             let until = now + limits::CLOSE_LINGER;
@@ -156,7 +158,7 @@ impl Connection {
         }
     }
 
-    /// This end closes at once.
+    /// Closes this end at once.
     pub(super) fn close(&mut self, code: CloseCode, reason: &str, now: Instant, events: &mut Events) {
         let reason = clip_reason(reason).to_owned();
         match &self.phase {
@@ -175,7 +177,7 @@ impl Connection {
         }
     }
 
-    /// Takes what the library has to say. Whether it said anything.
+    /// Handles the library's events. Returns whether there were any.
     pub(super) fn listen(&mut self, now: Instant, events: &mut Events) -> bool {
         let mut any = false;
         while let Some(happened) = self.library.poll() {
@@ -195,14 +197,14 @@ impl Connection {
                 Happened::Stream(StreamEvent::Stopped { .. }) => {
                     self.stopped_at.get_or_insert(now);
                 }
-                // What is held is offered again with the next flush.
+                // The held datagram is offered again with the next flush.
                 Happened::DatagramsUnblocked => {}
             }
         }
         any
     }
 
-    /// Takes what came, as far as the budget allows. Whether there may be more.
+    /// Takes received packets within the budget. Returns whether there may be more.
     pub(super) fn read(&mut self, budget: Budget, now: Instant, events: &mut Events) -> bool {
         if !matches!(self.phase, Phase::Open | Phase::Over(_)) {
             return false;
@@ -230,7 +232,7 @@ impl Connection {
         false
     }
 
-    /// Gives the library what it takes, and tells the owner which carriers take packets again.
+    /// Passes queued packets to the library, and reports carriers that are writable again.
     pub(super) fn pump(&mut self, now: Instant, events: &mut Events) {
         if matches!(self.phase, Phase::Open | Phase::Parting(_)) {
             let (is_starved, has_none) = (self.is_starved(now), self.has_no_datagram());
@@ -256,8 +258,8 @@ impl Connection {
         since.is_some_and(|since| now.saturating_duration_since(since) >= STARVED_AFTER)
     }
 
-    /// Whether the library surely has nothing more to send after a packet, so that it need not be asked: there was room left in
-    /// it for whatever can be cut into pieces, and no datagram waits, which cannot.
+    /// Whether the library certainly has nothing more to send after a packet, so that it need not be polled.
+    /// There was space left in it for any divisible frame, and no datagram is queued, which is indivisible.
     pub(super) fn has_said_all(&mut self, transmit: &quinn_proto::Transmit) -> bool {
         matches!(self.phase, Phase::Open)
             && transmit.segment_size.is_none()
@@ -266,12 +268,13 @@ impl Connection {
             && self.has_no_datagram()
     }
 
-    /// Whether the library has sent all datagrams that it took.
+    /// Whether the library has sent all its datagrams.
     fn has_no_datagram(&mut self) -> bool {
         self.library.datagrams().send_buffer_space() == self.empty_space_bytes
     }
 
-    /// Closes what is to be closed, now that the library sent what it may. Whether there is a goodbye to send.
+    /// Closes the connection if it is due, after the library sent what it may. Returns whether there is a
+    /// close to send.
     pub(super) fn conclude(&mut self, now: Instant, events: &mut Events) -> bool {
         match &self.phase {
             Phase::Handshaking { until, time } if *until <= now => {
@@ -280,7 +283,7 @@ impl Connection {
                 self.fail(timed_out, (CloseCode::DONE, String::new()), now, events);
             }
             Phase::Open if self.is_refused(now) => self.violate(&Violation::StreamStopped, now, events),
-            // Who stopped a stream gets nothing more on it, so there is nothing to wait for.
+            // A peer that stopped a stream gets nothing more on it, so there is nothing to wait for.
             Phase::Parting(parting)
                 if parting.until <= now || self.stopped_at.is_some() || self.outbound.is_done() =>
             {
@@ -292,18 +295,18 @@ impl Connection {
         true
     }
 
-    /// When it must be looked at, whatever comes.
+    /// When it must be polled at the latest.
     pub(super) fn due(&mut self, now: Instant) -> Option<Instant> {
         if self.has_no_datagram() && !self.outbound.lacks_room() {
             self.full_since = None;
         }
-        // The library asks how much may go only when something happens. On a path that answers nothing this is what lets the
-        // floor of the rate control go.
+        // The library checks the window only on events. On a path without answers this timer triggers the
+        // rate control's floor.
         let floor = self.outbound.lacks_room().then(|| now + FLOOR_INTERVAL);
         self.due_by_itself().into_iter().chain(floor).min()
     }
 
-    /// When it is due instead, if that is later than `at`: never, perhaps. `None` if it is not, or may not be put off.
+    /// Its later due time, if it can be postponed beyond `at`: `Some(None)` for never. `None` if it cannot.
     pub(super) fn put_off(&mut self, at: Instant) -> Option<Option<Instant>> {
         if self.is_touched || self.outbound.lacks_room() {
             return None;
@@ -312,7 +315,7 @@ impl Connection {
         due.is_none_or(|due| due > at).then_some(due)
     }
 
-    /// When something of it is due that is known beforehand.
+    /// The due time that is known in advance.
     fn due_by_itself(&mut self) -> Option<Instant> {
         let own = match &self.phase {
             Phase::Handshaking { until, .. } => Some(*until),
@@ -365,7 +368,7 @@ impl Connection {
         }
     }
 
-    /// Whether the peer refuses a stream, yet does not close.
+    /// Whether the peer stopped a stream without closing.
     fn is_refused(&self, now: Instant) -> bool {
         self.stopped_at.is_some_and(|at| at + limits::CLOSE_LINGER <= now)
     }
@@ -375,7 +378,7 @@ impl Connection {
         self.end(LinkClosed::NotParlor(violation.clone()), farewell, now, events);
     }
 
-    /// The client does not get in.
+    /// Reports that the client was not admitted.
     fn fail(
         &mut self,
         error: impl FnOnce(core::net::SocketAddr) -> HandshakeError,
@@ -388,7 +391,7 @@ impl Connection {
         events.push_back(Event::Failed { id: self.id, error });
     }
 
-    /// The link is over, by this end.
+    /// Ends the link from this end.
     fn end(&mut self, why: LinkClosed, farewell: (CloseCode, String), now: Instant, events: &mut Events) {
         self.say_farewell(farewell, now);
         events.push_back(Event::Closed { id: self.id, why });
@@ -399,7 +402,7 @@ impl Connection {
         self.forget();
     }
 
-    /// Keeps nothing but what the library needs to drain the connection.
+    /// Drops everything that the library does not need to drain the connection.
     fn forget(&mut self) {
         self.phase = Phase::Gone;
         (self.inbound, self.outbound) = (Inbound::default(), Outbound::default());

@@ -1,4 +1,4 @@
-//! How the engine drives the library: datagrams in, what a connection says, packets out.
+//! The engine's use of the library: datagrams in, events, packets out.
 
 use super::connection::{Connection, Events};
 use super::inbound::Budget;
@@ -10,18 +10,18 @@ use quinn::udp::RecvMeta;
 use quinn_proto::{ConnectionHandle, DatagramEvent, EcnCodepoint, Endpoint, Transmit};
 use std::time::Instant;
 
-/// Packets that one connection sends in one flush at most; it goes on in the next.
+/// Maximum packets of one connection in a flush; the rest follows in the next.
 const FLUSH_TRANSMITS_MAX: usize = 32;
-/// Times that a connection is asked in one flush whether it has more, after what it sent made room.
+/// Maximum polls of a connection in one flush, after sent packets made room.
 const FLUSH_ROUNDS_MAX: usize = 4;
 
-/// Why nothing can be sent on a link of which the owner knows that it is over.
+/// The error for a link whose end the owner knows already.
 pub(super) fn unknown() -> LinkClosed {
     LinkClosed::Local { code: CloseCode::DONE, reason: String::new() }
 }
 
 impl Engine {
-    /// Takes one of the port's reads.
+    /// Handles one of the port's reads.
     pub(super) fn take_read(&mut self, at: usize, now: Instant) {
         let (meta, bytes) = self.port.read(at);
         let mut bytes = BytesMut::from(bytes);
@@ -83,14 +83,15 @@ impl Engine {
         }
     }
 
-    /// Sends what the library answers to those who have no connection. What the system does not take now is lost: they ask again.
+    /// Sends the library's answer to a peer without a connection. If the system refuses it, it is lost: the
+    /// peer retries.
     pub(super) fn respond(&mut self, transmit: &Transmit, bytes: &[u8]) {
         if let Err(Blocked) = self.port.send(transmit, bytes) {
             tracing::debug!(to = %transmit.destination, "an answer to a stranger was not sent");
         }
     }
 
-    /// Takes what a connection has to say and what came on it.
+    /// Handles a connection's events and received packets.
     pub(super) fn process(&mut self, slot: u32, now: Instant) {
         let Some(connection) = slot_of(&mut self.connections, slot) else { return };
         let is_drained = exchange(&mut self.endpoint, connection);
@@ -109,7 +110,8 @@ impl Engine {
         }
     }
 
-    /// Sends what waits on one connection. What the port did not take is held, and the connection stays touched.
+    /// Sends a connection's queued packets. If the port refuses, the packet is held and the connection stays
+    /// queued.
     pub(super) fn flush_one(&mut self, slot: u32, now: Instant) -> Result<(), Blocked> {
         for _ in 0..FLUSH_ROUNDS_MAX {
             let Some(connection) = slot_of(&mut self.connections, slot) else { return Ok(()) };
@@ -136,7 +138,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Sends what the library wants sent. `false` if it wants more than its share.
+    /// Sends the library's packets. Returns `false` if it has more than its share.
     fn transmit(&mut self, slot: u32, now: Instant) -> Result<bool, Blocked> {
         let Some(connection) = slot_of(&mut self.connections, slot) else { return Ok(true) };
         for _ in 0..FLUSH_TRANSMITS_MAX {
@@ -157,7 +159,7 @@ impl Engine {
         Ok(false)
     }
 
-    /// The connection has more to do in the next turn, whatever comes.
+    /// Queues the connection for the next turn.
     fn come_again(&mut self, slot: u32) {
         if let Some(connection) = slot_of(&mut self.connections, slot)
             && !connection.is_unread
@@ -189,7 +191,7 @@ impl Engine {
         connection.filter(|connection| connection.id == id)
     }
 
-    /// Forgets what the owner does not want to know.
+    /// Drops events that the owner does not poll.
     pub(super) fn drop_events(&mut self) {
         while let Some(event) = self.events.pop_front() {
             if let Event::Incoming(incoming) = event {
@@ -204,7 +206,8 @@ fn slot_of(connections: &mut [Option<Box<Connection>>], slot: u32) -> Option<&mu
     connections.get_mut(slot as usize)?.as_deref_mut()
 }
 
-/// Passes on what a connection and the rest of the library have to say to each other. Whether the connection is drained.
+/// Exchanges events between a connection and the library's endpoint. Returns whether the connection is
+/// drained.
 fn exchange(endpoint: &mut Endpoint, connection: &mut Connection) -> bool {
     let handle = ConnectionHandle(connection.id.slot as usize);
     let mut is_drained = false;
@@ -217,7 +220,7 @@ fn exchange(endpoint: &mut Endpoint, connection: &mut Connection) -> bool {
     is_drained
 }
 
-/// Takes what a connection has to say. Whether it said anything.
+/// Handles a connection's events. Returns whether there were any.
 fn listen(connection: &mut Connection, now: Instant, events: &mut Events, half_open: &mut usize) -> bool {
     let was_handshaking = connection.is_handshaking();
     let has_said = connection.listen(now, events);

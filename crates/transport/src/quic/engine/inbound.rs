@@ -1,5 +1,5 @@
-//! What comes in on one connection. It is read only as far as the owner of the engine takes it, so that flow control holds a
-//! peer back whose packets nobody takes.
+//! Received data of one connection. It is read only as far as the engine's owner takes it, so flow control
+//! slows a peer whose packets are not taken.
 
 use super::super::framing::{self, Records, StreamType};
 use crate::closed::Violation;
@@ -10,7 +10,7 @@ use quinn_proto::{Connection, Dir, ReadError, StreamId};
 /// Bytes read from a stream at once.
 const READ_BYTES: usize = 4 * 1024;
 
-/// What one turn of one connection may take, so that none keeps the others waiting.
+/// Limits of one connection in one turn, so that none delays the others.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Budget {
     pub(super) packets: usize,
@@ -34,11 +34,11 @@ impl Budget {
 
 #[derive(Debug, Default)]
 pub(super) struct Inbound {
-    /// There may be datagrams that are not taken.
+    /// There may be unread datagrams.
     has_datagrams: bool,
-    /// Something may be read from streams.
+    /// There may be unread stream data.
     has_streams: bool,
-    /// What a connection needs whose peer sends on streams.
+    /// The state of a connection whose peer sends on streams.
     streams: Option<Box<Streams>>,
 }
 
@@ -46,7 +46,7 @@ pub(super) struct Inbound {
 struct Streams {
     records: Option<(StreamId, Records)>,
     had_records: bool,
-    /// Streams whose type is not known, and isolated packets that are not complete.
+    /// Streams of unknown type, and incomplete isolated packets.
     begun: Vec<Begun>,
     unfinished_bytes: usize,
 }
@@ -58,29 +58,29 @@ struct Begun {
     packet: BytesMut,
 }
 
-/// What became of a stream that was read.
+/// The result of reading a stream.
 enum Read {
-    /// It has nothing more at the moment.
+    /// It has no more data at the moment.
     Blocked,
     /// It ended.
     Ended,
 }
 
-/// What a stream that was begun turned out to be.
+/// The state of a started stream.
 enum Turned {
-    /// It is not known or not complete.
+    /// Its type is unknown, or it is incomplete.
     Open,
     Records,
     Packet(BytesMut),
 }
 
 impl Inbound {
-    /// The library says that datagrams came.
+    /// Records that the library has datagrams.
     pub(super) fn datagrams_came(&mut self) {
         self.has_datagrams = true;
     }
 
-    /// The library says that a stream was opened or may be read.
+    /// Records that a stream was opened or is readable.
     pub(super) fn streams_came(&mut self) {
         self.has_streams = true;
     }
@@ -90,7 +90,7 @@ impl Inbound {
         self.has_datagrams || self.has_streams
     }
 
-    /// Takes packets, of each carrier as many as the budget allows.
+    /// Takes packets of each carrier within the budget.
     pub(super) fn take(
         &mut self,
         connection: &mut Connection,
@@ -192,7 +192,7 @@ impl Streams {
         };
         if let Read::Ended = read {
             records.end()?;
-            // The peer is closing and will say so.
+            // The peer is closing, and will report that.
             self.records = None;
         }
         Ok(())
@@ -200,7 +200,7 @@ impl Streams {
 }
 
 impl Begun {
-    /// Reads a stream's type and, if it is an isolated packet, what there is of it.
+    /// Reads a stream's type and, for an isolated packet, its available data.
     fn read(
         &mut self,
         connection: &mut Connection,
@@ -233,7 +233,7 @@ impl Begun {
     }
 }
 
-/// Reads chunks of at most `bytes_max` bytes as long as `take` wants more.
+/// Reads chunks of at most `bytes_max` bytes as long as `take` accepts more.
 fn read(
     connection: &mut Connection,
     id: StreamId,
@@ -241,7 +241,7 @@ fn read(
     mut take: impl FnMut(&[u8]) -> Result<bool, Violation>,
 ) -> Result<Read, Violation> {
     let mut stream = connection.recv_stream(id);
-    // It cannot be: streams are read in order, and not any more once they ended.
+    // Cannot happen: streams are read in order, and never after their end.
     let mut chunks = stream.read(true).map_err(|_| Violation::StreamReset)?;
     let read = loop {
         match chunks.next(bytes_max) {
@@ -255,7 +255,7 @@ fn read(
             Err(ReadError::Reset(_)) => return Err(Violation::StreamReset),
         }
     };
-    // Whatever credit the peer is to be given goes with what the connection sends next.
+    // Flow control credit is sent with the connection's next packet.
     let _ = chunks.finalize();
     Ok(read)
 }

@@ -1,15 +1,17 @@
-//! All connections of one UDP port, driven by their owner on one thread: no task, no lock and no buffer for each, so that a
-//! packet costs little more than its cryptography and its way through the kernel, and a connection that is idle little memory.
+//! All connections of one UDP port, driven by their owner on one thread. There is no task, lock or buffer for
+//! each connection. So a packet costs little more than its cryptography and system call, and an idle
+//! connection needs little memory.
 //!
-//! The owner waits for [`Engine::ready`] or until [`Engine::poll_timeout`], lets [`Engine::turn`] take what came, drains
-//! [`Engine::poll_event`], answers, and sends all answers of the turn with one [`Engine::flush`]:
+//! The owner waits for [`Engine::ready`] or until [`Engine::poll_timeout`], calls [`Engine::turn`] to
+//! receive, drains [`Engine::poll_event`], answers, and sends all answers of the turn with one
+//! [`Engine::flush`]:
 //!
 //! ```text
 //!   ready ──▶ turn ──▶ poll_event … ──▶ accept, send, close … ──▶ flush ──▶ ready
 //! ```
 //!
-//! What waits for the owner is bounded: a turn reads no more once [`EVENTS_MAX`] events wait, and what is not read holds the
-//! peers back by flow control. No connection keeps the others waiting: each gives a limited number of packets in a turn.
+//! The event queue is bounded: a turn stops reading at [`EVENTS_MAX`] events, and flow control then slows the
+//! peers. No connection delays the others: each delivers a limited number of packets in a turn.
 
 #[cfg(target_os = "linux")]
 mod batch;
@@ -44,21 +46,21 @@ use std::sync::Arc;
 use std::time::Instant;
 use timers::Timers;
 
-/// Events that may wait for the owner; what a connection gives at once may come on top.
+/// Maximum queued events; those of one connection's read may exceed it.
 pub const EVENTS_MAX: usize = 4_096;
-/// Batches that are read from the system in one turn.
+/// Maximum batches read from the system in one turn.
 const TURN_BATCHES_MAX: usize = 4;
-/// Timers that are looked at once more after a flush.
+/// Maximum timers that are checked again after a flush.
 const PUT_OFF_MAX: usize = 8;
 
-/// Names a connection of an engine, and no other one ever after.
+/// Identifies a connection of an engine; never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Id {
     slot: u32,
     serial: u32,
 }
 
-/// What the owner of an engine is told.
+/// An event for the engine's owner.
 #[derive(Debug)]
 pub enum Event {
     /// A client wants to connect: [`accept`](Engine::accept), [`refuse`](Engine::refuse) or
@@ -66,58 +68,58 @@ pub enum Event {
     Incoming(Incoming),
     /// The handshake is done: packets may be sent.
     Connected {
-        /// As [`accept`](Engine::accept) named it.
+        /// From [`accept`](Engine::accept).
         id: Id,
     },
-    /// The handshake failed. The connection is forgotten.
+    /// The handshake failed. The connection is dropped.
     Failed {
-        /// As [`accept`](Engine::accept) named it.
+        /// From [`accept`](Engine::accept).
         id: Id,
-        /// Why.
+        /// The reason.
         error: HandshakeError,
     },
-    /// A packet came.
+    /// A packet was received.
     Packet {
-        /// On which connection.
+        /// The connection.
         id: Id,
-        /// What came.
+        /// The packet.
         packet: Packet,
     },
-    /// The peer is heard from another address. That the address is its own is shown when it is heard from there again; until then
-    /// little is sent there.
+    /// The peer's address changed. The new address is not validated until it is heard from there again; until
+    /// then little is sent there.
     Moved {
-        /// On which connection.
+        /// The connection.
         id: Id,
-        /// Where it is now.
+        /// The new address.
         remote: SocketAddr,
     },
-    /// A carrier that was [`NotWritable`](SendError::NotWritable) takes packets again.
+    /// A carrier that was [`NotWritable`](SendError::NotWritable) is writable again.
     Writable {
-        /// On which connection.
+        /// The connection.
         id: Id,
-        /// Which one.
+        /// The carrier.
         carrier: Carrier,
     },
-    /// The link is over, whoever ended it, and nothing of it is under way. What came before was told before. The connection is
-    /// forgotten.
+    /// The link is over, by either end, and nothing of it is in flight. All its packets were delivered
+    /// before. The connection is dropped.
     Closed {
-        /// Which connection.
+        /// The connection.
         id: Id,
-        /// Why.
+        /// The reason.
         why: LinkClosed,
     },
 }
 
-/// A client that wants to connect. Nothing was done for it yet.
+/// A client that wants to connect. It has no state yet.
 pub struct Incoming(Box<quinn_proto::Incoming>);
 
 impl Incoming {
-    /// Where the client is, or says it is.
+    /// The client's claimed address.
     pub fn remote(&self) -> SocketAddr {
         self.0.remote_address()
     }
 
-    /// Whether the client has shown that its address is its own. Otherwise it may be anybody's.
+    /// Whether the client's address is validated. Otherwise it may be forged.
     pub fn is_proven(&self) -> bool {
         self.0.remote_address_validated()
     }
@@ -129,15 +131,15 @@ impl fmt::Debug for Incoming {
     }
 }
 
-/// All connections of one UDP port. Dropping it forgets them without a word; [`close`](Self::close) says goodbye.
+/// All connections of one UDP port. Dropping it sends nothing; [`close`](Self::close) informs the peers.
 pub struct Engine {
     port: Port,
     endpoint: Endpoint,
-    /// By the library's numbers, which it gives again.
+    /// By the library's numbers, which are reused.
     connections: Vec<Option<Box<Connection>>>,
     next_serial: u32,
     timers: Timers,
-    /// Connections of which something must be sent, or may.
+    /// Connections that may have something to send.
     touched: Vec<u32>,
     /// Connections that may have more to read.
     unread: Vec<u32>,
@@ -145,15 +147,15 @@ pub struct Engine {
     limits: HandshakeLimits,
     stats: ListenerStats,
     is_shut: bool,
-    /// What the library writes packets into.
+    /// The library's buffer for packets.
     out: Vec<u8>,
-    /// What the system did not take; its bytes are in `out`.
+    /// The packet that the system refused; its bytes are in `out`.
     held: Option<Transmit>,
 }
 
 impl Engine {
-    /// Opens `addr`, on a bad network if there are conditions; port 0 lets the system choose. Must be called in a tokio
-    /// runtime, in which the engine stays.
+    /// Opens `addr`, impaired if there are conditions; port 0 lets the system choose. Must be called in a
+    /// tokio runtime, in which the engine stays.
     ///
     /// # Errors
     /// [`ListenError`] with the operating system's reason.
@@ -188,26 +190,25 @@ impl Engine {
         }
     }
 
-    /// The address that is listened on.
+    /// The local address.
     ///
     /// # Errors
-    /// What the operating system says, if the socket is gone.
+    /// The operating system's error, if the socket is gone.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         self.port.local_addr()
     }
 
-    /// Connections that the library knows: half-open ones, and those that it drains, included.
+    /// The number of the library's connections, including half-open and draining ones.
     pub fn connections(&self) -> usize {
         self.endpoint.open_connections()
     }
 
-    /// What was turned away.
+    /// Counts of rejected clients.
     pub fn stats(&self) -> ListenerStats {
         self.stats
     }
 
-    /// Waits until there is something for [`turn`](Self::turn) to do beside what is due by time. May be cancelled; nothing is
-    /// lost.
+    /// Waits until [`turn`](Self::turn) has something to do besides timers. Cancel-safe.
     ///
     /// # Errors
     /// The socket is broken, and the engine with it.
@@ -215,18 +216,18 @@ impl Engine {
         if self.events.is_empty() && self.unread.is_empty() {
             return poll_fn(|cx| self.port.poll(cx)).await;
         }
-        // There is more to do, but the others of this thread have their turn first.
+        // There is more to do, but the other tasks of this thread come first.
         tokio::task::yield_now().await;
         Ok(())
     }
 
-    /// When [`turn`](Self::turn) is due, whatever comes.
+    /// When [`turn`](Self::turn) is due at the latest.
     pub fn poll_timeout(&self) -> Option<Instant> {
         self.timers.next()
     }
 
-    /// Takes what came and does what is due: a limited number of datagrams, and of packets of each connection. What it means is
-    /// told by [`poll_event`](Self::poll_event).
+    /// Receives and runs due timers: a limited number of datagrams, and of packets for each connection. The
+    /// results are events for [`poll_event`](Self::poll_event).
     ///
     /// # Errors
     /// The socket is broken, and the engine with it.
@@ -260,13 +261,13 @@ impl Engine {
         Ok(())
     }
 
-    /// What the owner must know, oldest first.
+    /// Returns the next event, oldest first.
     pub fn poll_event(&mut self) -> Option<Event> {
         self.events.pop_front()
     }
 
-    /// Lets a client in, if it does its handshake within `time`. `None`: its first packet shows that it cannot get in, for instance
-    /// because it asks for another protocol, and it is told so.
+    /// Accepts a client, if it completes its handshake within `time`. `None` if its first packet cannot lead
+    /// to a connection, for instance with another protocol; the client is informed.
     pub fn accept(&mut self, incoming: Incoming, time: Duration, now: Instant) -> Option<Id> {
         let mut response = Vec::new();
         match self.endpoint.accept(*incoming.0, now, &mut response, None) {
@@ -293,25 +294,25 @@ impl Engine {
         }
     }
 
-    /// Turns a client away without a handshake, for instance because its address has used up its budget.
+    /// Refuses a client without a handshake, for instance because its address has used up its budget.
     pub fn refuse(&mut self, incoming: Incoming) {
         self.stats.half_open -= 1;
         self.turn_away(*incoming.0);
     }
 
-    /// Asks a client that has not to show that its address is its own; it comes again with the proof. Nothing is kept of it
-    /// until then.
+    /// Requests address validation (Retry) from a client that is not validated yet. No state is kept until it
+    /// returns with the proof.
     pub fn ask_for_proof(&mut self, incoming: Incoming) {
         self.stats.half_open -= 1;
         self.retry(*incoming.0);
     }
 
-    /// Hands a packet over, for the next [`flush`](Self::flush). Once it is taken, a stream packet arrives unless the link is
-    /// lost.
+    /// Queues a packet for the next [`flush`](Self::flush). An accepted stream packet arrives unless the link
+    /// is lost.
     ///
     /// # Errors
-    /// [`SendError::NotWritable`] gives the packet back while too much is waiting: [`Event::Writable`] tells when it does not
-    /// any more. The others are final.
+    /// [`SendError::NotWritable`] returns the packet while the queue is full: [`Event::Writable`] reports
+    /// when it is not. The other errors are final.
     pub fn send(&mut self, id: Id, packet: Packet) -> Result<(), SendError> {
         check_size(&packet)?;
         let Some(connection) = self.connection(id) else { return Err(SendError::Closed(unknown())) };
@@ -320,16 +321,17 @@ impl Engine {
         Ok(())
     }
 
-    /// Whether the next packet on this carrier would be taken. A link that is over counts as writable, so that
-    /// [`send`](Self::send) can say why not.
+    /// Whether the next packet on this carrier would be accepted. A link that is over counts as writable, so
+    /// that [`send`](Self::send) can return the reason.
     pub fn is_writable(&self, id: Id, carrier: Carrier) -> bool {
         self.peek(id).is_none_or(|connection| connection.is_writable(carrier))
     }
 
-    /// Closes a link, after some last packets that need not wait for room; datagrams among them may be lost. What was handed
-    /// over is given at most [`CLOSE_LINGER`](parlor_proto::limits::CLOSE_LINGER) to arrive, then the peer is told the code and the reason
-    /// (cut at [`CLOSE_REASON_BYTES_MAX`](crate::closed::CLOSE_REASON_BYTES_MAX) bytes), and the owner [`Event::Closed`]; no
-    /// packet of the link is told any more. Does nothing if the link is over.
+    /// Closes a link, after some last packets that are accepted without room; datagrams among them may be
+    /// lost. Sent packets have at most [`CLOSE_LINGER`](parlor_proto::limits::CLOSE_LINGER) to arrive. Then
+    /// the peer gets the code and the reason (cut at
+    /// [`CLOSE_REASON_BYTES_MAX`](crate::closed::CLOSE_REASON_BYTES_MAX) bytes), and the owner
+    /// [`Event::Closed`]. No more packets of the link are delivered. Does nothing if the link is over.
     pub fn part(
         &mut self,
         id: Id,
@@ -345,24 +347,26 @@ impl Engine {
         }
     }
 
-    /// Where the peer is now; it may move. `None` once the link is forgotten.
+    /// The peer's current address, which may change. `None` once the link is dropped.
     pub fn remote(&self, id: Id) -> Option<SocketAddr> {
         self.peek(id).map(|connection| connection.library.remote_address())
     }
 
-    /// Bytes per second, with QUIC's own, that the path to the peer lets through at the moment; `None` before that is known, and
-    /// once the link is forgotten. What is handed over beyond it waits. As long as less is handed over it is an upper bound.
+    /// Bytes per second, including QUIC's overhead, that the path to the peer currently carries; `None` while
+    /// unknown, and once the link is dropped. Packets beyond it are queued. While less is sent, it is an
+    /// upper bound.
     pub fn bytes_per_second(&self, id: Id) -> Option<u64> {
         self.peek(id).and_then(|connection| bytes_per_second(connection.library.congestion_state()))
     }
 
-    /// What went over the link, both ways. `None` once it is forgotten.
+    /// Returns the link's traffic, in both directions. `None` once it is dropped.
     pub fn link_stats(&self, id: Id) -> Option<LinkStats> {
         self.peek(id).map(Connection::stats)
     }
 
-    /// Lets nobody in from here on and closes all links at once, without the grace of [`part`](Self::part). The reason is cut
-    /// at [`CLOSE_REASON_BYTES_MAX`](crate::closed::CLOSE_REASON_BYTES_MAX) bytes. Flush after it.
+    /// Accepts no more clients and closes all links at once, without the grace period of
+    /// [`part`](Self::part). The reason is cut at
+    /// [`CLOSE_REASON_BYTES_MAX`](crate::closed::CLOSE_REASON_BYTES_MAX) bytes. Flush after it.
     pub fn close(&mut self, code: CloseCode, reason: &str, now: Instant) {
         self.is_shut = true;
         for slot in 0..self.connections.len() {
@@ -375,7 +379,7 @@ impl Engine {
         }
     }
 
-    /// Waits, after [`close`](Self::close), until all peers know or had their time to. Events are dropped.
+    /// Waits, after [`close`](Self::close), until all peers are informed or timed out. Events are dropped.
     pub async fn wind_up(&mut self) {
         while self.connections() > 0 {
             let due = self.poll_timeout().map(tokio::time::Instant::from_std);
@@ -392,8 +396,8 @@ impl Engine {
         }
     }
 
-    /// Sends what waits, all that goes to one peer in as few packets as it takes, and packets to different peers in as few calls
-    /// of the system as it takes. What the system does not take is kept.
+    /// Sends everything queued: each peer's data in as few packets as possible, and all packets in as few
+    /// system calls as possible. What the system refuses is kept.
     pub fn flush(&mut self, now: Instant) {
         if let Some(transmit) = self.held.take()
             && self.port.send(&transmit, &self.out).is_err()
@@ -407,15 +411,16 @@ impl Engine {
             done += 1;
         }
         touched.drain(..done);
-        // Whoever was touched meanwhile comes after those that wait.
+        // Connections queued meanwhile come after those still waiting.
         touched.append(&mut self.touched);
         self.touched = touched;
-        // `ready` tells when what did not leave may.
+        // `ready` reports when the rest can be sent.
         let _ = self.port.flush();
         self.put_off();
     }
 
-    /// Moves the next timers that would go off too early: where little happens, to wake for nothing costs more than all else.
+    /// Postpones the next timers that would fire too early: on a quiet engine, useless wake-ups cost more
+    /// than everything else.
     fn put_off(&mut self) {
         for _ in 0..PUT_OFF_MAX {
             let Some((at, slot)) = self.timers.first() else { return };

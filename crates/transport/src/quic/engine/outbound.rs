@@ -1,5 +1,6 @@
-//! What waits to go out on one connection. Records, isolated packets and datagrams go their own ways, so that none waits for
-//! another. A queue takes packets until it holds its capacity, so it never holds more than that and one packet.
+//! The send queues of one connection. Records, isolated packets and datagrams are independent, so that none
+//! blocks another. A queue accepts packets until its capacity is reached, so it holds at most that and one
+//! packet.
 
 use super::super::framing::record_head;
 use super::super::link::CAPACITY;
@@ -11,24 +12,24 @@ use parlor_proto::{Carrier, Packet};
 use quinn_proto::{Connection, Dir, SendDatagramError, StreamId};
 use std::collections::VecDeque;
 
-/// What one chunk of a queue counts beside its bytes, so that empty packets fill a queue too.
+/// Overhead of a queued chunk beside its bytes, so that empty packets fill a queue too.
 const CHUNK_OVERHEAD_BYTES: usize = 32;
 
 #[derive(Debug, Default)]
 pub(super) struct Outbound {
-    /// The one for which the library's buffer had no room; on a path that is starved the newest of all.
+    /// The datagram that found no room in the library's buffer; on a starved path the newest.
     datagram: Option<Bytes>,
-    /// The path takes next to nothing.
+    /// The path carries next to nothing.
     is_starved: bool,
-    /// Carriers of which the owner was told that they take nothing: it will be told when they do.
+    /// Carriers reported as full to the owner: it gets an event when they are writable again.
     full: [bool; 3],
-    /// What a connection needs on whose streams something is sent.
+    /// The state of a connection that sends on streams.
     streams: Option<Box<Streams>>,
 }
 
 #[derive(Debug, Default)]
 struct Streams {
-    /// The library may take more of what waits.
+    /// The library may accept more of the queue.
     is_ready: bool,
     records: Records,
     isolated: Isolated,
@@ -36,23 +37,23 @@ struct Streams {
 
 #[derive(Debug, Default)]
 struct Records {
-    /// Heads and records, in turn; the first of them may be there in part.
+    /// Heads and records, alternating; the first chunk may be partly written.
     chunks: VecDeque<Bytes>,
     bytes: usize,
     stream: Option<StreamId>,
-    /// How far the stream's end is under way.
+    /// The state of the stream's end.
     end: End,
 }
 
-/// How far the end of the stream of records is under way.
+/// The state of the end of the record stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum End {
-    /// It is open, or was never needed.
+    /// It is open, or was never used.
     #[default]
     Open,
-    /// It is finished, and the peer does not have all of it yet.
+    /// It is finished; the peer has not acknowledged all of it.
     Sent,
-    /// The peer has all of it.
+    /// The peer has acknowledged all of it.
     Arrived,
 }
 
@@ -60,14 +61,14 @@ enum End {
 struct Isolated {
     packets: VecDeque<Bytes>,
     bytes: usize,
-    /// The one whose stream is not written to its end.
+    /// The packet whose stream is not completely written.
     begun: Option<(StreamId, [Bytes; 2])>,
-    /// Streams that the peer does not have to their ends, and the bytes of their packets.
+    /// Streams that the peer has not completely acknowledged, with the bytes of their packets.
     under_way: Vec<(StreamId, usize)>,
 }
 
 impl Outbound {
-    /// Takes a packet, or says why not.
+    /// Accepts a packet, or returns why not.
     pub(super) fn push(&mut self, connection: &mut Connection, packet: Packet) -> Result<(), SendError> {
         if !self.is_writable(packet.carrier) {
             self.full[place(packet.carrier)] = true;
@@ -86,7 +87,7 @@ impl Outbound {
         Ok(())
     }
 
-    /// Takes a packet after which the link is closed, whether or not there is room. A datagram may be lost.
+    /// Accepts a last packet before closing, even without room. A datagram may be lost.
     pub(super) fn push_last(&mut self, connection: &mut Connection, packet: Packet) {
         match packet.carrier {
             Carrier::Datagram => {
@@ -99,14 +100,14 @@ impl Outbound {
         }
     }
 
-    /// For something that is to be sent on streams.
+    /// The stream state, created when first needed.
     fn streams(&mut self) -> &mut Streams {
         let streams = self.streams.get_or_insert_default();
         streams.is_ready = true;
         streams
     }
 
-    /// Whether the next packet on this carrier would be taken.
+    /// Whether the next packet on this carrier would be accepted.
     pub(super) fn is_writable(&self, carrier: Carrier) -> bool {
         match carrier {
             Carrier::Datagram => self.is_starved || self.datagram.is_none(),
@@ -119,9 +120,9 @@ impl Outbound {
         }
     }
 
-    /// Gives the library what it takes. While the path `is_starved` that is one datagram at a time, the newest, and older ones are
-    /// dropped: what goes first when the path is back is then not what was news when it broke. `has_none` says whether the library
-    /// has no datagram.
+    /// Passes queued packets to the library. While the path `is_starved`, that is only one datagram at a
+    /// time, the newest, and older ones are dropped. Otherwise the first packets after an interruption would
+    /// be outdated. `has_none` says whether the library has no datagram.
     pub(super) fn pump(
         &mut self,
         connection: &mut Connection,
@@ -145,7 +146,7 @@ impl Outbound {
         Ok(())
     }
 
-    /// A carrier that takes packets again, of which the owner was told that it does not.
+    /// Returns a carrier that was reported as full and is writable again.
     pub(super) fn poll_writable(&mut self) -> Option<Carrier> {
         let carriers = [Carrier::Datagram, Carrier::Stream, Carrier::Isolated];
         let carrier =
@@ -159,14 +160,14 @@ impl Outbound {
         self.is_starved || self.datagram.is_some()
     }
 
-    /// The library may take more.
+    /// Records that the library may accept more.
     pub(super) fn room_came(&mut self) {
         if let Some(streams) = &mut self.streams {
             streams.is_ready = true;
         }
     }
 
-    /// The peer has all of a stream.
+    /// Records that the peer has acknowledged a whole stream.
     pub(super) fn arrived(&mut self, id: StreamId) {
         let Some(streams) = &mut self.streams else { return };
         if streams.records.stream == Some(id) {
@@ -176,14 +177,15 @@ impl Outbound {
         streams.is_ready = true;
     }
 
-    /// Nothing will be added: ends the stream of records once all of it is written.
+    /// Ends the record stream once all of it is written: nothing will be added.
     pub(super) fn finish(&mut self, connection: &mut Connection) {
         if let Some(streams) = &mut self.streams {
             streams.records.finish(connection);
         }
     }
 
-    /// Whether the peer has all that went on streams, after [`finish`](Self::finish), and the library all datagrams.
+    /// Whether, after [`finish`](Self::finish), the peer has acknowledged all streams, and the library has
+    /// taken all datagrams.
     pub(super) fn is_done(&self) -> bool {
         let are_streams_done = self
             .streams
@@ -209,14 +211,14 @@ impl Records {
         let Some(id) = self.stream.or_else(|| connection.streams().open(Dir::Uni)) else { return };
         self.stream = Some(id);
         while !self.chunks.is_empty() {
-            // A stream that the peer stopped is told by the library's events, and then nothing is written.
+            // The library reports a stopped stream as an event, and nothing is written then.
             let Ok(written) = connection.send_stream(id).write_chunks(self.chunks.make_contiguous()) else {
                 return;
             };
             self.bytes -= written.bytes + written.chunks * CHUNK_OVERHEAD_BYTES;
             self.chunks.drain(..written.chunks);
         }
-        // It was a burst; a queue that is in use keeps a few places.
+        // After a burst: a queue in normal use keeps a few entries.
         self.chunks.shrink_to(8);
     }
 
@@ -244,8 +246,8 @@ impl Isolated {
         self.packets.push_back(packet);
     }
 
-    /// How many packets and how many bytes may be under way is bounded, so that a receiver can bound what it holds of
-    /// unfinished ones.
+    /// Writes isolated packets. The number of packets and bytes in flight is bounded, so that a receiver can
+    /// bound its unfinished ones.
     fn write(&mut self, connection: &mut Connection) {
         loop {
             if self.begun.is_none() {
@@ -266,10 +268,10 @@ impl Isolated {
             let Some((id, chunks)) = &mut self.begun else { return };
             let mut stream = connection.send_stream(*id);
             while chunks.iter().any(|chunk| !chunk.is_empty()) {
-                // See above for a stream that was stopped.
+                // See above for a stopped stream.
                 let Ok(_) = stream.write_chunks(chunks) else { return };
             }
-            // It fails only for a stream that is stopped.
+            // Fails only for a stopped stream.
             let _ = stream.finish();
             self.begun = None;
         }

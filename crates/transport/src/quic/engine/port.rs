@@ -1,4 +1,4 @@
-//! The UDP port of an engine: what comes in is read in batches, what goes out leaves in batches.
+//! The UDP port of an engine, with batched reads and writes.
 
 use super::super::bind_udp;
 use crate::impaired::{self, Conditions};
@@ -13,40 +13,40 @@ use std::io::{self, IoSliceMut};
 use std::net::UdpSocket;
 use std::sync::Arc;
 
-/// Reads of the system's at once; each may have several datagrams of one sender.
+/// Reads of one system call; each may have several datagrams of one sender.
 const READS_MAX: usize = quinn::udp::BATCH_SIZE;
-/// Largest datagram that is read whole, in bytes: what fits in a packet of Ethernet. Peers are told so.
+/// Maximum size of a received datagram, in bytes: that of an Ethernet packet. Peers are informed of it.
 pub(super) const DATAGRAM_BYTES_MAX: u16 = 1_472;
-/// Datagrams of one connection that leave in one call of the library's.
+/// Maximum datagrams of one connection in one call of the library's.
 const SEGMENTS_MAX: usize = 10;
 
 pub(super) struct Port {
-    /// Reads, waits, and sends what does not go into a batch.
+    /// For reading, waiting, and sending what does not fit a batch.
     socket: Arc<dyn AsyncUdpSocket>,
     poller: Pin<Box<dyn UdpPoller>>,
     #[cfg(target_os = "linux")]
     batch: Option<Batch>,
     buffer: Box<[u8]>,
     metas: [RecvMeta; READS_MAX],
-    /// How many of `metas` hold what was read and not taken.
+    /// The number of entries in `metas` that are read and not taken.
     read: usize,
-    /// Something waits to be sent, and the system takes no more at the moment.
+    /// Packets are queued, and the system accepts no more at the moment.
     is_blocked: bool,
 }
 
-/// What waits to leave, and the socket by which it does.
+/// The packets of a batch, and their socket.
 #[cfg(target_os = "linux")]
 struct Batch {
     own: UdpSocket,
     waiting: super::batch::Batch,
 }
 
-/// The system takes no more at the moment.
+/// The system accepts no more at the moment.
 #[derive(Debug)]
 pub(super) struct Blocked;
 
 impl Port {
-    /// Opens a port, on a bad network if there are conditions.
+    /// Opens a port, impaired if there are conditions.
     pub(super) fn bind(addr: SocketAddr, conditions: Option<&Conditions>) -> io::Result<Self> {
         let own = bind_udp(addr)?;
         let socket = wrap(own.try_clone()?)?;
@@ -56,7 +56,7 @@ impl Port {
         }
     }
 
-    /// `own` is the same socket, if nothing must come between this and the system.
+    /// `own` is the same socket, if it may be used directly.
     #[cfg_attr(not(target_os = "linux"), expect(unused_variables, reason = "there is no sendmmsg"))]
     pub(super) fn new(socket: Arc<dyn AsyncUdpSocket>, own: Option<UdpSocket>) -> io::Result<Self> {
         Ok(Port {
@@ -80,12 +80,12 @@ impl Port {
         self.socket.may_fragment()
     }
 
-    /// Datagrams of one connection that [`send`](Self::send) takes at once.
+    /// Maximum datagrams of one connection in a call of [`send`](Self::send).
     pub(super) fn segments_max(&self) -> usize {
         self.socket.max_transmit_segments().min(SEGMENTS_MAX)
     }
 
-    /// Ready when something was read, or when what waited to be sent can be.
+    /// Ready when something was read, or when queued packets can be sent.
     pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         if self.is_blocked
             && let Poll::Ready(writable) = self.poller.as_mut().poll_writable(cx)
@@ -96,7 +96,7 @@ impl Port {
         self.poll_read(cx)
     }
 
-    /// Reads what is there. `false` if that is nothing.
+    /// Reads available datagrams. Returns `false` if there are none.
     pub(super) fn try_read(&mut self) -> io::Result<bool> {
         match self.poll_read(&mut Context::from_waker(Waker::noop())) {
             Poll::Ready(read) => read.map(|()| true),
@@ -118,28 +118,28 @@ impl Port {
                     self.read = read;
                     return Poll::Ready(Ok(()));
                 }
-                // It means nothing in QUIC, and anybody can cause it.
+                // This error is irrelevant to QUIC, and anyone can cause it.
                 Err(error) if error.kind() == io::ErrorKind::ConnectionReset => {}
                 Err(error) => return Poll::Ready(Err(error)),
             }
         }
     }
 
-    /// How many reads wait to be taken; whether there may be more.
+    /// The number of reads to take, and whether there may be more.
     pub(super) fn take_reads(&mut self) -> (usize, bool) {
         let read = core::mem::take(&mut self.read);
         (read, read == READS_MAX)
     }
 
-    /// One of the reads: where from, and its datagrams, [`RecvMeta::stride`] bytes each.
+    /// Returns a read: its source, and its datagrams with [`RecvMeta::stride`] bytes each.
     pub(super) fn read(&self, at: usize) -> (RecvMeta, &[u8]) {
         let place = at * (self.buffer.len() / READS_MAX);
         let meta = self.metas[at];
         (meta, &self.buffer[place..place + meta.len])
     }
 
-    /// Hands over what the library wants sent, from the beginning of `bytes`. What the system refuses is lost, as on any
-    /// network.
+    /// Sends the library's packet, from the beginning of `bytes`. A packet that the system rejects is lost,
+    /// as on any network.
     pub(super) fn send(&mut self, transmit: &quinn_proto::Transmit, bytes: &[u8]) -> Result<(), Blocked> {
         let transmit = Transmit {
             destination: transmit.destination,
@@ -158,14 +158,14 @@ impl Port {
             {
                 return Ok(());
             }
-            // What waits was sent before it.
+            // Queued packets come first.
             self.flush()?;
         }
         let sent = self.socket.try_send(&transmit);
         self.check(sent)
     }
 
-    /// Sends what waits.
+    /// Sends the queued packets.
     pub(super) fn flush(&mut self) -> Result<(), Blocked> {
         #[cfg(target_os = "linux")]
         if let Some(Batch { own, waiting }) = &mut self.batch

@@ -1,7 +1,7 @@
-//! A UDP socket that wakes its owner when something came, and only when its owner asked for that because it has room again.
+//! A UDP socket that wakes its owner for received data, and for room only while the owner waits for room.
 //!
-//! Registered for both, as the runtime's own sockets are, it would wake its owner after each packet that has left: the system
-//! tells of room whenever some comes free.
+//! Registered for both, like the runtime's own sockets, it would wake its owner after each sent packet: the
+//! system reports room whenever some is freed.
 
 use crate::registered::register;
 use core::pin::Pin;
@@ -24,7 +24,7 @@ impl Socket {
     /// Takes over a socket. Must be called in a tokio runtime, in which it stays.
     ///
     /// # Errors
-    /// What the operating system says.
+    /// The operating system's error.
     pub(super) fn new(socket: UdpSocket) -> io::Result<Self> {
         let state = UdpSocketState::new((&socket).into())?;
         Ok(Socket { state, io: register(socket, Interest::READABLE)? })
@@ -49,7 +49,8 @@ impl AsyncUdpSocket for Socket {
         loop {
             let mut ready = ready!(self.io.poll_read_ready(cx))?;
             if let Ok(read) = ready.try_io(|socket| self.state.recv(socket.get_ref().into(), bufs, metas)) {
-                // There was no more, and the system tells of what comes from here on: nobody needs to ask it again.
+                // There was no more data, and the system reports new data from here on: another read is
+                // unnecessary.
                 if read.as_ref().is_ok_and(|read| *read < bufs.len()) {
                     ready.clear_ready();
                 }
@@ -75,11 +76,11 @@ impl AsyncUdpSocket for Socket {
     }
 }
 
-/// Tells when the socket has room.
+/// Reports when the socket has room.
 #[derive(Debug)]
 struct Poller {
     socket: Arc<Socket>,
-    /// The same socket once more, as long as room is waited for.
+    /// A duplicate of the socket, while waiting for room.
     waiting: Option<AsyncFd<UdpSocket>>,
 }
 
@@ -115,7 +116,7 @@ mod tests {
         let (peer, own) = (socket(), Arc::new(Socket::new(socket()).expect("it is a socket")));
         let mut poller = Arc::clone(&own).create_io_poller();
         for number in 0..3_u8 {
-            // A socket of which nothing waits has room, each time it is asked.
+            // A socket with an empty queue has room, each time it is polled.
             poll_fn(|cx| poller.as_mut().poll_writable(cx)).await.expect("it is open");
             peer.send_to(&[number], own.local_addr().expect("it is bound")).expect("it is sent");
             let (mut buffer, mut metas) = ([0; 16], [RecvMeta::default()]);
@@ -125,7 +126,7 @@ mod tests {
         }
     }
 
-    /// Who is registered for both is told of both at once.
+    /// With a registration for both, each event reports both.
     #[tokio::test]
     async fn who_only_reads_is_not_told_of_room() {
         let (peer, own) = (socket(), Socket::new(socket()).expect("it is a socket"));

@@ -1,4 +1,5 @@
-//! The engine on a socket that often takes nothing, or loses all that it takes, which the system's own does too rarely for a test.
+//! The engine on a socket that often refuses packets, or loses all of them: a real socket does so too rarely
+//! for a test.
 
 use super::port::Port;
 use super::{Engine, Event, HandshakeLimits};
@@ -19,7 +20,7 @@ use tokio::time::{timeout, timeout_at};
 
 const LOCALHOST: SocketAddr = SocketAddr::new(core::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
 
-/// A socket of this machine with a will of its own.
+/// A socket of this machine with simulated faults.
 #[derive(Debug)]
 struct Stubborn {
     inner: Arc<dyn AsyncUdpSocket>,
@@ -28,9 +29,9 @@ struct Stubborn {
 
 #[derive(Debug)]
 enum Will {
-    /// It takes a packet only at every third try.
+    /// It accepts a packet only at every third try.
     Third { tries: AtomicUsize },
-    /// It loses what it takes while this says so.
+    /// It loses accepted packets while this is set.
     Cut(Arc<AtomicBool>),
 }
 
@@ -78,7 +79,7 @@ impl AsyncUdpSocket for Stubborn {
     }
 }
 
-/// Serves one client and gives back to it what it sends, `count` times.
+/// Serves one client and echoes its packets, `count` times.
 async fn echo(mut engine: Engine, count: usize) {
     let mut given = 0;
     while given < count {
@@ -135,7 +136,7 @@ async fn what_the_system_does_not_take_at_once_is_sent_later_and_whole() {
 /// A tick and a little.
 const TICK: Duration = Duration::from_millis(34);
 
-/// What the clock shows that all timers go by.
+/// The time of the clock that all timers use.
 fn now() -> Instant {
     tokio::time::Instant::now().into_std()
 }

@@ -1,4 +1,4 @@
-//! When each connection is due: one entry each, so that what is kept does not depend on how often a time changes.
+//! The due times of connections: one entry each, so that memory does not depend on how often a time changes.
 
 use std::collections::BTreeSet;
 use std::time::Instant;
@@ -9,17 +9,17 @@ pub(super) struct Timers {
 }
 
 impl Timers {
-    /// The earliest.
+    /// The earliest time.
     pub(super) fn next(&self) -> Option<Instant> {
         self.entries.first().map(|(at, _)| *at)
     }
 
-    /// The earliest, and whose it is.
+    /// The earliest time, and its connection.
     pub(super) fn first(&self) -> Option<(Instant, u32)> {
         self.entries.first().copied()
     }
 
-    /// Takes out one that is due at `now`.
+    /// Takes out a connection that is due at `now`.
     pub(super) fn expire(&mut self, now: Instant) -> Option<u32> {
         let (at, slot) = *self.entries.first()?;
         if at > now {
@@ -29,8 +29,8 @@ impl Timers {
         Some(slot)
     }
 
-    /// Moves the entry of a connection from `entry` to `due`, if that is earlier. One that goes off too early costs less, and
-    /// less often, than to move it with each packet.
+    /// Moves the entry of a connection from `entry` to `due`, if that is earlier. An early wake-up costs
+    /// less, and is rarer, than moving the entry with each packet.
     pub(super) fn advance(&mut self, slot: u32, entry: &mut Option<Instant>, due: Option<Instant>) {
         let Some(due) = due else { return };
         if entry.is_none_or(|entry| due < entry) {
@@ -40,7 +40,7 @@ impl Timers {
         }
     }
 
-    /// Takes out the entry of a connection.
+    /// Removes the entry of a connection.
     pub(super) fn remove(&mut self, slot: u32, entry: &mut Option<Instant>) {
         if let Some(entry) = entry.take() {
             self.entries.remove(&(entry, slot));

@@ -1,5 +1,5 @@
-//! Senders that share one bottleneck, on virtual time in small steps: a pacer, acknowledgements and the detection of
-//! loss as QUIC has them (RFC 9002), around the real [`RateControl`].
+//! Senders that share one bottleneck, on virtual time in small steps: a pacer, acknowledgements and loss
+//! detection as in QUIC (RFC 9002), around the real [`RateControl`].
 
 use crate::rate::RateControl;
 use core::time::Duration;
@@ -11,20 +11,20 @@ pub(super) const PACKET_BYTES: u64 = 1_200;
 const STEP: Duration = Duration::from_micros(500);
 const STEP_US: u64 = 500;
 
-/// The way from all senders to their receivers, and back.
+/// The path from all senders to their receivers, and back.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Path {
     /// In bits per second.
     pub(super) rate_bps: u64,
-    /// Bytes that wait for it at most.
+    /// Maximum queued bytes.
     pub(super) queue_bytes_max: u64,
-    /// One way, without the queue.
+    /// One-way delay, without the queue.
     pub(super) delay: Duration,
-    /// By chance, both ways.
+    /// Random loss, in both directions.
     pub(super) loss_percent: u64,
     /// Nothing arrives between these two.
     pub(super) outage: Option<(Instant, Instant)>,
-    /// The receiver acknowledges after so many packets or so long.
+    /// The receiver acknowledges after this many packets or this long.
     pub(super) ack_packets: usize,
     pub(super) ack_delay: Duration,
 }
@@ -43,30 +43,30 @@ impl Default for Path {
     }
 }
 
-/// What a game sends: each tick so much, of which only the newest tick is worth sending.
+/// A game's traffic: this much each tick, of which only the newest tick is worth sending.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Game {
     pub(super) rate_bps: u64,
     pub(super) tick_hz: u64,
     pub(super) starts: Instant,
-    /// How it learns that it sends too much.
+    /// Its reaction to congestion.
     pub(super) holds_back: HoldsBack,
 }
 
-/// How a game learns that it sends too much.
+/// A game's reaction to congestion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum HoldsBack {
-    /// What did not leave gives way to the next tick.
+    /// Unsent packets are replaced by the next tick.
     Replacing,
     /// Packets go through the library's buffer, and none are made while it is full.
     FullBuffer,
-    /// As above, and no more are made than the control says.
+    /// As above, and no more are made than the control allows.
     Rate,
 }
 
-/// Packets that the library's buffer holds, beside the rest of the tick that filled it.
+/// Packets in the library's buffer, beside the rest of the tick that filled it.
 const BUFFER_PACKETS: usize = 7;
-/// How much a game that makes no more than it is told may save up, in time.
+/// The budget that a game may save up, in time.
 const SAVED_MAX: Duration = Duration::from_millis(125);
 
 /// One sender and its receiver.
@@ -74,7 +74,7 @@ pub(super) struct Flow {
     game: Game,
     pub(super) control: RateControl,
     next_tick: Instant,
-    /// Bytes that the game may make.
+    /// Bytes that the game may produce.
     allowance: f64,
     waiting: VecDeque<Instant>,
     in_flight: VecDeque<Sent>,
@@ -87,7 +87,7 @@ pub(super) struct Flow {
     acks: VecDeque<(Instant, Vec<u64>)>,
     /// Packets that the game made.
     pub(super) offered: u64,
-    /// When each packet went.
+    /// When each packet was sent.
     pub(super) sent: Vec<Instant>,
     /// When each packet arrived, and how long after it was made.
     pub(super) arrived: Vec<(Instant, Duration)>,
@@ -113,7 +113,7 @@ pub(super) struct Bottleneck {
     credit_bits: u64,
     passing: VecDeque<Passing>,
     random: Rng,
-    /// How long a packet would wait that came, once each millisecond.
+    /// The current queueing delay, once each millisecond.
     pub(super) waits: Vec<Duration>,
 }
 
@@ -150,7 +150,7 @@ impl Flow {
             self.next_tick += interval;
             self.offered += packets;
             match self.game.holds_back {
-                // A tick that did not leave yet is worth nothing beside a newer one.
+                // An unsent tick is worthless once there is a newer one.
                 HoldsBack::Replacing => {
                     self.waiting.clear();
                     self.waiting.extend((0..packets).map(|_| now));
@@ -171,7 +171,7 @@ impl Flow {
         }
     }
 
-    /// How many packets the control lets the game make after so long.
+    /// The number of packets that the control allows after this time.
     fn allow(&mut self, interval: Duration) -> u64 {
         let rate = self.control.bytes_per_second().map_or(f64::MAX, |rate| rate as f64 * 15.0 / 16.0);
         let rate = rate.min(self.game.rate_bps as f64 / 8.0);
@@ -180,7 +180,7 @@ impl Flow {
         (1..).take_while(|packets| (packets * PACKET_BYTES) as f64 <= self.allowance).count() as u64
     }
 
-    /// The packets that go now.
+    /// Returns the packets that are sent now.
     fn send(&mut self, now: Instant) -> Vec<(u64, Instant)> {
         let window = self.control.window_bytes(now, Duration::ZERO);
         self.tokens += window as f64 * 1.25 * STEP_US as f64 / self.srtt_us as f64;
@@ -202,7 +202,7 @@ impl Flow {
         gone
     }
 
-    /// A packet is there; gives the acknowledgement that is due.
+    /// Handles a received packet. Returns the acknowledgement that is due.
     fn receive(&mut self, now: Instant, number: u64, made: Instant) {
         self.arrived.push((now, now.saturating_since(made)));
         self.received.push(number);
@@ -248,7 +248,7 @@ impl Flow {
         self.control.handle_lost(now, lost.len() as u64 * PACKET_BYTES, is_persistent);
     }
 
-    /// Bits per second that arrived between the two.
+    /// Bits per second received between the two.
     pub(super) fn rate_bps(&self, from: Instant, until: Instant) -> u64 {
         let count = self.arrived.iter().filter(|(at, _)| *at >= from && *at < until).count() as u64;
         count * PACKET_BYTES * 8 * 1_000_000 / (until.as_micros() - from.as_micros())
@@ -313,7 +313,7 @@ impl Bottleneck {
         }
     }
 
-    /// The bottleneck lets through what its rate allows in one step.
+    /// Sends what the bottleneck's rate allows in one step.
     fn serve(&mut self) {
         self.credit_bits += self.path.rate_bps * STEP_US / 1_000_000;
         while self.credit_bits >= PACKET_BYTES * 8 {
