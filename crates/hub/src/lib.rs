@@ -20,8 +20,8 @@ mod shards;
 
 pub use admission_policy::Origin;
 pub use hub::{
-    Config, Hub, HubEvent, MatchFilter, NotThere, Output, ROOMS_LOOKED_AT_MAX, RoomDetails, RoomPage,
-    RoomQuery, RoomSummary, StateMemory, Stats,
+    Config, Hub, HubEvent, KeptSeats, MatchFilter, NotThere, Output, ROOMS_LOOKED_AT_MAX, RoomDetails,
+    RoomPage, RoomQuery, RoomSummary, StateMemory, Stats, USER_SEATS_MAX, UserSeats,
 };
 pub use room::MemberSummary;
 pub use shards::Shards;

@@ -101,7 +101,7 @@ impl House {
     fn list(&self, query: &RoomQuery) -> Vec<RoomCode> {
         let (mut all, mut query) = (Vec::new(), query.clone());
         loop {
-            let RoomPage { rooms, next } = self.hub.rooms(&query);
+            let RoomPage { rooms, next, .. } = self.hub.rooms(&query);
             assert!(rooms.len() <= query.limit.min(ROOMS_LOOKED_AT_MAX));
             all.extend(rooms.iter().map(|room| room.code));
             match next {

@@ -2,10 +2,16 @@
 //! counts the allocations of the whole process.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, and its helpers are part of it")]
 
+use parlor_hub::room::{Input, Room, Setup};
 use parlor_hub::{Config, Hub, Origin, Output, StateMemory};
 use parlor_proto::session::{DeliveryId, Event, Outgoing, Rejection, Session};
+use parlor_proto::wire::control::{PlayerData, ToHub};
+use parlor_proto::wire::envelope::{Recipient, Upward};
 use parlor_proto::wire::handshake::{Hello, Intent, Refusal, RoomKind, RoomSettings};
-use parlor_proto::{CloseReason, ConnectionId, EntityId, Instant, LinkKind, Tick, TickRate, channel};
+use parlor_proto::{
+    ChannelId, ChannelTable, CloseReason, ConnectionId, EntityId, Epoch, Instant, LinkKind, MemberId, RoomId,
+    Tick, TickRate, channel, limits,
+};
 use parlor_sync::audience::Viewer;
 use parlor_sync::schema::{Component, Kind, Schema};
 use parlor_sync::world::{Encodings, Publisher, PublisherConfig, World};
@@ -41,6 +47,20 @@ fn schema() -> Arc<Schema> {
     Arc::new(Schema::builder().component(fields.build()).build().unwrap())
 }
 
+fn settings(schema: bytes::Bytes) -> RoomSettings {
+    RoomSettings {
+        kind: RoomKind::PlayerHosted,
+        code: None,
+        secret: None,
+        max_players: 4,
+        tick_rate: TickRate::DEFAULT,
+        host_silence_ms: None,
+        schema,
+        label: String::new(),
+        keep: false,
+    }
+}
+
 /// A host that publishes plain state, all of which changes at each step.
 struct Host {
     session: Session,
@@ -68,8 +88,7 @@ impl House {
     /// Opens a room from an address.
     fn open(&mut self, origin: Origin) -> ConnectionId {
         let schema = schema();
-        let settings =
-            RoomSettings { schema: schema.encode(), ..RoomSettings::new(RoomKind::PlayerHosted, 4) };
+        let settings = settings(schema.encode());
         let connection = ConnectionId(self.next);
         self.next += 1;
         self.hub.handle_connected(connection, LinkKind::WebSocket, origin, self.now);
@@ -262,4 +281,84 @@ fn threat_45_a_room_within_its_bound_stays_while_another_address_takes_all_there
     assert!(house.hosts[&honest].end.is_none(), "{:?}", house.hosts[&honest].end);
     let ended = greedy.iter().filter(|host| house.hosts[host].end.is_some()).count();
     assert!(ended > 3, "{ended} of those who took too much are gone");
+}
+
+/// A room with a host and a guest.
+fn room() -> Room {
+    let setup = Setup {
+        id: RoomId(1),
+        code: "K7QM".parse().unwrap(),
+        app: "tanks".into(),
+        environment: String::new(),
+        settings: settings(bytes::Bytes::new()),
+        channels: ChannelTable::default(),
+        opened: Instant::ZERO,
+        state_bytes_per_second: 192 * 1024,
+    };
+    let mut room = Room::new(setup).unwrap();
+    for name in ["ada", "bob"] {
+        let join = Input::Join { name: name.into(), user: None, link: LinkKind::WebSocket };
+        tell(&mut room, join, Instant::ZERO);
+    }
+    room
+}
+
+fn tell(room: &mut Room, input: Input, now: Instant) {
+    room.handle(input, now).unwrap();
+    while room.poll_output().is_some() {}
+}
+
+/// A small message of the guest, in a large packet.
+fn in_large_packet(channel: ChannelId, message: &[u8]) -> Input {
+    let mut packet = message.to_vec();
+    packet.resize(limits::STREAM_PACKET_BYTES_MAX, 0);
+    let payload = bytes::Bytes::from(packet).slice(..message.len());
+    Input::Message { from: MemberId(1), channel, key: 0, payload, epoch: Epoch(0) }
+}
+
+#[test]
+fn threat_45_player_data_is_counted_and_keeps_no_packet() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let (mut room, start) = (room(), allocated());
+    let before = room.memory_bytes();
+    let set = |room: &mut Room, number: usize, value: Option<usize>| {
+        let value = value.map(|bytes| vec![7; bytes].into());
+        let data = PlayerData { member: MemberId(1), key: format!("key {number}"), value };
+        let now = Instant::from_millis(number as u64 * 1_000);
+        tell(room, in_large_packet(channel::CONTROL, &ToHub::SetData(data).encode()), now);
+    };
+    for number in 0..limits::PLAYER_DATA_KEYS_MAX {
+        set(&mut room, number, Some(1));
+    }
+    let taken = allocated().saturating_sub(start);
+    assert!(taken < 64 * 1024, "{taken} bytes are taken by 32 values of a byte");
+    for number in 0..limits::PLAYER_DATA_KEYS_MAX {
+        set(&mut room, number, Some(200));
+    }
+    let (counted, taken) = (room.memory_bytes() - before, allocated().saturating_sub(start));
+    assert!(counted > 32 * 200, "{counted}");
+    assert!(taken < counted + 8 * 1024, "{taken} of {counted}");
+    for number in 0..limits::PLAYER_DATA_KEYS_MAX / 2 {
+        set(&mut room, number, None);
+    }
+    assert_eq!(room.memory_bytes() - before, counted / 2);
+    let leave = parlor_proto::wire::control::LeaveReason::Left;
+    tell(&mut room, Input::Leave { member: MemberId(1), reason: leave }, Instant::from_millis(90_000));
+    assert!(room.memory_bytes() < before, "the data goes with its member");
+}
+
+#[test]
+fn threat_45_messages_that_wait_for_a_budget_keep_no_packet() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let (mut room, start) = (room(), allocated());
+    let says = |room: &mut Room, bytes: usize| {
+        let upward = Upward { to: Recipient::Others, stamp: false, payload: vec![7; bytes].into() };
+        tell(room, in_large_packet(channel::MESSAGE_ORDERED, &upward.encode()), Instant::ZERO);
+    };
+    // The receiver's budget is used up, and the rest waits.
+    (0..2).for_each(|_| says(&mut room, 60_000));
+    (0..400).for_each(|_| says(&mut room, 1));
+    assert!(room.holds_back(MemberId(1)), "they wait");
+    let taken = allocated().saturating_sub(start);
+    assert!(taken < 1 << 20, "{taken} bytes are taken by 60 kB and 400 messages of a byte");
 }

@@ -53,6 +53,8 @@ enum Stage {
 enum Asked {
     SignIn,
     Refresh,
+    /// A refresh before the access token is over.
+    Renew,
     Acknowledge,
     Inbox,
     Room,
@@ -86,6 +88,8 @@ pub(super) struct Core {
     refresh: Option<String>,
     /// Whether it differs from the one that the driver of this machine set last.
     is_renewed: bool,
+    /// How long a new access token is good, until it is taken.
+    good_for: Option<Duration>,
     me: Option<String>,
     view: Option<RoomView>,
     /// The number of the newest notice taken in.
@@ -142,6 +146,7 @@ impl Core {
             access: None,
             refresh: None,
             is_renewed: false,
+            good_for: None,
             me: None,
             view: None,
             seq: None,
@@ -239,6 +244,7 @@ impl Core {
                 }
                 Asked::SignIn
                 | Asked::Refresh
+                | Asked::Renew
                 | Asked::Acknowledge
                 | Asked::Inbox
                 | Asked::Room
@@ -308,6 +314,26 @@ impl Core {
         self.out.push_back(message.to_string());
     }
 
+    /// Returns how long the access token is good, once for each new one.
+    pub(super) fn take_good_for(&mut self) -> Option<Duration> {
+        self.good_for.take()
+    }
+
+    /// Gets a new access token before the old one is over: a server closes the connection with it.
+    pub(super) fn renew(&mut self) {
+        if self.stage == Stage::Following && self.refresh.is_some() {
+            let (op, input) = self.who.sign_in(self.refresh.as_deref());
+            self.ask(op, input, Asked::Renew);
+        }
+    }
+
+    fn take_tokens(&mut self, output: &Value) {
+        self.refresh = output["refresh_token"].as_str().map(str::to_owned);
+        self.is_renewed = true;
+        self.access = output["access_token"].as_str().map(str::to_owned);
+        self.good_for = output["expires_in_s"].as_u64().map(Duration::from_secs);
+    }
+
     fn sign_in(&mut self) {
         self.stage = Stage::SigningIn;
         self.access = None;
@@ -366,12 +392,11 @@ impl Core {
         match asked {
             Asked::Acknowledge => {}
             Asked::SignIn | Asked::Refresh => {
-                self.refresh = output["refresh_token"].as_str().map(str::to_owned);
-                self.is_renewed = true;
+                self.take_tokens(&output);
                 self.me = output["account"]["id"].as_str().map(str::to_owned);
-                self.access = output["access_token"].as_str().map(str::to_owned);
                 self.catch_up();
             }
+            Asked::Renew => self.take_tokens(&output),
             Asked::Inbox => {
                 let Ok(inbox) = serde_json::from_value::<Inbox>(output) else {
                     return self.close(OnlineError::new("bad_answer", "the server speaks another version"));
@@ -523,13 +548,15 @@ impl Core {
                 self.pause = Some(error.retry_after().unwrap_or(PAUSE));
                 return;
             }
-            code if matches!(asked, Asked::Refresh) && who::is_sign_in_over(code) => {
-                // Expired, or used by another process of this player: sign in by device, which is unchanged.
+            code if matches!(asked, Asked::Refresh | Asked::Renew) && who::is_sign_in_over(code) => {
+                // Over, or used by another process of this player: the device is still the same.
                 self.refresh = None;
                 self.is_renewed = true;
                 return self.sign_in();
             }
-            code if !matches!(asked, Asked::SignIn | Asked::Refresh) && who::is_token_over(code) => {
+            code if !matches!(asked, Asked::SignIn | Asked::Refresh | Asked::Renew)
+                && who::is_token_over(code) =>
+            {
                 if let Asked::Other(request) = asked {
                     self.queued.push_back(request);
                 }
@@ -543,8 +570,8 @@ impl Core {
         }
         match asked {
             Asked::SignIn | Asked::Refresh | Asked::Inbox => self.close(error),
-            // The next acknowledgement includes this one.
-            Asked::Acknowledge => {}
+            // The next one says it, too.
+            Asked::Acknowledge | Asked::Renew => {}
             Asked::Room => {
                 for event in std::mem::take(&mut self.held) {
                     self.tell(event);

@@ -44,6 +44,8 @@ pub struct TurnRoom {
     link: Link,
     /// Attempts since the room was last connected.
     attempts: u32,
+    /// When the access token is to be renewed.
+    renew_at: Option<Instant>,
 }
 
 enum Link {
@@ -54,7 +56,7 @@ enum Link {
 impl TurnRoom {
     pub(super) fn new(core: Core, place: Place, tokens: TokenStore) -> Self {
         let link = Link::Up(place.connect());
-        TurnRoom { core, place, tokens, link, attempts: 0 }
+        TurnRoom { core, place, tokens, link, attempts: 0, renew_at: None }
     }
 
     /// Returns the next event, if there is one.
@@ -67,6 +69,7 @@ impl TurnRoom {
                 self.link = Link::Waiting(Instant::now());
                 return None;
             }
+            self.renew();
             self.flush();
             match &mut self.link {
                 Link::Waiting(until) if Instant::now() < *until => return None,
@@ -90,6 +93,18 @@ impl TurnRoom {
             if let Some(pause) = self.core.take_pause() {
                 self.lost("the server cannot do this now".to_owned(), pause);
             }
+        }
+    }
+
+    /// Renews the access token when three quarters of its time are over.
+    fn renew(&mut self) {
+        if let Some(good_for) = self.core.take_good_for() {
+            self.renew_at = Some(Instant::now() + good_for * 3 / 4);
+        }
+        if self.renew_at.is_some_and(|at| at <= Instant::now()) && self.core.is_following() {
+            self.renew_at = None;
+            self.core.set_refresh(self.tokens.newest());
+            self.core.renew();
         }
     }
 

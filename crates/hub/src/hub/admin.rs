@@ -1,10 +1,10 @@
 //! Operator API: list, inspect and close rooms; remove members.
 
 use super::events::{RoomSummary, summary};
+use super::index::is_public_match;
 use super::{Hub, HubEvent, Output, Seated};
 use crate::room::{self, MemberSummary};
 use parlor_proto::wire::control::LeaveReason;
-use parlor_proto::wire::handshake::RoomKind;
 use parlor_proto::{CloseReason, ConnectionId, Instant, MemberId, PeerMisbehaved, RoomCode, RoomId};
 use std::ops::Bound;
 
@@ -24,6 +24,20 @@ pub struct RoomQuery {
     pub after: Option<RoomCode>,
     /// Maximum number of results.
     pub limit: usize,
+}
+
+/// Seats that one call of [`Hub::remove_user`] frees at most, so that it does not delay packets.
+pub const USER_SEATS_MAX: usize = 32;
+
+/// The seats of a user in the rooms of a game.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct UserSeats {
+    /// The game.
+    pub app: String,
+    /// Its environments; any if empty.
+    pub environments: Vec<String>,
+    /// The user that a token vouched for.
+    pub user: String,
 }
 
 /// Filters publicly listed matches. A match with a secret is never listed.
@@ -46,6 +60,10 @@ pub struct RoomPage {
     pub rooms: Vec<RoomSummary>,
     /// Where to continue ([`RoomQuery::after`]); `None` on the last page.
     pub next: Option<RoomCode>,
+    /// How many rooms were examined.
+    pub looked_at: usize,
+    /// The last of them, even if no more follow.
+    pub last: Option<RoomCode>,
 }
 
 /// A room and its members.
@@ -67,20 +85,27 @@ pub enum NotThere {
 }
 
 impl Hub {
-    /// Lists live rooms, one page at a time. Examines at most [`ROOMS_LOOKED_AT_MAX`].
+    /// Lists live rooms, one page at a time. Examines at most [`ROOMS_LOOKED_AT_MAX`]. A query for matches of
+    /// one game with one label examines no others.
     pub fn rooms(&self, query: &RoomQuery) -> RoomPage {
         let after = query.after.map_or(Bound::Unbounded, Bound::Excluded);
-        let mut left = self.directory.after(after).peekable();
-        let (mut page, mut last) = (RoomPage::default(), None);
+        match query.listed_under() {
+            Some((app, label)) => self.page(query, self.index.labelled(app, label, after)),
+            None => self.page(query, self.directory.after(after)),
+        }
+    }
+
+    fn page(&self, query: &RoomQuery, rooms: impl Iterator<Item = (RoomCode, RoomId)>) -> RoomPage {
+        let (mut left, mut page) = (rooms.peekable(), RoomPage::default());
         for (code, id) in left.by_ref().take(ROOMS_LOOKED_AT_MAX) {
-            last = Some(code);
+            (page.last, page.looked_at) = (Some(code), page.looked_at + 1);
             let room = self.rooms.get(&id).map(|seated| &seated.room).filter(|room| query.wants(room));
             page.rooms.extend(room.map(summary));
             if page.rooms.len() >= query.limit {
                 break;
             }
         }
-        page.next = last.filter(|_| left.peek().is_some());
+        page.next = page.last.filter(|_| left.peek().is_some());
         page
     }
 
@@ -120,6 +145,29 @@ impl Hub {
         Ok(())
     }
 
+    /// Removes a user from rooms, with a reason as for [`remove_member`](Self::remove_member). Frees at most
+    /// [`USER_SEATS_MAX`] seats; returns how many it found. Fewer means that there are no more. Costs as much as
+    /// the user has seats, however many rooms there are.
+    pub fn remove_user(&mut self, seats: &UserSeats, reason: &str, now: Instant) -> usize {
+        let is_meant = |(room, _): &(RoomId, MemberId)| {
+            let environment = self.rooms.get(room).map(|seated| &seated.room.setup().environment);
+            environment.is_some_and(|it| seats.environments.is_empty() || seats.environments.contains(it))
+        };
+        let found = self.index.seats_of(&seats.app, &seats.user).filter(is_meant).take(USER_SEATS_MAX);
+        let found: Vec<(RoomId, MemberId)> = found.collect();
+        for (room, member) in &found {
+            // A seat may be gone with the one before it.
+            let seated = self.rooms.get(room);
+            if let Some(connection) = seated.and_then(|seated| seated.connections.get(member)).copied() {
+                let reason = reason.to_owned();
+                let (close, leave) =
+                    (CloseReason::Kicked { reason: reason.clone() }, LeaveReason::Kicked { reason });
+                self.turn_out(*room, *member, connection, close, leave, now);
+            }
+        }
+        found.len()
+    }
+
     /// Ends the session of a member that violated the protocol.
     pub(super) fn expel(&mut self, room: RoomId, member: MemberId, how: PeerMisbehaved, now: Instant) {
         let connection = self.rooms.get(&room).and_then(|seated| seated.connections.get(&member)).copied();
@@ -155,6 +203,12 @@ impl Hub {
 }
 
 impl RoomQuery {
+    /// Returns the game and label of the only matches that it can want, if it names both.
+    fn listed_under(&self) -> Option<(&str, &str)> {
+        let label = self.matches.as_ref()?.label.as_ref()?;
+        self.app.as_deref().zip(Some(label.as_str()))
+    }
+
     fn wants(&self, room: &room::Room) -> bool {
         let room::Setup { app, environment, .. } = room.setup();
         let is_of_environment = self.environments.is_empty() || self.environments.contains(environment);
@@ -167,8 +221,7 @@ impl RoomQuery {
 impl MatchFilter {
     fn admits(&self, room: &room::Room) -> bool {
         let settings = &room.setup().settings;
-        settings.kind == RoomKind::Match
-            && settings.secret.is_none()
+        is_public_match(room.setup())
             && self.label.as_ref().is_none_or(|label| *label == settings.label)
             && (self.members_min..=self.members_max.unwrap_or(usize::MAX)).contains(&room.len())
             && (!self.has_seat || room.has_seat())

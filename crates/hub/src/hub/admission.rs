@@ -66,6 +66,9 @@ impl Hub {
             state.seat = None;
             return self.unseat(room, member);
         }
+        if let (Some(user), Some(seated)) = (&user, self.rooms.get_mut(&room)) {
+            self.index.joined(seated, member, user);
+        }
         // Only after the welcome: the room's messages to the newcomer must follow it.
         self.tell(room, room::Input::Join { name: hello.name.clone(), user: user.clone(), link }, now);
         self.tell_of_link(room, member, connection, now);
@@ -265,6 +268,7 @@ impl Hub {
         self.outputs.push_back(Output::Event(HubEvent::RoomOpened(summary(&room))));
         self.timers.push(Reverse((now + MEASURE_INTERVAL, Timer::Measure(id))));
         let seated = Seated::new(room, origin);
+        self.index.opened(seated.room.setup());
         self.begin_host_timeout(id, &seated, now);
         self.rooms.insert(id, seated);
         Ok(id)

@@ -62,8 +62,9 @@ impl Hub {
 
     /// Flushes rooms and packs waiting data: at most one packet of each kind per receiver.
     pub fn flush(&mut self, now: Instant) {
-        // Packing may end a session or give up an update, which can make its room produce more output.
-        while !self.due_rooms.is_empty() || !self.touched.is_empty() {
+        // Packing may end a session or give up an update, which can make its room produce more output. So does
+        // freeing a kept seat.
+        while !self.due_rooms.is_empty() || !self.touched.is_empty() || self.trim_kept(now) {
             while let Some(room) = self.due_rooms.pop() {
                 self.flush_room(room, now);
             }

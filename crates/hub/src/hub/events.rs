@@ -199,8 +199,10 @@ pub struct Stats {
     pub resumed: u64,
     /// Sessions ended because a spent token was used.
     pub tokens_reused: u64,
-    /// Bytes of memory that the state of all rooms takes.
+    /// Bytes of memory that the state of all rooms takes, and the sessions whose seats are kept.
     pub state_bytes: usize,
+    /// Kept seats that were freed before the end of the grace period, because there were too many.
+    pub seats_freed_early: u64,
     /// Rooms ended for lack of memory for their state.
     pub rooms_ended_for_memory: u64,
 }
@@ -226,6 +228,7 @@ impl AddAssign for Stats {
         self.resumed += other.resumed;
         self.tokens_reused += other.tokens_reused;
         self.state_bytes += other.state_bytes;
+        self.seats_freed_early += other.seats_freed_early;
         self.rooms_ended_for_memory += other.rooms_ended_for_memory;
     }
 }

@@ -1,7 +1,8 @@
 //! Limits the memory that room state takes: per room, per opening address, and in total (threat 45).
 //!
 //! The size of a room ([`Room::memory_bytes`](crate::room::Room::memory_bytes)) is counted again whenever it
-//! may have grown. A room over its limit loses the member that made it grow, and ends if that does not help.
+//! may have grown. Sessions whose seats are kept count for the address of their member, and have limits of their own
+//! (`kept.rs`). A room over its limit loses the member that made it grow, and ends if that does not help.
 //! If an address or the total is over its limit, the largest room of the largest address ends, so that small
 //! users do not pay for it. New rooms are refused before that point.
 
@@ -99,10 +100,11 @@ impl Hub {
     /// Checks whether there is memory for one more room of an address.
     pub(super) fn has_memory(&self, origin: Origin) -> Result<(), Rejection> {
         let (limits, ledger) = (&self.config.memory, &self.ledger);
-        if ledger.all > limits.all - limits.all / LEFT_SHARE {
+        if ledger.all + self.kept.bytes() > limits.all - limits.all / LEFT_SHARE {
             return Err(Rejection::Refused(Refusal::ServerFull));
         }
-        if origin != Origin::LOCAL && ledger.of(origin) > limits.origin - limits.origin / LEFT_SHARE {
+        let of_origin = ledger.of(origin) + self.kept.bytes_of(origin);
+        if origin != Origin::LOCAL && of_origin > limits.origin - limits.origin / LEFT_SHARE {
             return Err(Rejection::RetryAfter(RetryAfter { after: RETRY_AFTER, detail: OF_ORIGIN.into() }));
         }
         Ok(())
@@ -149,10 +151,11 @@ impl Hub {
     fn surplus(&self, grown: RoomId) -> Option<(RoomId, &'static str)> {
         let (limits, ledger) = (&self.config.memory, &self.ledger);
         let opener = self.rooms.get(&grown).map(|seated| seated.opener).filter(|it| *it != Origin::LOCAL);
-        let greedy = opener.filter(|opener| ledger.of(*opener) > limits.origin);
+        let bytes_of = |origin| ledger.of(origin) + self.kept.bytes_of(origin);
+        let greedy = opener.filter(|opener| bytes_of(*opener) > limits.origin);
         let (origin, reason) = match greedy {
             Some(origin) => (origin, OF_ORIGIN),
-            None if ledger.all > limits.all => {
+            None if ledger.all + self.kept.bytes() > limits.all => {
                 let most = ledger.of.iter().max_by_key(|(origin, bytes)| (**bytes, Reverse(**origin)));
                 (*most?.0, OF_ALL)
             }

@@ -5,13 +5,18 @@ mod admission;
 mod cycle;
 mod events;
 mod host_timeout;
+mod index;
+mod kept;
 mod memory;
 mod resume;
 mod seats;
 mod tokens;
 
-pub use admin::{MatchFilter, NotThere, ROOMS_LOOKED_AT_MAX, RoomDetails, RoomPage, RoomQuery};
+pub use admin::{
+    MatchFilter, NotThere, ROOMS_LOOKED_AT_MAX, RoomDetails, RoomPage, RoomQuery, USER_SEATS_MAX, UserSeats,
+};
 pub use events::{HubEvent, Output, RoomSummary, Stats};
+pub use kept::KeptSeats;
 pub use memory::StateMemory;
 
 use crate::admission_policy::{AdmissionPolicy, AdmitAll, GuessLimits, Guesses, Origin};
@@ -21,6 +26,8 @@ use crate::shards::Shards;
 use core::net::SocketAddr;
 use cycle::Timer;
 use host_timeout::Rhythm;
+use index::Index;
+use kept::Kept;
 use memory::Ledger;
 use parlor_proto::session::{Event, Outgoing, Session};
 use parlor_proto::wire::control::{LeaveReason, Presence};
@@ -64,14 +71,16 @@ pub struct Config {
     pub is_of_host: bool,
     /// The hubs of the same server.
     pub shards: Shards,
-    /// Memory limits for the state of rooms.
+    /// Memory limits for the state of rooms, and for sessions without a connection.
     pub memory: StateMemory,
+    /// How many seats are kept for lost connections.
+    pub kept: KeptSeats,
 }
 
 impl Config {
     /// Returns the defaults: any game, 10,000 rooms, no dedicated rooms, no match logs, 192 KiB of state per
     /// second, no recording, no flush delay, seats kept for 30 s, not in a host's process, the only hub of
-    /// its server.
+    /// its server, and the default limits.
     pub fn new(seed: [u8; 32]) -> Self {
         Config {
             seed,
@@ -86,6 +95,7 @@ impl Config {
             is_of_host: false,
             shards: Shards::alone(),
             memory: StateMemory::default(),
+            kept: KeptSeats::default(),
         }
     }
 }
@@ -143,6 +153,8 @@ impl Connection {
 struct Seated {
     room: Room,
     connections: BTreeMap<MemberId, ConnectionId>,
+    /// The users of members whose token named one.
+    users: BTreeMap<MemberId, Box<str>>,
     /// Unacknowledged messages for the authority from ended sessions, with their numbers there.
     undelivered: Vec<(u64, Outgoing)>,
     /// Its members' connections that may have packets to send; they are packed with the room's next flush.
@@ -166,6 +178,7 @@ impl Seated {
         Seated {
             room,
             connections: BTreeMap::new(),
+            users: BTreeMap::new(),
             undelivered: Vec::new(),
             touched: Vec::new(),
             flush_at: None,
@@ -200,12 +213,15 @@ pub struct Hub {
     policy: Box<dyn AdmissionPolicy>,
     directory: Directory,
     rooms: FxHashMap<RoomId, Seated>,
+    index: Index,
     /// The memory that the rooms use.
     ledger: Ledger,
     next_room: u64,
     connections: FxHashMap<ConnectionId, Connection>,
-    /// How many of them have no link.
-    away: usize,
+    /// Those of them that have no link.
+    kept: Kept,
+    /// Whether these may be too many.
+    kept_grew: bool,
     /// Resumable sessions, by every id that each has had.
     sessions: FxHashMap<SessionId, ConnectionId>,
     /// Sessions that ended recently for a reason that their members may not know.
@@ -248,9 +264,11 @@ impl Hub {
             config,
             directory: Directory::default(),
             rooms: FxHashMap::default(),
+            index: Index::default(),
             ledger: Ledger::default(),
             connections: FxHashMap::default(),
-            away: 0,
+            kept: Kept::default(),
+            kept_grew: false,
             sessions: FxHashMap::default(),
             ended: FxHashMap::default(),
             timers: BinaryHeap::new(),
@@ -408,7 +426,7 @@ impl Hub {
 
     /// Returns the number of connections, in a room or not yet.
     pub fn connection_count(&self) -> usize {
-        self.connections.len() - self.away
+        self.connections.len() - self.kept.seats()
     }
 
     /// Returns counters and current sizes.
@@ -416,7 +434,8 @@ impl Hub {
         Stats {
             rooms: self.room_count(),
             connections: self.connection_count(),
-            state_bytes: self.ledger.bytes(),
+            state_bytes: self.ledger.bytes() + self.kept.bytes(),
+            seats_freed_early: self.kept.freed(),
             rooms_ended_for_memory: self.ledger.ended(),
             ..self.stats
         }
@@ -429,7 +448,7 @@ impl Hub {
 
     fn forget(&mut self, connection: ConnectionId, reason: LeaveReason, now: Instant) {
         let Some(state) = self.connections.remove(&connection) else { return };
-        self.away -= usize::from(state.away.is_some());
+        self.uncount_kept(connection, state.origin, state.away.as_ref());
         if let Some(family) = &state.family {
             self.drop_names(family);
         }

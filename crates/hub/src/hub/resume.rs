@@ -15,9 +15,9 @@ use std::cmp::Reverse;
 /// A session without a connection.
 #[derive(Debug)]
 pub(super) struct Away {
-    until: Instant,
+    pub(super) until: Instant,
     /// The reason that the others receive if it does not come back.
-    reason: LeaveReason,
+    pub(super) reason: LeaveReason,
 }
 
 /// A session whose end its member may have missed: a resume attempt is answered with the reason.
@@ -80,7 +80,6 @@ impl Hub {
         };
         state.session.detach();
         state.away = Some(Away { until, reason: reason.clone() });
-        self.away += 1;
         self.timers.push(Reverse((until, Timer::Grace(connection))));
         let code = self.rooms.get(&room).map(|seated| seated.room.setup().code);
         if let Some(code) = code {
@@ -89,6 +88,7 @@ impl Hub {
         self.drain_events(connection, now);
         self.tell_untaken(room, member, now);
         self.tell(room, room::Input::Away { member }, now);
+        self.weigh_kept(connection);
         true
     }
 
@@ -256,9 +256,8 @@ impl Hub {
         next: &ResumeToken,
     ) -> Option<(RoomId, MemberId, Session)> {
         let state = self.connections.remove(&older)?;
-        if state.away.is_some() {
-            self.away -= 1;
-        } else {
+        self.uncount_kept(older, state.origin, state.away.as_ref());
+        if state.away.is_none() {
             self.outputs.push_back(Output::Close { connection: older, reason: "resumed_elsewhere" });
         }
         let (room, member) = state.seat.expect("a session that can be resumed has a seat");

@@ -34,7 +34,7 @@ impl Hub {
     pub(super) fn vacate(&mut self, room: RoomId, member: MemberId, reason: LeaveReason, now: Instant) {
         if let Some(seated) = self.rooms.get_mut(&room) {
             let code = seated.room.setup().code;
-            if seated.connections.remove(&member).is_some() {
+            if self.index.left(seated, member).is_some() {
                 let left = HubEvent::Left { code, member, reason: reason.clone() };
                 self.outputs.push_back(Output::Event(left));
             }
@@ -109,7 +109,7 @@ impl Hub {
                     self.outputs.push_back(kept);
                 }
                 room::Output::Remove { member, reason } => {
-                    if let Some(connection) = seated.connections.remove(&member) {
+                    if let Some(connection) = self.index.left(seated, member) {
                         self.remove(connection, reason, now);
                     }
                 }
@@ -124,6 +124,7 @@ impl Hub {
     pub(super) fn send(&mut self, connection: ConnectionId, message: Outgoing, now: Instant) {
         self.touch(connection, now);
         let Some(state) = self.connections.get_mut(&connection) else { return };
+        let is_kept = state.away.is_some();
         match state.session.send(message) {
             Ok(()) => {}
             Err(SendError::Full) => state.session.close(CloseReason::TooSlow, now),
@@ -133,6 +134,9 @@ impl Hub {
             Err(SendError::Misuse(_)) => {
                 debug_assert!(!state.session.is_open(), "a room sends what its members' sessions take");
             }
+        }
+        if is_kept {
+            self.weigh_kept(connection);
         }
     }
 
@@ -151,7 +155,8 @@ impl Hub {
     }
 
     pub(super) fn end(&mut self, id: RoomId, reason: CloseReason) {
-        let Some(seated) = self.rooms.remove(&id) else { return };
+        let Some(mut seated) = self.rooms.remove(&id) else { return };
+        self.index.ended(&mut seated);
         self.uncount(&seated);
         self.touched.extend(seated.touched);
         let setup = seated.room.setup();

@@ -40,6 +40,8 @@ pub(super) struct Member {
 pub(super) struct Members {
     seated: BTreeMap<MemberId, Member>,
     next: u32,
+    /// The memory of all player data.
+    data_bytes: usize,
     /// When presence was last sent.
     told_at: Option<Instant>,
 }
@@ -75,7 +77,14 @@ impl Members {
     }
 
     pub(super) fn remove(&mut self, id: MemberId) -> Option<Member> {
-        self.seated.remove(&id)
+        let member = self.seated.remove(&id)?;
+        self.data_bytes -= data_memory(&member.info.data);
+        Some(member)
+    }
+
+    /// Returns the memory that the player data of all members takes, in bytes.
+    pub(super) fn data_bytes(&self) -> usize {
+        self.data_bytes
     }
 
     pub(super) fn ids(&self) -> impl Iterator<Item = MemberId> + '_ {
@@ -130,6 +139,37 @@ fn is_news(told: Presence, now: Presence) -> bool {
             (Some(told), Some(now)) => told.abs_diff(now) >= 5.max(told / 5),
             _ => false,
         }
+}
+
+/// What an entry of player data takes beside its key and value: both handles, and what the allocator adds.
+const DATA_ENTRY_BYTES: usize = 160;
+
+/// Returns the memory of one member's player data, in bytes.
+fn data_memory(data: &[(String, Bytes)]) -> usize {
+    data.iter().map(|(key, value)| key.len() + value.len() + DATA_ENTRY_BYTES).sum()
+}
+
+/// Sets or removes an entry. Returns whether anything changed.
+fn change_data(held: &mut Vec<(String, Bytes)>, data: &PlayerData) -> Result<bool, PeerMisbehaved> {
+    let at = held.iter().position(|(key, _)| *key == data.key);
+    // A copy, so that a small value does not keep the whole packet that it came in.
+    let value = data.value.as_ref().map(|value| Bytes::copy_from_slice(value));
+    match (at, value) {
+        (Some(at), Some(value)) => held[at].1 = value,
+        (Some(at), None) => {
+            held.remove(at);
+        }
+        (None, Some(_)) if held.len() >= limits::PLAYER_DATA_KEYS_MAX => {
+            return Err(out_of_range("data count"));
+        }
+        (None, Some(value)) => held.push((data.key.clone(), value)),
+        (None, None) => return Ok(false),
+    }
+    Ok(true)
+}
+
+fn out_of_range(field: &'static str) -> PeerMisbehaved {
+    PeerMisbehaved::Malformed { what: "player data", error: ReadError::OutOfRange { field } }
 }
 
 impl Room {
@@ -216,8 +256,6 @@ impl Room {
         if data.member != from && !self.is_word_of_authority(from, "another's player data")? {
             return Ok(());
         }
-        let out_of_range =
-            |field| PeerMisbehaved::Malformed { what: "player data", error: ReadError::OutOfRange { field } };
         data.check().map_err(|_| out_of_range("data key or value"))?;
         self.reliable_from(from, Held::Data(data), now)
     }
@@ -225,8 +263,6 @@ impl Room {
     /// Sets player data and sends it to the members that may see it. Exceeding the data limits is a
     /// violation: senders know the limits and what they set.
     pub(super) fn set_data(&mut self, data: PlayerData) -> Result<(), PeerMisbehaved> {
-        let out_of_range =
-            |field| PeerMisbehaved::Malformed { what: "player data", error: ReadError::OutOfRange { field } };
         let bytes_max = limits::player_data_bytes_max(self.members_max());
         let Some(member) = self.members.seated.get_mut(&data.member) else {
             self.counters.unreachable += 1;
@@ -237,17 +273,11 @@ impl Room {
             return Err(out_of_range("data bytes"));
         }
         let held = &mut member.info.data;
-        let at = held.iter().position(|(key, _)| *key == data.key);
-        match (at, &data.value) {
-            (Some(at), Some(value)) => held[at].1 = value.clone(),
-            (Some(at), None) => {
-                held.remove(at);
-            }
-            (None, Some(_)) if held.len() >= limits::PLAYER_DATA_KEYS_MAX => {
-                return Err(out_of_range("data count"));
-            }
-            (None, Some(value)) => held.push((data.key.clone(), value.clone())),
-            (None, None) => return Ok(()),
+        self.members.data_bytes -= data_memory(held);
+        let changed = change_data(held, &data);
+        self.members.data_bytes += data_memory(held);
+        if !changed? {
+            return Ok(());
         }
         let told = self.told_of(&data);
         self.control(told, &ToMember::Data(data));

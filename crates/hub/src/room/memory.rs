@@ -11,10 +11,11 @@ const MEMBER_BYTES: usize = 4 * 1024;
 
 impl Room {
     /// Returns the memory of the room's state in bytes: the authority's state with its history, the members'
-    /// progress, and members' own states. Its cost grows only with the number of members.
+    /// progress and player data, and members' own states. Its cost grows only with the number of members.
     pub fn memory_bytes(&self) -> usize {
         let schema = self.setup.settings.schema.len() * SCHEMA_TIMES;
         let members = self.members.len() * MEMBER_BYTES;
+        let members = members + self.members.data_bytes();
         ROOM_BYTES + schema + members + self.state.memory_bytes() + self.replicas.memory_bytes()
     }
 

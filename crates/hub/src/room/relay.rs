@@ -30,6 +30,23 @@ impl Held {
         }
     }
 
+    /// Copies its bytes, so that a small message does not keep the whole packet that it came in.
+    fn detached(self) -> Self {
+        let copy = |bytes: &Bytes| Bytes::copy_from_slice(bytes);
+        match self {
+            Held::Message { channel, key, upward } => {
+                let upward = Upward { payload: copy(&upward.payload), ..upward };
+                Held::Message { channel, key, upward }
+            }
+            Held::Data(data) => {
+                let value = data.value.as_ref().map(copy);
+                Held::Data(PlayerData { value, ..data })
+            }
+            Held::Action(action) => Held::Action(Action { value: copy(&action.value), ..action }),
+            held @ Held::Refusal { .. } => held,
+        }
+    }
+
     fn waiting_bytes(&self) -> usize {
         self.bytes() + limits::WAITING_MESSAGE_BYTES
     }
@@ -72,7 +89,7 @@ impl Queues {
             return Err(PeerMisbehaved::Flooded { waiting });
         }
         queue.bytes = waiting;
-        queue.held.push_back(held);
+        queue.held.push_back(held.detached());
         Ok(())
     }
 

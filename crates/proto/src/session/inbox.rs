@@ -27,8 +27,20 @@ struct Ordered {
     held: BTreeMap<u64, (u64, Bytes)>,
 }
 
+/// Upper bounds of what an entry of these maps takes in memory: its key, its value, and the free slots around it.
+const NUMBER_BYTES: usize = 32;
+const HELD_MESSAGE_BYTES: usize = 160;
+const SEQUENCED_KEY_BYTES: usize = 64;
+const FRAGMENT_ENTRY_BYTES: usize = 128;
+
 impl Reliable {
-    /// All lower numbers were received.
+    /// Bytes of memory that messages and numbers which came too early take.
+    pub(super) fn memory_bytes(&self) -> usize {
+        let held: usize = self.channels.values().map(|ordered| ordered.held.len()).sum();
+        self.held_bytes + held * HELD_MESSAGE_BYTES + self.beyond.len() * NUMBER_BYTES
+    }
+
+    /// Every number below was received.
     pub(super) fn next(&self) -> u64 {
         self.next
     }
@@ -90,7 +102,12 @@ pub(super) struct Sequenced {
 }
 
 impl Sequenced {
-    /// Whether a message in the packet with this number is newer than all before it.
+    /// Bytes of memory that the remembered keys take.
+    pub(super) fn memory_bytes(&self) -> usize {
+        self.newest.len() * SEQUENCED_KEY_BYTES
+    }
+
+    /// Whether no newer message came before this one, from the packet with this number.
     pub(super) fn is_newest(&mut self, channel: ChannelId, key: u32, number: u64) -> bool {
         if let Some(newest) = self.newest.get_mut(&(channel, key)) {
             let is_newest = number >= *newest;
@@ -148,9 +165,14 @@ pub(super) enum Assembly {
 }
 
 impl Fragments {
-    /// Adds a fragment. Memory is bounded by [`limits::FRAGMENTED_MESSAGES_MAX`] messages with
-    /// [`limits::FRAGMENT_BUFFER_BYTES_MAX`] bytes in total (threat 14). Beyond either, the oldest message is
-    /// dropped.
+    /// Bytes of memory that unfinished messages take.
+    pub(super) fn memory_bytes(&self) -> usize {
+        let parts: usize = self.partial.values().map(|partial| partial.parts.len()).sum();
+        self.bytes + parts * FRAGMENT_ENTRY_BYTES
+    }
+
+    /// Takes a fragment in. Memory is bounded by [`limits::FRAGMENTED_MESSAGES_MAX`] messages of
+    /// [`limits::FRAGMENT_BUFFER_BYTES_MAX`] bytes together (threat 14); beyond either, the oldest message gives way.
     pub(super) fn add(&mut self, fragment: Fragment, now: Instant) -> Assembly {
         self.expire(now);
         let number = expand(fragment.id, self.highest);

@@ -525,7 +525,17 @@ impl Session {
         self.outbox.unreliable_bytes()
     }
 
-    /// Whether all sent reliable messages are acknowledged.
+    /// Bytes of memory that its messages take: those that are not acknowledged or not sent, those that came too early, and
+    /// unfinished fragmented ones. Each message counts with what it costs beside its payload.
+    pub fn held_bytes(&self) -> usize {
+        self.outbox.retained_bytes()
+            + self.outbox.unreliable_bytes()
+            + self.reliable.memory_bytes()
+            + self.sequenced.memory_bytes()
+            + self.fragments.memory_bytes()
+    }
+
+    /// Whether every reliable message that was sent is known to have arrived.
     pub fn is_settled(&self) -> bool {
         self.outbox.is_reliable_settled()
     }

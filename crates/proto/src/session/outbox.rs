@@ -277,7 +277,12 @@ impl Outbox {
         self.retained.is_empty()
     }
 
-    /// Queued bytes of unreliable messages and current fragments.
+    /// Bytes of reliable messages that are not acknowledged, as [`limits::RELIABLE_QUEUE_BYTES_MAX`] counts them.
+    pub(super) fn retained_bytes(&self) -> usize {
+        self.retained_bytes
+    }
+
+    /// What unreliable messages and the fragments under way count in the queue.
     pub(super) fn unreliable_bytes(&self) -> usize {
         self.unreliable_bytes
     }

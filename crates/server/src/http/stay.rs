@@ -1,36 +1,43 @@
-//! Keep-alive of connections that use the services, since more requests follow.
+//! HTTP keep-alive, for requests to the services: their clients send more than one.
 //!
-//! A connection costs its client nothing, so it must not take places that others need (threat 19). An idle
-//! connection is closed after the time limit of a request head, and asks no faster than the JSON socket. At
-//! most a quarter of all connections stay open; the others are closed after their answer.
+//! An open connection costs its client nothing, so it must take nothing that others need (threat 19):
+//!
+//! - The idle timeout between two requests is the time for a request's head, `handshake_time`: 5 s by default.
+//! - A request with its answer takes at most [`EXCHANGE_TIME`].
+//! - Requests are paced like those of the JSON socket.
+//! - At most a quarter of all connections are kept alive, and of these one address has its share. Beyond that, the
+//!   connection closes after its answer.
 
 use super::EXCHANGE_TIME;
-use crate::connection_limit::{ConnectionLimit, Permit};
+use crate::connection_limit::{ConnectionLimit, Permit, share};
 use crate::pace::Pace;
 use core::pin::pin;
 use parlor_hub::Origin;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::time::{Instant, timeout_at};
 
-/// Of so many connections one may stay.
+/// One in this many connections may be kept alive.
 const STAYING_SHARE: usize = 4;
 
-/// The places of connections that stay, of a server that takes so many connections.
-pub(crate) fn places(connections_max: usize) -> ConnectionLimit {
-    ConnectionLimit::for_all(connections_max / STAYING_SHARE)
+/// Returns the limit of keep-alive connections for a server with this limit of connections. An address has the usual
+/// share of them, or a quarter of the connections that the configuration gives it.
+pub(crate) fn places(connections_max: usize, of_origin: Option<usize>) -> ConnectionLimit {
+    let all = connections_max / STAYING_SHARE;
+    let of_origin = of_origin.map_or_else(|| share(all), |configured| (configured / STAYING_SHARE).max(1));
+    ConnectionLimit::new(all, of_origin)
 }
 
-/// One connection, from one request to the next.
+/// The keep-alive state of one connection.
 pub(super) struct Stay {
-    /// Of the first request's origin.
+    /// The pace of the first request's origin.
     pace: tokio::sync::Mutex<Option<Pace>>,
     now: Mutex<Now>,
 }
 
 struct Now {
-    /// When the exchange that is under way must be over.
+    /// When the current exchange must be over.
     until: Instant,
-    /// The place of a connection that stays.
+    /// The place of a connection that is kept alive.
     place: Option<Permit>,
 }
 
@@ -40,22 +47,22 @@ impl Stay {
         Stay { pace: tokio::sync::Mutex::default(), now: Mutex::new(now) }
     }
 
-    /// A request has come.
+    /// Handles the arrival of a request.
     pub(super) fn asked(&self) {
         self.lock().until = Instant::now() + EXCHANGE_TIME;
     }
 
-    /// Whether the connection may stay after this request, which its pace may hold up.
+    /// Waits for the pace. Returns whether the connection is kept alive after this request.
     pub(super) async fn stays(&self, places: &ConnectionLimit, origin: Origin) -> bool {
         self.pace.lock().await.get_or_insert_with(|| Pace::new(origin)).wait().await;
         let place = &mut self.lock().place;
         if place.is_none() {
-            *place = places.enter(None);
+            *place = places.enter(Some(origin));
         }
         place.is_some()
     }
 
-    /// Lets a connection run until it ends, or until an exchange takes too long.
+    /// Runs a connection until it ends, or until an exchange takes too long.
     pub(super) async fn watch<T>(&self, connection: impl Future<Output = T>) -> Option<T> {
         let mut connection = pin!(connection);
         loop {

@@ -23,8 +23,8 @@ use core::net::{IpAddr, SocketAddr};
 use core::time::Duration;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use parlor_hub::Hub;
 use parlor_hub::admission_policy::{GuessLimits, Guesses};
+use parlor_hub::{Hub, KeptSeats};
 use parlor_proto::limits;
 use parlor_transport::discovery::registry::EntryGuard;
 use parlor_transport::discovery::{Registry, ServerAddress};
@@ -243,12 +243,17 @@ fn limits(config: &Config) -> ConnectionLimits {
     if !config.is_of_host {
         files::warn(most);
     }
-    let of_address = config.connections_per_address.unwrap_or_else(|| connection_limit::share(most));
+    let of_address = of_address(config);
     ConnectionLimits {
         tcp: TcpLimit::new(most, of_address),
         quic: ConnectionLimit::new(most, of_address),
-        staying: http::staying_places(most),
+        staying: http::staying_places(most, config.connections_per_address),
     }
+}
+
+/// How many connections, and how many seats of lost connections, one address may have.
+fn of_address(config: &Config) -> usize {
+    config.connections_per_address.unwrap_or_else(|| connection_limit::share(config.connections_max))
 }
 
 /// Begins to look for a renewed certificate, if it may be renewed. Rooms are announced by the newest.
@@ -336,6 +341,7 @@ fn hub_config(
         grace: config.grace.min(Duration::from_secs(GRACE_S_MAX)),
         is_of_host: config.is_of_host,
         memory: config.state_memory.shared_by(shards.count()),
+        kept: KeptSeats { origin: of_address(config), all: config.connections_max }.shared_by(shards.count()),
         shards,
         ..parlor_hub::Config::new(seed()?)
     })

@@ -1,7 +1,10 @@
-//! Handle by which the rest of the server calls a shard.
+//! The handle by which the rest of the server talks to a shard.
 
 use core::fmt;
-use parlor_hub::{NotThere, Origin, RoomDetails, RoomPage, RoomQuery, RoomSummary, Stats};
+use parlor_hub::{
+    NotThere, Origin, ROOMS_LOOKED_AT_MAX, RoomDetails, RoomPage, RoomQuery, RoomSummary, Stats,
+    USER_SEATS_MAX, UserSeats,
+};
 use parlor_proto::{ConnectionId, MemberId, Packet, RoomCode};
 use parlor_transport::{LinkClosed, LinkSender};
 use std::collections::BTreeMap;
@@ -9,39 +12,45 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::sync::{mpsc, oneshot};
 
-/// Most waiting inputs of a shard. Beyond that senders wait, which slows their peers.
+/// Maximum number of inputs that wait for a shard. A full queue makes the sender wait.
 pub(super) const INPUTS_MAX: usize = 512;
 
-/// A shard's inputs.
+/// Rooms that one request to list rooms examines, in parts of [`ROOMS_LOOKED_AT_MAX`] (threat 50). The next request
+/// continues there.
+const ROOMS_PER_REQUEST_MAX: usize = 4 * ROOMS_LOOKED_AT_MAX;
+
+/// An input of a shard.
 pub(super) enum Input {
     /// A link was accepted. Its id is new.
     Connected { connection: ConnectionId, origin: Origin, sender: LinkSender },
-    /// Packets came.
+    /// Packets arrived.
     Packets { connection: ConnectionId, packets: Vec<Packet> },
-    /// The link is over; perhaps because the peer broke its rules.
+    /// The link ended, perhaps because the peer violated the protocol.
     Disconnected { connection: ConnectionId, is_violation: bool },
-    /// A request for a room's data.
+    /// Asks for a room.
     Room { code: RoomCode, answer: oneshot::Sender<Option<RoomSummary>> },
-    /// An operator asks for rooms.
+    /// Asks for a part of the rooms.
     Rooms { query: RoomQuery, answer: oneshot::Sender<RoomPage> },
-    /// An operator's request for a room's members.
+    /// Asks for a room and its members.
     Details { code: RoomCode, answer: oneshot::Sender<Option<RoomDetails>> },
-    /// An operator ends a room.
+    /// Ends a room.
     EndRoom { code: RoomCode, reason: String, answer: oneshot::Sender<Result<(), NotThere>> },
-    /// An operator removes a member.
+    /// Removes a member.
     RemoveMember {
         code: RoomCode,
         member: MemberId,
         reason: String,
         answer: oneshot::Sender<Result<(), NotThere>>,
     },
-    /// A request for the counters.
+    /// Removes a user from some of its rooms. Answers how many seats it had there.
+    RemoveUser { seats: UserSeats, reason: String, answer: oneshot::Sender<usize> },
+    /// Asks for sizes and counters.
     Stats { answer: oneshot::Sender<Stats> },
-    /// Ends all rooms, says goodbye to all members, and stops.
+    /// Ends all rooms, sends the goodbyes, and stops the shard.
     ShutDown,
 }
 
-/// The shard has stopped, so it takes and answers nothing.
+/// The shard has stopped and answers nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stopped;
 
@@ -51,7 +60,7 @@ impl fmt::Display for Stopped {
     }
 }
 
-/// Talks to a shard. Cheap to clone.
+/// The handle of a shard. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Shard {
     inputs: mpsc::Sender<Input>,
@@ -63,7 +72,7 @@ pub(crate) struct Shard {
 pub(crate) struct Numbers(Arc<AtomicU64>);
 
 impl Numbers {
-    /// The next.
+    /// Returns the next number.
     pub(crate) fn next(&self) -> ConnectionId {
         ConnectionId(self.0.fetch_add(1, Ordering::Relaxed))
     }
@@ -74,12 +83,12 @@ impl Shard {
         Shard { inputs, numbers: Numbers::default() }
     }
 
-    /// What numbers its connections, whichever port they came to.
+    /// Returns the source of its connections' numbers, for all ports.
     pub(crate) fn numbers(&self) -> Numbers {
         self.numbers.clone()
     }
 
-    /// Hands over the sending half of a link that was accepted.
+    /// Passes in an accepted link.
     pub(crate) async fn connected(
         &self,
         sender: LinkSender,
@@ -130,18 +139,18 @@ impl Shard {
     }
 }
 
-/// How many rooms there are, of what kind.
+/// The number of rooms by kind.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Census {
     /// By game and kind.
     pub(crate) rooms: BTreeMap<(String, &'static str), Counted>,
-    /// Members whose seats are kept.
+    /// Disconnected members with a kept seat.
     pub(crate) away: u64,
-    /// Members that are connected, by how they are.
+    /// Connected members, by kind of link.
     pub(crate) links: BTreeMap<&'static str, u64>,
 }
 
-/// Rooms and their members.
+/// Numbers of rooms and of members in them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counted {
     pub(crate) rooms: u64,
@@ -160,7 +169,7 @@ impl Census {
     }
 }
 
-/// All shards of a server, as one of them sees them. Cheap to clone.
+/// All shards of a server, seen from one of them. Cheap to clone.
 #[derive(Clone)]
 pub struct Shards {
     all: Arc<[Shard]>,
@@ -169,29 +178,35 @@ pub struct Shards {
 }
 
 impl Shards {
-    /// As the first sees them.
+    /// Returns the view of the first shard.
     pub(crate) fn new(all: Vec<Shard>, homes: parlor_hub::Shards) -> Self {
         debug_assert_eq!(all.len(), homes.count());
         Shards { all: all.into(), own: 0, homes: Arc::new(homes) }
     }
 
-    /// As number `own` sees them.
+    /// Returns the view of shard number `own`.
     pub(crate) fn seen_from(&self, own: usize) -> Self {
         Shards { own, ..self.clone() }
     }
 
-    /// The one that serves what comes in here.
+    /// Returns the shard that this view belongs to.
     pub(crate) fn own(&self) -> &Shard {
         &self.all[self.own]
     }
 
-    /// The room that a code leads to, on whichever shard it lives.
+    /// Returns the room with a code, from the shard that owns the code.
+    ///
+    /// # Errors
+    /// [`Stopped`].
     pub async fn room(&self, code: RoomCode) -> Result<Option<RoomSummary>, Stopped> {
         self.home(code).room(code).await
     }
 
-    /// Some of the rooms of all shards: those of one after those of the other. What it asks of a shard, it asks in parts, between
-    /// which packets have their turns.
+    /// Lists rooms of all shards, one shard after another. Between the parts that it asks for, shards handle packets.
+    /// Examines about [`ROOMS_PER_REQUEST_MAX`] rooms: a page may have fewer than `limit`, or none, although more follow.
+    ///
+    /// # Errors
+    /// [`Stopped`].
     pub async fn rooms(&self, query: RoomQuery) -> Result<RoomPage, Stopped> {
         let mut page = RoomPage::default();
         let mut at = query.after.map_or(0, |code| self.homes.home(code));
@@ -201,19 +216,20 @@ impl Shards {
             query.limit = limit - page.rooms.len();
             let part = shard.ask(|answer| Input::Rooms { query: query.clone(), answer }).await?;
             page.rooms.extend(part.rooms);
+            page.looked_at += part.looked_at;
+            page.last = part.last.or(page.last);
             query.after = part.next;
             at += usize::from(part.next.is_none());
-            if page.rooms.len() >= limit {
-                // The next shard begins where this one has no more.
-                let last = page.rooms.last().filter(|_| at < self.all.len()).map(|room| room.code);
-                page.next = part.next.or(last);
+            if page.rooms.len() >= limit || page.looked_at >= ROOMS_PER_REQUEST_MAX {
+                // After the last room of a shard the next request begins with the next shard.
+                page.next = part.next.or_else(|| page.last.filter(|_| at < self.all.len()));
                 break;
             }
         }
         Ok(page)
     }
 
-    /// Counts the rooms of all shards, by what `name` makes of their games.
+    /// Counts the rooms of all shards, by the label that `name` gives to their games.
     pub(crate) async fn census(&self, name: impl Fn(&str) -> String) -> Census {
         let mut census = Census::default();
         for shard in &*self.all {
@@ -230,17 +246,26 @@ impl Shards {
         census
     }
 
-    /// A room and its members.
+    /// Returns a room and its members.
+    ///
+    /// # Errors
+    /// [`Stopped`].
     pub async fn room_details(&self, code: RoomCode) -> Result<Option<RoomDetails>, Stopped> {
         self.home(code).ask(|answer| Input::Details { code, answer }).await
     }
 
-    /// Ends a room; its members get the reason.
+    /// Ends a room and sends its members the reason.
+    ///
+    /// # Errors
+    /// [`Stopped`], and [`NotThere`] within.
     pub async fn end_room(&self, code: RoomCode, reason: String) -> Result<Result<(), NotThere>, Stopped> {
         self.home(code).ask(|answer| Input::EndRoom { code, reason, answer }).await
     }
 
-    /// Removes a member of a room; all members get the reason.
+    /// Removes a member of a room and sends all members the reason.
+    ///
+    /// # Errors
+    /// [`Stopped`], and [`NotThere`] within.
     pub async fn remove_member(
         &self,
         code: RoomCode,
@@ -250,11 +275,32 @@ impl Shards {
         self.home(code).ask(|answer| Input::RemoveMember { code, member, reason, answer }).await
     }
 
+    /// Removes a user from all rooms, as [`remove_member`](Self::remove_member) does; returns how many seats it had.
+    /// Costs as much as these are, however many rooms there are. The user must have been kept out before, or may come in
+    /// again meanwhile.
+    ///
+    /// # Errors
+    /// [`Stopped`].
+    pub async fn remove_user(&self, seats: UserSeats, reason: String) -> Result<usize, Stopped> {
+        let mut removed = 0;
+        for shard in &*self.all {
+            loop {
+                let (seats, reason) = (seats.clone(), reason.clone());
+                let found = shard.ask(|answer| Input::RemoveUser { seats, reason, answer }).await?;
+                removed += found;
+                if found < USER_SEATS_MAX {
+                    break;
+                }
+            }
+        }
+        Ok(removed)
+    }
+
     fn home(&self, code: RoomCode) -> &Shard {
         &self.all[self.homes.home(code)]
     }
 
-    /// What all of them have and counted. A shard that has stopped counts nothing.
+    /// Returns the sum of sizes and counters. A shard that has stopped counts nothing.
     pub(crate) async fn stats(&self) -> Stats {
         let mut sum = Stats::default();
         for shard in &*self.all {

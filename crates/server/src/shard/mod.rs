@@ -197,6 +197,9 @@ impl Driver {
             Input::RemoveMember { code, member, reason, answer } => {
                 let _ = answer.send(self.hub.remove_member(code, member, reason, now));
             }
+            Input::RemoveUser { seats, reason, answer } => {
+                let _ = answer.send(self.hub.remove_user(&seats, &reason, now));
+            }
             Input::Stats { answer } => drop(answer.send(self.hub.stats())),
             Input::ShutDown => self.shut_down(now),
         }

@@ -7,8 +7,8 @@ use super::password::{BYTES_MAX as PASSWORD_BYTES_MAX, CHARS_MIN as PASSWORD_CHA
 use super::secrets;
 use super::table::Caller;
 use crate::store::{
-    Account, AccountId, AccountKind, Credential, CredentialKind, Role, Rotated, Rotation, SignIn, SignInId,
-    StoreError,
+    Account, AccountId, AccountKind, Credential, CredentialKind, EndedSignIn, Role, Rotated, Rotation,
+    SignIn, SignInId, StoreError,
 };
 use core::time::Duration;
 use parlor_hub::Origin;
@@ -321,12 +321,8 @@ pub(super) async fn email(services: Services, caller: Caller, input: ByEmail) ->
 /// have it, and ends the sign-in.
 pub(super) async fn refresh(services: Services, _: Caller, input: ByRefresh) -> Result<SignedIn, Failure> {
     let realm = services.realm(&input.app, &input.environment)?;
-    let over = || {
-        let sentence = "this refresh token is not good, or not any more: sign in again";
-        Failure::new(Kind::SignedOut, "bad_refresh_token", sentence)
-    };
-    let (sign_in, secret) = input.refresh_token.split_once('.').ok_or_else(over)?;
-    let sign_in = SignInId::new(sign_in).map_err(|_| over())?;
+    let (sign_in, secret) = input.refresh_token.split_once('.').ok_or_else(bad_refresh_token)?;
+    let sign_in = SignInId::new(sign_in).map_err(|_| bad_refresh_token())?;
     let next = services.refresh_key().successor(&sign_in, secret);
     let now_ms = services.time().now_ms();
     let rotation = Rotation {
@@ -340,28 +336,39 @@ pub(super) async fn refresh(services: Services, _: Caller, input: ByRefresh) -> 
     match services.store().rotate_token(&realm, &rotation).await? {
         Rotated::Next(account) => {
             services.must_not_be_banned(&realm, &account.id).await?;
-            Ok(signed_in(&services, &realm, &account, format!("{sign_in}.{next}")))
+            Ok(signed_in(&services, &realm, &account, &sign_in, &next))
         }
         Rotated::Reused(account) => {
+            services.feeds().sign_out(&realm, &account, Some(&sign_in));
             tracing::warn!(%account, ?realm, "a refresh token was used again: its sign-in is over");
             let sentence = "this refresh token was used before, so somebody else may have it: sign in again";
             Err(Failure::new(Kind::SignedOut, "refresh_token_reused", sentence))
         }
-        Rotated::Unknown => Err(over()),
+        Rotated::Unknown => Err(bad_refresh_token()),
     }
 }
 
-/// Ends a sign-in.
+fn bad_refresh_token() -> Failure {
+    let sentence = "this refresh token is not good, or not any more: sign in again";
+    Failure::new(Kind::SignedOut, "bad_refresh_token", sentence)
+}
+
+/// Ends a sign-in and the feeds of its access tokens.
 pub(super) async fn sign_out(services: Services, _: Caller, input: ByRefresh) -> Result<Done, Failure> {
     let realm = services.realm(&input.app, &input.environment)?;
-    // What is no sign-in is over as it is.
-    if let Some(id) = input.refresh_token.split_once('.').and_then(|(id, _)| SignInId::new(id).ok()) {
-        services.store().end_sign_in(&realm, &id).await?;
+    let Some((id, secret)) = input.refresh_token.split_once('.') else { return Ok(DONE) };
+    // A sign-in that is not there is over.
+    let Ok(id) = SignInId::new(id) else { return Ok(DONE) };
+    match services.store().end_sign_in(&realm, &id, &hash(secret)).await? {
+        EndedSignIn::Ended(account) => services.feeds().sign_out(&realm, &account, Some(&id)),
+        EndedSignIn::Unknown => {}
+        // Its id alone ends no sign-in.
+        EndedSignIn::OtherToken => return Err(bad_refresh_token()),
     }
     Ok(DONE)
 }
 
-/// Ends all sign-ins of the account, for instance after the loss of a device.
+/// Ends all sign-ins of the account and the feeds of its access tokens, for a player who has lost a device.
 pub(super) async fn sign_out_everywhere(
     services: Services,
     caller: Caller,
@@ -369,6 +376,7 @@ pub(super) async fn sign_out_everywhere(
 ) -> Result<Done, Failure> {
     let (realm, id) = services.account_of(&caller)?;
     services.store().end_sign_ins_of(&realm, &id).await?;
+    services.feeds().sign_out(&realm, &id, None);
     Ok(DONE)
 }
 
@@ -496,12 +504,20 @@ async fn sign_in(services: &Services, realm: &Realm, account: Account) -> Result
         expires_ms: now_ms.saturating_add(ms(REFRESH_LIFE)),
     };
     services.store().begin_sign_in(realm, &sign_in).await?;
-    Ok(signed_in(services, realm, &account, format!("{id}.{secret}")))
+    Ok(signed_in(services, realm, &account, &id, &secret))
 }
 
-fn signed_in(services: &Services, realm: &Realm, account: &Account, refresh_token: String) -> SignedIn {
+fn signed_in(
+    services: &Services,
+    realm: &Realm,
+    account: &Account,
+    sign_in: &SignInId,
+    secret: &str,
+) -> SignedIn {
     let now_s = services.time().now_s();
-    let (access_token, identity) = services.tokens().sign(account.id.as_str(), account.role, realm, now_s);
+    let of = (account.id.as_str(), account.role);
+    let (access_token, identity) = services.tokens().sign(of, sign_in, realm, now_s);
+    let refresh_token = format!("{sign_in}.{secret}");
     let expires_in_s = identity.exp.saturating_sub(now_s);
     SignedIn { account: view(account), access_token, expires_in_s, refresh_token }
 }

@@ -1,33 +1,56 @@
-//! Live feeds: new notices of a player's inbox go at once to its connected devices.
+//! Live feeds: connected devices of a player receive its notices at once.
 //!
-//! A feed is a hint, and the inbox the truth: a device that was away reads its inbox from its last known
-//! number.
+//! A feed is a hint, the inbox is the truth: a device that missed notices reads its inbox from the last number that it
+//! knows. A feed lasts no longer than the right to it: it ends with its sign-in, with its access token (`socket.rs`), and
+//! with a ban.
 
 use super::unread::{Share, Unread};
-use crate::store::AccountId;
+use crate::store::{AccountId, SignInId};
 use parlor_hub::Origin;
 use parlor_server::realm::Realm;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use tokio::sync::mpsc;
 
-/// Notices that wait for one device. One that takes none is cut off, and reads its inbox when it comes again.
+/// Maximum number of notices that wait for one device. A slower device is cut off, and reads its inbox later.
 const WAITING_MAX: usize = 64;
-/// Most connected devices of one player. Beyond it the oldest feed ends.
+/// Maximum number of feeds of one player. The oldest is cut off.
 const DEVICES_MAX: usize = 8;
 
 type Key = (Realm, AccountId);
-/// A player's devices, each with the number of its feed.
+/// The devices of one player.
 type Devices = Vec<Device>;
 
 #[derive(Debug)]
 struct Device {
+    /// The number of its feed.
     number: u64,
     origin: Origin,
+    /// The sign-in of its access token.
+    sign_in: Option<SignInId>,
     waiting: mpsc::Sender<Waiting>,
+    /// Set before it is removed for another reason than being cut off.
+    end: Arc<OnceLock<End>>,
 }
 
-/// A notice that waits for a device, with its share of what may be held for the device's address.
+/// Why a feed ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum End {
+    /// The device was too slow, the player has too many, or is banned: the answer to its next request says which.
+    CutOff,
+    /// The sign-in of its access token ended.
+    SignedOut,
+}
+
+/// Whose a feed is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Owner {
+    pub(super) realm: Realm,
+    pub(super) player: AccountId,
+    pub(super) sign_in: Option<SignInId>,
+}
+
+/// A notice that waits for a device, and its charge to the memory of the device's address.
 #[derive(Debug)]
 pub(super) struct Waiting {
     pub(super) text: Arc<str>,
@@ -42,39 +65,41 @@ pub(super) struct Feeds {
     opened: core::sync::atomic::AtomicU64,
 }
 
-/// One device's feed, until it is dropped.
+/// The feed of one device. Dropping it ends it.
 #[derive(Debug)]
 pub(super) struct Feed {
     notices: mpsc::Receiver<Waiting>,
     feeds: super::Services,
-    key: Key,
+    owner: Owner,
     number: u64,
+    end: Arc<OnceLock<End>>,
 }
 
 impl Feeds {
     /// Opens a feed of a player.
-    pub(super) fn open(services: &super::Services, realm: Realm, player: AccountId, origin: Origin) -> Feed {
+    pub(super) fn open(services: &super::Services, owner: Owner, origin: Origin) -> Feed {
         let feeds = services.feeds();
         let number = feeds.opened.fetch_add(1, core::sync::atomic::Ordering::Relaxed);
         let (sender, notices) = mpsc::channel(WAITING_MAX);
-        let key = (realm, player);
+        let end = Arc::<OnceLock<End>>::default();
         let mut open = feeds.lock();
-        let devices = open.entry(key.clone()).or_default();
+        let devices = open.entry(owner.key()).or_default();
         if devices.len() >= DEVICES_MAX {
             devices.remove(0);
         }
-        devices.push(Device { number, origin, waiting: sender });
+        let sign_in = owner.sign_in.clone();
+        devices.push(Device { number, origin, sign_in, waiting: sender, end: Arc::clone(&end) });
         drop(open);
-        Feed { notices, feeds: services.clone(), key, number }
+        Feed { notices, feeds: services.clone(), owner, number, end }
     }
 
-    /// Whether any device of a player is connected.
+    /// Whether a player has a feed.
     pub(super) fn has(&self, realm: &Realm, player: &AccountId) -> bool {
         let open = self.lock();
         !open.is_empty() && open.contains_key(&(realm.clone(), player.clone()))
     }
 
-    /// Tells all devices of a player. One for whose address too much waits already is cut off.
+    /// Sends a notice to all devices of a player. A device whose address is over its memory limit is cut off.
     pub(super) fn tell(&self, unread: &Unread, realm: &Realm, player: &AccountId, notice: &Arc<str>) {
         let mut open = self.lock();
         let key = (realm.clone(), player.clone());
@@ -90,9 +115,26 @@ impl Feeds {
         }
     }
 
-    /// Cuts all devices of a player off.
+    /// Cuts off all devices of a player.
     pub(super) fn close(&self, realm: &Realm, player: &AccountId) {
         self.lock().remove(&(realm.clone(), player.clone()));
+    }
+
+    /// Ends the feeds of a sign-in, or of all sign-ins of a player.
+    pub(super) fn sign_out(&self, realm: &Realm, player: &AccountId, sign_in: Option<&SignInId>) {
+        let mut open = self.lock();
+        let key = (realm.clone(), player.clone());
+        let Some(devices) = open.get_mut(&key) else { return };
+        devices.retain(|device| {
+            let stays = sign_in.is_some() && device.sign_in.as_ref() != sign_in;
+            if !stays {
+                let _ = device.end.set(End::SignedOut);
+            }
+            stays
+        });
+        if devices.is_empty() {
+            open.remove(&key);
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<Key, Devices>> {
@@ -100,27 +142,41 @@ impl Feeds {
     }
 }
 
+impl Owner {
+    fn key(&self) -> Key {
+        (self.realm.clone(), self.player.clone())
+    }
+}
+
 impl Feed {
-    /// The next notice; `None` once the device is cut off. May be cancelled.
-    pub(super) async fn next(&mut self) -> Option<Waiting> {
-        self.notices.recv().await
+    /// Returns the next notice. Cancel safe.
+    ///
+    /// # Errors
+    /// [`End`], even if notices wait: they are no longer for this device.
+    pub(super) async fn next(&mut self) -> Result<Waiting, End> {
+        let notice = self.notices.recv().await;
+        match self.end.get() {
+            Some(end) => Err(*end),
+            None => notice.ok_or(End::CutOff),
+        }
     }
 
-    /// Whose feed it is.
-    pub(super) fn is_of(&self, realm: &Realm, player: &AccountId) -> bool {
-        self.key.0 == *realm && self.key.1 == *player
+    /// Whether it is the feed of this player, by this sign-in.
+    pub(super) fn is_of(&self, owner: &Owner) -> bool {
+        self.owner == *owner
     }
 }
 
 impl Drop for Feed {
     fn drop(&mut self) {
-        // Who hangs up is away a minute from here on.
-        self.feeds.was_here(&self.key.0, &self.key.1);
+        // The player counts as present for another minute.
+        self.feeds.was_here(&self.owner.realm, &self.owner.player);
         let mut open = self.feeds.feeds().lock();
-        if let Some(devices) = open.get_mut(&self.key) {
+        let key = self.owner.key();
+        if let Some(devices) = open.get_mut(&key) {
             devices.retain(|device| device.number != self.number);
             if devices.is_empty() {
-                open.remove(&self.key);
+                open.remove(&key);
             }
         }
     }

@@ -1,5 +1,5 @@
-//! Operator API for rooms in memory: list, inspect, end, kick. Each shard answers for its own rooms, in its
-//! own cycle.
+//! Operations on live rooms: those in memory, which games play in over QUIC and WebSocket. Each shard answers for its own
+//! rooms, between packets.
 
 use super::accounts::{DONE, Done};
 use super::failure::{Failure, Kind};
@@ -8,26 +8,26 @@ use super::table::Caller;
 use super::{Services, rooms};
 use crate::store::AccountId;
 use core::time::Duration;
-use parlor_hub::{MemberSummary, NotThere, ROOMS_LOOKED_AT_MAX, RoomPage, RoomQuery, RoomSummary};
+use parlor_hub::{MemberSummary, NotThere, RoomPage, RoomQuery, RoomSummary, UserSeats};
 use parlor_proto::{MemberId, RoomCode, limits};
 use parlor_server::embed::{Clock, Shards, Stopped, unix_ms};
 use parlor_server::realm::{ENVIRONMENT, Realm};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The way to them.
+/// Access to the live rooms.
 pub(super) struct Live {
     shards: Shards,
     clock: Clock,
 }
 
-/// Which part of the list.
+/// A part of the list to return.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ListLive {
-    /// What the last part gave as `next`.
+    /// `next` of the part before.
     after: Option<String>,
-    /// How many at most.
+    /// The maximum number of rooms.
     #[serde(default)]
     limit: Limit,
 }
@@ -37,38 +37,38 @@ pub(super) struct ListLive {
 pub(super) struct LiveRooms {
     /// Shard by shard, in the order of their codes.
     rooms: Vec<LiveRoom>,
-    /// What to give as `after` for the next part, which may be empty; missing after the last one.
+    /// `after` for the next part, which may be empty: one request examines a limited number of rooms. Missing in the last part.
     #[serde(skip_serializing_if = "Option::is_none")]
     next: Option<String>,
 }
 
-/// A room in memory.
+/// A live room.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub(super) struct LiveRoom {
     /// Its code.
     code: String,
-    /// Who runs it.
+    /// What decides its state: a player's process, a process without a player, or the server.
     #[schemars(extend("enum" = ["player_hosted", "dedicated", "match"]))]
     kind: &'static str,
-    /// Which game.
+    /// Its game.
     app: String,
-    /// Which environment of it; empty if its games name none, which counts as production.
+    /// The game's environment; empty if its members name none, which counts as production.
     environment: String,
     /// When it opened, in milliseconds since 1970.
     opened_at_ms: u64,
     /// Members, a host without a player included.
     members: usize,
-    /// How many of them have lost their connection; their seats are kept.
+    /// Members whose connection is lost and whose seat is kept.
     away: usize,
     /// Players.
     players: usize,
-    /// Players that it may have.
+    /// The maximum number of players.
     max_players: u16,
-    /// Whether one needs a secret beside the code.
+    /// Whether joining needs a secret beside the code.
     has_secret: bool,
 }
 
-/// A room in memory.
+/// The code of a live room.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct NamedRoom {
@@ -76,47 +76,47 @@ pub(super) struct NamedRoom {
     code: String,
 }
 
-/// A room in memory, and who is in it.
+/// A live room and its members.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub(super) struct LiveRoomDetails {
     /// The room.
     room: LiveRoom,
-    /// Its members, in the order in which they came.
+    /// Its members, in order of joining.
     members: Vec<LiveMember>,
 }
 
-/// A member of a room in memory.
+/// A member of a live room.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub(super) struct LiveMember {
     /// Its number in the room.
     id: u32,
-    /// What it calls itself.
+    /// Its display name.
     name: String,
-    /// The account as which it came in, or the user that the game's own token names; null for a stranger.
+    /// Its account, or the user that the game's own token names; null for an anonymous member.
     user: Option<String>,
-    /// How it is connected, or was last.
+    /// Its current or last kind of connection.
     #[schemars(extend("enum" = ["quic", "websocket", "memory"]))]
     link: &'static str,
     /// Whether it has a connection.
     connected: bool,
-    /// How long a packet takes to it and back, in milliseconds; null if that was not measured.
+    /// Its round-trip time in milliseconds; null until measured.
     rtt_ms: Option<u32>,
     /// Whether it is the host.
     is_host: bool,
 }
 
-/// A room in memory that shall end.
+/// A live room to end.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct EndLive {
     /// Its code.
     code: String,
-    /// The reason, which its members see. At most 200 bytes.
+    /// The reason, which its members receive. At most 200 bytes.
     #[schemars(length(max = limits::REASON_BYTES_MAX))]
     reason: Option<String>,
 }
 
-/// A member that shall go.
+/// A member to remove.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RemoveMember {
@@ -124,7 +124,7 @@ pub(super) struct RemoveMember {
     code: String,
     /// The member's number in the room.
     member: u32,
-    /// The reason, which all members see. At most 200 bytes.
+    /// The reason, which all members receive. At most 200 bytes.
     #[schemars(length(max = limits::REASON_BYTES_MAX))]
     reason: Option<String>,
 }
@@ -178,37 +178,21 @@ pub(super) async fn remove(services: Services, caller: Caller, input: RemoveMemb
     Ok(DONE)
 }
 
-/// Takes the seats of an account in all rooms in memory of its realm, and gives how many they were. Rooms are read in parts and one after
-/// another, between which their shards do all else; so an account that may come in meanwhile must have been kept out before.
+/// Removes an account from all live rooms of its realm; returns how many seats it had. Hubs find the seats by an index, so
+/// that deletions in parallel cost no more than the seats (threat 50). The account must have been kept out before, or may
+/// come in again meanwhile.
 pub(super) async fn remove_account(
     services: &Services,
     realm: &Realm,
     account: &AccountId,
     reason: &str,
 ) -> Result<usize, Failure> {
-    let live = services.live();
-    let reason = cut(reason);
-    let mut query = query(realm, ROOMS_LOOKED_AT_MAX);
-    let mut removed = 0;
-    loop {
-        let page = live.rooms(query.clone()).await?;
-        for room in page.rooms {
-            let details = live.shards.room_details(room.code).await.map_err(going_down)?;
-            let members = details.into_iter().flat_map(|details| details.members);
-            for member in members.filter(|member| member.user.as_deref() == Some(account.as_str())) {
-                let done = live.shards.remove_member(room.code, member.id, reason.to_owned());
-                // A room or a member that is gone meanwhile is what was wanted.
-                removed += usize::from(done.await.map_err(going_down)?.is_ok());
-            }
-        }
-        query.after = page.next;
-        if query.after.is_none() {
-            return Ok(removed);
-        }
-    }
+    let (app, environments) = (realm.app().to_owned(), environments(realm));
+    let seats = UserSeats { app, environments, user: account.as_str().to_owned() };
+    services.live().shards.remove_user(seats, cut(reason).to_owned()).await.map_err(going_down)
 }
 
-/// A reason as long as one may be over the wire.
+/// Cuts a reason to the length that the wire allows.
 fn cut(reason: &str) -> &str {
     &reason[..reason.floor_char_boundary(limits::REASON_BYTES_MAX)]
 }
@@ -218,20 +202,20 @@ impl Live {
         Live { shards, clock }
     }
 
-    /// Some of the rooms.
+    /// Lists a part of the rooms.
     pub(super) async fn rooms(&self, query: RoomQuery) -> Result<RoomPage, Failure> {
         self.shards.rooms(query).await.map_err(going_down)
     }
 
-    /// When a room opened, in milliseconds since 1970.
+    /// Returns when a room opened, in milliseconds since 1970.
     pub(super) fn opened_at_ms(&self, room: &RoomSummary) -> u64 {
         let age_ms = self.clock.now().saturating_since(room.opened).as_millis();
         unix_ms().saturating_sub(u64::try_from(age_ms).unwrap_or(u64::MAX))
     }
 }
 
-/// A room of the operator's own game and environment, and who asks. The code of another game's room says no more than one that
-/// no room has.
+/// Checks that a room of the operator's game and environment has the code; returns the code and the operator. The answer
+/// for another game's room is the same as for an unknown code.
 async fn must_be_there(
     services: &Services,
     caller: &Caller,
@@ -252,13 +236,13 @@ fn is_of(room: &RoomSummary, realm: &Realm) -> bool {
     room.app == realm.app() && environments(realm).contains(&room.environment)
 }
 
-/// Asks for the rooms of a realm, from the first on.
+/// Returns a query for the rooms of a realm, from the first on.
 pub(super) fn query(realm: &Realm, limit: usize) -> RoomQuery {
     let (app, environments) = (Some(realm.app().to_owned()), environments(realm));
     RoomQuery { app, environments, limit, ..RoomQuery::default() }
 }
 
-/// What rooms in memory may call a realm's environment.
+/// Returns the names that live rooms have for a realm's environment.
 fn environments(realm: &Realm) -> Vec<String> {
     let named = realm.environment();
     let unnamed = (named == ENVIRONMENT).then(String::new);

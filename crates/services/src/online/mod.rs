@@ -264,11 +264,20 @@ impl Services {
         &self.0.openapi
     }
 
-    /// Whether a token is an operator's. The signature is verified on the threads of the services.
+    /// Whether a token is an operator's: of somebody who is not banned and has that role still. All of it is looked up on the
+    /// threads of the services.
     pub(crate) async fn is_of_operator(&self, token: String) -> bool {
         let services = self.clone();
-        let work = async move { services.tokens().verify(&token, services.time()) };
-        self.on_own_threads(work).await.is_ok_and(|identity| identity.role != Role::Player)
+        let work = async move {
+            let identity = services.tokens().verify(&token, services.time())?;
+            let is_operator = identity.role != Role::Player;
+            if is_operator {
+                let caller = Caller { identity: Some(identity), origin: Origin::LOCAL };
+                services.must_be_in_good_standing(&caller).await?;
+            }
+            Ok(is_operator)
+        };
+        self.on_own_threads(work).await.unwrap_or(false)
     }
 
     /// A share of what may be held for an address: for an input of this text that is to be read.

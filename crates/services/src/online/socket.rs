@@ -1,17 +1,20 @@
-//! The JSON socket: the operations over one WebSocket, and live notices of a player's rooms.
+//! The JSON socket: operations over one WebSocket, and a player's notices as they happen.
 //!
 //! ```text
-//! → {"id": 1, "op": "turn.read", "input": {"room": "r…"}, "token": "…"}     the token counts for all that follows
+//! → {"id": 1, "op": "turn.read", "input": {"room": "r…"}, "token": "…"}     the token holds for all that follow
 //! ← {"id": 1, "output": {…}}   or   {"id": 1, "error": {"code", "sentence", "path"?, "retry_after_ms"?}}
 //! ← {"event": {"seq", "kind", "at_ms", "notice"}}                           as the inbox has it
 //! ```
 //!
-//! Messages are answered one after another, in order. A client above the rate limit is read more slowly.
+//! Messages are answered in order, one after another. A client that sends too fast is read more slowly.
+//!
+//! A socket with a player's token also sends the player's notices. It closes when that token is over, unless the client
+//! has sent a newer one or signed in again on it, and when the token's sign-in ends.
 
 use super::Services;
 use super::bans::BANNED;
 use super::failure::{Failure, Kind};
-use super::feeds::{Feed, Feeds, Waiting};
+use super::feeds::{End, Feed, Feeds, Owner, Waiting};
 use super::goodbye::Listener;
 use super::json;
 use super::table::Caller;
@@ -22,6 +25,7 @@ use bytes::Bytes;
 use core::time::Duration;
 use futures_util::{SinkExt, StreamExt};
 use parlor_hub::Origin;
+use parlor_server::Time;
 use parlor_server::embed::{GOING_DOWN, Pace};
 use parlor_transport::websocket::Io;
 use serde::Deserialize;
@@ -32,24 +36,29 @@ use tokio::time::{Instant, sleep_until, timeout};
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::protocol::frame::Frame;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::{CloseCode, Data, OpCode};
-use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role as End, WebSocketConfig};
+use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role as Side, WebSocketConfig};
 use tokio_tungstenite::tungstenite::{Error, Message};
 
-/// How often a silent client is asked whether it is there.
+/// How often a silent client is pinged.
 const PING_EVERY: Duration = Duration::from_secs(30);
-/// How long a client may be silent: it answers pings.
+/// How long a client may be silent. Clients answer pings.
 const SILENCE_MAX: Duration = Duration::from_secs(75);
-/// How long a client may take to take a part of a message, and how long for all of them.
+/// Time limits for sending a part of a message, and a whole one.
 const SEND_TIME: Duration = Duration::from_secs(10);
 const SEND_TIME_ALL: Duration = Duration::from_secs(60);
-/// Bytes of a message that are sent as one frame.
+/// Bytes of a message per frame.
 const PART_BYTES: usize = 16 * 1024;
-/// Longest id of a message, as JSON.
+/// Longest id of a message, in bytes of JSON.
 const ID_BYTES_MAX: usize = 64;
-/// Buffers of the library, for each direction.
+/// Size of the library's buffer for each direction, in bytes.
 const BUFFER_BYTES: usize = 4 * 1024;
 
-/// Serves a socket until it is over. `token` is what the request for it brought.
+/// Why a socket closes with its feed.
+const TOKEN_OVER: &str = "the access token is over: connect again with a new one";
+const SIGNED_OUT: &str = "signed out: sign in again";
+const CUT_OFF: &str = "cut off: connect again, and read the inbox";
+
+/// Serves a socket until it closes. `token` is that of the request for it.
 pub(crate) async fn serve(io: impl Io, origin: Origin, token: Option<String>, services: &Services) {
     let config = WebSocketConfig::default()
         .read_buffer_size(BUFFER_BYTES)
@@ -57,26 +66,26 @@ pub(crate) async fn serve(io: impl Io, origin: Origin, token: Option<String>, se
         .max_write_buffer_size(8 * PART_BYTES)
         .max_message_size(Some(json::INPUT_BYTES_MAX))
         .max_frame_size(Some(json::INPUT_BYTES_MAX));
-    let socket = WebSocketStream::from_raw_socket(io, End::Server, Some(config)).await;
+    let socket = WebSocketStream::from_raw_socket(io, Side::Server, Some(config)).await;
     let session =
         Session { services: services.clone(), origin, identity: None, feed: None, is_banned: false };
-    // On the threads of the services, and no longer than whoever waits here.
+    // On the threads of the services, and cancelled with the caller.
     let mut tasks = JoinSet::new();
     tasks.spawn_on(session.run(socket, token), services.handle());
     let _ = tasks.join_next().await;
 }
 
-/// What a client has said so far.
+/// The state of a socket.
 struct Session {
     services: Services,
     origin: Origin,
     identity: Option<Identity>,
     feed: Option<Feed>,
-    /// Whether who has signed in was refused as banned.
+    /// Whether its account was refused as banned.
     is_banned: bool,
 }
 
-/// What a client sends.
+/// A message of a client.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Asked {
@@ -88,7 +97,7 @@ struct Asked {
     token: Option<String>,
 }
 
-/// What a sign-in gives, of which the rest is the client's.
+/// The part of a sign-in's answer that the socket itself uses.
 #[derive(Deserialize)]
 struct SignedIn {
     access_token: String,
@@ -96,15 +105,15 @@ struct SignedIn {
 
 /// Why a socket ends.
 enum Over {
-    /// The client is gone, or does not listen.
+    /// The client is gone, or does not read.
     Gone,
-    /// The close frame has the reason.
+    /// The client receives a code and a reason.
     Closed(CloseCode, &'static str),
 }
 
 impl Session {
     async fn run<S: Io>(mut self, mut socket: WebSocketStream<S>, token: Option<String>) {
-        // Until the socket is closed: the server waits for that.
+        // Held until the socket is closed: the server waits for that.
         let mut closing = self.services.goodbye().listen();
         let used = match token {
             Some(token) => Some(self.use_token(&token).await),
@@ -125,7 +134,7 @@ impl Session {
 
     async fn talk<S: Io>(&mut self, socket: &mut WebSocketStream<S>, closing: &mut Listener) -> Over {
         let began = Instant::now();
-        // Whatever else comes until then does not move it.
+        // Fixed: no message moves it.
         let sign_in_until = began + self.services.sign_in_time();
         let (mut heard, mut pinged) = (began, began);
         let mut pace = Pace::new(self.origin);
@@ -155,14 +164,15 @@ impl Session {
                         return Over::Closed(CloseCode::Policy, "banned");
                     }
                 }
-                notice = next_notice(&mut self.feed) => match notice {
-                    Some(notice) => {
-                        if send(socket, format!("{{\"event\":{}}}", notice.text)).await.is_err() {
-                            return Over::Gone;
-                        }
+                notice = next_notice(&mut self.feed, self.identity.as_ref(), self.services.time()) => {
+                    let notice = match notice {
+                        Ok(notice) => notice,
+                        Err(over) => return over,
+                    };
+                    if send(socket, format!("{{\"event\":{}}}", notice.text)).await.is_err() {
+                        return Over::Gone;
                     }
-                    None => return Over::Closed(CloseCode::Again, "cut off: connect again, and read the inbox"),
-                },
+                }
                 () = sleep_until(sign_in_until), if self.identity.is_none() => {
                     return Over::Closed(CloseCode::Policy, "nobody has signed in");
                 }
@@ -181,7 +191,7 @@ impl Session {
         }
     }
 
-    /// An answer, and its share of what may be held until it was sent.
+    /// Returns the answer to a message, and its memory charge, to hold until it is sent.
     async fn answer(&mut self, text: &[u8]) -> (String, Option<Share>) {
         match self.services.hold_input(self.origin, text) {
             Ok(share) => {
@@ -228,7 +238,7 @@ impl Session {
             let sentence = format!("there is no operation {:?}: /v1/openapi.json lists them", asked.op);
             Failure::new(Kind::NotFound, "no_such_operation", sentence).at("op")
         })?;
-        // Whoever signs in again does so because the token is over.
+        // Clients sign in again because their token is over.
         let signs_in = asked.op.starts_with("auth.") && asked.op != "auth.custom";
         let identity = self.identity.clone().filter(|_| !signs_in);
         if let Some(identity) = &identity {
@@ -244,21 +254,22 @@ impl Session {
         Ok((output, share))
     }
 
-    /// Whether the signed-in account itself is rejected, and not the target of its operation.
+    /// Whether the socket's own account is refused, and not one that it asked about.
     async fn is_refused_itself(&self) -> bool {
         let caller = Caller { identity: self.identity.clone(), origin: self.origin };
         self.services.must_be_in_good_standing(&caller).await.is_err()
     }
 
-    /// Sets the socket's account from this token.
+    /// Sets the identity to that of a token, and opens its feed if it is a player's.
     async fn use_token(&mut self, token: &str) -> Result<(), Failure> {
         let identity = self.services.tokens().verify(token, self.services.time())?;
         let caller = Caller { identity: Some(identity.clone()), origin: self.origin };
         let (realm, player) = self.services.account_of(&caller)?;
         let has_feed = identity.role == Role::Player;
-        let is_open = has_feed && self.feed.as_ref().is_some_and(|feed| feed.is_of(&realm, &player));
-        // It is open before the ban is looked up: a ban that comes after the look closes it.
-        let feed = (has_feed && !is_open).then(|| Feeds::open(&self.services, realm, player, self.origin));
+        let owner = Owner { realm, player, sign_in: identity.sign_in() };
+        let is_open = has_feed && self.feed.as_ref().is_some_and(|feed| feed.is_of(&owner));
+        // Opened before the ban is looked up: a ban that comes after the look closes it.
+        let feed = (has_feed && !is_open).then(|| Feeds::open(&self.services, owner, self.origin));
         self.services.must_be_in_good_standing(&caller).await?;
         if !is_open {
             self.feed = feed;
@@ -268,20 +279,34 @@ impl Session {
     }
 }
 
-/// The next notice of a feed; never, without one.
-async fn next_notice(feed: &mut Option<Feed>) -> Option<Waiting> {
-    match feed {
-        Some(feed) => feed.next().await,
-        None => core::future::pending().await,
+/// Waits for the next notice of a feed, or for the end of the right to it. Without a feed it waits forever. Cancel safe.
+async fn next_notice(
+    feed: &mut Option<Feed>,
+    identity: Option<&Identity>,
+    time: &Time,
+) -> Result<Waiting, Over> {
+    let (Some(feed), Some(identity)) = (feed, identity) else { return core::future::pending().await };
+    loop {
+        let left = identity.time_left(time);
+        if left.is_zero() {
+            return Err(Over::Closed(CloseCode::Policy, TOKEN_OVER));
+        }
+        match timeout(left, feed.next()).await {
+            Ok(Ok(notice)) if !identity.time_left(time).is_zero() => return Ok(notice),
+            Ok(Err(End::CutOff)) => return Err(Over::Closed(CloseCode::Again, CUT_OFF)),
+            Ok(Err(End::SignedOut)) => return Err(Over::Closed(CloseCode::Policy, SIGNED_OUT)),
+            // The clock that the token is judged by decides.
+            Ok(Ok(_)) | Err(_) => {}
+        }
     }
 }
 
-/// An answer that says no.
+/// Returns the answer to a refused message.
 fn refusal(id: &Value, failure: &Failure) -> String {
     json!({ "id": id, "error": failure.to_json() }).to_string()
 }
 
-/// Sends a text in parts, so that no more than a part is in the buffers of the connection, and each may take [`SEND_TIME`].
+/// Sends a text in parts: the connection buffers at most one part, and each may take [`SEND_TIME`].
 async fn send<S: Io>(socket: &mut WebSocketStream<S>, text: String) -> Result<(), ()> {
     let sending = async {
         let mut rest = Bytes::from(text);
@@ -299,7 +324,7 @@ async fn send<S: Io>(socket: &mut WebSocketStream<S>, text: String) -> Result<()
     timeout(SEND_TIME_ALL, sending).await.unwrap_or(Err(()))
 }
 
-/// The id of a message that is too large to read.
+/// Returns the id of a message for which there is no memory; null if it is no number.
 fn id_of(text: &[u8]) -> Value {
     #[derive(Deserialize)]
     struct Id {

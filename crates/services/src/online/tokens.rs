@@ -8,7 +8,7 @@
 use super::failure::{Failure, Kind};
 use super::role::word;
 use super::verified::Verified;
-use crate::store::Role;
+use crate::store::{Role, SignInId};
 use core::time::Duration;
 use jsonwebtoken::{Algorithm, DecodingKey, Validation};
 use parlor_server::Time;
@@ -53,7 +53,10 @@ pub(crate) struct Identity {
     pub(crate) iat: u64,
     /// Expiry, in seconds since 1970.
     pub(crate) exp: u64,
-    /// Its signer, by the token's head.
+    /// The sign-in that it was given out for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) sid: Option<String>,
+    /// Who signed it: the token's head says so.
     #[serde(skip)]
     pub(crate) signer: Signer,
 }
@@ -78,6 +81,7 @@ fn operator_token_at(
         env: environment.to_owned(),
         iat: now_s,
         exp: now_s.saturating_add(OPERATOR_LIFE_S_MAX),
+        sid: None,
         signer: Signer::Operator,
     };
     key.sign_as(OPERATOR, &claims)
@@ -105,8 +109,14 @@ impl Tokens {
         Tokens { own, verify_own, verify_operator, validation, verified: Verified::default() }
     }
 
-    /// A token for an account.
-    pub(super) fn sign(&self, account: &str, role: Role, realm: &Realm, now_s: u64) -> (String, Identity) {
+    /// Returns a token for an account, which it has by a sign-in.
+    pub(super) fn sign(
+        &self,
+        (account, role): (&str, Role),
+        sign_in: &SignInId,
+        realm: &Realm,
+        now_s: u64,
+    ) -> (String, Identity) {
         let claims = Identity {
             sub: account.to_owned(),
             role,
@@ -114,6 +124,7 @@ impl Tokens {
             env: realm.environment().to_owned(),
             iat: now_s,
             exp: now_s.saturating_add(ACCESS_LIFE.as_secs()),
+            sid: Some(sign_in.as_str().to_owned()),
             signer: Signer::Server,
         };
         (self.own.sign_as(ACCESS, &claims), claims)
@@ -193,7 +204,17 @@ impl Identity {
         }
     }
 
-    /// Whether it has not expired.
+    /// Returns how long it is still good, in whole seconds; zero if it is over.
+    pub(super) fn time_left(&self, time: &Time) -> Duration {
+        Duration::from_secs(self.exp.saturating_sub(self.now_s(time)))
+    }
+
+    /// Returns the sign-in that it was given out for.
+    pub(super) fn sign_in(&self) -> Option<SignInId> {
+        self.sid.as_deref().and_then(|sid| SignInId::new(sid).ok())
+    }
+
+    /// Whether it is still good.
     pub(super) fn check_time(&self, now_s: u64) -> Result<(), Failure> {
         if now_s < self.exp {
             return Ok(());
@@ -219,6 +240,10 @@ mod tests {
         Realm::new("tanks", "beta").unwrap()
     }
 
+    fn sign(tokens: &Tokens) -> (String, Identity) {
+        tokens.sign(("p1", Role::Player), &SignInId::new("s1").unwrap(), &realm(), NOW_S)
+    }
+
     impl Tokens {
         fn verify_at(&self, token: &str, now_s: u64) -> Result<Identity, Failure> {
             self.verify_by(token, |_| now_s)
@@ -232,7 +257,7 @@ mod tests {
     #[test]
     fn a_token_says_who_somebody_is_until_it_is_over() {
         let tokens = Tokens::new(key(), None);
-        let (token, identity) = tokens.sign("p1", Role::Player, &realm(), NOW_S);
+        let (token, identity) = sign(&tokens);
         assert_eq!(tokens.verify_at(&token, NOW_S), Ok(identity.clone()));
         assert_eq!(tokens.verify_at(&token, identity.exp - 1), Ok(identity.clone()));
         assert_eq!(code(&tokens, &token, identity.exp), "token_expired");
@@ -242,7 +267,7 @@ mod tests {
     #[test]
     fn threat_32_a_token_that_was_verified_before_is_judged_by_its_time_each_time() {
         let tokens = Tokens::new(key(), None);
-        let (token, identity) = tokens.sign("p1", Role::Player, &realm(), NOW_S);
+        let (token, identity) = sign(&tokens);
         for _ in 0..2 {
             assert_eq!(code(&tokens, &token, NOW_S - 60), "bad_token", "it comes from the future");
             assert_eq!(tokens.verify_at(&token, NOW_S), Ok(identity.clone()));
@@ -280,7 +305,7 @@ mod tests {
     #[test]
     fn threat_32_no_other_algorithm_and_no_changed_token_is_accepted() {
         let tokens = Tokens::new(key(), None);
-        let (token, _) = tokens.sign("p1", Role::Player, &realm(), NOW_S);
+        let (token, _) = sign(&tokens);
         let parts: Vec<&str> = token.split('.').collect();
         let text = |value: &Value| BASE64URL_NOPAD.encode(value.to_string().as_bytes());
         for alg in ["none", "HS256", "RS256", "ES256"] {

@@ -57,6 +57,7 @@ mod tests {
             env: String::new(),
             iat: 1,
             exp: 2,
+            sid: None,
             signer: Signer::Server,
         };
         let verified = Verified::default();

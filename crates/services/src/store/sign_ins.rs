@@ -11,7 +11,7 @@ use super::error::StoreError;
 use super::ids::{AccountId, SignInId};
 use super::limits::Growth;
 use super::sql::{Done, Sql, params};
-use super::types::{Rotated, Rotation, SIGN_INS_MAX, SignIn};
+use super::types::{EndedSignIn, Rotated, Rotation, SIGN_INS_MAX, SignIn};
 use parlor_server::realm::Realm;
 
 impl Store {
@@ -56,14 +56,20 @@ impl Store {
         .await
     }
 
-    /// Ends the sign-in if it exists: its tokens are invalid from then on.
+    /// Ends the sign-in of a refresh token, given by its hash: the newest, or the one just before it. None of the tokens is
+    /// good from then on.
     ///
     /// # Errors
     ///
     /// [`StoreError::Unavailable`].
-    pub async fn end_sign_in(&self, realm: &Realm, sign_in: &SignInId) -> Result<(), StoreError> {
-        let (realm, sign_in) = (realm.clone(), sign_in.clone());
-        self.write_sparing(move |sql| end(sql, &realm, &sign_in)).await
+    pub async fn end_sign_in(
+        &self,
+        realm: &Realm,
+        sign_in: &SignInId,
+        presented_hash: &[u8; 32],
+    ) -> Result<EndedSignIn, StoreError> {
+        let (realm, sign_in, presented_hash) = (realm.clone(), sign_in.clone(), *presented_hash);
+        self.write_sparing(move |sql| end(sql, &realm, &sign_in, &presented_hash)).await
     }
 
     /// Ends all sign-ins of an account.
@@ -162,8 +168,17 @@ fn next(sql: &mut dyn Sql, realm: &Realm, id: &str, now_ms: u64) -> Done<Rotated
     Ok(account(sql, realm, &id)?.map_or(Rotated::Unknown, Rotated::Next))
 }
 
-fn end(sql: &mut dyn Sql, realm: &Realm, sign_in: &SignInId) -> Done<()> {
-    sql.change("DELETE FROM sign_ins WHERE realm = $1 AND id = $2", params![realm, sign_in]).map(|_| ())
+fn end(sql: &mut dyn Sql, realm: &Realm, sign_in: &SignInId, presented_hash: &[u8; 32]) -> Done<EndedSignIn> {
+    let mut rows = sql.rows(
+        "DELETE FROM sign_ins WHERE realm = $1 AND id = $2 AND (token_hash = $3 OR before_hash = $3) RETURNING account",
+        params![realm, sign_in, presented_hash],
+    )?;
+    if let Some(row) = rows.first_mut() {
+        return Ok(EndedSignIn::Ended(AccountId::new(&row.text(0)?)?));
+    }
+    let others =
+        sql.rows("SELECT account FROM sign_ins WHERE realm = $1 AND id = $2", params![realm, sign_in])?;
+    Ok(if others.is_empty() { EndedSignIn::Unknown } else { EndedSignIn::OtherToken })
 }
 
 pub(super) fn end_all(sql: &mut dyn Sql, realm: &Realm, account: &AccountId) -> Done<()> {

@@ -205,6 +205,17 @@ pub enum Rotated {
     Unknown,
 }
 
+/// The result of [`Store::end_sign_in`](super::Store::end_sign_in).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum EndedSignIn {
+    /// The sign-in of this account ended.
+    Ended(AccountId),
+    /// There is such a sign-in, and the token is neither its newest nor the one before. Nothing changed.
+    OtherToken,
+    /// There is no such sign-in.
+    Unknown,
+}
+
 /// How far a room has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {

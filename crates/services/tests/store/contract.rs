@@ -3,8 +3,8 @@
 use crate::common::{account, account_id, fresh_realm, new_room, notice, notices, on_each, room_id, state};
 use parlor_server::realm::Realm;
 use parlor_services::store::{
-    Ban, Credential, CredentialKind, Effects, INBOX_MAX, NewWebhook, OUTBOX_MAX, Role, RoomListing, Rotated,
-    Rotation, SIGN_INS_MAX, SignIn, SignInId, Store, StoreError,
+    Ban, Credential, CredentialKind, Effects, EndedSignIn, INBOX_MAX, NewWebhook, OUTBOX_MAX, Role,
+    RoomListing, Rotated, Rotation, SIGN_INS_MAX, SignIn, SignInId, Store, StoreError,
 };
 
 fn device(value: &str) -> Credential {
@@ -108,7 +108,16 @@ async fn a_token_that_is_used_twice_ends_the_sign_in() {
         assert_eq!(rotate(rotation(2, 1, 2, 1100, 0)).await, Rotated::Unknown, "it is good until 1100");
         store.begin_sign_in(&realm, &sign_in(3, 1, 100)).await.unwrap();
         store.begin_sign_in(&realm, &sign_in(4, 1, 100)).await.unwrap();
-        store.end_sign_in(&realm, &sign_in(3, 1, 100).id).await.unwrap();
+        let end = async |secret: u8| {
+            store.end_sign_in(&realm, &sign_in(3, 1, 100).id, &[secret; 32]).await.unwrap()
+        };
+        assert_eq!(rotate(rotation(3, 1, 2, 200, 0)).await, Rotated::Next(ada.clone()));
+        // Its id alone ends no sign-in; the newest token and the one before do.
+        assert_eq!(end(9).await, EndedSignIn::OtherToken);
+        assert_eq!(rotate(rotation(3, 2, 3, 200, 0)).await, Rotated::Next(ada.clone()));
+        assert_eq!(end(1).await, EndedSignIn::OtherToken, "it is older than the one before");
+        assert_eq!(end(2).await, EndedSignIn::Ended(ada.id.clone()));
+        assert_eq!(end(3).await, EndedSignIn::Unknown);
         assert_eq!(rotate(rotation(3, 1, 2, 200, 0)).await, Rotated::Unknown);
         assert_eq!(rotate(rotation(4, 1, 2, 200, 0)).await, Rotated::Next(ada.clone()));
         store.end_sign_ins_of(&realm, &ada.id).await.unwrap();
