@@ -88,7 +88,7 @@ impl House {
             secret: secret.map(str::to_owned),
             max_players: 6,
             tick_rate: TickRate::DEFAULT,
-            host_silence_ms: (kind == RoomKind::PlayerHosted && label == "a").then_some(500),
+            host_timeout_ms: (kind == RoomKind::PlayerHosted && label == "a").then_some(500),
             schema: bytes::Bytes::new(),
             label: if kind == RoomKind::Match { label.to_owned() } else { String::new() },
             keep: false,
