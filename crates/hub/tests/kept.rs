@@ -41,7 +41,7 @@ impl House {
             secret: None,
             max_players: 256,
             tick_rate: TickRate::DEFAULT,
-            host_silence_ms: None,
+            host_timeout_ms: None,
             schema: bytes::Bytes::new(),
             label: String::new(),
             keep: false,

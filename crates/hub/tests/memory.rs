@@ -54,7 +54,7 @@ fn settings(schema: bytes::Bytes) -> RoomSettings {
         secret: None,
         max_players: 4,
         tick_rate: TickRate::DEFAULT,
-        host_silence_ms: None,
+        host_timeout_ms: None,
         schema,
         label: String::new(),
         keep: false,
