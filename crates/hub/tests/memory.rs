@@ -323,7 +323,7 @@ fn threat_45_player_data_is_counted_and_keeps_no_packet() {
     let before = room.memory_bytes();
     let set = |room: &mut Room, number: usize, value: Option<usize>| {
         let value = value.map(|bytes| vec![7; bytes].into());
-        let data = PlayerData { member: MemberId(1), key: format!("key {number}"), value };
+        let data = PlayerData { member: MemberId(1), key: format!("key {number:02}"), value };
         let now = Instant::from_millis(number as u64 * 1_000);
         tell(room, in_large_packet(channel::CONTROL, &ToHub::SetData(data).encode()), now);
     };
