@@ -48,13 +48,13 @@ mod until;
 use parlor::schema::{Kind, Schema};
 use parlor::{Event, HostBuilder, JoinBuilder, MemberId, Recipient, Registry, Room, RoomBuilder, replicated};
 use std::fmt::{Debug, Display};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, LazyLock, Mutex};
 use std::time::Duration;
 use support::Patience;
 use tempfile::TempDir;
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
-use tracing::{Metadata, Subscriber};
+use tracing::{Dispatch, Metadata, Subscriber};
 use until::until;
 
 struct Tank {
@@ -152,8 +152,13 @@ fn does_not_compile(line: &str, source: &str) {
     assert_eq!(shown.count(), 1, "no documentation test shows that `{line}` does not compile");
 }
 
+/// Keeps a second dispatcher alive. With a single one, tracing asks the default of whatever thread is first whether a line is
+/// wanted, and caches the answer for all threads.
+static OTHER_DISPATCHER: LazyLock<Dispatch> = LazyLock::new(|| Dispatch::new(Log::default()));
+
 /// What is logged while this thread does something.
 fn logged(what: impl FnOnce(&dyn Fn() -> String)) -> String {
+    LazyLock::force(&OTHER_DISPATCHER);
     let log = Log::default();
     let read = || log.0.lock().expect("nobody panics with it").clone();
     tracing::subscriber::with_default(Log(Arc::clone(&log.0)), || what(&read));

@@ -185,9 +185,9 @@ impl Summary {
         let store_bytes_last = looks.last().map_or(0, |look| look.store_bytes);
         let mut of_store = Verdict::of_trend("the store", MIB, "MiB", store);
         let max = ended.data_max_bytes;
-        if store_bytes_last <= max {
-            of_store.is_met = Some(true);
-            of_store.because += &format!("; it is within its bound of {:.0} MiB", float(max) / MIB);
+        if store_bytes_last > max {
+            of_store.is_met = Some(false);
+            of_store.because += &format!("; it is beyond its bound of {:.0} MiB", float(max) / MIB);
         }
         let mut verdicts = vec![
             Verdict::of_trend("resident memory", MIB, "MiB", resident),
