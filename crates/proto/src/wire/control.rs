@@ -10,7 +10,8 @@
 //!  4 throttled
 //!  5 primary   member: 0 none | 1, varint
 //!  6 action refused   entity: 4 bytes · name: text · why: 1 byte
-//!  7 authority epoch: varint · member: varint · tick: 0 none | 1, 4 bytes · slots: 2 bytes · generation: 2 bytes
+//!  7 authority epoch: varint · member: varint · tick: 0 none | 1, 4 bytes
+//!              slots: 2 bytes · generation: 2 bytes
 //!  8 goes on   epoch: varint
 //!  9 path      offer
 //!  10 direct   member: varint · 0 through the hub | 1 over a path
@@ -24,7 +25,8 @@
 //!  5 path up   id: 8 bytes
 //!  6 path down id: 8 bytes · 0 | 1 the state came over it
 //!
-//!  member      id: varint · name: text · user: 0 | 1, text · link: 1 byte · flags: 1 byte · rtt: 0 | 1, varint ms
+//!  member      id: varint · name: text · user: 0 | 1, text · link: 1 byte · flags: 1 byte
+//!              rtt: 0 | 1, varint ms
 //!              count: varint · for each: key: text, value: bytes
 //!  flags       1 connected · 2 slow
 //! ```

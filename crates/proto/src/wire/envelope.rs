@@ -4,7 +4,7 @@
 //!
 //! ```text
 //!  up     to: 0 authority | 1 all but the sender | 2 member, varint | 3 count: varint, members: varint each,
-//!         ascending | 4 everyone, the sender too | 5 primary | 6 everyone but, as 3 · + 0x80 if the hub shall stamp an
+//!         ascending | 4 all, the sender too | 5 primary | 6 all except, as 3 · + 0x80 if the hub must add an
 //!         order
 //!         payload
 //!  down   from: 0 hub | 1 member, varint · + 0x80 if an order follows: varint

@@ -98,19 +98,19 @@ pub enum PathError {
         /// The library's error.
         detail: String,
     },
-    /// Too many attempts are under way.
+    /// Too many attempts are active.
     #[error("{ATTEMPTS_MAX} direct paths are being opened already: wait until one of them is done")]
     TooMany,
-    /// There is no socket to try it with.
+    /// No socket is available.
     #[error("no socket for direct paths: {detail}")]
     NoSocket {
-        /// What the system says.
+        /// The system's error.
         detail: String,
     },
 }
 
-/// The direct paths of one dialer, under one identity. Dropping it lets nobody in any more; links that exist
-/// live on.
+/// The direct paths of one dialer, under one identity. Dropping it stops accepting connections; existing
+/// links stay alive.
 #[derive(Debug)]
 pub struct Direct {
     dialer: Arc<Dialer>,
@@ -123,7 +123,7 @@ pub struct Direct {
     under_way: AtomicUsize,
 }
 
-/// The tasks that receive guests, by address family.
+/// The accepting tasks, by address family.
 #[derive(Debug, Default)]
 struct Receivers {
     is_open: [bool; 2],
@@ -131,7 +131,7 @@ struct Receivers {
 }
 
 impl Direct {
-    /// Direct paths from the sockets of this dialer, with this certificate.
+    /// Creates direct paths from this dialer's sockets, with this certificate.
     pub fn new(dialer: Arc<Dialer>, identity: &Identity) -> Self {
         Direct {
             dialer,
@@ -144,15 +144,15 @@ impl Direct {
         }
     }
 
-    /// By what the other ends know this one.
+    /// The fingerprint by which other ends verify this one.
     pub fn fingerprint(&self) -> Fingerprint {
         self.fingerprint
     }
 
-    /// Where this process may be found, beside the address that the hub sees: the addresses by which this
-    /// machine goes to the hub and to the internet, with the ports of the dialer's sockets. At most four;
-    /// none on loopback. Not all addresses of the machine: those of other networks say more about a player
-    /// than they help. Must be called in a tokio runtime.
+    /// Returns this end's candidates, beside the address that the hub sees: the local addresses of the routes
+    /// to the hub and to the internet, with the ports of the dialer's sockets. At most four; none on
+    /// loopback. Other networks' addresses are left out: they would reveal more about a player than they
+    /// help. Must be called in a tokio runtime.
     pub fn candidates(&self, hub: SocketAddr) -> Vec<SocketAddr> {
         let mut candidates: Vec<SocketAddr> = Vec::new();
         for towards in [[hub].as_slice(), &FAR_AWAY].concat() {

@@ -4,15 +4,18 @@
 //!  Hello       version min, max: 2 + 2 bytes · app: text · environment: text · capabilities: 8 bytes
 //!              auth: 0 anonymous | 1 token: bytes · key fingerprint: 0 | 1, 32 bytes · name: text
 //!              channels: table · schema: 8 bytes
-//!              intent: 0 create, settings | 1 join, code: text, secret: 0 | 1, text | 2 resume: session, token
+//!              intent: 0 create, settings | 1 join, code: text, secret: 0 | 1, text
+//!              | 2 resume: session, token
 //!              | 3 path: 8 bytes
 //!  settings    kind: 1 byte · code: 0 | 1, text · secret: 0 | 1, text · max players: 2 bytes · tick rate: 2 bytes
 //!              host timeout: 0 | 1, varint ms · schema: bytes · label: text · keep: 0 | 1
 //!  Welcome     version: 2 bytes · session: 16 bytes · capabilities: 8 bytes · room: varint · code: text
 //!              kind: 1 byte · member: varint · authority: 0 hub | 1 member, varint
-//!              epoch: varint · tick rate: 2 bytes · opened: varint µs · now: varint µs · max players: 2 bytes
+//!              epoch: varint · tick rate: 2 bytes · opened: varint µs · now: varint µs
+//!              max players: 2 bytes
 //!              message limit: varint · datagram limit: varint · keep-alive: varint ms · silence: varint ms
-//!              resume: 0 | 1, token · grace: varint ms · gone: 0 | 1, varint ms · schema: bytes · members: varint
+//!              resume: 0 | 1, token · grace: varint ms · gone: 0 | 1, varint ms · schema: bytes
+//!              members: varint
 //!  Redirect    address: text
 //!  RetryAfter  after: varint ms · detail: text
 //!  Refused     reason: 1 byte · what belongs to it
