@@ -5,6 +5,7 @@ use crate::hall::Hall;
 use core::time::Duration;
 use parlor_server::Time;
 use parlor_services::store::{Limits, Role};
+use parlor_testing::within;
 use rusqlite::Connection;
 use serde_json::{Value, json};
 use std::path::PathBuf;
@@ -27,8 +28,8 @@ fn store_file(hall: &Hall) -> PathBuf {
     hall.server.folder.path().join("parlor.db")
 }
 
-/// Puts junk into the store until so many 64ths of its bound are used.
-fn fill(hall: &Hall, share: u64) {
+/// Puts junk into the store until so many 64ths of its bound are used, and has a player write until the server knows.
+async fn fill(hall: &Hall, share: u64, player: &str) {
     let store = Connection::open(store_file(hall)).unwrap();
     let used = || {
         let pages = "SELECT (c.page_count - f.freelist_count) * s.page_size
@@ -41,6 +42,17 @@ fn fill(hall: &Hall, share: u64) {
         let left = (DATA_MAX / 64 * share - used()).clamp(2_000, 64_000);
         store.execute(put, [i64::try_from(left).unwrap()]).unwrap();
     }
+    let admin = hall.operator(Role::Admin);
+    within(async {
+        loop {
+            hall.good("PATCH", "/account", player, json!({ "name": "filler" })).await;
+            let status = hall.good("GET", "/admin/status", &admin, json!({})).await;
+            if status["store_bytes"].as_u64() >= Some(DATA_MAX / 64 * share) {
+                return;
+            }
+        }
+    })
+    .await;
 }
 
 /// As much as no account or room may take.
@@ -62,12 +74,12 @@ async fn threat_42_in_a_full_store_rooms_that_cannot_be_committed_hold_up_no_oth
     time.pass(MOMENT);
     let second = timed_room(&hall, [&ada, &bob]).await;
     copy(&store_file(&hall), &first, DAMAGED, Some(b"{ damaged"));
-    fill(&hall, FULL);
+    fill(&hall, FULL, &ada).await;
     refused_as_full(&hall, "POST", "/rooms", &ada, json!({})).await;
     time.pass(TURN - MOMENT);
     put_off(&hall, DAMAGED).await;
     has_ended(&hall, &ada, &first).await;
-    fill(&hall, FULLER);
+    fill(&hall, FULLER, &ada).await;
     let said = json!({ "type": "hello" });
     refused_as_full(&hall, "POST", &format!("/rooms/{second}/messages"), &ada, said).await;
     time.pass(MOMENT);
@@ -175,7 +187,7 @@ async fn threat_43_what_is_said_in_rooms_that_have_ended_leaves_the_reserve_of_e
     let going_on = timed_room(&hall, [&ada, &bob]).await;
     hall.good("POST", &format!("/rooms/{over}/resign"), &bob, json!({})).await;
     assert_eq!(phase(&hall, &ada, &over).await, "ended");
-    fill(&hall, FULLER);
+    fill(&hall, FULLER, &ada).await;
     for _ in 0..20 {
         let said = json!({ "type": "chat", "body": "x".repeat(4_000) });
         refused_as_full(&hall, "POST", &format!("/rooms/{over}/messages"), &ada, said).await;
@@ -198,7 +210,8 @@ async fn threat_51_in_a_full_store_players_find_each_other_and_rooms_of_those_wh
     let of_mallory = id_of(&hall.good("POST", "/rooms", &mallory, seek()).await);
     let (cid, _) = hall.player("cid").await;
     let (dan, _) = hall.player("dan").await;
-    fill(&hall, FULL);
+    fill(&hall, FULL, &dan).await;
+    refused_as_full(&hall, "POST", "/rooms", &dan, seek()).await;
     time.pass(Duration::from_secs(61));
     hall.good("GET", "/account", &bob, json!({})).await;
     // The newest room is that of a player who is away.
