@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
@@ -18,6 +18,8 @@ use tokio::time::timeout;
 
 /// Writes that may wait.
 const QUEUE_MAX: usize = 1_024;
+/// Maximum size of the log of one room, in bytes. How many logs there are is bounded by the disk alone.
+const LOG_BYTES_MAX: u64 = 256 << 20;
 /// Bytes that may wait.
 const QUEUE_BYTES_MAX: u32 = 16 * 1024 * 1024;
 /// How long a server that stops waits for its disk.
@@ -45,6 +47,8 @@ struct Log {
     code: RoomCode,
     id: RoomId,
     file: Arc<Mutex<Option<File>>>,
+    /// Bytes that were queued for it.
+    bytes: Arc<AtomicU64>,
     /// It cannot go on: a write failed.
     has_failed: Arc<AtomicBool>,
 }
@@ -84,7 +88,7 @@ impl Recorder {
 
     /// A room opened. What was recorded of it before belongs to it.
     pub(crate) fn open(&mut self, id: RoomId, code: RoomCode) {
-        let log = Log { code, id, file: Arc::default(), has_failed: Arc::default() };
+        let log = Log { code, id, file: Arc::default(), bytes: Arc::default(), has_failed: Arc::default() };
         self.logs.insert(id, log);
     }
 
@@ -132,6 +136,14 @@ impl Recorder {
         if self.cut.contains(&room) || log.has_failed.load(Ordering::Relaxed) {
             return;
         }
+        let (code, id, folder) = (log.code, log.id.0, self.folder.display());
+        let written = log.bytes.fetch_add(bytes.len() as u64, Ordering::Relaxed);
+        if written + bytes.len() as u64 > LOG_BYTES_MAX {
+            let mib = LOG_BYTES_MAX >> 20;
+            tracing::warn!(%code, room = id, %folder, "the log of the room stops here: it has {mib} MiB");
+            self.cut.insert(log.id);
+            return;
+        }
         let place = u32::try_from(bytes.len())
             .ok()
             .and_then(|len| Arc::clone(&self.room).try_acquire_many_owned(len).ok());
@@ -139,8 +151,7 @@ impl Recorder {
             self.queue.try_send(Chunk { log: log.clone(), bytes, _place: place }).is_ok()
         });
         if !queued {
-            let (code, room, folder) = (log.code, log.id.0, self.folder.display());
-            tracing::warn!(%code, room, %folder, "the log of the room stops here: the disk is too slow");
+            tracing::warn!(%code, room = id, %folder, "the log of the room stops here: the disk is too slow");
             self.cut.insert(log.id);
         }
     }
@@ -240,6 +251,28 @@ mod tests {
         let read = |name: &str| fs::read(folder.path().join(name)).unwrap();
         assert_eq!(read("K7QM-0.plog"), b"head ");
         assert_eq!(read("K7QM-1.plog"), b"head more");
+    }
+
+    #[tokio::test]
+    async fn a_log_that_is_as_long_as_it_may_be_stops_and_the_others_go_on() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut recorder = Recorder::start(folder.path()).unwrap();
+        for id in [RoomId(0), RoomId(1)] {
+            recorder.open(id, code());
+            recorder.record(id, b"head ");
+        }
+        recorder.hand_over();
+        recorder.logs[&RoomId(0)].bytes.store(LOG_BYTES_MAX - 4, Ordering::Relaxed);
+        for text in ["more", "5", "last"] {
+            for id in [RoomId(0), RoomId(1)] {
+                recorder.record(id, text.as_bytes());
+            }
+            recorder.hand_over();
+        }
+        recorder.finish().await;
+        let read = |name: &str| fs::read(folder.path().join(name)).unwrap();
+        assert_eq!(read("K7QM-0.plog"), b"head more");
+        assert_eq!(read("K7QM-1.plog"), b"head more5last");
     }
 
     #[tokio::test]

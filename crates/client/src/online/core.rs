@@ -88,8 +88,8 @@ pub(super) struct Core {
     refresh: Option<String>,
     /// Whether it differs from the one that the driver of this machine set last.
     is_renewed: bool,
-    /// How long a new access token is good, until it is taken.
-    good_for: Option<Duration>,
+    /// How long a new access token is good, until the driver takes it.
+    pub(super) good_for: Option<Duration>,
     me: Option<String>,
     view: Option<RoomView>,
     /// The number of the newest notice taken in.
@@ -312,11 +312,6 @@ impl Core {
             message["token"] = token.as_str().into();
         }
         self.out.push_back(message.to_string());
-    }
-
-    /// Returns how long the access token is good, once for each new one.
-    pub(super) fn take_good_for(&mut self) -> Option<Duration> {
-        self.good_for.take()
     }
 
     /// Gets a new access token before the old one is over: a server closes the connection with it.

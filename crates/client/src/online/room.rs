@@ -98,7 +98,7 @@ impl TurnRoom {
 
     /// Renews the access token when three quarters of its time are over.
     fn renew(&mut self) {
-        if let Some(good_for) = self.core.take_good_for() {
+        if let Some(good_for) = self.core.good_for.take() {
             self.renew_at = Some(Instant::now() + good_for * 3 / 4);
         }
         if self.renew_at.is_some_and(|at| at <= Instant::now()) && self.core.is_following() {

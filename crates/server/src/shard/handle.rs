@@ -203,7 +203,7 @@ impl Shards {
     }
 
     /// Lists rooms of all shards, one shard after another. Between the parts that it asks for, shards handle packets.
-    /// Examines about [`ROOMS_PER_REQUEST_MAX`] rooms: a page may have fewer than `limit`, or none, although more follow.
+    /// Examines about 1,000 rooms: a page may have fewer than `limit`, or none, although more follow.
     ///
     /// # Errors
     /// [`Stopped`].
@@ -307,5 +307,104 @@ impl Shards {
             sum += shard.stats().await.unwrap_or_default();
         }
         sum
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use parlor_proto::wire::handshake::RoomKind;
+    use parlor_proto::{Instant, RoomId};
+    use std::sync::atomic::AtomicUsize;
+
+    const ROOMS: u32 = 10_000;
+
+    fn summary(code: RoomCode) -> RoomSummary {
+        RoomSummary {
+            id: RoomId(1),
+            code,
+            kind: RoomKind::Match,
+            label: String::new(),
+            opened: Instant::ZERO,
+            app: "tanks".into(),
+            environment: String::new(),
+            members: 1,
+            away: 0,
+            links: parlor_proto::LinkKind::ALL.map(|kind| (kind, 0)),
+            players: 1,
+            max_players: 2,
+            needs_secret: false,
+        }
+    }
+
+    /// Answers as a hub does that has these rooms, of which one is wanted.
+    async fn answer(
+        mut inputs: mpsc::Receiver<Input>,
+        codes: Vec<RoomCode>,
+        wanted: RoomCode,
+        parts: Arc<AtomicUsize>,
+    ) {
+        while let Some(Input::Rooms { query, answer }) = inputs.recv().await {
+            parts.fetch_add(1, Ordering::Relaxed);
+            let from = query.after.map_or(0, |after| codes.partition_point(|code| *code <= after));
+            let part = &codes[from..codes.len().min(from + ROOMS_LOOKED_AT_MAX)];
+            let last = part.last().copied();
+            let page = RoomPage {
+                rooms: part.iter().filter(|code| **code == wanted).map(|code| summary(*code)).collect(),
+                next: last.filter(|last| codes.last() != Some(last)),
+                looked_at: part.len(),
+                last,
+            };
+            let _ = answer.send(page);
+        }
+    }
+
+    #[tokio::test]
+    async fn threat_50_a_list_looks_at_so_many_rooms_and_the_next_one_goes_on() {
+        let mut state = 7_u32;
+        let mut random = || {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            state.rotate_left(13)
+        };
+        let addresses = || vec![":1".to_owned(), ":2".to_owned(), ":3".to_owned()];
+        let homes = parlor_hub::Shards::new(0, addresses());
+        let mut of_shards = vec![Vec::new(); 3];
+        for _ in 0..ROOMS {
+            let code = RoomCode::draw(8, &mut random);
+            of_shards[homes.home(code)].push(code);
+        }
+        of_shards.iter_mut().for_each(|codes| {
+            codes.sort_unstable();
+            codes.dedup();
+        });
+        let all: usize = of_shards.iter().map(Vec::len).sum();
+        // The very last one, so that nothing may be left out on the way.
+        let wanted = *of_shards[2].last().unwrap();
+        let parts = Arc::new(AtomicUsize::new(0));
+        let handles = of_shards.into_iter().map(|codes| {
+            let (sender, inputs) = mpsc::channel(8);
+            tokio::spawn(answer(inputs, codes, wanted, Arc::clone(&parts)));
+            Shard::new(sender)
+        });
+        let shards = Shards::new(handles.collect(), parlor_hub::Shards::new(0, addresses()));
+        let mut query = RoomQuery { limit: 100, ..RoomQuery::default() };
+        let (mut looked_at, mut requests) = (0, 0);
+        loop {
+            let before = parts.load(Ordering::Relaxed);
+            let page = shards.rooms(query.clone()).await.unwrap();
+            let asked = parts.load(Ordering::Relaxed) - before;
+            // One part more where a shard has no more, and one where the next begins.
+            assert!(asked <= 6, "{asked} parts for one request");
+            assert!(page.looked_at < ROOMS_PER_REQUEST_MAX + ROOMS_LOOKED_AT_MAX, "{}", page.looked_at);
+            (looked_at, requests) = (looked_at + page.looked_at, requests + 1);
+            query.after = page.next;
+            if page.next.is_none() {
+                assert_eq!(page.rooms.iter().map(|room| room.code).collect::<Vec<_>>(), [wanted]);
+                break;
+            }
+            assert!(page.rooms.is_empty());
+        }
+        assert_eq!(looked_at, all, "each room once");
+        assert!(requests >= 8, "{requests}");
     }
 }

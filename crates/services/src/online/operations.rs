@@ -120,9 +120,10 @@ fn of_sign_ins() -> Vec<Operation> {
             "auth.sign_out",
             post("/auth/sign-out"),
             anybody,
-            "Ends a sign-in: its refresh token is good no more",
+            "Ends a sign-in: its refresh token is good no more, and its sockets close",
             accounts::sign_out,
-        ),
+        )
+        .refuses(&[&["bad_refresh_token"]]),
     ]
 }
 
@@ -132,7 +133,7 @@ fn of_accounts() -> Vec<Operation> {
             "account.sign_out_everywhere",
             post("/account/sign-out-everywhere"),
             PLAYER,
-            "Ends all sign-ins of the account: no refresh token is good any more",
+            "Ends all sign-ins of the account: no refresh token is good any more, and its sockets close",
             accounts::sign_out_everywhere,
         ),
         Operation::new(

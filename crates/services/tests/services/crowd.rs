@@ -29,7 +29,7 @@ async fn hall() -> Hall {
     .await
 }
 
-async fn tcp_from(from: Ipv4Addr, addr: SocketAddr) -> TcpStream {
+pub(crate) async fn tcp_from(from: Ipv4Addr, addr: SocketAddr) -> TcpStream {
     let socket = TcpSocket::new_v4().unwrap();
     socket.bind(SocketAddr::from((from, 0))).unwrap();
     within(socket.connect(addr)).await.unwrap()
@@ -86,6 +86,9 @@ async fn threat_47_one_address_that_takes_all_connections_leaves_the_others_thei
 #[tokio::test]
 async fn threat_47_where_every_place_is_taken_health_and_operators_are_answered() {
     let hall = hall().await;
+    let mallory = hall.operator_named(Role::Admin, "mallory", "production");
+    let ban = json!({ "account": "mallory", "operator": true, "reason": "left" });
+    hall.good("POST", "/admin/bans", &hall.operator(Role::Admin), ban).await;
     let mut all = Vec::new();
     // Addresses of different neighbourhoods, until nobody finds a place any more.
     for number in 0..=8 {
@@ -107,6 +110,7 @@ async fn threat_47_where_every_place_is_taken_health_and_operators_are_answered(
             "GET / HTTP/1.1\r\n".to_owned(),
             "GET /v1/openapi.json HTTP/1.1\r\n".to_owned(),
             format!("GET /v1/admin/live HTTP/1.1\r\nAuthorization: Bearer {player}\r\n"),
+            format!("GET /v1/admin/live HTTP/1.1\r\nAuthorization: Bearer {mallory}\r\n"),
             format!("GET /rooms/K7QM HTTP/1.1\r\nAuthorization: Bearer {admin}\r\n"),
         ] {
             let full = ask(&line).await;

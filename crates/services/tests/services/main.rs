@@ -8,6 +8,7 @@ mod crowd;
 mod deadlines;
 mod disk;
 mod document;
+mod feeds;
 mod figures;
 mod full;
 mod games;

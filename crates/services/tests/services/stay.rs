@@ -1,6 +1,8 @@
 //! Connections that stay open for the next request to the services.
 
+use crate::crowd::tcp_from;
 use crate::hall::Hall;
+use core::net::Ipv4Addr;
 use core::time::Duration;
 use parlor_testing::within;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
@@ -98,4 +100,25 @@ async fn threat_19_no_more_than_a_quarter_of_all_connections_stay() {
         }
     })
     .await;
+}
+
+#[tokio::test]
+async fn threat_19_one_address_has_its_share_of_connections_that_stay() {
+    let hall = Hall::changed(|setup| {
+        // 64 may stay, and of one address 16.
+        (setup.config.limits_local, setup.config.connections_max) = (true, 256);
+        (setup.config.handshakes_per_second, setup.config.handshakes_per_second_all) = (10_000, 10_000);
+    })
+    .await;
+    let mut all = Vec::new();
+    for (address, connections, stay) in [(1, 30, 16), (2, 10, 10)] {
+        let from = Ipv4Addr::new(127, 0, 9 + address, 1);
+        let mut stayed = 0;
+        for _ in 0..connections {
+            let mut connection = BufReader::new(tcp_from(from, hall.server.addr()).await);
+            stayed += usize::from(!closes(&ask(&mut connection, SERVICES).await));
+            all.push(connection);
+        }
+        assert_eq!(stayed, stay, "of {connections} of {from}");
+    }
 }

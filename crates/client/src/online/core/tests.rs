@@ -297,3 +297,31 @@ fn an_inbox_is_told_to_forget_what_the_game_has_polled_and_nothing_else() {
     answer(&mut core, &asked, json!({ "done": true }));
     assert!(events(&mut core).is_empty() && core.poll_text().is_none(), "once");
 }
+
+#[test]
+fn a_token_is_renewed_before_it_is_over_and_nothing_else_happens() {
+    let mut core = following();
+    core.set_refresh(Some("s1.a".into()));
+    core.take_renewed();
+    core.renew();
+    let (op, asked) = says(&mut core);
+    assert_eq!((op.as_str(), &asked["input"]["refresh_token"]), ("auth.refresh", &json!("s1.a")));
+    // What comes meanwhile is told as ever.
+    core.handle_text(&json!({ "event": notice(5, "message", json!({ "player": "p2" })) }).to_string());
+    let (op, read) = says(&mut core);
+    assert_eq!(op, "turn.read");
+    let renewed = json!({
+        "account": { "id": "p1" }, "access_token": "u", "refresh_token": "s1.b", "expires_in_s": 900,
+    });
+    answer(&mut core, &asked, renewed);
+    assert_eq!(core.take_renewed(), Some(Some("s1.b".into())));
+    assert_eq!(core.good_for.take(), Some(Duration::from_secs(900)));
+    answer(&mut core, &read, room(4, 1, "p1"));
+    assert!(matches!(&events(&mut core)[..], [Event::Message { .. }]));
+    assert!(core.is_following() && core.poll_text().is_none());
+    // A server that cannot do it now is asked when the old token is over.
+    core.renew();
+    let (_, asked) = says(&mut core);
+    refuse(&mut core, &asked, "forbidden");
+    assert!(core.is_following() && events(&mut core).is_empty());
+}
