@@ -137,7 +137,7 @@ impl SignIn {
     }
 
     /// Enters a room of this game that meets each [`criterion`](Self::criterion): one in which the player has
-    /// a seat already, or the oldest that can be joined, or a created one.
+    /// a seat already, or the newest that can be joined, or a created one.
     ///
     /// # Errors
     /// [`RoomFailure`] if the address is invalid, or the session's file cannot be used. Other errors arrive
