@@ -8,7 +8,7 @@ use parlor_proto::{ConnectionId, MemberId, RoomCode, RoomId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 
-use super::Seated;
+use super::seated::Seated;
 use crate::room::Setup;
 
 /// A game, and a user or a label of it.

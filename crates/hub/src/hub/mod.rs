@@ -9,6 +9,7 @@ mod index;
 mod kept;
 mod memory;
 mod resume;
+mod seated;
 mod seats;
 mod tokens;
 
@@ -29,7 +30,7 @@ use host_timeout::Rhythm;
 use index::Index;
 use kept::Kept;
 use memory::Ledger;
-use parlor_proto::session::{Event, Outgoing, Session};
+use parlor_proto::session::{Event, Session};
 use parlor_proto::wire::control::{LeaveReason, Presence};
 use parlor_proto::{
     CloseReason, ConnectionId, Instant, LinkKind, MemberId, Packet, RoomCode, RoomId, SessionId,
@@ -39,6 +40,7 @@ use rand_chacha::ChaCha12Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 use resume::{Away, Ended};
 use rustc_hash::FxHashMap;
+use seated::Seated;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 use std::time::Duration;
@@ -147,57 +149,6 @@ impl Connection {
         let rtt_ms = self.session.rtt().and_then(|rtt| u32::try_from(rtt.as_millis()).ok());
         Presence { member, connected: self.away.is_none(), slow, rtt_ms }
     }
-}
-
-#[derive(Debug)]
-struct Seated {
-    room: Room,
-    connections: BTreeMap<MemberId, ConnectionId>,
-    /// The users of members whose token named one.
-    users: BTreeMap<MemberId, Box<str>>,
-    /// Unacknowledged messages for the authority from ended sessions, with their numbers there.
-    undelivered: Vec<(u64, Outgoing)>,
-    /// Its members' connections that may have packets to send; they are packed with the room's next flush.
-    touched: Vec<ConnectionId>,
-    /// When it flushes next, once there is something to flush.
-    flush_at: Option<Instant>,
-    /// Whether it got an input since its last flush.
-    is_told: bool,
-    /// The user whose quota a kept match counts against.
-    keeper: Option<String>,
-    /// The latest time of its next flush, even without input.
-    release_at: Option<Instant>,
-    held: Held,
-    /// The origin that opened it, and its share of the state memory.
-    opener: Origin,
-    bytes: usize,
-}
-
-impl Seated {
-    fn new(room: Room, opener: Origin) -> Self {
-        Seated {
-            room,
-            connections: BTreeMap::new(),
-            users: BTreeMap::new(),
-            undelivered: Vec::new(),
-            touched: Vec::new(),
-            flush_at: None,
-            is_told: false,
-            keeper: None,
-            release_at: None,
-            held: Held::default(),
-            opener,
-            bytes: 0,
-        }
-    }
-}
-
-/// The total time that messages waited for a flush.
-#[derive(Clone, Copy, Debug, Default)]
-struct Held {
-    messages: u64,
-    /// The sum of their arrival times.
-    came_us: u64,
 }
 
 /// The rooms of one shard and the sessions in them. See the [crate](crate).

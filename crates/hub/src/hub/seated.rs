@@ -1,0 +1,59 @@
+//! A room of a hub, and what the hub keeps beside it.
+
+use crate::admission_policy::Origin;
+use crate::room::Room;
+use parlor_proto::session::Outgoing;
+use parlor_proto::{ConnectionId, Instant, MemberId};
+use std::collections::BTreeMap;
+
+/// A room with its members' connections, its flush and its share of the memory.
+#[derive(Debug)]
+pub(super) struct Seated {
+    pub(super) room: Room,
+    pub(super) connections: BTreeMap<MemberId, ConnectionId>,
+    /// The users of members whose token named one.
+    pub(super) users: BTreeMap<MemberId, Box<str>>,
+    /// Unacknowledged messages for the authority from ended sessions, with their numbers there.
+    pub(super) undelivered: Vec<(u64, Outgoing)>,
+    /// Its members' connections that may have packets to send; they are packed with the room's next flush.
+    pub(super) touched: Vec<ConnectionId>,
+    /// When it flushes next, once there is something to flush.
+    pub(super) flush_at: Option<Instant>,
+    /// Whether it got an input since its last flush.
+    pub(super) is_told: bool,
+    /// The user whose quota a kept match counts against.
+    pub(super) keeper: Option<String>,
+    /// The latest time of its next flush, even without input.
+    pub(super) release_at: Option<Instant>,
+    pub(super) held: Held,
+    /// The origin that opened it, and its share of the state memory.
+    pub(super) opener: Origin,
+    pub(super) bytes: usize,
+}
+
+impl Seated {
+    pub(super) fn new(room: Room, opener: Origin) -> Self {
+        Seated {
+            room,
+            connections: BTreeMap::new(),
+            users: BTreeMap::new(),
+            undelivered: Vec::new(),
+            touched: Vec::new(),
+            flush_at: None,
+            is_told: false,
+            keeper: None,
+            release_at: None,
+            held: Held::default(),
+            opener,
+            bytes: 0,
+        }
+    }
+}
+
+/// The total time that messages waited for a flush.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Held {
+    pub(super) messages: u64,
+    /// The sum of their arrival times.
+    pub(super) came_us: u64,
+}
