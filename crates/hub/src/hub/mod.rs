@@ -22,7 +22,7 @@ pub use memory::StateMemory;
 
 use crate::admission_policy::{AdmissionPolicy, AdmitAll, GuessLimits, Guesses, Origin};
 use crate::directory::Directory;
-use crate::room::{self, Room};
+use crate::room;
 use crate::shards::Shards;
 use core::net::SocketAddr;
 use cycle::Timer;
@@ -42,7 +42,7 @@ use resume::{Away, Ended};
 use rustc_hash::FxHashMap;
 use seated::Seated;
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap, VecDeque};
+use std::collections::{BinaryHeap, VecDeque};
 use std::time::Duration;
 use tokens::Family;
 
