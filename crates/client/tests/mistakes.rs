@@ -226,11 +226,17 @@ fn mistake_05_no_poll() {
 fn mistake_06_a_loop_that_blocks() {
     let mut room = open(Machine::new().host().tick_hz(240));
     let patience = Patience::new();
-    let since = room.server_time().expect("it is open");
-    while room.server_time().expect("it is open") < since + Duration::from_millis(200) {
-        patience.look_again(|| "the clock stands still".to_owned());
-    }
-    let said = logged(|_| while room.step().is_some() {});
+    let said = logged(|log| {
+        // Not the first time for sure: the first measurement of the room's clock skips steps, and drops none.
+        while log().is_empty() {
+            while room.poll().is_some() {}
+            let since = room.server_time().expect("it is open");
+            while room.server_time().expect("it is open") < since + Duration::from_millis(200) {
+                patience.look_again(|| "the clock stands still, or no step is dropped".to_owned());
+            }
+            while room.step().is_some() {}
+        }
+    });
     says(
         said,
         &["blocked", "steps were dropped", "ticks_dropped", "room.until_next_tick()", "another thread"],
