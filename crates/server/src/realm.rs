@@ -94,7 +94,12 @@ pub fn check_id(what: &'static str, text: &str) -> Result<(), InvalidId> {
         let sentence = format!("it has {} bytes, and 1 to {ID_BYTES_MAX} are possible", text.len());
         return Err(InvalidId { what, sentence });
     }
-    if text.chars().any(char::is_control) {
+    let has_control = if text.is_ascii() {
+        text.bytes().any(|byte| byte.is_ascii_control())
+    } else {
+        text.chars().any(char::is_control)
+    };
+    if has_control {
         return Err(invalid(what, "it has a control character: use letters, digits and signs"));
     }
     Ok(())

@@ -178,6 +178,11 @@ fn traffic(to: &mut Figures, stats: &Stats) {
             "Sessions that were ended because a token came again",
             stats.tokens_reused,
         ),
+        (
+            "parlor_seats_freed_early",
+            "Kept seats that were freed before the end of the grace period, because there were too many",
+            stats.seats_freed_early,
+        ),
     ] {
         to.counter(name, help, value);
     }

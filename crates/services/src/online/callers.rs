@@ -41,11 +41,15 @@ impl Services {
     }
 
     /// Rejects banned callers, and tokens with another role than their account's. An operator whose name
-    /// cannot be an account's id is rejected too, because it could not be banned.
-    pub(super) async fn must_be_in_good_standing(&self, caller: &Caller) -> Result<(), Failure> {
-        let Some(identity) = &caller.identity else { return Ok(()) };
+    /// cannot be an account's id is rejected too, because it could not be banned. Returns the account of a caller with a token.
+    pub(super) async fn must_be_in_good_standing(
+        &self,
+        caller: &Caller,
+    ) -> Result<Option<(Realm, AccountId)>, Failure> {
+        let Some(identity) = &caller.identity else { return Ok(None) };
         let (realm, account) = self.account_of(caller)?;
-        self.bans().check(self, &realm, &account, identity).await
+        self.bans().check(self, &realm, &account, identity).await?;
+        Ok(Some((realm, account)))
     }
 
     /// Charges a guess at something that strangers could guess, such as a password, before it is looked up. It counts for the

@@ -335,9 +335,9 @@ impl Services {
     async fn perform(&self, at: usize, caller: Caller, input: Value) -> Answer {
         let operation =
             self.operations().get(at).ok_or_else(|| Failure::defect("there is no such operation"))?;
-        self.must_be_in_good_standing(&caller).await?;
-        if caller.identity.as_ref().is_some_and(|identity| identity.role == Role::Player) {
-            let (realm, account) = self.account_of(&caller)?;
+        let account = self.must_be_in_good_standing(&caller).await?;
+        let is_player = caller.identity.as_ref().is_some_and(|identity| identity.role == Role::Player);
+        if let Some((realm, account)) = account.filter(|_| is_player) {
             self.is_asked_by(&realm, &account).await;
         }
         operation.run(self.clone(), caller, input).await

@@ -8,7 +8,7 @@ use super::Store;
 use super::error::StoreError;
 use super::events::Shared;
 use super::ids::{AccountId, RoomId};
-use super::sql::{Done, Fault, Param, Row, Sql, params, unexpected};
+use super::sql::{Answer, Asked, Done, Fault, Sql, params, unexpected};
 use super::types::{INBOX_MAX, Inbox, NewNotice, Notice, PAGE_BYTES_MAX, PAGE_MAX};
 use super::worker::unavailable;
 use core::fmt::Write;
@@ -110,16 +110,15 @@ fn read_page(
         page.push((newest, row.number(4)?));
         bytes = bytes.saturating_add(row.number(5)?);
     }
-    let asked: Vec<_> =
-        page.iter().map(|(newest, place)| (ROW, params![realm, player, *place, *newest].to_vec())).collect();
-    let found = sql.rows_of_all(&asked)?;
-    if found.first().is_some_and(Vec::is_empty) {
+    let asked = |(newest, place): &(u64, u64)| Asked::rows(ROW, params![realm, player, *place, *newest]);
+    let found = sql.batch(&page.iter().map(asked).collect::<Vec<_>>())?;
+    if found.first().is_some_and(|row| row.rows.is_empty()) {
         return Ok(None);
     }
     let (mut gone, mut bytes) = (0, 0);
     // A row that has vanished ends the page; the next page counts what was dropped.
     for ((newest, _), mut row) in
-        page.into_iter().zip(found.into_iter().map_while(|rows| rows.into_iter().next()))
+        page.into_iter().zip(found.into_iter().map_while(|row| row.rows.into_iter().next()))
     {
         let (parts, body, event) = (row.text(0)?, row.bytes(1)?, row.optional_bytes(2)?);
         let told = unpack(newest, &parts, &body, event.as_deref())?;
@@ -151,15 +150,12 @@ impl<'a> Told<'a> {
     }
 
     /// The statements by which each inbox counts its new notices. The oldest beyond the bound are dropped.
-    pub(super) fn asks<'p>(
-        &'p self,
-        realm: &'p Realm,
-    ) -> impl Iterator<Item = (&'static str, Vec<Param<'p>>)> + 'p {
-        self.0.iter().map(move |(account, told)| {
+    pub(super) fn asks<'p>(&'p self, realm: &'p Realm) -> impl Iterator<Item = Asked<'p>> + 'p {
+        self.0.iter().flat_map(move |(account, told)| {
             let count = told.len() as u64;
             let too_many = count.saturating_sub(INBOX_MAX);
-            let params = params![realm, *account, too_many + 1, count, too_many, INBOX_MAX].to_vec();
-            (COUNT_MORE, params)
+            let params = params![realm, *account, too_many + 1, count, too_many, INBOX_MAX];
+            [Asked::change(COUNT_MORE, params), Asked::rows(COUNTED, params![realm, *account])]
         })
     }
 
@@ -169,10 +165,12 @@ impl<'a> Told<'a> {
         sql: &mut dyn Sql,
         realm: &Realm,
         event: &Event<'_>,
-        answers: impl Iterator<Item = Vec<Row>>,
+        mut answers: impl Iterator<Item = Answer>,
     ) -> Done<Vec<u64>> {
         let mut numbers = vec![0; self.0.values().map(Vec::len).sum()];
-        for ((account, told), mut rows) in self.0.iter().zip(answers) {
+        for (account, told) in &self.0 {
+            let (_, counted) = (answers.next(), answers.next());
+            let mut rows = counted.unwrap_or_default().rows;
             let row = rows.first_mut().ok_or_else(not_made)?;
             let (newest, oldest) = (row.number(0)?, row.number(1)?);
             let first = (newest + 1).saturating_sub(told.len() as u64);
@@ -269,15 +267,17 @@ fn unpack(newest: u64, parts: &str, mut body: &[u8], event: Option<&[u8]>) -> Do
     Ok(unpacked)
 }
 
-/// Returns the numbers of the newest and of the oldest kept notice.
+/// Counts new notices. The oldest beyond the bound are dropped.
 const COUNT_MORE: &str = "INSERT INTO inboxes (realm, account, oldest, newest, dropped)
      VALUES ($1, $2, $3, $4, $5) ON CONFLICT (realm, account) DO UPDATE SET
          newest = inboxes.newest + $4,
          oldest = CASE WHEN inboxes.newest + $4 - inboxes.oldest < $6 THEN inboxes.oldest
                   ELSE inboxes.newest + $4 - $6 + 1 END,
          dropped = CASE WHEN inboxes.newest + $4 - inboxes.oldest < $6 THEN inboxes.dropped
-                   ELSE inboxes.dropped + inboxes.newest + $4 - $6 + 1 - inboxes.oldest END
-     RETURNING newest, oldest";
+                   ELSE inboxes.dropped + inboxes.newest + $4 - $6 + 1 - inboxes.oldest END";
+
+/// The numbers of the newest and of the oldest kept notice.
+const COUNTED: &str = "SELECT newest, oldest FROM inboxes WHERE realm = $1 AND account = $2";
 
 const PUT: &str = "INSERT INTO notices (realm, account, place, newest, parts, body, room, version, shared)
      VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT (realm, account, place) DO UPDATE SET

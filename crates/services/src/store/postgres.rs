@@ -11,7 +11,7 @@ use super::Durability;
 use super::address::{Protection, without_password};
 use super::error::{OpenError, StoreError};
 use super::owner::{Held, Owner};
-use super::sql::{Done, Fault, Param, Part, Row, Sql, Value};
+use super::sql::{Answer, Asked, Done, Fault, Param, Part, Row, Sql, Value};
 use bytes::BytesMut;
 use core::error::Error;
 use core::pin::{Pin, pin};
@@ -239,12 +239,19 @@ impl Sql for Postgres {
         Ok(Part { rows: read(&found)?, is_cut })
     }
 
-    fn rows_of_all(&mut self, asked: &[(&'static str, Vec<Param<'_>>)]) -> Done<Vec<Vec<Row>>> {
-        let prepared =
-            asked.iter().map(|(statement, _)| self.prepare(statement)).collect::<Done<Vec<_>>>()?;
-        let params: Vec<_> = asked.iter().map(|(_, params)| borrowed(params)).collect();
-        let sent = prepared.iter().zip(&params).map(|(prepared, params)| self.client.query(prepared, params));
-        self.wait(try_join_all(sent))?.iter().map(|found| read(found)).collect()
+    fn batch(&mut self, asked: &[Asked<'_>]) -> Done<Vec<Answer>> {
+        let prepared = asked.iter().map(|asked| self.prepare(asked.statement)).collect::<Done<Vec<_>>>()?;
+        let params: Vec<_> = asked.iter().map(|asked| borrowed(&asked.params)).collect();
+        let client = &self.client;
+        let sent = asked.iter().zip(&prepared).zip(&params).map(|((asked, prepared), params)| async move {
+            if asked.is_change {
+                client.execute(prepared, params).await.map(|changed| (changed, Vec::new()))
+            } else {
+                client.query(prepared, params).await.map(|found| (0, found))
+            }
+        });
+        let answers = self.wait(try_join_all(sent))?;
+        answers.into_iter().map(|(changed, found)| Ok(Answer { changed, rows: read(&found)? })).collect()
     }
 
     fn later(&mut self, statement: &'static str, params: &[Param<'_>]) -> Done<()> {

@@ -5,7 +5,7 @@ use super::error::StoreError;
 use super::events::Shared;
 use super::ids::{AccountId, RoomId};
 use super::limits::{Growth, Limits};
-use super::sql::{Done, Part, Row, Sql, params};
+use super::sql::{Asked, Done, Part, Row, Sql, params};
 use super::types::{
     BODY_BYTES_MAX, CommitKind, DOCUMENT_BYTES_MAX, EFFECTS_MAX, Effects, GATHERING_ROOMS_MAX,
     NOTICE_BYTES_MAX, NewRoom, PAGE_BYTES_MAX, PAGE_MAX, Page, ROOM_PLAYERS_MAX, Room, RoomListing,
@@ -246,13 +246,13 @@ fn commit(
     ];
     // The room and the inboxes in one round trip.
     let told = inbox::Told::of(&effects.notices);
-    let life = effects.life.as_ref().map(|life| (life, (lives::LIFE, params![realm, id].to_vec())));
-    let asked: Vec<_> = core::iter::once((NEXT, next.to_vec()))
-        .chain(life.iter().map(|(_, asked)| asked.clone()))
+    let life = effects.life.as_ref();
+    let asked: Vec<_> = core::iter::once(Asked::change(NEXT, next))
+        .chain(life.map(|_| Asked::rows(lives::LIFE, params![realm, id])))
         .chain(told.asks(realm))
         .collect();
-    let mut answers = sql.rows_of_all(&asked)?.into_iter();
-    if answers.next().is_none_or(|changed| changed.is_empty()) {
+    let mut answers = sql.batch(&asked)?.into_iter();
+    if answers.next().is_none_or(|next| next.changed == 0) {
         let mut rows = sql.rows(
             "SELECT version, created_ms, players FROM rooms WHERE realm = $1 AND id = $2",
             params![realm, id],
@@ -270,8 +270,8 @@ fn commit(
     let shared = Shared::of(&effects.notices);
     let event_bytes =
         if shared.is_empty() { None } else { Some(shared.put(sql, realm, id, state.version)?) };
-    if let Some((life, _)) = life {
-        let mut rows = answers.next().unwrap_or_default();
+    if let Some(life) = life {
+        let mut rows = answers.next().unwrap_or_default().rows;
         // No quota refuses an end or a timer: other players depend on it.
         let judged_by = (effects.kind == CommitKind::Plays).then_some(limits);
         lives::go_on(sql, (realm, id), life, (state.bytes(), event_bytes), &mut rows, judged_by)?;
@@ -300,7 +300,7 @@ impl RoomState {
 /// Stores the next state of a room with unchanged players and stage, the usual case.
 const NEXT: &str =
     "UPDATE rooms SET version = $1, document = $2, joinable = $3, summary = $4, deadline_ms = $5, failures = 0
-     WHERE players = $6 AND realm = $7 AND id = $8 AND version = $9 RETURNING version";
+     WHERE players = $6 AND realm = $7 AND id = $8 AND version = $9";
 const NEXT_WITH_PLAYERS: &str =
     "UPDATE rooms SET version = $1, document = $2, joinable = $3, summary = $4, deadline_ms = $5, players = $6, failures = 0
      WHERE realm = $7 AND id = $8 AND version = $9";
@@ -383,7 +383,7 @@ fn send(
     }
     let told = inbox::Told::of(&effects.notices);
     let asked: Vec<_> = told.asks(realm).collect();
-    let answers = sql.rows_of_all(&asked)?;
+    let answers = sql.batch(&asked)?;
     told.put(sql, realm, &inbox::Event { room, version, shared: &shared }, answers.into_iter())
 }
 

@@ -58,9 +58,16 @@ pub(super) trait Sql: Send {
     /// Asks for rows, and reads no more of them once they hold `bytes_max` bytes. There is one at least, if there are any.
     fn rows_within(&mut self, statement: &'static str, params: &[Param<'_>], bytes_max: usize) -> Done<Part>;
 
-    /// Asks for rows with each of these, in this order.
-    fn rows_of_all(&mut self, asked: &[(&'static str, Vec<Param<'_>>)]) -> Done<Vec<Vec<Row>>> {
-        asked.iter().map(|(statement, params)| self.rows(statement, params)).collect()
+    /// Executes these statements, in this order and in one round trip.
+    fn batch(&mut self, asked: &[Asked<'_>]) -> Done<Vec<Answer>> {
+        let mut execute = |asked: &Asked<'_>| {
+            Ok(if asked.is_change {
+                Answer { changed: self.change(asked.statement, &asked.params)?, rows: Vec::new() }
+            } else {
+                Answer { changed: 0, rows: self.rows(asked.statement, &asked.params)? }
+            })
+        };
+        asked.iter().map(&mut execute).collect()
     }
 
     /// Statements without parameters or rows, seldom: layouts, and how a connection shall behave.
@@ -73,6 +80,35 @@ pub(super) trait Sql: Send {
     fn step(&mut self, statement: &'static str) -> Done<()> {
         self.control(statement)
     }
+}
+
+/// A statement of a [batch](Sql::batch).
+#[derive(Debug)]
+pub(super) struct Asked<'p> {
+    pub(super) statement: &'static str,
+    pub(super) params: Vec<Param<'p>>,
+    /// Whether it changes rows, and returns none.
+    pub(super) is_change: bool,
+}
+
+impl<'p> Asked<'p> {
+    /// A statement that changes rows. For SQLite, a `RETURNING` costs more than another statement that reads the row.
+    pub(super) fn change(statement: &'static str, params: &[Param<'p>]) -> Self {
+        Asked { statement, params: params.to_vec(), is_change: true }
+    }
+
+    /// A statement that returns rows.
+    pub(super) fn rows(statement: &'static str, params: &[Param<'p>]) -> Self {
+        Asked { statement, params: params.to_vec(), is_change: false }
+    }
+}
+
+/// The answer to a statement of a batch.
+#[derive(Debug, Default)]
+pub(super) struct Answer {
+    /// Number of changed rows.
+    pub(super) changed: u64,
+    pub(super) rows: Vec<Row>,
 }
 
 /// A value that goes into a statement.

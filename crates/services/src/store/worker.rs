@@ -11,7 +11,7 @@
 use super::error::StoreError;
 use super::limits::{Gauge, Size};
 use super::line::{Job, Line};
-use super::sql::{Done, Fault, Param, Part, Row, Sql};
+use super::sql::{Answer, Asked, Done, Fault, Param, Part, Sql};
 use core::sync::atomic::{AtomicU64, Ordering};
 use core::time::Duration;
 use std::sync::Arc;
@@ -330,9 +330,12 @@ impl Sql for Watched<'_> {
         self.note(done, |_| !only_reads(statement))
     }
 
-    fn rows_of_all(&mut self, asked: &[(&'static str, Vec<Param<'_>>)]) -> Done<Vec<Vec<Row>>> {
-        let done = self.sql.rows_of_all(asked);
-        self.note(done, |_| !asked.iter().all(|(statement, _)| only_reads(statement)))
+    fn batch(&mut self, asked: &[Asked<'_>]) -> Done<Vec<Answer>> {
+        let done = self.sql.batch(asked);
+        let changed = |(asked, answer): (&Asked<'_>, &Answer)| {
+            if asked.is_change { answer.changed > 0 } else { !only_reads(asked.statement) }
+        };
+        self.note(done, |answers| asked.iter().zip(answers).any(changed))
     }
 
     fn control(&mut self, statements: &str) -> Done<()> {
