@@ -16,7 +16,7 @@ use parlor_hub::Origin;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::time::{Instant, timeout_at};
 
-/// One in this many connections may be kept alive.
+/// Keep-alive connections are at most one in so many.
 const STAYING_SHARE: usize = 4;
 
 /// Returns the limit of keep-alive connections for a server with this limit of connections. An address has the usual
