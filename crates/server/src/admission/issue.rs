@@ -101,7 +101,8 @@ impl SigningKey {
         Ok(Self::from_pkcs8(private).expect("32 bytes with their head are a key"))
     }
 
-    /// Reads a private key (PEM), as [`write_new`](Self::write_new) or `openssl genpkey -algorithm ed25519` writes it.
+    /// Reads a private key (PEM), as [`write_new`](Self::write_new) or `openssl genpkey -algorithm ed25519`
+    /// writes it.
     ///
     /// # Errors
     /// [`KeyError`] describes what to do.

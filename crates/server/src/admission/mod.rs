@@ -68,7 +68,8 @@ pub struct Claims {
     /// Its environment; may be missing if it is empty.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub env: String,
-    /// The code of the room. With [`create`](Self::create) the code that a new room must have; any if missing.
+    /// The code of the room. With [`create`](Self::create) the code that a new room must have; any if
+    /// missing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub room: Option<String>,
     /// Whether the token is for opening a room instead of joining one.

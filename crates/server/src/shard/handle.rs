@@ -15,8 +15,8 @@ use tokio::sync::{mpsc, oneshot};
 /// Maximum number of queued inputs of a shard. A full queue makes the sender wait.
 pub(super) const INPUTS_MAX: usize = 512;
 
-/// Rooms that one request to list rooms examines, in parts of [`ROOMS_LOOKED_AT_MAX`] (threat 50). The next request
-/// continues there.
+/// Rooms that one request to list rooms examines, in parts of [`ROOMS_LOOKED_AT_MAX`] (threat 50). The next
+/// request continues there.
 const ROOMS_PER_REQUEST_MAX: usize = 4 * ROOMS_LOOKED_AT_MAX;
 
 /// An input of a shard.
@@ -202,8 +202,9 @@ impl Shards {
         self.home(code).room(code).await
     }
 
-    /// Lists rooms of all shards, one shard after another. Between the parts that it asks for, shards handle packets.
-    /// Examines about 1,000 rooms: a page may have fewer than `limit`, or none, although more follow.
+    /// Lists rooms of all shards, one shard after another. Between the parts that it asks for, shards handle
+    /// packets. Examines about 1,000 rooms: a page may have fewer than `limit`, or none, although more
+    /// follow.
     ///
     /// # Errors
     /// [`Stopped`].

@@ -1,8 +1,8 @@
 //! Live feeds: connected devices of a player receive its notices at once.
 //!
-//! A feed is a hint, the inbox is the truth: a device that missed notices reads its inbox from the last number that it
-//! knows. A feed lasts no longer than the right to it: it ends with its sign-in, with its access token (`socket.rs`), and
-//! with a ban.
+//! A feed is a hint, the inbox is the truth: a device that missed notices reads its inbox from the last
+//! number that it knows. A feed lasts no longer than the right to it: it ends with its sign-in, with its
+//! access token (`socket.rs`), and with a ban.
 
 use super::unread::{Share, Unread};
 use crate::store::{AccountId, SignInId};

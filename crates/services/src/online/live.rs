@@ -214,8 +214,8 @@ impl Live {
     }
 }
 
-/// Checks that a room of the operator's game and environment has the code; returns the code and the operator. The answer
-/// for another game's room is the same as for an unknown code.
+/// Checks that a room of the operator's game and environment has the code; returns the code and the operator.
+/// The answer for another game's room is the same as for an unknown code.
 async fn must_be_there(
     services: &Services,
     caller: &Caller,

@@ -107,8 +107,8 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// [`StoreError::TooManyCredentials`] if the account has [`CREDENTIALS_MAX`] others, [`StoreError::Taken`] if it is another
-    /// account's, [`StoreError::Missing`] if there is no such account.
+    /// [`StoreError::TooManyCredentials`] if the account has [`CREDENTIALS_MAX`] others,
+    /// [`StoreError::Taken`] if it is another account's, [`StoreError::Missing`] if there is no such account.
     pub async fn link_credential(
         &self,
         realm: &Realm,
@@ -129,7 +129,8 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// [`StoreError::Missing`] if it is not the account's, [`StoreError::LastCredential`] if the account has no other.
+    /// [`StoreError::Missing`] if it is not the account's, [`StoreError::LastCredential`] if the account has
+    /// no other.
     pub async fn unlink_credential(
         &self,
         realm: &Realm,
@@ -198,7 +199,8 @@ impl Store {
 }
 
 impl Store {
-    /// Deletes an account with its credentials, sign-ins and inbox. Rooms and logs of matches keep its id; a ban stays.
+    /// Deletes an account with its credentials, sign-ins and inbox. Rooms and logs of matches keep its id; a
+    /// ban stays.
     ///
     /// # Errors
     ///

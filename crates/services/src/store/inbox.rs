@@ -1,9 +1,9 @@
 //! Inboxes: the notices of each player, in order, until the player acknowledges them.
 //!
-//! The notices of one commit for one player are one table row, in one of the inbox's slots. Slots are used in
-//! turn: a new row overwrites the oldest one, so a commit deletes nothing and changes one page of each inbox.
-//! A large body, or one for several players, is stored once in the room's event (`events.rs`), and the row
-//! refers to it.
+//! The notices of one commit for one player are one table row, in one of the inbox's slots (the column
+//! `place`). Slots are used in turn: a new row overwrites the oldest one, so a commit deletes nothing and
+//! changes one page of each inbox. A large body, or one for several players, is stored once in the room's
+//! event (`events.rs`), and the row refers to it.
 
 use super::Store;
 use super::error::StoreError;
@@ -204,7 +204,8 @@ pub(super) struct Event<'a> {
 
 /// The notices of one commit for one player, as a table row.
 struct Packed {
-    /// A line for each notice: its size in bytes, with `@` and its offset if it is in the event; its time; its kind.
+    /// A line for each notice: its size in bytes, with `@` and its offset if it is in the event; its time;
+    /// its kind.
     parts: String,
     /// The bodies that are not in the event, concatenated.
     body: Vec<u8>,
