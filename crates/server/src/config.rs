@@ -28,7 +28,7 @@ pub const STATE_RATE_MIN: u32 = 4 * 1024;
 
 /// Default memory for the state of all rooms, in bytes, where the system does not report its memory.
 pub const STATE_MEMORY: usize = 1 << 30;
-/// Minimum of that default where the system does.
+/// Minimum of the default memory for the state of all rooms, in bytes, where the system reports its memory.
 pub const STATE_MEMORY_MIN: usize = 256 << 20;
 
 /// Maximum of [`Config::flush_quantum`], in milliseconds: more would be felt in every game.

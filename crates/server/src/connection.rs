@@ -44,7 +44,7 @@ async fn receive(
         if packets.len() >= BATCH_PACKETS_MAX || bytes >= BATCH_BYTES_MAX {
             return Ok(());
         }
-        // The link repeats its end at the next call, after these packets.
+        // The next call reports the end of the link, after these packets.
         let Ok(Some(packet)) = receiver.try_recv() else { return Ok(()) };
         packets.push(packet);
     }

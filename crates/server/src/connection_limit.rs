@@ -10,11 +10,11 @@ use rustc_hash::FxHashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// Default share of one address: one in so many places.
+/// By default one address may have one in this many places.
 const ORIGIN_SHARE: usize = 8;
 /// Minimum of an address's default share.
 const ORIGIN_LEAST: usize = 16;
-/// A neighbourhood has so many addresses' shares.
+/// The share of a neighbourhood, in shares of an address.
 const NEIGHBOURHOOD: usize = 4;
 /// Places of the reserve.
 const RESERVE: usize = 16;

@@ -20,7 +20,7 @@ pub const HANDSHAKES_PER_SECOND_ALL: u32 = 500;
 const BURST_S: u32 = 5;
 /// Burst of all addresses, in seconds of their rate: after a restart all clients reconnect.
 const BURST_ALL_S: u32 = 2;
-/// A neighbourhood has so many addresses' budgets.
+/// The budget of a neighbourhood, in budgets of an address.
 const NEIGHBOURHOOD: u32 = 4;
 
 /// The decision about a connection attempt.

@@ -172,8 +172,8 @@ fn size(entry: &KeptEntry) -> usize {
 }
 
 impl Kept {
-    /// Waits for entries, and takes up to `most`. Also takes the marks, if this includes all entries queued
-    /// before them. Returns `None` once all shards have ended.
+    /// Waits for entries, and takes up to `most`. If there are marks, it takes them and all queued entries.
+    /// Returns `None` once all shards have ended.
     pub async fn take(&mut self, most: usize) -> Option<(Vec<Said>, BTreeMap<MatchKey, Mark>)> {
         let mut said = Vec::new();
         loop {
@@ -187,7 +187,7 @@ impl Kept {
                 }
                 () = self.marks.changed.notified() => {}
             }
-            // No entry of a match is queued after its mark. If the queue is drained, the marks are due.
+            // No entry of a match is queued after its mark, so all queued entries come first.
             let marks = self.marks.take();
             if !marks.is_empty() {
                 for _ in 0..self.queue.len() {

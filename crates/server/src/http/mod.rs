@@ -150,8 +150,8 @@ pub(crate) async fn turn_away_plain(io: impl Io, head_time: Duration) {
     ended(timeout(EXCHANGE_TIME, connection).await.ok());
 }
 
-/// Announces that the connection closes after this answer. The library's setting would also apply before a
-/// WebSocket.
+/// Announces that the connection closes after this answer. The library's own setting would also do so before
+/// a WebSocket.
 fn last(mut answer: Response) -> Response {
     if answer.status() != StatusCode::SWITCHING_PROTOCOLS {
         answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));

@@ -17,7 +17,7 @@ use parlor_hub::Origin;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::time::{Instant, timeout_at};
 
-/// Keep-alive connections are at most one in so many.
+/// One in this many connections may be kept alive.
 const STAYING_SHARE: usize = 4;
 
 /// Returns the limit of keep-alive connections for a server with this limit of connections. An address has

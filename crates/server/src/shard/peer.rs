@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use tokio::time::timeout;
 
-/// The hub is updated when a path's capacity changes by one in so many parts.
+/// The hub is updated when a path's capacity changes by one part in this many.
 const PATH_NEWS_PART: u32 = 16;
 
 /// A link as the shard sees it.

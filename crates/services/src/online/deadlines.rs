@@ -176,7 +176,7 @@ impl Remembered {
     }
 }
 
-/// The delay of a room after so many failures.
+/// The delay of a room after this many failures.
 fn delay(failures: u64) -> Duration {
     let doublings = u32::try_from(failures).unwrap_or(u32::MAX);
     PUT_OFF.saturating_mul(1_u32.checked_shl(doublings).unwrap_or(u32::MAX)).min(PUT_OFF_MAX)

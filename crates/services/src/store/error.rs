@@ -26,7 +26,7 @@ pub enum StoreError {
     /// The id, code or credential is in use.
     #[error("the {what} is taken: choose another one")]
     Taken {
-        /// Which of them.
+        /// Which of these.
         what: &'static str,
     },
     /// The store has reached its limit of bytes.
@@ -49,7 +49,7 @@ pub enum StoreError {
     /// It does not exist in this realm.
     #[error("there is no such {what} here: check its id, and the app and environment")]
     Missing {
-        /// What was searched.
+        /// The kind of what was not found.
         what: &'static str,
     },
     /// The last credential: without it the account could not sign in.

@@ -98,7 +98,7 @@ impl Store {
     /// [`StoreError::Unavailable`].
     pub async fn rooms_asleep(&self, realm: &Realm, rooms: Vec<(RoomId, u64)>) -> Result<(), StoreError> {
         let realm = realm.clone();
-        // Also in a full store: otherwise no player could search a room there.
+        // Also in a full store: otherwise no player could look for a room there.
         self.write_sparing(move |sql| {
             for (room, version) in &rooms {
                 sql.later(

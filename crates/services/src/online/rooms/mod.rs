@@ -138,7 +138,7 @@ async fn apply(
         }
         let (state, mut sent) = (state_of(&room)?, sent(services, realm, actor, &room, &effects)?);
         sent.life = Some(services.lives().of(&room, None, with.now.0));
-        // A move that ends the game settles it. In an ended room nothing is settled.
+        // A move that ends the game settles it. Operations in an ended room do not.
         let is_end = was_open && !is_open(&room);
         sent.kind = if is_end && kind == CommitKind::Plays { CommitKind::Settles } else { kind };
         // On an error the changed room is dropped, and loaded again later.

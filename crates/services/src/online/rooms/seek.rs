@@ -104,7 +104,7 @@ pub(crate) async fn join_or_create(
     new.open(&services, &caller, seeker.hash).await
 }
 
-/// A player that searches a room.
+/// A player that looks for a room.
 struct Seeker<'a> {
     services: &'a Services,
     new: &'a New,

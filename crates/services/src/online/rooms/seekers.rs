@@ -1,4 +1,4 @@
-//! Seekers: players who search a room.
+//! Seekers: players who look for a room.
 //!
 //! Each account has one search at a time, and each address a few (threat 51). Searches run concurrently. Only
 //! a seeker without a result waits for its game's turn, in which it opens a room.
