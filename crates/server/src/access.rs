@@ -89,8 +89,8 @@ impl Access {
         lock(&self.handshakes).decide(self.origin(addr), is_proven, self.clock.now())
     }
 
-    /// Decides whether a web page's connection from this machine may continue, and charges it like a handshake.
-    /// It was accepted as a program's.
+    /// Decides whether a web page's connection from this machine may continue, and charges it like a
+    /// handshake. It was accepted as a program's.
     pub(crate) fn connection_of_page(&self, addr: IpAddr) -> Verdict {
         lock(&self.handshakes).decide(Self::origin_of_page(addr), true, self.clock.now())
     }

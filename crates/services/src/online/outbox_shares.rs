@@ -30,8 +30,8 @@ impl OutboxShares {
         OutboxShares { used: Mutex::new(Budgets::new(random)), clock }
     }
 
-    /// Charges the account that acts in a room with a call of this many bytes, or the room if the server acts.
-    /// Returns whether the call is beyond the share; then it is not charged.
+    /// Charges the account that acts in a room with a call of this many bytes, or the room if the server
+    /// acts. Returns whether the call is beyond the share; then it is not charged.
     pub(super) fn is_beyond(&self, realm: &Realm, actor: &Actor, room: &TurnRoom, bytes: usize) -> bool {
         let mut hasher = rustc_hash::FxHasher::default();
         match actor {
