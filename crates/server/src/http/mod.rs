@@ -107,7 +107,7 @@ impl Site {
     }
 }
 
-/// Answers one request, or many. If one becomes a WebSocket, `slot` holds its purpose. A connection of the
+/// Answers one request, or many. If one becomes a WebSocket, `slot` holds the connection. A connection of the
 /// reserve is served only the requests that must be answered.
 pub(crate) async fn serve(
     io: impl Io,

@@ -53,7 +53,7 @@ pub(super) async fn watch(services: Services) {
     }
 }
 
-/// Waits before earlier deadlines are enforced. Without such a deadline it returns at once.
+/// Waits before earlier deadlines are enforced. Returns at once if the store has no deadline.
 async fn wait_after_start(services: &Services) {
     let until = services.time().steady() + AFTER_START;
     while matches!(services.store().next_deadline(0).await, Ok(Some(_)) | Err(_)) {

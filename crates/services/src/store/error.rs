@@ -152,7 +152,7 @@ pub enum OpenError {
     Damaged {
         /// The file.
         path: PathBuf,
-        /// The finding.
+        /// The error that the check found.
         sentence: String,
     },
     /// The layout is newer than this server.
@@ -199,7 +199,7 @@ pub enum BackupError {
     Unsound {
         /// The file.
         path: PathBuf,
-        /// The finding.
+        /// The error that the check found.
         sentence: String,
     },
 }
