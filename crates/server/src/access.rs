@@ -24,12 +24,12 @@ use std::sync::{Arc, Mutex};
 #[derive(Clone)]
 pub struct Access {
     clock: Clock,
-    /// Whether local processes have budgets, too.
+    /// Whether budgets apply to local processes too.
     limits_local: bool,
     handshakes: Arc<Mutex<Handshakes>>,
     guesses: Arc<Mutex<Guesses>>,
     tokens: Arc<Tokens>,
-    /// Guesses that were not looked at, because too many came before.
+    /// Guesses that were refused before the lookup, because the budget was used up.
     guesses_refused: Arc<AtomicU64>,
     kept: KeptQuota,
 }
@@ -53,17 +53,17 @@ impl Access {
         }
     }
 
-    /// As many matches of one account are kept at once.
+    /// Sets how many matches of one account may be kept at once.
     pub(crate) fn keeping(self, at_once: usize) -> Self {
         Access { kept: KeptQuota::new(at_once), ..self }
     }
 
-    /// Whose matches are kept.
+    /// The quota of kept matches.
     pub fn kept(&self) -> &KeptQuota {
         &self.kept
     }
 
-    /// From here on tickets of the server's own accounts let their owners in.
+    /// Accepts tickets of the server's own accounts from now on.
     pub fn accept_tickets(&self, tickets: Tickets) {
         self.tokens.accept_tickets(tickets);
     }
@@ -73,36 +73,38 @@ impl Access {
         self.tokens.tickets()
     }
 
-    /// Whose budgets count for an address.
+    /// The origin whose budgets an address uses.
     pub(crate) fn origin(&self, addr: IpAddr) -> Origin {
         if addr.to_canonical().is_loopback() && !self.limits_local { Origin::LOCAL } else { origin::of(addr) }
     }
 
-    /// Whose budgets count for what a web page asks, which is never this machine itself: the page's author may be
-    /// anywhere.
+    /// The origin whose budgets a web page's request uses. It is never this machine itself: the page's author
+    /// may be anywhere.
     pub(crate) fn origin_of_page(addr: IpAddr) -> Origin {
         origin::of(addr)
     }
 
-    /// Whether a handshake with an address may begin.
+    /// Decides whether a handshake with an address may begin.
     pub(crate) fn handshake(&self, addr: IpAddr, is_proven: bool) -> Verdict {
         lock(&self.handshakes).decide(self.origin(addr), is_proven, self.clock.now())
     }
 
-    /// Whether one more connection may be served that a web page made from this machine. It was begun as a program's.
+    /// Decides whether a web page's connection from this machine may continue, and charges it like a
+    /// handshake. It was accepted as a program's.
     pub(crate) fn connection_of_page(&self, addr: IpAddr) -> Verdict {
         lock(&self.handshakes).decide(Self::origin_of_page(addr), true, self.clock.now())
     }
 
-    /// Charges a guess at a room's code, a password or whatever else a stranger could guess, before it is looked up.
+    /// Charges a guess at a room's code, a password or any other secret, before the lookup.
     ///
     /// # Errors
-    /// How long they must wait.
+    /// The time until the next guess is allowed.
     pub fn guess(&self, origin: Origin) -> Result<OpenGuess, Duration> {
         self.open_guess(origin, false)
     }
 
-    /// As [`Access::guess`], by an account: it has a budget of its own, apart from that of strangers at its address.
+    /// As [`Access::guess`], by an account. An account has its own budget, apart from that of strangers at
+    /// its address.
     pub fn guess_of(&self, origin: Origin, realm: &Realm, account: &str) -> Result<OpenGuess, Duration> {
         let mut guess = self.open_guess(origin, true)?;
         let user = user_key(realm.app(), realm.environment(), account);
@@ -136,8 +138,8 @@ impl Access {
     }
 }
 
-/// A pending guess of a running operation. Dropping it counts as a wrong guess: the caller has disconnected,
-/// or the operation failed.
+/// A pending guess of a running operation. Dropping it counts as a wrong guess: the caller disconnected, or
+/// the operation failed.
 #[must_use = "a guess that is dropped counts as wrong"]
 pub struct OpenGuess {
     access: Access,
@@ -145,17 +147,18 @@ pub struct OpenGuess {
 }
 
 impl OpenGuess {
-    /// Something was found, or nothing, or the lookup failed and says neither.
+    /// Settles the guess by a lookup: right if something was found, wrong if nothing was, neither if it
+    /// failed.
     pub fn settle_by<T, E>(self, found: &Result<Option<T>, E>) {
         self.settle(if matches!(found, Ok(None)) { Outcome::Wrong } else { Outcome::Right });
     }
 
-    /// It was right, or nothing was looked up.
+    /// The guess was right, or nothing was looked up.
     pub fn was_right(self) {
         self.settle(Outcome::Right);
     }
 
-    /// It was wrong.
+    /// The guess was wrong.
     pub fn was_wrong(self) {
         self.settle(Outcome::Wrong);
     }
@@ -190,7 +193,7 @@ impl AdmissionPolicy for Access {
         user: &str,
         now: Instant,
     ) -> Result<(), Duration> {
-        // As the services name the environment, so that one user has one budget.
+        // The services use the same name of the environment, so a user has one budget.
         let user = user_key(&hello.app, environment_of(&hello.environment), user);
         let charged = lock(&self.guesses).charge_user(guess, user, now);
         charged.map_err(|wait| self.refused(wait))
@@ -217,7 +220,8 @@ impl AdmissionPolicy for Access {
     }
 }
 
-/// The upper bits of a digest: a game may let its players choose who they are, and none shall share another's debt.
+/// The upper bits of a digest. A game may let its players choose their user; none may find one that shares
+/// the budget of another.
 fn user_key(app: &str, environment: &str, user: &str) -> UserKey {
     let digest = digest(&SHA256, format!("{app}\n{environment}\n{user}").as_bytes());
     let key = digest.as_ref().iter().take(8).fold(0, |key, byte| key << 8 | u64::from(*byte));

@@ -5,12 +5,12 @@ use parlor_transport::Fingerprint;
 use parlor_transport::discovery::{AddressError, ServerAddress};
 use std::net::UdpSocket;
 
-/// Reserved for documentation: beyond the default route, and unused.
+/// A documentation address: unused, and behind the default route.
 const FAR_V4: Ipv4Addr = Ipv4Addr::new(203, 0, 113, 1);
 /// As [`FAR_V4`].
 const FAR_V6: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1);
 
-/// The addresses of a server, the most widely reachable first.
+/// The addresses of a server, the widest reachable first.
 pub(crate) fn addresses(
     public: Option<ServerAddress>,
     listen: IpAddr,
@@ -31,8 +31,8 @@ pub(crate) fn addresses(
     addresses
 }
 
-/// The address that this machine uses towards `far`: the one that others on its network know it by. Connecting a UDP
-/// socket only asks the routing table; no packet is sent. A machine without a network has none.
+/// This machine's address as others on its network see it: the source address of packets to `far`. Connecting
+/// a UDP socket only asks the routing table; no packet is sent. `None` without a network.
 fn outward(far: IpAddr) -> Option<IpAddr> {
     let any: IpAddr = match far {
         IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
@@ -44,7 +44,7 @@ fn outward(far: IpAddr) -> Option<IpAddr> {
     (!ip.is_unspecified() && !ip.is_loopback()).then_some(ip)
 }
 
-/// The public host as an address. Without a port it has the one that is listened on.
+/// The public host as an address. Default port: the listening port.
 pub(crate) fn public_address(
     text: &str,
     port: u16,

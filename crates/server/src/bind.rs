@@ -9,12 +9,12 @@ use socket2::{Domain, Socket, Type};
 use std::io;
 use tokio::net::TcpListener;
 
-/// How many free TCP ports are tried before one must be free on UDP too.
+/// How many free TCP ports are tried for one that is free on UDP too.
 const TRIES: usize = 16;
-/// Connections that wait to be accepted. The operating system may allow fewer.
+/// Connections that wait for accept. The operating system may allow fewer.
 const BACKLOG: i32 = 1_024;
 
-/// Both sockets, and the address that they have in common.
+/// Both sockets, and their common address.
 #[derive(Debug)]
 pub(crate) struct Bound {
     pub(crate) tcp: TcpListener,
@@ -45,7 +45,7 @@ pub(crate) fn bind(
     }
 }
 
-/// Opens a TCP port. All addresses of both families become all of IPv4 on a machine that has no IPv6.
+/// Opens a TCP port. On a machine without IPv6 "all addresses" means all IPv4 addresses.
 fn bind_tcp(addr: SocketAddr) -> Result<TcpListener, StartError> {
     let all_v4 = SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), addr.port());
     match listen_on(addr) {
@@ -58,7 +58,7 @@ fn bind_tcp(addr: SocketAddr) -> Result<TcpListener, StartError> {
 }
 
 fn has_no_ipv6(error: &io::Error) -> bool {
-    // Linux says "address family not supported", for which the standard library has no name of its own.
+    // Linux reports "address family not supported", which has no `ErrorKind` of its own.
     matches!(error.kind(), io::ErrorKind::AddrNotAvailable | io::ErrorKind::Unsupported)
         || matches!(error.raw_os_error(), Some(97 | 47 | 10_047))
 }
@@ -68,8 +68,8 @@ fn listen_on(addr: SocketAddr) -> io::Result<TcpListener> {
     if addr.is_ipv6() {
         socket.set_only_v6(false)?;
     }
-    // A restarted server must not wait for the connections of the one before to be forgotten. On Windows the option
-    // means something else: it lets two servers share a port.
+    // A restarted server must not wait until the system forgets the connections of its predecessor. On
+    // Windows the option means something else: two servers may share a port.
     #[cfg(unix)]
     socket.set_reuse_address(true)?;
     socket.bind(&addr.into())?;

@@ -3,8 +3,8 @@
 use core::time::Duration;
 use parlor_proto::Instant;
 
-/// The hub's time: microseconds since a little before the server started, so that "a moment ago" exists from the
-/// beginning on.
+/// The hub's time: microseconds since a little before the server's start, so a time before "now" always
+/// exists.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
     started: tokio::time::Instant,
@@ -13,17 +13,17 @@ pub struct Clock {
 const OFFSET: Duration = Duration::from_secs(1);
 
 impl Clock {
-    /// A clock that starts now.
+    /// Starts a clock.
     pub fn start() -> Self {
         Clock { started: tokio::time::Instant::now() }
     }
 
-    /// What it shows.
+    /// The current time.
     pub fn now(self) -> Instant {
         Instant::ZERO + OFFSET + self.started.elapsed()
     }
 
-    /// When it is `at` on this clock, for a timer.
+    /// The timer for `at` on this clock.
     pub(crate) fn timer_at(self, at: Instant) -> tokio::time::Instant {
         self.started + at.saturating_since(Instant::ZERO + OFFSET)
     }
@@ -38,7 +38,7 @@ mod tests {
         let clock = Clock::start();
         let before = tokio::time::Instant::now();
         let now = clock.now();
-        // The machines' clock counts whole microseconds.
+        // The hub's clock counts whole microseconds.
         assert!(clock.timer_at(now) + Duration::from_micros(1) > before);
         assert!(clock.timer_at(now) <= tokio::time::Instant::now());
         let later = Duration::from_millis(20);

@@ -16,29 +16,28 @@ use parlor_transport::discovery::{DEFAULT_PORT, Registry};
 use parlor_transport::lan::Network;
 use std::path::PathBuf;
 
-/// How many rooms may live at once, unless the configuration says otherwise.
+/// Default of [`Config::rooms_max`].
 pub const ROOMS_MAX: usize = 10_000;
-/// How many connections there may be at once on TCP, and as many again on QUIC, unless the configuration says
-/// otherwise.
+/// Default of [`Config::connections_max`].
 pub const CONNECTIONS_MAX: usize = 4_096;
 
-/// Bytes of state that one member is sent in a second at most, unless the configuration says otherwise.
+/// Default of [`Config::state_rate`].
 pub const STATE_RATE: u32 = 192 * 1024;
-/// Least [`Config::state_rate`]: with less a room's state would hardly arrive at all.
+/// Minimum of [`Config::state_rate`]: with less a room's state would hardly arrive.
 pub const STATE_RATE_MIN: u32 = 4 * 1024;
 
-/// Bytes of memory that the state of all rooms may take where the system does not say how much there is.
+/// Default memory for the state of all rooms, in bytes, where the system does not report its memory.
 pub const STATE_MEMORY: usize = 1 << 30;
-/// Least that a server takes for it by itself.
+/// Minimum of the default memory for the state of all rooms, in bytes, where the system reports its memory.
 pub const STATE_MEMORY_MIN: usize = 256 << 20;
 
-/// Longest [`Config::flush_quantum`], in milliseconds: more would be felt in every game.
+/// Maximum of [`Config::flush_quantum`], in milliseconds: more would be felt in every game.
 pub const FLUSH_QUANTUM_MS_MAX: u64 = 20;
 
-/// How long the seat of a member is kept whose connection is lost, unless the configuration says otherwise.
+/// Default of [`Config::grace`].
 pub const GRACE: Duration = Duration::from_secs(30);
 
-/// Longest [`Config::grace`], in seconds: the life of a room whose members are all disconnected.
+/// Maximum of [`Config::grace`], in seconds: the life of a room whose members are all disconnected.
 pub const GRACE_S_MAX: u64 = 600;
 
 /// Configuration of a server. Default: a development server, open to all who can reach this machine.
@@ -58,18 +57,18 @@ pub struct Config {
     pub identity: IdentitySource,
     /// How often the files of [`IdentitySource::Files`] are read. Changes apply from the next handshake on.
     pub certificate_every: Duration,
-    /// The games that it serves; `None` for any.
+    /// The games that it serves; `None` for all.
     pub apps: Option<Vec<String>>,
-    /// Most rooms at once; shards have equal parts.
+    /// Maximum number of rooms at once; shards have equal parts.
     pub rooms_max: usize,
-    /// Whether rooms may have dedicated hosts: processes without a player, in whose rooms many more members fit than in one that a
-    /// player hosts.
+    /// Whether rooms may have dedicated hosts: processes without a player. Their rooms hold many more members
+    /// than player-hosted ones.
     pub dedicated: bool,
     /// Memory limits of room state, in bytes: for one room, for all rooms opened from one address, and in
     /// all. Shards have equal parts. Beyond them no room is opened, and the largest rooms end.
     pub state_memory: StateMemory,
-    /// Most bytes of state for one member in a second, on average. The rest waits, the most urgent first.
-    /// Never less than [`STATE_RATE_MIN`].
+    /// Maximum average bytes of state for one member in a second. The rest waits, the most urgent first. At
+    /// least [`STATE_RATE_MIN`].
     pub state_rate: u32,
     /// Number of threads for rooms. Each has its own port, UDP and TCP: [`port`](Self::port) and the
     /// following ones. Clients connect to the first; all must be reachable.
@@ -85,15 +84,15 @@ pub struct Config {
     /// Unset for a server with rooms of others. It enters its rooms in the [`registry`](Self::registry), but
     /// not itself: no other process opens a room on it.
     pub is_of_host: bool,
-    /// Most connections at once on TCP, and as many again on QUIC.
+    /// Maximum number of connections at once on TCP, and as many again on QUIC.
     pub connections_max: usize,
-    /// Most connections of one address on TCP, and as many again on QUIC. An IPv6 address stands for its
-    /// network of 64 bits; 256 neighbours together have four times as many. Default: `None`, an eighth of
-    /// all, and 16 at least. Local processes are not counted, unless [`limits_local`](Self::limits_local) is
-    /// set.
+    /// Maximum number of connections of one address on TCP, and as many again on QUIC. An IPv6 address stands
+    /// for its network of 64 bits; 256 neighbours together have four times as many. Default: `None`, an
+    /// eighth of all, and at least 16. Local processes are not counted, unless
+    /// [`limits_local`](Self::limits_local) is set.
     pub connections_per_address: Option<usize>,
     /// The origins of web pages that may use the server beside its own, as browsers send them
-    /// (`https://game.example`, `http://localhost:5173`). Other programs have none, and need none.
+    /// (`https://game.example`, `http://localhost:5173`). Other programs send no origin and need no entry.
     pub web_origins: Vec<String>,
     /// Handshakes that one address may begin a second on average, and a few times as many at once. An IPv6
     /// address stands for its network of 64 bits; 256 neighbours together have four times as many.
@@ -126,27 +125,27 @@ pub struct Config {
     /// Address of the monitoring port, HTTP without TLS: `/metrics`, `/health` and `/ready`. Port 0 chooses a
     /// free one. Default: `None`, no port.
     pub metrics: Option<SocketAddr>,
-    /// Most kept matches of one account at once, if the server has [services](crate::embed).
+    /// Maximum number of kept matches of one account at once, if the server has [services](crate::embed).
     pub kept_matches: usize,
     /// The clock of the services. Tests move it.
     pub time: Time,
 }
 
-/// What the state of all rooms may take on a machine with so much memory, in bytes: half of it.
+/// Half of the machine's memory, in bytes: the limit for the state of all rooms.
 fn state_memory_of(memory_bytes: Option<usize>) -> usize {
     memory_bytes.map_or(STATE_MEMORY, |bytes| bytes / 2).max(STATE_MEMORY_MIN)
 }
 
-/// How a server proves who it is.
+/// How a server proves its identity.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum IdentitySource {
-    /// A certificate that the server makes itself. Clients know it by its fingerprint.
+    /// A self-signed certificate. Clients know it by its fingerprint.
     Development {
-        /// Where it is kept, so that the fingerprint stays over restarts; made if it does not exist. Without it every
-        /// start has another fingerprint.
+        /// The folder that keeps it, so that the fingerprint survives restarts; made if missing. Without a
+        /// folder each start has a new fingerprint.
         folder: Option<PathBuf>,
     },
-    /// A certificate that clients trust by its authority.
+    /// A certificate of an authority that clients trust.
     Files {
         /// The certificate chain, leaf first (PEM).
         certificate: PathBuf,

@@ -5,11 +5,11 @@ use parlor_hub::Origin;
 use parlor_proto::Packet;
 use parlor_transport::{Link, LinkClosed};
 
-/// Packets of one link that are handed over at once. With the shard's queue this bounds what waits for it in all.
+/// Maximum number of packets of one link in a batch. With the shard's queue this bounds what waits in all.
 const BATCH_PACKETS_MAX: usize = 64;
 const BATCH_BYTES_MAX: usize = 64 * 1024;
 
-/// Serves a link until it is over. The shard owns the sending half and may close it, which ends this too.
+/// Serves a link until it ends. The shard owns the sending half and may close it, which ends this too.
 pub(crate) async fn serve(link: Link, origin: Origin, shard: &Shard) {
     let (remote, kind) = (link.remote(), link.kind());
     let (sender, mut receiver) = link.split();
@@ -26,13 +26,13 @@ pub(crate) async fn serve(link: Link, origin: Origin, shard: &Shard) {
             Err(end) => break end,
         }
     };
-    // What a peer gives as a reason is its own words.
+    // A peer's close reason is its own text, so it is logged escaped.
     tracing::debug!(connection = connection.0, end = ?end.to_string(), "disconnected");
-    // A shard that has stopped has forgotten the connection already.
+    // A stopped shard has already forgotten the connection.
     let _ = shard.disconnected(connection, &end).await;
 }
 
-/// Waits for a packet and takes along what is there already.
+/// Waits for a packet, and takes those that are already there.
 async fn receive(
     receiver: &mut parlor_transport::LinkReceiver,
     packets: &mut Vec<Packet>,
@@ -44,7 +44,7 @@ async fn receive(
         if packets.len() >= BATCH_PACKETS_MAX || bytes >= BATCH_BYTES_MAX {
             return Ok(());
         }
-        // An end is kept and told by the next call, after these packets.
+        // The next call reports the end of the link, after these packets.
         let Ok(Some(packet)) = receiver.try_recv() else { return Ok(()) };
         packets.push(packet);
     }

@@ -10,30 +10,30 @@ use rustc_hash::FxHashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// Of so many places one address may have one, unless the configuration says otherwise.
+/// By default one address may have one in this many places.
 const ORIGIN_SHARE: usize = 8;
-/// What an address may have at least, however few places there are.
+/// Minimum of an address's default share.
 const ORIGIN_LEAST: usize = 16;
-/// How many addresses' worth a neighbourhood has.
+/// The share of a neighbourhood, in shares of an address.
 const NEIGHBOURHOOD: usize = 4;
 /// Places of the reserve.
 const RESERVE: usize = 16;
-/// How many of those one address may have.
+/// Places of the reserve for one address.
 const RESERVE_OF_ORIGIN: usize = 2;
 
-/// How many places one address may have, of so many in all.
+/// The default number of places for one address.
 pub(crate) fn share(places_max: usize) -> usize {
     (places_max / ORIGIN_SHARE).max(ORIGIN_LEAST)
 }
 
-/// Lets a limited number in, and counts those who found it full. Cheap to clone.
+/// Limits connections, and counts those that it rejected. Cheap to clone.
 #[derive(Clone, Debug)]
 pub(crate) struct ConnectionLimit {
     places: Arc<Mutex<Places>>,
     turned_away: Arc<AtomicU64>,
 }
 
-/// Each change is one step. What is counted by origin is never more than `taken`.
+/// Each change is one step. No count of an origin exceeds `taken`.
 #[derive(Debug)]
 struct Places {
     max: usize,
@@ -48,16 +48,16 @@ struct Places {
 #[derive(Debug)]
 pub(crate) struct Permit {
     places: Arc<Mutex<Places>>,
-    /// Whose it is, once that is known.
+    /// The origin that it counts for, once known.
     origin: Option<Origin>,
 }
 
-/// What a server has of them. Cheap to clone.
+/// The limits of a server. Cheap to clone.
 #[derive(Clone, Debug)]
 pub(crate) struct ConnectionLimits {
     pub(crate) tcp: TcpLimit,
     pub(crate) quic: ConnectionLimit,
-    /// Connections that stay for the next request.
+    /// The limit of keep-alive connections.
     pub(crate) staying: ConnectionLimit,
 }
 
@@ -72,24 +72,24 @@ pub(crate) struct TcpLimit {
 #[derive(Debug)]
 pub(crate) struct Entered {
     _permit: Permit,
-    /// Whether it is a place of the reserve: for a request that must be answered.
+    /// Whether the place is of the reserve: it serves only requests that must be answered.
     pub(crate) is_of_reserve: bool,
 }
 
 impl ConnectionLimit {
-    /// So many places, and of these so many for each address.
+    /// A limit of `max` places, of which one address may have `of_origin_max`.
     pub(crate) fn new(max: usize, of_origin_max: usize) -> Self {
         let (origins, neighbourhoods) = (FxHashMap::default(), FxHashMap::default());
         let places = Places { max, of_origin_max, taken: 0, origins, neighbourhoods, is_shut: false };
         ConnectionLimit { places: Arc::new(Mutex::new(places)), turned_away: Arc::default() }
     }
 
-    /// So many places, first come, first served.
+    /// A limit of `max` places for all addresses together.
     pub(crate) fn for_all(max: usize) -> Self {
         Self::new(max, max)
     }
 
-    /// A place, if one is free. Where `origin` is not known yet, [`Permit::count_for`] must follow.
+    /// Takes a place if one is free. If `origin` is not known yet, [`Permit::count_for`] must follow.
     pub(crate) fn enter(&self, origin: Option<Origin>) -> Option<Permit> {
         let permit = self.try_enter(origin);
         if permit.is_none() {
@@ -111,7 +111,7 @@ impl ConnectionLimit {
         Some(Permit { places: Arc::clone(&self.places), origin })
     }
 
-    /// Whether an address has fewer places than it may have.
+    /// Whether an address may have another place.
     pub(crate) fn fits(&self, origin: Origin) -> bool {
         lock(&self.places).fits(origin)
     }
@@ -126,12 +126,12 @@ impl ConnectionLimit {
         lock(&self.places).is_shut = true;
     }
 
-    /// Places that are taken.
+    /// The number of taken places.
     pub(crate) fn taken(&self) -> usize {
         lock(&self.places).taken
     }
 
-    /// How many were not let in.
+    /// The number of rejected connections.
     pub(crate) fn turned_away(&self) -> u64 {
         self.turned_away.load(Ordering::Relaxed)
     }
@@ -145,7 +145,7 @@ impl TcpLimit {
         }
     }
 
-    /// A place, or one of the reserve. An address that has all the places that it may have gets neither.
+    /// Takes a place, or one of the reserve. An address at its limit gets neither.
     pub(crate) fn enter(&self, origin: Origin) -> Option<Entered> {
         if let Some(permit) = self.places.try_enter(Some(origin)) {
             return Some(Entered { _permit: permit, is_of_reserve: false });
@@ -159,7 +159,7 @@ impl TcpLimit {
 }
 
 impl Places {
-    /// Local processes have no share: a local proxy forwards all clients.
+    /// Local processes have no limit: a local proxy forwards all clients.
     fn fits(&self, origin: Origin) -> bool {
         let taken = |counts: &FxHashMap<u64, usize>, key| counts.get(&key).copied().unwrap_or_default();
         origin == Origin::LOCAL
@@ -185,7 +185,7 @@ impl Places {
     }
 }
 
-/// What is at zero is not kept: the table is as large as those who are in.
+/// Counts of zero are removed, so the table is only as large as the number of connected addresses.
 fn take_one(counts: &mut FxHashMap<u64, usize>, key: u64) {
     if let Some(count) = counts.get_mut(&key) {
         *count -= 1;
@@ -196,8 +196,8 @@ fn take_one(counts: &mut FxHashMap<u64, usize>, key: u64) {
 }
 
 impl Permit {
-    /// Counts the place for an address, unless it is counted already. False where that one has all that it may have: then the
-    /// place must be given up.
+    /// Counts the place for an address, unless it is already counted. False if the address is at its limit:
+    /// then the caller must give up the place.
     pub(crate) fn count_for(&mut self, origin: Origin) -> bool {
         if self.origin.is_some() {
             return true;

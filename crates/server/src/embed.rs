@@ -35,17 +35,17 @@ pub trait Services: Send + Sync {
     /// The handler of HTTP below `/v1`. A request has its [`AskedFrom`] among its extensions.
     fn routes(&self) -> Router;
 
-    /// Serves a WebSocket of `/v1/socket` until it is over. `token` is what the request for it brought.
+    /// Serves a WebSocket of `/v1/socket` until it ends. `token` is that of its HTTP request.
     fn serve_socket(&self, io: TokioIo<Upgraded>, origin: Origin, token: Option<String>)
     -> BoxFuture<'_, ()>;
 
-    /// Whether a token is an operator's: its requests are answered when all places are taken.
+    /// Whether a token is an operator's. Operators' requests are answered when all places are taken.
     fn is_of_operator(&self, token: String) -> BoxFuture<'_, bool>;
 
-    /// Whether the store accepts writes, as far as is known without trying. Errors: the cause, for a person.
+    /// Whether the store accepts writes, as far as known without a test. Errors: the cause, for a person.
     fn store_state(&self) -> Result<(), String>;
 
-    /// Whether the store answers. Errors: the cause, for a person.
+    /// Checks that the store answers. Errors: the cause, for a person.
     fn store_answers(&self) -> BoxFuture<'_, Result<(), String>>;
 
     /// Memory held for peers.
@@ -57,7 +57,7 @@ pub trait Services: Send + Sync {
     /// Notifies their connections of the shutdown.
     fn say_goodbye(&self) -> BoxFuture<'_, ()>;
 
-    /// Stores pending work, and ends. The rooms have ended before.
+    /// Stores pending work, and ends. The rooms have already ended.
     fn stop(&self) -> BoxFuture<'_, ()>;
 }
 
@@ -66,7 +66,7 @@ pub trait Services: Send + Sync {
 pub struct Held {
     /// Bytes of inputs being read, and of unread answers and notices.
     pub unread_bytes: usize,
-    /// The most that they ever were.
+    /// The maximum of `unread_bytes` so far.
     pub unread_bytes_most: usize,
     /// Requests rejected for this limit.
     pub unread_refused: u64,
@@ -88,8 +88,8 @@ pub struct Parts {
     pub metrics: Arc<Metrics>,
     /// Events of kept matches.
     pub kept: Kept,
-    /// The games that the server serves; `None` for any.
+    /// The games that the server serves; `None` for all.
     pub apps: Option<Vec<String>>,
-    /// Whether the server has a certificate that it made itself.
+    /// Whether the server's certificate is self-signed.
     pub is_development: bool,
 }

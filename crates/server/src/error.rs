@@ -10,7 +10,7 @@ use std::io;
 use std::path::PathBuf;
 use thiserror::Error;
 
-/// Why a server could not start. Nothing of it runs then.
+/// Why a server could not start. No part of it is running then.
 #[derive(Debug, Error)]
 pub enum StartError {
     /// The TCP port could not be opened.
@@ -21,7 +21,7 @@ pub enum StartError {
     Tcp {
         /// The address asked for.
         addr: SocketAddr,
-        /// What the operating system says.
+        /// The operating system's error.
         error: io::Error,
     },
     /// The UDP port could not be opened.
@@ -35,12 +35,12 @@ pub enum StartError {
         /// Why the last one was not free.
         last: ListenError,
     },
-    /// There are no numbers for the ports of all shards.
+    /// The shards need more port numbers than there are.
     #[error("{shards} shards need as many ports from {first} on, and 65535 is the last: choose a lower port")]
     TooFewPorts {
-        /// The port asked for.
+        /// The first port.
         first: u16,
-        /// How many shards.
+        /// The number of shards.
         shards: NonZeroU16,
     },
     /// A thread could not be started.
@@ -65,21 +65,21 @@ pub enum StartError {
     Metrics {
         /// The address asked for.
         addr: SocketAddr,
-        /// What the operating system says.
+        /// The operating system's error.
         error: io::Error,
     },
-    /// The public host is no address.
+    /// The public host is not an address.
     #[error("the public host cannot stand in an invite: {0}")]
     PublicHost(AddressError),
-    /// An origin of web pages is none.
+    /// A web origin is invalid.
     #[error(
         "{text:?} is no origin of web pages: {why}. Give what a browser sends as Origin, for example https://game.example or \
          http://localhost:5173"
     )]
     WebOrigin {
-        /// The origin asked for.
+        /// The configured origin.
         text: String,
-        /// What is wrong with it.
+        /// What is wrong.
         why: &'static str,
     },
     /// The folder for room logs cannot be used.
@@ -87,20 +87,21 @@ pub enum StartError {
     RoomLog {
         /// The folder.
         folder: PathBuf,
-        /// What the operating system says.
+        /// The operating system's error.
         error: io::Error,
     },
-    /// The operating system gives no random numbers, and a server without them has codes that can be guessed.
+    /// The operating system has no random numbers. Without them codes could be guessed.
     #[error("the operating system gives no random numbers: {0}")]
     NoRandomness(String),
 }
 
-/// A part of a running server stopped by itself, which is a defect. The server is of no use any more: shut it down.
+/// A part of a running server stopped by itself, which is a defect. The server is of no further use: shut it
+/// down.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("the server's {part} stopped by itself: {detail}. Please report this with the log")]
 pub struct ServerFailed {
-    /// Which part.
+    /// The part.
     pub part: &'static str,
-    /// What is known about it.
+    /// Known details.
     pub detail: String,
 }

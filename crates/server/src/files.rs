@@ -2,10 +2,10 @@
 
 use crate::metrics;
 
-/// Beside the connections on TCP: ports, the store, room logs, monitoring, and calls of webhooks.
+/// Open files beside TCP connections: ports, the store, room logs, monitoring, and webhook calls.
 const OTHER_FILES: u64 = 128;
 
-/// Says at the start what would otherwise show when the server is full of players.
+/// Warns at the start. Otherwise the shortage shows only when the server is full of players.
 pub(crate) fn warn(connections_max: usize) {
     if let Some((limit, wanted)) = shortage(connections_max, metrics::open_files_max()) {
         tracing::warn!(
@@ -17,7 +17,8 @@ pub(crate) fn warn(connections_max: usize) {
     }
 }
 
-/// The limit and what is wanted, if that is more. Where the system does not say, nothing is known.
+/// Returns the limit and the required number, if the limit is too low. `None` also if the system reports no
+/// limit.
 fn shortage(connections_max: usize, limit: Option<u64>) -> Option<(u64, u64)> {
     let wanted = (connections_max as u64).saturating_add(OTHER_FILES);
     limit.filter(|limit| *limit < wanted).map(|limit| (limit, wanted))

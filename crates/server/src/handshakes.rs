@@ -11,16 +11,16 @@ use parlor_hub::Origin;
 use parlor_hub::budget::{Budget, Budgets, Rate};
 use parlor_proto::Instant;
 
-/// Handshakes that one address may begin in each second on the long run, unless the configuration says otherwise.
+/// Default of [`Config::handshakes_per_second`](crate::Config::handshakes_per_second).
 pub const HANDSHAKES_PER_SECOND: u32 = 10;
-/// Handshakes that all may begin in each second on the long run, unless the configuration says otherwise.
+/// Default of [`Config::handshakes_per_second_all`](crate::Config::handshakes_per_second_all).
 pub const HANDSHAKES_PER_SECOND_ALL: u32 = 500;
 
-/// Seconds' worth of handshakes that an address may begin at once: a school comes behind one.
+/// Burst of one address, in seconds of its rate: a school shares one address.
 const BURST_S: u32 = 5;
-/// Seconds' worth of handshakes that all may begin at once: after a restart they do.
+/// Burst of all addresses, in seconds of their rate: after a restart all clients reconnect.
 const BURST_ALL_S: u32 = 2;
-/// How many addresses' worth a neighbourhood has.
+/// The budget of a neighbourhood, in budgets of an address.
 const NEIGHBOURHOOD: u32 = 4;
 
 /// The decision about a connection attempt.
@@ -28,9 +28,9 @@ const NEIGHBOURHOOD: u32 = 4;
 pub(crate) enum Verdict {
     /// The handshake may begin.
     Begin,
-    /// It must first show that its address is its own.
+    /// The client must first prove its address.
     Prove,
-    /// Not now.
+    /// Rejected for now.
     Refuse,
 }
 
@@ -45,7 +45,7 @@ pub(crate) struct Handshakes {
     begun: Budget,
 }
 
-/// The budgets of one kind.
+/// The budgets of one kind: of verified addresses, or of others.
 #[derive(Debug)]
 struct Places {
     origins: Budgets,
@@ -158,7 +158,7 @@ mod tests {
             }
             handshakes.decide(victim, false, now);
             if at % 200 == 199 {
-                // The victim itself: at worst it proves its address, and then it is let in.
+                // At worst the victim proves its address, and is then admitted.
                 assert_ne!(handshakes.decide(victim, false, now), Verdict::Refuse);
                 assert_eq!(handshakes.decide(victim, true, now), Verdict::Begin, "at {now}");
             }

@@ -10,7 +10,7 @@ use thiserror::Error;
 /// The file in the folder of a development identity. It holds the certificate and its key.
 pub const IDENTITY_FILE: &str = "identity.pem";
 
-/// What a development certificate is made for. Clients go by its fingerprint, whatever name they use.
+/// The names of a development certificate. Clients check its fingerprint, whatever name they use.
 const NAMES: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
 
 /// Why a server has no identity.
@@ -21,12 +21,12 @@ pub enum IdentitySourceError {
     Unreadable {
         /// Certificate or private key.
         what: &'static str,
-        /// Where it was looked for.
+        /// Where it was expected.
         path: PathBuf,
-        /// What the operating system says.
+        /// The operating system's error.
         error: io::Error,
     },
-    /// The files are there and are no identity.
+    /// The files exist and are no valid identity.
     #[error("{} and {} are no identity: {error}", certificate.display(), key.display())]
     Unusable {
         /// The file with the certificate.
@@ -36,7 +36,7 @@ pub enum IdentitySourceError {
         /// What is wrong.
         error: IdentityError,
     },
-    /// The kept development identity is damaged.
+    /// The stored development identity is damaged.
     #[error(
         "the development identity in {} is damaged: {error}. Delete the file to have another one made; clients that \
          know the old fingerprint must be told the new one", path.display()
@@ -47,7 +47,7 @@ pub enum IdentitySourceError {
         /// What is wrong.
         error: IdentityError,
     },
-    /// Others than its owner may read the stored key, and could impersonate this server.
+    /// Other users can read the stored key, and could impersonate this server.
     #[error(
         "the development identity in {} may be read by others (mode {mode:03o}). Run chmod 600 on it, or delete it to have \
          another one made", path.display()
@@ -58,7 +58,7 @@ pub enum IdentitySourceError {
         /// Its permissions.
         mode: u32,
     },
-    /// A made identity could not be kept.
+    /// A new identity could not be stored.
     #[error(
         "the development identity cannot be kept in {}: {error}. Name a folder that this user may write to, or none",
         path.display()
@@ -66,15 +66,15 @@ pub enum IdentitySourceError {
     Unwritable {
         /// The file, or its folder.
         path: PathBuf,
-        /// What the operating system says.
+        /// The operating system's error.
         error: io::Error,
     },
-    /// No certificate could be made.
+    /// No certificate could be generated.
     #[error("no development identity could be made: {0}")]
     NotMade(IdentityError),
 }
 
-/// Loads the identity, or makes it.
+/// Loads the identity, or generates it.
 pub(crate) fn obtain(source: &IdentitySource) -> Result<Identity, IdentitySourceError> {
     match source {
         IdentitySource::Development { folder: None } => make(),
@@ -99,7 +99,7 @@ fn read(what: &'static str, path: &Path) -> Result<Vec<u8>, IdentitySourceError>
     fs::read(path).map_err(|error| IdentitySourceError::Unreadable { what, path: path.to_owned(), error })
 }
 
-/// The identity that a folder keeps; the first start makes it.
+/// The identity in a folder; the first start generates it.
 fn kept(folder: &Path) -> Result<Identity, IdentitySourceError> {
     let path = folder.join(IDENTITY_FILE);
     match fs::symlink_metadata(&path) {
@@ -108,7 +108,7 @@ fn kept(folder: &Path) -> Result<Identity, IdentitySourceError> {
             let identity = make()?;
             let kept = keep(folder, &path, &identity);
             kept.map_err(|error| IdentitySourceError::Unwritable { path: path.clone(), error })?;
-            // Not the one just made: of two servers that start at once, one finds the other's.
+            // Loads the file again: of two servers that start at once, one finds the other's.
             load(&path)
         }
         Err(error) => Err(IdentitySourceError::Unreadable { what: "development identity", path, error }),
@@ -122,20 +122,20 @@ fn load(path: &Path) -> Result<Identity, IdentitySourceError> {
         .map_err(|error| IdentitySourceError::Damaged { path: path.to_owned(), error })
 }
 
-/// Puts the identity where nothing is yet. A reader finds all of it or none.
+/// Stores the identity if there is none yet. A reader sees a complete file or none.
 fn keep(folder: &Path, path: &Path, identity: &Identity) -> io::Result<()> {
     create_private_folder(folder)?;
     let draft = folder.join(format!("{IDENTITY_FILE}.{}.draft", process::id()));
     let pem = identity.to_pem();
-    // A server that was killed right here may have had the same number: in a container it is always 1.
+    // A server killed at this point may have had the same process id: in a container it is always 1.
     if draft.exists() {
         fs::remove_file(&draft)?;
     }
     let written = write_private(&draft, &[pem.certificates.as_bytes(), pem.key.as_bytes()]);
-    // Linking, unlike renaming, replaces nothing.
+    // Linking, unlike renaming, never replaces a file.
     let linked = written.and_then(|()| match fs::hard_link(&draft, path) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
-        // A file system without links.
+        // The file system has no links.
         Err(_) => fs::copy(&draft, path).map(|_| ()),
         Ok(()) => Ok(()),
     });

@@ -8,14 +8,14 @@ use core::net::Ipv4Addr;
 use parlor_transport::inside::Entrance;
 use tokio::task::JoinSet;
 
-/// Takes links. Each has a task that ends with this one. They count for no limit of connections: what has them could make as many
-/// servers.
+/// Accepts links. Each has a task that ends with this one. They do not count against the limit of
+/// connections: their process could start any number of servers.
 pub(crate) async fn accept(mut entrance: Entrance, access: Access, shard: Shard) {
     let mut links = JoinSet::new();
     loop {
         tokio::select! {
             link = entrance.next() => {
-                // Nobody can bring one any more, and those that are there go on.
+                // All senders are gone. Existing links go on.
                 let Some(link) = link else { break };
                 let (origin, shard) = (access.origin(Ipv4Addr::LOCALHOST.into()), shard.clone());
                 links.spawn(async move { connection::serve(link, origin, &shard).await });

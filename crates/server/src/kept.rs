@@ -1,4 +1,4 @@
-//! Who may have matches kept, and how many at once.
+//! Which accounts may have matches kept, and how many at once.
 //!
 //! The hubs ask when a match opens and report its end. The store checks each log entry's size
 //! (`services/src/store/matches.rs`). A creator without room for more logs is rejected here for a while, so
@@ -12,17 +12,18 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// Matches of one account that are kept at once, unless the configuration says otherwise.
+/// Default of [`Config::kept_matches`](crate::Config::kept_matches).
 pub const KEPT_MATCHES: usize = 8;
-/// Accounts without room for logs that are remembered. Beyond them all are forgotten, and the store judges again.
+/// Maximum number of remembered accounts without room for logs. Beyond it all are forgotten, and the store
+/// decides again.
 const FULL_MAX: usize = 10_000;
-/// For how many seconds an account without room is refused before the store is asked again.
+/// Seconds until the store is asked again about an account without room.
 const FULL_S: u64 = 30;
 
 /// App, environment and user.
 type Who = (String, String, String);
 
-/// Counts matches that are kept. Cheap to clone; all shards share one.
+/// Counts kept matches. Cheap to clone; all shards share one.
 #[derive(Clone, Debug)]
 pub struct KeptQuota {
     inner: Arc<Inner>,
@@ -31,11 +32,11 @@ pub struct KeptQuota {
 #[derive(Debug)]
 struct Inner {
     at_once: usize,
-    /// As many entries as kept matches live, at most.
+    /// Live kept matches by account, so there are at most as many entries as live kept matches.
     live: Mutex<HashMap<Who, usize>>,
-    /// Whose logs have no room left, and until when that is taken to be so, in seconds since 1970.
+    /// Accounts without room for logs, and until when this is assumed, in seconds since 1970.
     full: Mutex<HashMap<Who, u64>>,
-    /// Until when the whole store is taken to be full, in seconds since 1970.
+    /// Until when the whole store is assumed full, in seconds since 1970.
     store_full_s: AtomicU64,
     refused: AtomicU64,
 }
@@ -76,7 +77,7 @@ impl KeptQuota {
         Ok(())
     }
 
-    /// A match that was counted is over.
+    /// Counts a match that ended.
     pub(crate) fn ended(&self, app: &str, environment: &str, user: &str) {
         let who = who(app, environment, user);
         let mut live = lock(&self.inner.live);
@@ -88,7 +89,7 @@ impl KeptQuota {
         }
     }
 
-    /// The store has no room for logs of this account.
+    /// Records that the store has no room for logs of this account.
     pub fn is_full(&self, app: &str, environment: &str, user: &str, now_s: u64) {
         let mut full = lock(&self.inner.full);
         full.retain(|_, until_s| now_s < *until_s);
@@ -98,12 +99,12 @@ impl KeptQuota {
         full.insert(who(app, environment, user), now_s.saturating_add(FULL_S));
     }
 
-    /// The store is full for all.
+    /// Records that the store is full for all.
     pub fn store_is_full(&self, now_s: u64) {
         self.inner.store_full_s.store(now_s.saturating_add(FULL_S), Ordering::Relaxed);
     }
 
-    /// Matches that were not opened because their logs were not to be kept.
+    /// Matches that were rejected because their logs could not be kept.
     pub fn refused(&self) -> u64 {
         self.inner.refused.load(Ordering::Relaxed)
     }

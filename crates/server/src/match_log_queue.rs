@@ -14,14 +14,14 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc};
 
-/// Entries that may wait for the store.
+/// Maximum number of queued entries.
 const QUEUE_MAX: usize = 8_192;
-/// Bytes of them.
+/// Maximum bytes of queued entries.
 const QUEUE_BYTES_MAX: u32 = 16 << 20;
-/// What an entry takes beside its payload, about.
+/// Approximate bytes of an entry beside its payload.
 const ENTRY_BYTES: usize = 128;
 
-/// Which match: the store's name of it.
+/// A match, by its key in the store.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct MatchKey {
     /// Its app and environment.
@@ -30,22 +30,22 @@ pub struct MatchKey {
     pub id: RoomCode,
 }
 
-/// Something that happened in a match, on its way to the store.
+/// An event of a match, on its way to the store.
 #[derive(Debug)]
 pub struct Said {
-    /// In which match.
+    /// The match.
     pub of: MatchKey,
-    /// Its place in the match's log.
+    /// Its position in the match's log.
     pub number: u64,
-    /// When, in milliseconds since 1970.
+    /// Its time, in milliseconds since 1970.
     pub at_ms: u64,
-    /// What.
+    /// The event.
     pub entry: KeptEntry,
-    /// Room in the queue, until it is stored.
+    /// Its reserved bytes in the queue, until it is stored.
     pub place: OwnedSemaphorePermit,
 }
 
-/// A match as a hub names it.
+/// A match, by its id in a hub.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Of<'a> {
     pub(crate) room: RoomId,
@@ -54,38 +54,38 @@ pub(crate) struct Of<'a> {
     pub(crate) environment: &'a str,
 }
 
-/// What the queue had no room for.
+/// What the queue lacked room for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Mark {
-    /// The log ends with what was queued.
+    /// The log ends with its last queued entry.
     pub is_cut: bool,
     /// When the match ended, in milliseconds since 1970, if it did.
     pub ended_ms: Option<u64>,
 }
 
-/// Marks of matches whose beginning was queued: not more than the live ones and what the queue had room for.
+/// Marks of matches whose opening was queued. There are at most as many as live matches and queued entries.
 #[derive(Debug, Default)]
 struct Marks {
     of: Mutex<BTreeMap<MatchKey, Mark>>,
     changed: Notify,
 }
 
-/// A shard's side. Each shard has a clone of its own.
+/// The shard's side. Each shard has its own clone.
 #[derive(Clone, Debug)]
 pub(crate) struct MatchLogQueue {
     queue: mpsc::Sender<Said>,
     places: Arc<Semaphore>,
     marks: Arc<Marks>,
-    /// Matches of this shard of which nothing more is kept.
+    /// Matches of this shard that are not recorded any further.
     lost: FxHashMap<RoomId, Lost>,
 }
 
-/// How much of a match is lost.
+/// Which part of a match is lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Lost {
-    /// All of it: the store knows nothing of it.
+    /// All of it: the store has no entry of the match.
     Whole,
-    /// What comes after what was queued.
+    /// The entries after the queued ones.
     Rest,
 }
 
@@ -96,7 +96,7 @@ pub struct Kept {
     marks: Arc<Marks>,
 }
 
-/// Both sides.
+/// Creates both sides.
 pub(crate) fn channel() -> (MatchLogQueue, Kept) {
     of_size(QUEUE_MAX, QUEUE_BYTES_MAX)
 }
@@ -111,7 +111,7 @@ fn of_size(entries_max: usize, bytes_max: u32) -> (MatchLogQueue, Kept) {
 }
 
 impl MatchLogQueue {
-    /// Hands over what happened in a match. Entries of a match come in order.
+    /// Queues an event of a match. The events of a match arrive in order.
     pub(crate) fn keep(&mut self, of: Of<'_>, number: u64, entry: KeptEntry) {
         let is_end = matches!(entry, KeptEntry::Ended);
         let lost = self.lost.get(&of.room).copied();
@@ -142,7 +142,7 @@ impl MatchLogQueue {
         Arc::clone(&self.places).try_acquire_many_owned(bytes).ok()
     }
 
-    /// An entry was not queued. `key` is missing if the store could not name the match.
+    /// Handles an entry that was not queued. `key` is missing if the store could not name the match.
     fn lose(&mut self, of: Of<'_>, key: Option<MatchKey>, number: u64, is_end: bool, why: &str) {
         let Some(key) = key.filter(|_| number > 0) else {
             tracing::warn!(id = %of.code, app = ?of.app, why, "a match is not kept");
@@ -153,7 +153,7 @@ impl MatchLogQueue {
         };
         tracing::warn!(id = %of.code, app = ?of.app, number, why, "the log of a match ends before the match");
         if is_end {
-            // All that happened is there; that it is over need be told without an entry.
+            // All entries are queued; a mark suffices for the end.
             return self.marks.mark(key, |mark| mark.ended_ms = Some(unix_ms()));
         }
         self.lost.insert(of.room, Lost::Rest);
@@ -161,7 +161,7 @@ impl MatchLogQueue {
     }
 }
 
-/// Bytes that an entry has beside its fixed part.
+/// Bytes of an entry beside its fixed part.
 fn size(entry: &KeptEntry) -> usize {
     match entry {
         KeptEntry::Opened { label, by, .. } => label.len() + by.as_ref().map_or(0, String::len),
@@ -172,8 +172,8 @@ fn size(entry: &KeptEntry) -> usize {
 }
 
 impl Kept {
-    /// Waits for entries, and takes up to `most`; then also what there was no room for, if what was queued before is taken with it.
-    /// Nothing, once all shards have ended.
+    /// Waits for entries, and takes up to `most`. If there are marks, it takes them and all queued entries.
+    /// Returns `None` once all shards have ended.
     pub async fn take(&mut self, most: usize) -> Option<(Vec<Said>, BTreeMap<MatchKey, Mark>)> {
         let mut said = Vec::new();
         loop {
@@ -187,7 +187,7 @@ impl Kept {
                 }
                 () = self.marks.changed.notified() => {}
             }
-            // Of a match that has a mark nothing is queued after it: with all that is queued now the mark's turn has come.
+            // No entry of a match is queued after its mark, so all queued entries come first.
             let marks = self.marks.take();
             if !marks.is_empty() {
                 for _ in 0..self.queue.len() {
@@ -238,7 +238,7 @@ mod tests {
         KeptEntry::Data { order: 1, from: MemberId(0), op: 1, to: Vec::new(), payload }
     }
 
-    /// What the task is given: numbers of entries by match, and marks.
+    /// What the task receives: numbers of entries by match, and marks.
     async fn taken(kept: &mut Kept) -> (Vec<(RoomCode, u64)>, Vec<(RoomCode, Mark)>) {
         let (said, marks) = kept.take(1).await.unwrap();
         let said = said.into_iter().map(|said| (said.of.id, said.number)).collect();
@@ -253,12 +253,12 @@ mod tests {
         match_logs.keep(first, 1, data(1));
         match_logs.keep(first, 2, data(1));
         match_logs.keep(first, 3, data(1));
-        // It opened when there was no room: the store hears nothing of it, its end included.
+        // The match opened while the queue was full: the store gets nothing of it, not even its end.
         match_logs.keep(second, 0, opened());
         let (said, marks) = taken(&mut kept).await;
         assert_eq!(said, [(first.code, 0), (first.code, 1), (first.code, 2)]);
         assert_eq!(marks, [(first.code, Mark { is_cut: true, ended_ms: None })]);
-        // There is room again, and what would come after the hole is not taken.
+        // There is room again. Entries after a gap are not taken.
         match_logs.keep(first, 4, data(1));
         match_logs.keep(second, 1, data(1));
         match_logs.keep(second, 2, KeptEntry::Ended);

@@ -7,10 +7,10 @@
 use core::net::IpAddr;
 use parlor_hub::Origin;
 
-/// The 16 bits before an IPv4 address: those of multicast, so that no IPv6 network is mistaken for one.
+/// The 16 bits before an IPv4 address. They are a multicast prefix, so no IPv6 network equals an IPv4 origin.
 const V4: u64 = 0xff00 << 48;
 
-/// The origin that an address belongs to, whatever it is.
+/// The origin of an address.
 pub(crate) fn of(addr: IpAddr) -> Origin {
     match addr.to_canonical() {
         IpAddr::V4(addr) => {
@@ -20,7 +20,7 @@ pub(crate) fn of(addr: IpAddr) -> Origin {
         }
         IpAddr::V6(addr) => {
             let network = u64::try_from(u128::from(addr) >> 64).expect("the upper half has 64 bits");
-            // The network of `::1`: 0 means something else.
+            // The network of `::1` would be 0, which has another meaning.
             Origin(network.max(1))
         }
     }

@@ -4,15 +4,15 @@ use core::time::Duration;
 use parlor_hub::Origin;
 use tokio::time::{Instant, sleep_until};
 
-/// What a connection may ask on the long run, and how much of it at once.
+/// Average interval of a connection's operations, and the burst.
 const ASK_EVERY: Duration = Duration::from_millis(20);
 const AT_ONCE: u32 = 100;
 
 /// The pace of one connection.
 #[derive(Clone, Copy, Debug)]
 pub struct Pace {
-    /// The earliest moment at which the next may be answered: it falls behind while nothing is asked. This machine's own
-    /// processes have no budgets, and none here.
+    /// The earliest time of the next operation. It falls behind while the connection is idle. Local processes
+    /// have no budget, so `None`.
     may_ask: Option<Instant>,
 }
 
@@ -22,7 +22,7 @@ impl Pace {
         Pace { may_ask: (origin != Origin::LOCAL).then(Instant::now) }
     }
 
-    /// Waits until what came now may be answered.
+    /// Waits until the current operation may run.
     pub async fn wait(&mut self) {
         if let Some(may_ask) = &mut self.may_ask {
             let now = Instant::now();

@@ -19,12 +19,12 @@ use tokio::time::timeout;
 
 /// Close reason of links when the shard stops.
 pub const GOING_DOWN: &str = "the server is going down";
-/// The close reason for an address that has more connections than it may have.
+/// Close reason for an address beyond its limit of connections.
 const TOO_MANY: &str = "too many connections come from this address: close some, or try again in a moment";
-/// How long the last packets may take.
+/// Maximum time for the last packets.
 const END_TIME: Duration = Duration::from_millis(500);
 
-/// The port. Dropping it tells all peers that the server is going down.
+/// The port. Dropping it notifies all peers of the shutdown.
 pub(crate) struct Quic {
     engine: Engine,
     limit: ConnectionLimit,
@@ -32,9 +32,9 @@ pub(crate) struct Quic {
     numbers: Numbers,
     handshake_time: Duration,
     seats: FxHashMap<Id, Seat>,
-    /// How many of them have a link.
+    /// Connections that have a link.
     links: usize,
-    /// How many the engine refused by itself, as far as the limit knows.
+    /// Connections that the engine rejected by itself, as counted by the limit.
     refused: u64,
 }
 
@@ -45,18 +45,18 @@ struct Seat {
     connection: Option<ConnectionId>,
 }
 
-/// What came in.
+/// A received event.
 #[derive(Debug)]
 pub(crate) enum Came {
-    /// A link.
+    /// A new link.
     Link { connection: ConnectionId, id: Id, origin: Origin },
     /// A packet.
     Packet { connection: ConnectionId, packet: Packet },
-    /// The peer of a link is somewhere else.
+    /// The peer of a link has another address.
     Moved { connection: ConnectionId, remote: SocketAddr },
-    /// A link that was full takes packets again.
+    /// A link that was full accepts packets again.
     Room { connection: ConnectionId },
-    /// A link is over.
+    /// A link ended.
     End { connection: ConnectionId, is_violation: bool },
 }
 
@@ -119,7 +119,7 @@ impl Quic {
                 Event::Closed { id, why } => {
                     if let Some(connection) = self.seats.remove(&id).and_then(|seat| seat.connection) {
                         self.links -= 1;
-                        // What a peer gives as a reason is its own words.
+                        // A peer's close reason is its own text, so it is logged escaped.
                         tracing::debug!(connection = connection.0, end = ?why.to_string(), "disconnected");
                         let is_violation = matches!(why, LinkClosed::NotParlor(_));
                         return Some(Came::End { connection, is_violation });
@@ -127,7 +127,7 @@ impl Quic {
                 }
             }
         }
-        // The engine refuses whoever comes while too many handshakes are under way.
+        // The engine rejects clients while too many handshakes are pending.
         let refused = self.engine.stats().refused;
         (self.refused..refused).for_each(|_| self.limit.turn_away());
         self.refused = refused;
@@ -165,12 +165,12 @@ impl Quic {
         self.engine.flush(now());
     }
 
-    /// Links that are not over.
+    /// The number of open links.
     pub(crate) fn links(&self) -> usize {
         self.links
     }
 
-    /// Tells all peers that the server is going down, and gives them a moment to answer.
+    /// Notifies all peers of the shutdown, and waits a moment for their answers.
     pub(crate) async fn end(mut self) {
         self.close();
         if timeout(END_TIME, self.engine.wind_up()).await.is_err() {
@@ -183,7 +183,7 @@ impl Quic {
         self.flush();
     }
 
-    /// Decides about a client before any cryptography is done for it.
+    /// Decides about a client before any cryptography.
     fn answer(&mut self, incoming: Incoming) {
         let addr = incoming.remote().ip();
         let origin = self.access.origin(addr);
@@ -199,7 +199,8 @@ impl Quic {
                 return self.engine.refuse(incoming);
             }
         }
-        // Half-open connections under a false address take nobody's share: it is counted once the address is shown.
+        // Half-open connections from a forged address must not use its share, so only a verified address is
+        // counted.
         let shown = incoming.is_proven().then_some(origin);
         let Some(permit) = self.limit.enter(shown) else { return self.engine.refuse(incoming) };
         if let Some(id) = self.engine.accept(incoming, self.handshake_time, now()) {
@@ -209,7 +210,7 @@ impl Quic {
 
     fn connected(&mut self, id: Id) -> Option<Came> {
         let (seat, remote) = (self.seats.get_mut(&id)?, self.engine.remote(id)?);
-        // By the address that the handshake ended with, which is its own.
+        // The address at the end of the handshake is verified.
         let origin = self.access.origin(remote.ip());
         if !seat.permit.count_for(origin) {
             self.limit.turn_away();
@@ -230,7 +231,7 @@ impl Quic {
 
 impl Drop for Quic {
     fn drop(&mut self) {
-        // Without a sign of life peers would wait for one.
+        // Without a packet the peers would wait for one.
         self.close();
     }
 }

@@ -4,23 +4,23 @@ use std::fmt;
 use std::sync::Arc;
 use thiserror::Error;
 
-/// Bytes of an id.
+/// Maximum length of an id, in bytes.
 pub const ID_BYTES_MAX: usize = 64;
 /// The environment of a game that names none.
 pub const ENVIRONMENT: &str = "production";
 
-/// The environment of a name: games and tokens may omit it.
+/// The environment for a name: games and tokens may omit it.
 pub fn environment_of(named: &str) -> &str {
     if named.is_empty() { ENVIRONMENT } else { named }
 }
 
-/// Why a text is no id.
+/// Why a text is not a valid id.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{what} is not possible: {sentence}")]
 pub struct InvalidId {
-    /// Which id it would have been.
+    /// The kind of id.
     pub what: &'static str,
-    /// What is wrong with it.
+    /// What is wrong, for a person.
     pub sentence: String,
 }
 
@@ -28,10 +28,11 @@ fn invalid(what: &'static str, sentence: &str) -> InvalidId {
     InvalidId { what, sentence: sentence.to_owned() }
 }
 
-/// An app and its environment, say `chess` and `staging`. What is stored in one is never seen from another.
+/// An app and its environment, for example `chess` and `staging`. Data of one realm is never visible in
+/// another.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Realm {
-    /// Both, with a slash between them, as the store keeps it.
+    /// Both, with a slash between them, as the store has it.
     path: Arc<str>,
 }
 
@@ -66,11 +67,11 @@ impl Realm {
         &self.path
     }
 
-    /// The realm that has this [`path`](Self::path).
+    /// The realm with this [`path`](Self::path).
     ///
     /// # Errors
     ///
-    /// [`InvalidId`] if none can.
+    /// [`InvalidId`] if no realm can have it.
     pub fn from_path(path: &str) -> Result<Realm, InvalidId> {
         let no_slash = || invalid("the realm", "it has no slash between app and environment");
         let (app, environment) = path.split_once('/').ok_or_else(no_slash)?;
@@ -84,7 +85,7 @@ impl fmt::Debug for Realm {
     }
 }
 
-/// Whether a text can be an id; `what` is what it would be the id of.
+/// Checks that a text can be an id. `what` names the kind of id for the error.
 ///
 /// # Errors
 ///

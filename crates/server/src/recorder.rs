@@ -16,15 +16,16 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-/// Writes that may wait.
+/// Maximum number of queued writes.
 const QUEUE_MAX: usize = 1_024;
-/// Maximum size of the log of one room, in bytes. How many logs there are is bounded by the disk alone.
+/// Maximum size of the log of one room, in bytes. The number of logs is bounded by the disk alone.
 const LOG_BYTES_MAX: u64 = 256 << 20;
-/// Bytes that may wait.
+/// Maximum bytes of queued writes.
 const QUEUE_BYTES_MAX: u32 = 16 * 1024 * 1024;
-/// How long a server that stops waits for its disk.
+/// Maximum wait for the disk at a server's stop.
 const FINISH_TIME: Duration = Duration::from_secs(5);
-/// How many files one room may find in its place: codes and room numbers come again after a restart.
+/// Maximum number of existing files with the name of a room's log: codes and room numbers recur after a
+/// restart.
 const NAMESAKES_MAX: usize = 1_000;
 
 /// The shard's side.
@@ -35,21 +36,21 @@ pub(crate) struct Recorder {
     room: Arc<Semaphore>,
     writer: JoinHandle<()>,
     logs: BTreeMap<RoomId, Log>,
-    /// Logs that stop because the queue was full. What is queued of them is still written.
+    /// Logs that end because the queue was full. Their queued bytes are still written.
     cut: BTreeSet<RoomId>,
-    /// What was recorded since the last hand-over.
+    /// Bytes recorded since the last hand-over.
     pending: BTreeMap<RoomId, Vec<u8>>,
 }
 
-/// A log as the shard sees it. The file is closed when the last of these and of what is queued for it is gone.
+/// A log as the shard sees it. The file closes when this and all its queued writes are dropped.
 #[derive(Clone, Debug)]
 struct Log {
     code: RoomCode,
     id: RoomId,
     file: Arc<Mutex<Option<File>>>,
-    /// Bytes that were queued for it.
+    /// Bytes queued for it so far.
     bytes: Arc<AtomicU64>,
-    /// It cannot go on: a write failed.
+    /// Whether a write failed, which ends the log.
     has_failed: Arc<AtomicBool>,
 }
 
@@ -58,12 +59,12 @@ struct Log {
 struct Chunk {
     log: Log,
     bytes: Vec<u8>,
-    /// Room in the queue, until it is written.
+    /// Its reserved bytes in the queue, until it is written.
     _place: OwnedSemaphorePermit,
 }
 
 impl Recorder {
-    /// Makes the folder and starts the writer. Must be called in a tokio runtime.
+    /// Creates the folder and starts the writer. Must be called in a tokio runtime.
     pub(crate) fn start(folder: &Path) -> io::Result<Self> {
         let mut builder = DirBuilder::new();
         builder.recursive(true);
@@ -86,18 +87,18 @@ impl Recorder {
         })
     }
 
-    /// A room opened. What was recorded of it before belongs to it.
+    /// Opens the log of a room. Bytes already recorded for it belong to it.
     pub(crate) fn open(&mut self, id: RoomId, code: RoomCode) {
         let log = Log { code, id, file: Arc::default(), bytes: Arc::default(), has_failed: Arc::default() };
         self.logs.insert(id, log);
     }
 
-    /// Something was recorded.
+    /// Records bytes of a room.
     pub(crate) fn record(&mut self, room: RoomId, bytes: &[u8]) {
         self.pending.entry(room).or_default().extend_from_slice(bytes);
     }
 
-    /// A room ended, and nothing more is recorded of it.
+    /// Closes the log of a room that ended.
     pub(crate) fn close(&mut self, room: RoomId) {
         if let Some(bytes) = self.pending.remove(&room) {
             self.queue(room, bytes);
@@ -106,14 +107,14 @@ impl Recorder {
         self.cut.remove(&room);
     }
 
-    /// Queues what was recorded.
+    /// Queues the recorded bytes.
     pub(crate) fn hand_over(&mut self) {
         while let Some((room, bytes)) = self.pending.pop_first() {
             self.queue(room, bytes);
         }
     }
 
-    /// Writes what is queued and closes all files.
+    /// Writes all queued bytes and closes all files.
     pub(crate) async fn finish(mut self) {
         self.hand_over();
         let Recorder { folder, queue, writer, logs, .. } = self;
@@ -157,7 +158,7 @@ impl Recorder {
     }
 }
 
-/// The writer: ends when the queue's other end is gone and all is written.
+/// The writer. It ends when the queue's other end is dropped and all is written.
 fn write_all(folder: &Path, mut writes: mpsc::Receiver<Chunk>) {
     while let Some(Chunk { log, bytes, _place }) = writes.blocking_recv() {
         if log.has_failed.load(Ordering::Relaxed) {
@@ -181,7 +182,7 @@ impl Log {
         file.write_all(bytes)
     }
 
-    /// A file of its own, for its owner's eyes: it holds the room's secret.
+    /// Creates a file that only its owner can read: it holds the room's secret.
     fn create(&self, folder: &Path) -> io::Result<File> {
         let mut options = OpenOptions::new();
         options.write(true).create_new(true);
@@ -239,7 +240,7 @@ mod tests {
             recorder.record(id, b"head ");
         }
         recorder.hand_over();
-        // All places in the queue are taken, whatever the writer does.
+        // The test takes all room in the queue, whatever the writer does.
         let taken = Arc::clone(&recorder.room).acquire_many_owned(QUEUE_BYTES_MAX - 10).await.unwrap();
         recorder.record(RoomId(0), &[b'x'; 11]);
         recorder.hand_over();

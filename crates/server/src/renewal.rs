@@ -15,46 +15,47 @@ use std::path::PathBuf;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::{fs, thread};
 
-/// How often the files are looked at, unless the configuration says otherwise.
+/// Default of [`Config::certificate_every`](crate::Config::certificate_every).
 pub const CERTIFICATE_EVERY: Duration = Duration::from_secs(10);
 
 const DAY_S: u64 = 24 * 60 * 60;
-/// From when on the operator is warned.
+/// Remaining validity at which the operator is warned.
 const WARN_S: u64 = 14 * DAY_S;
 
-/// Looks at the files, until this is dropped.
+/// Polls the files, until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Renewal {
     _stop: mpsc::SyncSender<()>,
 }
 
-/// What becomes of what the files have.
+/// The result of a look at the files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Looked {
-    /// It is what is in use.
+    /// The certificate in use.
     Same,
-    /// It is used from here on.
+    /// Another certificate, which is used from now on.
     Replaced,
-    /// It cannot be used; what was in use stays. `is_said`: it is logged once, and not while it may be half written.
+    /// An invalid one; the current certificate stays. `is_said`: it is logged. It is logged once, and not
+    /// while it may be half written.
     Broken { is_said: bool },
 }
 
-/// The files, and what is known of them.
+/// The files and their known state.
 struct Files<F> {
     certificate: PathBuf,
     key: PathBuf,
     tls: ServerTls,
-    /// Called with each certificate that comes into use.
+    /// Called with each new certificate.
     replaced: F,
     used: Option<[u8; 32]>,
     expires_s: Option<u64>,
-    /// What cannot be used, and whether that was said.
+    /// The digest of invalid files, and whether they were logged.
     broken: Option<([u8; 32], bool)>,
     warned_s: Option<u64>,
 }
 
 impl Renewal {
-    /// Starts polling if the identity is in files. `replaced` is called with each new one.
+    /// Starts polling if the identity is in files. `replaced` is called with each new certificate.
     pub(crate) fn start(
         source: &IdentitySource,
         every: Duration,
@@ -93,7 +94,7 @@ impl<F: Fn(Fingerprint)> Files<F> {
         }
         match self.load(now_s) {
             Ok(identity) => {
-                // The first look finds what the server started with.
+                // The first look finds the certificate that the server started with.
                 if self.used.is_some() {
                     let (path, fingerprint) = (self.certificate.display(), identity.fingerprint());
                     tracing::info!(%path, %fingerprint, "the certificate was replaced: new connections get it");
@@ -105,7 +106,7 @@ impl<F: Fn(Fingerprint)> Files<F> {
                 Looked::Replaced
             }
             Err(why) => {
-                // Certificate and key are two files: what is seen once may be half written.
+                // Certificate and key are two files. After one look they may be half written.
                 let is_said = self.broken == Some((digest, false));
                 if is_said {
                     tracing::warn!(
@@ -140,7 +141,7 @@ impl<F: Fn(Fingerprint)> Files<F> {
         context.finish().as_ref().try_into().expect("SHA-256 has 32 bytes")
     }
 
-    /// Warns once a day of a certificate that is soon over. Whether it did.
+    /// Warns once a day of a certificate that expires soon. Returns whether it did.
     fn warn(&mut self, now_s: u64) -> bool {
         let Some(expires_s) = self.expires_s.filter(|expires_s| *expires_s < now_s.saturating_add(WARN_S))
         else {
@@ -191,7 +192,7 @@ mod tests {
         let mut files = Files::new(certificate.clone(), key, tls, |fingerprint| shown.set(Some(fingerprint)));
         assert_eq!(files.look(0), Looked::Replaced);
         assert_eq!(files.look(0), Looked::Same);
-        // The key of one with the certificate of another: as between two files being written.
+        // The key of one identity with the certificate of another, as between two writes.
         write(folder.path(), &second, &first);
         assert_eq!(files.look(0), Looked::Broken { is_said: false });
         write(folder.path(), &second, &second);
@@ -210,7 +211,7 @@ mod tests {
         assert_eq!(shown.get(), Some(second.fingerprint()));
         write(folder.path(), &second, &second);
         assert_eq!(files.look(0), Looked::Same, "it is what is in use");
-        // One that is over is not used in the place of one that is not.
+        // An expired certificate does not replace a valid one.
         write(folder.path(), &third, &third);
         let over_s = third.expires_s().unwrap();
         files.expires_s = Some(over_s + 2);
@@ -227,7 +228,7 @@ mod tests {
         let mut files = Files::new(certificate, key, ServerTls::new(&identity), |_| {});
         let end_s = identity.expires_s().unwrap();
         let mut warned = 0;
-        // Looked at each hour, from 20 days before the end to 6 days after.
+        // A look each hour, from 20 days before the expiry to 6 days after.
         for hour in 0..26 * 24 {
             let now_s = end_s - 20 * DAY_S + hour * 3_600;
             files.look(now_s);

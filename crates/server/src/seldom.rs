@@ -3,10 +3,10 @@
 use core::time::Duration;
 use tokio::time::Instant;
 
-/// How often it may be said.
+/// Minimum interval of log lines.
 const EVERY: Duration = Duration::from_secs(1);
 
-/// Says when something may be said.
+/// Decides when an event may be logged.
 #[derive(Debug, Default)]
 pub(crate) struct Seldom {
     said: Option<Instant>,
@@ -14,7 +14,7 @@ pub(crate) struct Seldom {
 }
 
 impl Seldom {
-    /// It has happened. If it may be said, gives how often it happened before without being said.
+    /// Counts an event. If it may be logged, returns the number of events since the last logged one.
     pub(crate) fn may_say(&mut self) -> Option<u64> {
         let now = Instant::now();
         if self.said.is_some_and(|said| now.saturating_duration_since(said) < EVERY) {

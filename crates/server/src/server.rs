@@ -27,7 +27,7 @@ use prepared::Prepared;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// A server that runs. Dropping it stops it at once; [`shutdown`](Self::shutdown) lets it say goodbye.
+/// A running server. Dropping it stops it at once; [`shutdown`](Self::shutdown) notifies its members first.
 pub struct Server {
     facts: Arc<Facts>,
     shards: Shards,
@@ -38,34 +38,34 @@ pub struct Server {
     inside: Inside,
     services: Option<Arc<dyn Services>>,
     figures: Option<Listener>,
-    /// Uses what is renewed, while it is here.
+    /// Applies renewed certificates until it is dropped.
     _renewal: Option<Renewal>,
 }
 
-/// How much a server has to do.
+/// A server's load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stats {
-    /// Rooms that live.
+    /// Live rooms.
     pub rooms: usize,
     /// Links with a session, in a room or not yet.
     pub connections: usize,
-    /// TCP connections: WebSockets, requests, and those that have not said yet what they are.
+    /// TCP connections: WebSockets, requests, and those whose purpose is not known yet.
     pub tcp_connections: usize,
     /// TCP connections that were closed at once because there were too many.
     pub tcp_turned_away: u64,
     /// QUIC connections and handshakes.
     pub quic_connections: usize,
-    /// QUIC connections that were refused because there were too many, all of them or handshakes alone.
+    /// QUIC connections that were rejected because there were too many connections or handshakes.
     pub quic_turned_away: u64,
 }
 
 impl Server {
-    /// Starts a server. It is reachable when this returns. It runs on threads of its own, one for each shard.
+    /// Starts a server. It is reachable when this returns. It has its own threads, one for each shard.
     ///
     /// # Errors
-    /// [`StartError`] says what to do. Nothing runs then.
-    // Boxed, like `shutdown` and all that starts a server: an async function is compiled again in each crate that awaits it, with all
-    // that it calls.
+    /// [`StartError`] describes what to do. Nothing is running then.
+    // Boxed, like `shutdown` and all functions that start a server: an async function is compiled again, with
+    // all that it calls, in each crate that awaits it.
     #[inline(never)]
     pub fn start(config: Config) -> BoxFuture<'static, Result<Self, StartError>> {
         async { Prepared::open(config, None).await?.begin(None).await }.boxed()
@@ -75,7 +75,7 @@ impl Server {
     /// served.
     ///
     /// # Errors
-    /// As [`Server::start`], and what `start` gives.
+    /// As [`Server::start`], and the error of `start`.
     pub async fn start_with<E: From<StartError>, F>(
         config: Config,
         start: impl FnOnce(Parts) -> F,
@@ -94,7 +94,7 @@ impl Server {
         self.facts.port
     }
 
-    /// Where monitoring gets its figures, if it does.
+    /// The address of the monitoring port, if there is one.
     pub fn metrics_addr(&self) -> Option<SocketAddr> {
         self.figures.as_ref().map(|figures| figures.addr)
     }
@@ -104,29 +104,29 @@ impl Server {
         self.facts.fingerprint
     }
 
-    /// The way in for rooms of this very process: they need no socket, no encryption and no coding to reach it.
+    /// The entrance for rooms of this process: their links need no socket, no encryption and no coding.
     pub fn inside(&self) -> &Inside {
         &self.inside
     }
 
-    /// Under which addresses the server is found, the one that reaches furthest first: the public host if there is one,
-    /// this machine's addresses on its network, and its loopback address.
+    /// The addresses of the server, the widest reachable first: the public host if there is one, this
+    /// machine's addresses on its network, and its loopback address.
     pub fn addresses(&self) -> &[ServerAddress] {
         &self.facts.addresses
     }
 
-    /// What a friend is given to join a room, with the address that reaches furthest.
+    /// The invite to a room, with the widest reachable address.
     pub fn invite(&self, code: RoomCode, secret: Option<&str>) -> Invite {
         self.facts.invite(code, secret)
     }
 
-    /// The room that a code leads to.
+    /// The room with a code.
     pub async fn room(&self, code: RoomCode) -> Option<RoomSummary> {
-        // A shard that has stopped has no rooms.
+        // A stopped shard has no rooms.
         self.shards.room(code).await.ok().flatten()
     }
 
-    /// How much the server has to do. Nothing once it has failed.
+    /// The server's load. All zero once it has failed.
     pub async fn stats(&self) -> Stats {
         let hubs = self.shards.stats().await;
         Stats {
@@ -139,8 +139,8 @@ impl Server {
         }
     }
 
-    /// Waits until the server fails by itself, which no server should: a program waits for this and for its own reason to
-    /// stop. May be cancelled.
+    /// Waits until the server fails by itself, which is a defect. A program waits for this and for its own
+    /// reason to stop. May be cancelled.
     pub async fn wait(&mut self) -> ServerFailed {
         select_all(self.workers.iter().map(|worker| worker.failed().boxed())).await.0
     }
@@ -156,7 +156,7 @@ impl Server {
         self.facts.is_draining.store(true, Ordering::Relaxed);
         self.entry = None;
         self.limits.quic.shut();
-        // Before the workers, which hold their connections.
+        // Before the workers, which hold the connections of the services.
         if let Some(services) = &self.services {
             services.say_goodbye().await;
         }
@@ -165,10 +165,10 @@ impl Server {
             services.stop().await;
         }
         if let Some(lan) = self.lan.take() {
-            // A thread that cannot be had says goodbye to nobody, who find out by themselves.
+            // Without a thread there is no goodbye; the other machines notice the end by themselves.
             let _ = tokio::task::spawn_blocking(move || lan.stop()).await;
         }
-        // To the end: whoever watches shall see it go down.
+        // Last, so that monitoring sees the shutdown.
         if let Some(figures) = self.figures.take() {
             figures.stop().await;
         }

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Random bytes.
+/// Returns random bytes.
 pub fn random<const N: usize>() -> Result<[u8; N], getrandom::Error> {
     let mut bytes = [0; N];
     getrandom::fill(&mut bytes).map(|()| bytes)
@@ -18,8 +18,8 @@ pub fn unix_s() -> u64 {
     since_1970().as_secs()
 }
 
-/// Bytes of memory that this process may use: what the machine has, or its container, if that is less. `None` where the system does
-/// not say.
+/// Bytes of memory that this process may use: the machine's, or its container's limit if that is lower.
+/// `None` if the system reports neither.
 pub fn memory_bytes() -> Option<usize> {
     let read = |path: &str| std::fs::read_to_string(path).ok();
     let machine = read("/proc/meminfo").and_then(|text| {

@@ -17,11 +17,11 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
-/// How long to wait when the system gives no connection, for want of file descriptors presumably. They come back only
-/// as connections end, and asking without a pause would take a core.
+/// Pause after an error of accept, which usually means no free file descriptors. They are freed only as
+/// connections end, and retries without a pause would take a whole core.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-/// Takes connections. Each has a task that ends with this one.
+/// Accepts connections. Each has a task that ends with this one.
 pub(crate) async fn accept(
     listener: TcpListener,
     limit: TcpLimit,
@@ -36,12 +36,13 @@ pub(crate) async fn accept(
         tokio::select! {
             accepted = listener.accept() => match accepted {
                 Ok((stream, remote)) => {
-                    // Before anything is read of it, and above all before TLS. TCP has shown that the address is its own.
+                    // Before any byte is read, and above all before TLS. TCP has verified the address.
                     if access.handshake(remote.ip(), true) != Verdict::Begin {
                         limit.places.turn_away();
                         continue;
                     }
-                    // Beyond its address's share a connection is closed at once: a queue would only hold it up until it is.
+                    // Beyond its address's share a connection is closed at once; a queue would only delay
+                    // that.
                     let Some(entered) = limit.enter(access.origin(remote.ip())) else { continue };
                     let (tls, conditions, site) = (tls.clone(), conditions.clone(), site.clone());
                     connections.spawn(async move {
@@ -76,8 +77,8 @@ async fn serve(
     conditions: Option<&Conditions>,
     site: &Site,
 ) {
-    // What comes before the link is boxed here and below, so that the task of a link does not hold its place as long as it
-    // lives.
+    // The futures before the link are boxed, here and below, so that a link's task does not hold their memory
+    // for its whole life.
     match Box::pin(sniff_impaired(stream, remote, tls, conditions, site.handshake_time())).await {
         Ok(Sniffed::Tls(stream)) => serve_http(stream, remote, is_of_reserve, site).await,
         Ok(Sniffed::Plain(stream)) if may_be_plain(remote.ip()) => {
@@ -91,7 +92,7 @@ async fn serve(
     }
 }
 
-/// Without TLS only local processes are served, because no network is in between.
+/// Only local processes are served without TLS, because no network is in between.
 fn may_be_plain(remote: IpAddr) -> bool {
     remote.to_canonical().is_loopback()
 }

@@ -13,12 +13,12 @@ use std::sync::{Arc, Mutex};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-/// A hundredth: a turn of a minute is 0.6 s shorter or longer while a wrong time is set right.
+/// A hundredth: while a wrong time is corrected, a turn of a minute is 0.6 s shorter or longer.
 const SLEW: u64 = 100;
-/// How often the time begins anew from what it is.
+/// How often the clock sets a new base.
 const REBASE_US: u64 = 1_000_000;
 
-/// The clock of a server's services. Clones are the same clock. Tests move it; a server never does.
+/// The clock of a server's services. Clones are the same clock. Only tests move it.
 #[derive(Clone, Debug)]
 pub struct Time(Arc<Inner>);
 
@@ -49,7 +49,7 @@ impl Default for Time {
 }
 
 impl Time {
-    /// For tests: a clock whose time of day is wrong from the beginning on.
+    /// For tests: a clock with a wrong time of day from the start.
     pub fn wrong_by(ms: i64) -> Self {
         let now_us = unix_ms().saturating_add_signed(ms).saturating_mul(1_000);
         Time(Arc::new(Inner {
@@ -62,7 +62,7 @@ impl Time {
         }))
     }
 
-    /// How long this clock has run. It never leaps.
+    /// The time since this clock's start. It never leaps.
     pub fn steady(&self) -> Duration {
         let passed = Duration::from_micros(self.0.passed_us.load(Ordering::Relaxed));
         self.0.started.elapsed().saturating_add(passed)
@@ -100,7 +100,7 @@ impl Time {
         self.now_ms() / 1_000
     }
 
-    /// For tests: so much time passes at once, on all clocks.
+    /// For tests: lets this time pass at once, on all clocks.
     pub fn pass(&self, time: Duration) {
         let time_us = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
         self.0.passed_us.fetch_add(time_us, Ordering::Relaxed);
@@ -131,7 +131,7 @@ mod tests {
             let time = Time::default();
             let before = time.now_ms();
             time.leap(leap_ms);
-            // What passes by itself meanwhile is not known, and is a moment.
+            // The real time that passes meanwhile is unknown, and short.
             assert!(time.now_ms() - before < HOUR_MS / 100, "{leap_ms}");
             assert!((time.wall_ms().abs_diff(before)).abs_diff(leap_ms.unsigned_abs()) < HOUR_MS / 100);
         }

@@ -27,26 +27,26 @@ use tokio::sync::{oneshot, watch};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-/// Beyond the time for goodbyes: for the shard's last turn, the disk, and the last QUIC packets.
+/// Time beyond that for goodbyes: for the shard's last cycle, the disk, and the last QUIC packets.
 const SHARD_END_TIME: Duration = Duration::from_secs(6);
 
 const SHARD: &str = "shard";
 const TCP: &str = "TCP port";
 const INSIDE: &str = "entrance from inside";
 
-/// What a worker needs before it can say whether it will work.
+/// What a worker needs to open its ports.
 #[derive(Clone, Debug)]
 pub(crate) struct Wants {
     pub(crate) listen: IpAddr,
-    /// 0 takes one that is free on TCP and UDP.
+    /// The port; 0 chooses one that is free on TCP and UDP.
     pub(crate) port: u16,
     pub(crate) tls: ServerTls,
     pub(crate) room_log: Option<PathBuf>,
-    /// The bad network that its sockets are on, for development.
+    /// The simulated bad network of its sockets, for development.
     pub(crate) conditions: Option<Conditions>,
 }
 
-/// What it needs to begin, which is known once all workers have their ports.
+/// What a worker needs to serve, known once all workers have their ports.
 pub(crate) struct Task {
     pub(crate) hub: Hub,
     pub(crate) clock: Clock,
@@ -57,10 +57,10 @@ pub(crate) struct Task {
     pub(crate) directory: Directory,
     pub(crate) facts: Arc<Facts>,
     pub(crate) limits: ConnectionLimits,
-    /// Where rooms of this process come in.
+    /// The entrance for rooms of this process.
     pub(crate) entrance: Entrance,
     pub(crate) services: Option<Arc<dyn Services>>,
-    /// Takes what happens in matches that are kept.
+    /// Queues events of kept matches.
     pub(crate) match_logs: Option<MatchLogQueue>,
 }
 
@@ -72,7 +72,7 @@ pub(crate) struct Worker {
     ended: watch::Receiver<Option<Result<(), ServerFailed>>>,
 }
 
-/// What a worker has once its ports are open.
+/// A worker's open ports.
 struct Opened {
     bound: Bound,
     recorder: Option<Recorder>,
@@ -91,7 +91,7 @@ impl Worker {
                 Err(error) => return drop(report.send(Err(StartError::Thread(error)))),
             };
             let ended = runtime.block_on(work(wants, report, task, stopped));
-            // Whoever waits for a disk that does not answer waits no longer than this.
+            // A wait for an unresponsive disk ends here.
             runtime.shutdown_background();
             end.send_replace(Some(ended));
         };
@@ -102,13 +102,13 @@ impl Worker {
         Ok(Worker { addr, begin: Some(begin), stop: Some(stop), ended })
     }
 
-    /// Lets it begin.
+    /// Starts serving.
     pub(crate) fn begin(&mut self, task: Task) {
-        // A thread that is gone is told by `ended`.
+        // `ended` reports a thread that is gone.
         self.begin.take().map(|begin| begin.send(Box::new(task)));
     }
 
-    /// Waits until it has failed by itself. May be cancelled.
+    /// Waits until the worker fails by itself. May be cancelled.
     pub(crate) async fn failed(&self) -> ServerFailed {
         let gone = || ServerFailed { part: "thread", detail: "it ended".to_owned() };
         let mut ended = self.ended.clone();
@@ -116,15 +116,15 @@ impl Worker {
         ended.and_then(Result::err).unwrap_or_else(gone)
     }
 
-    /// Tells all its members and stops it.
+    /// Notifies all its members and stops it.
     pub(crate) async fn stop(&mut self) {
         self.stop.take().map(|stop| stop.send(()));
-        // An error: the thread is gone, which is what is wanted.
+        // An error means that the thread is gone, as intended.
         let _ = self.ended.wait_for(Option::is_some).await;
     }
 }
 
-/// All that the thread does.
+/// The thread's work.
 async fn work(
     wants: Wants,
     report: oneshot::Sender<Result<SocketAddr, StartError>>,
@@ -141,7 +141,7 @@ async fn work(
     if report.send(Ok(addr)).is_err() {
         return Ok(());
     }
-    // Another worker may not have started, and then none begins.
+    // If another worker failed to start, none begins.
     let Ok(task) = task.await else { return Ok(()) };
     let Task { hub, clock, access, handshake_time, inputs, shards, directory, facts, .. } = *task;
     let Task { limits, entrance, services, match_logs, .. } = *task;
@@ -185,7 +185,7 @@ fn open(wants: &Wants) -> Result<Opened, StartError> {
 
 /// Lets the shard notify all members; meanwhile HTTP reports the shutdown.
 async fn say_goodbye(shard: &Shard, tasks: &mut JoinSet<&'static str>) {
-    // A shard that has failed says nothing any more.
+    // A failed shard sends nothing more.
     if shard.shut_down().await.is_ok() {
         let end = timeout(DRAIN_TIME + SHARD_END_TIME, async {
             while let Some(ended) = tasks.join_next().await {

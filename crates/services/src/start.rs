@@ -8,13 +8,13 @@ use parlor_server::{Config, Server};
 use std::sync::Arc;
 use thiserror::Error;
 
-/// Why a server with services could not start. Nothing of it runs then.
+/// Why a server with services could not start. No part of it is running then.
 #[derive(Debug, Error)]
 pub enum StartError {
-    /// There is no server.
+    /// The server could not start.
     #[error(transparent)]
     Server(#[from] parlor_server::StartError),
-    /// There are no services.
+    /// The services could not start.
     #[error(transparent)]
     Online(#[from] OnlineError),
 }
@@ -22,15 +22,15 @@ pub enum StartError {
 /// Starts a server with services. It is reachable when this returns.
 ///
 /// # Errors
-/// [`StartError`] says what to do. Nothing runs then.
-// Boxed: an async function is compiled again in each crate that awaits it, with all that it calls.
+/// [`StartError`] describes what to do. Nothing is running then.
+// Boxed: an async function is compiled again, with all that it calls, in each crate that awaits it.
 #[inline(never)]
 pub fn start(config: Config, online: OnlineConfig) -> BoxFuture<'static, Result<Server, StartError>> {
     started(config, online).boxed()
 }
 
 async fn started(config: Config, online: OnlineConfig) -> Result<Server, StartError> {
-    // Before the port opens: who comes finds a store that is sound, or no server.
+    // Before the port opens: clients find a sound store, or no server.
     let options = Options { limits: online.limits, ..Options::default() };
     let store = Store::open_with(&online.store, options).await.map_err(OnlineError::from)?;
     let services = async |parts| Ok(Arc::new(Online::start(online, store, parts).await?) as Arc<_>);

@@ -8,7 +8,7 @@ use ring::hmac;
 use ring::signature::{ED25519, Ed25519KeyPair, UnparsedPublicKey};
 use signature::{Signer, Verifier};
 
-/// Lets `jsonwebtoken` use it, in the whole process. If somebody was there before, theirs is used.
+/// Installs the provider for `jsonwebtoken` in the whole process. A provider that is already installed stays.
 pub fn install() {
     let _ = PROVIDER.install_default();
 }
@@ -31,7 +31,7 @@ fn signer(algorithm: &Algorithm, key: &EncodingKey) -> Result<Box<dyn JwtSigner>
     }
 }
 
-/// That the key is one of this algorithm, the library has seen to.
+/// The library has checked that the key fits the algorithm.
 fn verifier(algorithm: &Algorithm, key: &DecodingKey) -> Result<Box<dyn JwtVerifier>, Error> {
     let key = key.try_get_as_bytes()?;
     match algorithm {
@@ -71,7 +71,7 @@ impl JwtVerifier for Public {
     }
 }
 
-/// A key that both sides have.
+/// A symmetric key.
 struct Shared(hmac::Key);
 
 impl Shared {

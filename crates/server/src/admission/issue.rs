@@ -14,13 +14,13 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
-/// What comes before the 32 bytes of a private Ed25519 key in PKCS#8 (RFC 8410).
+/// PKCS#8 header before the 32 bytes of a private Ed25519 key (RFC 8410).
 const PRIVATE_HEAD: [u8; 16] =
     [0x30, 0x2e, 0x02, 0x01, 0x00, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x04, 0x22, 0x04, 0x20];
-/// What comes before the 32 bytes of a public one.
+/// Header before the 32 bytes of a public key.
 const PUBLIC_HEAD: [u8; 12] = [0x30, 0x2a, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x03, 0x21, 0x00];
 
-/// Why a key cannot be used, or made.
+/// Why a key cannot be used or made.
 #[derive(Debug, Error)]
 pub enum KeyError {
     /// The file could not be read.
@@ -28,7 +28,7 @@ pub enum KeyError {
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// What the operating system says.
+        /// The operating system's error.
         error: io::Error,
     },
     /// The file holds something else.
@@ -42,29 +42,29 @@ pub enum KeyError {
         /// "public" or "private".
         expected: &'static str,
     },
-    /// A file could not be written; one that exists is never written over.
+    /// A file could not be written. Existing files are never overwritten.
     #[error("the key cannot be written to {}: {error}", path.display())]
     Unwritable {
         /// The file.
         path: PathBuf,
-        /// What the operating system says.
+        /// The operating system's error.
         error: io::Error,
     },
-    /// The operating system gives no random numbers.
+    /// The operating system has no random numbers.
     #[error("the operating system gives no random numbers: {0}")]
     NoRandomness(String),
 }
 
-/// What a token shall permit.
+/// What a token permits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Permit<'a> {
     /// The user.
     pub user: &'a str,
-    /// In which game.
+    /// The game.
     pub app: &'a str,
-    /// In which environment of it; may be empty.
+    /// The game's environment; may be empty.
     pub environment: &'a str,
-    /// To do what.
+    /// The permitted operation.
     pub what: PermitFor,
 }
 
@@ -73,7 +73,7 @@ pub struct Permit<'a> {
 pub enum PermitFor {
     /// Join the room with this code.
     Join(RoomCode),
-    /// Open a room, under this code if there is one, else under any.
+    /// Open a room, under this code or, if `None`, under any code.
     Create(Option<RoomCode>),
 }
 
@@ -91,7 +91,7 @@ impl core::fmt::Debug for SigningKey {
 }
 
 impl SigningKey {
-    /// A new key.
+    /// Generates a key.
     ///
     /// # Errors
     /// [`KeyError::NoRandomness`].
@@ -101,10 +101,11 @@ impl SigningKey {
         Ok(Self::from_pkcs8(private).expect("32 bytes with their head are a key"))
     }
 
-    /// Reads a private key (PEM), as [`write_new`](Self::write_new) or `openssl genpkey -algorithm ed25519` writes it.
+    /// Reads a private key (PEM), as [`write_new`](Self::write_new) or `openssl genpkey -algorithm ed25519`
+    /// writes it.
     ///
     /// # Errors
-    /// [`KeyError`] says what to do.
+    /// [`KeyError`] describes what to do.
     pub fn read(path: &Path) -> Result<Self, KeyError> {
         let key = PrivatePkcs8KeyDer::from_pem_slice(&read(path)?).ok();
         key.and_then(|key| Self::from_pkcs8(key.secret_pkcs8_der().to_vec()))
@@ -117,8 +118,8 @@ impl SigningKey {
         Some(SigningKey { private, public })
     }
 
-    /// Writes the pair: the private key to `path`, for its owner's eyes only, the public one beside it with `.pub`
-    /// appended. Gives the path of the public one.
+    /// Writes the pair: the private key to `path`, readable by its owner only, and the public key beside it
+    /// with `.pub` appended. Returns the path of the public key.
     ///
     /// # Errors
     /// [`KeyError::Unwritable`], also if one of the files exists.
@@ -136,7 +137,7 @@ impl SigningKey {
         pem("PUBLIC KEY", &[&PUBLIC_HEAD[..], &self.public].concat())
     }
 
-    /// Returns a token that is valid from now on, for [`TOKEN_LIFE_S_MAX`] seconds and once.
+    /// Returns a token that is valid once, for [`TOKEN_LIFE_S_MAX`] seconds from now.
     ///
     /// # Errors
     /// [`KeyError::NoRandomness`].
@@ -163,7 +164,8 @@ impl SigningKey {
         self.sign_with(Header::new(Algorithm::EdDSA), claims)
     }
 
-    /// A token of another kind than those for admission: `typ` in its head tells them apart, so that none can be used as another.
+    /// Signs a token that is not for admission. `typ` in its header separates the kinds, so none can be used
+    /// as another.
     pub fn sign_as(&self, typ: &str, claims: &impl Serialize) -> String {
         self.sign_with(Header { typ: Some(typ.to_owned()), ..Header::new(Algorithm::EdDSA) }, claims)
     }
@@ -172,7 +174,7 @@ impl SigningKey {
         sign(&header, claims, &EncodingKey::from_ed_der(&self.private))
     }
 
-    /// The key as [`to_kept`](Self::to_kept) gave it.
+    /// Loads a key that [`to_kept`](Self::to_kept) returned.
     pub fn from_kept(kept: &[u8]) -> Option<Self> {
         Self::from_pkcs8(kept.to_vec())
     }
@@ -193,7 +195,7 @@ impl SigningKey {
     }
 }
 
-/// A token. The key is one that fits the header's algorithm.
+/// Signs a token. The key must fit the header's algorithm.
 pub(super) fn sign(header: &Header, claims: &impl Serialize, key: &EncodingKey) -> String {
     crypto::install();
     jsonwebtoken::encode(header, claims, key)
@@ -203,7 +205,7 @@ pub(super) fn sign(header: &Header, claims: &impl Serialize, key: &EncodingKey) 
 /// The 32 bytes of a public key in a file (PEM, Ed25519).
 ///
 /// # Errors
-/// [`KeyError`] says what to do.
+/// [`KeyError`] describes what to do.
 pub fn read_public(path: &Path) -> Result<[u8; 32], KeyError> {
     SubjectPublicKeyInfoDer::from_pem_slice(&read(path)?)
         .ok()
@@ -228,7 +230,7 @@ fn write_new(path: &Path, text: &str, is_private: bool) -> Result<(), KeyError> 
 }
 
 fn pem(label: &str, der: &[u8]) -> String {
-    // Neither kind of key is longer than a line of PEM may be.
+    // Both kinds of key fit one line of PEM.
     format!("-----BEGIN {label}-----\n{}\n-----END {label}-----\n", BASE64.encode(der))
 }
 

@@ -3,20 +3,20 @@
 use ring::digest::{SHA256, digest};
 use std::collections::{BTreeMap, HashSet};
 
-/// The beginning of an id's SHA-256: whoever signs tokens might find two ids that have it in common, and would lock out nobody but a
-/// token of its own.
+/// The first bytes of an id's SHA-256. A signer might find two ids with the same digest, but would only
+/// reject its own token.
 type Digest = [u8; 16];
 
 /// Ids of used tokens until they expire. Bounded: when full it rejects new ids rather than forget valid ones.
 #[derive(Debug)]
 pub(super) struct Ledger {
     ids: HashSet<Digest>,
-    /// By when each may be forgotten, in seconds of a clock that never leaps.
+    /// The ids by the second at which they may be forgotten, on a clock that never leaps.
     by_end: BTreeMap<u64, Vec<Digest>>,
     ids_max: usize,
 }
 
-/// Why an id was not entered.
+/// Why an id was not recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NotEntered {
     Known,
@@ -28,7 +28,7 @@ impl Ledger {
         Ledger { ids: HashSet::new(), by_end: BTreeMap::new(), ids_max }
     }
 
-    /// Records an unused id, and remembers it until `forget_s`.
+    /// Records an unused id until `forget_s`.
     pub(super) fn enter(&mut self, id: &str, forget_s: u64, now_s: u64) -> Result<(), NotEntered> {
         while let Some(ended) = self.by_end.first_entry().filter(|ended| *ended.key() <= now_s) {
             for old in ended.remove() {
@@ -58,7 +58,7 @@ mod tests {
         let mut ledger = Ledger::new(10);
         assert_eq!(ledger.enter("a", 100, 50), Ok(()));
         assert_eq!(ledger.enter("a", 100, 99), Err(NotEntered::Known));
-        // Under another end it is the same id.
+        // The same id with another expiry is still known.
         assert_eq!(ledger.enter("a", 120, 99), Err(NotEntered::Known));
         assert_eq!(ledger.enter("b", 130, 99), Ok(()));
         assert_eq!(ledger.enter("a", 160, 100), Ok(()));

@@ -39,7 +39,7 @@ pub const TOKEN_LIFE_S_MAX: u64 = 60;
 pub const CLOCK_SKEW_S_MAX: u64 = 5;
 /// Longest user and id of a token, in bytes.
 pub const CLAIM_BYTES_MAX: usize = limits::USER_BYTES_MAX;
-/// Used tokens remembered for each issuer: 20,000 a second with the longest life. Each takes some 50 bytes.
+/// Used tokens remembered for each issuer: 20,000 a second with the longest life. Each takes about 50 bytes.
 pub const TOKENS_REMEMBERED_MAX: usize = 1_300_000;
 
 const _: () = assert!(TOKENS_REMEMBERED_MAX as u64 == 20_000 * (TOKEN_LIFE_S_MAX + CLOCK_SKEW_S_MAX));
@@ -48,7 +48,7 @@ const _: () = assert!(TOKENS_REMEMBERED_MAX as u64 == 20_000 * (TOKEN_LIFE_S_MAX
 /// another one, or none.
 const OWN_KINDS: &str = "parlor-";
 
-/// Who must have a token.
+/// Which players need a token, and who issues it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Policy {
     /// The public key (PEM, Ed25519) of the game's own service, which issues tokens. Without it only tickets
@@ -68,17 +68,18 @@ pub struct Claims {
     /// Its environment; may be missing if it is empty.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub env: String,
-    /// The code of the room. With [`create`](Self::create) the code that a new room must have; any if missing.
+    /// The code of the room. With [`create`](Self::create) the code that a new room must have; any if
+    /// missing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub room: Option<String>,
-    /// Whether it is for opening a room and not for joining one.
+    /// Whether the token is for opening a room instead of joining one.
     #[serde(default, skip_serializing_if = "core::ops::Not::not")]
     pub create: bool,
     /// Time of issue, in seconds since 1970.
     pub iat: u64,
     /// Expiry, in seconds since 1970: at most [`TOKEN_LIFE_S_MAX`] after [`iat`](Self::iat).
     pub exp: u64,
-    /// Its own id, which no other token has: 1 to [`CLAIM_BYTES_MAX`] bytes.
+    /// Its id, unique among all tokens: 1 to [`CLAIM_BYTES_MAX`] bytes.
     pub jti: String,
 }
 
@@ -122,33 +123,33 @@ impl TokenError {
     }
 }
 
-/// Verifies tokens and remembers which were used. All shards ask the same one, and none waits for another's signature to be verified:
-/// what is remembered has locks of its own.
+/// Verifies tokens and remembers used ones. All shards share it. None waits for another's verification: only
+/// the ledgers have locks.
 #[derive(Debug)]
 pub(crate) struct Tokens {
-    /// Those of the game's own service.
+    /// The issuer of the game's own service.
     service: Option<Signer>,
-    /// Those of the accounts of this server.
+    /// The tickets of this server's accounts.
     tickets: OnceLock<Tickets>,
     is_required: bool,
     time: Time,
-    /// On the steady clock.
+    /// The start on the steady clock.
     started: Duration,
 }
 
-/// When something is judged.
+/// The times by which a token is judged.
 #[derive(Clone, Copy, Debug)]
 struct Now {
-    /// By the clock that has given out what is judged, in seconds since 1970.
+    /// The issuer's clock, in seconds since 1970.
     now_s: u64,
-    /// When this server started, by the same clock as it is set at this moment.
+    /// When this server started, by the issuer's clock as it is set now.
     started_s: u64,
-    /// By the steady clock, in seconds: what is remembered is forgotten by it, whatever happens to the other one.
+    /// The steady clock, in seconds. Used ids expire by it, because the other clock may leap.
     steady_s: u64,
 }
 
-/// Whose tokens are accepted, and which were used. Each has a ledger of its own, so that the tokens of one take no room from those of
-/// another.
+/// An accepted issuer, and its used tokens. Each issuer has its own ledger, so the tokens of one take no room
+/// from another's.
 #[derive(Debug)]
 struct Signer {
     key: DecodingKey,
@@ -178,7 +179,7 @@ impl Tokens {
 
     /// Accepts tickets of the server's own accounts from now on.
     pub(crate) fn accept_tickets(&self, tickets: Tickets) {
-        // There is one store, and it is opened once.
+        // The only store is opened once, so this never replaces tickets.
         let _ = self.tickets.set(tickets);
     }
 
@@ -189,17 +190,17 @@ impl Tokens {
 
     /// Checks whether the hello's token permits its request, and consumes the token.
     pub(crate) fn admit(&self, hello: &Hello) -> Result<Admitted, Refusal> {
-        // The time of day is read before the steady clock: so the start that follows from both is never after the true one, and a
-        // token of the first second is accepted.
+        // The time of day is read before the steady clock. So the start computed from both is never too late,
+        // and a token of the first second is accepted.
         let (wall_ms, own_s) = (u128::from(self.time.wall_ms()), self.time.now_s());
         let steady = self.time.steady();
         let running_ms = steady.saturating_sub(self.started).as_millis();
         let seconds = |ms: u128| u64::try_from(ms / 1_000).unwrap_or(u64::MAX);
         let started_s = seconds(wall_ms.saturating_sub(running_ms));
         let steady_s = steady.as_secs();
-        // The clock of a game's own service has the time of day in common with this one.
+        // A game's own service and this server share the time of day.
         let wall = Now { now_s: seconds(wall_ms), started_s, steady_s };
-        // Tickets are the services' own, and their key is drawn at the start: none is older than it.
+        // Tickets are the services' own, and their key is drawn at the start, so none is older.
         let own = Now { now_s: own_s, started_s: 0, steady_s };
         self.admit_by(hello, wall, own).map_err(|rejected| {
             tracing::info!(app = ?hello.app, why = %rejected, "a token was not accepted");
@@ -217,7 +218,7 @@ impl Tokens {
         if head.crit.is_some() {
             return Err(TokenError::NotSigned("it demands an extension".to_owned()));
         }
-        // Which key is asked, the head says; that it is true, the signature says, which covers the head.
+        // The header selects the key. The signature covers the header and proves it.
         let user = match head.typ.as_deref() {
             Some(ticket::TYP) => {
                 let tickets = self.tickets.get().ok_or(TokenError::NoKey)?;
@@ -238,11 +239,11 @@ impl Tokens {
 }
 
 impl Signer {
-    /// Only this algorithm is accepted, whatever a token's head says.
+    /// Accepts only this algorithm, whatever a token's header names.
     fn new(algorithm: Algorithm, key: DecodingKey) -> Self {
         crypto::install();
         let mut validation = Validation::new(algorithm);
-        // Times and audience are judged below, by a clock that a test can set and against what the hello asks for.
+        // Times and audience are checked below, by a clock that tests can set and against the hello.
         validation.required_spec_claims.clear();
         (validation.validate_exp, validation.validate_aud) = (false, false);
         Signer { key, validation, used: Mutex::new(Ledger::new(TOKENS_REMEMBERED_MAX)) }
@@ -280,7 +281,7 @@ impl Claims {
         Ok(())
     }
 
-    /// Game, environment and room must be those of the hello.
+    /// Checks that game, environment and room are those of the hello.
     fn check_audience(
         &self,
         hello: &Hello,
@@ -293,7 +294,7 @@ impl Claims {
         let is_for_this = match &hello.intent {
             Intent::Join { code, .. } => !self.create && room == Some(*code),
             Intent::Create(RoomSettings { code, .. }) => self.create && (room.is_none() || room == *code),
-            // What proves a seat is its own token, and no policy is asked; nor is one for a path, which leads to a member.
+            // A seat's own token proves it, without a policy. A path leads to a member and needs none either.
             Intent::Resume(_) | Intent::Path(_) => false,
         };
         if is_for_this { Ok(()) } else { Err(TokenError::Room) }
@@ -307,7 +308,7 @@ impl Claims {
         if iat > now_s.saturating_add(CLOCK_SKEW_S_MAX) {
             return Err(TokenError::Future);
         }
-        // What was used before the start is not remembered.
+        // Tokens used before the start are not remembered.
         if iat < started_s {
             return Err(TokenError::BeforeStart);
         }
@@ -316,7 +317,7 @@ impl Claims {
 }
 
 const _: () = {
-    // The claims of a token that has every field at its longest, in base64 with header and signature around it.
+    // A token with every claim at its longest, in base64, with header and signature.
     let claims = 2 * CLAIM_BYTES_MAX + 2 * limits::LABEL_BYTES_MAX + 256;
     assert!(claims * 2 <= limits::TOKEN_BYTES_MAX, "every token fits into a hello");
 };

@@ -14,7 +14,7 @@ fn key() -> SigningKey {
     SigningKey::generate().unwrap()
 }
 
-/// Tokens of a server that started then, by a clock that is told.
+/// Tokens of a server that started at a given time, by a clock that the test sets.
 struct Judged {
     tokens: Tokens,
     started_s: u64,
@@ -91,7 +91,7 @@ fn threat_03_a_hundred_thousand_replays_are_refused() {
     let token = key.sign(&claims());
     let hello = join("K7QM", token);
     assert!(tokens.admit_at(&hello, NOW_S).is_ok());
-    // As long as it would be good, and long after.
+    // Replays within its validity, and long after.
     let replays = (0..100_000_u64).filter(|replay| tokens.admit_at(&hello, NOW_S + replay / 1_000).is_ok());
     assert_eq!(replays.count(), 0);
 }
@@ -116,7 +116,7 @@ fn threat_03_a_token_is_good_for_one_room_one_game_and_one_purpose() {
     ] {
         assert_eq!(tokens.admit_at(&hello, NOW_S), Err(rejected), "{hello:?}");
     }
-    // Being tried elsewhere has not used it up.
+    // The attempt elsewhere did not consume it.
     assert!(tokens.admit_at(&join("k7qm", token), NOW_S).is_ok());
 }
 
@@ -184,7 +184,7 @@ fn threat_03_a_restart_forgets_no_token() {
     assert!(restarted.admit_at(&join("K7QM", fresh), NOW_S).is_ok());
 }
 
-/// A token from its parts, signed by `sign`.
+/// A token built from its parts, signed by `sign`.
 fn forged(header: &Value, claims: &Value, sign: impl FnOnce(&[u8]) -> Vec<u8>) -> String {
     let encode = |value: &Value| BASE64URL_NOPAD.encode(value.to_string().as_bytes());
     let message = format!("{}.{}", encode(header), encode(claims));
@@ -207,7 +207,7 @@ fn threat_03_no_other_algorithm_is_accepted() {
     for none in ["none", "None", "NONE", "nOnE", ""] {
         forgeries.push(forged(&json!({ "alg": none, "typ": "JWT" }), &claims, nothing));
     }
-    // The public key is no secret: whoever verifies with what the header says would take it for one.
+    // The public key is no secret. A verifier that trusts the header would use it as an HMAC secret.
     for secret in [key.public(), pem.as_bytes(), b""] {
         for algorithm in ["HS256", "EdDSA", "ES256", "RS256"] {
             let header = json!({ "alg": algorithm, "typ": "JWT" });
@@ -216,7 +216,7 @@ fn threat_03_no_other_algorithm_is_accepted() {
     }
     forgeries.push(forged(&json!({ "alg": "EdDSA" }), &claims, nothing));
     forgeries.push(forged(&json!({ "typ": "JWT" }), &claims, nothing));
-    // With the forger's own key, also inside the header.
+    // The forger's own key, also inside the header.
     let own = SigningKey::generate().unwrap();
     forgeries.push(own.sign(&serde_json::from_value(claims.clone()).unwrap()));
     for forgery in forgeries {
@@ -240,7 +240,7 @@ fn threat_03_a_token_that_was_changed_anywhere_is_refused() {
         let cut = tokens.admit_at(&join("K7QM", &token.as_bytes()[..at]), NOW_S);
         assert!(matches!(cut, Err(TokenError::NotSigned(_))), "{cut:?}");
     }
-    // Another user's name under the signature of this one's.
+    // Another user's name under this user's signature.
     let mut parts: Vec<String> = token.split('.').map(str::to_owned).collect();
     let other = serde_json::to_string(&Claims { sub: "user-2".into(), ..claims() }).unwrap();
     parts[1] = BASE64URL_NOPAD.encode(other.as_bytes());
@@ -311,7 +311,8 @@ fn a_pair_of_keys_is_written_and_read_again() {
     assert_eq!(SigningKey::read(&path).unwrap().public(), written.public());
     assert_eq!(issue::read_public(&public).unwrap(), written.public());
     assert!(matches!(written.write_new(&path), Err(KeyError::Unwritable { .. })), "nothing is written over");
-    // Each in the other's place is told apart: a server must not hold the private key.
+    // A public key in the place of a private one, and the reverse, are detected: a server must not hold the
+    // private key.
     assert!(matches!(issue::read_public(&path), Err(KeyError::NotThisKey { expected: "public", .. })));
     assert!(matches!(SigningKey::read(&public), Err(KeyError::NotThisKey { expected: "private", .. })));
     #[cfg(unix)]
@@ -349,7 +350,7 @@ fn a_public_key_of_openssl_is_read() {
     assert_eq!(SigningKey::read(&private).unwrap().public_pem(), pem);
 }
 
-/// Accounts' tickets beside the tokens of a game's own service.
+/// Tickets of accounts beside the tokens of a game's own service.
 fn with_tickets(service: &SigningKey) -> (Judged, TicketKey) {
     let ours = TicketKey::generate().unwrap();
     let tokens = tokens(service);
@@ -385,10 +386,10 @@ fn threat_03_a_ticket_lets_its_account_in_once_and_nowhere_else() {
     let admitted = Admitted { user: Some("p1".into()) };
     assert_eq!(tokens.admit_at(&join("K7QM", joining.clone()), NOW_S), Ok(admitted.clone()));
     assert_eq!(tokens.admit_at(&join("K7QM", joining), NOW_S), Err(TokenError::Used));
-    // Who names no environment means the one that accounts have then.
+    // A hello without an environment means the default environment.
     let opening = create(None, ticket(&ours, PermitFor::Create(None)));
     assert_eq!(tokens.admit_at(&Hello { environment: String::new(), ..opening }, NOW_S), Ok(admitted));
-    // The service's tokens are as good as before.
+    // The service's tokens are still accepted.
     assert!(tokens.admit_at(&join("K7QM", service.sign(&claims())), NOW_S).is_ok());
 }
 
@@ -411,7 +412,7 @@ fn threat_03_a_ban_stops_the_tickets_that_are_on_their_way() {
     let hello = || join("K7QM", ticket(&ours, PermitFor::Join(code("K7QM"))));
     tokens.tickets().unwrap().bar(realm(), account.clone(), NOW_S);
     assert_eq!(tokens.admit_at(&hello(), NOW_S), Err(TokenError::Banned));
-    // Another environment's account of the same id is somebody else.
+    // An account with the same id in another environment is another player.
     let staging = Realm::new("tanks", "staging").unwrap();
     tokens.tickets().unwrap().unbar(realm(), account.clone());
     tokens.tickets().unwrap().bar(staging, account, NOW_S);
@@ -423,7 +424,7 @@ fn threat_32_no_token_is_taken_for_one_of_another_kind() {
     let service = key();
     let (tokens, ours) = with_tickets(&service);
     let says = |jti: &str| Claims { jti: jti.into(), ..claims() };
-    // All claims of each are right, and each is signed by a key that the server trusts for something.
+    // All claims are right, and each token is signed by a key that the server trusts for another kind.
     let of_ours = ["JWT", "", "parlor-access", "parlor-operator", "Parlor-Ticket"];
     let of_service = ["parlor-ticket", "parlor-access", "parlor-operator", "parlor-"];
     let of_ours = of_ours.map(|typ| (typ, ours.sign_as(typ, &says(&format!("ours {typ}")))));
@@ -434,7 +435,7 @@ fn threat_32_no_token_is_taken_for_one_of_another_kind() {
     }
     assert!(tokens.admit_at(&join("K7QM", ours.sign_as("parlor-ticket", &says("a"))), NOW_S).is_ok());
     assert!(tokens.admit_at(&join("K7QM", service.sign_as("jwt", &says("b"))), NOW_S).is_ok());
-    // Without accounts there are no tickets, and without a service's key no tokens of one.
+    // Without accounts no ticket is accepted, and without a service's key no token of a service.
     let ticket = join("K7QM", ticket(&ours, PermitFor::Join(code("K7QM"))));
     assert_eq!(self::tokens(&service).admit_at(&ticket, NOW_S), Err(TokenError::NoKey));
     let keyless = Judged::new(None, false, NOW_S - 1_000);
@@ -449,7 +450,7 @@ fn threat_55_who_was_let_in_is_remembered_whatever_the_time_of_day_does() {
     let at = |now_s, steady_s| Now { now_s, started_s: NOW_S - 1_000, steady_s };
     let admit = |now: Now| tokens.admit_by(&hello, now, now);
     assert!(admit(at(NOW_S, 1_000)).is_ok());
-    // An hour ahead, and back: as much time as passed in between is all that counts.
+    // The clock leaps an hour ahead and back. Only the elapsed time counts.
     assert_eq!(admit(at(NOW_S + 3_600, 1_001)), Err(TokenError::Expired));
     assert!(
         tokens

@@ -17,10 +17,10 @@ use parlor_proto::wire::handshake::Hello;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
-/// What a ticket's head says it is.
+/// The `typ` of a ticket.
 pub(super) const TYP: &str = "parlor-ticket";
 
-/// Gives out tickets. Cheap to clone.
+/// Issues tickets. Cheap to clone.
 #[derive(Clone)]
 pub struct TicketKey(Arc<[u8; 32]>);
 
@@ -31,7 +31,7 @@ impl core::fmt::Debug for TicketKey {
 }
 
 impl TicketKey {
-    /// A key that no other server has.
+    /// Draws a key that no other server has.
     ///
     /// # Errors
     /// [`KeyError::NoRandomness`].
@@ -73,16 +73,17 @@ impl TicketKey {
     }
 }
 
-/// Verifies tickets, and remembers which were used and who must not come in by any.
+/// Verifies tickets, and remembers used ones and banned accounts.
 #[derive(Debug)]
 pub struct Tickets {
     signer: Signer,
-    /// Accounts that were banned while a ticket may be on its way, and when none can be any more, in seconds of the services' time.
+    /// Accounts that were banned, and when their last ticket expires, in seconds of the services' time. Until
+    /// then a ticket may be on its way.
     barred: Mutex<HashMap<(Realm, String), u64>>,
 }
 
 impl Tickets {
-    /// Those that `key` gives out.
+    /// The tickets that `key` issues.
     pub fn of(key: &TicketKey) -> Self {
         let signer = Signer::new(Algorithm::HS256, DecodingKey::from_secret(&key.0[..]));
         Tickets { signer, barred: Mutex::default() }
@@ -95,7 +96,7 @@ impl Tickets {
         barred.insert((realm, account), now_s.saturating_add(TOKEN_LIFE_S_MAX + CLOCK_SKEW_S_MAX));
     }
 
-    /// It may come in again.
+    /// Accepts the account's tickets again.
     pub fn unbar(&self, realm: Realm, account: String) {
         lock(&self.barred).remove(&(realm, account));
     }
@@ -103,7 +104,7 @@ impl Tickets {
     pub(super) fn admit(&self, token: &[u8], hello: &Hello, now: Now) -> Result<String, TokenError> {
         let claims = self.signer.open(token)?;
         claims.check_fields()?;
-        // A hello that names no environment means the one that accounts have then.
+        // A hello without an environment means the default environment.
         claims.check_audience(hello, |named| claims.env == environment_of(named))?;
         claims.check_time(now)?;
         if self.is_barred(&claims, now.now_s) {

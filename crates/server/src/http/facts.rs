@@ -14,26 +14,26 @@ use parlor_transport::discovery::{Invite, ServerAddress};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// Where the services are.
+/// The path of the services.
 pub(super) const SERVICES: &str = "/v1";
 
-/// What does not change while the server runs, and whether it is going down.
+/// Constants of the running server, and whether it is shutting down.
 pub(crate) struct Facts {
     pub(crate) port: u16,
     pub(crate) fingerprint: Option<Fingerprint>,
-    /// The one that reaches furthest comes first.
+    /// The widest reachable address comes first.
     pub(crate) addresses: Vec<ServerAddress>,
     pub(crate) is_draining: AtomicBool,
-    /// Which web pages may ask.
+    /// The web pages that may send requests.
     pub(crate) pages: Pages,
-    /// Who was refused as a page's request, for the log.
+    /// Limits the log of rejected page requests.
     pub(crate) strangers: Mutex<Seldom>,
-    /// What is counted as it happens.
+    /// The counters.
     pub(crate) metrics: Arc<Metrics>,
 }
 
 impl Facts {
-    /// What a friend is given to join a room.
+    /// The invite to a room.
     pub(crate) fn invite(&self, code: RoomCode, secret: Option<&str>) -> Invite {
         Invite { code, server: self.addresses.first().cloned(), secret: secret.map(str::to_owned) }
     }
@@ -47,7 +47,7 @@ impl Facts {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Remote(pub(super) IpAddr);
 
-/// What a handler is given.
+/// The state of a handler.
 #[derive(Clone)]
 pub(super) struct Context {
     pub(super) shards: Shards,
@@ -55,7 +55,7 @@ pub(super) struct Context {
     pub(super) access: Access,
 }
 
-/// Whether a path is one of the services.
+/// Whether a path belongs to the services.
 pub(super) fn is_for_services(path: &str) -> bool {
     path.strip_prefix(SERVICES).is_some_and(|rest| rest.starts_with('/'))
 }

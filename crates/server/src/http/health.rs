@@ -11,7 +11,7 @@ use hyper::header::CACHE_CONTROL;
 use serde_json::json;
 use std::sync::Arc;
 
-/// What the answer depends on. Cheap to clone.
+/// The data for the answer. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Readiness {
     pub(crate) facts: Arc<Facts>,

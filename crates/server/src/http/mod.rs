@@ -46,12 +46,12 @@ use std::sync::Arc;
 use tokio::time::timeout;
 use visit::Visit;
 
-/// How long request and answer may take together, so that a slow reader does not stay either.
+/// Maximum time for a request and its answer, so that slow readers end too.
 const EXCHANGE_TIME: Duration = Duration::from_secs(10);
-/// Largest head of a request, in bytes; the library has no smaller buffer.
+/// Maximum size of a request's head, in bytes; the library has no smaller buffer.
 const HEAD_BYTES_MAX: usize = 8 * 1024;
 
-/// What the routes know of their server. Cheap to clone.
+/// The server data of the routes. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Site {
     shards: Shards,
@@ -59,9 +59,9 @@ pub(crate) struct Site {
     handshake_time: Duration,
     router: Router,
     facts: Arc<Facts>,
-    /// Connections that stay for the next request.
+    /// The limit of keep-alive connections.
     staying: ConnectionLimit,
-    /// Counts who was turned away.
+    /// Counts rejected connections.
     limit: ConnectionLimit,
     services: Option<Arc<dyn Services>>,
 }
@@ -101,14 +101,14 @@ impl Site {
         self.shards.own()
     }
 
-    /// How long a client may take for each step until it has said hello.
+    /// Maximum time for each step of a client before its hello.
     pub(crate) fn handshake_time(&self) -> Duration {
         self.handshake_time
     }
 }
 
-/// Answers one request, or many. If one becomes a WebSocket, `slot` has what it becomes. A connection of the reserve is answered what
-/// must be answered, and nothing else.
+/// Answers one request, or many. If one becomes a WebSocket, `slot` holds the connection. A connection of the
+/// reserve is served only the requests that must be answered.
 pub(crate) async fn serve(
     io: impl Io,
     remote: SocketAddr,
@@ -123,7 +123,7 @@ pub(crate) async fn serve(
     ended(stay.watch(connection).await);
 }
 
-/// Answers one request on the operator's own port. No page has anything to ask there.
+/// Answers one request on the operator's own port. Web pages are rejected.
 pub(crate) async fn serve_operator(io: impl Io, remote: SocketAddr, router: Router) {
     let router = TowerToHyperService::new(router);
     let service = service_fn(move |request: hyper::Request<Incoming>| {
@@ -140,7 +140,7 @@ pub(crate) async fn serve_operator(io: impl Io, remote: SocketAddr, router: Rout
     ended(timeout(EXCHANGE_TIME, connection).await.ok());
 }
 
-/// Tells a client without TLS that it needs it.
+/// Answers a client without TLS that TLS is required.
 pub(crate) async fn turn_away_plain(io: impl Io, head_time: Duration) {
     let service = service_fn(|_: hyper::Request<Incoming>| async {
         let advice = "This port speaks TLS: use https:// or wss://.\n";
@@ -150,7 +150,8 @@ pub(crate) async fn turn_away_plain(io: impl Io, head_time: Duration) {
     ended(timeout(EXCHANGE_TIME, connection).await.ok());
 }
 
-/// Nothing comes after this answer. The library could say so for all of them, but then also where a WebSocket comes after it.
+/// Announces that the connection closes after this answer. The library's own setting would also do so before
+/// a WebSocket.
 fn last(mut answer: Response) -> Response {
     if answer.status() != StatusCode::SWITCHING_PROTOCOLS {
         answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
@@ -158,7 +159,7 @@ fn last(mut answer: Response) -> Response {
     answer
 }
 
-/// `head_time` is how long a client has for its request's head.
+/// `head_time` is the maximum time for a request's head.
 fn builder(head_time: Duration) -> http1::Builder {
     let mut builder = http1::Builder::new();
     builder.timer(TokioTimer::new()).header_read_timeout(head_time).max_buf_size(HEAD_BYTES_MAX);

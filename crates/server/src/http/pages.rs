@@ -19,10 +19,10 @@ use std::collections::BTreeSet;
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 const SEC_FETCH_MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
 const SEC_FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
-/// Longest part of a header that is repeated in answers and in the log.
+/// Maximum length of a header's text that is repeated in answers and in the log.
 const SHOWN_MAX: usize = 100;
 
-/// The pages that may ask, and the names that the server has.
+/// The allowed web pages, and the server's names.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Pages {
     origins: BTreeSet<String>,
@@ -32,13 +32,13 @@ pub(crate) struct Pages {
 /// The requester.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Asker {
-    /// Something that is no browser, or hides that it is one.
+    /// No browser, or one that hides it.
     Program,
     /// A browser.
     Browser {
-        /// The page's origin, if it is another than the server's own: the browser wants to hear that it may.
+        /// The page's origin, if it is not the server's own. The browser needs it in the answer.
         origin: Option<HeaderValue>,
-        /// Whether it asks for this machine, and not for a name that a proxy serves.
+        /// Whether the request's host is this machine, and not a name that a proxy serves.
         knows_this_machine: bool,
     },
 }
@@ -48,24 +48,25 @@ pub(crate) enum Asker {
 pub(crate) enum Stranger {
     /// A page of another origin.
     Page(String),
-    /// A page of another origin, which the browser does not name.
+    /// A page of another origin that the browser does not name.
     Unnamed,
     /// The `Host` names another server.
     Name(String),
 }
 
 impl Pages {
-    /// The pages of these origins, each as [`read_origin`] gives it, for a server with this public name.
+    /// Allows the pages of these origins, each as [`read_origin`] returns it, on a server with this public
+    /// name.
     pub(crate) fn new(origins: impl IntoIterator<Item = String>, public_name: Option<&str>) -> Self {
         let origins: BTreeSet<String> = origins.into_iter().collect();
-        // Who makes an allowed page's name lead here could as well change the page.
+        // An attacker who can point an allowed page's name here could also change the page.
         let of_pages = origins.iter().filter_map(|origin| origin.split_once("://"));
         let names = of_pages.map(|(_, authority)| name(authority).to_owned());
         let names = names.chain(public_name.map(str::to_ascii_lowercase)).collect();
         Pages { origins, names }
     }
 
-    /// Decides about a request from an address, by its head.
+    /// Judges the head of a request from an address.
     pub(crate) fn judge(&self, uri: &Uri, headers: &HeaderMap, remote: IpAddr) -> Result<Asker, Stranger> {
         let hosts = || headers.get_all(HOST).into_iter();
         if remote.to_canonical().is_loopback() {
@@ -89,7 +90,7 @@ impl Pages {
         if !headers.contains_key(SEC_FETCH_SITE) {
             return Ok(Asker::Program);
         }
-        // A person who follows a link leaves the page, which learns nothing.
+        // A person follows a link. The page before it learns nothing.
         let is_by_a_person = says(SEC_FETCH_MODE, "navigate") && says(SEC_FETCH_DEST, "document");
         if says(SEC_FETCH_SITE, "same-origin") || says(SEC_FETCH_SITE, "none") || is_by_a_person {
             return Ok(Asker::Browser { origin: None, knows_this_machine });
@@ -148,7 +149,7 @@ impl fmt::Display for Stranger {
     }
 }
 
-/// An origin as browsers send it: `scheme://host`, or `scheme://host:port`.
+/// Checks an origin as browsers send it: `scheme://host`, or `scheme://host:port`.
 ///
 /// # Errors
 /// What is wrong with it.
@@ -168,7 +169,7 @@ pub(crate) fn read_origin(text: &str) -> Result<String, &'static str> {
     if port.is_some_and(|(_, port)| port.parse::<u16>().is_err()) {
         return Err("its port is no number");
     }
-    // Browsers leave out the port that a scheme has by itself.
+    // Browsers omit a scheme's default port.
     let usual = match scheme {
         "https" => ":443",
         "http" => ":80",
@@ -178,7 +179,7 @@ pub(crate) fn read_origin(text: &str) -> Result<String, &'static str> {
     Ok(format!("{scheme}://{rest}"))
 }
 
-/// Whether a page comes from the very server that it asks. `host` is the request's.
+/// Whether a page comes from the server itself. `host` is the request's.
 fn is_own(origin: &HeaderValue, host: &str) -> bool {
     let authority = origin.to_str().ok().and_then(|origin| origin.split_once("://"));
     authority.is_some_and(|(scheme, authority)| {
@@ -186,7 +187,7 @@ fn is_own(origin: &HeaderValue, host: &str) -> bool {
     })
 }
 
-/// Whether a name in lower case leads to this machine whatever a name server says, or is an address.
+/// Whether a lower-case name is an address, or leads to this machine whatever a name server answers.
 fn is_this_machine(name: &str) -> bool {
     let bare = name.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
     let is_address = match bare {
@@ -208,10 +209,10 @@ pub(super) fn names_loopback(host: &[u8]) -> bool {
     }
 }
 
-/// A host without its port.
+/// The host without its port.
 fn name(authority: &str) -> &str {
     if authority.starts_with('[') {
-        // Without a bracket's end, or with more than a port behind it, it is the name of nothing.
+        // Without a closing bracket, or with more than a port behind it, the host is no valid name.
         let (address, rest) = authority.split_at(authority.find(']').map_or(0, |end| end + 1));
         return if rest.is_empty() || rest.starts_with(':') { address } else { authority };
     }

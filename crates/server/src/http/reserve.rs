@@ -9,10 +9,10 @@ use hyper::header::{CACHE_CONTROL, HeaderMap, RETRY_AFTER};
 use hyper::{Method, StatusCode};
 use serde_json::json;
 
-/// When a full server may have a place again.
+/// Retry delay of clients of a full server.
 const ASK_AGAIN_S: &str = "5";
 
-/// Whether a request must be answered: it asks whether the server lives, or comes from an operator.
+/// Whether a request must be answered: it checks liveness, or comes from an operator.
 pub(super) async fn must_be_answered(
     method: &Method,
     path: &str,

@@ -14,15 +14,15 @@ use parlor_hub::RoomSummary;
 use parlor_proto::RoomCode;
 use serde_json::{Value, json};
 
-/// Why there is nothing to tell about a room.
+/// Why a room's data is not shown.
 pub(super) enum NoRoom {
-    /// No room can have such a code.
+    /// The code is not valid.
     BadCode(String),
-    /// No room has it, or one with a secret, whose existence is private.
+    /// No room has the code, or the room has a secret, so its existence is private.
     NotFound(RoomCode),
-    /// Too many wrong guesses; the requester must wait so long.
+    /// Too many wrong guesses; the client must wait this long.
     Wait(Duration),
-    /// The shard has ended.
+    /// The shard has stopped.
     GoingDown,
 }
 
@@ -36,7 +36,7 @@ impl NoRoom {
         }
     }
 
-    /// The header for a requester that must wait.
+    /// The `Retry-After` header, if the client must wait.
     pub(super) fn retry_after(&self) -> Option<[(HeaderName, String); 1]> {
         match self {
             NoRoom::Wait(after) => Some([(RETRY_AFTER, whole_seconds(*after).to_string())]),
@@ -72,12 +72,12 @@ impl NoRoom {
     }
 }
 
-/// Rounded up, so that the wait suffices.
+/// Rounds up, so the wait suffices.
 fn whole_seconds(after: Duration) -> u64 {
     after.as_secs() + u64::from(after.subsec_nanos() > 0)
 }
 
-/// The room that a path names.
+/// Finds the room of a path.
 pub(super) async fn find(
     context: &Context,
     AskedFrom(origin): AskedFrom,
@@ -110,7 +110,7 @@ pub(super) async fn room(
     let (status, retry_after, body) = match find(&context, from, path).await {
         Ok(room) => (StatusCode::OK, None, describe(&context, &room)),
         Err(none) => {
-            // In the shape of all errors: docs/online.md.
+            // The common shape of errors: docs/online.md.
             let mut error = json!({ "code": none.code(), "sentence": none.sentence() });
             if let NoRoom::Wait(after) = none {
                 error["retry_after_ms"] = u64::try_from(after.as_millis()).unwrap_or(u64::MAX).into();

@@ -9,7 +9,7 @@ use core::net::IpAddr;
 use hyper::header::{CACHE_CONTROL, FORWARDED, HOST, HeaderMap, HeaderName, HeaderValue, VIA};
 use serde_json::json;
 
-/// Headers by which a proxy says that it passes on a request of somebody else.
+/// Headers that a proxy adds to a forwarded request.
 const OF_PROXIES: [HeaderName; 6] = [
     FORWARDED,
     VIA,
@@ -41,8 +41,8 @@ pub(super) async fn stats(
     ([(CACHE_CONTROL, "no-store")], Json(body)).into_response()
 }
 
-/// Whether a program of this machine asks, and no proxy of this machine for a stranger (threat 53). A proxy connects over loopback,
-/// too, but asks for its public name or adds a header.
+/// Whether the client is a program of this machine, and not a local proxy for a stranger (threat 53). A proxy
+/// also connects over loopback, but requests its public name or adds a header.
 fn is_asked_here(remote: IpAddr, headers: &HeaderMap) -> bool {
     let mut hosts = headers.get_all(HOST).into_iter();
     let host = hosts.next().map(HeaderValue::as_bytes).unwrap_or_default();

@@ -2,11 +2,12 @@
 //!
 //! An open connection costs its client nothing, so it must take nothing that others need (threat 19):
 //!
-//! - The idle timeout between two requests is the time for a request's head, `handshake_time`: 5 s by default.
+//! - The idle timeout between two requests is the time for a request's head, `handshake_time`: 5 s by
+//!   default.
 //! - A request with its answer takes at most [`EXCHANGE_TIME`].
 //! - Requests are paced like those of the JSON socket.
-//! - At most a quarter of all connections are kept alive, and of these one address has its share. Beyond that, the
-//!   connection closes after its answer.
+//! - At most a quarter of all connections are kept alive, and of these one address has its share. Beyond
+//!   that, the connection closes after its answer.
 
 use super::EXCHANGE_TIME;
 use crate::connection_limit::{ConnectionLimit, Permit, share};
@@ -19,8 +20,8 @@ use tokio::time::{Instant, timeout_at};
 /// One in this many connections may be kept alive.
 const STAYING_SHARE: usize = 4;
 
-/// Returns the limit of keep-alive connections for a server with this limit of connections. An address has the usual
-/// share of them, or a quarter of the connections that the configuration gives it.
+/// Returns the limit of keep-alive connections for a server with this limit of connections. An address has
+/// the usual share of them, or a quarter of the connections that the configuration gives it.
 pub(crate) fn places(connections_max: usize, of_origin: Option<usize>) -> ConnectionLimit {
     let all = connections_max / STAYING_SHARE;
     let of_origin = of_origin.map_or_else(|| share(all), |configured| (configured / STAYING_SHARE).max(1));

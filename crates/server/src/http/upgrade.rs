@@ -15,22 +15,22 @@ use parlor_hub::Origin;
 use parlor_transport::websocket::{SUBPROTOCOL, accept_key};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The version of WebSocket that there is.
+/// The only version of WebSocket.
 const WEBSOCKET_VERSION: &str = "13";
 /// 16 bytes in base64.
 const KEY_LEN: usize = 24;
 
-/// Where the handler leaves the connection for the task that serves it.
+/// The handler leaves the upgraded connection here for the task that serves it.
 #[derive(Clone, Default)]
 pub(crate) struct UpgradeSlot(Arc<Mutex<Option<Upgrade>>>);
 
-/// What a connection becomes.
+/// An upgraded connection.
 pub(crate) struct Upgrade {
     /// The connection.
     pub(crate) on: OnUpgrade,
-    /// Whose budgets count for it.
+    /// The origin whose budgets it uses.
     pub(crate) origin: Origin,
-    /// What for.
+    /// Its purpose.
     pub(crate) purpose: Purpose,
 }
 
@@ -42,13 +42,13 @@ pub(crate) enum Purpose {
     Operations {
         /// The services.
         services: Arc<dyn Services>,
-        /// What the request brought.
+        /// The token of the HTTP request.
         token: Option<String>,
     },
 }
 
 impl UpgradeSlot {
-    /// What the connection becomes, if it was upgraded.
+    /// Takes the upgraded connection, if the request was upgraded.
     pub(crate) fn take(&self) -> Option<Upgrade> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
@@ -84,7 +84,7 @@ pub(super) async fn websocket(
     (StatusCode::SWITCHING_PROTOCOLS, headers).into_response()
 }
 
-/// The JSON socket of the services. It has no subprotocol, and needs none: browsers can ask for it as it is.
+/// The JSON socket of the services. It has no subprotocol, so browsers can open it without one.
 pub(super) async fn operations(
     services: Arc<dyn Services>,
     draining: bool,
@@ -116,7 +116,7 @@ pub(super) async fn operations(
     (StatusCode::SWITCHING_PROTOCOLS, headers).into_response()
 }
 
-/// Why a request does not become a WebSocket.
+/// Why a request is not upgraded to a WebSocket.
 #[derive(Debug, PartialEq, Eq)]
 enum Refusal {
     NotAnUpgrade,
@@ -149,7 +149,7 @@ impl IntoResponse for Refusal {
     }
 }
 
-/// Checks the request's half of the opening handshake; gives the answer to its key.
+/// Checks the request's half of the opening handshake; returns the answer to its key.
 fn check(version: Version, headers: &HeaderMap) -> Result<HeaderValue, Refusal> {
     if version != Version::HTTP_11
         || !lists(headers, &CONNECTION, |token| token.eq_ignore_ascii_case("upgrade"))
@@ -170,12 +170,12 @@ fn check(version: Version, headers: &HeaderMap) -> Result<HeaderValue, Refusal> 
     Ok(HeaderValue::from_str(&accept_key(key)).expect("base64 is ASCII"))
 }
 
-/// Whether the client speaks of packets.
+/// Whether the client names the subprotocol of packets.
 fn names_subprotocol(headers: &HeaderMap) -> bool {
     lists(headers, &SEC_WEBSOCKET_PROTOCOL, |token| token == SUBPROTOCOL)
 }
 
-/// Whether a header, which may have several lines, contains a token.
+/// Whether a header, which may have several lines, lists a token.
 fn lists(headers: &HeaderMap, name: &HeaderName, is_wanted: impl Fn(&str) -> bool) -> bool {
     let lines = headers.get_all(name).into_iter().filter_map(|line| line.to_str().ok());
     lines.flat_map(|line| line.split(',')).any(|token| is_wanted(token.trim()))

@@ -28,19 +28,19 @@ use hyper_util::service::TowerToHyperService;
 use parlor_hub::Origin;
 use serde_json::json;
 
-/// How long a browser may remember what a page may ask, in seconds: a day, which is more than any takes.
+/// Validity of a preflight answer in seconds: a day, more than any browser uses.
 const PREFLIGHT_AGE_S: &str = "86400";
 
 /// A connection, from its first request to its last.
 pub(super) struct Visit<'a> {
     pub(super) site: &'a Site,
     pub(super) remote: IpAddr,
-    /// Whether all places were taken when it came, so that it is here for what must be answered alone.
+    /// Whether all places were taken when it arrived: it is served only the requests that must be answered.
     pub(super) is_of_reserve: bool,
     pub(super) slot: &'a UpgradeSlot,
     pub(super) stay: &'a Stay,
     router: TowerToHyperService<axum::Router>,
-    /// Whether a page's connection from this machine was counted.
+    /// Whether a page's connection from this machine is counted.
     is_counted: AtomicBool,
 }
 
@@ -65,7 +65,7 @@ impl<'a> Visit<'a> {
         Ok(if stays { answer } else { last(answer) })
     }
 
-    /// The answer, and whether the connection stays after it.
+    /// Returns the answer, and whether the connection stays open after it.
     async fn decide(&self, mut request: Request<Incoming>) -> Result<(Response, bool), Infallible> {
         let site = self.site;
         let asker = match site.facts.pages.judge(request.uri(), request.headers(), self.remote) {
@@ -101,8 +101,8 @@ impl<'a> Visit<'a> {
         Ok((allow(answering.await?, &asker), stays))
     }
 
-    /// Whose budgets count. What a browser asks for on this machine may be a page's idea, so it has a budget like an address
-    /// elsewhere, for its connections too; `None` where that is used up.
+    /// The origin whose budgets a request uses. A browser on this machine may act for a page, so it has a
+    /// budget like a remote address, for its connections too. `None` if that budget is used up.
     fn origin(&self, asker: &Asker) -> Option<Origin> {
         let origin = self.site.access.origin(self.remote);
         if origin != Origin::LOCAL || !matches!(asker, Asker::Browser { knows_this_machine: true, .. }) {
@@ -126,7 +126,7 @@ fn too_often() -> Response {
     (StatusCode::TOO_MANY_REQUESTS, headers, body).into_response()
 }
 
-/// What a browser hears that asks whether a page may ask.
+/// The answer to a CORS preflight request.
 fn preflight() -> Response {
     let headers = [
         (ACCESS_CONTROL_ALLOW_METHODS, "GET, POST, PUT, PATCH, DELETE"),

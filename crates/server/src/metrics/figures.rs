@@ -7,29 +7,30 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
-/// One label: its name and its value. Both are words of a program: no word of a peer is a label (threat 33).
+/// A label: its name and its value. Both are words of this program; a peer's words never become labels
+/// (threat 33).
 pub type Label = [(&'static str, &'static str); 1];
 
-/// The figures of one moment.
+/// The metrics at one moment.
 #[derive(Debug, Default)]
 pub struct Figures(Registry);
 
 impl Figures {
-    /// A figure that goes up and down.
+    /// A value that goes up and down.
     pub fn gauge(&mut self, name: &'static str, help: &'static str, value: u64) {
         let gauge = Gauge::<i64>::default();
         gauge.set(signed(value));
         self.0.register(name, help, gauge);
     }
 
-    /// A figure that only goes up.
+    /// A value that only goes up.
     pub fn counter(&mut self, name: &'static str, help: &'static str, value: u64) {
         let counter = Counter::<u64>::default();
         counter.inc_by(value);
         self.0.register(name, help, counter);
     }
 
-    /// A time that only goes up, in seconds.
+    /// A duration that only goes up, in seconds.
     pub fn seconds(&mut self, name: &'static str, help: &'static str, value: f64) {
         let counter = Counter::<f64, AtomicU64>::default();
         counter.inc_by(value);
@@ -65,7 +66,7 @@ impl Figures {
         self.0.register(name, help, family);
     }
 
-    /// For families with labels of more kinds.
+    /// The registry, for families with more kinds of labels.
     pub(super) fn registry(&mut self) -> &mut Registry {
         &mut self.0
     }

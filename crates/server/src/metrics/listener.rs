@@ -17,12 +17,12 @@ use tokio::net::TcpListener;
 use tokio::runtime;
 use tokio::sync::oneshot;
 
-/// The text format that the figures are in.
+/// The text format of the metrics.
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-/// Requests that are answered at once. Monitoring sends one at a time.
+/// Maximum number of concurrent requests. Monitoring sends one at a time.
 const AT_ONCE_MAX: usize = 16;
 
-/// The port, until it is dropped.
+/// The monitoring port, until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Listener {
     pub(crate) addr: SocketAddr,
@@ -32,7 +32,7 @@ pub(crate) struct Listener {
 }
 
 impl Listener {
-    /// Opens the port. It has a thread of its own, so that neither packets nor operations wait for it.
+    /// Opens the port. It has its own thread, so that neither packets nor operations wait for it.
     pub(crate) async fn start(
         addr: SocketAddr,
         scraper: Scraper,
@@ -49,7 +49,7 @@ impl Listener {
             .fallback(nothing);
         let (stop, stopped) = oneshot::channel::<()>();
         let work = move || {
-            // Without a runtime nobody answers, which monitoring takes for what it is.
+            // Without a runtime the port does not answer, which monitoring reports.
             let Ok(runtime) = runtime::Builder::new_current_thread().enable_all().build() else { return };
             runtime.block_on(async {
                 tokio::select! {
@@ -67,7 +67,7 @@ impl Listener {
     pub(crate) async fn stop(self) {
         let Listener { stop, thread, .. } = self;
         drop(stop);
-        // A thread that cannot be had, or that panicked, leaves the port to the end of the process.
+        // A thread that cannot be started or panicked leaves the port open until the process ends.
         let _ = tokio::task::spawn_blocking(move || thread.join()).await;
     }
 }
@@ -87,7 +87,7 @@ async fn accept(listener: std::net::TcpListener, router: Router) {
             }
             Err(error) => {
                 tracing::debug!(%error, "a connection for figures was not accepted");
-                // No more files: others must end first.
+                // Out of file descriptors: other connections must end first.
                 tokio::time::sleep(core::time::Duration::from_millis(100)).await;
             }
         }

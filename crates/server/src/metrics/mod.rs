@@ -22,9 +22,9 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
-/// Games that have figures of their own; those that are served beyond them are counted together.
+/// Maximum number of games with their own metrics. All others are counted together.
 const APPS_MAX: usize = 64;
-/// Operations that services may have: each has figures of its own.
+/// Maximum number of operations of services. Each has its own metrics.
 pub const OPERATIONS_MAX: usize = 100;
 /// The label of everything without its own.
 const OTHER: &str = "other";
@@ -33,10 +33,10 @@ const LATENCIES_S: [f64; 10] = [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.3,
 
 type Seconds = Counter<f64, AtomicU64>;
 
-/// What is counted as it happens.
+/// Counters of events.
 #[derive(Debug)]
 pub struct Metrics {
-    /// The games that have names here, and what they are called: in one line, and so that no terminal obeys.
+    /// The games with their own metrics and their labels: one line each, without terminal escapes.
     apps: Vec<(String, String)>,
     requests: Family<Request, Counter>,
     operations: Family<Answered, Counter>,
@@ -78,19 +78,20 @@ impl Metrics {
         }
     }
 
-    /// A request was answered by a [`route`].
+    /// Counts an answered request of a [`route`].
     pub(crate) fn requested(&self, route: &'static str, status: StatusCode) {
         self.requests.get_or_create(&Request { route, class: class(status) }).inc();
     }
 
-    /// An operation of the services was done, or refused. Its name is one of [`OPERATIONS_MAX`] words of a program.
+    /// Counts an operation of the services, done or refused. Its name is one of at most [`OPERATIONS_MAX`]
+    /// words of a program.
     pub fn answered(&self, operation: &'static str, status: StatusCode, took: Duration) {
         self.operations.get_or_create(&Answered { operation, class: class(status) }).inc();
         self.operation_seconds.get_or_create(&Operation { operation }).inc_by(took.as_secs_f64());
         self.latency.observe(took.as_secs_f64());
     }
 
-    /// By which name a game is counted.
+    /// The label of a game.
     fn app<'a>(&'a self, app: &'a str) -> &'a str {
         let known = self.apps.iter().find(|(known, _)| known == app);
         known.map_or(OTHER, |(_, shown)| shown.as_str())

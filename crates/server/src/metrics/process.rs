@@ -2,24 +2,25 @@
 
 use std::fs;
 
-/// Ticks in a second as `/proc` counts them: part of what Linux promises to programs, whatever its own clock does.
+/// Ticks in a second as `/proc` counts them. Linux guarantees this value to programs, whatever its own clock
+/// does.
 const TICKS_PER_SECOND: f64 = 100.0;
 
-/// What the operating system says of this process. What it does not say is missing.
+/// The operating system's data about this process. Unknown data is `None`.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Process {
-    /// Memory that it has, in bytes.
+    /// Resident memory, in bytes.
     pub(super) resident_bytes: Option<u64>,
-    /// Time that it had processors for, in seconds.
+    /// Processor time, in seconds.
     pub(super) cpu_s: Option<f64>,
-    /// Files and sockets that it has open.
+    /// Open files and sockets.
     pub(super) open_files: Option<u64>,
-    /// How many it may have open.
+    /// The limit of open files.
     pub(super) open_files_max: Option<u64>,
 }
 
 impl Process {
-    /// As of now. Where there is no `/proc` nothing is known.
+    /// Reads the current data. Without `/proc` nothing is known.
     pub(super) fn look() -> Self {
         let read = |file: &str| fs::read_to_string(format!("/proc/self/{file}")).ok();
         Process {
@@ -34,7 +35,7 @@ impl Process {
     }
 }
 
-/// How many files this process may have open, where the system says so.
+/// The limit of open files of this process, if the system reports it.
 pub(crate) fn open_files_max() -> Option<u64> {
     fs::read_to_string("/proc/self/limits").ok().and_then(|text| files_max(&text))
 }

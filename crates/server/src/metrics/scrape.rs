@@ -16,7 +16,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use std::sync::Arc;
 
-/// Where the figures come from. Cheap to clone.
+/// The sources of the metrics. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Scraper {
     pub(crate) shards: Shards,
@@ -60,7 +60,7 @@ impl Scraper {
         Ok(text)
     }
 
-    /// Memory that strangers can make the server hold, as it is counted against its bounds.
+    /// Writes the memory that strangers can make the server hold, as counted against its bounds.
     fn held(&self, to: &mut Figures, stats: &Stats) {
         let of_services = self.services.as_ref().map_or(Held::default(), |services| services.held());
         let held = [
@@ -200,7 +200,7 @@ mod tests {
     use parlor_proto::{Instant, LinkKind, RoomId};
     use std::collections::BTreeSet;
 
-    /// Names that break lines, end labels, or steer terminals.
+    /// Returns names that break lines, end labels, or control terminals.
     fn hostile(number: u32) -> String {
         let ending = ["\n", "\"} 7\n", "\\", "\u{1b}[2J", "\r\n# EOF\n", "=,{}", ""][number as usize % 7];
         format!("{number}{ending}")

@@ -37,12 +37,12 @@ use rand_chacha::rand_core::{Rng, SeedableRng};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
-/// A server whose ports are open, but that does not serve yet.
+/// A server with open ports that does not serve yet.
 pub(super) struct Prepared {
     config: Config,
     facts: Arc<Facts>,
     workers: Vec<Worker>,
-    /// What begins each of them.
+    /// The start data of each worker.
     begins: Vec<Begin>,
     shards: Shards,
     limits: ConnectionLimits,
@@ -53,11 +53,11 @@ pub(super) struct Prepared {
     lan: Option<Advertiser>,
     inside: Inside,
     renewal: Option<Renewal>,
-    /// Takes what happens in matches that are kept, if there are services that keep them.
+    /// Queues events of kept matches, if there are services.
     match_logs: Option<MatchLogQueue>,
 }
 
-/// What one worker alone is given.
+/// The start data of one worker.
 struct Begin {
     hub: Hub,
     inputs: shard::Inputs,
@@ -65,7 +65,7 @@ struct Begin {
 }
 
 impl Prepared {
-    /// Opens the ports. `match_logs` is there if the server is to have services.
+    /// Opens the ports. `match_logs` is present if the server has services.
     #[inline(never)]
     pub(super) fn open(
         config: Config,
@@ -92,7 +92,8 @@ impl Prepared {
             let clock = Clock::start();
             let has_services = match_logs.is_some();
             let access = access(&config, clock, has_services)?;
-            // A port of the same host: whatever name and certificate a client came by, it stays with them.
+            // The address is a port of the same host, so clients keep the name and certificate that they
+            // used.
             let addresses: Vec<String> =
                 workers.iter().map(|worker| format!(":{}", worker.addr.port())).collect();
             let of = |own| parlor_hub::Shards::new(own, addresses.clone());
@@ -107,7 +108,7 @@ impl Prepared {
                 begins.push(Begin { hub, inputs, entrance });
             }
             let shards = Shards::new(handles, of(0));
-            // On a bad network everybody has one.
+            // On a simulated bad network all members use sockets.
             let connectors = if config.impairment.is_some() { Vec::new() } else { connectors };
             let inside = Inside::new(connectors, fingerprint);
             Ok(Prepared {
@@ -130,7 +131,7 @@ impl Prepared {
         .boxed()
     }
 
-    /// What services are given of it.
+    /// The parts of the server for its services.
     pub(super) fn parts(&self, kept: Kept) -> Parts {
         Parts {
             access: self.access.clone(),
@@ -144,7 +145,7 @@ impl Prepared {
         }
     }
 
-    /// Lets all workers begin.
+    /// Starts all workers.
     #[inline(never)]
     pub(super) fn begin(
         self,
@@ -186,7 +187,7 @@ impl Prepared {
     }
 }
 
-/// Opens the ports of all shards: the one that is configured and those after it, or any free ones.
+/// Opens the ports of all shards: the configured one and those after it, or any free ones.
 async fn open_workers(config: &Config, tls: &ServerTls) -> Result<Vec<Worker>, StartError> {
     let mut workers = Vec::new();
     let conditions = config.impairment.map(Conditions::new);
@@ -227,7 +228,7 @@ fn facts(
     Ok(Facts { port, fingerprint, addresses, is_draining, pages, strangers: Mutex::default(), metrics })
 }
 
-/// Which web pages may ask.
+/// The web pages that may send requests.
 fn pages(origins: &[String], public: Option<&ServerAddress>) -> Result<Pages, StartError> {
     let read = |text: &String| {
         http::read_origin(text).map_err(|why| StartError::WebOrigin { text: text.clone(), why })
@@ -236,7 +237,7 @@ fn pages(origins: &[String], public: Option<&ServerAddress>) -> Result<Pages, St
     Ok(Pages::new(origins, public.map(|public| public.host.as_str())))
 }
 
-/// How many may come in, and how many may stay.
+/// The limits of connections and of keep-alive connections.
 fn limits(config: &Config) -> ConnectionLimits {
     let most = config.connections_max;
     // A server beside a game has few connections, and its player reads no log.
@@ -251,12 +252,13 @@ fn limits(config: &Config) -> ConnectionLimits {
     }
 }
 
-/// How many connections, and how many seats of lost connections, one address may have.
+/// The number of connections, and of kept seats, for one address.
 fn of_address(config: &Config) -> usize {
     config.connections_per_address.unwrap_or_else(|| connection_limit::share(config.connections_max))
 }
 
-/// Begins to look for a renewed certificate, if it may be renewed. Rooms are announced by the newest.
+/// Starts polling for a renewed certificate if it is in files. Announcements on the local network use the
+/// newest one.
 fn renewal(
     config: &Config,
     tls: &ServerTls,
@@ -270,7 +272,7 @@ fn renewal(
     Renewal::start(&config.identity, config.certificate_every, tls, replaced).map_err(StartError::Thread)
 }
 
-/// Opens the port for monitoring, if there is to be one.
+/// Opens the monitoring port, if one is configured.
 async fn listener(
     addr: Option<SocketAddr>,
     facts: &Arc<Facts>,
@@ -286,7 +288,7 @@ async fn listener(
     Listener::start(addr, scraper, readiness).await.map(Some)
 }
 
-/// Enters the server. One that cannot be found this way still can by its address.
+/// Enters the server in the registry. On failure clients still find it by its address.
 fn enter(registry: &Registry, facts: &Facts, fingerprint: Fingerprint) -> Option<EntryGuard> {
     let entered = registry.enter_server(facts.port, fingerprint);
     entered

@@ -15,28 +15,28 @@ use parlor_transport::lan::{Advertisement, Advertiser};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 
-/// Where rooms are made known.
+/// Where rooms are announced.
 #[derive(Debug, Default)]
 pub(crate) struct Directory {
     /// The port of the shard.
     pub(crate) port: u16,
-    /// For other processes of this machine to find, with what they know the server by.
+    /// The registry for other processes of this machine, and the fingerprint by which they know the server.
     pub(crate) registry: Option<(Registry, Fingerprint)>,
-    /// For others on the local network.
+    /// Announcements on the local network.
     pub(crate) lan: Option<Advertiser>,
 }
 
-/// A room that lives.
+/// A live room.
 #[derive(Debug)]
 struct Open {
     id: RoomId,
-    /// Taken out of the registry with the room.
+    /// Removes the room from the registry when dropped.
     _entry: Option<EntryGuard>,
-    /// Taken back with the room.
+    /// Ends the announcement when dropped.
     _advertisement: Option<Advertisement>,
 }
 
-/// Passes on what happened.
+/// Handles the events of a hub.
 #[derive(Debug)]
 pub(super) struct Events {
     directory: Directory,

@@ -12,11 +12,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::sync::{mpsc, oneshot};
 
-/// Maximum number of inputs that wait for a shard. A full queue makes the sender wait.
+/// Maximum number of queued inputs of a shard. A full queue makes the sender wait.
 pub(super) const INPUTS_MAX: usize = 512;
 
-/// Rooms that one request to list rooms examines, in parts of [`ROOMS_LOOKED_AT_MAX`] (threat 50). The next request
-/// continues there.
+/// Rooms that one request to list rooms examines, in parts of [`ROOMS_LOOKED_AT_MAX`] (threat 50). The next
+/// request continues there.
 const ROOMS_PER_REQUEST_MAX: usize = 4 * ROOMS_LOOKED_AT_MAX;
 
 /// An input of a shard.
@@ -202,8 +202,9 @@ impl Shards {
         self.home(code).room(code).await
     }
 
-    /// Lists rooms of all shards, one shard after another. Between the parts that it asks for, shards handle packets.
-    /// Examines about 1,000 rooms: a page may have fewer than `limit`, or none, although more follow.
+    /// Lists rooms of all shards, one shard after another. Between the parts that it asks for, shards handle
+    /// packets. Examines about 1,000 rooms: a page may have fewer than `limit`, or none, although more
+    /// follow.
     ///
     /// # Errors
     /// [`Stopped`].
@@ -275,9 +276,9 @@ impl Shards {
         self.home(code).ask(|answer| Input::RemoveMember { code, member, reason, answer }).await
     }
 
-    /// Removes a user from all rooms, as [`remove_member`](Self::remove_member) does; returns how many seats it had.
-    /// Costs as much as these are, however many rooms there are. The user must have been kept out before, or may come in
-    /// again meanwhile.
+    /// Removes a user from all rooms, as [`remove_member`](Self::remove_member) does; returns how many seats
+    /// it had. The cost depends on the number of these seats, not on the number of rooms. Ban the user first,
+    /// or it may join again meanwhile.
     ///
     /// # Errors
     /// [`Stopped`].
@@ -337,7 +338,7 @@ mod tests {
         }
     }
 
-    /// Answers as a hub does that has these rooms, of which one is wanted.
+    /// Answers like a hub with these rooms, one of which is wanted.
     async fn answer(
         mut inputs: mpsc::Receiver<Input>,
         codes: Vec<RoomCode>,
@@ -378,7 +379,7 @@ mod tests {
             codes.dedup();
         });
         let all: usize = of_shards.iter().map(Vec::len).sum();
-        // The very last one, so that nothing may be left out on the way.
+        // The last room, so that no part may be skipped.
         let wanted = *of_shards[2].last().unwrap();
         let parts = Arc::new(AtomicUsize::new(0));
         let handles = of_shards.into_iter().map(|codes| {
@@ -393,7 +394,7 @@ mod tests {
             let before = parts.load(Ordering::Relaxed);
             let page = shards.rooms(query.clone()).await.unwrap();
             let asked = parts.load(Ordering::Relaxed) - before;
-            // One part more where a shard has no more, and one where the next begins.
+            // One part more where a shard has no more rooms, and one where the next shard begins.
             assert!(asked <= 6, "{asked} parts for one request");
             assert!(page.looked_at < ROOMS_PER_REQUEST_MAX + ROOMS_LOOKED_AT_MAX, "{}", page.looked_at);
             (looked_at, requests) = (looked_at + page.looked_at, requests + 1);

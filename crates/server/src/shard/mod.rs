@@ -29,9 +29,9 @@ use std::sync::Arc;
 use tokio::sync::mpsc;
 use tokio::task::{JoinError, JoinSet};
 
-/// Inputs that are taken before the hub packs, even if more are there: a flood must not keep the others waiting.
+/// Maximum number of inputs before the hub packs, so that a flood does not delay the other members.
 const TURN_INPUTS_MAX: usize = 256;
-/// How long a shard that stops waits for links to take their goodbyes.
+/// Maximum wait for goodbyes at a shard's stop.
 pub(crate) const DRAIN_TIME: Duration = Duration::from_secs(1);
 
 /// The task's state.
@@ -39,24 +39,24 @@ struct Driver {
     clock: Clock,
     hub: Hub,
     inputs: mpsc::Receiver<Input>,
-    /// The port of its own, if it has one.
+    /// The shard's own port, if it has one.
     quic: Option<Quic>,
     alarm: Alarm,
     peers: FxHashMap<ConnectionId, Peer>,
-    /// Links of which something is awaited: that they take packets again, or that they are over.
+    /// Links with a pending event: they accept packets again, or they ended.
     waiting: JoinSet<Waited>,
     events: Events,
     recorder: Option<Recorder>,
     match_logs: Option<MatchLogQueue>,
-    /// When a shard that stops gives up waiting.
+    /// When a stopping shard stops waiting.
     stops_at: Option<tokio::time::Instant>,
 }
 
-/// What was waited for.
+/// The event of a waiting link.
 enum Waited {
-    /// The link takes packets again.
+    /// The link accepts packets again.
     Writable(ConnectionId),
-    /// The link is over and all was said on it.
+    /// The link ended after all its packets.
     Parted,
 }
 
@@ -157,7 +157,7 @@ impl Driver {
         self.stops_at.is_some_and(|at| is_idle || at <= tokio::time::Instant::now())
     }
 
-    /// Takes what came on the shard's own port.
+    /// Handles the events of the shard's own port.
     fn take_quic(&mut self, now: Instant) -> io::Result<()> {
         let Some(quic) = &mut self.quic else { return Ok(()) };
         quic.turn()?;
@@ -187,7 +187,7 @@ impl Driver {
             Input::Disconnected { connection, is_violation } => {
                 self.disconnected(connection, is_violation, now);
             }
-            // Whoever asked may be gone by now, and then nobody misses the answer.
+            // The requester may be gone; then the answer is dropped.
             Input::Room { code, answer } => drop(answer.send(self.hub.room(code))),
             Input::Rooms { query, answer } => drop(answer.send(self.hub.rooms(&query))),
             Input::Details { code, answer } => drop(answer.send(self.hub.room_details(code))),
@@ -211,7 +211,7 @@ impl Driver {
     }
 
     fn packets(&mut self, connection: ConnectionId, packets: impl IntoIterator<Item = Packet>, now: Instant) {
-        // A link that was closed may have brought more before its task learnt of it.
+        // A closed link may deliver more packets until its task learns of it.
         let Some(peer) = self.peers.get_mut(&connection) else { return };
         peer.has_spoken = true;
         packets.into_iter().for_each(|packet| self.hub.handle_packet(connection, packet, now));
@@ -226,7 +226,7 @@ impl Driver {
         }
     }
 
-    /// A link that was full takes packets again.
+    /// Handles a full link that accepts packets again.
     fn room(&mut self, connection: ConnectionId) {
         let Some(peer) = self.peers.get_mut(&connection) else { return };
         let sent = peer.send_backlog(&mut self.quic);
@@ -239,7 +239,7 @@ impl Driver {
     fn shut_down(&mut self, now: Instant) {
         self.stops_at = Some(tokio::time::Instant::now() + DRAIN_TIME);
         self.hub.shut_down(now);
-        // Whoever said nothing yet has no session in which to be told.
+        // A client that sent nothing has no session, so the hub cannot notify it.
         let silent: Vec<ConnectionId> = self
             .peers
             .iter()
@@ -260,7 +260,7 @@ impl Driver {
         }
     }
 
-    /// Does what the hub wants done.
+    /// Carries out the hub's outputs.
     fn carry_out(&mut self) {
         while let Some(output) = self.hub.poll_output() {
             match output {
@@ -304,7 +304,7 @@ impl Driver {
 
     fn sent(&mut self, connection: ConnectionId, sent: Sent) {
         if let Sent::Waiting { sender, carrier } = sent {
-            // From here on the hub combines what it has for this peer, and newer state replaces older.
+            // From here on the hub combines this peer's outputs, and newer state replaces older.
             self.hub.handle_writable(connection, false, self.clock.now());
             if let Some(sender) = sender {
                 self.waiting.spawn(async move {
@@ -315,7 +315,7 @@ impl Driver {
         }
     }
 
-    /// Closes a link once it has taken what is left for it.
+    /// Closes a link after its remaining packets.
     fn part(&mut self, connection: ConnectionId, code: CloseCode, reason: String) {
         let parting = self.peers.remove(&connection).and_then(|peer| peer.part(&mut self.quic, code, reason));
         if let Some(parting) = parting {

@@ -8,45 +8,46 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use tokio::time::timeout;
 
-/// The hub is updated when a path's capacity changes by this part.
+/// The hub is updated when a path's capacity changes by one part in this many.
 const PATH_NEWS_PART: u32 = 16;
 
 /// A link as the shard sees it.
 #[derive(Debug)]
 pub(super) struct Peer {
     wire: Wire,
-    /// What the link did not take, oldest first. The hub gives no more while anything is in here, so it holds at most what
-    /// one session lets wait.
+    /// Packets that the link did not accept, oldest first. The hub sends no more while there are any, so this
+    /// holds at most what one session may queue.
     backlog: VecDeque<Packet>,
-    /// What the hub found wrong with it.
+    /// The fault that the hub found.
     pub(super) fault: Option<String>,
-    /// Whether anything ever came from it.
+    /// Whether anything arrived from it.
     pub(super) has_spoken: bool,
-    /// Bytes per second of its path, as last reported to the hub.
+    /// The path's bytes per second, as last reported to the hub.
     told: Option<u32>,
 }
 
 /// How a link is reached.
 #[derive(Debug)]
 pub(super) enum Wire {
-    /// It has tasks of its own.
+    /// A link with its own tasks.
     Link(Arc<LinkSender>),
-    /// It is one of the shard's own port.
+    /// A link of the shard's own port.
     Quic(Id),
 }
 
-/// What became of packets.
+/// The result of sending.
 #[derive(Debug)]
 pub(super) enum Sent {
-    /// The link took everything.
+    /// The link accepted all packets.
     All,
-    /// Some of it waits already.
+    /// Some packets wait, and the wait has already begun.
     Queued,
-    /// The link is full: wait until it takes packets of this carrier. The shard's own port tells that by itself.
+    /// The link is full: wait until it accepts packets of this carrier. The shard's own port reports that by
+    /// itself.
     Waiting {
-        /// The link, if it is none of the shard's own port.
+        /// The link, unless it is of the shard's own port.
         sender: Option<Arc<LinkSender>>,
-        /// What it must take.
+        /// The carrier to wait for.
         carrier: Carrier,
     },
 }
@@ -65,8 +66,8 @@ impl Wire {
         }
     }
 
-    /// Gives the packet back if the link does not take it now. A link that is over takes everything: the shard is told
-    /// otherwise.
+    /// Returns the packet if the link does not accept it now. A link that ended accepts everything: the shard
+    /// learns of its end elsewhere.
     fn hand_over(&self, packet: Packet, quic: &mut Option<Quic>) -> Result<(), Packet> {
         let sent = match (self, quic) {
             (Wire::Link(sender), _) => sender.send(packet),
@@ -82,7 +83,7 @@ impl Peer {
         Peer { wire, backlog: VecDeque::new(), fault: None, has_spoken: false, told: None }
     }
 
-    /// Sends a packet, after those that wait.
+    /// Sends a packet, after the queued ones.
     pub(super) fn send(&mut self, packet: Packet, quic: &mut Option<Quic>) -> Sent {
         if !self.backlog.is_empty() {
             self.backlog.push_back(packet);
@@ -94,7 +95,7 @@ impl Peer {
         }
     }
 
-    /// Bytes per second that the path carries, if that is so much more or less than before that the hub should know.
+    /// The path's bytes per second, if it changed enough for the hub.
     pub(super) fn news_of_path(&mut self, quic: Option<&Quic>) -> Option<u32> {
         let carries = match (&self.wire, quic) {
             (Wire::Link(sender), _) => sender.bytes_per_second(),
@@ -106,7 +107,7 @@ impl Peer {
         is_news.then(|| *self.told.insert(carries))
     }
 
-    /// Sends what waits, as far as the link takes it.
+    /// Sends queued packets, as many as the link accepts.
     pub(super) fn send_backlog(&mut self, quic: &mut Option<Quic>) -> Sent {
         while let Some(packet) = self.backlog.pop_front() {
             if let Err(packet) = self.wire.hand_over(packet, quic) {
@@ -126,15 +127,15 @@ impl Peer {
         Sent::Waiting { sender, carrier }
     }
 
-    /// Closes the link at once, unless it is one of the shard's own port, which closes all of them.
+    /// Closes the link at once. The shard's own port closes its links itself.
     pub(super) fn close(&self, code: CloseCode, reason: &str) {
         if let Wire::Link(sender) = &self.wire {
             sender.close(code, reason);
         }
     }
 
-    /// Closes the link when it has taken what waits for it, or does not in time. The future is over when the link is; the
-    /// closing begins now if nothing waits. A link of the shard's own port needs no future.
+    /// Closes the link after its queued packets, or at a time limit. The future ends with the link. If
+    /// nothing is queued, closing starts at once. A link of the shard's own port needs no future.
     pub(super) fn part(
         self,
         quic: &mut Option<Quic>,
@@ -177,7 +178,7 @@ async fn hand_over_all(sender: &LinkSender, backlog: VecDeque<Packet>) {
     }
 }
 
-/// Gives the packet back if it was not taken and may be later.
+/// Returns the packet if the link may accept it later.
 fn settle(sent: Result<(), SendError>) -> Result<(), Packet> {
     match sent {
         Ok(()) | Err(SendError::Closed(_)) => Ok(()),

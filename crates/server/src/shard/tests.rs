@@ -40,7 +40,7 @@ async fn host_and_guest(shard: &Shard) -> (Client, Client, RoomCode) {
     (host, guest, code)
 }
 
-/// Several of these fill a link in memory.
+/// A message; several of them fill a link in memory.
 fn large(number: u8) -> Bytes {
     vec![number; 30 * 1024].into()
 }
@@ -53,7 +53,7 @@ async fn a_reader_that_pauses_gets_everything_in_order_later() {
     for number in 0..4 {
         host.say(large(number)).await;
     }
-    // A third member hears all of it meanwhile: nobody waits for the one that pauses.
+    // A third member receives all of it meanwhile: the paused member delays no other.
     let mut other = connect(&shard, joining(code, None));
     other.welcome().await;
     host.joined(1).await;
@@ -72,7 +72,7 @@ async fn a_reader_that_pauses_gets_everything_in_order_later() {
     assert_eq!(heard_past_news(&mut guest).await.1, "last");
 }
 
-/// The next message of a member, whoever joins meanwhile.
+/// The next message of a member, past the news of other members.
 async fn heard_past_news(client: &mut Client) -> (MemberId, Bytes) {
     use parlor_proto::channel;
     use parlor_proto::wire::envelope::{Downward, Sender};
@@ -104,7 +104,7 @@ async fn a_reader_that_never_comes_back_is_disconnected_and_the_room_goes_on() {
     host.joined(1).await;
     host.say("still here").await;
     other.joined(2).await;
-    // The host was told while the last of its large messages were still under way.
+    // The host was notified while its last large messages were on their way.
     while other.heard().await.1 != "still here" {}
     drop(guest);
 }

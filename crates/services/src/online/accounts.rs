@@ -26,17 +26,17 @@ const REFRESH_GRACE: Duration = Duration::from_secs(30);
 /// be unguessable.
 const DEVICE_CHARS_MIN: usize = 16;
 const DEVICE_BYTES_MAX: usize = 128;
-/// Longest id that a game gives to a player of its own, in bytes.
+/// Longest id that a game's service gives to its player, in bytes.
 const CUSTOM_BYTES_MAX: usize = 128;
 /// Longest e-mail address, in bytes (RFC 5321).
 const EMAIL_BYTES_MAX: usize = 254;
-/// What the name of a game or of an environment looks like.
+/// Pattern for the name of a game or an environment.
 const REALM_PATTERN: &str = r"^[^/\u0000-\u001f\u007f-\u009f]{1,64}$";
 /// Longest display name, in characters.
 const NAME_CHARS_MAX: usize = 64;
 
-/// Accounts that addresses have made. Many players share one address (a school, a mobile network), but none
-/// may fill the store with accounts: one address makes 17,280 a day.
+/// Limits the accounts that one address creates. Many players share one address (a school, a mobile network),
+/// but none may fill the store: one address creates at most 17,280 a day.
 pub(super) const NEW_ACCOUNTS: Rates = Rates {
     of_address: Rate { burst: 120, interval: Duration::from_secs(5) },
     of_neighbourhood: Rate { burst: 480, interval: Duration::from_millis(1_250) },
@@ -234,7 +234,7 @@ fn production() -> String {
     ENVIRONMENT.to_owned()
 }
 
-/// A new account that nothing but its tokens leads to.
+/// Creates an account that only its tokens lead to.
 pub(super) async fn guest(services: Services, caller: Caller, input: AsGuest) -> Result<SignedIn, Failure> {
     let realm = services.realm(&input.app, &input.environment)?;
     if !services.is_open() {
@@ -252,7 +252,7 @@ pub(super) async fn device(services: Services, caller: Caller, input: ByDevice) 
     let account = if services.is_open() {
         find_or_make(&services, &realm, caller.origin, AccountKind::Device, credential, name).await?
     } else {
-        // Where no account is made, the answer says whether the id is a device's.
+        // Without creation the answer reveals whether the id is a device's.
         let guess = services.guess_of_stranger(&caller)?;
         let found = services.store().credential_owner(&realm, credential.kind, &credential.value).await;
         guess.settle_by(&found);
@@ -261,7 +261,7 @@ pub(super) async fn device(services: Services, caller: Caller, input: ByDevice) 
     sign_in(&services, &realm, account).await
 }
 
-/// The game's own service signs in a player that it has authenticated.
+/// Signs in a player that the game's own service has authenticated.
 pub(super) async fn custom(
     services: Services,
     caller: Caller,
@@ -274,7 +274,7 @@ pub(super) async fn custom(
     }
     let name = check_given_name(input.name)?;
     let credential = Credential { kind: CredentialKind::Custom, value: input.custom, secret_hash: None };
-    // The game's own service answers for how many there are.
+    // The game's own service is responsible for their number.
     let account =
         find_or_make(&services, &realm, Origin::LOCAL, AccountKind::Custom, credential, name).await?;
     sign_in(&services, &realm, account).await
@@ -308,7 +308,7 @@ pub(super) async fn email(services: Services, caller: Caller, input: ByEmail) ->
     guess.settle_by(&owner);
     match owner? {
         Some(owner) => sign_in(&services, &realm, owner.account).await,
-        // The same words whether there is such an account or not: who is here is nobody's business.
+        // The same answer whether the account exists or not: membership is private.
         None if input.create && !services.is_open() => Err(closed()),
         None => {
             let sentence = "there is no account with this address and password; `create` makes one";
@@ -317,8 +317,8 @@ pub(super) async fn email(services: Services, caller: Caller, input: ByEmail) ->
     }
 }
 
-/// The next access token. The refresh token is used up: for a short time it gives the same next one again, and later it says that two
-/// have it, and ends the sign-in.
+/// Returns the next access token, and consumes the refresh token. For a short time the used token returns the
+/// same successor again. A later use proves that two clients have it, and ends the sign-in.
 pub(super) async fn refresh(services: Services, _: Caller, input: ByRefresh) -> Result<SignedIn, Failure> {
     let realm = services.realm(&input.app, &input.environment)?;
     let (sign_in, secret) = input.refresh_token.split_once('.').ok_or_else(bad_refresh_token)?;
@@ -357,12 +357,12 @@ fn bad_refresh_token() -> Failure {
 pub(super) async fn sign_out(services: Services, _: Caller, input: ByRefresh) -> Result<Done, Failure> {
     let realm = services.realm(&input.app, &input.environment)?;
     let Some((id, secret)) = input.refresh_token.split_once('.') else { return Ok(DONE) };
-    // A sign-in that is not there is over.
+    // An unknown sign-in has ended.
     let Ok(id) = SignInId::new(id) else { return Ok(DONE) };
     match services.store().end_sign_in(&realm, &id, &hash(secret)).await? {
         EndedSignIn::Ended(account) => services.feeds().sign_out(&realm, &account, Some(&id)),
         EndedSignIn::Unknown => {}
-        // Its id alone ends no sign-in.
+        // The id alone must not end a sign-in.
         EndedSignIn::OtherToken => return Err(bad_refresh_token()),
     }
     Ok(DONE)
@@ -385,7 +385,7 @@ pub(super) async fn me(services: Services, caller: Caller, _: Nothing) -> Result
     own(&services, &realm, &id).await?.ok_or_else(no_account)
 }
 
-/// An account as its owner sees it, if it is there.
+/// An account as its owner sees it, if it exists.
 pub(super) async fn own(
     services: &Services,
     realm: &Realm,
@@ -421,7 +421,7 @@ pub(super) async fn link(services: Services, caller: Caller, input: Link) -> Res
         }
         _ => return Err(Failure::field("", "name either a `device`, or an `email` and its `password`")),
     };
-    // `taken` says that somebody has the address.
+    // `taken` reveals that the address is in use.
     let guess = services.guess_of_account(&caller)?;
     let linked = link_hashed(&services, &caller, (&realm, &id), credential, password).await;
     match &linked {
@@ -472,13 +472,13 @@ async fn find_or_make(
     let account = new_account(services, origin, kind, name)?;
     match services.store().create_account(realm, &account, Some(&credential)).await {
         Ok(()) => Ok(account),
-        // The same device asked twice at once.
+        // A concurrent request of the same device was first.
         Err(StoreError::Taken { .. }) => Ok(find().await?.ok_or_else(no_account)?.account),
         Err(error) => Err(error.into()),
     }
 }
 
-/// What a new account is; it is charged to who asks for it. `name` was checked.
+/// Builds a new account, charged to the caller. `name` is already checked.
 fn new_account(
     services: &Services,
     origin: Origin,
@@ -532,7 +532,7 @@ fn view(account: &Account) -> AccountView {
     }
 }
 
-/// The id of a device is a password without a name: of it only the hash is kept.
+/// A device's id is a password without a name: only its hash is stored.
 fn device_credential(device: &str) -> Result<Credential, Failure> {
     if device.chars().count() < DEVICE_CHARS_MIN || device.len() > DEVICE_BYTES_MAX {
         let sentence = format!(
@@ -544,7 +544,7 @@ fn device_credential(device: &str) -> Result<Credential, Failure> {
     Ok(Credential { kind: CredentialKind::Device, value: secrets::digest(device), secret_hash: None })
 }
 
-/// An address in the one spelling that addresses are compared by.
+/// Normalises an address for comparison.
 fn address(text: &str) -> Result<String, Failure> {
     let text = text.trim().to_lowercase();
     let is_address = text.split_once('@').is_some_and(|(user, host)| {

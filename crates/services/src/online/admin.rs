@@ -82,13 +82,13 @@ pub(super) async fn ban(services: Services, caller: Caller, input: BanAccount) -
     let until_ms = input.for_s.map(|seconds| at_ms.saturating_add(seconds.saturating_mul(1_000)));
     let ban = Ban { account: account.clone(), reason: input.reason, by: by.to_string(), at_ms, until_ms };
     services.store().ban(&realm, &ban).await?;
-    // Tokens that are still good for a few minutes, and devices that are connected.
+    // Access tokens are valid for some minutes more, and devices may be connected.
     services.bans().changed(&realm, &account);
     services.feeds().close(&realm, &account);
     if let Some(tickets) = services.access().tickets() {
         tickets.bar(realm.clone(), account.to_string(), services.time().now_s());
     }
-    // No ticket lets it in from here on, so it comes back into no room that was looked through.
+    // No ticket is accepted from here on, so the account cannot return to a room that was already searched.
     let removed = live::remove_account(&services, &realm, &account, &ban.reason).await?;
     tracing::info!(%account, by = %ban.by, removed, "banned");
     Ok(DONE)
@@ -222,7 +222,7 @@ pub(super) async fn backup(services: Services, caller: Caller, _: Nothing) -> Re
         Failure::new(Kind::Conflict, "no_backups", sentence)
     };
     let folder = services.backups().ok_or_else(no_folder)?.to_owned();
-    // The name is the server's: what comes over the network names no file.
+    // The server chooses the name: a request must not name files.
     let path = folder.join(format!("parlor-{}.db", unix_ms()));
     let failed = |error: &dyn core::fmt::Display| {
         tracing::warn!(path = %path.display(), %error, "a backup failed");

@@ -7,7 +7,7 @@ use core::pin::Pin;
 use core::task::{Context, Poll};
 use hyper::body::{Body, Frame, SizeHint};
 
-/// Bytes that the connection gets at once: it buffers no more of an answer that the client does not read.
+/// Bytes given to the connection at once: it buffers no more of an unread answer.
 const PART_BYTES: usize = 16 * 1024;
 
 /// The body of an answer.
@@ -17,10 +17,10 @@ pub(super) struct Held {
 }
 
 impl Held {
-    /// Fits the share to the text.
+    /// Fits the share to the text's size.
     ///
     /// # Errors
-    /// The text is larger than the share was, and no more may be held.
+    /// The text is larger than its share, and the limit allows no more.
     pub(super) fn new(text: String, mut share: Share) -> Result<Self, Full> {
         share.fit(text.len())?;
         Ok(Held { rest: text.into(), share })

@@ -12,15 +12,15 @@ use std::collections::HashMap;
 use std::sync::Mutex;
 use tokio::time::Instant;
 
-/// Accounts and operators that are remembered; when there are more, all are forgotten and looked up again.
+/// Maximum number of cached callers. Beyond it the cache is emptied.
 const REMEMBERED_MAX: usize = 50_000;
-/// For how long nothing is looked up again, but for what is changed here.
+/// Life of a cached answer. Bans and role changes of this server apply at once.
 const GOOD_FOR: Duration = Duration::from_secs(60);
 
 /// The error code for a banned caller.
 pub(super) const BANNED: &str = "banned";
 
-/// What is remembered.
+/// The cached answers.
 #[derive(Debug, Default)]
 pub(super) struct Bans {
     known: Mutex<Known>,
@@ -28,9 +28,9 @@ pub(super) struct Bans {
 
 #[derive(Debug, Default)]
 struct Known {
-    /// Those who were not banned.
+    /// Callers that were not banned.
     free: HashMap<(Realm, AccountId), Free>,
-    /// Counts changes: what was looked up before one and comes back after it is not remembered.
+    /// Counts changes. A lookup that began before a change is not cached.
     changes: u64,
 }
 
@@ -55,7 +55,7 @@ impl Known {
 }
 
 impl Bans {
-    /// A ban was set or lifted, or a role changed.
+    /// Records that a ban was set or lifted, or that a role changed.
     pub(super) fn changed(&self, realm: &Realm, account: &AccountId) {
         let mut known = lock(&self.known);
         known.changes += 1;
@@ -85,7 +85,8 @@ impl Bans {
                 lock(&self.known).enter(key, free, changes);
                 free
             }
-            // Nobody is banned while the store takes nothing, so what was known holds: an operator is needed most then.
+            // The cached answer holds while the store is unavailable: no ban can be set then, and operators
+            // are needed most.
             Err(error @ StoreError::Unavailable { .. }) => known.ok_or(error)?,
             Err(error) => return Err(error.into()),
         };
@@ -94,7 +95,7 @@ impl Bans {
 }
 
 impl Free {
-    /// Refuses the token of an account that has another role, or that is not there. What an operator may do stands in its
+    /// Rejects the token of an account that has another role or does not exist. An operator's role is in its
     /// token alone.
     fn must_have(self, identity: &Identity) -> Result<(), Failure> {
         if identity.signer == Signer::Operator || self.role == Some(identity.role) {
@@ -126,7 +127,7 @@ mod tests {
         let remembers = || !lock(&bans.known).free.is_empty();
         enter(0);
         assert!(remembers());
-        // A ban comes while the next look is under way.
+        // A ban arrives during the next lookup.
         bans.changed(&realm, &account);
         assert!(!remembers());
         enter(0);

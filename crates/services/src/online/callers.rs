@@ -26,7 +26,7 @@ impl Services {
         self.realm(&identity.aud, environment_of(&identity.env))
     }
 
-    /// The account of a player who asks.
+    /// The account of the calling player.
     pub(super) fn account_of(&self, caller: &Caller) -> Result<(Realm, AccountId), Failure> {
         let realm = self.realm_of(caller)?;
         let identity = caller.identity.as_ref().ok_or_else(|| Failure::defect("nobody asks"))?;
@@ -52,13 +52,13 @@ impl Services {
         Ok(Some((realm, account)))
     }
 
-    /// Charges a guess at something that strangers could guess, such as a password, before it is looked up. It counts for the
-    /// address, whether or not somebody has signed in.
+    /// Charges a guess at a secret such as a password, before the lookup. It counts for the address, whether
+    /// or not the caller has signed in.
     pub(super) fn guess_of_stranger(&self, caller: &Caller) -> Result<OpenGuess, Failure> {
         self.access().guess(caller.origin).map_err(too_many_guesses)
     }
 
-    /// Charges a guess of an account before it is looked up.
+    /// Charges a guess of an account, before the lookup.
     pub(super) fn guess_of_account(&self, caller: &Caller) -> Result<OpenGuess, Failure> {
         let (realm, account) = self.account_of(caller)?;
         self.access().guess_of(caller.origin, &realm, account.as_str()).map_err(too_many_guesses)

@@ -7,16 +7,16 @@ use parlor_hub::budget::{Budgets, Rate};
 use parlor_server::embed::{Clock, lock};
 use std::sync::Mutex;
 
-/// How often something may be done.
+/// The allowed rates of one kind of work.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rates {
     pub(super) of_address: Rate,
     pub(super) of_neighbourhood: Rate,
-    /// What a refusal says that there were too many of: `passwords came`.
+    /// What a refusal says there were too many of, for example `passwords came`.
     pub(super) what: &'static str,
 }
 
-/// What addresses and their neighbourhoods owe for one kind of thing.
+/// The debts of addresses and their neighbourhoods for one kind of work.
 pub(super) struct Charges {
     rates: Rates,
     owed: Mutex<Owed>,
@@ -39,7 +39,7 @@ impl Charges {
     /// Charges an address once.
     ///
     /// # Errors
-    /// It, or its neighbourhood, has to wait.
+    /// The address or its neighbourhood must wait.
     pub(super) fn charge(&self, origin: Origin) -> Result<(), Failure> {
         self.charge_if(origin, || Ok(()))
     }
@@ -48,7 +48,7 @@ impl Charges {
     /// short.
     ///
     /// # Errors
-    /// It, or its neighbourhood, has to wait; or what `begin` says.
+    /// The address or its neighbourhood must wait; or the error of `begin`.
     pub(super) fn charge_if(
         &self,
         origin: Origin,

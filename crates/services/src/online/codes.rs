@@ -3,7 +3,7 @@
 use super::failure::Kind;
 use parlor_turn::Code;
 
-/// The codes that the services themselves have. Those of turn rooms are [`Code::ALL`].
+/// Error codes of the services themselves. Those of turn rooms are [`Code::ALL`].
 const OWN: &[(&str, Kind)] = &[
     ("bad_body", Kind::BadInput),
     ("bad_input", Kind::BadInput),
@@ -61,10 +61,10 @@ pub(super) const ANY: &[&str] = &[
 pub(super) const NOT_FOR_ALL: &[&str] = &["signed_out", "forbidden"];
 /// Codes of operations whose input is a body.
 pub(super) const WITH_BODY: &[&str] = &["bad_json", "bad_body", "too_large"];
-/// Codes of operations with a field in their path: what stands there may make it another path.
+/// Codes of operations with a field in their path: its value may turn it into another path.
 pub(super) const WITH_PATH: &[&str] = &["no_such_path", "no_such_method"];
 
-/// The kind that failures with this code are of.
+/// The kind of failures with this code.
 pub(super) fn kind_of(code: &str) -> Option<Kind> {
     let own = OWN.iter().find(|(own, _)| *own == code).map(|(_, kind)| *kind);
     own.or_else(|| Code::ALL.iter().find(|known| known.as_str() == code).map(|known| Kind::from(*known)))

@@ -10,13 +10,13 @@ use std::path::PathBuf;
 /// Default of [`OnlineConfig`]'s time limit for a JSON socket without a sign-in.
 pub const SIGN_IN_TIME: Duration = Duration::from_secs(30);
 
-/// For how many days a kept match can be read, unless the configuration says otherwise.
+/// Default of [`OnlineConfig::keep_matches_days`].
 pub const KEEP_MATCHES_DAYS: u64 = 30;
 
 /// Configuration of the services.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OnlineConfig {
-    /// Where the store is: a file, `sqlite://FILE` or `postgres://…`.
+    /// The store: a file, `sqlite://FILE` or `postgres://…`.
     pub store: String,
     /// Whether any player may create an account. Otherwise only the game's own service creates them, by its
     /// own ids.
@@ -26,14 +26,14 @@ pub struct OnlineConfig {
     pub operator_key: Option<PathBuf>,
     /// The receiver of turn rooms' notices.
     pub webhook: Option<WebhookConfig>,
-    /// For how many days a match that was kept can be read after its end.
+    /// Days for which a kept match can be read after its end.
     pub keep_matches_days: u64,
     /// The folder for backups. Without it backups are disabled.
     pub backups: Option<PathBuf>,
-    /// The folder with the configuration of each game, `NAME.json`. Without it a server with a development identity takes what clients
-    /// bring, and any other one opens no turn rooms.
+    /// The folder with each game's configuration, `NAME.json`. Without it a server with a development
+    /// identity accepts clients' configurations, and any other server opens no turn rooms.
     pub games: Option<PathBuf>,
-    /// The rule sets that judge moves: those that come with Parlor, and a game's own.
+    /// The rule sets that judge moves: Parlor's own, and those of a game.
     ///
     /// ```
     /// use parlor_turn::{Attempt, Code, Next, Opening, Outcome, PlayerId, Refusal, RuleSets, Rules};
@@ -79,30 +79,31 @@ pub struct OnlineConfig {
     /// assert!(config.rules.get("sticks").is_some() && config.rules.get("draughts").is_some());
     /// ```
     pub rules: RuleSets,
-    /// Time limit of a JSON socket without a sign-in, whatever else comes over it.
+    /// Time limit of a JSON socket without a sign-in, whatever else it sends.
     pub sign_in_time: Duration,
-    /// How much memory the services take for what they are asked for.
+    /// Memory limits of the services.
     pub memory: OnlineMemory,
-    /// How much the store may hold, in all and of each account.
+    /// Limits of the store, in all and for each account.
     pub limits: Limits,
     /// How long unused data is kept.
     pub lives: Lives,
 }
 
-/// How much memory the services take for what they are asked for, in bytes. Beyond it they refuse, and say when to ask again.
+/// Memory limits of the services, in bytes. Beyond them requests are rejected, with a time to retry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OnlineMemory {
-    /// Inputs that are being read, and answers and notices that were not taken yet, of one address. This machine's own processes are
-    /// not counted together, unless [`limits_local`](parlor_server::Config::limits_local) says so.
+    /// Bytes of inputs being read, and of unread answers and notices, of one address. Local processes are not
+    /// counted together, unless [`limits_local`](parlor_server::Config::limits_local) is set.
     pub unread_each: usize,
-    /// The same of all addresses.
+    /// The same for all addresses together.
     pub unread_all: usize,
-    /// Turn rooms that are kept at hand.
+    /// Bytes of cached turn rooms.
     pub turn_rooms: usize,
 }
 
 impl Default for OnlineMemory {
-    /// Unread: an eighth of the machine's memory, 128 MiB to 1 GiB; an eighth of that for an address, 16 to 32 MiB. 256 MiB of rooms.
+    /// Unread: an eighth of the machine's memory, 128 MiB to 1 GiB; for an address an eighth of that, 16 to
+    /// 32 MiB. Rooms: 256 MiB.
     fn default() -> Self {
         const MIB: usize = 1 << 20;
         let machine = memory_bytes().unwrap_or_default();
@@ -116,8 +117,8 @@ impl Default for OnlineMemory {
 }
 
 impl OnlineConfig {
-    /// The defaults over a store: accounts for everybody, no operator, no webhook, no backups, no folder of games, and the rule sets that
-    /// come with Parlor.
+    /// The defaults over a store: open accounts, no operator, no webhook, no backups, no folder of games, and
+    /// Parlor's own rule sets.
     pub fn new(store: impl Into<String>) -> Self {
         OnlineConfig {
             store: store.into(),

@@ -1,7 +1,8 @@
-//! Deadlines of turn rooms: runs the timers that are due, whether anybody is connected or not.
+//! Deadlines of turn rooms: runs due timers, whether players are connected or not.
 //!
-//! A room whose timer cannot be run is put off in the store, each time for twice as long: it delays no other room, also after a restart.
-//! Where the store does not take that either, the room is put off in memory. Rooms run side by side, so a slow one delays no other.
+//! If a room's timer cannot run, the room is put off in the store, each time for twice as long. It delays no
+//! other room, also after a restart. If the store cannot record that, the room is put off in memory. Rooms
+//! run concurrently, so a slow one delays no other.
 
 use super::failure::Failure;
 use super::{Services, rooms};
@@ -11,34 +12,35 @@ use parlor_server::realm::Realm;
 use std::collections::{BTreeMap, BTreeSet};
 use tokio::task::JoinSet;
 
-/// Rooms that run at once.
+/// Maximum number of rooms that run at once.
 const AT_ONCE: usize = 32;
-/// Rooms that are put off in memory.
+/// Maximum number of rooms that are put off in memory.
 const REMEMBERED_MAX: usize = 512;
-/// Longest wait between two looks at the store.
+/// Longest interval between two queries of the store.
 const LOOK_AGAIN: Duration = Duration::from_secs(10);
-/// Wait after a look that the store did not answer.
+/// Wait after a query that the store did not answer.
 const AFTER_FAILURE: Duration = Duration::from_secs(1);
 /// First and longest delay of a room that is put off.
 const PUT_OFF: Duration = Duration::from_secs(1);
 const PUT_OFF_MAX: Duration = Duration::from_secs(600);
-/// Longest delay of a room that is put off in memory: a store that takes writes again has all timers run soon.
+/// Longest delay of a room that is put off in memory. Once the store accepts writes again, all timers run
+/// soon.
 const REMEMBERED_FOR_MAX: Duration = Duration::from_secs(10);
-/// How long after a start no earlier deadline is kept: the time of day may have been wrong before or after the start, and players whose time ran
-/// out while the server was away have a moment to come back.
+/// Time after a start in which no earlier deadline is enforced. The time of day may have been wrong before or
+/// after the start, and players whose time ran out meanwhile have a moment to return.
 const AFTER_START: Duration = Duration::from_secs(10);
 
-// One page of the store has the rooms that run or are put off, and as many that can begin.
+// One page of the store covers the rooms that run or are put off, and as many that can begin.
 const _: () = assert!(3 * AT_ONCE + REMEMBERED_MAX <= PAGE_MAX);
 
 type Key = (Realm, RoomId);
 
-/// Runs as long as the services do.
+/// Runs as long as the services.
 pub(super) async fn watch(services: Services) {
     wait_after_start(&services).await;
     let mut doing = Doing::default();
     loop {
-        // Before the store is asked: a deadline that is set while it answers ends the wait.
+        // Before the query: a deadline that is set during it ends the wait.
         services.room_locks().expect_deadlines();
         let wait = match doing.begin(&services).await {
             Ok(wait) => wait,
@@ -51,7 +53,7 @@ pub(super) async fn watch(services: Services) {
     }
 }
 
-/// Waits before earlier deadlines are kept. A store without any is not waited for.
+/// Waits before earlier deadlines are enforced. Returns at once if the store has no deadline.
 async fn wait_after_start(services: &Services) {
     let until = services.time().steady() + AFTER_START;
     while matches!(services.store().next_deadline(0).await, Ok(Some(_)) | Err(_)) {
@@ -72,21 +74,21 @@ struct Doing {
     tasks: JoinSet<(Key, Ended)>,
     rooms: BTreeSet<Key>,
     remembered: Remembered,
-    /// Whether more were due than could begin.
+    /// Whether more rooms were due than could begin.
     is_full: bool,
 }
 
-/// How a room's turn ended.
+/// The result of a room's turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Ended {
-    /// Its timer was run, or the store has its next deadline.
+    /// Its timer ran, or the store has its next deadline.
     Stored,
-    /// The store took nothing. The room is tried again after this time.
+    /// The store recorded nothing. The room is tried again after this time.
     NotStored { again_in: Duration },
 }
 
 impl Doing {
-    /// Begins what is due. Returns how long nothing else will be.
+    /// Starts due rooms. Returns the time until the next room can be due.
     async fn begin(&mut self, services: &Services) -> Result<Duration, Failure> {
         let (now, now_ms) = (services.time().steady(), services.time().now_ms());
         self.is_full = false;
@@ -116,7 +118,7 @@ impl Doing {
         Ok(wait.clamp(Duration::from_millis(1), LOOK_AGAIN))
     }
 
-    /// Waits until something may be due that does not run, or a place is free.
+    /// Waits until another room may be due, or until a running one ends.
     async fn wait(&mut self, services: &Services, wait: Duration) {
         let sleep = tokio::time::sleep(wait);
         tokio::pin!(sleep);
@@ -133,10 +135,10 @@ impl Doing {
                                 self.remembered.0.insert(key, services.time().steady() + again_in);
                             }
                         }
-                        // None is cancelled, and `keep` does not panic. Its room is found due again.
+                        // No task is cancelled, and `keep` does not panic. The room is found due again.
                         Err(_) => self.forget_all().await,
                     }
-                    // Not for each one: half of them are asked for at once.
+                    // Not for each single room: half of them are fetched at once.
                     if self.is_full && self.rooms.len() <= AT_ONCE / 2 || self.rooms.is_empty() {
                         return;
                     }
@@ -145,35 +147,36 @@ impl Doing {
         }
     }
 
-    /// Forgets all rooms that run: which one panicked is not known.
+    /// Forgets all running rooms, because it is unknown which one panicked.
     async fn forget_all(&mut self) {
         while self.tasks.join_next().await.is_some() {}
         self.rooms.clear();
     }
 }
 
-/// Rooms that could neither run nor be put off in the store, each with the steady time at which it is tried again.
+/// Rooms that could neither run nor be put off in the store, each with the steady time of its next try.
 #[derive(Debug, Default)]
 struct Remembered(BTreeMap<Key, Duration>);
 
 impl Remembered {
-    /// Forgets rooms that are to be tried again.
+    /// Forgets rooms whose next try is due.
     fn forget_until(&mut self, now: Duration) {
         self.0.retain(|_, until| *until > now);
     }
 
-    /// How long until the first of them is tried again.
+    /// The time until the next try of any room.
     fn wait(&self, now: Duration) -> Option<Duration> {
         self.0.values().min().map(|until| until.saturating_sub(now))
     }
 
-    /// How long no other room begins, because too many are put off: the store takes no writes at all then.
+    /// The time until any other room may begin, if too many are put off: then the store accepts no writes at
+    /// all.
     fn wait_if_full(&self, now: Duration) -> Option<Duration> {
         self.wait(now).filter(|_| self.0.len() >= REMEMBERED_MAX)
     }
 }
 
-/// How long a room is put off that has failed so often before.
+/// The delay of a room after this many failures.
 fn delay(failures: u64) -> Duration {
     let doublings = u32::try_from(failures).unwrap_or(u32::MAX);
     PUT_OFF.saturating_mul(1_u32.checked_shl(doublings).unwrap_or(u32::MAX)).min(PUT_OFF_MAX)
@@ -182,11 +185,11 @@ fn delay(failures: u64) -> Duration {
 /// Runs the timer of a room, or puts the room off.
 async fn keep(services: &Services, due: &DueRoom) -> Ended {
     let (with, realm, room) = (services.clone(), due.realm.clone(), due.room.clone());
-    // A task of its own, so that a room in which something panics is put off like any other.
+    // Its own task, so that a room that panics is put off like any other.
     let done = tokio::spawn(async move { rooms::expire(&with, &realm, &room).await }).await;
     let sentence = match done {
         Ok(Ok(true)) => return Ended::Stored,
-        // The store and the document disagree about when something is due.
+        // The store and the document disagree about the deadline.
         Ok(Ok(false)) => "nothing is due in it".to_owned(),
         Ok(Err(failure)) => failure.to_json().to_string(),
         Err(error) => error.to_string(),
@@ -199,7 +202,7 @@ async fn keep(services: &Services, due: &DueRoom) -> Ended {
     match services.store().put_off_room(due, until_ms).await {
         Ok(()) => Ended::Stored,
         Err(error) => {
-            // Its place is free at once: the watch remembers the room, and other timers run meanwhile.
+            // The room ends here: the caller remembers it, and other timers run meanwhile.
             tracing::debug!(room = %due.room, %error, "a room could not be put off in the store");
             Ended::NotStored { again_in: delay.min(REMEMBERED_FOR_MAX) }
         }

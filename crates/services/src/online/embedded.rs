@@ -60,7 +60,7 @@ impl embed::Services for Online {
     }
 }
 
-/// Why the store takes nothing.
+/// Why the store accepts no writes.
 fn why(error: StoreError) -> String {
     match error {
         StoreError::Unavailable { reason, .. } => format!("the store is unavailable: {reason}"),
@@ -68,26 +68,26 @@ fn why(error: StoreError) -> String {
     }
 }
 
-/// Ends the threads and closes the store, after what is under way is stored; a disk that does not answer is not waited for
-/// long.
+/// Ends the threads and closes the store, after pending work is stored. The wait for an unresponsive disk is
+/// limited.
 async fn stop(online: &Online) {
     let running = lock(&online.running).take();
     let Some(Running { keeping, runtime }) = running else { return };
-    // The shards have ended, so nothing more comes.
+    // The shards have ended, so no more entries arrive.
     if tokio::time::timeout(STOP_TIME, keeping).await.is_err() {
         tracing::warn!("the newest moments of matches were not stored: the store is slow or away");
     }
     let services = online.services.clone();
     let ended = tokio::task::spawn_blocking(move || {
         runtime.shutdown_timeout(STOP_TIME);
-        // A connection that is slow to end has a handle on it, too.
+        // A connection that ends slowly has a handle too.
         services.store().close();
     });
-    // A thread that cannot be had leaves it to the end of the process.
+    // If no thread can be started, the end of the process closes the store.
     let _ = ended.await;
 }
 
-/// What the store has and does.
+/// The store's metrics.
 async fn figures(to: &mut Figures, services: &Services) {
     let store = services.store();
     let counted = store.counters();
@@ -122,7 +122,7 @@ async fn figures(to: &mut Figures, services: &Services) {
     }
     let busy = Duration::from_micros(counted.busy_us).as_secs_f64();
     to.seconds("parlor_store_commit_seconds", "Time that transactions took in all", busy);
-    // A store that does not answer says so by the figures above.
+    // The metrics above report an unresponsive store.
     if let Ok(rooms) = store.rooms_put_off().await {
         to.gauge("parlor_rooms_put_off", "Turn rooms in which what was due could not be done", rooms);
     }

@@ -4,10 +4,11 @@ use core::time::Duration;
 use hyper::StatusCode;
 use serde_json::{Value, json};
 
-/// Why an operation did not come about.
+/// Why an operation failed.
 ///
-/// As JSON it is `{"code", "sentence", "path"?, "retry_after_ms"?}`: `code` is for programs and stays the same between
-/// versions, `sentence` is for people and says what to do, `path` names the field of the input that is wrong.
+/// As JSON it is `{"code", "sentence", "path"?, "retry_after_ms"?}`. `code` is for programs and stays the
+/// same between versions. `sentence` is for people and says what to do. `path` names the wrong field of the
+/// input.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Failure {
     kind: Kind,
@@ -17,35 +18,35 @@ pub(crate) struct Failure {
     retry_after: Option<Duration>,
 }
 
-/// What sort of failure it is: each has an HTTP status.
+/// The kind of a failure. Each has an HTTP status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// The input cannot be what was meant.
+    /// The input is invalid.
     BadInput,
     /// The caller is not authenticated.
     SignedOut,
     /// The caller lacks permission.
     Forbidden,
-    /// It does not exist, as far as the caller may know.
+    /// It does not exist, or the caller may not know of it.
     NotFound,
-    /// It is there, and does not use this method.
+    /// It exists, and does not support this method.
     Method,
-    /// It does not go together with how things stand.
+    /// It conflicts with the current state.
     Conflict,
-    /// The input is larger than any may be.
+    /// The input is too large.
     TooLarge,
     /// The caller has exceeded a rate limit.
     TooOften,
-    /// It cannot be done now.
+    /// It cannot be done at present.
     Unavailable,
-    /// There is no room for it.
+    /// There is no space for it.
     Full,
     /// A defect of the server.
     Defect,
 }
 
 impl Kind {
-    /// By which status it comes over HTTP.
+    /// The HTTP status.
     pub(crate) fn status(self) -> StatusCode {
         match self {
             Kind::BadInput => StatusCode::BAD_REQUEST,
@@ -73,7 +74,7 @@ impl Failure {
         Self::new(Kind::BadInput, "bad_input", sentence).at(path)
     }
 
-    /// It cannot be done now, and may be after so long.
+    /// It cannot be done at present, and may be after this time.
     pub(crate) fn unavailable(sentence: impl Into<String>, retry_after: Duration) -> Self {
         Self::new(Kind::Unavailable, "unavailable", sentence).after(retry_after)
     }
@@ -90,7 +91,7 @@ impl Failure {
         self
     }
 
-    /// Says when to ask again.
+    /// Adds the time to retry.
     pub(crate) fn after(mut self, retry_after: Duration) -> Self {
         self.retry_after = Some(retry_after);
         self
@@ -112,7 +113,7 @@ impl Failure {
         self.kind.status()
     }
 
-    /// What stands behind `error` in an answer.
+    /// The value of `error` in an answer.
     pub(crate) fn to_json(&self) -> Value {
         let mut error = json!({ "code": self.code, "sentence": self.sentence });
         if let Some(path) = &self.path {

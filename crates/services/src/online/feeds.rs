@@ -1,8 +1,8 @@
 //! Live feeds: connected devices of a player receive its notices at once.
 //!
-//! A feed is a hint, the inbox is the truth: a device that missed notices reads its inbox from the last number that it
-//! knows. A feed lasts no longer than the right to it: it ends with its sign-in, with its access token (`socket.rs`), and
-//! with a ban.
+//! A feed is a hint, the inbox is the truth: a device that missed notices reads its inbox from the last
+//! number that it knows. A feed lasts no longer than the right to it: it ends with its sign-in, with its
+//! access token (`socket.rs`), and with a ban.
 
 use super::unread::{Share, Unread};
 use crate::store::{AccountId, SignInId};
@@ -29,20 +29,21 @@ struct Device {
     /// The sign-in of its access token.
     sign_in: Option<SignInId>,
     waiting: mpsc::Sender<Waiting>,
-    /// Set before it is removed for another reason than being cut off.
+    /// Set before it is removed, unless it is cut off.
     end: Arc<OnceLock<End>>,
 }
 
 /// Why a feed ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum End {
-    /// The device was too slow, the player has too many, or is banned: the answer to its next request says which.
+    /// The device was too slow, or its player has too many or is banned. The answer to its next request says
+    /// which.
     CutOff,
     /// The sign-in of its access token ended.
     SignedOut,
 }
 
-/// Whose a feed is.
+/// The owner of a feed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Owner {
     pub(super) realm: Realm,

@@ -21,16 +21,16 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use thiserror::Error;
 
-/// Games that a folder may have.
+/// Maximum number of games in a folder.
 pub(super) const GAMES_MAX: usize = 256;
-/// Longest file of a game, in bytes.
+/// Maximum size of a game's file, in bytes.
 const FILE_BYTES_MAX: u64 = 512 * 1024;
-/// How often the folder is looked at.
+/// Polling interval of the folder.
 const LOOK_AGAIN: Duration = Duration::from_millis(500);
-/// How the names of files end.
+/// The suffix of a game's file.
 const ENDING: &str = ".json";
 
-/// Why there are no games.
+/// Why the games could not be loaded.
 #[derive(Debug, Error)]
 pub enum GamesError {
     /// The folder cannot be read.
@@ -38,7 +38,7 @@ pub enum GamesError {
     Folder {
         /// The folder.
         path: PathBuf,
-        /// What the operating system says.
+        /// The operating system's error.
         error: io::Error,
     },
     /// There are too many files.
@@ -47,7 +47,7 @@ pub enum GamesError {
         /// The folder.
         path: PathBuf,
     },
-    /// The file is called like no game.
+    /// The file's name is not the name of a game.
     #[error(
         "{} is called like no game: NAME.json, of 1 to {WORD_BYTES_MAX} letters, digits, `.`, `_` or `-`", path.display()
     )]
@@ -60,18 +60,18 @@ pub enum GamesError {
     File {
         /// The file.
         path: PathBuf,
-        /// What the operating system says.
+        /// The operating system's error.
         error: io::Error,
     },
-    /// The file is no JSON that says each thing once.
+    /// The file is not valid JSON, or repeats a key.
     #[error("the game's file {} is no JSON that can be read: {error}", path.display())]
     Json {
         /// The file.
         path: PathBuf,
-        /// What is wrong, and in which line.
+        /// The error with its line.
         error: serde_json::Error,
     },
-    /// A field says what cannot be.
+    /// A field has an invalid value.
     #[error("the game's file {}: {}{sentence}", path.display(), field.as_ref().map(|field| format!("{field}: ")).unwrap_or_default())]
     Field {
         /// The file.
@@ -85,14 +85,14 @@ pub enum GamesError {
 
 type ByApp = BTreeMap<String, Arc<Game>>;
 
-/// Whose word the configuration of a room is.
+/// The source of rooms' configurations.
 #[derive(Debug)]
 pub(super) enum Games {
-    /// The room's creator: for development.
+    /// The creator of each room: for development.
     Clients,
-    /// There is none.
+    /// No source: no rooms are opened.
     Nobody,
-    /// The operator says it.
+    /// The operator's folder.
     Folder(Folder),
 }
 
@@ -102,20 +102,20 @@ pub(super) struct Folder {
     path: PathBuf,
     rules: RuleSets,
     games: Mutex<Arc<ByApp>>,
-    /// What was last found, to tell what has changed.
+    /// The result of the last look, for comparison.
     found: Mutex<Found>,
 }
 
-/// What a look at the folder found: for each app a mark of what its file said.
+/// The result of a look at the folder: for each app a hash of its file's content.
 #[derive(Debug, Default)]
 struct Found {
     marks: BTreeMap<String, u64>,
-    /// What was wrong with the folder itself, if it was.
+    /// The error of the folder itself, if any.
     wrong: Option<String>,
 }
 
 impl Games {
-    /// Reads a folder's games. Without one `is_development` decides.
+    /// Reads the games of a folder. Without one `is_development` decides.
     pub(super) fn open(
         folder: Option<&Path>,
         is_development: bool,
@@ -136,23 +136,23 @@ impl Games {
         Ok(Games::Folder(folder))
     }
 
-    /// Whether all rooms that are opened have configurations of the operator's.
+    /// Whether all new rooms have configurations of the operator.
     pub(super) fn are_operators(&self) -> bool {
         !matches!(self, Games::Clients)
     }
 
-    /// Whether texts of this room's configuration may go out in the game's name.
+    /// Whether texts of this room's configuration may be sent in the game's name.
     pub(super) fn speaks_for(&self, room: &TurnRoom) -> bool {
         !self.are_operators() || room.configured_by() == ConfiguredBy::Operator
     }
 
-    /// What rooms of an app have as their game, where nothing else is said.
+    /// The default game of an app's rooms.
     pub(super) fn game_of(&self, app: &str) -> String {
         let found = self.game(app).and_then(|game| Some(game.mode(None)?.game().to_owned()));
         found.unwrap_or_else(|| app.to_owned())
     }
 
-    /// How rooms are set up that an app's players open; nothing if they say it themselves.
+    /// The configuration of rooms that an app's players open; `None` if they bring their own.
     pub(super) fn find(&self, app: &str, mode: Option<&str>) -> Result<Option<Arc<Mode>>, Failure> {
         let none = |code, sentence: String| Failure::new(Kind::NotFound, code, sentence);
         let game = match self {
@@ -192,14 +192,14 @@ impl Games {
 }
 
 impl Folder {
-    /// The apps that have a file.
+    /// The apps with a file.
     fn apps(&self) -> Result<Vec<String>, GamesError> {
         let unread = |error| GamesError::Folder { path: self.path.clone(), error };
         let mut apps = Vec::new();
         for entry in fs::read_dir(&self.path).map_err(unread)? {
             let name = entry.map_err(unread)?.file_name();
             let path = self.path.join(&name);
-            // What editors and mounts put beside the files begins with a dot.
+            // Files of editors and mounts begin with a dot.
             let Some(app) = name.to_string_lossy().strip_suffix(ENDING).map(str::to_owned) else { continue };
             if app.starts_with('.') || !path.is_file() {
                 continue;
@@ -216,13 +216,13 @@ impl Folder {
         Ok(apps)
     }
 
-    /// Reads the file of an app, if it says something else than before. Whether it does.
+    /// Reads the file of an app if its content changed. Returns whether it did.
     fn look_at(&self, app: &str) -> Result<bool, GamesError> {
         let path = self.path.join(format!("{app}{ENDING}"));
         let text = match read(&path) {
             Ok(text) => text,
             Err(error) => {
-                // Once: until it can be read again, or cannot for another reason.
+                // Logged once, until the file can be read again or has another error.
                 let is_new = self.is_new(app, &error.to_string());
                 return if is_new { Err(GamesError::File { path, error }) } else { Ok(false) };
             }
@@ -240,7 +240,7 @@ impl Folder {
         Ok(true)
     }
 
-    /// Notes what was found of an app. Whether it is something else than before.
+    /// Records the finding for an app. Returns whether it changed.
     fn is_new(&self, app: &str, what: &(impl Hash + ?Sized)) -> bool {
         let mut hasher = DefaultHasher::new();
         what.hash(&mut hasher);
@@ -248,7 +248,7 @@ impl Folder {
         lock(&self.found).marks.insert(app.to_owned(), mark) != Some(mark)
     }
 
-    /// Looks at all files again.
+    /// Reads all changed files.
     fn look_again(&self) {
         let apps = match self.apps() {
             Ok(apps) => {
@@ -292,7 +292,7 @@ fn read(path: &Path) -> io::Result<Vec<u8>> {
     Ok(text)
 }
 
-/// Looks at the folder again and again, as long as the services run.
+/// Polls the folder, as long as the services run.
 pub(super) async fn watch(services: Services) {
     if !matches!(services.games(), Games::Folder(_)) {
         return;

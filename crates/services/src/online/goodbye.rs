@@ -4,7 +4,7 @@ use core::time::Duration;
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-/// How long the close frames may take. A client that does not read delays the shutdown no longer than this.
+/// Maximum time for the close frames, so that a client that does not read cannot delay the shutdown.
 const GOODBYE_TIME: Duration = Duration::from_secs(1);
 
 /// Notifies all listeners.
@@ -20,7 +20,7 @@ impl Goodbye {
         Listener(self.0.subscribe())
     }
 
-    /// Tells all, and waits until none listens any more.
+    /// Notifies all listeners, and waits until they are gone.
     pub(super) async fn say(&self) {
         self.0.send_replace(true);
         if timeout(GOODBYE_TIME, self.0.closed()).await.is_err() {
@@ -30,9 +30,9 @@ impl Goodbye {
 }
 
 impl Listener {
-    /// Waits until it is said. May be cancelled.
+    /// Waits for the notification. May be cancelled.
     pub(super) async fn wait(&mut self) {
-        // What says it lives as long as the services, which each listener holds.
+        // Each listener holds the services and so the sender.
         let _ = self.0.wait_for(|is_said| *is_said).await;
     }
 }

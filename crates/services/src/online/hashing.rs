@@ -8,19 +8,19 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;
 
-/// Jobs that wait, of all addresses together.
+/// Maximum number of waiting jobs, of all addresses together.
 pub(super) const WAITING_MAX: usize = 64;
-/// Jobs that wait, of one address.
+/// Maximum number of waiting jobs of one address.
 pub(super) const WAITING_OF_ADDRESS_MAX: usize = 16;
 
 /// Waiting jobs, each with its address.
 #[derive(Debug)]
 struct Waiting<T> {
     jobs: Vec<Job<T>>,
-    /// When each was served last, or came to have a job waiting, of those that have one.
+    /// For each address with a waiting job: when it was last served, or when its first waiting job arrived.
     origins: BTreeMap<u64, u64>,
     neighbourhoods: BTreeMap<u64, u64>,
-    /// Counts what came and was served.
+    /// Counts arrivals and served jobs.
     count: u64,
 }
 
@@ -36,7 +36,7 @@ impl<T> Waiting<T> {
         Waiting { jobs: Vec::new(), origins: BTreeMap::new(), neighbourhoods: BTreeMap::new(), count: 0 }
     }
 
-    /// Puts a job in. Says whether there was a place; a job of the longest queue may lose its own for it.
+    /// Adds a job. Returns whether there was a place; a job of the longest queue may lose its place for it.
     fn put(&mut self, origin: Origin, what: T) -> bool {
         let own = self.jobs.iter().filter(|job| job.origin == origin).count();
         if origin != Origin::LOCAL && own >= WAITING_OF_ADDRESS_MAX {
@@ -75,7 +75,8 @@ impl<T> Waiting<T> {
         self.jobs.iter().filter(|job| is_of(job.origin)).count()
     }
 
-    /// The next job: of the neighbourhood that was not served for the longest time, and of the address in it.
+    /// Takes the next job: of the neighbourhood that was not served for the longest time, and in it of such
+    /// an address.
     fn next(&mut self) -> Option<T> {
         let last = |served: &BTreeMap<u64, u64>, key| served.get(&key).copied();
         let next = self.jobs.iter().min_by_key(|job| {
@@ -102,8 +103,8 @@ impl<T> Waiting<T> {
     }
 }
 
-/// Threads that do jobs, each with something of its own that all its jobs use, and the queue before them. The threads end when this is
-/// dropped.
+/// Threads that run jobs, and their queue. Each thread has its own memory that all its jobs use. The threads
+/// end when this is dropped.
 pub(super) struct Hashing<M>(Arc<Shared<M>>);
 
 type Work<M> = Box<dyn FnOnce(&mut M) + Send>;
@@ -119,7 +120,7 @@ struct Queue<M> {
 }
 
 impl<M: Default + 'static> Hashing<M> {
-    /// Starts so many threads.
+    /// Starts the threads.
     pub(super) fn start(threads: usize) -> std::io::Result<Self> {
         let queue = Mutex::new(Queue { waiting: Waiting::new(), is_closed: false });
         let hashing = Hashing(Arc::new(Shared { queue, changed: Condvar::new() }));
@@ -130,8 +131,8 @@ impl<M: Default + 'static> Hashing<M> {
         Ok(hashing)
     }
 
-    /// Puts a job in, for somebody at this address. Says whether there was a place for it. A job that has one may still lose it, and is
-    /// dropped then.
+    /// Adds a job for an address. Returns whether there was a place. A job may still lose its place, and is
+    /// then dropped.
     pub(super) fn put(&self, origin: Origin, work: Work<M>) -> bool {
         let is_in = lock(&self.0.queue).waiting.put(origin, work);
         self.0.changed.notify_one();
@@ -147,7 +148,7 @@ impl<M: Default> Shared<M> {
         }
     }
 
-    /// Waits for the next job; there is none once all is over.
+    /// Waits for the next job. `None` at the end.
     fn next(&self) -> Option<Work<M>> {
         let mut queue = lock(&self.queue);
         loop {
@@ -174,7 +175,7 @@ mod tests {
     use super::*;
     use std::sync::mpsc;
 
-    /// Addresses that share no neighbourhood, or one.
+    /// Addresses of different neighbourhoods, or of one.
     fn far(number: u64) -> Origin {
         Origin((number + 1) << 16)
     }
@@ -203,7 +204,7 @@ mod tests {
     #[test]
     fn threat_46_the_longest_queue_gives_way_and_one_network_is_one_queue() {
         let mut waiting = Waiting::new();
-        // As many addresses as there are places, all of one network.
+        // As many addresses as places, all of one network.
         let taken = (0..500).filter(|job| waiting.put(near(0, *job), 0)).count();
         assert_eq!(taken, WAITING_MAX, "each of them has one, and none gives way to another of the same");
         for job in 1..=20 {

@@ -73,7 +73,7 @@ pub(super) struct Told<'a, B> {
     pub(super) body: B,
 }
 
-/// What stands as the kind of a notice that is a text for people.
+/// The kind of a notice that is a text for people.
 pub(super) const PUSH: &str = "push";
 
 fn kinds(_: &mut SchemaGenerator) -> Schema {

@@ -7,17 +7,18 @@ use serde_json::{Map, Value};
 
 /// Longest input of an operation, in bytes.
 pub(crate) const INPUT_BYTES_MAX: usize = 64 * 1024;
-/// How deep arrays and objects may lie in each other.
+/// Maximum nesting of arrays and objects.
 pub(crate) const DEPTH_MAX: usize = 32;
 
-/// Bytes of memory that a text takes at most when it was read as JSON: what `serde_json` makes of its parts, with the least that an
-/// allocation takes. Commas and the like in texts count, too.
+/// Upper bound of the memory of a text that is parsed as JSON, in bytes: the sizes of `serde_json`'s values,
+/// and the minimum of an allocation. Commas and the like within strings count too.
 pub(crate) fn parsed_bytes_max(text: &[u8]) -> usize {
     const VALUE: usize = size_of::<Value>();
-    /// A leaf of the tree has room for eleven entries, and is there for one of them.
+    /// A B-tree leaf has room for eleven entries, even for a single one.
     const OBJECT: usize = 11 * (VALUE + size_of::<String>()) + 64;
-    /// Half of the text's own allocation, for each of its quotation marks.
+    /// Half of a string's own allocation, for each of its quotation marks.
     const QUOTE: usize = 16;
+<<<<<<< HEAD
     /// Each mark, and what it adds to the byte that it is.
     const MARKS: [(u8, usize); 6] = [
         (b'{', OBJECT - 1),
@@ -37,11 +38,21 @@ pub(crate) fn parsed_bytes_max(text: &[u8]) -> usize {
             }
         }
         counts.iter().zip(MARKS).map(|(count, (_, bytes))| usize::from(*count) * bytes).sum::<usize>()
+=======
+    let bytes = |byte: &u8| match byte {
+        // Query values may be percent-encoded.
+        b'{' | b'%' => OBJECT,
+        b'[' => 4 * VALUE + 32,
+        b',' => 2 * VALUE,
+        b':' => 2 * (VALUE + size_of::<String>()),
+        b'"' => QUOTE,
+        _ => 1,
+>>>>>>> 4066a33f2b1c1918a64d740d29c5ed80cc41f312
     };
     text.len() + text.chunks(u8::MAX.into()).map(weigh).sum::<usize>()
 }
 
-/// Reads a text as JSON.
+/// Parses a text as JSON.
 pub(crate) fn parse(text: &[u8]) -> Result<Value, Failure> {
     let bad = |error: serde_json::Error| {
         let sentence = format!("this is no JSON that can be read here: {error}");
@@ -53,7 +64,7 @@ pub(crate) fn parse(text: &[u8]) -> Result<Value, Failure> {
     strict(text).map_err(bad)
 }
 
-/// Reads a text, however long, as JSON that is not too deep and has no key twice.
+/// Parses a text of any length as JSON with bounded depth and without duplicate keys.
 pub(super) fn strict(text: &[u8]) -> Result<Value, serde_json::Error> {
     let mut from = serde_json::Deserializer::from_slice(text);
     let value = Strict { levels_left: DEPTH_MAX }.deserialize(&mut from)?;
@@ -67,12 +78,12 @@ pub(crate) fn too_large() -> Failure {
     Failure::new(Kind::TooLarge, "too_large", sentence)
 }
 
-/// Reads an input as the type that an operation takes. Types refuse fields that they do not know.
+/// Reads an input as an operation's type. Types reject unknown fields.
 pub(crate) fn read<T: DeserializeOwned>(input: Value) -> Result<T, Failure> {
     serde_path_to_error::deserialize(input).map_err(|error| {
         let path = error.path().to_string();
         let said = error.into_inner().to_string();
-        // Serde names the field that is missing, and the path that of the object in which it is.
+        // Serde names the missing field, and as the path that of its object.
         let missing = said.strip_prefix("missing field `").and_then(|rest| rest.strip_suffix('`'));
         let path = match (path.as_str(), missing) {
             (".", Some(field)) => field.to_owned(),
@@ -199,7 +210,8 @@ mod tests {
         assert!(parse(&nested(DEPTH_MAX)).is_ok());
         let refused = parse(&nested(DEPTH_MAX + 1)).unwrap_err();
         assert_eq!((refused.code(), refused.status().as_u16()), ("bad_json", 400));
-        // What is longer than an input is not even looked at; what fits is given up at the first level too many.
+        // A longer text than an input may be is not parsed at all; one that fits is rejected at the first
+        // level too many.
         assert_eq!(parse(&vec![b'['; 1_000_000]).unwrap_err().code(), "too_large");
         assert_eq!(parse(&[b'['; INPUT_BYTES_MAX]).unwrap_err().code(), "bad_json");
     }

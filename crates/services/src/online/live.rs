@@ -1,5 +1,5 @@
-//! Operations on live rooms: those in memory, which games play in over QUIC and WebSocket. Each shard answers for its own
-//! rooms, between packets.
+//! Operations on live rooms: the rooms in memory, which games use over QUIC and WebSocket. Each shard answers
+//! for its own rooms, between packets.
 
 use super::accounts::{DONE, Done};
 use super::failure::{Failure, Kind};
@@ -178,9 +178,9 @@ pub(super) async fn remove(services: Services, caller: Caller, input: RemoveMemb
     Ok(DONE)
 }
 
-/// Removes an account from all live rooms of its realm; returns how many seats it had. Hubs find the seats by an index, so
-/// that deletions in parallel cost no more than the seats (threat 50). The account must have been kept out before, or may
-/// come in again meanwhile.
+/// Removes an account from all live rooms of its realm; returns how many seats it had. Hubs find the seats by
+/// an index, so concurrent deletions cost no more than the seats (threat 50). Ban the account first, or it
+/// may join again meanwhile.
 pub(super) async fn remove_account(
     services: &Services,
     realm: &Realm,
@@ -214,8 +214,8 @@ impl Live {
     }
 }
 
-/// Checks that a room of the operator's game and environment has the code; returns the code and the operator. The answer
-/// for another game's room is the same as for an unknown code.
+/// Checks that a room of the operator's game and environment has the code; returns the code and the operator.
+/// The answer for another game's room is the same as for an unknown code.
 async fn must_be_there(
     services: &Services,
     caller: &Caller,

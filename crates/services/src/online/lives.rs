@@ -1,7 +1,7 @@
-//! How long unused data is kept, and the task that deletes it: in small parts, beside the traffic.
+//! Retention of unused data, and the task that deletes it in small parts, beside the traffic.
 //!
-//! A [`Sweep`] goes through the kinds of data, one part with each step. It has no clock and waits for the store alone. A new one continues
-//! where the last one was dropped.
+//! A [`Sweep`] visits the kinds of data, one part in each step. It has no clock and waits for the store
+//! alone. A new one continues where the last one was dropped.
 
 use super::Services;
 use crate::store::{AccountId, RoomId, RoomLife, Store, StoreError, Swept, Unseen};
@@ -15,15 +15,17 @@ use tokio::time::Instant;
 const DAY_MS: u64 = 24 * 60 * 60 * 1_000;
 /// Wait between two sweeps.
 const EVERY: Duration = Duration::from_secs(600);
-/// Rest after each part, in multiples of the time that the part took: deletions take at most a fifth of the store's time.
+/// Rest after each part, in multiples of the part's duration: deletions take at most a fifth of the store's
+/// time.
 const REST: u32 = 4;
 
-/// For how many days things are kept. [`OnlineConfig::keep_matches_days`](super::OnlineConfig::keep_matches_days) says it of matches.
+/// Retention in days. For matches it is
+/// [`OnlineConfig::keep_matches_days`](super::OnlineConfig::keep_matches_days).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lives {
     /// A turn room whose game has ended, or that all players have left, since its last change.
     pub ended_rooms_days: u64,
-    /// A turn room where players come together, since its last change.
+    /// A turn room that waits for players, since its last change.
     pub waiting_rooms_days: u64,
     /// A turn room with a running game, since its last change.
     pub playing_rooms_days: u64,
@@ -189,7 +191,7 @@ async fn delete_rooms(services: &Services, now_ms: u64) -> Result<Swept, StoreEr
     Ok(Swept { rows, is_more })
 }
 
-/// Runs as long as the services do.
+/// Runs as long as the services.
 pub(super) async fn look_after(services: Services) {
     loop {
         let mut sweep = Sweep::default();
@@ -208,7 +210,7 @@ pub(super) async fn look_after(services: Services) {
     }
 }
 
-/// Rests after a part of a deletion that began at this time, so that other writes have most of the store's time.
+/// Rests after a part that began at this time, so that other writes have most of the store's time.
 pub(super) async fn rest_since(began: Instant) {
     tokio::time::sleep(began.elapsed() * REST).await;
 }

@@ -88,16 +88,16 @@ pub use webhook::{WebhookConfig, WebhookError};
 
 /// Threads of the services.
 const THREADS: usize = 2;
-/// How long what is under way may take when the server goes down.
+/// Time limit for pending work at the server's shutdown.
 const STOP_TIME: Duration = Duration::from_secs(5);
-/// The code of the refusal of an account that waits in too many rooms.
+/// The refusal's code for an account that waits in too many rooms.
 const TOO_MANY_ROOMS: &str = "too_many_rooms";
-/// Under which name the store keeps the key that access tokens are signed with.
+/// The key's name in the store: it signs access tokens.
 const SIGNING_KEY: &str = "access-token-key";
-/// Under which name the store keeps what refresh tokens follow from.
+/// The key's name in the store: refresh tokens are derived from it.
 const REFRESH_KEY: &str = "refresh-token-key";
 
-/// Why there are no services.
+/// Why the services could not start.
 #[derive(Debug, Error)]
 pub enum OnlineError {
     /// There is no store.
@@ -106,13 +106,13 @@ pub enum OnlineError {
     /// The store does not answer.
     #[error("the store was opened, and does not answer: {0}")]
     Verb(#[from] StoreError),
-    /// The operator's key cannot be used, or none can be made.
+    /// The operator's key cannot be used, or a key cannot be generated.
     #[error(transparent)]
     Key(#[from] KeyError),
-    /// The key that the store keeps is none.
+    /// The stored key is damaged.
     #[error("the store's key for access tokens is damaged: restore a backup of the store")]
     SigningKey,
-    /// A game's configuration is wrong.
+    /// A game's configuration is invalid.
     #[error(transparent)]
     Games(#[from] GamesError),
     /// The webhook cannot be used.
@@ -163,13 +163,13 @@ struct Inner {
 /// The services and their threads, which end when this is dropped.
 pub(crate) struct Online {
     services: Services,
-    /// Until they are stopped.
+    /// `None` once stopped.
     running: Mutex<Option<Running>>,
 }
 
 /// The threads.
 struct Running {
-    /// Puts what happens in matches that are kept into the store, until all shards have ended.
+    /// Stores events of kept matches, until all shards have ended.
     keeping: JoinHandle<()>,
     runtime: Runtime,
 }
@@ -246,7 +246,7 @@ impl Online {
 
 impl Drop for Online {
     fn drop(&mut self) {
-        // Whoever drops it may be inside of another runtime, where none may wait.
+        // The drop may happen inside another runtime, where blocking is not allowed.
         if let Some(running) = lock(&self.running).take() {
             running.runtime.shutdown_background();
         }
@@ -264,8 +264,8 @@ impl Services {
         &self.0.openapi
     }
 
-    /// Whether a token is an operator's: of somebody who is not banned and has that role still. All of it is looked up on the
-    /// threads of the services.
+    /// Whether a token is an operator's: valid, not banned, and still with that role. The lookup runs on the
+    /// services' threads.
     pub(crate) async fn is_of_operator(&self, token: String) -> bool {
         let services = self.clone();
         let work = async move {
@@ -280,25 +280,25 @@ impl Services {
         self.on_own_threads(work).await.unwrap_or(false)
     }
 
-    /// A share of what may be held for an address: for an input of this text that is to be read.
+    /// Reserves memory of an address for parsing this input.
     pub(crate) fn hold_input(&self, origin: Origin, text: &[u8]) -> Result<Share, Failure> {
         Ok(self.unread().take(origin, json::parsed_bytes_max(text))?)
     }
 
-    /// Adds what the answer to an operation may have to a share.
+    /// Adds memory for the operation's answer to a share.
     pub(crate) fn hold_answer(&self, at: usize, mut share: Share) -> Result<Share, Failure> {
         share.grow(self.operations().get(at).map_or(0, |operation| operation.answer_bytes_max))?;
         Ok(share)
     }
 
-    /// What connections make the services hold.
+    /// The memory that connections make the services hold.
     pub(crate) fn unread(&self) -> &Unread {
         &self.0.unread
     }
 
-    /// Runs an operation, by its place in the table, for the owner of this token. It runs to its end even if
-    /// no caller waits for it any more, so that none is left half done; its share of what may be held is held
-    /// as long, and comes back with the answer. `input` reads the input, on a thread of the services.
+    /// Runs an operation, given by its index in the table, for the owner of this token. It runs to its end
+    /// even without a waiting caller, so that none is left half done. Its share of memory is held as long,
+    /// and returns with the answer. `input` parses the input on a thread of the services.
     pub(crate) async fn call(
         &self,
         at: usize,
@@ -318,7 +318,7 @@ impl Services {
         self.counted(at, self.on_own_threads(work)).await
     }
 
-    /// Runs an operation for an authenticated caller, to its end even if no caller waits for it.
+    /// Runs an operation for an authenticated caller, to its end even without a waiting caller.
     async fn perform_to_its_end(
         &self,
         at: usize,
@@ -331,7 +331,7 @@ impl Services {
         self.counted(at, self.on_own_threads(work)).await
     }
 
-    /// Does an operation.
+    /// Runs an operation.
     async fn perform(&self, at: usize, caller: Caller, input: Value) -> Answer {
         let operation =
             self.operations().get(at).ok_or_else(|| Failure::defect("there is no such operation"))?;
@@ -362,7 +362,7 @@ impl Services {
         work: impl Future<Output = Result<T, Failure>> + Send + 'static,
     ) -> Result<T, Failure> {
         self.0.handle.spawn(work).await.unwrap_or_else(|error| {
-            // A runtime that has ended cancels what it was given.
+            // A stopped runtime cancels its tasks.
             if error.is_cancelled() {
                 let sentence = "the server is going down: ask again in a moment";
                 return Err(Failure::unavailable(sentence, Duration::from_secs(1)));
@@ -399,7 +399,7 @@ impl Services {
         &self.0.passwords
     }
 
-    /// What addresses owe for accounts that they made.
+    /// The debts of addresses for accounts that they created.
     fn new_accounts(&self) -> &Charges {
         &self.0.new_accounts
     }
@@ -460,7 +460,7 @@ impl Services {
         &self.0.games
     }
 
-    /// Counts of deleted unused data.
+    /// Numbers of deleted unused rows.
     pub(crate) fn swept(&self) -> &SweptRows {
         &self.0.swept
     }

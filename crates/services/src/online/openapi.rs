@@ -14,10 +14,10 @@ use schemars::generate::{SchemaGenerator, SchemaSettings};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
-/// Bytes of the digest that names what the document says.
+/// Bytes of the digest that identifies the document.
 const TAG_BYTES: usize = 16;
 
-/// What a status other than 200 says.
+/// The meaning of a status other than 200.
 fn said_by(status: StatusCode) -> &'static str {
     match status {
         StatusCode::BAD_REQUEST => "the input is not as it must be: `path` says where",
@@ -34,10 +34,11 @@ fn said_by(status: StatusCode) -> &'static str {
     }
 }
 
-/// The document as sent: made once, since any client may request it, and it has some hundred thousand bytes.
+/// The document as sent. It is made once, because any client may request it, and it has several hundred
+/// thousand bytes.
 pub(super) struct Document {
     body: Bytes,
-    /// Identifies its content, so that clients need not load it again.
+    /// Identifies the content, so that clients need not load it again.
     tag: HeaderValue,
 }
 
@@ -63,7 +64,7 @@ impl Document {
     }
 }
 
-/// The document.
+/// Builds the document.
 pub(super) fn document(operations: &[Operation]) -> Value {
     let generator = |settings: SchemaSettings| {
         let settings = settings.with(|settings| {
@@ -72,7 +73,7 @@ pub(super) fn document(operations: &[Operation]) -> Value {
         });
         settings.into_generator()
     };
-    // An input may leave out what an output always has.
+    // An input may omit fields that an output always has.
     let mut inputs = generator(SchemaSettings::draft2020_12().for_deserialize());
     let mut outputs = generator(SchemaSettings::draft2020_12().for_serialize());
     let mut paths = Map::new();
@@ -154,7 +155,7 @@ fn take_required(input: &mut Value) -> Vec<String> {
     names.filter_map(Value::as_str).map(str::to_owned).collect()
 }
 
-/// A field as it is written in a path or a query, where there is no null: it is left out instead.
+/// The schema of a field in a path or a query: it has no null, and is omitted instead.
 fn written(mut schema: Value) -> Value {
     if let Some(Value::Array(kinds)) = schema.get_mut("type") {
         kinds.retain(|kind| kind != "null");
@@ -167,7 +168,7 @@ fn written(mut schema: Value) -> Value {
     schema
 }
 
-/// What stands in a query as JSON.
+/// Whether a query field is written as JSON.
 fn is_object(schema: Option<&Value>) -> bool {
     let kind = schema.and_then(|schema| schema.get("type"));
     kind.is_some_and(|kind| kind == "object" || kind == &json!(["object"]))
@@ -200,7 +201,7 @@ fn responses(operation: &Operation, output: &Value) -> Value {
     Value::Object(responses)
 }
 
-/// The header that answers with a status have.
+/// The header of answers with a status.
 fn header_of(status: StatusCode) -> Option<(&'static str, &'static str)> {
     match status {
         StatusCode::UNAUTHORIZED => Some(("WWW-Authenticate", "Bearer")),

@@ -12,9 +12,9 @@ const OPERATORS: Allowed = Allowed::Only(&[Role::Server, Role::Admin]);
 const ADMIN: Allowed = Allowed::Only(&[Role::Admin]);
 const EVERY_ROLE: Allowed = Allowed::Only(&[Role::Player, Role::Server, Role::Admin]);
 
-/// Of any operation on one room.
+/// Codes of all operations on one room.
 const IN_ROOM: &[&str] = &["no_such_room", "not_in_room", "quota"];
-/// Of what opens a room.
+/// Codes of opening a room.
 const SET_UP: &[&str] = &[
     "too_many_rooms",
     "bad_config",
@@ -25,12 +25,12 @@ const SET_UP: &[&str] = &[
     "no_such_mode",
     "quota",
 ];
-/// Of what a rule set may have to be asked for.
+/// Codes of starting a game, which may ask a rule set.
 const BEGINS: &[&str] = &["unknown_rules", "rules_fault", "illegal_move"];
-/// Of who wants in.
+/// Codes of entering a room.
 const ENTRY: &[&str] =
     &["quota", "too_many_rooms", "kicked", "out_of_game", "wrong_phase", "game_started", "room_full"];
-/// Of moves.
+/// Codes of moves.
 const MOVES: &[&str] = &[
     "wrong_phase",
     "out_of_game",
@@ -45,7 +45,7 @@ const MOVES: &[&str] = &[
     "no_such_player",
 ];
 
-/// All of them. What is not here cannot be asked for.
+/// All operations. Others do not exist.
 pub(super) fn all() -> Vec<Operation> {
     let groups = [
         of_sign_ins(),

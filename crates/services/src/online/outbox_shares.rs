@@ -1,7 +1,7 @@
-//! The share that each account and each room has of the outbox of webhooks.
+//! The share of each account and each room in the outbox of webhooks.
 //!
-//! The outbox is bounded, so a player that makes many calls while the receiver is down could push out those of all others. Calls
-//! beyond a share are marked, and the store drops them first (threat 43).
+//! The outbox is bounded, so a player with many calls could push out those of all others while the receiver
+//! is down. Calls beyond a share are marked, and the store drops them first (threat 43).
 
 use crate::store::{OUTBOX_BYTES_MAX, OUTBOX_MAX};
 use core::hash::{Hash, Hasher};
@@ -18,7 +18,7 @@ const SHARE: Rate = Rate { burst: 200, interval: Duration::from_secs(30) };
 /// A call of more bytes counts as several.
 const CALL_BYTES: u64 = OUTBOX_BYTES_MAX / OUTBOX_MAX;
 
-/// What accounts and rooms have used of their shares.
+/// The used shares of accounts and rooms.
 pub(super) struct OutboxShares {
     used: Mutex<Budgets>,
     clock: Clock,
@@ -30,8 +30,8 @@ impl OutboxShares {
         OutboxShares { used: Mutex::new(Budgets::new(random)), clock }
     }
 
-    /// Charges the account that acts in a room with a call of so many bytes, or the room if the server acts. Returns whether the call
-    /// is beyond the share; then it is not charged.
+    /// Charges the account that acts in a room with a call of this many bytes, or the room if the server
+    /// acts. Returns whether the call is beyond the share; then it is not charged.
     pub(super) fn is_beyond(&self, realm: &Realm, actor: &Actor, room: &TurnRoom, bytes: usize) -> bool {
         let mut hasher = rustc_hash::FxHasher::default();
         match actor {

@@ -15,11 +15,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-/// Entries of a part: rooms and notices have up to 64 KiB each.
+/// Entries of a page: rooms and notices have up to 64 KiB each.
 const ENTRIES: usize = 10;
-/// The refusals of a player that does not sit in a room.
+/// The refusals of a player that is not in a room.
 const LEFT_ALREADY: [&str; 2] = ["not_in_room", "no_such_room"];
-/// The reason of the ban while tokens of a deleted account are still valid.
+/// The ban's reason while tokens of a deleted account are still valid.
 const DELETED: &str = "the account was deleted";
 
 /// Which account, so that none is deleted by mistake.
@@ -92,7 +92,7 @@ pub(super) async fn delete_any(
     Ok(DONE)
 }
 
-/// Bans the account first, so that it cannot act meanwhile. After a failure this can be done again.
+/// Bans the account first, so that it cannot act meanwhile. After a failure the deletion can be repeated.
 async fn erase(services: &Services, realm: &Realm, account: &AccountId) -> Result<(), Failure> {
     let store = services.store();
     if store.account(realm, account).await?.is_none() {
@@ -119,7 +119,7 @@ async fn erase(services: &Services, realm: &Realm, account: &AccountId) -> Resul
     }
 }
 
-/// Makes the account leave its rooms, which ends its part in games that go on.
+/// Makes the account leave its rooms, which also ends its part in running games.
 async fn leave_rooms(services: &Services, realm: &Realm, account: &AccountId) -> Result<(), Failure> {
     let player = PlayerId::new(account.as_str()).map_err(|error| Failure::defect(&error.to_string()))?;
     let mut after = None;
@@ -144,7 +144,7 @@ pub(super) async fn export(services: Services, caller: Caller, input: ExportOwn)
     part(&services, &realm, &account, input.after.as_deref()).await
 }
 
-/// For an operator.
+/// Exports an account's data, for an operator.
 pub(super) async fn export_any(
     services: Services,
     caller: Caller,
@@ -154,7 +154,7 @@ pub(super) async fn export_any(
     part(&services, &realm, &id(&input.account)?, input.after.as_deref()).await
 }
 
-/// A part of the export. `after` is `KIND` or `KIND:AFTER`; the kinds follow one another.
+/// A page of the export. `after` is `KIND` or `KIND:AFTER`; the kinds follow one another.
 async fn part(
     services: &Services,
     realm: &Realm,

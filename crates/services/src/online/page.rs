@@ -8,13 +8,13 @@ use std::borrow::Cow;
 /// Default number of entries in a page.
 const DEFAULT: usize = 100;
 
-/// How many entries of a list are wanted at most.
+/// Maximum number of entries wanted from a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "u64")]
 pub(super) struct Limit(usize);
 
 impl Limit {
-    /// The rows that the store is asked for.
+    /// The number of rows to request from the store.
     pub(super) fn rows(self) -> usize {
         self.0
     }

@@ -22,20 +22,20 @@ pub(super) const CHARS_MIN: usize = 8;
 /// Longest password, in bytes: a longer one would only cost time.
 pub(super) const BYTES_MAX: usize = 256;
 
-/// How many are hashed at once.
+/// Number of threads, and so of concurrent hashes.
 const AT_ONCE: usize = 2;
-/// The sentence for a caller that finds the queue full.
+/// Time to retry for a caller that finds the queue full.
 const RETRY_AFTER: Duration = Duration::from_secs(2);
 
-/// Hashes for addresses: a school may sign in at once, and none uses more than a twentieth of the threads for
-/// long.
+/// Hashes for one address. A school may sign in at once, and no address uses more than a twentieth of the
+/// threads for long.
 const RATES: Rates = Rates {
     of_address: Rate { burst: 60, interval: Duration::from_millis(500) },
     of_neighbourhood: Rate { burst: 240, interval: Duration::from_millis(125) },
     what: "passwords came",
 };
 
-/// What OWASP recommends for argon2id: 19 MiB, two passes, one lane.
+/// OWASP's recommendation for argon2id: 19 MiB, two passes, one lane.
 const MEMORY_KIB: u32 = 19 * 1024;
 const PASSES: u32 = 2;
 const LANES: u32 = 1;
@@ -43,7 +43,7 @@ const LANES: u32 = 1;
 const SALT_BYTES: usize = 16;
 const HASH_BYTES: usize = 32;
 
-/// The memory of a thread, which is as large as the largest hash so far wanted it.
+/// The memory of a thread. It grows to the largest hash so far.
 type Memory = Vec<Block>;
 
 /// Hashes and compares passwords.
@@ -58,7 +58,7 @@ impl Passwords {
         Ok(Passwords { hashing: Hashing::start(AT_ONCE)?, charges: Charges::new(RATES, clock, random) })
     }
 
-    /// What is kept of a new password: the parameters, the salt and the hash.
+    /// Returns the stored form of a new password: the parameters, the salt and the hash.
     pub(super) async fn hash(&self, origin: Origin, password: String) -> Result<String, Failure> {
         let salt: [u8; SALT_BYTES] = secrets::random()?;
         let costs = [MEMORY_KIB, PASSES, LANES];
@@ -68,7 +68,7 @@ impl Passwords {
         Ok(format!("argon2id${MEMORY_KIB}${PASSES}${LANES}${salt}${hash}"))
     }
 
-    /// Whether a password is the one of which `kept` is kept. Without one it takes as long, and is none.
+    /// Whether a password matches the stored hash `kept`. Without a hash it takes as long, and is false.
     pub(super) async fn is_right(
         &self,
         origin: Origin,
@@ -88,7 +88,7 @@ impl Passwords {
         self.work(origin, compare).await
     }
 
-    /// Does something in the memory of a thread, when it is its turn.
+    /// Runs a job with the memory of a thread, when it is its turn.
     async fn work<T: Send + 'static>(
         &self,
         origin: Origin,
@@ -96,12 +96,12 @@ impl Passwords {
     ) -> Result<T, Failure> {
         let (answer, done) = oneshot::channel();
         let work = Box::new(move |memory: &mut Memory| {
-            // Whoever asked may be gone: nobody hears the answer then.
+            // The caller may be gone; then the answer is dropped.
             let _ = answer.send(what(memory));
         });
         let begin = || if self.hashing.put(origin, work) { Ok(()) } else { Err(busy()) };
         self.charges.charge_if(origin, begin)?;
-        // A job that gave way to another address's is dropped with its sender.
+        // A job that lost its place to another address is dropped with its sender.
         done.await.map_err(|_| busy())
     }
 }
@@ -167,7 +167,7 @@ mod tests {
         let (one, other) = (Origin(0x1_0000), Origin(0x2_0000));
         let work = |origin| passwords.work(origin, |memory| memory.len());
         let mut answers = Vec::new();
-        // More at once than may wait, again and again.
+        // Repeatedly more jobs at once than may wait.
         for _ in 0..20 {
             answers.extend(join_all((0..WAITING_OF_ADDRESS_MAX).map(|_| work(one))).await);
         }

@@ -9,14 +9,14 @@ use parlor_server::realm::Realm;
 use std::collections::HashMap;
 use std::sync::Mutex;
 
-/// After which time without a request a player without a socket is away.
+/// A player without a socket is away after this time without a request.
 const AWAY_AFTER: Duration = Duration::from_secs(60);
-/// Players that are remembered. Of more at a time the rest count as away.
+/// Maximum number of remembered players. Beyond it others count as away.
 const REMEMBERED_MAX: usize = 65_536;
 
 type Key = (Realm, AccountId);
 
-/// When each player was here last, on the services' steady clock.
+/// The last time of each player's presence, on the services' steady clock.
 #[derive(Debug)]
 pub(super) struct Presence {
     seen: Mutex<HashMap<Key, Duration>>,
@@ -29,7 +29,7 @@ impl Presence {
         Presence { seen: Mutex::default(), started: now }
     }
 
-    /// A player asks for something. Says whether it was away before.
+    /// Records a request of a player. Returns whether it was away before.
     fn note(&self, key: Key, now: Duration) -> bool {
         let mut seen = lock(&self.seen);
         if seen.len() >= REMEMBERED_MAX && !seen.contains_key(&key) {
@@ -49,7 +49,7 @@ impl Presence {
 }
 
 impl Services {
-    /// A player asks for something. If it was away, its rooms are found again from here on.
+    /// Records a request of a player. If it was away, searches find its rooms again.
     pub(super) async fn is_asked_by(&self, realm: &Realm, player: &AccountId) {
         let was_away = self.presence().note((realm.clone(), player.clone()), self.time().steady());
         if was_away && let Err(error) = self.store().wake_rooms_of(realm, player).await {
@@ -57,12 +57,12 @@ impl Services {
         }
     }
 
-    /// A player was here until this moment.
+    /// Records that a player was present until this moment.
     pub(super) fn was_here(&self, realm: &Realm, player: &AccountId) {
         self.presence().note((realm.clone(), player.clone()), self.time().steady());
     }
 
-    /// Whether any of these players is here.
+    /// Whether any of these players is present.
     pub(super) fn is_any_here(&self, realm: &Realm, players: &[AccountId]) -> bool {
         let now = self.time().steady();
         players.iter().any(|player| {

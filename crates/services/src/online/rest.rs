@@ -75,7 +75,7 @@ async fn answer(services: &Services, at: usize, path: Vec<(String, String)>, req
         Err(failure) => return refuse(&failure),
     };
     let token = bearer(&parts.headers);
-    // The thread that serves the connection relays packets too: it reads no JSON of strangers.
+    // The thread of the connection also relays packets, so it must not parse strangers' JSON.
     let input = move |operation: &Operation| input(operation, path, parts.uri.query(), body);
     match services.call(at, token, from, input, share).await {
         Ok((output, share)) => {
@@ -89,7 +89,7 @@ async fn answer(services: &Services, at: usize, path: Vec<(String, String)>, req
     }
 }
 
-/// The body of a request, if the operation has one.
+/// Reads the body of a request, if the operation has one.
 async fn read(operation: &Operation, body: Body) -> Result<Option<Bytes>, Failure> {
     if !operation.has_body() {
         return Ok(None);
@@ -97,7 +97,7 @@ async fn read(operation: &Operation, body: Body) -> Result<Option<Bytes>, Failur
     to_bytes(body, INPUT_BYTES_MAX).await.map(Some).map_err(|error| not_read(&error))
 }
 
-/// Puts the input together: fields of the path, and of the query or the body.
+/// Combines the input: fields of the path, and of the query or the body.
 fn input(
     operation: &Operation,
     path: Vec<(String, String)>,
@@ -142,7 +142,7 @@ fn put(
     Ok(())
 }
 
-/// A name and a value of a query.
+/// The name and the value of a query field.
 fn pair(text: &str) -> (Result<String, Failure>, Result<String, Failure>) {
     let (name, value) = text.split_once('=').unwrap_or((text, ""));
     let decode = |part: &str| {
@@ -153,7 +153,7 @@ fn pair(text: &str) -> (Result<String, Failure>, Result<String, Failure>) {
     (decode(name), decode(value))
 }
 
-/// Why a body was not read.
+/// The failure for a body that was not read.
 fn not_read(error: &axum::Error) -> Failure {
     let mut cause: Option<&dyn std::error::Error> = Some(error);
     while let Some(error) = cause {
@@ -165,10 +165,10 @@ fn not_read(error: &axum::Error) -> Failure {
     Failure::new(Kind::BadInput, "bad_body", "the body did not come whole")
 }
 
-/// An answer that says no.
+/// The HTTP answer for a failure.
 pub(crate) fn refuse(failure: &Failure) -> Response {
     let retry_after = failure.retry_after().map(|after| {
-        // Rounded up, so that whoever waits so long has waited long enough.
+        // Rounded up, so the wait suffices.
         let seconds = after.as_secs() + u64::from(after.subsec_nanos() > 0);
         [(RETRY_AFTER, seconds.to_string())]
     });

@@ -2,17 +2,17 @@
 
 use crate::store::Role;
 
-/// One of these roles, or a caller without a sign-in.
+/// The roles that may use an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Allowed {
     /// All callers, signed in or not.
     Anybody,
-    /// These roles.
+    /// Only these roles.
     Only(&'static [Role]),
 }
 
 impl Allowed {
-    /// Whether this role may; `None` has not signed in.
+    /// Whether this role is allowed; `None` is a caller without a sign-in.
     pub(crate) fn allows(self, role: Option<Role>) -> bool {
         match self {
             Allowed::Anybody => true,

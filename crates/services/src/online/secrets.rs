@@ -6,7 +6,7 @@ use data_encoding::{BASE64URL_NOPAD, HEXLOWER};
 use parlor_server::embed;
 use ring::{digest, hmac};
 
-/// Random bytes of the operating system.
+/// Random bytes from the operating system.
 pub(super) fn random<const N: usize>() -> Result<[u8; N], Failure> {
     embed::random()
         .map_err(|error| Failure::defect(&format!("the operating system gives no random numbers: {error}")))
@@ -26,24 +26,24 @@ pub(super) fn id(kind: char) -> Result<String, Failure> {
 pub(super) struct RefreshKey(hmac::Key);
 
 impl RefreshKey {
-    /// The key that a store kept.
+    /// The key from its stored form.
     pub(super) fn of(kept: &[u8]) -> Self {
         RefreshKey(hmac::Key::new(hmac::HMAC_SHA256, kept))
     }
 
-    /// The secret that takes the place of this one: the same each time it is asked for.
+    /// The successor of a refresh token's secret: always the same one.
     pub(super) fn successor(&self, sign_in: &SignInId, secret: &str) -> String {
         let code = hmac::sign(&self.0, format!("{sign_in}.{secret}").as_bytes());
         BASE64URL_NOPAD.encode(code.as_ref())
     }
 }
 
-/// The stored hash of a secret that is too long to be guessed. It does not reveal the secret.
+/// The stored hash of an unguessably long secret. It does not reveal the secret.
 pub(super) fn digest(secret: &str) -> String {
     HEXLOWER.encode(digest::digest(&digest::SHA256, secret.as_bytes()).as_ref())
 }
 
-/// Whether two hashes are the same, in a time that does not tell where they differ.
+/// Compares two hashes in constant time.
 pub(super) fn are_equal(one: &[u8], other: &[u8]) -> bool {
     one.len() == other.len() && one.iter().zip(other).fold(0, |differ, (a, b)| differ | (a ^ b)) == 0
 }

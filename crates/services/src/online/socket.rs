@@ -8,8 +8,8 @@
 //!
 //! Messages are answered in order, one after another. A client that sends too fast is read more slowly.
 //!
-//! A socket with a player's token also sends the player's notices. It closes when that token is over, unless the client
-//! has sent a newer one or signed in again on it, and when the token's sign-in ends.
+//! A socket with a player's token also sends the player's notices. It closes when that token expires, unless
+//! the client has sent a newer one or signed in again on it, and when the token's sign-in ends.
 
 use super::Services;
 use super::bans::BANNED;
@@ -58,7 +58,7 @@ const TOKEN_OVER: &str = "the access token is over: connect again with a new one
 const SIGNED_OUT: &str = "signed out: sign in again";
 const CUT_OFF: &str = "cut off: connect again, and read the inbox";
 
-/// Serves a socket until it closes. `token` is that of the request for it.
+/// Serves a socket until it closes. `token` is that of its HTTP request.
 pub(crate) async fn serve(io: impl Io, origin: Origin, token: Option<String>, services: &Services) {
     let config = WebSocketConfig::default()
         .read_buffer_size(BUFFER_BYTES)
@@ -81,7 +81,7 @@ struct Session {
     origin: Origin,
     identity: Option<Identity>,
     feed: Option<Feed>,
-    /// Whether its account was refused as banned.
+    /// Whether its account was rejected as banned.
     is_banned: bool,
 }
 
@@ -134,7 +134,7 @@ impl Session {
 
     async fn talk<S: Io>(&mut self, socket: &mut WebSocketStream<S>, closing: &mut Listener) -> Over {
         let began = Instant::now();
-        // Fixed: no message moves it.
+        // Fixed: no message extends it.
         let sign_in_until = began + self.services.sign_in_time();
         let (mut heard, mut pinged) = (began, began);
         let mut pace = Pace::new(self.origin);
@@ -238,7 +238,7 @@ impl Session {
             let sentence = format!("there is no operation {:?}: /v1/openapi.json lists them", asked.op);
             Failure::new(Kind::NotFound, "no_such_operation", sentence).at("op")
         })?;
-        // Clients sign in again because their token is over.
+        // Clients sign in again because their token has expired.
         let signs_in = asked.op.starts_with("auth.") && asked.op != "auth.custom";
         let identity = self.identity.clone().filter(|_| !signs_in);
         if let Some(identity) = &identity {
@@ -254,7 +254,7 @@ impl Session {
         Ok((output, share))
     }
 
-    /// Whether the socket's own account is refused, and not one that it asked about.
+    /// Whether the socket's own account is refused, and not one that it queried.
     async fn is_refused_itself(&self) -> bool {
         let caller = Caller { identity: self.identity.clone(), origin: self.origin };
         self.services.must_be_in_good_standing(&caller).await.is_err()
@@ -268,7 +268,7 @@ impl Session {
         let has_feed = identity.role == Role::Player;
         let owner = Owner { realm, player, sign_in: identity.sign_in() };
         let is_open = has_feed && self.feed.as_ref().is_some_and(|feed| feed.is_of(&owner));
-        // Opened before the ban is looked up: a ban that comes after the look closes it.
+        // Opened before the lookup of the ban: a later ban closes it.
         let feed = (has_feed && !is_open).then(|| Feeds::open(&self.services, owner, self.origin));
         self.services.must_be_in_good_standing(&caller).await?;
         if !is_open {
@@ -279,7 +279,8 @@ impl Session {
     }
 }
 
-/// Waits for the next notice of a feed, or for the end of the right to it. Without a feed it waits forever. Cancel safe.
+/// Waits for the next notice of a feed, or for the end of the permission. Without a feed it waits forever.
+/// Cancel safe.
 async fn next_notice(
     feed: &mut Option<Feed>,
     identity: Option<&Identity>,
@@ -295,7 +296,7 @@ async fn next_notice(
             Ok(Ok(notice)) if !identity.time_left(time).is_zero() => return Ok(notice),
             Ok(Err(End::CutOff)) => return Err(Over::Closed(CloseCode::Again, CUT_OFF)),
             Ok(Err(End::SignedOut)) => return Err(Over::Closed(CloseCode::Policy, SIGNED_OUT)),
-            // The clock that the token is judged by decides.
+            // The clock that judges the token decides.
             Ok(Ok(_)) | Err(_) => {}
         }
     }
@@ -324,7 +325,7 @@ async fn send<S: Io>(socket: &mut WebSocketStream<S>, text: String) -> Result<()
     timeout(SEND_TIME_ALL, sending).await.unwrap_or(Err(()))
 }
 
-/// Returns the id of a message for which there is no memory; null if it is no number.
+/// Returns the id of a message for which there is no memory; null if it is not a number.
 fn id_of(text: &[u8]) -> Value {
     #[derive(Deserialize)]
     struct Id {

@@ -20,44 +20,44 @@ use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What comes of an operation: JSON as text, for it is only passed on.
+/// The result of an operation: JSON as text, because it is only passed on.
 pub(crate) type Answer = Result<Box<RawValue>, Failure>;
 type Answering = Pin<Box<dyn Future<Output = Answer> + Send>>;
 
 /// The caller.
 #[derive(Clone, Debug)]
 pub(crate) struct Caller {
-    /// Who it is, if it has signed in.
+    /// Its identity, if it has signed in.
     pub(crate) identity: Option<Identity>,
-    /// Where it comes from, whose budget counts for wrong guesses.
+    /// Its origin, whose budget counts wrong guesses.
     pub(crate) origin: Origin,
 }
 
-/// Bytes of an answer that is neither a room nor a list.
+/// Maximum size of an answer that is neither a room nor a list, in bytes.
 const SMALL_BYTES_MAX: usize = 64 * 1024;
 
-/// Something that can be asked for.
+/// An operation.
 pub(crate) struct Operation {
     /// Its name on the JSON socket and in the OpenAPI document.
     pub(crate) name: &'static str,
     pub(crate) method: Method,
-    /// Below `/v1`; what stands in braces are fields of the input.
+    /// Its path below `/v1`; fields of the input are in braces.
     pub(crate) path: &'static str,
     pub(crate) allowed: Allowed,
-    /// What it does, in a sentence.
+    /// A sentence about what it does.
     pub(crate) summary: &'static str,
     pub(crate) input: fn(&mut SchemaGenerator) -> Schema,
     pub(crate) output: fn(&mut SchemaGenerator) -> Schema,
-    /// The codes that it may refuse with, beside those of any operation.
+    /// Its own error codes, beside those of any operation.
     refuses: &'static [&'static [&'static str]],
-    /// Bytes that an answer may have.
+    /// Maximum size of its answer, in bytes.
     pub(crate) answer_bytes_max: usize,
-    /// The fields that a query may have, and as what they are read: those of the input of a GET.
+    /// The fields that a query may have, and their types: those of the input of a GET.
     query: BTreeMap<String, Kinds>,
     run: Box<dyn Fn(Services, Caller, Value) -> Answering + Send + Sync>,
 }
 
-/// As what a text of a path or a query is read.
+/// How the text of a path or a query is parsed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kinds {
     Text,
@@ -68,7 +68,7 @@ enum Kinds {
 }
 
 impl Operation {
-    /// An operation with an input and an output of its own.
+    /// An operation with its input and output types.
     pub(super) fn new<I, O, F, A>(
         name: &'static str,
         (method, path): (Method, &'static str),
@@ -107,22 +107,23 @@ impl Operation {
         }
     }
 
-    /// Names the codes that it may refuse with, beside those of any operation.
+    /// Adds its own error codes, beside those of any operation.
     pub(super) fn refuses(self, refuses: &'static [&'static [&'static str]]) -> Self {
         Operation { refuses, ..self }
     }
 
-    /// Answers with a part of a list: whole entries of [`PAGE_BYTES_MAX`] and one more, with what stands around them.
+    /// Declares that it answers with a page: whole entries of [`PAGE_BYTES_MAX`], one more, and the JSON
+    /// around them.
     pub(super) fn lists(self) -> Self {
         Operation { answer_bytes_max: 2 * PAGE_BYTES_MAX, ..self }
     }
 
-    /// Answers with a room.
+    /// Declares that it answers with a room.
     pub(super) fn shows_room(self) -> Self {
         Operation { answer_bytes_max: DOCUMENT_BYTES_MAX + SMALL_BYTES_MAX, ..self }
     }
 
-    /// All codes that it may refuse with.
+    /// All its error codes.
     pub(super) fn codes(&self) -> BTreeSet<&'static str> {
         let mut all: BTreeSet<_> =
             self.refuses.iter().copied().chain([codes::ANY]).flatten().copied().collect();
@@ -141,14 +142,14 @@ impl Operation {
         self.method != Method::GET && self.method != Method::DELETE
     }
 
-    /// The fields of the input that stand in the path.
+    /// The fields of the input that are in the path.
     pub(crate) fn path_fields(&self) -> impl Iterator<Item = &'static str> {
         let parts = self.path.split('/');
         parts.filter_map(|part| part.strip_prefix('{').and_then(|part| part.strip_suffix('}')))
     }
 
-    /// The value of a field that came as text, in a path or a query. What cannot be read stays a text, and is refused with the
-    /// path of its field where the input is read.
+    /// Parses a field's text from a path or a query. An unreadable value stays a text; reading the input then
+    /// fails with the field's path.
     pub(crate) fn value_of(&self, field: &str, text: &str) -> Value {
         let other = match self.query.get(field) {
             Some(Kinds::Integer) => text.parse::<u64>().ok().map(Value::from),
@@ -159,7 +160,7 @@ impl Operation {
         other.unwrap_or_else(|| text.into())
     }
 
-    /// Runs it, if the caller may.
+    /// Runs it, if the caller is allowed.
     pub(crate) async fn run(&self, services: Services, caller: Caller, input: Value) -> Answer {
         let role = caller.identity.as_ref().map(|identity| identity.role);
         if !self.allowed.allows(role) {

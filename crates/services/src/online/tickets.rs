@@ -42,7 +42,8 @@ pub(super) async fn ticket(services: Services, caller: Caller, input: TicketFor)
             return Err(Failure::field("room", sentence));
         }
     };
-    // A ban that another server wrote into the store is known here too late for an access token; it is not for a ticket.
+    // An access token may be accepted for a while after another server wrote a ban into the store. A ticket
+    // must not be.
     services.must_not_be_banned(&realm, &account).await?;
     let token = services.tickets().ticket(&realm, account.as_str(), what, services.time().now_s());
     let token = token.map_err(|error| Failure::defect(&error.to_string()))?;

@@ -41,7 +41,7 @@ pub(crate) enum Signer {
 pub(crate) struct Identity {
     /// The account; for an operator any name, which is logged.
     pub(crate) sub: String,
-    /// What it may do.
+    /// Its role.
     #[serde(with = "word")]
     pub(crate) role: Role,
     /// The game.
@@ -49,19 +49,20 @@ pub(crate) struct Identity {
     /// Its environment; may be missing if it is empty.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(crate) env: String,
-    /// When the token was given out, in seconds since 1970.
+    /// Time of issue, in seconds since 1970.
     pub(crate) iat: u64,
     /// Expiry, in seconds since 1970.
     pub(crate) exp: u64,
-    /// The sign-in that it was given out for.
+    /// The sign-in for which it was issued.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) sid: Option<String>,
-    /// Who signed it: the token's head says so.
+    /// Its signer, by the token's header.
     #[serde(skip)]
     pub(crate) signer: Signer,
 }
 
-/// Makes a token of an operator, who is called `sub` in the log, for [`OPERATOR_LIFE_S_MAX`] seconds from now on.
+/// Returns an operator's token, which is valid for [`OPERATOR_LIFE_S_MAX`] seconds from now. `sub` is the
+/// operator's name in the log.
 pub fn operator_token(key: &SigningKey, role: Role, sub: &str, app: &str, environment: &str) -> String {
     operator_token_at(key, role, sub, app, environment, unix_s())
 }
@@ -101,7 +102,7 @@ impl Tokens {
     pub(super) fn new(own: Arc<SigningKey>, operator: Option<&[u8]>) -> Self {
         install_crypto();
         let mut validation = Validation::new(Algorithm::EdDSA);
-        // Times are judged below, by a clock that a test can set; the audience is the realm that an operation works in.
+        // Times are checked below, by a clock that tests can set. The audience is the realm of an operation.
         validation.required_spec_claims.clear();
         (validation.validate_exp, validation.validate_aud) = (false, false);
         let verify_own = DecodingKey::from_ed_der(own.public());
@@ -109,7 +110,7 @@ impl Tokens {
         Tokens { own, verify_own, verify_operator, validation, verified: Verified::default() }
     }
 
-    /// Returns a token for an account, which it has by a sign-in.
+    /// Returns a token for an account with a sign-in.
     pub(super) fn sign(
         &self,
         (account, role): (&str, Role),
@@ -130,7 +131,7 @@ impl Tokens {
         (self.own.sign_as(ACCESS, &claims), claims)
     }
 
-    /// Who has this token.
+    /// Returns the identity of a valid token.
     pub(super) fn verify(&self, token: &str, time: &Time) -> Result<Identity, Failure> {
         self.verify_by(token, |identity| identity.now_s(time))
     }
@@ -196,7 +197,7 @@ fn other_operator() -> Failure {
 }
 
 impl Identity {
-    /// What time it is by the clock that it was signed by.
+    /// The current time by the clock of its issuer.
     pub(super) fn now_s(&self, time: &Time) -> u64 {
         match self.signer {
             Signer::Operator => time.wall_s(),
@@ -204,17 +205,17 @@ impl Identity {
         }
     }
 
-    /// Returns how long it is still good, in whole seconds; zero if it is over.
+    /// Returns its remaining validity, in whole seconds; zero if it has expired.
     pub(super) fn time_left(&self, time: &Time) -> Duration {
         Duration::from_secs(self.exp.saturating_sub(self.now_s(time)))
     }
 
-    /// Returns the sign-in that it was given out for.
+    /// Returns the sign-in for which it was issued.
     pub(super) fn sign_in(&self) -> Option<SignInId> {
         self.sid.as_deref().and_then(|sid| SignInId::new(sid).ok())
     }
 
-    /// Whether it is still good.
+    /// Checks that it has not expired.
     pub(super) fn check_time(&self, now_s: u64) -> Result<(), Failure> {
         if now_s < self.exp {
             return Ok(());
@@ -273,7 +274,7 @@ mod tests {
             assert_eq!(tokens.verify_at(&token, NOW_S), Ok(identity.clone()));
             assert_eq!(code(&tokens, &token, identity.exp), "token_expired");
         }
-        // A server with another key has verified nothing.
+        // A server with another key does not accept it.
         assert_eq!(code(&Tokens::new(key(), None), &token, NOW_S), "bad_token");
     }
 
@@ -285,7 +286,8 @@ mod tests {
         let admin = operator_token_at(&operator, Role::Admin, "ops", "tanks", "", NOW_S);
         assert_eq!(tokens.verify_at(&admin, NOW_S).map(|identity| identity.role), Ok(Role::Admin));
         let claims = json!({ "sub": "p1", "role": "admin", "aud": "tanks", "iat": NOW_S, "exp": NOW_S + 60 });
-        // The server's own key makes no operators, an operator's no players, and neither what has another typ or none.
+        // The server's own key signs no operators, an operator's key no players, and no key another `typ` or
+        // none.
         for (key, typ) in [
             (&stolen, OPERATOR),
             (&operator, ACCESS),
@@ -320,7 +322,7 @@ mod tests {
             let mut changed = token.clone().into_bytes();
             changed[at] = if changed[at] == b'A' { b'B' } else { b'A' };
             let changed = String::from_utf8(changed).unwrap();
-            // The last letter of a part may have bits that stand for nothing.
+            // The last letter of a part may have unused bits.
             let is_same = tokens.verify_at(&changed, NOW_S) == tokens.verify_at(&token, NOW_S);
             assert!(!is_same || parts.iter().any(|part| changed.contains(part)), "letter {at}");
         }

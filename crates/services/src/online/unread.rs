@@ -1,9 +1,9 @@
-//! Memory that the services hold for connections: inputs that are being read, and answers and notices that the client has not read yet.
-//! It is bounded for each address and in all (threat 44).
+//! Memory that the services hold for connections: inputs being read, and unread answers and notices. It is
+//! bounded for each address and in all (threat 44).
 //!
-//! An operation takes a share before it runs, as large as its largest answer. The share is then fitted to the answer, and given back
-//! when the answer is sent or its connection ends. Connections that read nothing are closed, so no share is held for long. Processes of
-//! this machine are bounded by the sum alone.
+//! An operation takes a share before it runs, as large as its largest answer. The share is then fitted to the
+//! answer, and released when the answer is sent or its connection ends. Connections that read nothing are
+//! closed, so no share is held for long. Local processes are bounded by the sum alone.
 
 use super::failure::{Failure, Kind};
 use core::time::Duration;
@@ -12,7 +12,7 @@ use parlor_server::embed::lock;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
-/// When to ask again after a refusal.
+/// Time to retry after a refusal.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 /// The memory held for all connections. Cheap to clone.
@@ -31,7 +31,7 @@ struct Held {
     all: usize,
     /// By address. Addresses that hold nothing have no entry.
     of: HashMap<Origin, usize>,
-    /// The most bytes at once.
+    /// The maximum number of bytes so far.
     most: usize,
     refused: u64,
 }
@@ -44,34 +44,34 @@ pub(crate) struct Share {
     bytes: usize,
 }
 
-/// Which bound is reached.
+/// The limit that was reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Full {
     /// That of the address.
     Each,
-    /// That of all.
+    /// That of all addresses.
     All,
 }
 
 impl Unread {
-    /// Bounds in bytes, for each address and in all.
+    /// Limits in bytes, for each address and in all.
     pub(crate) fn new(each_max: usize, all_max: usize) -> Self {
         Unread(Arc::new(Inner { each_max, all_max, held: Mutex::default() }))
     }
 
-    /// Takes a share of this many bytes for an address.
+    /// Takes a share of this size for an address.
     pub(crate) fn take(&self, origin: Origin, bytes: usize) -> Result<Share, Full> {
         let mut share = Share { unread: self.clone(), origin, bytes: 0 };
         share.grow(bytes)?;
         Ok(share)
     }
 
-    /// Bytes that are held.
+    /// Bytes currently held.
     pub(crate) fn bytes(&self) -> usize {
         lock(&self.0.held).all
     }
 
-    /// The most bytes that were held at once.
+    /// The maximum number of bytes held so far.
     pub(crate) fn bytes_most(&self) -> usize {
         lock(&self.0.held).most
     }
@@ -83,7 +83,7 @@ impl Unread {
 }
 
 impl Share {
-    /// Takes this many bytes more.
+    /// Adds this many bytes to the share.
     pub(crate) fn grow(&mut self, bytes: usize) -> Result<(), Full> {
         let Inner { each_max, all_max, held } = &*self.unread.0;
         let mut held = lock(held);
@@ -103,10 +103,10 @@ impl Share {
         Ok(())
     }
 
-    /// Makes the share exactly this large: gives the rest back, or takes more.
+    /// Makes the share exactly this large: releases the rest, or takes more.
     ///
     /// # Errors
-    /// The address, or all of them, would hold too much. The share is then unchanged.
+    /// The address, or all together, would hold too much. The share is then unchanged.
     pub(crate) fn fit(&mut self, bytes: usize) -> Result<(), Full> {
         if bytes > self.bytes {
             return self.grow(bytes - self.bytes);
@@ -115,7 +115,7 @@ impl Share {
         Ok(())
     }
 
-    /// Gives back all but this many bytes.
+    /// Releases all but this many bytes.
     fn shrink_to(&mut self, bytes: usize) {
         let less = self.bytes.saturating_sub(bytes);
         self.bytes -= less;
@@ -167,7 +167,7 @@ mod tests {
         first.shrink_to(10);
         let local = unread.take(Origin::LOCAL, 140).unwrap();
         assert_eq!((unread.bytes(), unread.bytes_most(), unread.refused()), (250, 250, 3));
-        // An answer may be larger than its share was.
+        // An answer may be larger than its share.
         assert_eq!(first.fit(11), Err(Full::All));
         drop(local);
         first.fit(90).unwrap();

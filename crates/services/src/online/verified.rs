@@ -5,11 +5,11 @@ use ring::digest::{SHA256, digest};
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Tokens that are remembered; when there are more, all are forgotten and verified again.
+/// Maximum number of cached tokens. Beyond it the cache is emptied.
 const REMEMBERED_MAX: usize = 20_000;
 
-/// Who has which token, by the hash of the whole token: one that was changed in any letter is another one, and what is kept
-/// is no token. Times are not judged here.
+/// Identities by the hash of their whole token: a token with any changed letter is another one, and the cache
+/// holds no tokens. Times are not checked here.
 #[derive(Debug, Default)]
 pub(super) struct Verified {
     by_hash: Mutex<HashMap<[u8; 32], Identity>>,
@@ -21,7 +21,7 @@ impl Verified {
         self.lock().get(&hash(token)).cloned()
     }
 
-    /// The signature of this token was verified.
+    /// Records that the signature of this token was verified.
     pub(super) fn enter(&self, token: &str, identity: &Identity) {
         let mut known = self.lock();
         if known.len() >= REMEMBERED_MAX {

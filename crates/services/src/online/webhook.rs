@@ -26,18 +26,18 @@ use tokio::sync::Notify;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-/// How long a request may take altogether.
+/// Time limit for a whole request.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Requests under way at once.
+/// Maximum number of concurrent requests.
 const AT_ONCE: usize = 8;
-/// How long until the first repetition, and at most.
+/// Wait before the first repetition, and its maximum.
 const AGAIN_FIRST: Duration = Duration::from_secs(1);
 const AGAIN_MAX: Duration = Duration::from_secs(60 * 60);
-/// How often it is tried. With the waits between that is most of a day.
+/// Maximum number of attempts. With the waits between they take most of a day.
 const ATTEMPTS_MAX: u64 = 30;
-/// How long until it is looked again, if nothing wakes it.
+/// Polling interval, unless a new call wakes the task.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
-/// Shortest key, in bytes.
+/// Minimum length of a key, in bytes.
 const KEY_BYTES_MIN: usize = 16;
 
 /// The operator's configuration of the receiver.
@@ -45,9 +45,9 @@ const KEY_BYTES_MIN: usize = 16;
 pub struct WebhookConfig {
     /// `https://HOST[:PORT]/PATH`; `http://` too, where private addresses are allowed.
     pub url: String,
-    /// With what requests are signed: 16 bytes at least.
+    /// The key that signs requests: at least 16 bytes.
     pub key: Vec<u8>,
-    /// Whether the address may be within a private network, or this machine's own.
+    /// Whether the address may be in a private network, or on this machine.
     pub allows_private: bool,
 }
 
@@ -60,18 +60,18 @@ impl core::fmt::Debug for WebhookConfig {
 /// Why the webhook cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum WebhookError {
-    /// The address is none.
+    /// The address is invalid.
     #[error("the webhook {url:?} is no address to tell: {why}")]
     Url {
         /// The address.
         url: String,
-        /// What is wrong with it.
+        /// What is wrong.
         why: &'static str,
     },
-    /// The key is too short to prove anything.
+    /// The key is too short for a secret.
     #[error("the webhook's key has {len} bytes; it must have {KEY_BYTES_MIN} at least")]
     ShortKey {
-        /// How long it is.
+        /// Its length.
         len: usize,
     },
 }
@@ -85,11 +85,11 @@ pub(super) struct Target {
     is_secure: bool,
     key: hmac::Key,
     allows_private: bool,
-    /// There is something new to tell.
+    /// Wakes the task for a new call.
     pub(super) told: Notify,
 }
 
-/// Why a request was in vain.
+/// Why a request failed.
 #[derive(Debug, Error)]
 enum InVain {
     #[error("the name {0} leads nowhere that may be asked: {1}")]
@@ -150,7 +150,8 @@ impl Target {
         }
     }
 
-    /// Connects to an address that may be asked: the one that was judged, and no other that the name leads to a moment later.
+    /// Connects to a permitted address: the one that was checked, and not what the name resolves to a moment
+    /// later.
     async fn connect(&self) -> Result<(TcpStream, SocketAddr), InVain> {
         let found: Vec<SocketAddr> = lookup_host((self.host.as_str(), self.port)).await?.collect();
         let mut last = InVain::Nowhere(self.host.clone(), "it has no address");
@@ -188,7 +189,7 @@ impl Target {
             let _ = connection.await;
         });
         let status = sender.send_request(request).await?.status();
-        // A redirect would lead where nobody has looked.
+        // A redirect would lead to an unchecked address.
         if status.is_success() { Ok(()) } else { Err(InVain::Status(status.as_u16())) }
     }
 }
@@ -217,7 +218,7 @@ pub(super) async fn deliver(services: Services, target: Arc<Target>) {
 
 async fn deliver_one(services: Services, target: Arc<Target>, webhook: Webhook) {
     let (realm, id) = (&webhook.realm, webhook.id);
-    // An address that is not configured any more is told nothing.
+    // Calls for an address that is no longer configured are dropped.
     let told = if webhook.target == target.url { target.tell(&webhook).await } else { Ok(()) };
     let stored = match told {
         Ok(()) => services.store().webhook_done(realm, id).await,
@@ -234,7 +235,7 @@ async fn deliver_one(services: Services, target: Arc<Target>, webhook: Webhook) 
         }
     };
     if let Err(error) = stored {
-        // It comes again: whoever is told knows it by its id.
+        // It is repeated. The receiver recognises it by its id.
         tracing::debug!(id, %error, "what became of a webhook could not be stored");
         tokio::time::sleep(LOOK_AGAIN).await;
     }
@@ -269,7 +270,7 @@ fn is_private_v4(addr: Ipv4Addr) -> bool {
 
 fn is_private_v6(addr: Ipv6Addr) -> bool {
     let [first, second, ..] = addr.segments();
-    // All global addresses are within 2000::/3; of these some stand for IPv4 ones, and some for nothing.
+    // All global addresses are within 2000::/3; some of these map IPv4 addresses, and some are unassigned.
     let is_global = (0x2000..0x4000).contains(&first);
     let stands_for_v4 = first == 0x2002 || (first == 0x2001 && second == 0);
     let is_documentation = first == 0x2001 && second == 0xdb8;

@@ -12,7 +12,7 @@ use parlor_server::realm::Realm;
 const DAY_MS: u64 = 24 * 60 * 60 * 1_000;
 
 impl Store {
-    /// Makes an account, with its first credential if it has one.
+    /// Creates an account, with its first credential if it has one.
     ///
     /// # Errors
     ///
@@ -82,7 +82,7 @@ impl Store {
         .await
     }
 
-    /// The account's credentials, at most [`CREDENTIALS_MAX`]. An account of an older store may have more.
+    /// The account's credentials, at most [`CREDENTIALS_MAX`]. An account of an older layout may have more.
     ///
     /// # Errors
     ///
@@ -107,8 +107,8 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// [`StoreError::TooManyCredentials`] if the account has [`CREDENTIALS_MAX`] others, [`StoreError::Taken`] if it is another
-    /// account's, [`StoreError::Missing`] if there is no such account.
+    /// [`StoreError::TooManyCredentials`] if the account has [`CREDENTIALS_MAX`] others,
+    /// [`StoreError::Taken`] if it is another account's, [`StoreError::Missing`] if there is no such account.
     pub async fn link_credential(
         &self,
         realm: &Realm,
@@ -129,7 +129,8 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// [`StoreError::Missing`] if it is not the account's, [`StoreError::LastCredential`] if the account has no other.
+    /// [`StoreError::Missing`] if it is not the account's, [`StoreError::LastCredential`] if the account has
+    /// no other.
     pub async fn unlink_credential(
         &self,
         realm: &Realm,
@@ -198,7 +199,8 @@ impl Store {
 }
 
 impl Store {
-    /// Deletes an account with its credentials, sign-ins and inbox. Rooms and logs of matches keep its id; a ban stays.
+    /// Deletes an account with its credentials, sign-ins and inbox. Rooms and logs of matches keep its id; a
+    /// ban stays.
     ///
     /// # Errors
     ///
@@ -232,8 +234,8 @@ fn link(sql: &mut dyn Sql, realm: &Realm, account: &AccountId, credential: &Cred
     if linked == 0 { Err(StoreError::Taken { what: "credential" }.into()) } else { Ok(()) }
 }
 
-/// Refuses one more credential of an account that has [`CREDENTIALS_MAX`]. Counts in the link's own transaction, so links in parallel
-/// do not exceed the bound.
+/// Rejects a new credential of an account that has [`CREDENTIALS_MAX`]. It counts in the link's own
+/// transaction, so concurrent links do not exceed the limit.
 fn check_count(sql: &mut dyn Sql, realm: &Realm, account: &AccountId, new: &Credential) -> Done<()> {
     let others = sql.rows(
         "SELECT kind FROM credentials WHERE realm = $1 AND account = $2 AND NOT (kind = $3 AND value = $4) LIMIT $5",
@@ -245,14 +247,15 @@ fn check_count(sql: &mut dyn Sql, realm: &Realm, account: &AccountId, new: &Cred
     Ok(())
 }
 
-/// Locks the account's row until the transaction ends, so that two servers do not unlink its last two credentials at once.
+/// Locks the account's table row until the transaction ends, so that two servers cannot unlink its last two
+/// credentials at once.
 fn lock(sql: &mut dyn Sql, realm: &Realm, account: &AccountId) -> Done<()> {
     found(
         sql.change("UPDATE accounts SET role = role WHERE realm = $1 AND id = $2", params![realm, account])?,
     )
 }
 
-/// Notes a sign-in, once a day.
+/// Records a sign-in, once a day.
 pub(super) fn saw(sql: &mut dyn Sql, realm: &Realm, account: &AccountId, now_ms: u64) -> Done<()> {
     sql.later(
         "UPDATE accounts SET seen_ms = $1 WHERE realm = $2 AND id = $3 AND seen_ms < $4",
@@ -291,8 +294,8 @@ fn credential_kind(word: &str) -> Done<CredentialKind> {
     CredentialKind::from_word(word).ok_or_else(|| unknown_word("kind of credential", word))
 }
 
-/// Deletes an account with its credentials, sign-ins, inbox and places in matches. Its ban stays. Returns how
-/// many rows its inbox had.
+/// Deletes an account with its credentials, sign-ins, inbox and places in matches. Its ban stays. Returns the
+/// number of table rows of its inbox.
 pub(super) fn erase(sql: &mut dyn Sql, realm: &Realm, account: &AccountId) -> Done<u64> {
     sql.later("DELETE FROM credentials WHERE realm = $1 AND account = $2", params![realm, account])?;
     sql.later("DELETE FROM sign_ins WHERE realm = $1 AND account = $2", params![realm, account])?;
@@ -302,7 +305,7 @@ pub(super) fn erase(sql: &mut dyn Sql, realm: &Realm, account: &AccountId) -> Do
     Ok(notices)
 }
 
-/// Deletes an inbox. Returns how many rows it had.
+/// Deletes an inbox. Returns its number of table rows.
 pub(super) fn erase_inbox(sql: &mut dyn Sql, realm: &Realm, account: &AccountId) -> Done<u64> {
     let notices =
         sql.change("DELETE FROM notices WHERE realm = $1 AND account = $2", params![realm, account])?;

@@ -8,14 +8,14 @@ use std::path::PathBuf;
 /// The address of a store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Address {
-    /// A file of this machine.
+    /// A local file.
     Sqlite(PathBuf),
-    /// A server, as `postgres://…` says it.
+    /// A server, in the form `postgres://…`.
     Postgres(String),
 }
 
 impl Address {
-    /// A path, `sqlite://` and a path, or `postgres://user:password@host/database`.
+    /// Parses a path, `sqlite://` and a path, or `postgres://user:password@host/database`.
     pub(super) fn parse(text: &str) -> Result<Address, OpenError> {
         let error = |sentence| OpenError::Address { address: without_password(text), sentence };
         if text.starts_with("postgres://") || text.starts_with("postgresql://") {
@@ -35,19 +35,19 @@ impl Address {
     }
 }
 
-/// How the way to a PostgreSQL server is protected, as `sslmode` and `sslrootcert` of its address say.
+/// The protection of the connection to a PostgreSQL server, from `sslmode` and `sslrootcert` of its address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Protection {
-    /// Not at all.
+    /// None.
     None,
-    /// TLS, with a server whose name an authority trusted by this machine certifies.
+    /// TLS. An authority that this machine trusts must certify the server's name.
     System,
-    /// TLS, with a server for whose name one of the certificates in this file vouches.
+    /// TLS. One of the certificates in this file must certify the server's name.
     Roots(PathBuf),
 }
 
 impl Protection {
-    /// What an address says of it, and the address without that; or what is wrong.
+    /// Returns the protection and the address without it, or what is wrong.
     pub(super) fn take(address: &str) -> Result<(Protection, String), &'static str> {
         let (place, query) = address.split_once('?').unwrap_or((address, ""));
         let (mut mode, mut roots, mut others) = (None, None, Vec::new());
@@ -66,7 +66,7 @@ impl Protection {
             (None | Some("disable"), Some(_)) => {
                 return Err("sslrootcert without sslmode=verify-full would protect nothing");
             }
-            // There is no TLS here with somebody who has not proven a name, so both are the same.
+            // TLS always requires a proven name, so both mean the same.
             (Some("require" | "verify-full"), roots) => {
                 match roots.map(|path| percent_decode_str(path).decode_utf8()) {
                     None | Some(Ok(Cow::Borrowed("system"))) => Protection::System,

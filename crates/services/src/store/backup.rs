@@ -8,23 +8,24 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// What is in a backup.
+/// The contents of a backup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BackupFacts {
     /// The number of its layout.
     pub layout: u64,
-    /// How many accounts.
+    /// Number of accounts.
     pub accounts: u64,
-    /// How many turn rooms.
+    /// Number of turn rooms.
     pub rooms: u64,
 }
 
 impl Store {
-    /// Copies the store as it is at one instant into a new file, checks the copy, and says what is in it. Writes go on meanwhile.
+    /// Copies the store at one instant into a new file, checks the copy, and returns its contents. Writes
+    /// continue meanwhile.
     ///
     /// # Errors
     ///
-    /// [`BackupError`]; then there is no file at `path` that was not there before.
+    /// [`BackupError`]. Then `path` is as before.
     pub async fn backup(&self, path: &Path) -> Result<BackupFacts, BackupError> {
         let source = self.inner.place.file().ok_or(BackupError::NotOurs)?;
         let path = path.to_owned();
@@ -42,14 +43,14 @@ fn back_up(source: &Path, path: &Path) -> Result<BackupFacts, BackupError> {
         return Err(BackupError::Exists { path: path.to_owned() });
     }
     let draft = beside(path, ".draft");
-    // SQLite would let others read it.
+    // SQLite would create a file that others can read.
     sqlite::private_file(&draft).map_err(file_error)?;
     let done = copy(source, &draft)
         .map_err(|error| file_error(io::Error::other(error)))
         .and_then(|()| check_backup(&draft))
         .and_then(|facts| {
             File::open(&draft).and_then(|file| file.sync_all()).map_err(file_error)?;
-            // Linking, unlike renaming, replaces nothing.
+            // Linking, unlike renaming, never replaces a file.
             fs::hard_link(&draft, path).map_err(file_error)?;
             sync_folder(path).map_err(file_error)?;
             Ok(facts)
@@ -62,14 +63,14 @@ fn back_up(source: &Path, path: &Path) -> Result<BackupFacts, BackupError> {
     done
 }
 
-/// All pages in one step: with a log beside the file that is one instant, and holds up no writer.
+/// Copies all pages in one step. With a log beside the file that is one instant, and delays no writer.
 pub(super) fn copy(source: &Path, draft: &Path) -> rusqlite::Result<()> {
     let from = sqlite::open(source, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
     let mut to = sqlite::open(draft, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
     let backup = rusqlite::backup::Backup::new(&from, &mut to)?;
     while backup.step(-1)? != rusqlite::backup::StepResult::Done {}
     drop(backup);
-    // A file on its own, without a log that would have to be copied with it.
+    // A file that is complete without a log.
     to.query_row("PRAGMA journal_mode = DELETE", [], |_| Ok(()))
 }
 
@@ -100,7 +101,7 @@ pub(super) fn remove_if_there(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Whether a file is a sound store that this server can be started with, and what is in it.
+/// Checks that a file is a sound store for this server, and returns its contents.
 ///
 /// # Errors
 ///

@@ -80,7 +80,7 @@ impl Store {
         .await
     }
 
-    /// All bans of a realm with accounts beyond `after`, in the order of the accounts, those that are over included.
+    /// Bans of a realm with accounts beyond `after`, ordered by account, including expired ones.
     ///
     /// # Errors
     ///

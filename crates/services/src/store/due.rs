@@ -1,4 +1,4 @@
-//! Rooms with a timer that is due, and rooms whose timer could not be run.
+//! Rooms with a due timer, and rooms whose timer could not run.
 
 use super::Store;
 use super::error::StoreError;
@@ -7,7 +7,7 @@ use super::sql::params;
 use super::types::{DueRoom, PAGE_MAX, stored_realm};
 
 impl Store {
-    /// Rooms of all realms with a timer that is due, the longest overdue first.
+    /// Rooms of all realms with a due timer, the longest overdue first.
     ///
     /// # Errors
     ///
@@ -33,7 +33,7 @@ impl Store {
         .await
     }
 
-    /// The first deadline after this time, of all realms. No other timer is due before.
+    /// The first deadline after this time, in all realms.
     ///
     /// # Errors
     ///
@@ -47,14 +47,15 @@ impl Store {
         .await
     }
 
-    /// Puts off a room whose timer could not be run, unless the room has changed. Its next commit resets the count of failures.
+    /// Puts off a room whose timer could not run, unless the room has changed. Its next commit resets the
+    /// count of failures.
     ///
     /// # Errors
     ///
     /// [`StoreError::Unavailable`].
     pub async fn put_off_room(&self, due: &DueRoom, until_ms: u64) -> Result<(), StoreError> {
         let due = due.clone();
-        // A full store takes this too: a room that cannot be put off would hold up the others.
+        // Also in a full store: a room that cannot be put off would delay the others.
         self.write_sparing(move |sql| {
             sql.change(
                 "UPDATE rooms SET deadline_ms = $1, failures = failures + 1

@@ -9,18 +9,20 @@ use super::types::NewNotice;
 use parlor_server::realm::Realm;
 use std::collections::BTreeMap;
 
-/// Rows of a room that are kept.
+/// Maximum number of event rows of a room.
 pub(super) const EVENTS_MAX: u64 = 256;
-/// Bytes of them, but for the newest.
+/// Maximum bytes of them, except for the newest.
 pub(super) const EVENT_BYTES_MAX: u64 = 1 << 20;
-/// Up to this size a shared body is in the inboxes: small commits change no more rows than without events.
+/// Maximum size of a shared body that is copied into each inbox. So a small commit changes no more table rows
+/// than without events.
 const INLINE_BYTES: usize = 512;
-/// And one that a single player is told, so that what an inbox holds has a bound that is not that of 256 moves.
+/// Maximum size of a body with one receiver in its inbox. Without it an inbox could hold 256 bodies of the
+/// largest moves.
 const INLINE_BYTES_ALONE: usize = 4096;
 
-/// The bodies of a commit that stand in its room's event.
+/// The bodies of a commit that its room's event holds.
 pub(super) struct Shared<'a> {
-    /// Where each of them begins.
+    /// The offset of each body.
     begins: BTreeMap<&'a [u8], usize>,
     body: Vec<u8>,
 }
@@ -44,13 +46,13 @@ impl<'a> Shared<'a> {
         self.begins.is_empty()
     }
 
-    /// Where a body begins in the event, if it stands there.
+    /// The offset of a body in the event. `None` if the event does not have it.
     pub(super) fn begin(&self, body: &[u8]) -> Option<usize> {
         self.begins.get(body).copied()
     }
 
-    /// Stores the event of a room's version, and deletes those that are too old. Gives how many bytes of events the room has
-    /// been charged with from here on.
+    /// Stores the event of a room's version, and deletes events that are too old. Returns the bytes of events
+    /// that the room is charged with from here on.
     pub(super) fn put(&self, sql: &mut dyn Sql, realm: &Realm, room: &RoomId, version: u64) -> Done<u64> {
         let mut rows = sql.rows(
             "SELECT number, bytes_upto FROM room_events WHERE realm = $1 AND room = $2 ORDER BY version DESC LIMIT 1",

@@ -1,5 +1,5 @@
-//! Quotas: what each account holds, and each app's environment. The transaction that changes it counts and judges it, so parallel
-//! requests do not exceed a quota.
+//! Quotas: the data of each account, and of each app's environment. The transaction that changes it counts
+//! and judges it, so concurrent requests do not exceed a quota.
 
 use super::Store;
 use super::error::StoreError;
@@ -8,10 +8,10 @@ use super::limits::Limits;
 use super::sql::{Done, Row, Sql, params};
 use parlor_server::realm::Realm;
 
-/// The id of the row with the sums of a realm. No account has it.
+/// The id of the table row with the sums of a realm. No account has it.
 const REALM: &str = "";
 
-/// What an account or a realm holds.
+/// The data of an account or a realm.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Holding {
     /// Bytes of logs of kept matches.
@@ -22,7 +22,7 @@ pub struct Holding {
     pub open_rooms: u64,
 }
 
-/// By how much a holding grows or shrinks.
+/// The growth of a holding; negative for a refund.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Charge {
     pub(super) log_bytes: i64,
@@ -31,7 +31,7 @@ pub(super) struct Charge {
 }
 
 impl Store {
-    /// What an account holds. Without an account: what the realm holds.
+    /// The holding of an account, or without an account that of the realm.
     ///
     /// # Errors
     ///
@@ -42,7 +42,8 @@ impl Store {
     }
 }
 
-/// Charges an account and its realm. With `judged_by`, a charge beyond these limits is refused; without, all of it is charged.
+/// Charges an account and its realm. With `judged_by`, a charge beyond these limits is refused; without, it
+/// is always made.
 pub(super) fn charge(
     sql: &mut dyn Sql,
     realm: &Realm,
@@ -50,7 +51,7 @@ pub(super) fn charge(
     charge: Charge,
     judged_by: Option<&Limits>,
 ) -> Done<()> {
-    // Both are read and judged before anything is changed: a refusal then spoils nothing for the other writes of the group.
+    // Both are read and judged before any change: a refusal must not affect the other writes of the group.
     let next = holding(sql, realm, account)?.charged(charge);
     let of_realm = holding(sql, realm, REALM)?.charged(charge);
     if let Some(limits) = judged_by {
@@ -67,7 +68,7 @@ pub(super) fn charge(
 }
 
 impl Holding {
-    /// Stops at 0: rooms that are older than the quotas are given back without having been charged.
+    /// Stops at 0: rooms older than the quotas are refunded without a charge.
     fn charged(self, charge: Charge) -> Holding {
         Holding {
             log_bytes: self.log_bytes.saturating_add_signed(charge.log_bytes),
@@ -77,7 +78,7 @@ impl Holding {
     }
 }
 
-/// What an account may have. One address makes guests by the hundred, so each may have little.
+/// The limits of an account. One address can create hundreds of guests, so each has a low limit.
 fn limits_of(
     sql: &mut dyn Sql,
     realm: &Realm,
@@ -85,11 +86,11 @@ fn limits_of(
     next: &Holding,
     limits: &Limits,
 ) -> Done<Limits> {
-    // Only an account that would be refused as a guest is looked up.
+    // Only an account beyond a guest's limits is looked up.
     if next.room_bytes.max(next.log_bytes) <= limits.guest_bytes {
         return Ok(*limits);
     }
-    // A user that the game's own service vouches for has no account here, and is no guest.
+    // A user of the game's own service has no account here, and is not a guest.
     let guest = sql.rows(
         "SELECT a.id FROM accounts a WHERE a.realm = $1 AND a.id = $2 AND NOT EXISTS
              (SELECT 1 FROM credentials c WHERE c.realm = a.realm AND c.account = a.id)",
@@ -100,7 +101,7 @@ fn limits_of(
     Ok(Limits { room_bytes, log_bytes, ..*limits })
 }
 
-/// Refuses bytes beyond those that an app's environment may have.
+/// Refuses bytes beyond the limit of an app's environment.
 fn judge_realm(charge: Charge, holding: &Holding, limits: &Limits) -> Result<(), StoreError> {
     let bytes = holding.log_bytes.saturating_add(holding.room_bytes);
     let grows = charge.log_bytes > 0 || charge.room_bytes > 0;

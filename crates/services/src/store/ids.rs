@@ -11,7 +11,7 @@ macro_rules! id {
         pub struct $name(Arc<str>);
 
         impl $name {
-            /// The id, if it is one.
+            /// Checks that a text is a valid id.
             ///
             /// # Errors
             ///
@@ -21,7 +21,7 @@ macro_rules! id {
                 Ok($name(text.into()))
             }
 
-            /// As text.
+            /// The id as text.
             pub fn as_str(&self) -> &str {
                 &self.0
             }
@@ -41,12 +41,12 @@ id!(
     "the account's id"
 );
 id!(
-    /// Which room. Given by the caller, unique within a realm and never used again.
+    /// A room's id. Given by the caller, unique within a realm and never used again.
     RoomId,
     "the room's id"
 );
 id!(
-    /// One sign-in on one device: all refresh tokens that came of it. Unguessable, since who has it can end it.
+    /// One sign-in on one device, with all its refresh tokens. Unguessable, because its holder can end it.
     SignInId,
     "the sign-in's id"
 );

@@ -1,8 +1,9 @@
 //! Inboxes: the notices of each player, in order, until the player acknowledges them.
 //!
-//! The notices of one commit for one player are one row, in one of the inbox's places. Places are used in turn: a new row overwrites the
-//! oldest one, so a commit deletes nothing and changes one page of each inbox. A large body, or one for several players, stands once in
-//! the room's event (`events.rs`), and the row refers to it.
+//! The notices of one commit for one player are one table row, in one of the inbox's slots (the column
+//! `place`). Slots are used in turn: a new row overwrites the oldest one, so a commit deletes nothing and
+//! changes one page of each inbox. A large body, or one for several players, is stored once in the room's
+//! event (`events.rs`), and the row refers to it.
 
 use super::Store;
 use super::error::StoreError;
@@ -16,14 +17,14 @@ use core::time::Duration;
 use parlor_server::realm::Realm;
 use std::collections::BTreeMap;
 
-/// Most tries to read a page whose first row vanishes meanwhile.
+/// Maximum number of tries to read a page whose first row vanishes meanwhile.
 const READS_MAX: usize = 4;
-/// When to ask again after the last try.
+/// Time to retry after the last try.
 const RETRY_AFTER: Duration = Duration::from_millis(100);
 
 impl Store {
-    /// Notices of a player with numbers beyond `after`: at most `limit`, and about [`PAGE_BYTES_MAX`]. More follow if the newest number
-    /// is greater than that of the last one.
+    /// Notices of a player with numbers beyond `after`: at most `limit`, and about [`PAGE_BYTES_MAX`]. More
+    /// follow if `newest` exceeds the number of the last one.
     ///
     /// # Errors
     ///
@@ -37,7 +38,7 @@ impl Store {
     ) -> Result<Inbox, StoreError> {
         let (realm, player, limit) = (realm.clone(), player.clone(), limit.clamp(1, PAGE_MAX));
         self.read(move |sql| {
-            // A commit may take the page's rows away between the two statements.
+            // A commit may delete the page's rows between the two statements.
             for _ in 0..READS_MAX {
                 if let Some(inbox) = read_page(sql, &realm, &player, after, limit)? {
                     return Ok(inbox);
@@ -56,7 +57,7 @@ impl Store {
     pub async fn acknowledge(&self, realm: &Realm, player: &AccountId, up_to: u64) -> Result<(), StoreError> {
         let (realm, player) = (realm.clone(), player.clone());
         self.write_sparing(move |sql| {
-            // Notices to come are not acknowledged: the newest number is the largest that counts.
+            // Future notices are not acknowledged: the newest number is the largest that counts.
             sql.change(
                 "UPDATE inboxes SET oldest = (CASE WHEN $1 < newest THEN $1 ELSE newest END) + 1,
                      dropped = dropped + (SELECT CAST(COALESCE(SUM(n.shared), 0) AS BIGINT) FROM notices n
@@ -76,7 +77,8 @@ impl Store {
     }
 }
 
-/// The rows of a page: their places and sizes. Reads no bodies, because the database sorts these rows in memory.
+/// The table rows of a page: their slots and sizes. It reads no bodies, because the database sorts these rows
+/// in memory.
 const PAGE: &str = "SELECT i.newest, i.dropped, i.oldest, n.newest, n.place,
          CAST(length(n.body) + COALESCE(length(e.body), 0) AS BIGINT)
      FROM inboxes i LEFT JOIN notices n ON n.realm = i.realm AND n.account = i.account AND n.newest > $1
@@ -84,12 +86,12 @@ const PAGE: &str = "SELECT i.newest, i.dropped, i.oldest, n.newest, n.place,
      LEFT JOIN room_events e ON e.realm = n.realm AND e.room = n.room AND e.version = n.version
      WHERE i.realm = $2 AND i.account = $3 ORDER BY n.newest LIMIT $4";
 
-/// One row with its bodies.
+/// One table row with its bodies.
 const ROW: &str = "SELECT n.parts, n.body, e.body FROM notices n
      LEFT JOIN room_events e ON e.realm = n.realm AND e.room = n.room AND e.version = n.version
      WHERE n.realm = $1 AND n.account = $2 AND n.place = $3 AND n.newest = $4";
 
-/// Reads a page. `None` if a commit took its first row away between the two statements.
+/// Reads a page. `None` if a commit deleted its first row between the two statements.
 fn read_page(
     sql: &mut dyn Sql,
     realm: &Realm,
@@ -116,7 +118,7 @@ fn read_page(
         return Ok(None);
     }
     let (mut gone, mut bytes) = (0, 0);
-    // A row that has vanished ends the page; the next page counts what was dropped.
+    // A vanished row ends the page; the next page counts the dropped notices.
     for ((newest, _), mut row) in
         page.into_iter().zip(found.into_iter().map_while(|row| row.rows.into_iter().next()))
     {
@@ -136,8 +138,8 @@ fn read_page(
     Ok(Some(inbox))
 }
 
-/// The notices of a commit by player, in the order of accounts: two servers that write into the same inboxes cannot deadlock. Each notice
-/// has its index among all.
+/// The notices of a commit by player, ordered by account: two servers that write to the same inboxes cannot
+/// deadlock. Each notice has its index among all.
 pub(super) struct Told<'a>(BTreeMap<&'a AccountId, Vec<(usize, &'a NewNotice)>>);
 
 impl<'a> Told<'a> {
@@ -149,9 +151,19 @@ impl<'a> Told<'a> {
         Told(told)
     }
 
+<<<<<<< HEAD
     /// The statements by which each inbox counts its new notices. The oldest beyond the bound are dropped.
     pub(super) fn asks<'p>(&'p self, realm: &'p Realm) -> impl Iterator<Item = Asked<'p>> + 'p {
         self.0.iter().flat_map(move |(account, told)| {
+=======
+    /// The statements by which each inbox counts its new notices. Notices beyond the limit are dropped, the
+    /// oldest first.
+    pub(super) fn asks<'p>(
+        &'p self,
+        realm: &'p Realm,
+    ) -> impl Iterator<Item = (&'static str, Vec<Param<'p>>)> + 'p {
+        self.0.iter().map(move |(account, told)| {
+>>>>>>> 4066a33f2b1c1918a64d740d29c5ed80cc41f312
             let count = told.len() as u64;
             let too_many = count.saturating_sub(INBOX_MAX);
             let params = params![realm, *account, too_many + 1, count, too_many, INBOX_MAX];
@@ -159,7 +171,8 @@ impl<'a> Told<'a> {
         })
     }
 
-    /// Stores the notices in inboxes that have counted them, as `answers` say. Returns the number of each notice in its inbox.
+    /// Stores the notices in inboxes that have counted them, by `answers`. Returns the number of each notice
+    /// in its inbox.
     pub(super) fn put(
         &self,
         sql: &mut dyn Sql,
@@ -181,7 +194,7 @@ impl<'a> Told<'a> {
             let Packed { parts, body, shared } = pack(kept, event.shared);
             let (room, version) =
                 if shared > 0 { (Some(event.room), Some(event.version)) } else { (None, None) };
-            // The numbers of kept notices differ by less than this, so each has a place of its own.
+            // The numbers of kept notices differ by less than this, so each has its own slot.
             let place = newest % INBOX_MAX;
             sql.later(PUT, params![realm, *account, place, newest, &parts, &body, room, version, shared])?;
         }
@@ -196,9 +209,10 @@ pub(super) struct Event<'a> {
     pub(super) shared: &'a Shared<'a>,
 }
 
-/// The notices of one commit for one player, as a row.
+/// The notices of one commit for one player, as a table row.
 struct Packed {
-    /// A line for each notice: its size in bytes, with `@` and its offset if it is in the event; its time; its kind.
+    /// A line for each notice: its size in bytes, with `@` and its offset if it is in the event; its time;
+    /// its kind.
     parts: String,
     /// The bodies that are not in the event, concatenated.
     body: Vec<u8>,

@@ -3,21 +3,21 @@
 use super::error::OpenError;
 use super::sql::{Done, Fault, Sql, params};
 
-/// What the two databases call the same thing.
+/// The terms by which the two databases differ.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Dialect {
     text: &'static str,
     int: &'static str,
     bytes: &'static str,
-    /// A key that the database gives, never twice.
+    /// A key that the database assigns and never reuses.
     serial: &'static str,
-    /// What ends a table.
+    /// The end of a table definition.
     strict: &'static str,
-    /// What ends a table whose rows are small, and found by their key.
+    /// The end of the definition of a table with small rows that are found by their key.
     small: &'static str,
-    /// Keeps a second server out while the layout changes.
+    /// Locks out a second server while the layout changes.
     lock: &'static str,
-    /// The tables that there are.
+    /// Lists the existing tables.
     tables: &'static str,
 }
 
@@ -33,7 +33,7 @@ pub(super) const SQLITE: Dialect = Dialect {
 };
 
 pub(super) const POSTGRES: Dialect = Dialect {
-    // Ids are ordered by their bytes, whatever language the database was made for.
+    // Ids are ordered by their bytes, whatever the database's locale.
     text: "TEXT COLLATE \"C\"",
     int: "BIGINT",
     bytes: "BYTEA",
@@ -44,7 +44,7 @@ pub(super) const POSTGRES: Dialect = Dialect {
     tables: "SELECT table_name::text FROM information_schema.tables WHERE table_schema = current_schema()",
 };
 
-/// In order. A layout that was released is never changed: what shall be different is the next one.
+/// In order. A released layout never changes; a difference needs the next layout.
 const LAYOUTS: &[&str] = &[
     include_str!("layout_1.sql"),
     include_str!("layout_2.sql"),
@@ -56,7 +56,7 @@ const LAYOUTS: &[&str] = &[
 /// The newest layout that this server knows.
 pub(super) const NEWEST: u64 = LAYOUTS.len() as u64;
 
-/// Brings the database to the newest layout: all the way, or not at all.
+/// Migrates the database to the newest layout, completely or not at all.
 pub(super) fn migrate(sql: &mut dyn Sql, dialect: Dialect) -> Result<(), OpenError> {
     sql.control("BEGIN").map_err(failed)?;
     let moved = move_on(sql, dialect);

@@ -1,8 +1,9 @@
-//! How much a store may hold: in all, per account and per app.
+//! Limits of a store: in all, for each account and for each app.
 //!
-//! The committing thread asks the database for its size, adds what later writes may have taken, and refuses writes beyond the bound with
-//! [`StoreError::Full`]. An eighth of the bound is a reserve. New accounts, rooms and logs leave it free; moves in existing rooms may use most
-//! of it, and ends and timers all of it. Deletions, acknowledgements and operators' writes are never refused.
+//! The committing thread queries the database for its size, adds what later writes may have taken, and
+//! refuses writes beyond the limit with [`StoreError::Full`]. An eighth of the limit is a reserve. New
+//! accounts, rooms and logs must leave it free. Moves in existing rooms may use most of it, and ends and
+//! timers all of it. Deletions, acknowledgements and operators' writes are never refused.
 
 use super::error::StoreError;
 use super::sql::{Done, Sql};
@@ -12,7 +13,7 @@ use std::time::Instant;
 
 /// Default of [`Limits::data_max`].
 pub const DATA_MAX: u64 = 10 << 30;
-/// Smallest bound of a store: empty tables take a part of it.
+/// Minimum limit of a store: empty tables take a part of it.
 pub const DATA_MIN: u64 = 2 << 20;
 /// Default of [`Limits::log_bytes`].
 pub const LOG_BYTES: u64 = 64 << 20;
@@ -23,14 +24,15 @@ pub const OPEN_ROOMS: u64 = 256;
 /// Default of [`Limits::guest_bytes`].
 pub const GUEST_BYTES: u64 = 4 << 20;
 
-/// Estimate of what a write takes beside its bytes: rows in several indexes, each with a page that may be split.
+/// Estimated bytes of a write beside its data: table rows in several indexes, each with a page that may be
+/// split.
 const WRITE_BYTES: u64 = 4 << 10;
 /// The size is read again after writes of this many bytes.
 const ASK_AFTER_BYTES: u64 = 1 << 20;
 /// The size is read again before a refusal if it is older than this.
 const ASK_AFTER: Duration = Duration::from_millis(100);
 
-/// How much a store may hold.
+/// The limits of a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Bytes of the whole store, at least [`DATA_MIN`].
@@ -41,8 +43,8 @@ pub struct Limits {
     pub room_bytes: u64,
     /// Rooms of one account that have not ended.
     pub open_rooms: u64,
-    /// Bytes of the rooms of a guest, and as many of its logs, if that is less than other accounts may have. A guest is an account without
-    /// a credential.
+    /// Bytes of the rooms of a guest, and as many of its logs, if other accounts may have more. A guest is an
+    /// account without a credential.
     pub guest_bytes: u64,
     /// Bytes of the rooms and logs of one app's environment. Default: those of the whole store.
     pub app_bytes: Option<u64>,
@@ -61,7 +63,7 @@ impl Default for Limits {
     }
 }
 
-/// What a write does to the size of the store.
+/// The effect of a write on the size of the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Growth {
     /// It adds an account, a room or a log.
@@ -75,7 +77,7 @@ pub(super) enum Growth {
 }
 
 impl Limits {
-    /// The size of the store up to which writes of this kind are taken.
+    /// The size of the store up to which such writes are accepted. `None` for no limit.
     fn of(&self, growth: Growth) -> Option<u64> {
         let max = self.data_max.max(DATA_MIN);
         match growth {

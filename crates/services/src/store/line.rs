@@ -1,4 +1,4 @@
-//! The queue of work for a thread: bounded in number and in bytes.
+//! The work queue of a thread: bounded in number and in bytes.
 
 use super::error::StoreError;
 use super::limits::Growth;
@@ -9,8 +9,8 @@ use tokio::sync::oneshot;
 
 /// Work for a thread with a connection.
 pub(super) trait Job: Send {
-    /// Does the work, and keeps what came of it. Can be done again if its transaction came to nothing. If `settles`, nothing of it is
-    /// put off when this returns.
+    /// Runs the job, and keeps its result. Can be repeated if its transaction failed. If `settles`, no
+    /// statement is deferred when this returns.
     fn run(&mut self, sql: &mut dyn Sql, settles: bool) -> Done<()>;
 
     /// Sends the result to the caller.
@@ -22,7 +22,7 @@ pub(super) trait Job: Send {
     /// Whether a caller still waits for it.
     fn is_wanted(&self) -> bool;
 
-    /// What it does to the size of the store, and with how many bytes.
+    /// Its effect on the size of the store, and its bytes.
     fn weight(&self) -> (Growth, usize);
 }
 
@@ -64,7 +64,7 @@ where
 
     fn answer(self: Box<Self>) {
         if let Some(made) = self.made {
-            // Whoever asked may be gone, and then nobody needs the answer.
+            // The caller may be gone; then the answer is dropped.
             let _ = self.asker.send(made);
         }
     }
@@ -82,7 +82,7 @@ where
     }
 }
 
-/// Jobs in the order in which they came.
+/// Jobs in the order of their arrival.
 pub(super) struct Line {
     waiting: Mutex<Waiting>,
     changed: Condvar,
@@ -102,7 +102,7 @@ impl Line {
         Line { waiting: Mutex::default(), changed: Condvar::new(), jobs_max, bytes_max }
     }
 
-    /// Puts a job of so many bytes at the end, unless the line is full or closed.
+    /// Appends a job of this size, unless the queue is full or closed.
     pub(super) fn put(&self, job: Box<dyn Job>, bytes: usize) -> bool {
         let mut waiting = self.lock();
         let is_full =
@@ -117,7 +117,7 @@ impl Line {
         true
     }
 
-    /// Waits for jobs, and takes up to `most` from the front. Nothing, once the line is closed and empty.
+    /// Waits for jobs, and takes up to `most` from the front. `None` once the queue is closed and empty.
     pub(super) fn take(&self, most: usize) -> Option<Vec<Box<dyn Job>>> {
         let mut waiting = self.lock();
         while waiting.jobs.is_empty() {
@@ -132,18 +132,18 @@ impl Line {
         Some(taken.into_iter().map(|(job, _)| job).collect())
     }
 
-    /// Lets nothing more in. What is in it is still done.
+    /// Accepts no more jobs. Queued jobs are still run.
     pub(super) fn close(&self) {
         self.lock().is_closed = true;
         self.changed.notify_all();
     }
 
-    /// How many jobs wait.
+    /// The number of queued jobs.
     pub(super) fn len(&self) -> usize {
         self.lock().jobs.len()
     }
 
-    /// A thread that panicked in here left nothing half done: each change is one statement.
+    /// A panic under the lock leaves nothing half done: each change is one statement.
     fn lock(&self) -> MutexGuard<'_, Waiting> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }

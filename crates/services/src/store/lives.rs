@@ -1,7 +1,9 @@
-//! The lives of rooms: how long each is kept and what its owner is charged; and the deletion of old rows, in small parts beside the traffic.
+//! Retention of rooms: how long each is kept, and what its owner is charged. Also the deletion of old table
+//! rows, in small parts beside the traffic.
 //!
-//! Each room has a time after which it may be deleted. Its commits move that time, in whole days, so that few commits write a row for it.
-//! Rows to delete are found by an index, a few at a time. After a restart the deletion continues.
+//! Each room has a time after which it may be deleted. Commits move that time in whole days, so few commits
+//! write a table row for it. Rows to delete are found by an index, a few at a time. After a restart the
+//! deletion continues.
 
 use super::error::StoreError;
 use super::holdings::{Charge, charge};
@@ -14,19 +16,19 @@ use parlor_server::realm::Realm;
 
 /// The charge for a room's document and summary grows in steps of this size.
 const STEP_BYTES: u64 = 16 << 10;
-/// The charge for its events grows in steps of this size.
+/// The charge for a room's events grows in steps of this size.
 const EVENT_STEP_BYTES: u64 = 64 << 10;
 const DAY_MS: u64 = 24 * 60 * 60 * 1_000;
-/// Most rows that one transaction deletes: it delays other writes.
+/// Maximum number of rows that one transaction deletes, because it delays other writes.
 const ROWS: usize = 200;
-/// Most rooms that one transaction deletes.
+/// Maximum number of rooms that one transaction deletes.
 const ROOMS: usize = 20;
-/// Bytes of rooms or webhooks that one transaction deletes, except for the last of them.
+/// Maximum bytes of rooms or webhooks that one transaction deletes, except for the last of them.
 const PART_BYTES: u64 = 1 << 20;
-/// Rows of inboxes that one transaction deletes, except for those of the last inbox.
+/// Maximum number of inbox rows that one transaction deletes, except for those of the last inbox.
 const NOTICES: u64 = 512;
 
-/// How long a room is kept, and on whose account.
+/// The retention of a room, and the account that is charged for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RoomLife {
     /// Its creator.
@@ -37,25 +39,25 @@ pub struct RoomLife {
     pub until_ms: u64,
 }
 
-/// What was deleted in one part.
+/// The result of one part of a deletion.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Swept {
     /// Deleted rows.
     pub rows: u64,
-    /// Whether more may be there.
+    /// Whether more rows may remain.
     pub is_more: bool,
 }
 
-/// An account without a sign-in since this time may be deleted. In milliseconds since 1970.
+/// Times for the deletion of unused accounts: those without a sign-in since, in milliseconds since 1970.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unseen {
     /// For guests: accounts without a credential.
     pub guests_ms: u64,
-    /// For accounts with ids of devices as their only credentials.
+    /// For accounts with device ids as their only credentials.
     pub devices_ms: u64,
 }
 
-/// A room's row, as it was before a commit.
+/// A room's table row before a commit.
 struct Life {
     account: String,
     is_open: bool,
@@ -66,7 +68,7 @@ struct Life {
 pub(super) const LIFE: &str =
     "SELECT account, is_open, bytes, until_ms FROM room_lives WHERE realm = $1 AND room = $2";
 
-/// Begins the life of a room. `size` is that of its document and summary, in bytes.
+/// Begins the retention of a room. `size` is that of its document and summary, in bytes.
 pub(super) fn begin(
     sql: &mut dyn Sql,
     (realm, room): (&Realm, &RoomId),
@@ -79,8 +81,8 @@ pub(super) fn begin(
     put(sql, realm, room, &next)
 }
 
-/// Notes the next state of a room, with the bytes of its document and summary, and of its events if the commit has one. Without `judged_by`
-/// the owner is charged beyond its quota.
+/// Records the next state of a room: the bytes of its document and summary, and of its events if the commit
+/// has one. Without `judged_by` the owner is charged beyond its quota.
 pub(super) fn go_on(
     sql: &mut dyn Sql,
     (realm, room): (&Realm, &RoomId),
@@ -92,7 +94,8 @@ pub(super) fn go_on(
     let before = rows.first_mut().map(read).transpose()?;
     let event_bytes = match event_bytes {
         Some(bytes) => bytes,
-        // The charge for events never shrinks, so only a room with a larger charge than its document's can have events.
+        // The charge for events never shrinks. So a room has events only if its charge exceeds that of its
+        // document.
         None if before.as_ref().is_some_and(|before| before.bytes > stepped(size, 0)) => {
             events::held(sql, realm, room)?
         }
@@ -164,7 +167,7 @@ fn read(row: &mut Row) -> Done<Life> {
 }
 
 impl Store {
-    /// Deletes a room: its document, its events and what it is charged with. Notices of it that still wait stay.
+    /// Deletes a room: its document, its events and its charges. Its pending notices stay.
     ///
     /// # Errors
     ///
@@ -177,7 +180,7 @@ impl Store {
         .await
     }
 
-    /// The account that opened a room, if it is known.
+    /// The account that opened a room, if known.
     ///
     /// # Errors
     ///
@@ -230,7 +233,7 @@ impl Store {
         .await
     }
 
-    /// Sets the time at which such rooms may be deleted.
+    /// Sets the time at which these rooms may be deleted.
     ///
     /// # Errors
     ///
@@ -248,7 +251,8 @@ impl Store {
         .await
     }
 
-    /// Deletes the first of these rooms, about 1 MiB, except those that a commit has given more time. Returns how many it deleted.
+    /// Deletes the first of these rooms, about 1 MiB, except for rooms that a commit has prolonged. Returns
+    /// the number of deleted rooms.
     ///
     /// # Errors
     ///
@@ -339,8 +343,8 @@ impl Store {
         .await
     }
 
-    /// Looks at a part of the accounts, in the order of their ids, and deletes unused ones: those of players in no room without a sign-in since
-    /// `unseen`. `is_more` is false after the last account.
+    /// Examines a part of the accounts, ordered by id, and deletes unused ones: those of players in no room,
+    /// without a sign-in since `unseen`. `is_more` is false after the last account.
     ///
     /// # Errors
     ///
@@ -358,7 +362,7 @@ impl Store {
         self.write_sparing(sweep_inboxes).await
     }
 
-    /// Number of rows of each kind, for figures.
+    /// Number of table rows of each kind, for metrics.
     ///
     /// # Errors
     ///
@@ -397,7 +401,7 @@ fn delete_each(sql: &mut dyn Sql, rows: Vec<Row>, statement: &'static str) -> Do
     Ok(Swept { rows: count as u64, is_more: count == ROWS })
 }
 
-/// Deletes a room with its events and charges. Returns whether it was there.
+/// Deletes a room with its events and charges. Returns whether it existed.
 fn delete(sql: &mut dyn Sql, realm: &Realm, room: &RoomId) -> Done<bool> {
     let mut rows = sql.rows(LIFE, params![realm, room])?;
     let life = rows.first_mut().map(read).transpose()?;
@@ -452,13 +456,13 @@ fn sweep_accounts(sql: &mut dyn Sql, now_ms: u64, unseen: Unseen) -> Done<Swept>
     Ok(Swept { rows: count, is_more })
 }
 
-/// The last row that a sweep has looked at.
+/// The last row that a sweep has examined.
 fn mark(sql: &mut dyn Sql, name: &str) -> Done<(String, String)> {
     let mut rows = sql.rows("SELECT realm, id FROM sweep_marks WHERE name = $1", params![name])?;
     rows.first_mut().map_or(Ok(Default::default()), |row| Ok((row.text(0)?, row.text(1)?)))
 }
 
-/// Sets that row. `None` starts over.
+/// Sets that row. `None` starts from the beginning.
 fn set_mark(sql: &mut dyn Sql, name: &str, last: Option<(String, String)>) -> Done<()> {
     let Some((realm, id)) = last else {
         return sql.later("DELETE FROM sweep_marks WHERE name = $1", params![name]);

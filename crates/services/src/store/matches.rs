@@ -1,7 +1,7 @@
-//! Kept matches: the log of each, entry by entry, to be read after the match.
+//! Kept matches: the log of each, entry by entry, for reading after the match.
 //!
-//! Entries are numbered from 0 without gaps. Storing a number twice changes nothing, so a group whose answer was lost can be stored
-//! again. A log has a bound; a log that ends before its match says so and why.
+//! Entries are numbered from 0 without gaps. Storing a number twice changes nothing, so a group whose answer
+//! was lost can be stored again. A log is bounded; if it ends before its match, it records that and why.
 
 use super::Store;
 use super::error::StoreError;
@@ -14,34 +14,34 @@ use super::types::{
 };
 use parlor_server::realm::Realm;
 
-/// Bytes of the bodies of one log. It ends before the first entry beyond.
+/// Maximum bytes of the bodies of one log. The log ends before the first entry beyond.
 pub const MATCH_BYTES_MAX: u64 = 16 << 20;
-/// Bytes of the body of an entry: a message of a match, in its longest encoding.
+/// Maximum bytes of an entry's body: a message of a match, in its longest encoding.
 pub const ENTRY_BYTES_MAX: usize = 2 * BODY_BYTES_MAX;
-/// Entries of one group.
+/// Maximum number of entries of one group.
 pub const GROUP_ENTRIES_MAX: usize = 1024;
-/// Bytes of one page of entries, except for the last one.
+/// Maximum bytes of one page of entries, except for the last one.
 pub const LOG_PAGE_BYTES: usize = PAGE_BYTES_MAX;
 /// Why a log ended: it reached its own bound.
 pub const CUT_FULL: &str = "full";
 /// Why a log ended: its account or app reached a quota.
 pub const CUT_QUOTA: &str = "quota";
 
-/// What the owner is charged for a match beside its entries, and for an entry beside its body.
+/// The owner's charge for a match beside its entries, and for an entry beside its body.
 const MATCH_BYTES: u64 = 1024;
 const ENTRY_BYTES: u64 = 128;
 
-/// Most entries that one transaction deletes: it delays other writes.
+/// Maximum number of entries that one transaction deletes, because it delays other writes.
 const SWEEP: usize = 256;
-/// Bytes of their bodies, except for the last of them.
+/// Maximum bytes of their bodies, except for the last of them.
 const SWEEP_BYTES: u64 = 256 << 10;
 
-/// A match that is to be kept.
+/// A match to keep.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewMatch {
     /// Its id, unique in the realm for all time.
     pub id: String,
-    /// The server that it is on: see [`Store::keep_matches_alive`].
+    /// Its server: see [`Store::keep_matches_alive`].
     pub server: String,
     /// Its label in lists.
     pub label: String,
@@ -51,16 +51,16 @@ pub struct NewMatch {
     pub owner: Option<AccountId>,
 }
 
-/// Something that happened in a match.
+/// An event of a match.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MatchEntry {
     /// Its number, from 0.
     pub number: u64,
-    /// When it happened, in milliseconds since 1970.
+    /// Its time, in milliseconds since 1970.
     pub at_ms: u64,
-    /// What happened.
+    /// The event.
     pub body: Vec<u8>,
-    /// The player that joined, if one did.
+    /// The player that joined; `None` for other events.
     pub player: Option<AccountId>,
 }
 
@@ -69,7 +69,7 @@ pub struct MatchEntry {
 pub enum MatchEnding {
     /// Its last member left, or its server said goodbye.
     Ended,
-    /// Its server ended without a word: the newest moments may be missing.
+    /// Its server ended without a goodbye: the newest moments may be missing.
     ServerEnded,
 }
 
@@ -87,7 +87,7 @@ impl MatchEnding {
     }
 }
 
-/// A match that is kept.
+/// A kept match.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeptMatch {
     /// Its id.
@@ -98,15 +98,15 @@ pub struct KeptMatch {
     pub opened_ms: u64,
     /// When and how it ended. `None` while it goes on.
     pub ended: Option<(u64, MatchEnding)>,
-    /// Entries of its log.
+    /// Number of entries of its log.
     pub entries: u64,
     /// Bytes of their bodies.
     pub bytes: u64,
-    /// Why its log ends before the match does, if it does.
+    /// Why its log ends before the match; `None` if it does not.
     pub cut: Option<String>,
 }
 
-/// What came of a group of entries.
+/// The result of storing a group of entries.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Appended {
     /// All entries are stored. The log continues with this number.
@@ -122,7 +122,8 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// [`StoreError::Taken`] for the id of another match, [`StoreError::Quota`] if its account has too many bytes of logs.
+    /// [`StoreError::Taken`] for the id of another match, [`StoreError::Quota`] if its account has too many
+    /// bytes of logs.
     pub async fn open_match(&self, realm: &Realm, new: NewMatch) -> Result<(), StoreError> {
         check_text("the match's id", &new.id)?;
         check_text("the match's label", &new.label)?;
@@ -135,7 +136,8 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// [`StoreError::Missing`] if there is no such match, [`StoreError::Invalid`] if a number is missing before or among them.
+    /// [`StoreError::Missing`] if there is no such match, [`StoreError::Invalid`] if a number before or among
+    /// them is missing.
     pub async fn append_to_match(
         &self,
         realm: &Realm,
@@ -154,7 +156,7 @@ impl Store {
         self.write(bytes, move |sql| append(sql, &realm, &id, &entries, &limits)).await
     }
 
-    /// Ends the log of a match and notes why. Does not change a log that has ended.
+    /// Ends the log of a match and records why. Does not change a log that has ended.
     ///
     /// # Errors
     ///
@@ -172,7 +174,7 @@ impl Store {
         .await
     }
 
-    /// Notes the end of a match. Idempotent.
+    /// Records the end of a match. Idempotent.
     ///
     /// # Errors
     ///
@@ -189,7 +191,8 @@ impl Store {
         .await
     }
 
-    /// Notes that a server is alive, and ends the open matches of servers that were not since `seen_since_ms`. Returns how many it ended.
+    /// Records that a server is alive, and ends the open matches of servers that were not since
+    /// `seen_since_ms`. Returns how many it ended.
     ///
     /// # Errors
     ///
@@ -221,7 +224,7 @@ impl Store {
         .await
     }
 
-    /// A match that is kept.
+    /// A kept match.
     ///
     /// # Errors
     ///
@@ -257,7 +260,7 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// [`StoreError::Invalid`] if `after` is not what an earlier page gave.
+    /// [`StoreError::Invalid`] if `after` is not from an earlier page.
     pub async fn kept_matches(
         &self,
         realm: &Realm,
@@ -325,7 +328,8 @@ impl Store {
         .await
     }
 
-    /// Forgets a match and its players: it is in no list any more. [`sweep_matches`](Self::sweep_matches) deletes its entries.
+    /// Removes a match and its players from all lists. [`sweep_matches`](Self::sweep_matches) deletes its
+    /// entries.
     ///
     /// # Errors
     ///
@@ -335,7 +339,7 @@ impl Store {
         self.write_sparing(move |sql| forget(sql, &realm, &id)).await
     }
 
-    /// Forgets up to `limit` matches of all realms that ended before this time. Returns how many.
+    /// Removes up to `limit` matches of all realms that ended before this time. Returns how many.
     ///
     /// # Errors
     ///
@@ -357,7 +361,7 @@ impl Store {
         .await
     }
 
-    /// Deletes a few entries of a forgotten match, about 256 KiB. Returns whether more may be left.
+    /// Deletes a few entries of a removed match, about 256 KiB. Returns whether more may remain.
     ///
     /// # Errors
     ///
@@ -420,7 +424,7 @@ fn append(
         return Ok(Appended::Over);
     }
     if let Some(owner) = owner(sql, realm, id)? {
-        // New entries are charged before any is stored. Those beyond the log's own bound are not charged.
+        // New entries are charged before any is stored. Entries beyond the log's own limit are not charged.
         let new = entries.iter().filter(|entry| entry.number >= kept.entries);
         let left = MATCH_BYTES_MAX.saturating_sub(kept.bytes);
         let fit = new.scan(0_u64, |bytes, entry| {

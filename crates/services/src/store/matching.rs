@@ -1,4 +1,4 @@
-//! Matchmaking: rooms that can be joined, and rooms that are hidden because their players are away.
+//! Matchmaking: joinable rooms, and rooms that are hidden because their players are away.
 
 use super::Store;
 use super::error::StoreError;
@@ -9,11 +9,11 @@ use super::types::{PAGE_BYTES_MAX, PAGE_MAX, Page, RoomListing};
 use parlor_server::realm::Realm;
 
 impl Store {
-    /// Rooms of a game that can be joined, the newest first. With `wanted`, only rooms that were opened for this hash.
+    /// Joinable rooms of a game, the newest first. With `wanted`, only rooms with this hash.
     ///
     /// # Errors
     ///
-    /// [`StoreError::Invalid`] if `after` is not what an earlier page gave.
+    /// [`StoreError::Invalid`] if `after` is not from an earlier page.
     pub async fn joinable_rooms(
         &self,
         realm: &Realm,
@@ -46,7 +46,7 @@ impl Store {
         .await
     }
 
-    /// The open rooms that a player is in, the newest first: at most one page.
+    /// The open rooms of a player, the newest first: at most one page.
     ///
     /// # Errors
     ///
@@ -72,7 +72,8 @@ impl Store {
         .await
     }
 
-    /// Counts the rooms of a player in which players come together: what [`GATHERING_ROOMS_MAX`](super::GATHERING_ROOMS_MAX) bounds.
+    /// Counts the waiting rooms of a player, which [`GATHERING_ROOMS_MAX`](super::GATHERING_ROOMS_MAX)
+    /// limits.
     ///
     /// # Errors
     ///
@@ -89,14 +90,15 @@ impl Store {
         .await
     }
 
-    /// Hides these rooms from searches until one of their players is back. Skips rooms that have changed since they were read.
+    /// Hides these rooms from searches until one of their players returns. Skips rooms that have changed
+    /// since they were read.
     ///
     /// # Errors
     ///
     /// [`StoreError::Unavailable`].
     pub async fn rooms_asleep(&self, realm: &Realm, rooms: Vec<(RoomId, u64)>) -> Result<(), StoreError> {
         let realm = realm.clone();
-        // A full store takes this too: otherwise no player could look for a room there.
+        // Also in a full store: otherwise no player could look for a room there.
         self.write_sparing(move |sql| {
             for (room, version) in &rooms {
                 sql.later(
@@ -109,7 +111,7 @@ impl Store {
         .await
     }
 
-    /// Shows the hidden rooms of a player that is back.
+    /// Shows the hidden rooms of a player that returned.
     ///
     /// # Errors
     ///
@@ -131,7 +133,7 @@ impl Store {
             return Ok(());
         }
         let realm = realm.clone();
-        // A full store takes this too: otherwise rooms whose players are back would stay hidden.
+        // Also in a full store: otherwise rooms of returned players would stay hidden.
         self.write_sparing(move |sql| {
             for room in &asleep {
                 sql.later(

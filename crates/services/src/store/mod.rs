@@ -1,4 +1,4 @@
-//! The durable store: what outlives a server. Acknowledged means durable.
+//! The durable store: data that outlives a server. Acknowledged means durable.
 //!
 //! A [`Store`] is a cheap handle to clone. Its methods are futures: accounts, credentials, sign-ins, turn
 //! rooms, kept matches, inboxes, outgoing webhooks, bans, secrets. Data of one
@@ -70,26 +70,26 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use worker::{Connect, Connection, Pulse, unavailable};
 
-/// Threads that read. A read takes some ten microseconds, and a slow one shall not hold up all others.
+/// Reading threads. A read takes about ten microseconds, and a slow one must not delay all others.
 const READERS: usize = 2;
-/// Bytes of documents and bodies that wait to be written.
+/// Maximum bytes of documents and bodies that wait for a write.
 const WAITING_BYTES_MAX: usize = 64 << 20;
 
-/// For how long a write that failed says that the next one may, too.
+/// Time in which a failed write is taken as a sign that the next one may fail too.
 const FAILURE_COUNTS_FOR: Duration = Duration::from_secs(30);
 
-/// What may be chosen about a store.
+/// Options of a store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// Whether a write is on the disk when it is acknowledged.
+    /// Whether an acknowledged write is on the disk.
     pub durability: Durability,
-    /// Most waiting writes, and as many reads. Beyond that callers must retry.
+    /// Maximum number of waiting writes, and as many reads. Beyond that callers must retry.
     pub waiting_max: usize,
-    /// For as long a verb waits for its answer.
+    /// Time limit of a method's wait for its answer.
     pub answer_limit: Duration,
-    /// When a rejected caller may retry.
+    /// Time to retry for a rejected caller.
     pub retry_after: Duration,
-    /// How much it may hold.
+    /// Its limits.
     pub limits: Limits,
 }
 
@@ -105,42 +105,43 @@ impl Default for Options {
     }
 }
 
-/// Whether a write is on the disk when it is acknowledged.
+/// Whether an acknowledged write is on the disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Durability {
-    /// It is.
+    /// Yes.
     #[default]
     Full,
-    /// It is not: a power cut takes what was acknowledged with it, and may leave a damaged file. For measuring what durability costs.
+    /// No: a power cut loses acknowledged writes, and may leave a damaged file. For measuring the cost of
+    /// durability.
     None,
 }
 
-/// What a store did since it was opened.
+/// Counters of a store since it was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// Transactions that were committed.
+    /// Committed transactions.
     pub groups: u64,
-    /// Writes in them, those that were refused as stale or taken included.
+    /// Writes in them, including those refused as stale or taken.
     pub writes: u64,
-    /// Writes that the database failed at.
+    /// Writes that failed at the database.
     pub failed: u64,
-    /// Verbs that were turned away, since too many waited or the database stood still.
+    /// Calls rejected because too many waited or the database stalled.
     pub turned_away: u64,
-    /// Writes that wait.
+    /// Waiting writes.
     pub waiting: u64,
-    /// How long transactions took in all, in microseconds.
+    /// Total time of transactions, in microseconds.
     pub busy_us: u64,
-    /// Bytes of the store that were in use when it was asked last; 0 before the first write.
+    /// Bytes of the store in use when last measured; 0 before the first write.
     pub bytes: u64,
-    /// Bytes that it may have.
+    /// The limit of bytes.
     pub bytes_max: u64,
-    /// Writes that were refused because it was full.
+    /// Writes refused because the store was full.
     pub refused_full: u64,
-    /// Writes that were refused because an account or an app had too much.
+    /// Writes refused by a quota.
     pub refused_quota: u64,
 }
 
-/// A handle on a store. The last one that is dropped closes it, after what waits is written.
+/// A handle on a store. Dropping the last one closes the store, after the waiting writes.
 #[derive(Clone, Debug)]
 pub struct Store {
     inner: Arc<Inner>,
@@ -155,7 +156,7 @@ struct Inner {
     threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
-/// Where a store is.
+/// The kind of database.
 #[derive(Clone, Debug)]
 enum Place {
     File(Arc<sqlite::Owned>),
@@ -163,20 +164,21 @@ enum Place {
 }
 
 impl Store {
-    /// Opens the store at a path, `sqlite://PATH` or `postgres://USER@HOST/DATABASE`, and makes it if it is not there.
+    /// Opens the store at a path, `sqlite://PATH` or `postgres://USER@HOST/DATABASE`. Creates it if it does
+    /// not exist.
     ///
     /// # Errors
     ///
-    /// [`OpenError`], which says what to do.
+    /// [`OpenError`] describes what to do.
     pub async fn open(address: &str) -> Result<Store, OpenError> {
         Self::open_with(address, Options::default()).await
     }
 
-    /// [`Store::open`], with other options than the default ones.
+    /// As [`Store::open`], with other options.
     ///
     /// # Errors
     ///
-    /// [`OpenError`], which says what to do.
+    /// [`OpenError`] describes what to do.
     pub async fn open_with(address: &str, options: Options) -> Result<Store, OpenError> {
         let address = Address::parse(address)?;
         let opened = tokio::task::spawn_blocking(move || Inner::open(&address, options)).await;
@@ -185,12 +187,13 @@ impl Store {
     }
 
     /// Closes the store after the waiting writes, for all handles: methods are unavailable from here on. A
-    /// file is whole by itself then. Waits for the disk, so it is not for a thread on which others depend.
+    /// file is then complete without its log. Waits for the disk, so do not call it on a thread on which
+    /// others depend.
     pub fn close(&self) {
         self.inner.close();
     }
 
-    /// What the store did so far.
+    /// The counters since the store was opened.
     pub fn counters(&self) -> Counters {
         let pulse = &self.inner.pulse;
         Counters {
@@ -207,7 +210,7 @@ impl Store {
         }
     }
 
-    /// Whether writes are taken, as far as is known without trying.
+    /// Whether writes are accepted, as far as known without a test.
     ///
     /// # Errors
     ///
@@ -222,7 +225,7 @@ impl Store {
         Err(unavailable(reason, self.inner.options.retry_after))
     }
 
-    /// Whether the database answers, and [takes writes](Self::state).
+    /// Checks that the database answers, and [accepts writes](Self::state).
     ///
     /// # Errors
     ///
@@ -232,7 +235,7 @@ impl Store {
         self.read(|sql| sql.rows("SELECT number FROM parlor_layout", &[]).map(|_| ())).await
     }
 
-    /// A write that adds something which was not there.
+    /// A write that adds data.
     async fn write<T, F>(&self, bytes: usize, work: F) -> Result<T, StoreError>
     where
         T: Send + 'static,
@@ -241,7 +244,7 @@ impl Store {
         self.write_as(Growth::Adds, bytes, work).await
     }
 
-    /// A write that deletes, acknowledges or administers: it is done in a full store, too.
+    /// A write that deletes, acknowledges or administers: a full store accepts it too.
     async fn write_sparing<T, F>(&self, work: F) -> Result<T, StoreError>
     where
         T: Send + 'static,
@@ -255,7 +258,7 @@ impl Store {
         T: Send + 'static,
         F: FnMut(&mut dyn Sql) -> Done<T> + Send + 'static,
     {
-        // While a commit stands still, all that came would only wait for nothing.
+        // While a commit stalls, new calls would wait in vain.
         if self.inner.pulse.is_stalled(self.inner.options.answer_limit) {
             return Err(self.turned_away("the database stands still"));
         }
@@ -346,7 +349,7 @@ impl Inner {
     fn close(&self) {
         self.writes.close();
         self.reads.close();
-        // A thread that the disk holds cannot be waited for; it keeps its file locked until it ends.
+        // A thread that the disk blocks cannot be joined; it keeps its file locked until it ends.
         if self.pulse.is_stalled(self.options.answer_limit) {
             return;
         }
@@ -355,7 +358,7 @@ impl Inner {
             return;
         }
         for thread in threads {
-            // A thread that panicked has said so itself.
+            // A thread that panicked has already reported it.
             let _ = thread.join();
         }
         self.place.close();
@@ -393,7 +396,7 @@ impl Place {
         }
     }
 
-    /// Leaves a file that is whole by itself, and a database for another server.
+    /// Leaves a file that is complete without its log, and releases a database for another server.
     fn close(&self) {
         match self {
             Place::File(file) => {
@@ -432,7 +435,7 @@ impl Place {
         }
     }
 
-    /// Whether no other server can have it: not while the connection is lost that says so.
+    /// Whether the store is surely this server's. It is not while the connection with the lock is lost.
     fn is_ours(&self) -> bool {
         match self {
             Place::File(_) => true,
@@ -440,7 +443,7 @@ impl Place {
         }
     }
 
-    /// The file, if it is one.
+    /// The file of an SQLite store.
     fn file(&self) -> Option<PathBuf> {
         match self {
             Place::File(file) => Some(file.path.clone()),

@@ -17,18 +17,18 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio_postgres::Client;
 
-/// Of which kind the lock is; the schema says of which store.
+/// The kind of the lock; the schema identifies the store.
 const LOCK: i32 = 7_242_696;
-/// How often the connection is looked at, and how long until another is tried.
+/// Interval of checks of the connection, and of attempts to reconnect.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// For as long a server that starts waits for one that is just ending.
+/// How long a starting server waits for one that is ending.
 const WAIT_FOR_OTHER: &str = "2s";
-/// How soon PostgreSQL notices that the machine is gone that the session is from: within half a minute.
+/// Keep-alive settings: PostgreSQL notices within half a minute that the session's machine is gone.
 const SESSION: &str =
     "SET tcp_keepalives_idle = 10; SET tcp_keepalives_interval = 5; SET tcp_keepalives_count = 3;
      SET idle_session_timeout = 0; SET statement_timeout = '5s'";
 
-/// A connection, and the task that it runs in.
+/// A connection, and its task.
 type Session = (Client, JoinHandle<()>);
 
 /// Whether the lock is held.
@@ -45,7 +45,7 @@ impl Held {
     }
 }
 
-/// Holds the lock until it is let go of.
+/// Holds the lock until it is released.
 pub(super) struct Owner {
     held: Arc<Held>,
     stop: watch::Sender<bool>,
@@ -71,12 +71,12 @@ impl Owner {
         Arc::clone(&self.held)
     }
 
-    /// Ends the session, and with it the lock.
+    /// Ends the session and so releases the lock.
     pub(super) fn let_go(&self) {
         self.held.set(false);
         self.stop.send_replace(true);
         if let Some(thread) = lock(&self.thread).take() {
-            // A thread that panicked has said so itself.
+            // A thread that panicked has already reported it.
             let _ = thread.join();
         }
     }
@@ -125,10 +125,10 @@ fn hold(
     });
 }
 
-/// Waits until the connection is closed, which its end says at once. For ever without one.
+/// Waits until the connection is closed. Without a connection it waits forever.
 async fn lost(session: Option<&mut Session>) {
     match session {
-        // However it ended, it did.
+        // Any result means the end.
         Some((_, connection)) => drop(connection.await),
         None => core::future::pending().await,
     }
@@ -139,7 +139,7 @@ async fn answers(client: &Client) -> bool {
         && matches!(tokio::time::timeout(CONNECT_TIMEOUT, client.simple_query("SELECT 1")).await, Ok(Ok(_)))
 }
 
-/// A connection that has the lock.
+/// Connects and takes the lock.
 async fn take(reached: &Reached) -> Result<Session, OpenError> {
     let away = || OpenError::Database("PostgreSQL does not answer".to_owned());
     let failed = |error: tokio_postgres::Error| OpenError::Database(detail(&error));
@@ -160,7 +160,7 @@ async fn take(reached: &Reached) -> Result<Session, OpenError> {
     tokio::time::timeout(CONNECT_TIMEOUT * 2, taking).await.map_err(|_| away())?
 }
 
-/// The owner of the lock.
+/// The session that holds the lock, as an error.
 async fn holder(client: &Client) -> Option<OpenError> {
     let statement = "SELECT a.pid, concat_ws(' ', nullif(a.application_name, ''), 'from', coalesce(host(a.client_addr), 'this machine'), 'since',
              to_char(a.backend_start, 'YYYY-MM-DD HH24:MI:SS TZ'))

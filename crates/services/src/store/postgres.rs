@@ -27,25 +27,25 @@ use tokio_postgres::types::{IsNull, ToSql, Type, to_sql_checked};
 use tokio_postgres::{Client, Config, NoTls, Statement};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-/// For as long a connection is tried.
+/// Time limit of a connection attempt.
 pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-/// For as long a statement may take. Beyond that the connection is taken for dead.
+/// Time limit of a statement. Beyond it the connection counts as dead.
 const STATEMENT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Settings of each connection.
 const SESSION: &str = "SET statement_timeout = '10s'; SET lock_timeout = '5s'; \
      SET idle_in_transaction_session_timeout = '30s'; SET client_min_messages = warning";
 
-/// Statements whose answers wait at most, so that their number has a bound.
+/// Maximum number of statements with a pending answer.
 const PENDING_MAX: usize = 256;
 
-/// A server, and how it is spoken to.
+/// A server, and how it is reached.
 pub(super) struct Server {
     reached: Reached,
     owner: Owner,
 }
 
-/// How a server is reached.
+/// The address and protection of a server.
 #[derive(Clone)]
 pub(super) struct Reached {
     config: Config,
@@ -58,20 +58,20 @@ impl Server {
         self.owner.held()
     }
 
-    /// Another server may have it from here on.
+    /// Releases the store for another server.
     pub(super) fn let_go(&self) {
         self.owner.let_go();
     }
 }
 
-/// Takes the database that an address names for this process.
+/// Takes the database at an address for this process.
 pub(super) fn own(address: &str) -> Result<Server, OpenError> {
     let reached = parse(address)?;
     let owner = Owner::take(reached.clone())?;
     Ok(Server { reached, owner })
 }
 
-/// The server that an address names.
+/// Parses the address of a server.
 fn parse(address: &str) -> Result<Reached, OpenError> {
     let refused = |sentence| OpenError::Address { address: without_password(address), sentence };
     let (protection, plain) = Protection::take(address).map_err(refused)?;
@@ -103,7 +103,7 @@ impl core::fmt::Debug for Server {
     }
 }
 
-/// Makes a connection. With `held` its transactions begin only while the store is this server's.
+/// Connects. With `held` its transactions begin only while the store is this server's.
 pub(super) fn connect(
     server: &Server,
     durability: Durability,
@@ -120,7 +120,7 @@ pub(super) fn connect(
     let mut postgres =
         Postgres { runtime, client: Arc::new(client), prepared: HashMap::new(), pending: Vec::new(), held };
     postgres.control(SESSION)?;
-    // It could be switched off for the whole server.
+    // The server's configuration may disable it.
     postgres.control(match durability {
         Durability::Full => "SET synchronous_commit = on",
         Durability::None => "SET synchronous_commit = off",
@@ -128,8 +128,8 @@ pub(super) fn connect(
     Ok(Box::new(postgres))
 }
 
-/// Connects, and lets the connection run on the runtime that this runs on, in a task that ends with it. What it ends by, the statement under way
-/// reports too.
+/// Connects. The connection runs as a task on the current runtime and ends with it. The statement in progress
+/// reports its error too.
 pub(super) async fn connect_to(
     server: &Reached,
 ) -> Result<(Client, tokio::task::JoinHandle<()>), tokio_postgres::Error> {
@@ -145,17 +145,17 @@ pub(super) async fn connect_to(
     }
 }
 
-/// A statement that was sent, and whose answer comes.
+/// A sent statement with a pending answer.
 type Sent = Pin<Box<dyn Future<Output = Result<u64, tokio_postgres::Error>> + Send>>;
 
 struct Postgres {
     runtime: Runtime,
     client: Arc<Client>,
-    /// By the text of the statement. There are as many as the store's code has.
+    /// Prepared statements by their text. Their number is that of the statements in the store's code.
     prepared: HashMap<&'static str, Statement>,
-    /// In the order in which they were sent.
+    /// In the order of sending.
     pending: Vec<Sent>,
-    /// What says whether transactions may begin.
+    /// Whether transactions may begin; `None` for always.
     held: Option<Arc<Held>>,
 }
 
@@ -178,12 +178,12 @@ impl Postgres {
         Ok(prepared)
     }
 
-    /// What is wrong with the server concerns every write, and so does a transaction that another server broke off; what is left
-    /// is the fault of one statement.
+    /// A fault of the server concerns every write, and so does a transaction that another server interrupted.
+    /// Any other fault is that of one statement.
     fn fault(&self, error: &tokio_postgres::Error) -> Fault {
         let detail = detail(error);
         let Some(code) = error.code().map(|code| code.code()) else {
-            // An error of this end: the connection is gone, or a parameter does not fit.
+            // A local error: the connection is gone, or a parameter has the wrong type.
             let is_gone = self.client.is_closed() || error.is_closed();
             return if is_gone {
                 Fault::Storage(detail)
@@ -194,9 +194,10 @@ impl Postgres {
         match code.get(..2) {
             // Serialization failures and deadlocks.
             Some("40") => Fault::Again(detail),
-            // A lock that did not come in time.
+            // A lock timeout.
             _ if code == "55P03" => Fault::Storage(detail),
-            // Connections, resources, an operator, the system, and the server itself; a server that became read-only.
+            // Errors of connections, resources, an operator, the system, and the server itself; or a server
+            // that became read-only.
             Some("08" | "53" | "57" | "58" | "XX" | "F0") => Fault::Storage(detail),
             _ if code == "25006" => Fault::Storage(detail),
             _ => Fault::Refused(StoreError::Damaged(detail)),
@@ -220,7 +221,7 @@ impl Sql for Postgres {
         self.wait(self.client.execute(&prepared, &borrowed(params)))
     }
 
-    /// What is left of an answer that is cut is read from the connection and dropped before the next one.
+    /// The rest of a cut answer is read from the connection and dropped before the next answer.
     fn rows_within(&mut self, statement: &'static str, params: &[Param<'_>], bytes_max: usize) -> Done<Part> {
         let prepared = self.prepare(statement)?;
         let params = borrowed(params);
@@ -262,7 +263,7 @@ impl Sql for Postgres {
             let params: Vec<Param<'_>> = values.iter().map(Param::from).collect();
             client.execute(&prepared, &borrowed(&params)).await
         });
-        // To be polled once is what sends it, behind all that was sent before.
+        // The first poll sends it, behind all earlier statements.
         match (&mut sent).now_or_never() {
             Some(answered) => answered.map(|_| ()).map_err(|error| self.fault(&error)),
             None => {
@@ -279,7 +280,7 @@ impl Sql for Postgres {
         }
         self.wait(async {
             let mut settled = Ok(());
-            // All are waited for. The first fault is the reason for those behind it.
+            // All are awaited. The first fault causes those after it.
             for sent in pending {
                 let answered = sent.await.map(|_| ());
                 settled = settled.and(answered);
@@ -292,7 +293,8 @@ impl Sql for Postgres {
         self.wait(self.client.batch_execute(statements))
     }
 
-    /// What the store's tables take, their indexes and long values included. Others may have tables in the same database.
+    /// Bytes of the store's tables, including indexes and long values. The database may have tables of
+    /// others.
     fn used_bytes(&mut self) -> Done<u64> {
         let mut rows = self.rows(
             "SELECT COALESCE(SUM(pg_total_relation_size(c.oid)), 0)::bigint
@@ -303,7 +305,7 @@ impl Sql for Postgres {
         rows.first_mut().map_or(Ok(0), |row| row.number(0))
     }
 
-    /// A transaction that has failed answers its end as if it were well: nothing may be left open before it.
+    /// A failed transaction answers its end without an error, so nothing may be pending before it.
     fn step(&mut self, statement: &'static str) -> Done<()> {
         if statement == "BEGIN" && self.held.as_ref().is_some_and(|held| !held.is_held()) {
             return Err(Fault::Storage("another server may have this store: its lock is lost".to_owned()));
@@ -351,7 +353,7 @@ impl ToSql for Param<'_> {
         }
     }
 
-    /// What the store's tables are made of, all of which the server infers from the statements.
+    /// The types of the store's columns. The server infers all of them from the statements.
     fn accepts(kind: &Type) -> bool {
         [Type::INT8, Type::TEXT, Type::BYTEA].contains(kind)
     }

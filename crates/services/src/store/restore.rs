@@ -1,6 +1,6 @@
 //! Replaces a store by a backup, while no server runs.
 //!
-//! Each step leaves the store whole: after an interruption there is the old store or the backup.
+//! Each step leaves a complete store: after an interruption it is the old store or the backup.
 
 use super::address::Address;
 use super::backup::{BackupFacts, beside, check_backup, copy, folder_of, remove_if_there, sync_folder};
@@ -13,26 +13,26 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// A backup that was put in the place of a store.
+/// A restored backup.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Restored {
     /// The store's file.
     pub store: PathBuf,
-    /// What is in it.
+    /// Its contents.
     pub facts: BackupFacts,
-    /// Where the store is that was there before, if there was one.
+    /// The previous store's new path; `None` if there was no store.
     pub kept: Option<PathBuf>,
 }
 
-/// Puts a backup in the place of the store at an address. The store that is there is kept beside it, under a name of its own; the
-/// backup stays as it is.
+/// Replaces the store at an address by a backup. The previous store is kept beside it, under a new name. The
+/// backup stays unchanged.
 ///
 /// # Errors
-/// [`RestoreError`]; then the store is as it was.
+/// [`RestoreError`]; then the store is unchanged.
 pub fn restore(store: &str, backup: &Path) -> Result<Restored, RestoreError> {
     let Address::Sqlite(store) = Address::parse(store)? else { return Err(RestoreError::NotOurs) };
     let plan = Plan::new(&store, backup)?;
-    // Only a folder in which something shall be put is made.
+    // A folder is created only for a valid backup.
     check_backup(&plan.backup)?;
     let _lock = sqlite::lock(&plan.store)?;
     STEPS.iter().try_for_each(|step| step(&plan))?;
@@ -41,21 +41,21 @@ pub fn restore(store: &str, backup: &Path) -> Result<Restored, RestoreError> {
     Ok(Restored { store: plan.store, facts, kept })
 }
 
-/// All files that have a part in it.
+/// The files of a restoration.
 #[derive(Debug)]
 struct Plan {
     store: PathBuf,
     backup: PathBuf,
-    /// The backup's copy, until it takes the store's name.
+    /// The backup's copy, until it is renamed to the store.
     draft: PathBuf,
-    /// The name under which the old store stays.
+    /// The new name of the previous store.
     kept: PathBuf,
 }
 
-/// One thing that is done.
+/// A step of a restoration.
 type Step = fn(&Plan) -> Result<(), RestoreError>;
 
-/// All of it, in this order.
+/// All steps, in order.
 const STEPS: [Step; 4] = [copy_in, keep_old, empty_log, replace];
 
 impl Plan {
@@ -81,7 +81,7 @@ impl Plan {
     }
 }
 
-/// Copies the backup to where it needs nothing but a name. The disk must have room for both.
+/// Copies the backup beside the store, ready for renaming. The disk must have room for both.
 fn copy_in(plan: &Plan) -> Result<(), RestoreError> {
     let failed = plan.failed(&plan.draft);
     for ending in ["", "-journal", "-wal", "-shm"] {
@@ -91,7 +91,7 @@ fn copy_in(plan: &Plan) -> Result<(), RestoreError> {
     let copied = copy(&plan.backup, &plan.draft).map_err(|error| failed(io::Error::other(error)));
     let copied = copied.and_then(|()| check_backup(&plan.draft).map_err(RestoreError::from));
     if copied.is_err() {
-        // What was wrong is said; what is left of the draft is in nobody's way.
+        // The error is reported; a remaining draft does no harm.
         let _ = remove_if_there(&plan.draft);
     }
     copied?;
@@ -101,7 +101,7 @@ fn copy_in(plan: &Plan) -> Result<(), RestoreError> {
     File::open(&plan.draft).and_then(|file| file.sync_all()).map_err(&failed)
 }
 
-/// The caller may be root, and the server is not: new files get the folder's owner.
+/// The caller may be root while the server is not: new files get the folder's owner.
 #[cfg(unix)]
 fn give_to_owner_of_folder(file: &Path) -> io::Result<()> {
     use std::os::unix::fs::MetadataExt;
@@ -130,7 +130,8 @@ fn keep_old(plan: &Plan) -> Result<(), RestoreError> {
     sync_folder(&plan.kept).map_err(plan.failed(&plan.kept))
 }
 
-/// Brings what stands in the old store's log into its file, and takes the log away, which would be taken for the backup's.
+/// Merges the previous store's log into its file, and deletes the log. Otherwise SQLite would take it for the
+/// backup's.
 fn empty_log(plan: &Plan) -> Result<(), RestoreError> {
     if !fs::exists(&plan.store).map_err(plan.failed(&plan.store))? {
         return Ok(());
@@ -142,11 +143,11 @@ fn empty_log(plan: &Plan) -> Result<(), RestoreError> {
     let kept_log = beside(&plan.kept, "-wal");
     match folded {
         Ok(mode) if mode == "delete" => remove_if_there(&kept_log).map_err(plan.failed(&kept_log))?,
-        // A damaged store is what backups are for. It is kept as it is, with its log.
+        // A damaged store is what backups are for. It is kept unchanged, with its log.
         Err(error) if !is_busy(error.sqlite_error_code()) => {
             tracing::warn!(store = %plan.store.display(), %error, "the old store is damaged, and kept as it is");
         }
-        // Another program looks into it.
+        // Another program has it open.
         Ok(_) | Err(_) => return Err(OpenError::InUse { path: plan.store.clone() }.into()),
     }
     for ending in ["-wal", "-shm", "-journal"] {
@@ -156,7 +157,7 @@ fn empty_log(plan: &Plan) -> Result<(), RestoreError> {
     Ok(())
 }
 
-/// Gives the copy the store's name, which is the moment at which the backup is the store.
+/// Renames the copy to the store. From this moment the backup is the store.
 fn replace(plan: &Plan) -> Result<(), RestoreError> {
     fs::rename(&plan.draft, &plan.store).map_err(plan.failed(&plan.store))?;
     sync_folder(&plan.store).map_err(plan.failed(&plan.store))
@@ -182,7 +183,7 @@ mod tests {
         Store::open_with(path.to_str().unwrap(), Options::default()).await.unwrap()
     }
 
-    /// Somebody is banned: that is a write like any other.
+    /// Bans a user: a write like any other.
     async fn ban(store: &Store, who: &str) {
         let account = AccountId::new(who).unwrap();
         let ban = Ban { account, reason: "x".repeat(100), by: "ops".into(), at_ms: 1, until_ms: None };
@@ -206,7 +207,7 @@ mod tests {
                 store.backup(&backup).await.unwrap();
                 ban(&store, "bob").await;
                 if is_killed {
-                    // What a kill leaves: the file and a log of what is not in it yet.
+                    // A killed server leaves the file and a log of newer pages.
                     let killed = folder.path().join("killed.db");
                     for ending in ["", "-wal"] {
                         fs::copy(beside(&path, ending), beside(&killed, ending)).unwrap();
@@ -224,7 +225,7 @@ mod tests {
                 let found = banned(&path).await;
                 let expected: &[&str] = if steps == STEPS.len() { &["ada"] } else { &["ada", "bob"] };
                 assert_eq!(found, expected, "after {steps} steps, killed: {is_killed}");
-                // And nothing stands in the way of trying again.
+                // The restoration can be repeated.
                 let restored = restore(path.to_str().unwrap(), &backup).unwrap();
                 assert_eq!(banned(&path).await, ["ada"]);
                 assert_eq!(banned(&restored.kept.unwrap()).await, expected);
@@ -287,7 +288,7 @@ mod tests {
         let data = folder.path().join("data");
         fs::create_dir(&data).unwrap();
         let own = fs::metadata(&data).unwrap().uid();
-        // Only root can give something away; to anybody else all belongs already.
+        // Only root can change the owner; other users own all files already.
         let owner = if own == 0 { 10_001 } else { own };
         chown(&data, Some(owner), None).unwrap();
         let restored = restore(data.join("parlor.db").to_str().unwrap(), &backup).unwrap();

@@ -1,5 +1,5 @@
-//! Turn rooms: documents with versions. A commit stores the next version with its notices and webhooks in one transaction, so
-//! each stored change is told, and nothing else is.
+//! Turn rooms: documents with versions. A commit stores the next version with its notices and webhooks in one
+//! transaction, so each stored change is reported, and no other.
 
 use super::error::StoreError;
 use super::events::Shared;
@@ -20,8 +20,8 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// [`StoreError::Taken`] for a used id or code, [`StoreError::TooManyRooms`] if a player of a waiting room is in too many of those,
-    /// [`StoreError::Quota`] if its owner has too much.
+    /// [`StoreError::Taken`] for a used id or code, [`StoreError::TooManyRooms`] if a player of a waiting
+    /// room is in too many of those, [`StoreError::Quota`] beyond its owner's quota.
     pub async fn put_room(
         &self,
         realm: &Realm,
@@ -45,14 +45,14 @@ impl Store {
         .await
     }
 
-    /// Stores the next state of a room and its effects, if the room is still at the `expected` version. Returns the numbers of its notices in
-    /// their inboxes.
+    /// Stores the next state of a room and its effects, if the room is still at the `expected` version.
+    /// Returns the numbers of its notices in their inboxes.
     ///
     /// # Errors
     ///
-    /// [`StoreError::Stale`] if another commit came first, [`StoreError::Missing`] if there is no such room, [`StoreError::TooManyRooms`] if a
-    /// new player of a waiting room is in too many of those, [`StoreError::Quota`] if its owner has too much and the commit is one that
-    /// [`Plays`](CommitKind::Plays).
+    /// [`StoreError::Stale`] if another commit came first, [`StoreError::Missing`] if there is no such room,
+    /// [`StoreError::TooManyRooms`] if a new player of a waiting room is in too many of those,
+    /// [`StoreError::Quota`] beyond its owner's quota if the commit [`Plays`](CommitKind::Plays).
     pub async fn commit_room(
         &self,
         realm: &Realm,
@@ -108,7 +108,7 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// [`StoreError::Invalid`] if `after` is not what an earlier page gave.
+    /// [`StoreError::Invalid`] if `after` is not from an earlier page.
     pub async fn all_rooms(
         &self,
         realm: &Realm,
@@ -133,7 +133,7 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// [`StoreError::Invalid`] if `after` is not what an earlier page gave.
+    /// [`StoreError::Invalid`] if `after` is not from an earlier page.
     pub async fn rooms_of(
         &self,
         realm: &Realm,
@@ -158,7 +158,7 @@ impl Store {
     }
 }
 
-/// Refuses what is too large. Returns the bytes of the commit.
+/// Refuses oversized commits. Returns the bytes of the commit.
 fn check(state: &RoomState, effects: &Effects) -> Result<usize, StoreError> {
     check_size("the room's document", state.document.len(), DOCUMENT_BYTES_MAX)?;
     check_size("the room's summary", state.summary.len(), BODY_BYTES_MAX)?;
@@ -173,7 +173,7 @@ fn check(state: &RoomState, effects: &Effects) -> Result<usize, StoreError> {
             return Err(invalid("the kind of notice", "it has more than one line"));
         }
         check_size("a notice", notice.body.len(), NOTICE_BYTES_MAX)?;
-        // Notices with the same body share it and are neighbours.
+        // Notices that share a body are neighbours.
         if last.replace(&notice.body).is_none_or(|last| !Arc::ptr_eq(last, &notice.body)) {
             bytes += notice.body.len();
         }
@@ -219,7 +219,7 @@ fn must_be_new(sql: &mut dyn Sql, realm: &Realm, room: &NewRoom) -> Done<()> {
     if same.is_empty() { Ok(()) } else { Err(StoreError::Taken { what: "room's id" }.into()) }
 }
 
-/// Removes all players of a room that is deleted.
+/// Removes all players of a deleted room.
 pub(super) fn let_go_of_players(sql: &mut dyn Sql, realm: &Realm, room: &RoomId) -> Done<()> {
     sql.later("DELETE FROM room_players WHERE realm = $1 AND room = $2", params![realm, room])
 }
@@ -270,9 +270,15 @@ fn commit(
     let shared = Shared::of(&effects.notices);
     let event_bytes =
         if shared.is_empty() { None } else { Some(shared.put(sql, realm, id, state.version)?) };
+<<<<<<< HEAD
     if let Some(life) = life {
         let mut rows = answers.next().unwrap_or_default().rows;
         // No quota refuses an end or a timer: other players depend on it.
+=======
+    if let Some((life, _)) = life {
+        let mut rows = answers.next().unwrap_or_default();
+        // No quota refuses an end or a timer, because other players depend on it.
+>>>>>>> 4066a33f2b1c1918a64d740d29c5ed80cc41f312
         let judged_by = (effects.kind == CommitKind::Plays).then_some(limits);
         lives::go_on(sql, (realm, id), life, (state.bytes(), event_bytes), &mut rows, judged_by)?;
     }
@@ -291,7 +297,7 @@ impl From<CommitKind> for Growth {
 }
 
 impl RoomState {
-    /// Bytes that its owner is charged with.
+    /// The bytes for which its owner is charged.
     fn bytes(&self) -> usize {
         self.document.len() + self.summary.len()
     }
@@ -314,7 +320,8 @@ fn number(stage: Stage) -> u64 {
     }
 }
 
-/// One id a line: ids have no control characters. The first line is a tab and the stage.
+/// The stage and the players as text: a tab and the stage in the first line, then one id in each line. Ids
+/// have no control characters.
 fn in_lines(state: &RoomState) -> String {
     let mut lines = format!("\t{}", number(state.stage));
     for player in &state.players {
@@ -324,7 +331,7 @@ fn in_lines(state: &RoomState) -> String {
     lines
 }
 
-/// The stage and the players. A room of layout 3 or older has no stage.
+/// Reads the stage and the players. A room of layout 3 or older has no stage.
 fn read_lines(lines: &str) -> Done<(Stage, Vec<AccountId>)> {
     let stage = match lines.split('\n').next() {
         Some("\t0") => Stage::Gathering,
@@ -335,7 +342,8 @@ fn read_lines(lines: &str) -> Done<(Stage, Vec<AccountId>)> {
     Ok((stage, players.map(AccountId::new).collect::<Result<_, InvalidId>>()?))
 }
 
-/// Refuses a new player of a waiting room that is in too many of those. Writes run one after another, so parallel ones do not exceed the bound.
+/// Refuses a new player of a waiting room that is in too many of those. Writes run one after another, so
+/// concurrent ones do not exceed the limit.
 fn check_gathering(sql: &mut dyn Sql, realm: &Realm, state: &RoomState, before: &[AccountId]) -> Done<()> {
     if state.stage != Stage::Gathering {
         return Ok(());
@@ -407,7 +415,7 @@ fn read_room(row: &mut Row) -> Done<Room> {
     Ok(Room { id, code, game, created_ms, state })
 }
 
-/// A listing and the room's stage from the first seven columns.
+/// Reads a listing and the room's stage from the first seven columns.
 fn read_listing(row: &mut Row) -> Done<(RoomListing, Stage)> {
     let (stage, players) = read_lines(&row.text(6)?)?;
     let listing = RoomListing {
@@ -426,7 +434,7 @@ pub(super) fn listings(rows: Vec<Row>) -> Done<Vec<RoomListing>> {
     rows.into_iter().map(|mut row| read_listing(&mut row).map(|(listing, _)| listing)).collect()
 }
 
-/// A page of up to `limit` rows. One more row says that another page follows.
+/// A page of up to `limit` rows. One more row means that another page follows.
 pub(super) fn page(Part { rows, is_cut }: Part, limit: usize) -> Done<Page<RoomListing>> {
     let mut items = listings(rows)?;
     let has_more = is_cut || items.len() > limit;
@@ -448,7 +456,7 @@ fn parse_cursor(after: Option<&str>) -> Result<(u64, String), StoreError> {
 /// The time and id before which a page of a descending list begins.
 pub(super) fn parse_cursor_down(after: Option<&str>) -> Result<(u64, String), StoreError> {
     match after {
-        // Both databases cut it to their largest number.
+        // Both databases limit it to their largest number.
         None => Ok((u64::MAX, String::new())),
         after => parse_cursor(after),
     }

@@ -6,8 +6,8 @@ use super::sql::params;
 use super::types::{BODY_BYTES_MAX, check_size, check_text};
 
 impl Store {
-    /// The secret that is kept under a name. If there is none, the proposed one is kept: of several servers that start at
-    /// once, all get the same.
+    /// The stored secret of this name. If there is none, the proposed one is stored: several servers that
+    /// start at once get the same.
     ///
     /// # Errors
     ///

@@ -15,7 +15,7 @@ use super::types::{EndedSignIn, Rotated, Rotation, SIGN_INS_MAX, SignIn};
 use parlor_server::realm::Realm;
 
 impl Store {
-    /// Begins a sign-in. Of an account with too many the one that was silent for the longest ends.
+    /// Begins a sign-in. If the account has too many, the one unused for longest ends.
     ///
     /// # Errors
     ///
@@ -25,7 +25,7 @@ impl Store {
         self.write_as(Growth::Continues, 0, move |sql| begin(sql, &realm, &sign_in)).await
     }
 
-    /// Takes a refresh token for the next one.
+    /// Exchanges a refresh token for the next one.
     ///
     /// # Errors
     ///
@@ -35,7 +35,7 @@ impl Store {
         self.write_sparing(move |sql| rotate(sql, &realm, &rotation)).await
     }
 
-    /// When each sign-in of an account was used last, and until when it is good, in milliseconds since 1970.
+    /// The last use and the expiry of each sign-in of an account, in milliseconds since 1970.
     ///
     /// # Errors
     ///
@@ -56,8 +56,8 @@ impl Store {
         .await
     }
 
-    /// Ends the sign-in of a refresh token, given by its hash: the newest, or the one just before it. None of the tokens is
-    /// good from then on.
+    /// Ends the sign-in of a refresh token, given by the hash of its newest token or of the one before. Then
+    /// none of its tokens is valid.
     ///
     /// # Errors
     ///
@@ -93,7 +93,7 @@ fn begin(sql: &mut dyn Sql, realm: &Realm, sign_in: &SignIn) -> Done<()> {
     sql.change(
         "DELETE FROM sign_ins WHERE realm = $1 AND id IN (
              SELECT id FROM sign_ins WHERE realm = $1 AND account = $2 ORDER BY rotated_ms DESC, id LIMIT $3 OFFSET $4)",
-        // All but the newest, of which one makes room.
+        // Keeps the newest ones, and leaves a place for the new sign-in.
         params![realm, &sign_in.account, i64_max(), SIGN_INS_MAX - 1],
     )?;
     let made = sql.change(
@@ -111,7 +111,7 @@ fn begin(sql: &mut dyn Sql, realm: &Realm, sign_in: &SignIn) -> Done<()> {
     if made == 0 { Err(StoreError::Taken { what: "sign-in's id" }.into()) } else { Ok(()) }
 }
 
-/// SQLite wants a limit before an offset.
+/// SQLite requires a limit before an offset.
 fn i64_max() -> u64 {
     i64::MAX.unsigned_abs()
 }
@@ -135,8 +135,8 @@ fn rotate(sql: &mut dyn Sql, realm: &Realm, rotation: &Rotation) -> Done<Rotated
     }
 }
 
-/// The presented token is not the current one. If it is its predecessor, the current one is its successor:
-/// nothing changes.
+/// Handles a token that is not the current one. If it is the previous one, the current one is its successor,
+/// and nothing changes.
 fn rotate_again(sql: &mut dyn Sql, realm: &Realm, rotation: &Rotation) -> Done<Rotated> {
     let mut rows = sql.rows(
         "SELECT account FROM sign_ins WHERE realm = $1 AND id = $2 AND before_hash = $3 AND token_hash = $4

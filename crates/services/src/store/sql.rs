@@ -7,17 +7,17 @@ use super::error::StoreError;
 use super::ids::{AccountId, RoomId, SignInId};
 use parlor_server::realm::{InvalidId, Realm};
 
-/// What a verb gives, inside of its transaction.
+/// The result of a method inside its transaction.
 pub(super) type Done<T> = Result<T, Fault>;
 
-/// Why a statement or a verb failed.
+/// Why a statement or a method failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Fault {
-    /// The verb is not done, and the others of its group are.
+    /// This method failed, and the others of its group continue.
     Refused(StoreError),
-    /// The database cannot store anything just now. Nothing of the group is done.
+    /// The database cannot store anything at present. The whole group failed.
     Storage(String),
-    /// Two servers were in each other's way. The same again may go well.
+    /// Two servers were in each other's way. A repetition may succeed.
     Again(String),
 }
 
@@ -35,27 +35,27 @@ impl From<StoreError> for Fault {
 
 /// A connection to a database.
 pub(super) trait Sql: Send {
-    /// Changes rows, and says how many.
+    /// Changes rows, and returns their number.
     fn change(&mut self, statement: &'static str, params: &[Param<'_>]) -> Done<u64>;
 
-    /// Changes rows, without returning their number. A database that is asked over a network need not have
-    /// answered when this returns; what is wrong with it is said by a later call, by [`settle`](Sql::settle)
-    /// at the latest.
+    /// Changes rows, without returning their number. A database over a network may answer after this returns;
+    /// a later call reports an error, at the latest [`settle`](Sql::settle).
     fn later(&mut self, statement: &'static str, params: &[Param<'_>]) -> Done<()> {
         self.change(statement, params).map(|_| ())
     }
 
-    /// Waits until what was put off by [`later`](Sql::later) is done.
+    /// Waits until the deferred statements of [`later`](Sql::later) are done.
     fn settle(&mut self) -> Done<()> {
         Ok(())
     }
 
-    /// Asks for rows.
+    /// Queries rows.
     fn rows(&mut self, statement: &'static str, params: &[Param<'_>]) -> Done<Vec<Row>> {
         self.rows_within(statement, params, usize::MAX).map(|part| part.rows)
     }
 
-    /// Asks for rows, and reads no more of them once they hold `bytes_max` bytes. There is one at least, if there are any.
+    /// Queries rows, and stops reading once they hold `bytes_max` bytes. Returns at least one row if there
+    /// are any.
     fn rows_within(&mut self, statement: &'static str, params: &[Param<'_>], bytes_max: usize) -> Done<Part>;
 
     /// Executes these statements, in this order and in one round trip.
@@ -70,13 +70,13 @@ pub(super) trait Sql: Send {
         asked.iter().map(&mut execute).collect()
     }
 
-    /// Statements without parameters or rows, seldom: layouts, and how a connection shall behave.
+    /// Runs statements without parameters or rows, rarely: layouts and settings of a connection.
     fn control(&mut self, statements: &str) -> Done<()>;
 
-    /// Bytes that the store takes of its disk and that are in use.
+    /// Bytes in use of the store on its disk.
     fn used_bytes(&mut self) -> Done<u64>;
 
-    /// A step of a transaction.
+    /// Runs a step of a transaction.
     fn step(&mut self, statement: &'static str) -> Done<()> {
         self.control(statement)
     }
@@ -111,7 +111,7 @@ pub(super) struct Answer {
     pub(super) rows: Vec<Row>,
 }
 
-/// A value that goes into a statement.
+/// A parameter of a statement.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Param<'a> {
     Null,
@@ -120,7 +120,7 @@ pub(super) enum Param<'a> {
     Bytes(&'a [u8]),
 }
 
-/// A value that comes out of a row.
+/// A value of a row.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) enum Value {
     #[default]
@@ -130,20 +130,20 @@ pub(super) enum Value {
     Bytes(Vec<u8>),
 }
 
-/// A row. Each value is taken once.
+/// A row of a query's result. Each value is taken once.
 #[derive(Debug)]
 pub(super) struct Row(pub(super) Vec<Value>);
 
-/// The first of the rows that were asked for.
+/// The first rows of a query's result.
 #[derive(Debug, Default)]
 pub(super) struct Part {
     pub(super) rows: Vec<Row>,
-    /// Whether rows follow that were not read because these hold enough bytes.
+    /// Whether further rows were not read because these hold enough bytes.
     pub(super) is_cut: bool,
 }
 
 impl Row {
-    /// Bytes that its values hold.
+    /// Bytes of its values.
     pub(super) fn len(&self) -> usize {
         let len = |value: &Value| match value {
             Value::Null => 0,
@@ -197,12 +197,12 @@ impl Row {
     }
 }
 
-/// A column that holds what no server puts there.
+/// The fault for a column whose value no server writes.
 pub(super) fn unexpected(column: usize, what: &str) -> Fault {
     Fault::Refused(StoreError::Damaged(format!("column {column} of a row has {what}")))
 }
 
-/// A word in the store that no server writes.
+/// The fault for a stored word that no server writes.
 pub(super) fn unknown_word(what: &str, word: &str) -> Fault {
     Fault::Refused(StoreError::Damaged(format!("`{word}` is no {what}")))
 }
@@ -260,7 +260,7 @@ impl<'a> From<&'a [u8; 32]> for Param<'a> {
 }
 
 impl From<u64> for Param<'_> {
-    /// Both databases end at `i64::MAX`, some hundred million years after 1970.
+    /// Both databases end at `i64::MAX`, about a hundred million years after 1970.
     fn from(number: u64) -> Self {
         Param::Int(i64::try_from(number).unwrap_or(i64::MAX))
     }

@@ -15,18 +15,18 @@ use std::path::{Path, PathBuf};
 
 /// How long SQLite waits for another process's lock, such as an operator's tool.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
-/// Prepared statements that a connection keeps. There are fewer in the store.
+/// Maximum number of prepared statements of a connection. The store has fewer.
 const STATEMENTS_MAX: usize = 128;
 
-/// A file that is this process's alone.
+/// A file that this process owns exclusively.
 #[derive(Debug)]
 pub(super) struct Owned {
     pub(super) path: PathBuf,
-    /// Locked for as long as it is open. The operating system lets go of it when the process dies.
+    /// Locked while it is open. The operating system releases the lock when the process dies.
     _lock: File,
 }
 
-/// Makes the file if there is none, and takes it for this process.
+/// Creates the file if missing, and takes it for this process.
 pub(super) fn own(path: &Path) -> Result<Owned, OpenError> {
     let lock = lock(path)?;
     let file_error = |error| OpenError::File { path: path.to_owned(), error };
@@ -36,11 +36,12 @@ pub(super) fn own(path: &Path) -> Result<Owned, OpenError> {
         Err(error) => Err(file_error(error)),
     };
     let (file, log) = (size("")?, size("-wal")?);
-    // SQLite would take the log for one of another file, and delete it.
+    // SQLite would take the log for that of another file, and delete it.
     if file.unwrap_or(0) == 0 && log.unwrap_or(0) > 0 {
         return Err(OpenError::FileEmpty { path: path.to_owned() });
     }
-    // It holds keys and hashes: it is its owner's alone, and so is what SQLite puts beside it.
+    // The file holds keys and hashes, so only its owner may read it. The same holds for SQLite's files beside
+    // it.
     private_file(path).map_err(file_error)?;
     let owned = Owned { path: path.to_owned(), _lock: lock };
     if file.unwrap_or(0) > 0 {
@@ -49,13 +50,14 @@ pub(super) fn own(path: &Path) -> Result<Owned, OpenError> {
     Ok(owned)
 }
 
-/// Files up to this size are looked through when they are opened: a second or two on a slow disk.
+/// Files up to this size are checked when they are opened, which takes a second or two on a slow disk.
 const CHECKED_BYTES_MAX: u64 = 256 << 20;
 
-/// What `user_version` of a file says whose newest pages are in its log. The log itself has another number, so that with it the file has another one, too.
+/// The `user_version` of a file whose newest pages are in its log. The log sets another number, so SQLite
+/// reports that one while the log is there.
 const NEEDS_LOG: i64 = 1;
 
-/// Refuses a file that is damaged, or whose log should be there.
+/// Refuses a damaged file, and a file without its log.
 fn check(path: &Path, has_log: bool) -> Result<(), OpenError> {
     let damaged =
         |error: rusqlite::Error| OpenError::Damaged { path: path.to_owned(), sentence: error.to_string() };
@@ -73,17 +75,17 @@ fn check(path: &Path, has_log: bool) -> Result<(), OpenError> {
     if said == "ok" { Ok(()) } else { Err(OpenError::Damaged { path: path.to_owned(), sentence: said }) }
 }
 
-/// Marks the file as one that is nothing without its log, from here until it is [closed](close).
+/// Marks the file as incomplete without its log, until it is [closed](close).
 pub(super) fn mark_open(path: &Path) -> Done<()> {
     let connection = open(path, OpenFlags::SQLITE_OPEN_READ_WRITE).map_err(fault)?;
     keep_log(&connection).map_err(fault)?;
     connection.pragma_update(None, "user_version", NEEDS_LOG).map_err(fault)?;
     checkpoint(&connection, "PASSIVE")?;
-    // This stands in the log alone.
+    // Only the log has this number.
     connection.pragma_update(None, "user_version", 0).map_err(fault)
 }
 
-/// Merges the log into the file, which is complete by itself then. No other process has it open.
+/// Merges the log into the file, which is then complete without it. No other process has the file open.
 pub(super) fn close(path: &Path) -> Done<()> {
     let connection = open(path, OpenFlags::SQLITE_OPEN_READ_WRITE).map_err(fault)?;
     checkpoint(&connection, "TRUNCATE")
@@ -99,12 +101,12 @@ fn checkpoint(connection: &Connection, how: &str) -> Done<()> {
     Err(Fault::Storage("SQLite: another program reads the store, so its log stays beside it".to_owned()))
 }
 
-/// The last connection that is closed leaves the log where it is: a connection that is lost and made again must not take it away.
+/// Keeps the log when the last connection closes: a lost connection that is made again still needs it.
 fn keep_log(connection: &Connection) -> rusqlite::Result<()> {
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true).map(|_| ())
 }
 
-/// Takes a store's file for this process, whether there is one or not. The folder is made.
+/// Locks a store's file for this process, whether it exists or not. Creates the folder.
 pub(super) fn lock(path: &Path) -> Result<File, OpenError> {
     let file_error = |error| OpenError::File { path: path.to_owned(), error };
     if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
@@ -128,7 +130,7 @@ pub(super) fn private_file(path: &Path) -> io::Result<File> {
     options.open(path)
 }
 
-/// A connection that writes.
+/// Opens a connection for writing.
 pub(super) fn writer(path: &Path, durability: Durability) -> Done<Box<dyn Sql>> {
     let connection = open(path, OpenFlags::SQLITE_OPEN_READ_WRITE).map_err(fault)?;
     keep_log(&connection).map_err(fault)?;
@@ -139,7 +141,7 @@ pub(super) fn writer(path: &Path, durability: Durability) -> Done<Box<dyn Sql>> 
             "SQLite's journal is `{mode}` and cannot be `wal`: is the file on a network's disk?"
         )));
     }
-    // FULL syncs the log with each commit; without `fullfsync` macOS would leave it in the disk's own memory.
+    // FULL syncs the log with each commit. Without `fullfsync` macOS would leave it in the disk's cache.
     let synchronous = match durability {
         Durability::Full => {
             "PRAGMA synchronous = FULL; PRAGMA fullfsync = ON; PRAGMA checkpoint_fullfsync = ON;"
@@ -155,7 +157,7 @@ pub(super) fn writer(path: &Path, durability: Durability) -> Done<Box<dyn Sql>> 
     Ok(Box::new(Sqlite { connection }))
 }
 
-/// A connection that only reads.
+/// Opens a connection for reading.
 pub(super) fn reader(path: &Path) -> Done<Box<dyn Sql>> {
     let connection = open(path, OpenFlags::SQLITE_OPEN_READ_ONLY).map_err(fault)?;
     keep_log(&connection).map_err(fault)?;
@@ -170,7 +172,7 @@ pub(super) fn open(path: &Path, access: OpenFlags) -> rusqlite::Result<Connectio
     Ok(connection)
 }
 
-/// The number of the layout in a file, without changing it.
+/// The layout of a file, which stays unchanged.
 pub(super) fn layout_of(connection: Connection) -> Result<u64, OpenError> {
     layouts::found(&mut Sqlite { connection })
 }
@@ -218,7 +220,7 @@ impl Sql for Sqlite {
         rows.first_mut().map_or(Ok(0), |row| row.number(0))
     }
 
-    /// There are three for each write, so they are prepared once.
+    /// Each write has three steps, so they are prepared once.
     fn step(&mut self, statement: &'static str) -> Done<()> {
         self.change(statement, &[]).map(|_| ())
     }
@@ -246,7 +248,7 @@ fn value(found: ValueRef<'_>) -> Value {
     }
 }
 
-/// A fault of the disk or of the file concerns every write; what is left is the fault of one statement.
+/// A fault of the disk or of the file concerns every write. Any other fault is that of one statement.
 pub(super) fn fault(error: rusqlite::Error) -> Fault {
     let code = error.sqlite_error_code();
     let detail = format!("SQLite: {error}");

@@ -8,44 +8,45 @@ use parlor_turn::limits;
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// Bytes of a display name, a credential, a reason or another short text.
+/// Maximum bytes of a display name, a credential, a reason or another short text.
 pub const TEXT_BYTES_MAX: usize = 1024;
-/// Bytes of a room's document.
+/// Maximum bytes of a room's document.
 pub const DOCUMENT_BYTES_MAX: usize = 1 << 20;
-/// Bytes of a summary or an entry of a match.
+/// Maximum bytes of a summary or of a match entry.
 pub const BODY_BYTES_MAX: usize = 1 << 16;
-/// Bytes of a notice or the body of a webhook: the largest move, and what stands around it.
+/// Maximum bytes of a notice or of a webhook's body: the largest move, and the JSON around it.
 pub const NOTICE_BYTES_MAX: usize = BODY_BYTES_MAX + (1 << 14);
-/// Notices that wait for one player. The oldest go, and are counted.
+/// Maximum number of notices of one player. Beyond it the oldest are dropped and counted.
 pub const INBOX_MAX: u64 = 256;
-/// Webhooks that wait in one realm. The oldest go, and are counted.
+/// Maximum number of waiting webhooks of one realm. Beyond it the oldest are dropped and counted.
 pub const OUTBOX_MAX: u64 = 10_000;
-/// Bytes of them.
+/// Maximum bytes of waiting webhooks of one realm.
 pub const OUTBOX_BYTES_MAX: u64 = 16 << 20;
-/// Credentials of one account.
+/// Maximum number of credentials of one account.
 pub const CREDENTIALS_MAX: u64 = 16;
-/// Devices on which one account is signed in at a time. The one that was silent for the longest goes.
+/// Maximum number of concurrent sign-ins of one account. Beyond it the one unused for longest ends.
 pub const SIGN_INS_MAX: u64 = 16;
-/// Players of one room.
+/// Maximum number of players of one room.
 pub const ROOM_PLAYERS_MAX: usize = 256;
-/// Notices of one commit, and webhooks: all that one operation of a legal room makes.
+/// Maximum number of notices of one commit, and of webhooks: all that one operation of a legal room makes.
 pub const EFFECTS_MAX: usize = limits::TOLD_MAX;
-/// Rooms that one account is in at a time while players come together there.
+/// Maximum number of waiting rooms that one account is in at a time.
 pub const GATHERING_ROOMS_MAX: u64 = 16;
-/// Rows that one question is answered with.
+/// Maximum number of rows of one query's result.
 pub const PAGE_MAX: usize = 1000;
-/// Bytes of rows that one page of a list is made of, but for the last of them: a page of large entries ends early.
+/// Maximum bytes of the rows of one page, except for the last of them: a page of large entries ends early.
 pub const PAGE_BYTES_MAX: usize = 256 << 10;
 
-// A commit that a legal room makes is refused by none of these: one that could not be stored would be tried for ever.
+// None of these limits refuses a commit of a legal room: one that could not be stored would be repeated
+// forever.
 const _: () = assert!(limits::PLAYERS_MAX as usize <= ROOM_PLAYERS_MAX);
-// A move that the peers were told of, with the receivers' names around it in a webhook.
+// A move that the peers must judge, with the receivers' names around it in a webhook.
 const _: () = assert!(
     limits::MOVE_BYTES_MAX + limits::PLAYERS_MAX as usize * (limits::ID_BYTES_MAX + 3) + 4 * TEXT_BYTES_MAX
         <= NOTICE_BYTES_MAX
 );
 
-/// The realm of a path that the store keeps.
+/// Parses the stored path of a realm.
 pub(super) fn stored_realm(path: &str) -> Result<Realm, StoreError> {
     Realm::from_path(path)
         .map_err(|error| StoreError::Damaged(format!("`{path}` is no realm: {}", error.sentence)))
@@ -55,7 +56,7 @@ pub(super) fn invalid(what: &'static str, sentence: &str) -> StoreError {
     StoreError::Invalid { what, sentence: sentence.to_owned() }
 }
 
-/// Refuses a text that is too long, or has the byte 0, which PostgreSQL's texts cannot have.
+/// Refuses a text that is too long, or has the byte 0, which PostgreSQL's texts cannot contain.
 pub(super) fn check_text(what: &'static str, text: &str) -> Result<(), StoreError> {
     check_size(what, text.len(), TEXT_BYTES_MAX)?;
     if text.contains('\0') { Err(invalid(what, "it has a character 0: leave it out")) } else { Ok(()) }
@@ -75,15 +76,15 @@ macro_rules! words {
         pub enum $name { $($(#[$variant_doc])* $variant,)+ }
 
         impl $name {
-            /// All of them.
+            /// All values.
             pub const ALL: &[$name] = &[$($name::$variant,)+];
 
-            /// The word that stands for it, in the store and on the wire.
+            /// Its word, in the store and on the wire.
             pub fn as_str(self) -> &'static str {
                 match self { $($name::$variant => $word,)+ }
             }
 
-            /// What a word stands for.
+            /// Parses a word.
             pub fn from_word(word: &str) -> Option<$name> {
                 match word { $($word => Some($name::$variant),)+ _ => None }
             }
@@ -92,22 +93,22 @@ macro_rules! words {
 }
 
 words!(
-    /// How an account came to be.
+    /// How an account was created.
     AccountKind {
-        /// By nothing: who loses its tokens has lost it.
+        /// Without a credential: only its tokens give access to it.
         Guest = "guest",
-        /// By the id of a device.
+        /// With the id of a device.
         Device = "device",
-        /// By an id of the game's own.
+        /// With an id from the game's own service.
         Custom = "custom",
-        /// By an e-mail address and a password.
+        /// With an e-mail address and a password.
         Email = "email",
     }
 );
 words!(
-    /// What an account may do.
+    /// The permissions of an account.
     Role {
-        /// Plays.
+        /// A player.
         Player = "player",
         /// A game's own service.
         Server = "server",
@@ -116,11 +117,11 @@ words!(
     }
 );
 words!(
-    /// What somebody signs in with.
+    /// The kind of a credential.
     CredentialKind {
         /// The id of a device.
         Device = "device",
-        /// An id of the game's own.
+        /// An id from the game's own service.
         Custom = "custom",
         /// An e-mail address.
         Email = "email",
@@ -132,76 +133,76 @@ words!(
 pub struct Account {
     /// Its id.
     pub id: AccountId,
-    /// How it came to be.
+    /// How it was created.
     pub kind: AccountKind,
-    /// What it may do.
+    /// Its permissions.
     pub role: Role,
-    /// What others see.
+    /// The name that others see.
     pub display_name: String,
-    /// When it was made, in milliseconds since 1970.
+    /// Time of its creation, in milliseconds since 1970.
     pub created_ms: u64,
 }
 
-/// What somebody signs in with.
+/// A credential for signing in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Credential {
-    /// Which kind.
+    /// Its kind.
     pub kind: CredentialKind,
-    /// The device's id, the game's own id, or the address, in the one spelling that the caller compares by.
+    /// The device's id, the id from the game's service, or the normalised e-mail address.
     pub value: String,
-    /// A hash of the password or secret that goes with it, with its own salt and parameters.
+    /// A hash of its password or secret, with its own salt and parameters.
     pub secret_hash: Option<String>,
 }
 
-/// Whose a credential is.
+/// The owner of a credential.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CredentialOwner {
     /// The account.
     pub account: Account,
-    /// The hash that the secret must have.
+    /// The hash of the credential's secret.
     pub secret_hash: Option<String>,
 }
 
 /// A sign-in and its first refresh token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SignIn {
-    /// Its id, which each of its refresh tokens has in it.
+    /// Its id, which each of its refresh tokens contains.
     pub id: SignInId,
-    /// Who signed in.
+    /// The account.
     pub account: AccountId,
     /// The hash of the refresh token.
     pub token_hash: [u8; 32],
-    /// When this was, in milliseconds since 1970.
+    /// The current time, in milliseconds since 1970.
     pub now_ms: u64,
     /// Expiry of the token.
     pub expires_ms: u64,
 }
 
-/// A refresh token that is given back for the next one.
+/// A refresh token to exchange for the next one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rotation {
-    /// The sign-in, as the token says.
+    /// The sign-in that the token names.
     pub sign_in: SignInId,
-    /// The hash of the token that was presented.
+    /// The hash of the presented token.
     pub presented_hash: [u8; 32],
-    /// The hash of the token that takes its place. It follows from the presented one, so that it is the same each time.
+    /// The hash of the next token. It is derived from the presented one, so it is always the same.
     pub next_hash: [u8; 32],
-    /// When this is, in milliseconds since 1970.
+    /// The current time, in milliseconds since 1970.
     pub now_ms: u64,
     /// Expiry of the next token.
     pub expires_ms: u64,
-    /// How long the previous token returns the same successor again, while that is unused.
+    /// How long the previous token returns the same successor again, while the successor is unused.
     pub grace_ms: u64,
 }
 
-/// What came of a [`Rotation`].
+/// The result of a [`Rotation`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Rotated {
     /// The next token is valid from now on.
     Next(Account),
-    /// The token had been used before, so another party has it. The sign-in is over for both.
+    /// The token was used before, so another party has it. The sign-in has ended for both.
     Reused(AccountId),
-    /// There is no such sign-in, or it is over.
+    /// There is no such sign-in, or it has ended.
     Unknown,
 }
 
@@ -210,120 +211,124 @@ pub enum Rotated {
 pub enum EndedSignIn {
     /// The sign-in of this account ended.
     Ended(AccountId),
-    /// There is such a sign-in, and the token is neither its newest nor the one before. Nothing changed.
+    /// The sign-in exists, but the token is neither its newest nor the one before. Nothing changed.
     OtherToken,
     /// There is no such sign-in.
     Unknown,
 }
 
-/// How far a room has come.
+/// The stage of a room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
-    /// Players come together there.
+    /// It waits for players.
     Gathering,
-    /// They play among themselves.
+    /// The game is running.
     Playing,
-    /// The game is over.
+    /// The game has ended.
     Ended,
 }
 
-/// What changes in a room with each commit.
+/// The part of a room that changes with each commit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RoomState {
-    /// Greater with each commit.
+    /// It grows with each commit.
     pub version: u64,
-    /// The room, as its machine wrote it. The store does not look into it.
+    /// The room, as its machine wrote it. The store does not read it.
     pub document: Vec<u8>,
     /// Whether the listing of its game shows it.
     pub joinable: bool,
-    /// What listings show of it.
+    /// The data that listings show.
     pub summary: Vec<u8>,
-    /// How far it has come.
+    /// Its stage.
     pub stage: Stage,
-    /// Who is in it.
+    /// Its players.
     pub players: Vec<AccountId>,
-    /// When something must be done about it, in milliseconds since 1970.
+    /// The time of its next timer, in milliseconds since 1970.
     pub deadline_ms: Option<u64>,
 }
 
-/// Words for a player's inbox.
+/// A new notice for a player's inbox.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewNotice {
-    /// Whose inbox.
+    /// The receiver.
     pub to: AccountId,
-    /// What it is about.
+    /// Its kind.
     pub kind: Cow<'static, str>,
-    /// The notice itself, shared by its receivers.
+    /// Its body, shared by its receivers.
     pub body: Arc<[u8]>,
-    /// When it was made, in milliseconds since 1970.
+    /// Its time, in milliseconds since 1970.
     pub at_ms: u64,
 }
 
-/// A call that another service is owed.
+/// A call of a webhook to send.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewWebhook {
-    /// Whom to call.
+    /// The receiver's address.
     pub target: String,
-    /// What to say.
+    /// Its content.
     pub body: Vec<u8>,
-    /// When to call, in milliseconds since 1970.
+    /// When to send it, in milliseconds since 1970.
     pub due_ms: u64,
-    /// Whether who caused it has used up its share of the outbox: then it is queued only while half of the outbox is free.
+    /// Whether its cause has used up its share of the outbox. Then it is queued only while half of the outbox
+    /// is free.
     pub is_beyond_share: bool,
 }
 
-/// What a commit does to its room. Decides which bounds may refuse its growth.
+/// The kind of a commit. It decides which limits may refuse its growth.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CommitKind {
-    /// A player goes on: a move, a message, a seat. Judged by the quotas; taken up to 31/32 of the store.
+    /// A player continues: a move, a message, a seat. Judged by the quotas; accepted up to 31/32 of the
+    /// store's limit.
     #[default]
     Plays,
-    /// A timer fires, a player leaves, or a game ends. Charged to the quotas but not judged by them; taken up to all of the store.
+    /// A timer fires, a player leaves, or a game ends. Charged to the quotas but not judged by them; accepted
+    /// up to the store's limit.
     Settles,
-    /// An operator acts, or an account is deleted. Charged to the quotas but not judged by them; always taken.
+    /// An operator acts, or an account is deleted. Charged to the quotas but not judged by them; always
+    /// accepted.
     Administers,
 }
 
-/// What goes out with a commit: all of it, or none.
+/// The effects of a commit: all of them are stored, or none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Effects {
     /// For inboxes.
     pub notices: Vec<NewNotice>,
     /// For other services.
     pub webhooks: Vec<NewWebhook>,
-    /// How long the room is kept, and on whose account. Default: as before.
+    /// The room's retention, and the account that is charged. Default: unchanged.
     pub life: Option<RoomLife>,
-    /// What the commit does. Default: a player goes on. Has no meaning for a room that is opened.
+    /// The kind of the commit. Default: a player continues. Ignored for a new room.
     pub kind: CommitKind,
 }
 
-/// A room that is not there yet.
+/// A new room.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewRoom {
     /// Its id.
     pub id: RoomId,
-    /// What players type to come in.
+    /// The code that players type to join.
     pub code: Option<String>,
-    /// Which game is played in it.
+    /// The game.
     pub game: String,
-    /// The hash of what players look for who find it by that.
+    /// The hash of the criteria by which seekers find it.
     pub wanted: Option<[u8; 32]>,
-    /// When it was made, in milliseconds since 1970.
+    /// Time of its creation, in milliseconds since 1970.
     pub created_ms: u64,
     /// Its first state.
     pub state: RoomState,
 }
 
-/// A room as it is stored.
+/// A stored room.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Room {
     /// Its id.
     pub id: RoomId,
-    /// What players type to come in.
+    /// The code that players type to join.
     pub code: Option<String>,
-    /// Which game is played in it.
+    /// The game.
     pub game: String,
-    /// When it was made, in milliseconds since 1970.
+    /// Time of its creation, in milliseconds since 1970.
     pub created_ms: u64,
     /// Its state.
     pub state: RoomState,
@@ -334,110 +339,110 @@ pub struct Room {
 pub struct RoomListing {
     /// Its id.
     pub id: RoomId,
-    /// What players type to come in.
+    /// The code that players type to join.
     pub code: Option<String>,
-    /// Which game is played in it.
+    /// The game.
     pub game: String,
     /// Its version.
     pub version: u64,
-    /// What its machine wrote for lists.
+    /// The data that its machine wrote for listings.
     pub summary: Vec<u8>,
-    /// When it was made, in milliseconds since 1970.
+    /// Time of its creation, in milliseconds since 1970.
     pub created_ms: u64,
-    /// Who is in it.
+    /// Its players.
     pub players: Vec<AccountId>,
 }
 
 impl RoomListing {
-    /// What a page begins after, for one that begins after this room.
+    /// The cursor of the page after this room.
     pub fn cursor(&self) -> String {
         format!("{}.{}", self.created_ms, self.id)
     }
 }
 
-/// A part of a list, and where the next part begins.
+/// A page of a list, and the cursor of the next page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Page<T> {
-    /// In order.
+    /// Its entries, in order.
     pub items: Vec<T>,
-    /// To be given back for the next part. Nothing, if this was the last.
+    /// The cursor of the next page. `None` after the last one.
     pub next: Option<String>,
 }
 
-/// A room whose time has come.
+/// A room with a due timer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DueRoom {
-    /// Where it is.
+    /// Its realm.
     pub realm: Realm,
-    /// Which.
+    /// Its id.
     pub room: RoomId,
-    /// When it was due, in milliseconds since 1970.
+    /// When the timer was due, in milliseconds since 1970.
     pub deadline_ms: u64,
-    /// How often in a row it could not be done.
+    /// Number of consecutive failures.
     pub failures: u64,
 }
 
-/// A notice that waits.
+/// A notice in an inbox.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Notice {
-    /// One more than the player's notice before.
+    /// Its number: one more than that of the player's previous notice.
     pub seq: u64,
-    /// What it is about.
+    /// Its kind.
     pub kind: String,
-    /// The notice itself.
+    /// Its body.
     pub body: Vec<u8>,
-    /// When it was made, in milliseconds since 1970.
+    /// Its time, in milliseconds since 1970.
     pub at_ms: u64,
 }
 
-/// A part of a player's inbox.
+/// A page of a player's inbox.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Inbox {
-    /// In order.
+    /// The notices, in order.
     pub notices: Vec<Notice>,
-    /// The number of the newest notice that there ever was. 0 if there was none: the first has 1.
+    /// The number of the newest notice ever. 0 if there was none: the first has 1.
     pub newest: u64,
     /// Dropped notices that were never acknowledged, because there were too many.
     pub dropped: u64,
 }
 
-/// A call that is due.
+/// A call of a webhook that is due.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Webhook {
-    /// Its id, and what the called service can tell a repetition by.
+    /// Its id, by which the receiver recognises a repetition.
     pub id: u64,
-    /// Where it is from.
+    /// Its realm.
     pub realm: Realm,
-    /// Whom to call.
+    /// The receiver's address.
     pub target: String,
-    /// What to say.
+    /// Its content.
     pub body: Vec<u8>,
-    /// How often it was tried in vain.
+    /// Number of failed attempts.
     pub attempts: u64,
     /// When it was due, in milliseconds since 1970.
     pub due_ms: u64,
 }
 
-/// How many calls a realm owes.
+/// The calls of a realm.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Outbox {
-    /// How many wait.
+    /// Waiting calls.
     pub waiting: u64,
-    /// How many went undone, since too many waited.
+    /// Calls that were dropped because too many waited.
     pub dropped: u64,
 }
 
 /// A ban.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ban {
-    /// Who.
+    /// The banned account.
     pub account: AccountId,
-    /// Why.
+    /// The reason.
     pub reason: String,
-    /// Who decided it.
+    /// The operator who set it.
     pub by: String,
-    /// Since when, in milliseconds since 1970.
+    /// Time of the ban, in milliseconds since 1970.
     pub at_ms: u64,
-    /// Until when. For ever, if nothing.
+    /// Its end. `None` for a permanent ban.
     pub until_ms: Option<u64>,
 }

@@ -1,4 +1,4 @@
-//! The outbox: calls of webhooks that wait until they are answered or given up.
+//! The outbox: calls of webhooks that wait until they are answered or dropped.
 
 use super::Store;
 use super::error::StoreError;
@@ -35,14 +35,14 @@ impl Store {
         .await
     }
 
-    /// Returns how many calls wait, in all realms.
+    /// Returns the number of waiting calls, in all realms.
     ///
     /// # Errors
     ///
     /// [`StoreError::Unavailable`].
     pub async fn webhooks_waiting(&self) -> Result<u64, StoreError> {
         self.read(|sql| {
-            // The outboxes have counts, so no call is counted one by one.
+            // The outboxes have counts, so the calls need not be counted.
             let mut rows = sql.rows("SELECT waiting FROM outboxes WHERE waiting > 0", &[])?;
             rows.iter_mut().map(|row| row.number(0)).sum()
         })
@@ -72,7 +72,7 @@ impl Store {
         .await
     }
 
-    /// Notes a failed attempt. The call is due again at this time.
+    /// Records a failed attempt. The call is due again at this time.
     ///
     /// # Errors
     ///
@@ -89,7 +89,7 @@ impl Store {
         .await
     }
 
-    /// Returns how many calls of the realm wait, and how many were dropped.
+    /// Returns the numbers of the realm's waiting and dropped calls.
     ///
     /// # Errors
     ///
@@ -106,8 +106,8 @@ impl Store {
     }
 }
 
-/// Puts a call into the outbox of its realm. A call beyond the share of who caused it is dropped once half of the outbox is taken; of
-/// too many others the oldest is dropped. All that is dropped is counted.
+/// Puts a call into the outbox of its realm. A call beyond its cause's share is dropped if half of the outbox
+/// is taken. If there are too many other calls, the oldest is dropped. All dropped calls are counted.
 pub(super) fn put(sql: &mut dyn Sql, realm: &Realm, webhook: &NewWebhook) -> Done<()> {
     let mut rows = sql.rows(
         "INSERT INTO outboxes (realm, waiting, dropped, bytes) VALUES ($1, 1, 0, $2)
@@ -142,7 +142,7 @@ pub(super) fn put(sql: &mut dyn Sql, realm: &Realm, webhook: &NewWebhook) -> Don
     Ok(())
 }
 
-/// A call of so many bytes does not wait any more.
+/// Subtracts a dropped call of this size, and counts it.
 fn count_dropped(sql: &mut dyn Sql, realm: &Realm, bytes: u64) -> Done<()> {
     sql.change(
         "UPDATE outboxes SET waiting = waiting - 1, dropped = dropped + 1, bytes = bytes - $1 WHERE realm = $2",

@@ -17,26 +17,26 @@ use core::time::Duration;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// Writes that one transaction takes at most, so that its length has a bound.
+/// Maximum number of writes of one transaction, so that its duration is bounded.
 const GROUP_MAX: usize = 512;
-/// How often a write is tried that another server is in the way of.
+/// Maximum number of tries of a write that another server interferes with.
 const TRIES_MAX: u32 = 8;
 
-/// Makes a connection.
+/// Opens a connection.
 pub(super) type Connect = Box<dyn Fn() -> Done<Box<dyn Sql>> + Send>;
 
 /// Commit-thread counters.
 pub(super) struct Pulse {
     born: Instant,
-    /// When the group that is being committed began, in microseconds since `born` and never 0. 0 between groups.
+    /// Start of the current commit, in microseconds since `born` and never 0. 0 between groups.
     began_us: AtomicU64,
     pub(super) groups: AtomicU64,
     pub(super) writes: AtomicU64,
     pub(super) failed: AtomicU64,
     pub(super) refused: AtomicU64,
-    /// How long groups took in all.
+    /// Total duration of all groups.
     pub(super) busy_us: AtomicU64,
-    /// When a group failed last, unless one was committed since. 0 if none did.
+    /// Time of the last failed group, unless one was committed since. 0 for none.
     failed_us: AtomicU64,
     pub(super) size: Size,
 }
@@ -69,14 +69,14 @@ impl Pulse {
         self.busy_us.fetch_add(self.now_us().saturating_sub(began_us), Ordering::Relaxed);
     }
 
-    /// Whether the last group failed, and that so lately.
+    /// Whether the last group failed within this time.
     pub(super) fn has_failed_within(&self, time: Duration) -> bool {
         let failed_us = self.failed_us.load(Ordering::Relaxed);
         let time_us = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
         failed_us != 0 && self.now_us().saturating_sub(failed_us) <= time_us
     }
 
-    /// Whether a group has been under way for longer than this.
+    /// Whether the current group has taken longer than this.
     pub(super) fn is_stalled(&self, limit: Duration) -> bool {
         let began_us = self.began_us.load(Ordering::Relaxed);
         let limit_us = u64::try_from(limit.as_micros()).unwrap_or(u64::MAX);
@@ -84,7 +84,7 @@ impl Pulse {
     }
 }
 
-/// A thread's connection. It is made when it is needed, and made again after a fault of the database.
+/// A thread's connection. It is opened on demand, and opened again after a fault of the database.
 pub(super) struct Connection {
     connect: Connect,
     open: Option<Box<dyn Sql>>,
@@ -108,7 +108,7 @@ impl Connection {
     }
 }
 
-/// Commits what waits, until the line is closed.
+/// Commits waiting writes, until the queue is closed.
 pub(super) fn commit_all(
     line: &Line,
     pulse: &Arc<Pulse>,
@@ -118,7 +118,7 @@ pub(super) fn commit_all(
 ) {
     while let Some(group) = line.take(GROUP_MAX) {
         pulse.begin();
-        // Whoever gave up waiting was told that nothing is sure; what was not begun is better not done.
+        // A caller that gave up knows that the result is uncertain. A write that was not begun is skipped.
         let wanted: Vec<Box<dyn Job>> = group.into_iter().filter(|job| job.is_wanted()).collect();
         let admitted = admit(wanted, pulse, connection, &mut gauge, retry_after);
         commit_group(admitted, pulse, connection, retry_after);
@@ -126,7 +126,7 @@ pub(super) fn commit_all(
     }
 }
 
-/// Refuses the writes that the store has no room for, and gives the others.
+/// Refuses the writes that exceed the store's limit, and returns the others.
 fn admit(
     group: Vec<Box<dyn Job>>,
     pulse: &Pulse,
@@ -163,7 +163,7 @@ fn commit_group(
     }
     match try_group(&mut group, connection) {
         Ok(has_changed) => {
-            // A transaction that only read says nothing of whether the database takes writes.
+            // A transaction that only read does not show whether the database accepts writes.
             if has_changed {
                 pulse.failed_us.store(0, Ordering::Relaxed);
             }
@@ -200,7 +200,7 @@ pub(super) fn unavailable(reason: &str, retry_after: Duration) -> StoreError {
     StoreError::Unavailable { retry_after_ms, reason: reason.to_owned() }
 }
 
-/// Does a group and commits it. Says whether that changed anything, as far as can be known.
+/// Runs and commits a group. Returns whether that changed anything, as far as known.
 fn try_group(group: &mut [Box<dyn Job>], connection: &mut Connection) -> Done<bool> {
     let mut tries = 1;
     loop {
@@ -213,7 +213,8 @@ fn try_group(group: &mut [Box<dyn Job>], connection: &mut Connection) -> Done<bo
         match done {
             Err(Fault::Again(_)) if group.len() == 1 && tries < TRIES_MAX => tries += 1,
             Err(fault) => {
-                // What the connection's transaction has come to is not known: closing it ends it for sure.
+                // The state of the connection's transaction is unknown: closing the connection ends it for
+                // sure.
                 if !matches!(fault, Fault::Again(_)) {
                     connection.drop_it();
                 }
@@ -224,25 +225,25 @@ fn try_group(group: &mut [Box<dyn Job>], connection: &mut Connection) -> Done<bo
     }
 }
 
-/// How the writes of a group stand to each other in their transaction.
+/// How a group's writes share their transaction.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Writes {
-    /// If one is refused that has changed something, the transaction comes to nothing.
+    /// If a write is refused after it changed something, the transaction is rolled back.
     Together,
-    /// Each is in a savepoint of its own.
+    /// Each write has its own savepoint.
     Apart,
 }
 
-/// What a transaction came to.
+/// The result of a transaction.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Came {
-    /// It is committed.
+    /// Committed.
     Through { has_changed: bool },
-    /// The writes must be done apart.
+    /// Rolled back: the writes must run apart.
     ToNothing,
 }
 
-/// Does a group and commits it.
+/// Runs and commits a group.
 fn transaction(group: &mut [Box<dyn Job>], sql: &mut dyn Sql, writes: Writes) -> Done<Came> {
     sql.step("BEGIN")?;
     let done = match writes {
@@ -256,7 +257,7 @@ fn transaction(group: &mut [Box<dyn Job>], sql: &mut dyn Sql, writes: Writes) ->
         Ok(came)
     });
     if !matches!(done, Ok(Came::Through { .. })) {
-        // SQLite may have rolled back by itself, and then there is nothing to roll back.
+        // SQLite may have rolled back by itself; then there is nothing to roll back.
         let _ = sql.step("ROLLBACK");
     }
     done
@@ -296,7 +297,7 @@ fn run_apart(group: &mut [Box<dyn Job>], sql: &mut dyn Sql) -> Done<()> {
     Ok(())
 }
 
-/// Sees whether a write has changed anything, as far as can be known: a statement that failed may have.
+/// Detects whether a write has changed anything, as far as known: a failed statement may have.
 struct Watched<'a> {
     sql: &'a mut dyn Sql,
     has_changed: bool,
@@ -352,7 +353,7 @@ fn only_reads(statement: &str) -> bool {
     statement.starts_with("SELECT ")
 }
 
-/// Reads what is asked for, until the line is closed.
+/// Runs waiting reads, until the queue is closed.
 pub(super) fn read_all(line: &Line, connection: &mut Connection, retry_after: Duration) {
     while let Some(jobs) = line.take(1) {
         for mut job in jobs.into_iter().filter(|job| job.is_wanted()) {
@@ -377,7 +378,7 @@ mod tests {
 
     const WEIGHT: (Growth, usize) = (Growth::Adds, 0);
 
-    /// Puts a secret, and is refused or not after that.
+    /// Puts a secret, and is then refused or not.
     fn put(name: &'static str, refused: Option<StoreError>) -> impl FnMut(&mut dyn Sql) -> Done<u64> + Send {
         move |sql| {
             let made = sql.change("INSERT INTO names (name) VALUES ($1)", params![name])?;
@@ -399,7 +400,7 @@ mod tests {
         let refusal = || StoreError::Missing { what: "friend" };
         let (first, first_done) = Task::new(WEIGHT, put("ada", None));
         let (late, late_done) = Task::new(WEIGHT, put("bob", Some(refusal())));
-        // A statement that fails, because the name is there.
+        // A statement that fails, because the name exists.
         let (twice, twice_done) = Task::new(WEIGHT, put("ada", None));
         let (early, early_done) =
             Task::new(WEIGHT, move |_: &mut dyn Sql| Done::<u64>::Err(refusal().into()));

@@ -72,7 +72,7 @@ pub(super) struct EntryView {
     what: Happened,
 }
 
-/// An entry as the store takes it.
+/// Converts an entry for the store.
 pub(super) fn stored(number: u64, at_ms: u64, entry: KeptEntry) -> MatchEntry {
     let player = match &entry {
         KeptEntry::Joined { user: Some(user), .. } => AccountId::new(user).ok(),
@@ -82,7 +82,7 @@ pub(super) fn stored(number: u64, at_ms: u64, entry: KeptEntry) -> MatchEntry {
     MatchEntry { number, at_ms, body, player }
 }
 
-/// An entry as it is read.
+/// Converts a stored entry for readers.
 pub(super) fn view(entry: &MatchEntry) -> Result<EntryView, Failure> {
     let what = serde_json::from_slice(&entry.body).map_err(|error| {
         Failure::defect(&format!("entry {} of a match cannot be read: {error}", entry.number))
@@ -90,7 +90,7 @@ pub(super) fn view(entry: &MatchEntry) -> Result<EntryView, Failure> {
     Ok(EntryView { number: entry.number, at_ms: entry.at_ms, what })
 }
 
-/// What stands at the end of a log that ends before its match.
+/// The last entry of a log that ends before its match.
 pub(super) fn cut(number: u64, at_ms: u64, why: &str) -> EntryView {
     EntryView { number, at_ms, what: Happened::Cut { why: why.to_owned() } }
 }

@@ -1,4 +1,4 @@
-//! Stores the logs of kept matches, a group of entries at a time, as fast as the store takes them.
+//! Stores the logs of kept matches, a group of entries at a time, as fast as the store accepts them.
 
 use super::{CUT_REFUSED, CUT_STORE_FULL, CUT_UNAVAILABLE, entry};
 use crate::online::Services;
@@ -13,19 +13,20 @@ use tokio::sync::OwnedSemaphorePermit;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-/// Most entries that are taken from the queue at once.
+/// Maximum number of entries taken from the queue at once.
 const TURN_MAX: usize = 1_024;
-/// Bytes of a group, except for its last entry.
+/// Maximum bytes of a group, except for its last entry.
 const GROUP_BYTES: usize = 1 << 20;
-/// How often a server notes that it is alive.
+/// How often a server records that it is alive.
 const ALIVE_EVERY: Duration = Duration::from_secs(30);
-/// A server that was not alive for this long has ended, and its matches with it.
+/// A server without such a record for this long has ended, and its matches with it.
 const SILENCE_MAX_MS: u64 = 120_000;
-/// Most matches that one transaction forgets.
+/// Maximum number of matches that one transaction deletes.
 const FORGET_AT_ONCE: usize = 20;
 const DAY_MS: u64 = 24 * 60 * 60 * 1_000;
 
-/// Runs until all shards have ended and their entries are stored. `server` is the name of this one in the store.
+/// Runs until all shards have ended and their entries are stored. `server` is this server's name in the
+/// store.
 pub(in crate::online) async fn keep(services: Services, mut kept: Kept, server: Arc<str>) {
     while let Some((said, marks)) = kept.take(TURN_MAX).await {
         let mut by_match: BTreeMap<MatchKey, (Vec<Said>, Mark)> = BTreeMap::new();
@@ -50,28 +51,28 @@ pub(in crate::online) async fn keep(services: Services, mut kept: Kept, server: 
     }
 }
 
-/// Stores the entries of one match that one turn has taken.
+/// Stores the entries of one match from one batch.
 struct Writer {
     services: Services,
     of: MatchKey,
     server: Arc<str>,
-    /// Why the log has ended, if it has.
+    /// Why the log has ended; `None` if it has not.
     end: Option<LogEnd>,
 }
 
 /// Why a log has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum LogEnd {
-    /// The store ended it: it reached a bound or was forgotten.
+    /// The store ended it: it reached a limit or was deleted.
     Over,
     /// The store is full.
     StoreFull,
-    /// The store refused something, which is a defect.
+    /// The store rejected an entry, which is a defect.
     Refused,
 }
 
 impl LogEnd {
-    /// The reason that the log notes. The store notes it by itself where it ended the log.
+    /// The reason for the log's last entry. `None` if the store ended the log and records the reason itself.
     fn cut(self) -> Option<&'static str> {
         match self {
             LogEnd::Over => None,
@@ -81,7 +82,7 @@ impl LogEnd {
     }
 }
 
-/// What the store is to do.
+/// A request to the store.
 enum Verb {
     Open(NewMatch),
     Append(Vec<MatchEntry>),
@@ -89,7 +90,7 @@ enum Verb {
     Close { ended_ms: u64 },
 }
 
-/// Entries that are stored together, and their places in the queue meanwhile.
+/// Entries that are stored together, and their reserved bytes in the queue.
 #[derive(Default)]
 struct Group {
     entries: Vec<MatchEntry>,
@@ -126,14 +127,14 @@ impl Writer {
         }
     }
 
-    /// Stores a group. Its places in the queue are free afterwards.
+    /// Stores a group. Afterwards its reserved bytes in the queue are free.
     async fn append(&mut self, group: Group) {
         if !group.entries.is_empty() && self.end.is_none() {
             self.ask(Verb::Append(group.entries)).await;
         }
     }
 
-    /// Asks the store, again and again while it is unavailable.
+    /// Sends a request to the store, and repeats it while the store is unavailable.
     async fn ask(&mut self, verb: Verb) {
         loop {
             match self.try_once(&verb).await {
@@ -152,7 +153,7 @@ impl Writer {
                     }
                     return self.end = self.end.or(Some(LogEnd::Over));
                 }
-                // An operator had the match forgotten while it went on.
+                // An operator deleted the match while it was running.
                 Err(StoreError::Missing { .. }) => return self.end = self.end.or(Some(LogEnd::Over)),
                 Err(error) => {
                     let MatchKey { realm, id } = &self.of;
@@ -163,7 +164,7 @@ impl Writer {
         }
     }
 
-    /// Notes that an account has too many bytes of logs: admission refuses its next kept match by name.
+    /// Records that an account has too many bytes of logs: admission rejects its next kept match by name.
     fn is_over_quota(&self, owner: &AccountId) {
         let realm = &self.of.realm;
         tracing::info!(?realm, %owner, "an account has no room for more logs of matches");
@@ -199,7 +200,8 @@ impl Group {
     }
 }
 
-/// Notes that this server is alive, ends the matches of servers that are not, and forgets old matches. Runs as long as the services do.
+/// Records that this server is alive, ends the matches of servers that are not, and deletes old matches. Runs
+/// as long as the services.
 pub(in crate::online) async fn look_after(services: Services, server: Arc<str>, keep_days: u64) {
     let mut said_ms = services.time().now_ms();
     loop {
@@ -219,7 +221,8 @@ pub(in crate::online) async fn look_after(services: Services, server: Arc<str>, 
     }
 }
 
-/// Notes that this server is alive, before it has any match, and ends all open matches: no other server has this store.
+/// Records that this server is alive, before it has any match, and ends all open matches: no other server
+/// uses this store.
 pub(in crate::online) async fn begin(services: &Services, server: &str) -> Result<(), StoreError> {
     let now_ms = services.time().now_ms();
     let ended = services.store().keep_matches_alive(server, now_ms, u64::MAX).await?;
@@ -229,8 +232,8 @@ pub(in crate::online) async fn begin(services: &Services, server: &str) -> Resul
     Ok(())
 }
 
-/// Forgets matches that ended before a time, and deletes the entries of forgotten ones, in small parts. Returns after [`ALIVE_EVERY`] even if
-/// more is left.
+/// Deletes matches that ended before a time, and the entries of deleted ones, in small parts. Returns after
+/// [`ALIVE_EVERY`] even if more remain.
 async fn forget(services: &Services, ended_before_ms: u64) -> Result<(), StoreError> {
     let (store, until) = (services.store(), Instant::now() + ALIVE_EVERY);
     let (mut forgets, mut sweeps) = (true, true);

@@ -17,11 +17,11 @@ use parlor_hub::{MatchFilter, RoomQuery, RoomSummary};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Why a log ends that the store did not take.
+/// Log end: the store was unavailable.
 const CUT_UNAVAILABLE: &str = "store unavailable";
-/// Why a log ends for which the store had no room.
+/// Log end: the store was full.
 const CUT_STORE_FULL: &str = "store full";
-/// Why a log ends of which the store refused something, which is a defect.
+/// Log end: the store rejected an entry, which is a defect.
 const CUT_REFUSED: &str = "defect";
 
 /// Which matches.
@@ -166,7 +166,7 @@ pub(super) async fn list(services: Services, caller: Caller, input: ListMatches)
     Ok(Matches { matches, next: page.next.map(|code| code.as_str().to_owned()) })
 }
 
-/// Those that a player was in; all of the environment for operators.
+/// Lists kept matches: a player's own, or for operators all of the environment.
 pub(super) async fn kept(
     services: Services,
     caller: Caller,
@@ -183,7 +183,7 @@ pub(super) async fn log(services: Services, caller: Caller, input: ReadLog) -> R
     let (realm, account) = services.account_of(&caller)?;
     let id = live::code("match", &input.id)?;
     let (store, id) = (services.store(), id.as_str());
-    // Whoever was not in it is told what is told of one that there never was.
+    // Players who did not take part get the same answer as for an unknown match.
     if is_player(&caller) && !store.was_in_match(&realm, id, &account).await? {
         return Err(no_such_match());
     }
@@ -192,7 +192,7 @@ pub(super) async fn log(services: Services, caller: Caller, input: ReadLog) -> R
     let stored = store.match_log(&realm, id, input.from, limit).await?;
     let mut entries = stored.iter().map(entry::view).collect::<Result<Vec<_>, _>>()?;
     let after_ms = stored.last().map_or(kept.opened_ms, |last| last.at_ms);
-    // What came between the two questions is for the next part.
+    // Entries stored between the two queries belong to the next page.
     let end = stored.last().map_or(input.from, |last| last.number.saturating_add(1));
     let is_all = end >= kept.entries;
     if is_all

@@ -1,4 +1,4 @@
-//! The operations on turn rooms. docs/turn-rooms.md says what each means.
+//! The operations on turn rooms. docs/turn-rooms.md describes each.
 
 use super::search::{Search, Wanted, hash};
 use super::{change, look, no_such_room, open};
@@ -256,7 +256,7 @@ pub(crate) async fn create(
     input: CreateRoom,
 ) -> Result<RoomAnswer, Failure> {
     let new = New::read(&services, &caller, input).await?;
-    // A player that looks for all of its metadata, and nothing else, finds it by this hash.
+    // A player whose criteria are exactly this metadata finds the room by this hash.
     let metadata = new.create.metadata_with(&new.config)?;
     let criteria =
         Criteria { metadata: metadata.as_object().cloned().unwrap_or_default(), ..Criteria::default() };
@@ -278,7 +278,7 @@ pub(crate) async fn mine(services: Services, caller: Caller, input: PartOfList) 
     listed(services.store().rooms_of(&realm, &account, input.after.as_deref(), input.limit.rows()).await?)
 }
 
-/// All rooms of the realm, for its operators.
+/// Lists all rooms of the realm, for its operators.
 pub(crate) async fn all(services: Services, caller: Caller, input: PartOfList) -> Result<RoomList, Failure> {
     let realm = services.realm_of(&caller)?;
     listed(services.store().all_rooms(&realm, input.after.as_deref(), input.limit.rows()).await?)
@@ -403,7 +403,7 @@ async fn perform(services: &Services, caller: &Caller, room_id: &str, op: Op) ->
     Ok(RoomAnswer { room: change(services, &realm, &room(room_id)?, &actor, op).await? })
 }
 
-/// As whom a caller acts in a room: a player as itself, an operator as the server.
+/// The actor for a caller in a room: a player acts as itself, an operator as the server.
 pub(super) fn actor(services: &Services, caller: &Caller) -> Result<(Realm, Actor), Failure> {
     let role = caller.identity.as_ref().map(|identity| identity.role);
     match role {
@@ -440,11 +440,11 @@ async fn name_of(
     Ok(services.store().account(realm, &account).await?.map(|account| account.display_name))
 }
 
-/// A room as a player would open it.
+/// The configuration of a new room, from a player's request.
 pub(super) struct New {
     pub(super) realm: Realm,
     pub(super) player: PlayerId,
-    /// The operator's mode, where the server has games of its operator's.
+    /// The operator's mode, if the server has an operator's games.
     pub(super) mode: Option<Arc<Mode>>,
     pub(super) config: Config,
     pub(super) create: Create,
@@ -474,7 +474,7 @@ impl New {
         Ok(New { realm, player, mode: found, config, create })
     }
 
-    /// Opens the room. `wanted` is the hash by which players find it.
+    /// Opens the room. `wanted` is the hash by which seekers find it.
     pub(super) async fn open(
         &self,
         services: &Services,
@@ -482,7 +482,7 @@ impl New {
         wanted: [u8; 32],
     ) -> Result<RoomAnswer, Failure> {
         let guess = match self.create.code {
-            // The answer `taken` says that a room has this code.
+            // The answer `taken` confirms that a room has this code, so it counts as a guess.
             Some(_) => Some(services.guess_of_account(caller)?),
             None => None,
         };

@@ -1,8 +1,9 @@
 //! Turn rooms. Each has a lock in this process, under which its operations run one after another.
 //!
-//! The lock holds the room's document. An operation changes a copy; the store takes document and effects in one transaction; only then is
-//! the caller answered and are others notified. After a failure it is unknown whether the store took the change, so both copies are dropped
-//! and the next operation loads the room again. The version shows writes of another server on the same store.
+//! The lock holds the room's document. An operation changes a copy, and the store takes document and effects
+//! in one transaction. Only then the caller gets its answer and others are notified. After a failure it is
+//! unknown whether the store took the change. So both copies are dropped, and the next operation loads the
+//! room again. The version reveals writes of another server on the same store.
 
 mod handlers;
 mod removal;
@@ -39,15 +40,16 @@ use std::sync::Arc;
 
 /// Letters of a room's code.
 const CODE_LETTERS: usize = 6;
-/// Most draws of a code that is not taken.
+/// Maximum number of draws of an unused code.
 const DRAWS_MAX: usize = 8;
-/// Most tries of an operation that another server's commit came before.
+/// Maximum number of tries of an operation, after earlier commits of another server.
 const TRIES_MAX: usize = 4;
 
-/// The room as JSON after an operation, as the caller may read it. `None` if it may not.
+/// The room as JSON after an operation, as the caller may see it. `None` if it may not.
 pub(super) type Seen = Option<Box<RawValue>>;
 
-/// Bytes of a document that players' data leaves free. Timers, leaving and verdicts need them and must never fail for lack of space.
+/// Bytes of a document that players' data must leave free. Timers, leaving and verdicts need them and must
+/// never fail for lack of space.
 const DOCUMENT_RESERVE: usize = 64 * 1024;
 
 // The sum of all parts that grow by something other than players' data.
@@ -88,7 +90,8 @@ pub(super) async fn leave_for_good(
     apply(services, realm, id, &Actor::Player(player), Op::Leave, kind).await.map(|_| ())
 }
 
-/// Which bounds may refuse an operation. No player's quota refuses what ends something for the others.
+/// The limits that apply to an operation. A player's quota must not refuse an operation that ends something
+/// for the others.
 fn kind_of(actor: &Actor, op: &Op) -> CommitKind {
     match (actor, op) {
         (Actor::Server, _) => CommitKind::Administers,
@@ -135,12 +138,12 @@ async fn apply(
         }
         let (state, mut sent) = (state_of(&room)?, sent(services, realm, actor, &room, &effects)?);
         sent.life = Some(services.lives().of(&room, None, with.now.0));
-        // A move that ends the game settles it. Nothing that is said in an ended room does.
+        // A move that ends the game settles it. Operations in an ended room do not.
         let is_end = was_open && !is_open(&room);
         sent.kind = if is_end && kind == CommitKind::Plays { CommitKind::Settles } else { kind };
         // On an error the changed room is dropped, and loaded again later.
         check_document(&op, state.document.len())?;
-        // Before anything is stored: a room that is too large for the memory stays as it was.
+        // Before storing: a room that is too large for the memory stays unchanged.
         services.room_locks().weigh(&room_lock, &state.document)?;
         let notices = sent.notices.clone();
         match services.store().commit_room(realm, id, before, state, sent).await {
@@ -375,7 +378,7 @@ fn tell(services: &Services, realm: &Realm, notices: &[NewNotice], numbers: &[u6
 }
 
 fn draw_code() -> Result<RoomCode, Failure> {
-    // One number for each letter. The code draws again where a number would make letters uneven.
+    // One number for each letter. The code draws again where a number would favour some letters.
     let mut numbers = random::<{ 16 * CODE_LETTERS }>()?
         .chunks_exact(4)
         .map(|bytes| bytes.iter().fold(0_u32, |number, byte| (number << 8) | u32::from(*byte)))

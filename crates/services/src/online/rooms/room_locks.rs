@@ -1,7 +1,8 @@
 //! The locks of turn rooms, and the memory of the rooms that they hold.
 //!
-//! A room is counted before its document is read, by the most that its JSON can take. The sum is bounded: idle rooms are dropped, the
-//! longest unused first, and a room that does not fit beside those in use is refused.
+//! A room is charged before its document is parsed, by the maximum that its JSON can take. The sum is
+//! bounded: idle rooms are dropped, the longest unused first. A room that does not fit beside the rooms in
+//! use is refused.
 
 use crate::online::failure::Failure;
 use crate::online::json::parsed_bytes_max;
@@ -15,9 +16,9 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::{Mutex as Waiting, MutexGuard, Notify};
 
-/// Rooms whose documents are held. Of more, the longest unused one is dropped, if its lock is free.
+/// Maximum number of cached rooms. Beyond it the longest unused one is dropped, if its lock is free.
 const HELD_MAX: usize = 4_096;
-/// Operations that may wait for one room.
+/// Maximum number of operations that wait for one room.
 const WAITING_MAX: usize = 128;
 
 type Key = (Realm, RoomId);
@@ -26,18 +27,18 @@ type Key = (Realm, RoomId);
 #[derive(Debug)]
 pub(crate) struct RoomLocks {
     locks: Mutex<HashMap<Key, Arc<RoomLock>>>,
-    /// Bytes that the rooms of all locks take, and may take.
+    /// Bytes of all cached rooms, and their limit.
     bytes: Arc<AtomicUsize>,
     bytes_max: usize,
     /// Counts the uses of all locks.
     uses: AtomicU64,
-    /// The next deadline of any room, as far as it is known; `u64::MAX` for none.
+    /// The next known deadline of any room; `u64::MAX` for none.
     deadline_ms: AtomicU64,
     deadline_changed: Notify,
 }
 
 impl RoomLocks {
-    /// Creates locks whose rooms may take so many bytes.
+    /// Creates locks whose rooms may take `bytes_max` bytes.
     pub(crate) fn new(bytes_max: usize) -> Self {
         RoomLocks {
             locks: Mutex::default(),
@@ -49,16 +50,16 @@ impl RoomLocks {
         }
     }
 
-    /// Returns the bytes that rooms at hand take.
+    /// Returns the bytes of cached rooms.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    /// Counts the memory of a room whose document has this text, before it is parsed or after it changed. The caller holds the lock.
-    /// Drops idle rooms to make room.
+    /// Charges the memory of a room with this document, before it is parsed or after it changed. The caller
+    /// holds the lock. Drops idle rooms to make room.
     ///
     /// # Errors
-    /// It does not fit beside the rooms that are in use.
+    /// It does not fit beside the rooms in use.
     pub(crate) fn weigh(&self, place: &Place, document: &[u8]) -> Result<(), Failure> {
         let bytes = parsed_bytes_max(document);
         self.count(&place.0, bytes);
@@ -70,7 +71,7 @@ impl RoomLocks {
         let mut idle: Vec<(u64, Key)> =
             idle.map(|(key, room_lock)| (room_lock.used.load(Ordering::Relaxed), key.clone())).collect();
         idle.sort_unstable_by_key(|(used, _)| *used);
-        // Drops more than is needed, so that not each room that comes looks through all of them.
+        // Drops more than needed, so that not every new room searches all of them.
         for (_, key) in idle {
             if self.bytes() <= self.bytes_max - self.bytes_max / 8 {
                 break;
@@ -98,7 +99,7 @@ impl RoomLocks {
 #[derive(Debug)]
 pub(crate) struct RoomLock {
     room: Waiting<Option<TurnRoom>>,
-    /// Bytes that the room takes, and where they are counted.
+    /// Bytes of the room, and the sum that includes them.
     bytes: AtomicUsize,
     all: Arc<AtomicUsize>,
     inside: AtomicUsize,
@@ -117,8 +118,8 @@ pub(crate) struct Held<'a> {
 }
 
 impl RoomLocks {
-    /// Returns a place in the queue for a room. The server always gets one: its timers must run however many players wait. It asks for
-    /// a bounded number of rooms at once.
+    /// Returns a place in the queue for a room. The server always gets one, because its timers must run
+    /// however many players wait. It uses a bounded number of rooms at once.
     pub(crate) fn of(&self, realm: &Realm, id: &RoomId, is_server: bool) -> Result<Place, Failure> {
         let key = (realm.clone(), id.clone());
         let mut locks = self.locks.lock().unwrap_or_else(PoisonError::into_inner);
@@ -145,12 +146,12 @@ impl RoomLocks {
                 Duration::from_millis(200),
             ));
         }
-        // Under the lock of the map, so that no lock is dropped between being found and being entered.
+        // Under the lock of the map, so that no lock is dropped between lookup and entry.
         room_lock.inside.fetch_add(1, Ordering::Relaxed);
         Ok(Place(room_lock))
     }
 
-    /// Returns how many operations are in a room or wait for it.
+    /// Returns the number of operations in a room or waiting for it.
     pub(crate) fn waiting_for(&self, realm: &Realm, id: &RoomId) -> usize {
         let locks = self.locks.lock().unwrap_or_else(PoisonError::into_inner);
         let room_lock = locks.get(&(realm.clone(), id.clone()));
@@ -166,7 +167,7 @@ impl RoomLocks {
         }
     }
 
-    /// Notes the next deadline of a room, if it has one.
+    /// Records the next deadline of a room, if it has one.
     pub(crate) fn has_deadline(&self, at_ms: Option<u64>) {
         let Some(at_ms) = at_ms else { return };
         if self.deadline_ms.fetch_min(at_ms, Ordering::Relaxed) > at_ms {
@@ -174,20 +175,21 @@ impl RoomLocks {
         }
     }
 
-    /// Forgets the known deadlines: from here on each one that is earlier than those before ends a wait. Call this before the store is
-    /// asked for the next deadline, so that one that is set meanwhile is noticed.
+    /// Forgets the known deadlines: from here on each new earliest deadline ends a wait. Call this before
+    /// querying the store for the next deadline, so that a deadline set meanwhile is noticed.
     pub(crate) fn expect_deadlines(&self) {
         self.deadline_ms.store(u64::MAX, Ordering::Relaxed);
     }
 
-    /// Waits until a room has an earlier deadline than those since [`expect_deadlines`](Self::expect_deadlines). May be cancelled.
+    /// Waits for an earlier deadline than those since [`expect_deadlines`](Self::expect_deadlines). May be
+    /// cancelled.
     pub(crate) async fn deadline_changed(&self) {
         self.deadline_changed.notified().await;
     }
 }
 
 impl Place {
-    /// Waits for its turn.
+    /// Waits for the lock.
     pub(crate) async fn enter(&self) -> Held<'_> {
         Held { room: self.0.room.lock().await, room_lock: &self.0 }
     }
@@ -232,7 +234,7 @@ impl RoomLock {
         }
     }
 
-    /// Counts its room as gone.
+    /// Removes its room from the sum.
     fn forget(&self) {
         self.all.fetch_sub(self.bytes.swap(0, Ordering::Relaxed), Ordering::Relaxed);
     }
@@ -254,7 +256,7 @@ mod tests {
         let locks = RoomLocks::new(usize::MAX);
         locks.has_deadline(Some(3));
         assert!(locks.deadline_changed().now_or_never().is_some());
-        // The store is asked here, and has not heard of the next one.
+        // The store is queried here, and does not have the next deadline yet.
         locks.expect_deadlines();
         locks.has_deadline(Some(5));
         assert!(locks.deadline_changed().now_or_never().is_some());

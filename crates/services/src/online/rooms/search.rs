@@ -1,8 +1,9 @@
-//! Lists of rooms, and the search of a player that looks for one.
+//! Lists of rooms, and the search of a seeker.
 //!
-//! The store knows a room's game, whether it can be joined, and a hash of what it was opened for. A player that looks for the same
-//! finds it by that hash, however many other rooms there are. Everything else stands in a room's summary and is judged here, the
-//! newest room first, in parts, up to a bound in rooms and in bytes. No search finds a room whose players are all away.
+//! The store knows a room's game, whether it can be joined, and a hash of its search criteria. A seeker with
+//! the same criteria finds it by that hash, however many other rooms there are. All other criteria are in a
+//! room's summary and are checked here, the newest room first, in parts, up to a limit of rooms and of bytes.
+//! Searches skip rooms whose players are all away.
 
 use crate::online::Services;
 use crate::online::failure::Failure;
@@ -13,35 +14,36 @@ use ring::digest::{SHA256, digest};
 use serde::Deserialize;
 use serde_json::{Number, Value, json};
 
-/// Rooms that are looked at for one page of a list, at most.
+/// Maximum number of rooms that one page of a list examines.
 pub(super) const LOOKED_AT_MAX: usize = 1_000;
-/// Bytes of their summaries, at most, but for those of the last part.
+/// Maximum bytes of their summaries, except for those of the last part.
 const LOOKED_AT_BYTES_MAX: usize = 2 << 20;
-/// Rooms that a seeker looks at by hash, and as many by game.
+/// Maximum number of rooms that a seeker examines by hash, and as many by game.
 const SEEKER_ROOMS_MAX: usize = 200;
-/// Bytes of their summaries, at most, but for those of the last part.
+/// Maximum bytes of their summaries, except for those of the last part.
 const SEEKER_BYTES_MAX: usize = 1 << 20;
-/// Rooms that a seeker looks at while it has its game's turn: few have been opened since its search began.
+/// Maximum number of rooms that a seeker examines in its game's turn: few were opened since its search began.
 const TURN_ROOMS_MAX: usize = 64;
-/// Bytes of their summaries, at most, but for those of the last part.
+/// Maximum bytes of their summaries, except for those of the last part.
 const TURN_BYTES_MAX: usize = 256 << 10;
-/// Rooms that the store is asked for at once, where not all of them will do.
+/// Rooms requested from the store at once, where some may not match.
 const PART: usize = 200;
 /// The same while a seeker has its game's turn.
 const TURN_PART: usize = 8;
 
-/// What rooms are chosen by.
+/// The criteria for rooms.
 #[derive(Clone, Copy)]
 pub(super) struct Wanted<'a> {
     pub(super) game: &'a str,
     pub(super) criteria: &'a Criteria,
-    /// The rules that a room must have, or that it must have none. `None` for a list: it has rooms of any rules.
+    /// The rules that a room must have; `Some(None)` for a room without rules. `None` for a list: any rules
+    /// match.
     pub(super) rules: Option<Option<&'a str>>,
-    /// Leaves out rooms that players configured: for servers whose operator configures the games.
+    /// Excludes rooms that players configured: for servers whose operator configures the games.
     pub(super) operators_only: bool,
 }
 
-/// What a summary says that rooms are chosen by.
+/// The part of a summary that searches check.
 #[derive(Deserialize)]
 struct Choice {
     game: String,
@@ -53,12 +55,12 @@ struct Choice {
 }
 
 impl Wanted<'_> {
-    /// Whether a room that the player sits in is wanted and goes on.
+    /// Whether a room that the player is in matches and goes on.
     pub(super) fn goes_on_in(&self, room: &RoomListing) -> bool {
         self.choose(room).is_some_and(|choice| choice.phase != Phase::Ended)
     }
 
-    /// What the room is, if it is wanted. A room whose summary cannot be read is not.
+    /// Returns the room's choice if it matches. A room with an unreadable summary does not match.
     fn choose(&self, room: &RoomListing) -> Option<Choice> {
         let choice: Choice = serde_json::from_slice(&room.summary).ok()?;
         let is_wanted = choice.game == self.game
@@ -73,7 +75,7 @@ impl Wanted<'_> {
     }
 }
 
-/// The hash of what a player looks for: of the rules and the criteria. It does not depend on how numbers are written.
+/// The hash of a seeker's rules and criteria. It does not depend on how numbers are written.
 pub(super) fn hash(rules: Option<&str>, criteria: &Criteria) -> [u8; 32] {
     let Criteria { name, max_players, metadata, .. } = criteria;
     let metadata: Value = metadata.iter().map(|(field, value)| (field.clone(), one_form(value))).collect();
@@ -83,7 +85,7 @@ pub(super) fn hash(rules: Option<&str>, criteria: &Criteria) -> [u8; 32] {
     hash
 }
 
-/// The value with 3 for 3.0.
+/// The value in a single form: 3 for 3.0.
 fn one_form(value: &Value) -> Value {
     match value {
         Value::Number(number) => Value::Number(one_form_of(number)),
@@ -96,19 +98,19 @@ fn one_form(value: &Value) -> Value {
 }
 
 fn one_form_of(number: &Number) -> Number {
-    // Beyond 2⁵³ not each whole number is a fraction's value, and none is made one.
+    // Beyond 2⁵³ a float does not represent every integer, so no float is converted.
     #[allow(clippy::cast_possible_truncation, reason = "it has no fraction and is small")]
     let whole = |float: f64| (float.fract() == 0.0 && float.abs() < 9.0e15).then_some(float as i64);
     let float = number.as_f64().filter(|_| number.is_f64());
     float.and_then(whole).map_or_else(|| number.clone(), Number::from)
 }
 
-/// How much a search looks at.
+/// The limits of a search.
 #[derive(Clone, Copy)]
 struct Bounds {
     rooms: usize,
     bytes: usize,
-    /// Rooms that the store is asked for at once.
+    /// Rooms requested from the store at once.
     part: usize,
 }
 
@@ -116,17 +118,17 @@ const OF_LIST: Bounds = Bounds { rooms: LOOKED_AT_MAX, bytes: LOOKED_AT_BYTES_MA
 const OF_SEEKER: Bounds = Bounds { rooms: SEEKER_ROOMS_MAX, bytes: SEEKER_BYTES_MAX, part: PART };
 const IN_TURN: Bounds = Bounds { rooms: TURN_ROOMS_MAX, bytes: TURN_BYTES_MAX, part: TURN_PART };
 
-/// Goes through the rooms that can be joined, the newest first.
+/// Iterates over joinable rooms, the newest first.
 pub(super) struct Search<'a> {
     services: &'a Services,
     realm: &'a Realm,
     wanted: Wanted<'a>,
     bounds: Bounds,
-    /// Takes only the rooms that were opened for what has this hash.
+    /// Only rooms with this hash.
     hash: Option<[u8; 32]>,
     /// Ends at the first room that was opened before this time.
     since_ms: Option<u64>,
-    /// The room after which it goes on. `None` at the beginning and at the end.
+    /// The room after which the search continues. `None` at the beginning and at the end.
     after: Option<String>,
     looked_at: usize,
     looked_at_bytes: usize,
@@ -146,8 +148,8 @@ impl<'a> Search<'a> {
         Search { services, realm, wanted, bounds, hash, since_ms, after, looked_at, looked_at_bytes, is_over }
     }
 
-    /// A search of a seeker: among the rooms that were opened for what has this hash, or among all of the game. With `since_ms` only
-    /// among those that were opened from that time on, and within the bounds of a turn.
+    /// A search of a seeker: among rooms with this hash, or among all of the game. With `since_ms` only among
+    /// rooms that were opened from that time on, and within the limits of a turn.
     pub(super) fn of_seeker(
         services: &'a Services,
         realm: &'a Realm,
@@ -159,8 +161,8 @@ impl<'a> Search<'a> {
         Search { bounds, hash, since_ms, ..Self::new(services, realm, wanted, None) }
     }
 
-    /// What is found among the next `rows`: possibly nothing, although more rooms follow. `None` after the last room, or once the
-    /// bounds are reached.
+    /// The matching rooms among the next `rows`: possibly none, although more follow. `None` after the last
+    /// room, or once a limit is reached.
     async fn part(&mut self, rows: usize) -> Result<Option<Vec<RoomListing>>, Failure> {
         let Some(mut found) = self.read(rows).await? else { return Ok(None) };
         if !self.wanted.is_any() {
@@ -188,7 +190,8 @@ impl<'a> Search<'a> {
         Ok(Some(rooms))
     }
 
-    /// What is found in the next part, without the rooms whose players are all away. `None` as for [`part`](Self::part).
+    /// The matching rooms of the next part, without rooms whose players are all away. `None` as for
+    /// [`part`](Self::part).
     pub(super) async fn present(&mut self) -> Result<Option<Vec<RoomListing>>, Failure> {
         let Some(page) = self.read(self.bounds.part).await? else { return Ok(None) };
         let is_here = |room: &RoomListing| self.services.is_any_here(self.realm, &room.players);
@@ -204,7 +207,7 @@ impl<'a> Search<'a> {
         }
         let asleep: Vec<(RoomId, u64)> = rooms.iter().map(|room| (room.id.clone(), room.version)).collect();
         self.services.store().rooms_asleep(self.realm, asleep).await?;
-        // A player that came back meanwhile found nothing to wake.
+        // A player that returned meanwhile found no hidden room to show again.
         for player in rooms.iter().flat_map(|room| &room.players) {
             if self.services.is_any_here(self.realm, core::slice::from_ref(player)) {
                 self.services.store().wake_rooms_of(self.realm, player).await?;
@@ -213,8 +216,8 @@ impl<'a> Search<'a> {
         Ok(())
     }
 
-    /// Up to `limit` rooms: fewer, or none, although more follow, if the bounds of a list were reached or the rooms have
-    /// [`PAGE_BYTES_MAX`].
+    /// Up to `limit` rooms. Fewer or none, although more follow, if a limit of lists was reached or the rooms
+    /// have [`PAGE_BYTES_MAX`].
     pub(super) async fn page(mut self, limit: usize) -> Result<Page<RoomListing>, Failure> {
         let rows = if self.wanted.is_any() { limit } else { self.bounds.part };
         let (mut items, mut bytes) = (Vec::new(), 0);
@@ -233,7 +236,7 @@ impl<'a> Search<'a> {
     }
 }
 
-/// How many of these rooms, from the first on, one page has: a page of large ones ends early.
+/// The number of these rooms that fit one page: a page of large ones ends early.
 fn fitting(items: &[RoomListing], limit: usize) -> usize {
     let mut bytes = 0;
     let has_room = |room: &&RoomListing| {

@@ -1,8 +1,9 @@
 //! Matchmaking: seats a player in a room that meets its criteria, or opens one.
 //!
-//! A search is bounded in rooms, bytes and attempts to join, and runs outside of any lock, so a search among junk delays its own
-//! player alone (threat 51). A seeker that found nothing takes its game's turn, joins a room that was opened since its search began,
-//! or opens one. So of seekers that search at the same time one opens a room, and the others join it.
+//! A search is bounded in rooms, bytes and attempts to join. It runs outside of any lock, so a search among
+//! useless rooms delays only its own player (threat 51). A seeker without a result takes its game's turn.
+//! There it joins a room that was opened since its search began, or opens one. So one of several concurrent
+//! seekers opens a room, and the others join it.
 
 use super::handlers::{CreateRoom, New, RoomAnswer, read_criteria};
 use super::search::{LOOKED_AT_MAX, Search, Wanted, hash};
@@ -19,9 +20,9 @@ use serde_json::{Map, Value};
 
 type Object = Map<String, Value>;
 
-/// Rooms that one search tries to join. Each attempt loads a room.
+/// Maximum number of rooms that one search tries to join. Each attempt loads a room.
 const JOINS_MAX: usize = 32;
-/// Operations that may wait for a room that a seeker joins in its game's turn. A busier room would hold up all seekers.
+/// Maximum queue of a room that a seeker joins in its game's turn. A busier room would delay all seekers.
 const WAITING_IN_TURN_MAX: usize = 32;
 
 /// What a player looks for, and the room that is opened if there is none.
@@ -54,12 +55,12 @@ pub(crate) struct JoinOrCreate {
     metadata: Option<Value>,
 }
 
-/// Gives the player a room, in this order: one of this game that it sits in, the newest that has a seat and in which somebody is
-/// here, or one that it opens. All of them meet the criteria.
+/// Seats the player in a room that meets the criteria. In this order: a room of this game that it is in; the
+/// newest room with a free seat and a present player; a new room.
 ///
 /// # Errors
-/// `too_often` if the account searches already, or its address too much; `too_many_rooms` if it waits in too many rooms for
-/// another one.
+/// `too_often` if the account is already searching, or its address too much; `too_many_rooms` if it waits in
+/// too many rooms for another one.
 pub(crate) async fn join_or_create(
     services: Services,
     caller: Caller,
@@ -86,7 +87,7 @@ pub(crate) async fn join_or_create(
     if let Some(answer) = seeker.own_room(&account).await? {
         return Ok(answer);
     }
-    // Neither a room that is found nor one that is opened would take this player.
+    // The player could not enter any room, found or new.
     if services.store().waiting_rooms_of(&realm, &account).await? >= GATHERING_ROOMS_MAX {
         return Err(StoreError::TooManyRooms { max: GATHERING_ROOMS_MAX }.into());
     }
@@ -109,7 +110,7 @@ struct Seeker<'a> {
     new: &'a New,
     criteria: &'a Criteria,
     actor: Actor,
-    /// The hash of what it looks for.
+    /// The hash of its criteria.
     hash: [u8; 32],
 }
 
@@ -123,7 +124,7 @@ impl Seeker<'_> {
         }
     }
 
-    /// The newest room that it sits in and that meets its criteria.
+    /// The newest room that it is in and that meets its criteria.
     async fn own_room(&self, account: &AccountId) -> Result<Option<RoomAnswer>, Failure> {
         let (services, realm, wanted) = (self.services, &self.new.realm, self.wanted());
         let mine = services.store().open_rooms_of(realm, account, LOOKED_AT_MAX).await?;
@@ -135,8 +136,8 @@ impl Seeker<'_> {
         Ok(None)
     }
 
-    /// Joins a room: one that was opened for the same, or else any that meets the criteria. With `since_ms`, in a turn: then it leaves
-    /// out busy rooms, and those that were opened before that time.
+    /// Joins a room: one with the same hash, or else any that meets the criteria. With `since_ms`, in a turn:
+    /// then it skips busy rooms, and rooms that were opened before that time.
     async fn seat(&self, since_ms: Option<u64>) -> Result<Option<RoomAnswer>, Failure> {
         let (services, realm) = (self.services, &self.new.realm);
         let mut joins_left = JOINS_MAX;
@@ -154,7 +155,7 @@ impl Seeker<'_> {
                     match change(services, realm, &room.id, &self.actor, Op::Join(join)).await {
                         Ok(seen) => return Ok(Some(RoomAnswer { room: seen })),
                         Err(failure) if is_of_player(&failure) => return Err(failure),
-                        // Somebody else was faster, or this player may not come in.
+                        // Another player was faster, or this player may not enter.
                         Err(_) => {}
                     }
                 }
@@ -164,7 +165,7 @@ impl Seeker<'_> {
     }
 }
 
-/// Whether another room would refuse as well.
+/// Whether another room would refuse too.
 fn is_of_player(failure: &Failure) -> bool {
     failure.kind() == Kind::Unavailable || failure.code() == TOO_MANY_ROOMS
 }

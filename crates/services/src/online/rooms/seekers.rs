@@ -1,7 +1,7 @@
 //! Seekers: players who look for a room.
 //!
-//! Each account searches once at a time, and each address has few searches under way (threat 51). Searches run side by side. Only a
-//! seeker that found nothing waits for its game's turn, in which it opens a room.
+//! Each account has one search at a time, and each address a few (threat 51). Searches run concurrently. Only
+//! a seeker without a result waits for its game's turn, in which it opens a room.
 
 use crate::online::failure::{Failure, Kind};
 use crate::store::AccountId;
@@ -15,15 +15,15 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Mutex;
 use tokio::sync::{Mutex as Waiting, MutexGuard};
 
-/// Searches of one address at a time. This machine's own processes have no such bound, as everywhere.
+/// Maximum number of concurrent searches of one address. Local processes have no such limit, as everywhere.
 const OF_ADDRESS_MAX: usize = 8;
-/// Searches of one neighbourhood of addresses at a time.
+/// Maximum number of concurrent searches of one neighbourhood.
 const OF_NEIGHBOURHOOD_MAX: usize = 4 * OF_ADDRESS_MAX;
-/// When a search that was refused may be asked for again.
+/// Time to retry after a refused search.
 const RETRY_AFTER: Duration = Duration::from_millis(250);
-/// Turns that can be taken at the same time. Games share them by hash.
+/// Number of turns. Games share them by hash.
 const TURNS: usize = 64;
-/// The entry time of a turn in which nobody is.
+/// The entry time of an empty turn.
 const NOBODY: u64 = u64::MAX;
 
 /// All seekers of a server.
@@ -33,7 +33,7 @@ pub(crate) struct Seekers {
     turns: Vec<Turn>,
 }
 
-/// The searches that are under way.
+/// The current searches.
 #[derive(Debug, Default)]
 struct Searching {
     accounts: HashSet<(Realm, AccountId)>,
@@ -41,7 +41,7 @@ struct Searching {
     neighbourhoods: HashMap<u64, usize>,
 }
 
-/// A search that counts as under way until this is dropped.
+/// A running search, until this is dropped.
 #[derive(Debug)]
 pub(super) struct Seeking<'a> {
     seekers: &'a Seekers,
@@ -49,11 +49,11 @@ pub(super) struct Seeking<'a> {
     origin: Origin,
 }
 
-/// The right to open a room of a game, which one seeker has at a time.
+/// The right to open a room of a game. One seeker has it at a time.
 #[derive(Debug)]
 pub(super) struct Turn {
     lock: Waiting<()>,
-    /// When the seeker that has the turn entered, in ms of the services' clock.
+    /// The entry time of the seeker with the turn, in ms of the services' clock.
     entered_ms: AtomicU64,
 }
 
@@ -73,7 +73,7 @@ impl Seekers {
     /// Begins a search of an account.
     ///
     /// # Errors
-    /// `too_often` if the account searches already, or its address has too many searches under way.
+    /// `too_often` if the account is already searching, or its address has too many searches.
     pub(super) fn begin(
         &self,
         origin: Origin,
@@ -104,11 +104,11 @@ impl Seekers {
 }
 
 impl Turn {
-    /// Returns the creation time from which on rooms may escape a search that begins after this call. `now_ms` reads the services'
-    /// clock, which never goes back.
+    /// Returns the creation time from which on a search that begins after this call may miss rooms. `now_ms`
+    /// reads the services' clock, which never goes back.
     pub(super) fn unseen_since_ms(&self, now_ms: impl FnOnce() -> u64) -> u64 {
-        // A room is as old as its seeker's entry at most, and is stored before that seeker leaves. The clock is read first: if no
-        // entry is seen then, a later one has a later time.
+        // A room is at most as old as its seeker's entry, and is stored before that seeker leaves. The clock
+        // is read first: if there is no entry then, a later entry has a later time.
         let now_ms = now_ms();
         now_ms.min(self.entered_ms.load(Ordering::SeqCst))
     }
@@ -150,7 +150,8 @@ impl Searching {
     }
 }
 
-/// Counts one less. Counts of zero are removed, so the table is as large as what is under way.
+/// Subtracts one. Counts of zero are removed, so the table is only as large as the number of running
+/// searches.
 fn take_one(counts: &mut HashMap<u64, usize>, key: u64) {
     if let Some(count) = counts.get_mut(&key) {
         *count -= 1;
