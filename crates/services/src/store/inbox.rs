@@ -151,7 +151,8 @@ impl<'a> Told<'a> {
         Told(told)
     }
 
-    /// The statements by which each inbox counts its new notices. The oldest beyond the bound are dropped.
+    /// The statements by which each inbox counts its new notices. Notices beyond the limit are dropped, the
+    /// oldest first.
     pub(super) fn asks<'p>(&'p self, realm: &'p Realm) -> impl Iterator<Item = Asked<'p>> + 'p {
         self.0.iter().flat_map(move |(account, told)| {
             let count = told.len() as u64;

@@ -272,7 +272,7 @@ fn commit(
         if shared.is_empty() { None } else { Some(shared.put(sql, realm, id, state.version)?) };
     if let Some(life) = life {
         let mut rows = answers.next().unwrap_or_default().rows;
-        // No quota refuses an end or a timer: other players depend on it.
+        // No quota refuses an end or a timer, because other players depend on it.
         let judged_by = (effects.kind == CommitKind::Plays).then_some(limits);
         lives::go_on(sql, (realm, id), life, (state.bytes(), event_bytes), &mut rows, judged_by)?;
     }
