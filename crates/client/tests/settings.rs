@@ -22,8 +22,10 @@ const GAME: &str = "PARLOR_TEST_GAME";
 /// The folder of its registry.
 const REGISTRY: &str = "PARLOR_TEST_REGISTRY";
 
-/// What games do, and say.
-const GAMES: [(&str, fn(&Registry) -> String); 9] = [
+/// A game's name, and what it does and says.
+type Game = (&'static str, fn(&Registry) -> String);
+
+const GAMES: [Game; 9] = [
     ("host", |registry| outcome(Room::host("tanks").registry(registry.clone()).open())),
     ("host in code", |registry| {
         let room = Room::host("tanks").registry(registry.clone());

@@ -40,7 +40,7 @@ fn multiplayer(table: &Multiplayer, options: &mut Options, connect: &mut Connect
     set(&mut options.paths, &table.paths);
     set(&mut connect.mode, &table.mode);
     set(&mut connect.scheme, &table.invite_scheme);
-    connect.conditions = table.impairment.clone().map(Conditions::new);
+    connect.conditions = table.impairment.map(Conditions::new);
     let tick_hz = table.tick_hz.and_then(TickRate::new);
     match &mut options.intent {
         // A match has neither host nor state.

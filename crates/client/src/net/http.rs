@@ -182,14 +182,14 @@ async fn perform(
         let headers: &[_] = if here.is_same_origin(&first) { &options.headers } else { &[] };
         let again = body.repeatable();
         let (answer, turn) = exchange(&method, &here, headers, body, options, &mut connections).await?;
-        let Some((next, then)) = redirect(&method, again, &here, &answer)? else {
+        let Some((next, its_method, its_body)) = redirect(&method, again, &here, &answer)? else {
             return pass_on(answer, turn, &here, options, inbox).await;
         };
         if here.is_secure && !next.is_secure {
             let why = "it has no encryption, and the first had";
             return Err(NetError::Redirect { url: first.to_string(), to: next.to_string(), why });
         }
-        (here, (method, body)) = (next, then);
+        (here, method, body) = (next, its_method, its_body);
     }
     let why = "the servers sent the request on too often";
     Err(NetError::Redirect { url: first.to_string(), to: here.to_string(), why })
@@ -213,10 +213,10 @@ fn redirect(
     again: Option<Bytes>,
     here: &Url,
     answer: &hyper::Response<Incoming>,
-) -> Result<Option<(Url, (Method, Body))>, NetError> {
+) -> Result<Option<(Url, Method, Body)>, NetError> {
     let is_read = matches!(*method, Method::GET | Method::HEAD);
-    let then = match (answer.status().as_u16(), again) {
-        (301 | 302 | 303, Some(body)) if is_read => (method.clone(), body),
+    let (method, body) = match (answer.status().as_u16(), again) {
+        (301..=303, Some(body)) if is_read => (method.clone(), body),
         (307 | 308, Some(body)) => (method.clone(), body),
         (303, _) if !is_read => (Method::GET, Bytes::new()),
         _ => return Ok(None),
@@ -224,7 +224,7 @@ fn redirect(
     let Some(location) = answer.headers().get(header::LOCATION).and_then(|value| value.to_str().ok()) else {
         return Ok(None);
     };
-    Ok(Some((here.join(location)?, (then.0, Body::Whole(then.1)))))
+    Ok(Some((here.join(location)?, method, Body::Whole(body))))
 }
 
 /// One request over one connection, which lives as long as `connections`.

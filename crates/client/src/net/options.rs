@@ -26,7 +26,7 @@ pub struct Options {
     pub(super) body_len: Option<u64>,
     pub(super) headers: Vec<(String, String)>,
     /// The module that the game uses by them.
-    module: Module,
+    pub(super) module: Module,
 }
 
 impl Default for Options {
