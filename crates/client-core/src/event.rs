@@ -322,6 +322,11 @@ pub enum ConnectFailureKind {
     Untrusted,
     /// A peer answered that does not speak Parlor.
     NotParlor,
+    /// A module is left out of the build, or switched off in the game's settings. Nothing was tried.
+    ModuleDisabled {
+        /// The error code, such as `optional_module_multiplayer_disabled`.
+        code: &'static str,
+    },
 }
 
 impl ConnectFailureKind {
@@ -334,6 +339,7 @@ impl ConnectFailureKind {
             ConnectFailureKind::Unreachable => "unreachable",
             ConnectFailureKind::Untrusted => "untrusted",
             ConnectFailureKind::NotParlor => "not_parlor",
+            ConnectFailureKind::ModuleDisabled { code } => code,
         }
     }
 }

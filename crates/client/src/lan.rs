@@ -20,12 +20,52 @@
 //! An announcement is not authenticated: any machine on the same network can make one, under any name and
 //! code. So let the player choose from the list, and do not join a found room automatically.
 
-pub use parlor_transport::lan::{Discovery, LanError, LanEvent, LanRoom, MDNS_PORT, Network, SERVICE};
+pub use parlor_transport::lan::{LanError, LanEvent, LanRoom, MDNS_PORT, Network, SERVICE};
+
+use crate::modules::{Module, ModuleDisabled};
+use parlor_transport::lan;
+use thiserror::Error;
 
 /// Discovers rooms of a game on the networks of this machine.
 ///
 /// # Errors
-/// The operating system refuses the sockets.
-pub fn discover(app: &str) -> Result<Discovery, LanError> {
+/// As [`Discovery::start`].
+pub fn discover(app: &str) -> Result<Discovery, DiscoverError> {
     Discovery::start(Network::default(), Some(app))
+}
+
+/// Why rooms cannot be discovered.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum DiscoverError {
+    /// The module is switched off.
+    #[error(transparent)]
+    Module(#[from] ModuleDisabled),
+    /// The operating system refuses a socket or thread.
+    #[error(transparent)]
+    Lan(#[from] LanError),
+}
+
+/// Looks for rooms until it is dropped. Never blocks: call [`poll`](Self::poll) in each frame.
+#[derive(Debug)]
+pub struct Discovery(lan::Discovery);
+
+impl Discovery {
+    /// Starts looking for rooms of one game, or of all, on a network.
+    ///
+    /// # Errors
+    /// The module is switched off, or the operating system refuses a socket or thread.
+    pub fn start(network: Network, app: Option<&str>) -> Result<Self, DiscoverError> {
+        Module::Lan.require()?;
+        Ok(Discovery(lan::Discovery::start(network, app)?))
+    }
+
+    /// Returns the next event, if there is one.
+    pub fn poll(&mut self) -> Option<LanEvent> {
+        self.0.poll()
+    }
+
+    /// Returns the rooms that are announced at present.
+    pub fn rooms(&self) -> impl Iterator<Item = &LanRoom> {
+        self.0.rooms()
+    }
 }

@@ -42,7 +42,8 @@
 //! Features: `driver` (on by default) has the sockets; `clipboard` adds `Room::copy_invite`; `lan` adds rooms on the local network
 //! (`parlor::lan`); `net` adds TCP, UDP, WebSocket and HTTP for what is not a room (`parlor::net`); `server` lets a host that finds no
 //! server start one in its process; `online` adds accounts and rooms
-//! that outlive every process (`parlor::online`). [`Module`] tells which of them a build has.
+//! that outlive every process (`parlor::online`); `settings` (on by default) reads a game's `parlor.toml` (`Settings`).
+//! [`Module`] tells which of them a build has.
 
 #[cfg(any(feature = "driver", feature = "net"))]
 mod background;
@@ -55,6 +56,8 @@ mod modules;
 pub mod net;
 #[cfg(feature = "online")]
 pub mod online;
+#[cfg(feature = "settings")]
+mod settings;
 
 #[cfg(feature = "driver")]
 pub use driver::{
@@ -63,7 +66,9 @@ pub use driver::{
     TransportPreference, WorldReader, WorldView, kind,
 };
 
-pub use crate::modules::{Module, ModuleDisabled};
+pub use crate::modules::{DisabledBy, Module, ModuleDisabled};
+#[cfg(feature = "settings")]
+pub use crate::settings::{Settings, SettingsError};
 pub use parlor_client_core::{
     ClosedReason, ConnectFailure, ConnectFailureKind, Connectivity, Diagnostics, Event, JoinPath, LinkState,
     Message, Mode, OverlayDiagnostics, Past, PathMode, Player, ReasonCode, Role, RollbackConfig,
@@ -110,6 +115,9 @@ mod documents {
     struct Impair;
     #[doc = include_str!("../../../docs/recording.md")]
     struct Recording;
+    #[cfg(feature = "online")]
+    #[doc = include_str!("../../../docs/coming-from.md")]
+    struct ComingFrom;
     #[cfg(feature = "net")]
     #[doc = include_str!("../../../docs/net.md")]
     struct Net;

@@ -1,10 +1,10 @@
-//! The optional modules of this crate, by name. A binding for another language, or a scripting host, checks
-//! here whether a module is available. A Rust game learns it from the compiler: a disabled module does not
-//! exist.
+//! The optional modules of this crate, by name. A build has a module by its cargo feature, and the settings file of
+//! a game may switch it off. A binding for another language, or a scripting host, checks here whether a module is
+//! available.
 
 use core::fmt;
 
-/// A module that a cargo feature enables.
+/// A module that a cargo feature enables, and that settings may switch off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Module {
     /// Rooms with sockets of their own: [`Room`](crate::Room).
@@ -46,7 +46,7 @@ impl Module {
         }
     }
 
-    /// Whether this build has it.
+    /// Whether this build has it. Settings may still switch it off: [`require`](Self::require).
     pub const fn is_enabled(self) -> bool {
         match self {
             Module::Multiplayer => cfg!(feature = "driver"),
@@ -58,30 +58,71 @@ impl Module {
         }
     }
 
-    /// Checks that the module is available, before its first use.
+    /// Checks that the module is available: that this build has it, and that the settings of this process do not
+    /// switch it off. Each call that enters a module checks it.
     ///
     /// ```
-    /// use parlor::{Module, ModuleDisabled};
-    /// # let net = ModuleDisabled(Module::Net);
+    /// use parlor::{DisabledBy, Module, ModuleDisabled};
+    /// # let net = ModuleDisabled { module: Module::Net, by: DisabledBy::Build };
     /// assert_eq!(net.code(), "optional_module_net_disabled");
     /// assert!(net.to_string().starts_with("optional_module_net_disabled: "));
     /// ```
     ///
     /// # Errors
-    /// This build does not have the module.
-    pub const fn require(self) -> Result<(), ModuleDisabled> {
-        if self.is_enabled() { Ok(()) } else { Err(ModuleDisabled(self)) }
+    /// This build does not have the module, the settings switch it off, or they cannot be read.
+    pub fn require(self) -> Result<(), ModuleDisabled> {
+        let disabled = |by| ModuleDisabled { module: self, by };
+        if !self.is_enabled() {
+            return Err(disabled(DisabledBy::Build));
+        }
+        #[cfg(feature = "settings")]
+        match crate::settings::Settings::current() {
+            Err(error) => return Err(disabled(DisabledBy::WrongSettings(error.to_string()))),
+            Ok(settings) if !settings.allow(self) => {
+                return Err(disabled(DisabledBy::Settings(settings.origin().to_owned())));
+            }
+            Ok(_) => {}
+        }
+        Ok(())
+    }
+
+    /// The key of `[modules]` in the settings file.
+    const fn key(self) -> &'static str {
+        match self {
+            // The key says what a player knows.
+            Module::Net => "network",
+            other => other.as_str(),
+        }
     }
 }
 
-/// The error for a module that this build leaves out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ModuleDisabled(pub Module);
+/// The error for a module that is not available.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ModuleDisabled {
+    /// The module.
+    pub module: Module,
+    /// What disables it.
+    pub by: DisabledBy,
+}
+
+/// What disables a module.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DisabledBy {
+    /// This build leaves it out.
+    Build,
+    /// These settings switch it off.
+    Settings(String),
+    /// The settings cannot be read, with the reason: nothing is available then.
+    WrongSettings(String),
+}
 
 impl ModuleDisabled {
     /// The error code for JSON and other languages.
-    pub const fn code(self) -> &'static str {
-        match self.0 {
+    pub const fn code(&self) -> &'static str {
+        if let DisabledBy::WrongSettings(_) = self.by {
+            return "wrong_settings";
+        }
+        match self.module {
             Module::Multiplayer => "optional_module_multiplayer_disabled",
             Module::Net => "optional_module_net_disabled",
             Module::Lan => "optional_module_lan_disabled",
@@ -94,11 +135,21 @@ impl ModuleDisabled {
 
 impl fmt::Display for ModuleDisabled {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (code, feature) = (self.code(), self.0.feature());
-        write!(
-            f,
-            "{code}: this build leaves the module out. Build it with the feature {feature:?} of the crate parlor"
-        )
+        let (code, feature) = (self.code(), self.module.feature());
+        match &self.by {
+            DisabledBy::Build => write!(
+                f,
+                "{code}: this build leaves the module out. Build it with the feature {feature:?} of the crate parlor"
+            ),
+            DisabledBy::Settings(origin) => {
+                let key = self.module.key();
+                write!(
+                    f,
+                    "{code}: {origin} switches the module off. Set `{key} = true` there, under [modules]"
+                )
+            }
+            DisabledBy::WrongSettings(why) => write!(f, "{code}: {why}"),
+        }
     }
 }
 
@@ -111,7 +162,7 @@ mod tests {
     #[test]
     fn a_module_that_is_left_out_names_itself_and_its_feature() {
         for module in Module::ALL {
-            let disabled = ModuleDisabled(module);
+            let disabled = ModuleDisabled { module, by: DisabledBy::Build };
             assert_eq!(disabled.code(), format!("optional_module_{}_disabled", module.as_str()));
             let said = disabled.to_string();
             assert!(said.starts_with(disabled.code()) && said.contains(module.feature()), "{said}");

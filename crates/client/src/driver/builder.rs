@@ -1,10 +1,11 @@
 //! Options of all rooms, set before one is opened or joined. `kind_options.rs` has those of hosts, joins or matches alone.
 
-use super::connect_options::{ConnectOptions, TransportPreference};
+use super::connect_options::{ConnectOptions, TransportPreference, check_scheme};
 use super::kind;
 use super::resume_ticket::ResumeTicket;
 use super::room::Room;
-use parlor_client_core::{Mode, Options, PathMode, RoomError, Wish};
+use crate::modules::{Module, ModuleDisabled};
+use parlor_client_core::{ConnectFailure, ConnectFailureKind, Mode, Options, PathMode, RoomError, Wish};
 use parlor_proto::wire::handshake::Resume;
 use parlor_proto::{ApiMisuse, Lane, RoomCode};
 use parlor_transport::discovery::{Invite, Registry};
@@ -47,7 +48,10 @@ pub type MatchBuilder = RoomBuilder<kind::Match>;
 
 impl<K> RoomBuilder<K> {
     fn new(options: Options) -> Self {
-        RoomBuilder { options, connect: ConnectOptions::default(), wrong: None, kind: PhantomData }
+        let connect = ConnectOptions::default();
+        #[cfg(feature = "settings")]
+        let (options, connect) = super::from_settings::applied(options, connect);
+        RoomBuilder { options, connect, wrong: None, kind: PhantomData }
     }
 }
 
@@ -226,12 +230,8 @@ impl<K> RoomBuilder<K> {
 
     /// Sets the scheme of invite links. Default: "parlor".
     pub fn invite_scheme(mut self, scheme: &str) -> Self {
-        let is_scheme = |c: char| c.is_ascii_alphanumeric() || "+-.".contains(c);
-        if scheme.starts_with(|c: char| c.is_ascii_alphabetic()) && scheme.chars().all(is_scheme) {
-            self.connect.scheme = scheme.to_owned();
-        } else {
-            self.note(Err(format!("invite_scheme is {scheme:?}; it may have letters, digits, +, - and .")));
-        }
+        self.note(check_scheme(scheme));
+        scheme.clone_into(&mut self.connect.scheme);
         self
     }
 
@@ -281,9 +281,25 @@ impl<K> RoomBuilder<K> {
 
     /// Opens or joins the room. Returns at once; events report progress and failure, a wrong option included.
     pub fn open(self) -> Room {
-        let wrong = self.check().err();
+        let wrong = self.refusal();
         Room::begin(self.options, self.connect, wrong)
     }
+
+    /// Why the room cannot be opened at all.
+    fn refusal(&self) -> Option<ConnectFailure> {
+        let modules = [Some(Module::Multiplayer), self.connect.announces().then_some(Module::Lan)];
+        let off = modules.into_iter().flatten().find_map(|module| module.require().err());
+        off.map(disabled).or_else(|| {
+            let wrong = self.check().err()?;
+            Some(ConnectFailure { kind: ConnectFailureKind::BadAddress, detail: wrong.to_string() })
+        })
+    }
+}
+
+/// The failure of a room whose module is off.
+pub(super) fn disabled(disabled: ModuleDisabled) -> ConnectFailure {
+    let kind = ConnectFailureKind::ModuleDisabled { code: disabled.code() };
+    ConnectFailure { kind, detail: disabled.to_string() }
 }
 
 #[cfg(test)]

@@ -24,6 +24,8 @@ pub enum TransportPreference {
 pub(super) struct ConnectOptions {
     pub(super) mode: Mode,
     pub(super) server: Option<ServerAddress>,
+    /// The server of the settings file, where neither code nor environment name one.
+    pub(super) server_of_file: Option<ServerAddress>,
     pub(super) transport: TransportPreference,
     pub(super) roots: Option<String>,
     pub(super) registry: Registry,
@@ -49,10 +51,29 @@ impl ConnectOptions {
         self.inside.as_ref().filter(|inside| is_free && inside.leads_to(address))
     }
 
+    /// Whether a server of this process is to announce its rooms.
+    pub(super) fn announces(&self) -> bool {
+        #[cfg(feature = "server")]
+        return self.lan.is_some();
+        #[cfg(not(feature = "server"))]
+        false
+    }
+
     /// What an invite says of the server at an address.
     pub(super) fn public<'a>(&'a self, address: &'a ServerAddress) -> &'a ServerAddress {
         self.public.as_ref().unwrap_or(address)
     }
+}
+
+/// Checks the scheme of invite links (RFC 3986 §3.1).
+pub(crate) fn check_scheme(scheme: &str) -> Result<(), String> {
+    let may_have = |c: char| c.is_ascii_alphanumeric() || "+-.".contains(c);
+    if scheme.starts_with(|c: char| c.is_ascii_alphabetic()) && scheme.chars().all(may_have) {
+        return Ok(());
+    }
+    Err(format!(
+        "invite_scheme is {scheme:?}; it begins with a letter and may have letters, digits, +, - and ."
+    ))
 }
 
 impl Default for ConnectOptions {
@@ -60,6 +81,7 @@ impl Default for ConnectOptions {
         ConnectOptions {
             mode: Mode::Auto,
             server: None,
+            server_of_file: None,
             transport: TransportPreference::Auto,
             roots: None,
             registry: Registry::of_this_user(),

@@ -1,8 +1,12 @@
 //! The driver: sockets and a background thread behind a room, so that a game needs neither a runtime nor patience.
 
 mod builder;
+#[cfg(feature = "clipboard")]
+mod clipboard;
 mod connect_options;
 mod dial;
+#[cfg(feature = "settings")]
+mod from_settings;
 mod handle;
 mod host;
 mod kind_options;
@@ -32,6 +36,8 @@ pub mod kind {
 
 pub use builder::{HostBuilder, JoinBuilder, MatchBuilder, RoomBuilder};
 pub use connect_options::TransportPreference;
+#[cfg(feature = "settings")]
+pub(crate) use connect_options::check_scheme;
 pub use host::Host;
 pub use messages::SendOptions;
 #[cfg(feature = "online")]

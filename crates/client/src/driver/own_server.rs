@@ -1,7 +1,9 @@
 //! A server in this process, for a host that finds none. All rooms of the process share it; it ends with the last of them.
 
+use super::builder::disabled;
 use super::connect_options::ConnectOptions;
 use super::places;
+use crate::modules::Module;
 use parlor_client_core::{ConnectFailure, ConnectFailureKind, Mode, Wish};
 use parlor_server::{Config, Server};
 use parlor_transport::discovery::Registry;
@@ -24,7 +26,7 @@ struct Running {
 /// Gives a room that this process hosts the server of this process, unless another one is named or runs on this machine.
 ///
 /// # Errors
-/// [`ConnectFailureKind`]: the environment names a server wrongly, or none could be started.
+/// [`ConnectFailureKind`]: the environment names a server wrongly, or none could or may be started.
 pub(super) async fn if_needed(
     wish: &Wish,
     connect: ConnectOptions,
@@ -33,6 +35,7 @@ pub(super) async fn if_needed(
     if !may_host || places::is_there_a_server(&connect, &connect.registry)? {
         return Ok((connect, None));
     }
+    Module::Server.require().map_err(disabled)?;
     let own = OwnServer::share(&connect).await?;
     let (server, inside) = (own.inside().address(), Some(own.inside().clone()));
     let public = connect.lan.and_then(|_| own.0.server.addresses().first().cloned());

@@ -77,7 +77,8 @@ pub(super) fn for_guest(
     Ok(places)
 }
 
-/// The server that the game or the environment names; `None` if they name none or only this machine shall do.
+/// The server that the game, the environment or the settings file names, in this order; `None` if they name none or
+/// only this machine shall do.
 fn configured(connect: &ConnectOptions) -> Result<Option<ServerAddress>, ConnectFailure> {
     if connect.server.is_some() {
         return Ok(connect.server.clone());
@@ -92,7 +93,7 @@ fn configured(connect: &ConnectOptions) -> Result<Option<ServerAddress>, Connect
                 detail: format!("{SERVER_VARIABLE} is wrong: {error}"),
             })
         }
-        _ => Ok(None),
+        _ => Ok(connect.server_of_file.clone()),
     }
 }
 

@@ -1,15 +1,18 @@
 //! A room, as a game holds it.
 
 use super::builder::{HostBuilder, JoinBuilder, MatchBuilder};
+#[cfg(feature = "clipboard")]
+use super::clipboard::Clipboard;
 use super::connect_options::ConnectOptions;
 use super::dial;
 use super::handle::Handle;
 use super::loop_advice::LoopAdvice;
 use super::recording::Tape;
 use super::runtime;
+#[cfg(feature = "clipboard")]
+use crate::modules::Module;
 use parlor_client_core::{
-    ClosedReason, ConnectFailure, ConnectFailureKind, Diagnostics, Event, Options, Player, RoomCore,
-    RoomError, RoomInfo,
+    ClosedReason, ConnectFailure, Diagnostics, Event, Options, Player, RoomCore, RoomError, RoomInfo,
 };
 use parlor_proto::{ApiMisuse, Instant, MemberId, RoomCode, Tick};
 use parlor_sync::inputs::Counters as InputCounters;
@@ -78,6 +81,8 @@ pub struct Room {
     players: Arc<Vec<Player>>,
     pub(super) advice: LoopAdvice,
     pub(super) running: Option<Running>,
+    #[cfg(feature = "clipboard")]
+    clipboard: Clipboard,
 }
 
 /// The step that runs.
@@ -142,7 +147,11 @@ impl Room {
         JoinBuilder::from_args(app, std::env::args().skip(1))
     }
 
-    pub(super) fn begin(options: Options, mut connect: ConnectOptions, wrong: Option<RoomError>) -> Room {
+    pub(super) fn begin(
+        options: Options,
+        mut connect: ConnectOptions,
+        wrong: Option<ConnectFailure>,
+    ) -> Room {
         // The room's own: another one of the same builder keeps its network when this one's changes.
         connect.conditions = connect.conditions.map(|conditions| Conditions::new(conditions.get()));
         if let Some(passport) = &connect.passport {
@@ -151,9 +160,7 @@ impl Room {
         let (wish, secret) = (options.intent.clone(), options.secret.clone());
         let shared = Arc::new(Handle::new(RoomCore::new(options, connect.mode)));
         match wrong {
-            Some(wrong) => {
-                let failure =
-                    ConnectFailure { kind: ConnectFailureKind::BadAddress, detail: wrong.to_string() };
+            Some(failure) => {
                 shared.lock().failed(ClosedReason::Connect(failure));
                 shared.finished();
             }
@@ -163,7 +170,17 @@ impl Room {
         }
         let advice = LoopAdvice::new(shared.now());
         let (tape, players) = (Mutex::default(), Arc::default());
-        Room { shared, connect, secret, tape, players, advice, running: None }
+        Room {
+            shared,
+            connect,
+            secret,
+            tape,
+            players,
+            advice,
+            running: None,
+            #[cfg(feature = "clipboard")]
+            clipboard: Clipboard::default(),
+        }
     }
 
     /// Leaves the room. Waits at most one second for pending messages and the goodbye to be sent. When the
@@ -390,11 +407,13 @@ impl Room {
         self.connect.conditions.as_ref().map(Conditions::get)
     }
 
-    /// Copies the invite link to the clipboard. Returns whether that was possible.
+    /// Copies the invite link to the clipboard. Returns whether that was possible: not before the room is open, not
+    /// on a machine without a clipboard, and not if the settings switch the module off. On a desktop whose clipboard
+    /// belongs to a process (X11, Wayland) the link can be pasted as long as the room lives.
     #[cfg(feature = "clipboard")]
     pub fn copy_invite(&self) -> bool {
         let Some(link) = self.invite_link() else { return false };
-        arboard::Clipboard::new().and_then(|mut clipboard| clipboard.set_text(link)).is_ok()
+        Module::Clipboard.require().is_ok() && self.clipboard.take(link)
     }
 
     /// The file of the recording, if there is one. Never wait for the core while this is held.

@@ -83,7 +83,14 @@ impl Connection {
             dropped: AtomicU64::new(0),
         });
         let message_bytes_max = options.message_bytes_max;
+        let permitted = options.permitted();
         let running = task(Arc::clone(&pipes), options);
+        let running = async {
+            match permitted {
+                Ok(()) => running.await,
+                Err(error) => Closed::NotOpened(error),
+            }
+        };
         let of_task = Arc::clone(&pipes);
         let (closing, closed_here) = oneshot::channel::<Never>();
         super::runtime::handle().spawn(async move {

@@ -1,5 +1,6 @@
 //! Network errors, for people and for programs.
 
+use crate::modules::ModuleDisabled;
 use core::net::SocketAddr;
 use core::time::Duration;
 use parlor_transport::ConnectError;
@@ -8,11 +9,22 @@ use thiserror::Error;
 /// Why a connection or a request failed.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum NetError {
+    /// The module is switched off.
+    #[error(transparent)]
+    Module(#[from] ModuleDisabled),
     /// The text is not a URL that this call accepts.
     #[error("{url:?} is not a URL that can be used here: {why}")]
     Url {
         /// The text.
         url: String,
+        /// What is wrong with it.
+        why: &'static str,
+    },
+    /// The text is no HTTP method, or one that a game may not use.
+    #[error("{method:?} is not a method that can be used here: {why}")]
+    Method {
+        /// The text.
+        method: String,
         /// What is wrong with it.
         why: &'static str,
     },
@@ -81,7 +93,9 @@ impl NetError {
     /// The error code for JSON and other languages.
     pub const fn as_str(&self) -> &'static str {
         match self {
+            NetError::Module(disabled) => disabled.code(),
             NetError::Url { .. } => "bad_url",
+            NetError::Method { .. } => "bad_method",
             NetError::Header { .. } => "bad_header",
             NetError::Connect(
                 ConnectError::WrongFingerprint { .. }

@@ -4,17 +4,19 @@ use super::dial;
 use super::error::NetError;
 use super::options::Options;
 use super::queue::Queue;
+use super::upload::{Body, BrokenOff, Turn};
 use super::url::{For, Url};
 use bytes::Bytes;
-use http_body_util::{BodyExt, Full};
-use hyper::body::{Body, Incoming};
+use http_body_util::BodyExt;
+use http_body_util::combinators::UnsyncBoxBody;
+use hyper::Method;
+use hyper::body::{Body as _, Incoming};
 use hyper::client::conn::http1;
 use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
 use hyper_util::rt::TokioIo;
 use std::sync::Arc;
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
-use tokio::time::timeout;
 
 /// Maximum number of redirects that are followed.
 const REDIRECTS_MAX: usize = 5;
@@ -23,14 +25,6 @@ const HEAD_BYTES_MAX: usize = 64 * 1024;
 /// Headers that control how a message is carried: the HTTP library sets them.
 const OURS: [HeaderName; 5] =
     [header::HOST, header::CONTENT_LENGTH, header::TRANSFER_ENCODING, header::CONNECTION, header::UPGRADE];
-
-/// The HTTP method of a request.
-#[derive(Clone, Debug)]
-pub(super) enum Method {
-    Get,
-    Post(Bytes),
-    Put(Bytes),
-}
 
 /// The head of an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -86,15 +80,15 @@ pub struct Request {
     _alive: oneshot::Sender<()>,
 }
 
-pub(super) fn begin(method: Method, url: &str, options: Options) -> Request {
+pub(super) fn begin(method: &str, url: &str, body: Body, options: Options) -> Request {
     let inbox = Arc::new(Queue::new(options.queue_bytes_max));
     let of_task = Arc::clone(&inbox);
     let (alive, given_up) = oneshot::channel();
-    let url = url.to_owned();
+    let (method, url) = (method.to_owned(), url.to_owned());
     super::runtime::handle().spawn(async move {
         let _end = EndOnDrop(Arc::clone(&of_task));
         let done = tokio::select! {
-            done = perform(method, &url, &options, &of_task) => done,
+            done = perform(&method, &url, body, &options, &of_task) => done,
             _ = given_up => return,
         };
         of_task.end_with(Progress::Done(done));
@@ -173,47 +167,64 @@ impl Drop for EndOnDrop {
 
 /// Sends the request, follows redirects, and passes the answer on.
 async fn perform(
-    mut method: Method,
+    method: &str,
     url: &str,
+    mut body: Body,
     options: &Options,
     inbox: &Queue<Progress>,
 ) -> Result<(), NetError> {
+    options.permitted()?;
     let first = Url::parse(url, For::Http)?;
-    let mut here = first.clone();
+    let (mut method, mut here) = (checked(method)?, first.clone());
     for _ in 0..=REDIRECTS_MAX {
         let mut connections = JoinSet::new();
         // The game's headers go only to the server that it named.
         let headers: &[_] = if here.is_same_origin(&first) { &options.headers } else { &[] };
-        let answer = exchange(&method, &here, headers, options, &mut connections).await?;
-        let Some((next, then)) = redirect(&method, &here, &answer)? else {
-            return pass_on(answer, &here, options, inbox).await;
+        let again = body.repeatable();
+        let (answer, turn) = exchange(&method, &here, headers, body, options, &mut connections).await?;
+        let Some((next, its_method, its_body)) = redirect(&method, again, &here, &answer)? else {
+            return pass_on(answer, turn, &here, options, inbox).await;
         };
         if here.is_secure && !next.is_secure {
             let why = "it has no encryption, and the first had";
             return Err(NetError::Redirect { url: first.to_string(), to: next.to_string(), why });
         }
-        (here, method) = (next, then);
+        (here, method, body) = (next, its_method, its_body);
     }
     let why = "the servers sent the request on too often";
     Err(NetError::Redirect { url: first.to_string(), to: here.to_string(), why })
 }
 
-/// Returns the target and method of a redirect. A request that changes something at a server is repeated only
-/// for the status codes that demand it (RFC 9110 §15.4).
+fn checked(method: &str) -> Result<Method, NetError> {
+    let wrong = |why| NetError::Method { method: method.to_owned(), why };
+    match Method::from_bytes(method.as_bytes()) {
+        // It would make a tunnel of the connection.
+        Ok(Method::CONNECT) => Err(wrong("it is for proxies: use tcp() or websocket()")),
+        Ok(method) => Ok(method),
+        Err(_) => Err(wrong("it may have letters, digits and - only")),
+    }
+}
+
+/// Returns the target of a redirect, and the request to make there. A request that changes something at a server
+/// is repeated only for the status codes that demand it (RFC 9110 §15.4), and only if its body was whole: of a
+/// streamed one nobody has the pieces any more.
 fn redirect(
     method: &Method,
+    again: Option<Bytes>,
     here: &Url,
     answer: &hyper::Response<Incoming>,
-) -> Result<Option<(Url, Method)>, NetError> {
-    let then = match (answer.status().as_u16(), method) {
-        (301 | 302 | 303 | 307 | 308, Method::Get) | (303, _) => Method::Get,
-        (307 | 308, method) => method.clone(),
+) -> Result<Option<(Url, Method, Body)>, NetError> {
+    let is_read = matches!(*method, Method::GET | Method::HEAD);
+    let (method, body) = match (answer.status().as_u16(), again) {
+        (301..=303, Some(body)) if is_read => (method.clone(), body),
+        (307 | 308, Some(body)) => (method.clone(), body),
+        (303, _) if !is_read => (Method::GET, Bytes::new()),
         _ => return Ok(None),
     };
     let Some(location) = answer.headers().get(header::LOCATION).and_then(|value| value.to_str().ok()) else {
         return Ok(None);
     };
-    Ok(Some((here.join(location)?, then)))
+    Ok(Some((here.join(location)?, method, Body::Whole(body))))
 }
 
 /// One request over one connection, which lives as long as `connections`.
@@ -221,11 +232,12 @@ async fn exchange(
     method: &Method,
     url: &Url,
     headers: &[(String, String)],
+    body: Body,
     options: &Options,
     connections: &mut JoinSet<()>,
-) -> Result<hyper::Response<Incoming>, NetError> {
+) -> Result<(hyper::Response<Incoming>, Turn), NetError> {
     let failed = |error: hyper::Error| NetError::Http { url: url.to_string(), detail: explain(&error) };
-    let request = request(method, url, headers)?;
+    let (request, mut turn) = request(method, url, headers, body)?;
     let io = dial::stream(&url.host, url.port, url.is_secure, options).await?;
     let (mut sender, connection) = http1::Builder::new()
         .max_buf_size(HEAD_BYTES_MAX)
@@ -236,32 +248,33 @@ async fn exchange(
         // The waiting request gets the error.
         let _ = connection.await;
     });
-    timeout(options.patience, sender.send_request(request))
-        .await
-        .map_err(|_| silent(url, options))?
-        .map_err(failed)
+    let answer = turn.wait(options.patience, sender.send_request(request)).await;
+    Ok((answer.ok_or_else(|| silent(url, options))?.map_err(failed)?, turn))
 }
+
+type Sent = hyper::Request<UnsyncBoxBody<Bytes, BrokenOff>>;
 
 fn request(
     method: &Method,
     url: &Url,
     headers: &[(String, String)],
-) -> Result<hyper::Request<Full<Bytes>>, NetError> {
-    let (name, body) = match method {
-        Method::Get => (hyper::Method::GET, Bytes::new()),
-        Method::Post(body) => (hyper::Method::POST, body.clone()),
-        Method::Put(body) => (hyper::Method::PUT, body.clone()),
-    };
+    body: Body,
+) -> Result<(Sent, Turn), NetError> {
+    let announced = body.announced();
+    let (body, turn) = body.begin();
     let request = hyper::Request::builder()
-        .method(name)
+        .method(method)
         .uri(&url.path)
         .header(header::HOST, url.authority())
         .header(header::CONNECTION, "close")
-        .body(Full::new(body));
+        .body(body);
     let why = "no request can be made of it";
     let mut request = request.map_err(|_| NetError::Url { url: url.to_string(), why })?;
+    if let Some(len) = announced {
+        request.headers_mut().insert(header::CONTENT_LENGTH, len.into());
+    }
     add_headers(request.headers_mut(), headers)?;
-    Ok(request)
+    Ok((request, turn))
 }
 
 /// Adds a game's headers to a request.
@@ -284,6 +297,7 @@ pub(super) fn add_headers(to: &mut HeaderMap, headers: &[(String, String)]) -> R
 /// Passes an answer on, piece by piece, at the game's pace.
 async fn pass_on(
     answer: hyper::Response<Incoming>,
+    mut turn: Turn,
     url: &Url,
     options: &Options,
     inbox: &Queue<Progress>,
@@ -300,7 +314,9 @@ async fn pass_on(
         return Err(too_large());
     }
     let mut left = options.body_bytes_max;
-    while let Some(frame) = timeout(options.patience, body.frame()).await.map_err(|_| silent(url, options))? {
+    loop {
+        let frame = turn.wait(options.patience, body.frame()).await.ok_or_else(|| silent(url, options))?;
+        let Some(frame) = frame else { return Ok(()) };
         let frame =
             frame.map_err(|error| NetError::Http { url: url.to_string(), detail: explain(&error) })?;
         // A game has no use for trailers.
@@ -309,7 +325,6 @@ async fn pass_on(
         let len = piece.len();
         inbox.put(Progress::Body(piece), len).await;
     }
-    Ok(())
 }
 
 fn silent(url: &Url, options: &Options) -> NetError {

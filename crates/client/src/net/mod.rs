@@ -30,6 +30,7 @@
 //! - A [`Connection`] reports that it is open, what was received, and **once** how it ended.
 //! - A [`Request`] reports the head of its answer, its body piece by piece, and once that it is done; or the
 //!   whole answer at once.
+//! - An [`Upload`] is the body of a request that the game sends piece by piece.
 //! - [`Options`] has limits, headers, and the trusted certificates.
 //!
 //! Bounded: each queue, message and answer, and the time to connect. Absent: a way to switch certificate
@@ -46,6 +47,7 @@ pub(crate) mod runtime;
 mod start;
 mod tcp;
 mod udp;
+mod upload;
 mod url;
 mod websocket;
 
@@ -55,6 +57,7 @@ pub use http::{Head, Progress, Request, Response};
 pub use options::Options;
 pub use parlor_transport::{ConnectError, Fingerprint, Trust};
 pub use udp::UDP_MESSAGE_BYTES_MAX;
+pub use upload::Upload;
 
 use bytes::Bytes;
 
@@ -95,4 +98,10 @@ pub fn post(url: &str, body: impl Into<Bytes>) -> Request {
 /// [`Options::header`].
 pub fn put(url: &str, body: impl Into<Bytes>) -> Request {
     Options::default().put(url, body)
+}
+
+/// Sends a request with any method and an optional body to an `https://` or `http://` URL: see
+/// [`Options::fetch`], and [`Options::fetch_streamed`] for a body piece by piece.
+pub fn fetch(method: &str, url: &str, body: impl Into<Bytes>) -> Request {
+    Options::default().fetch(method, url, body)
 }

@@ -1,5 +1,7 @@
 //! Options of connections and requests.
 
+use super::error::NetError;
+use crate::modules::Module;
 use core::time::Duration;
 use parlor_transport::Trust;
 
@@ -21,7 +23,10 @@ pub struct Options {
     pub(super) message_bytes_max: usize,
     pub(super) queue_bytes_max: usize,
     pub(super) body_bytes_max: u64,
+    pub(super) body_len: Option<u64>,
     pub(super) headers: Vec<(String, String)>,
+    /// The module that the game uses by them.
+    pub(super) module: Module,
 }
 
 impl Default for Options {
@@ -32,12 +37,25 @@ impl Default for Options {
             message_bytes_max: 1024 * 1024,
             queue_bytes_max: 4 * 1024 * 1024,
             body_bytes_max: 16 * 1024 * 1024,
+            body_len: None,
             headers: Vec::new(),
+            module: Module::Net,
         }
     }
 }
 
 impl Options {
+    /// Options of the requests that `parlor::online` makes by itself.
+    #[cfg(feature = "online")]
+    pub(crate) fn of_online() -> Self {
+        Options { module: Module::Online, ..Options::default() }
+    }
+
+    /// Whether the game may use the network.
+    pub(super) fn permitted(&self) -> Result<(), NetError> {
+        Ok(self.module.require()?)
+    }
+
     /// Sets the trusted certificates for `https` and `wss`. Default: those that the operating system trusts.
     /// Verification cannot be switched off.
     pub fn trust(mut self, trust: Trust) -> Self {
@@ -45,14 +63,15 @@ impl Options {
         self
     }
 
-    /// Sets the timeout for connecting in total, and for the silence of an HTTP server. Default: 10 s.
+    /// Sets the timeout for connecting in total, and for the silence of an HTTP server. Default: 10 s. While a
+    /// server waits for the game's next piece of a [streamed body](Self::fetch_streamed), no time counts.
     pub fn patience(mut self, patience: Duration) -> Self {
         self.patience = patience;
         self
     }
 
-    /// Sets the maximum length in bytes of a WebSocket message in each direction, and of one TCP send.
-    /// Default: 1 MiB.
+    /// Sets the maximum length in bytes of a WebSocket message in each direction, of one TCP send, and of one
+    /// piece of a [streamed body](Self::fetch_streamed). Default: 1 MiB.
     pub fn message_bytes_max(mut self, bytes: usize) -> Self {
         self.message_bytes_max = bytes;
         self
@@ -69,6 +88,13 @@ impl Options {
     /// Sets the maximum length in bytes of an HTTP answer. Default: 16 MiB.
     pub fn body_bytes_max(mut self, bytes: u64) -> Self {
         self.body_bytes_max = bytes;
+        self
+    }
+
+    /// Announces the length in bytes of a [streamed body](Self::fetch_streamed), for servers that take none of
+    /// unknown length. Default: unknown.
+    pub fn body_len(mut self, bytes: u64) -> Self {
+        self.body_len = Some(bytes);
         self
     }
 

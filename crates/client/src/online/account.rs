@@ -214,7 +214,7 @@ impl Shared {
         let at = self.as_trusted(at);
         let by_fingerprint = at.fingerprint.map(Trust::Fingerprint);
         let base = format!("{}/v1", at.url("http", self.trust.is_some()));
-        let options = net::Options::default()
+        let options = net::Options::of_online()
             .trust(by_fingerprint.or_else(|| self.trust.clone()).unwrap_or(Trust::System))
             .patience(PATIENCE)
             .body_bytes_max(ANSWER_BYTES_MAX);

@@ -1,6 +1,7 @@
 //! Errors, for programs and for people.
 
 use super::session::SessionError;
+use crate::modules::ModuleDisabled;
 use parlor_transport::discovery::AddressError;
 use serde::Deserialize;
 use std::time::Duration;
@@ -36,6 +37,9 @@ impl OnlineError {
 /// Why a room could not be opened, or a request could not be sent.
 #[derive(Debug, Error)]
 pub enum RoomFailure {
+    /// The module is switched off.
+    #[error(transparent)]
+    Module(#[from] ModuleDisabled),
     /// The server's address is invalid.
     #[error(transparent)]
     Address(#[from] AddressError),

@@ -31,7 +31,7 @@ impl Place {
     }
 
     fn connect(&self) -> Connection {
-        net::Options::default().trust(self.trust.clone()).websocket(&self.url)
+        net::Options::of_online().trust(self.trust.clone()).websocket(&self.url)
     }
 }
 

@@ -7,6 +7,7 @@ use super::room::{Place, TurnRoom};
 use super::session::Session;
 use super::token_store::TokenStore;
 use super::who::Who;
+use crate::modules::Module;
 use crate::net::Trust;
 use parlor_proto::RoomCode;
 use serde_json::{Map, Value, json};
@@ -140,8 +141,8 @@ impl SignIn {
     /// a seat already, or the newest that can be joined, or a created one.
     ///
     /// # Errors
-    /// [`RoomFailure`] if the address is invalid, or the session's file cannot be used. Other errors arrive
-    /// as events.
+    /// [`RoomFailure`] if the address is invalid, the session's file cannot be used, or the module is switched
+    /// off. Other errors arrive as events.
     pub fn join_or_create(self, game: &str) -> Result<TurnRoom, RoomFailure> {
         let mut input = self.asked();
         // Without criteria the field is left out, for servers that do not know it.
@@ -209,6 +210,7 @@ impl SignIn {
     }
 
     fn who(self, game: &str) -> Result<(Who, TokenStore), RoomFailure> {
+        Module::Online.require()?;
         let (session, path) = match (self.session, self.session_file) {
             (Some(session), _) => (session, None),
             (None, Some(path)) => (Session::kept(&path)?, Some(path)),

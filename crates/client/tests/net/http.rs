@@ -8,20 +8,18 @@ use std::sync::mpsc::{Receiver, sync_channel};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 
+/// Reads the head of a request, in lower case.
+pub(super) async fn read_head(io: &mut (impl AsyncRead + Unpin)) -> Option<String> {
+    let mut text = Vec::new();
+    while !text.ends_with(b"\r\n\r\n") {
+        text.push(io.read_u8().await.ok()?);
+    }
+    Some(String::from_utf8(text).unwrap().to_lowercase())
+}
+
 /// Reads the head of a request, and as much of a body as it announces.
 async fn read_request(io: &mut (impl AsyncRead + Unpin)) -> Option<String> {
-    let mut text = Vec::new();
-    loop {
-        let mut byte = [0];
-        if io.read(&mut byte).await.ok()? == 0 {
-            return None;
-        }
-        text.push(byte[0]);
-        if text.ends_with(b"\r\n\r\n") {
-            break;
-        }
-    }
-    let head = String::from_utf8(text).unwrap().to_lowercase();
+    let head = read_head(io).await?;
     let announced = head.lines().find_map(|line| line.strip_prefix("content-length: "));
     let mut body = vec![0; announced.map_or(0, |len| len.parse().unwrap())];
     io.read_exact(&mut body).await.ok()?;
@@ -43,7 +41,7 @@ pub(super) fn answering(answer: impl Into<String>) -> SocketAddr {
 }
 
 /// A server that repeats in its answer what it was asked.
-fn repeating() -> SocketAddr {
+pub(super) fn repeating() -> SocketAddr {
     server(|mut stream| async move {
         let Some(request) = read_request(&mut stream).await else { return };
         let answer = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{request}", request.len());
@@ -52,7 +50,7 @@ fn repeating() -> SocketAddr {
 }
 
 #[track_caller]
-fn answer(mut request: Request) -> Result<Response, NetError> {
+pub(super) fn answer(mut request: Request) -> Result<Response, NetError> {
     let answer = wait(|| request.poll_response());
     assert!((0..100).all(|_| request.poll().is_none()), "nothing comes after the end");
     answer

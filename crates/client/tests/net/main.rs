@@ -1,6 +1,7 @@
 //! TCP, UDP, WebSocket and HTTP over real sockets of this machine, polled as a game polls them.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, and its helpers are part of it")]
 
+mod fetch;
 mod http;
 #[path = "../support/mod.rs"]
 mod support;

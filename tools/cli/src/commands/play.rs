@@ -6,6 +6,7 @@ use crate::player::{self, Pilot, Player, shown};
 use crate::report::Report;
 use crate::view::{Command, Controls, HudModel, MemberLine, Stage, draw};
 use anyhow::Context;
+use arboard::Clipboard;
 use parlor::{CloseReason, ClosedReason, LinkKind, Room, RoomBuilder, Transport, kind};
 use parlor_terminal::costs;
 use parlor_terminal::own_server::OwnServer;
@@ -97,6 +98,8 @@ fn show(player: &mut Player, own: Option<&OwnServer>, end: &End) -> anyhow::Resu
     let mut screen = Screen::open().context("there is no terminal to play on: use --headless")?;
     let mut hud = HudModel::default();
     let mut meter = Meter::new();
+    // Some desktops forget a text with the clipboard that it was copied by.
+    let mut clipboard = None;
     loop {
         if player.closed().is_none() {
             player.turn()?;
@@ -113,11 +116,13 @@ fn show(player: &mut Player, own: Option<&OwnServer>, end: &End) -> anyhow::Resu
                 Some(Command::Quit) => return Ok(()),
                 Some(Command::Help) => hud.help = !hud.help,
                 Some(Command::Net) => hud.costs = if hud.costs.is_some() { None } else { Some(Vec::new()) },
-                Some(Command::Copy) => player.note(match invite(player.room(), own).map(copy) {
-                    Some(true) => "the invite link is copied".into(),
-                    Some(false) => "there is no clipboard here: ? shows the link".into(),
-                    None => "the host's invite link is the one that works elsewhere".into(),
-                }),
+                Some(Command::Copy) => {
+                    player.note(match invite(player.room(), own).map(|link| copy(&mut clipboard, link)) {
+                        Some(true) => "the invite link is copied".into(),
+                        Some(false) => "there is no clipboard here: ? shows the link".into(),
+                        None => "the host's invite link is the one that works elsewhere".into(),
+                    })
+                }
                 None => {}
             }
         }
@@ -147,8 +152,11 @@ fn leads_elsewhere(link: String) -> Option<String> {
     invite.server.map(|_| link)
 }
 
-fn copy(link: String) -> bool {
-    arboard::Clipboard::new().and_then(|mut clipboard| clipboard.set_text(link)).is_ok()
+fn copy(clipboard: &mut Option<Clipboard>, link: String) -> bool {
+    if clipboard.is_none() {
+        *clipboard = Clipboard::new().ok();
+    }
+    clipboard.as_mut().is_some_and(|clipboard| clipboard.set_text(link).is_ok())
 }
 
 fn describe(hud: &mut HudModel, player: &Player, own: Option<&OwnServer>) {

@@ -1,0 +1,215 @@
+//! The tables of a settings file. Each value is checked where it is read, so that its error names its line.
+
+use crate::driver::TransportPreference;
+use crate::modules::Module;
+use parlor_client_core::{Mode, PathMode};
+use parlor_proto::limits;
+use parlor_sync::limits::{RESIMULATE_TICKS_MAX, REWIND_MAX, SIMULATION_DELAY_TICKS_MAX};
+use parlor_transport::discovery::ServerAddress;
+use parlor_transport::impaired::Impairment;
+use serde::de::Error;
+use serde::{Deserialize, Deserializer};
+use std::fmt::Display;
+use std::str::FromStr;
+
+const PLAYERS_MIN: u64 = 2;
+/// Of a dedicated host; a player's room has its own maximum.
+const PLAYERS_MAX: u64 = 255;
+const TICK_HZ_MAX: u64 = limits::TICK_HZ_MAX as u64;
+const HOST_TIMEOUT_MS_MIN: u64 = limits::HOST_TIMEOUT_MS_MIN as u64;
+const HOST_TIMEOUT_MS_MAX: u64 = limits::HOST_TIMEOUT_MS_MAX as u64;
+const SIMULATION_DELAY_MAX: u64 = SIMULATION_DELAY_TICKS_MAX as u64;
+const RESIMULATE_MAX: u64 = RESIMULATE_TICKS_MAX as u64;
+const REWIND_MS_MAX: u64 = REWIND_MAX.as_secs() * 1_000 + REWIND_MAX.subsec_millis() as u64;
+
+/// The whole file.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct Tables {
+    pub(super) modules: Modules,
+    pub(super) server: Server,
+    pub(super) multiplayer: Multiplayer,
+}
+
+/// Switches: a module that is not named is on.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct Modules {
+    multiplayer: Option<bool>,
+    #[serde(alias = "net")]
+    network: Option<bool>,
+    lan: Option<bool>,
+    online: Option<bool>,
+    server: Option<bool>,
+    clipboard: Option<bool>,
+}
+
+/// How the server is reached. A coordinator and a relay are one Parlor server, so each word names it.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Server {
+    #[serde(deserialize_with = "parsed")]
+    address: Option<ServerAddress>,
+    #[serde(deserialize_with = "parsed")]
+    coordinator: Option<ServerAddress>,
+    #[serde(deserialize_with = "parsed")]
+    relay: Option<ServerAddress>,
+    #[serde(deserialize_with = "transport")]
+    pub(crate) transport: Option<TransportPreference>,
+    pub(crate) join_page: Option<String>,
+}
+
+/// Defaults of the options of rooms.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Multiplayer {
+    #[serde(deserialize_with = "name")]
+    pub(crate) name: Option<String>,
+    pub(crate) environment: Option<String>,
+    #[serde(deserialize_with = "bounded::<_, u16, PLAYERS_MIN, PLAYERS_MAX>")]
+    pub(crate) max_players: Option<u16>,
+    #[serde(alias = "tick_rate", deserialize_with = "bounded::<_, u16, 1, TICK_HZ_MAX>")]
+    pub(crate) tick_hz: Option<u16>,
+    pub(crate) host_migration: Option<bool>,
+    #[serde(deserialize_with = "bounded::<_, u32, HOST_TIMEOUT_MS_MIN, HOST_TIMEOUT_MS_MAX>")]
+    pub(crate) host_timeout_ms: Option<u32>,
+    #[serde(deserialize_with = "mode")]
+    pub(crate) mode: Option<Mode>,
+    #[serde(deserialize_with = "paths")]
+    pub(crate) paths: Option<PathMode>,
+    #[serde(deserialize_with = "scheme")]
+    pub(crate) invite_scheme: Option<String>,
+    pub(crate) reconnect: Option<bool>,
+    pub(crate) lead: Option<bool>,
+    #[serde(deserialize_with = "bounded::<_, u32, 0, SIMULATION_DELAY_MAX>")]
+    pub(crate) simulation_delay_ticks: Option<u32>,
+    #[serde(deserialize_with = "bounded::<_, u32, 0, RESIMULATE_MAX>")]
+    pub(crate) resimulate_ticks: Option<u32>,
+    #[serde(deserialize_with = "bounded::<_, u64, 0, REWIND_MS_MAX>")]
+    pub(crate) rewind_max_ms: Option<u64>,
+    #[serde(deserialize_with = "impairment")]
+    pub(crate) impairment: Option<Impairment>,
+}
+
+impl Tables {
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// What is wrong, in which line, and what is allowed.
+    pub(super) fn parse(text: &str) -> Result<Self, String> {
+        let tables: Tables = toml::from_str(text).map_err(|error| {
+            // A key that stands in no table.
+            let hint = if error.message().contains("expected one of `modules`") {
+                "\nIs it the configuration of `parlor serve`? Then it needs another name than parlor.toml."
+            } else {
+                ""
+            };
+            format!("{}{hint}", error.to_string().trim_end())
+        })?;
+        tables.server.check()?;
+        if tables.multiplayer.host_timeout_ms.is_some() && tables.multiplayer.host_migration.is_none() {
+            return Err(
+                "multiplayer.host_timeout_ms does nothing without multiplayer.host_migration = true".into()
+            );
+        }
+        Ok(tables)
+    }
+}
+
+impl Modules {
+    pub(super) fn allow(&self, module: Module) -> bool {
+        let switch = match module {
+            Module::Multiplayer => self.multiplayer,
+            Module::Net => self.network,
+            Module::Lan => self.lan,
+            Module::Online => self.online,
+            Module::Server => self.server,
+            Module::Clipboard => self.clipboard,
+        };
+        switch.unwrap_or(true)
+    }
+}
+
+impl Server {
+    /// The server, by whichever word it is named.
+    pub(crate) fn address(&self) -> Option<&ServerAddress> {
+        self.address.as_ref().or(self.coordinator.as_ref()).or(self.relay.as_ref())
+    }
+
+    fn check(&self) -> Result<(), String> {
+        let named = [&self.address, &self.coordinator, &self.relay];
+        let mut named = named.into_iter().flatten();
+        let first = named.next();
+        if named.all(|other| Some(other) == first) {
+            return Ok(());
+        }
+        Err("server.address, server.coordinator and server.relay differ: in Parlor one server is all of them. \
+             Leave server.address"
+            .into())
+    }
+}
+
+/// A whole number within its bounds.
+fn bounded<'de, D: Deserializer<'de>, T: TryFrom<u64>, const MIN: u64, const MAX: u64>(
+    from: D,
+) -> Result<Option<T>, D::Error> {
+    let number = i64::deserialize(from)?;
+    let within = u64::try_from(number).ok().filter(|number| (MIN..=MAX).contains(number));
+    let wrong = || D::Error::custom(format!("{number} is out of its bounds: it may be {MIN} to {MAX}"));
+    within.and_then(|number| T::try_from(number).ok()).map(Some).ok_or_else(wrong)
+}
+
+/// A text that has a meaning of its own.
+fn parsed<'de, D: Deserializer<'de>, T: FromStr<Err: Display>>(from: D) -> Result<Option<T>, D::Error> {
+    String::deserialize(from)?.parse().map(Some).map_err(D::Error::custom)
+}
+
+/// One of several words.
+fn one_of<'de, D: Deserializer<'de>, T: Copy>(from: D, words: &[(&str, T)]) -> Result<Option<T>, D::Error> {
+    let text = String::deserialize(from)?;
+    let found = words.iter().find(|(word, _)| *word == text);
+    found.map(|(_, value)| Some(*value)).ok_or_else(|| {
+        let words: Vec<_> = words.iter().map(|(word, _)| format!("{word:?}")).collect();
+        D::Error::custom(format!("{text:?} is none of {}", words.join(", ")))
+    })
+}
+
+fn mode<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Mode>, D::Error> {
+    one_of(from, &[("auto", Mode::Auto), ("local", Mode::Local), ("relay", Mode::Relay)])
+}
+
+fn paths<'de, D: Deserializer<'de>>(from: D) -> Result<Option<PathMode>, D::Error> {
+    let all = [PathMode::Local, PathMode::Auto, PathMode::P2p, PathMode::Relay];
+    one_of(from, &all.map(|paths| (paths.as_str(), paths)))
+}
+
+fn transport<'de, D: Deserializer<'de>>(from: D) -> Result<Option<TransportPreference>, D::Error> {
+    let words = [
+        ("auto", TransportPreference::Auto),
+        ("quic", TransportPreference::Quic),
+        ("websocket", TransportPreference::WebSocket),
+    ];
+    one_of(from, &words)
+}
+
+fn name<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
+    let name = String::deserialize(from)?;
+    if name.len() > limits::NAME_BYTES_MAX {
+        let (len, max) = (name.len(), limits::NAME_BYTES_MAX);
+        return Err(D::Error::custom(format!("a name of {len} bytes: it may have {max} bytes")));
+    }
+    Ok(Some(name))
+}
+
+fn scheme<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
+    let scheme = String::deserialize(from)?;
+    crate::driver::check_scheme(&scheme).map(|()| Some(scheme)).map_err(D::Error::custom)
+}
+
+fn impairment<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Impairment>, D::Error> {
+    let impairment: Option<Impairment> = parsed(from)?;
+    if let Some(impairment) = &impairment {
+        impairment.check().map_err(D::Error::custom)?;
+    }
+    Ok(impairment)
+}
