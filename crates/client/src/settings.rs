@@ -81,12 +81,13 @@ impl Settings {
     /// [`SettingsError`] if there is no such file, it has more than 64 KiB, or it is wrong.
     pub fn load(path: impl AsRef<Path>) -> Result<Self, SettingsError> {
         let path = path.as_ref();
-        let unreadable = |detail: String| SettingsError::Unreadable { file: path.to_owned(), detail };
-        match read(path) {
-            Ok(Some(text)) => Settings::parse(&text, path.display().to_string()),
-            Ok(None) => Err(unreadable("it does not exist".to_owned())),
-            Err(detail) => Err(unreadable(detail)),
-        }
+        Settings::from_file(path)?.ok_or_else(|| unreadable(path, "it does not exist"))
+    }
+
+    /// The settings in a file; `None` if there is no such file.
+    fn from_file(path: &Path) -> Result<Option<Self>, SettingsError> {
+        let text = read(path).map_err(|detail| unreadable(path, &detail))?;
+        text.map(|text| Settings::parse(&text, path.display().to_string())).transpose()
     }
 
     fn parse(text: &str, origin: String) -> Result<Self, SettingsError> {
@@ -125,10 +126,7 @@ impl Settings {
     fn find() -> Result<Self, SettingsError> {
         match env::var_os(VARIABLE).filter(|path| !path.is_empty()) {
             Some(path) => Settings::load(Path::new(&path)),
-            None => match read(Path::new(FILE)) {
-                Ok(None) => Ok(Settings::default()),
-                _ => Settings::load(FILE),
-            },
+            None => Ok(Settings::from_file(Path::new(FILE))?.unwrap_or_default()),
         }
     }
 
@@ -158,6 +156,10 @@ impl FromStr for Settings {
     fn from_str(text: &str) -> Result<Self, SettingsError> {
         Settings::parse(text, "the game's code".to_owned())
     }
+}
+
+fn unreadable(file: &Path, detail: &str) -> SettingsError {
+    SettingsError::Unreadable { file: file.to_owned(), detail: detail.to_owned() }
 }
 
 /// The text of a file; `None` if there is no such file.
