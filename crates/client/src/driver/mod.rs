@@ -33,6 +33,7 @@ pub mod kind {
 pub use builder::{HostBuilder, JoinBuilder, MatchBuilder, RoomBuilder};
 pub use connect_options::TransportPreference;
 pub use host::Host;
+pub use kind_options::Preset;
 pub use messages::SendOptions;
 #[cfg(feature = "online")]
 pub(crate) use passport::{NoTicket, Passport, Ticketing};

@@ -18,7 +18,6 @@ pub(crate) fn parsed_bytes_max(text: &[u8]) -> usize {
     const OBJECT: usize = 11 * (VALUE + size_of::<String>()) + 64;
     /// Half of a string's own allocation, for each of its quotation marks.
     const QUOTE: usize = 16;
-<<<<<<< HEAD
     /// Each mark, and what it adds to the byte that it is.
     const MARKS: [(u8, usize); 6] = [
         (b'{', OBJECT - 1),
@@ -38,16 +37,6 @@ pub(crate) fn parsed_bytes_max(text: &[u8]) -> usize {
             }
         }
         counts.iter().zip(MARKS).map(|(count, (_, bytes))| usize::from(*count) * bytes).sum::<usize>()
-=======
-    let bytes = |byte: &u8| match byte {
-        // Query values may be percent-encoded.
-        b'{' | b'%' => OBJECT,
-        b'[' => 4 * VALUE + 32,
-        b',' => 2 * VALUE,
-        b':' => 2 * (VALUE + size_of::<String>()),
-        b'"' => QUOTE,
-        _ => 1,
->>>>>>> 4066a33f2b1c1918a64d740d29c5ed80cc41f312
     };
     text.len() + text.chunks(u8::MAX.into()).map(weigh).sum::<usize>()
 }
