@@ -151,19 +151,9 @@ impl<'a> Told<'a> {
         Told(told)
     }
 
-<<<<<<< HEAD
     /// The statements by which each inbox counts its new notices. The oldest beyond the bound are dropped.
     pub(super) fn asks<'p>(&'p self, realm: &'p Realm) -> impl Iterator<Item = Asked<'p>> + 'p {
         self.0.iter().flat_map(move |(account, told)| {
-=======
-    /// The statements by which each inbox counts its new notices. Notices beyond the limit are dropped, the
-    /// oldest first.
-    pub(super) fn asks<'p>(
-        &'p self,
-        realm: &'p Realm,
-    ) -> impl Iterator<Item = (&'static str, Vec<Param<'p>>)> + 'p {
-        self.0.iter().map(move |(account, told)| {
->>>>>>> 4066a33f2b1c1918a64d740d29c5ed80cc41f312
             let count = told.len() as u64;
             let too_many = count.saturating_sub(INBOX_MAX);
             let params = params![realm, *account, too_many + 1, count, too_many, INBOX_MAX];

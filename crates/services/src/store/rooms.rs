@@ -270,15 +270,9 @@ fn commit(
     let shared = Shared::of(&effects.notices);
     let event_bytes =
         if shared.is_empty() { None } else { Some(shared.put(sql, realm, id, state.version)?) };
-<<<<<<< HEAD
     if let Some(life) = life {
         let mut rows = answers.next().unwrap_or_default().rows;
         // No quota refuses an end or a timer: other players depend on it.
-=======
-    if let Some((life, _)) = life {
-        let mut rows = answers.next().unwrap_or_default();
-        // No quota refuses an end or a timer, because other players depend on it.
->>>>>>> 4066a33f2b1c1918a64d740d29c5ed80cc41f312
         let judged_by = (effects.kind == CommitKind::Plays).then_some(limits);
         lives::go_on(sql, (realm, id), life, (state.bytes(), event_bytes), &mut rows, judged_by)?;
     }
