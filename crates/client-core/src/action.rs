@@ -1,5 +1,6 @@
 //! Predicted actions: what a game defines once, and its owner and the host apply alike.
 
+use crate::defined::Actions;
 use crate::error::RoomError;
 use crate::simulation::{Past, Simulation};
 use crate::state::SharedState;
@@ -11,7 +12,6 @@ use parlor_sync::schema::Replicated;
 use parlor_sync::value::{Value, from_value};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
@@ -67,18 +67,6 @@ impl ActionError {
 
 type Run = fn(&Value, &mut Acting<'_>) -> Result<(), ActionRefusal>;
 
-/// The actions that a game defines.
-#[derive(Clone, Default)]
-pub struct Actions {
-    by_name: BTreeMap<&'static str, Run>,
-}
-
-impl fmt::Debug for Actions {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_set().entries(self.by_name.keys()).finish()
-    }
-}
-
 impl Actions {
     /// Defines an action.
     ///
@@ -89,20 +77,12 @@ impl Actions {
         if name.is_empty() || name.len() > max {
             return Err(format!("the name of an action has {} bytes; it may have 1 to {max}", name.len()));
         }
-        match self.by_name.insert(name, run::<A>) {
-            None => Ok(()),
-            Some(_) => Err(format!("the action \"{name}\" is defined twice: give each type another NAME")),
+        let run: Run = run::<A>;
+        if self.insert(name, run) {
+            Ok(())
+        } else {
+            Err(format!("the action \"{name}\" is defined twice: give each type another NAME"))
         }
-    }
-
-    /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.by_name.is_empty()
-    }
-
-    /// Whether an action of this name is defined.
-    pub(crate) fn has(&self, name: &str) -> bool {
-        self.by_name.contains_key(name)
     }
 
     /// Applies an action, or undoes it and returns why.
@@ -112,7 +92,7 @@ impl Actions {
         value: &Value,
         mut acting: Acting<'_>,
     ) -> Result<(), ActionRefusal> {
-        let run = self.by_name.get(name).ok_or(ActionRefusal::NotDefined)?;
+        let run: &Run = self.get(name).ok_or(ActionRefusal::NotDefined)?;
         if let Some(why) = acting.shared.refusal(acting.made.from, acting.made.entity) {
             return Err(why);
         }

@@ -8,6 +8,7 @@
 
 mod action;
 mod connection;
+mod defined;
 mod drawing;
 mod error;
 mod event;
@@ -27,8 +28,9 @@ mod state;
 mod status;
 mod world;
 
-pub use action::{Acting, Action, ActionError, Actions};
+pub use action::{Acting, Action, ActionError};
 pub use connection::{LinkState, reconnect_wait};
+pub use defined::Actions;
 pub use drawing::{Drawing, Interpolator};
 pub use error::RoomError;
 pub use event::{ClosedReason, ConnectFailure, ConnectFailureKind, Event, Message, StateSource, StateUpdate};

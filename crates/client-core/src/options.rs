@@ -1,6 +1,6 @@
 //! Options with which a game opens or joins a room.
 
-use crate::action::Actions;
+use crate::defined::Actions;
 use crate::drawing::Drawing;
 use core::net::SocketAddr;
 use parlor_proto::channel::{Channel, ChannelTable, Codec, TableError};

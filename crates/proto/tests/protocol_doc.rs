@@ -212,7 +212,7 @@ fn action_refusals_are_those_of_the_code() {
         other => panic!("{other:?}"),
     };
     let decided = |code: u8| {
-        let bytes = vec![11, 1, 0, code + 1, 1, b'x'];
+        let bytes = [11, 1, 0, code + 1, 1, b'x'];
         match ToMember::decode(Bytes::from(bytes[..if code == 6 { 6 } else { 4 }].to_vec())) {
             Ok(Some(ToMember::ActionsDecided(all))) => all[0].refusal.clone().expect("it is refused"),
             other => panic!("{other:?}"),

@@ -137,7 +137,7 @@ fn m3_decisions_of_the_authority_reach_the_member_alone_and_nobody_else_decides(
         vec![Decision { number: 0, refusal: None }, Decision { number: 1, refusal: Some(by_game) }];
     house.ask_hub(HOST, &ToHub::DecideActions { member: ADA, decisions: decisions.clone() });
     house.settle();
-    assert_eq!(decided(&mut house, ADA), [decisions.clone()]);
+    assert_eq!(decided(&mut house, ADA), std::slice::from_ref(&decisions));
     assert_eq!(decided(&mut house, BOB), [] as [Vec<Decision>; 0]);
     assert_eq!(house.room.counters().actions_refused, 1);
     house.ask_hub(BOB, &ToHub::DecideActions { member: ADA, decisions });

@@ -40,7 +40,12 @@ impl<'a> Between<'a> {
             // It would otherwise seem to have moved slowly ever since.
             let began = if whole > STILL_AFTER { to - world.rate().interval() } else { from };
             let t = at.saturating_since(began).as_secs_f64() / to.saturating_since(began).as_secs_f64();
-            return Some(Between { versions: [row(older), row(newer)], ticks: [older.0, newer.0], seconds: whole.as_secs_f64(), t });
+            return Some(Between {
+                versions: [row(older), row(newer)],
+                ticks: [older.0, newer.0],
+                seconds: whole.as_secs_f64(),
+                t,
+            });
         }
         world.was_there(entity, id, tick, tick).then(|| Self::still(older))
     }
@@ -73,7 +78,12 @@ impl<'a> Between<'a> {
             return Some(Self::still(newest));
         }
         let t = 1.0 + over.as_secs_f64() / interval.as_secs_f64();
-        Some(Between { versions: [row(older), row(newer)], ticks: [older.0, newer.0], seconds: interval.as_secs_f64(), t })
+        Some(Between {
+            versions: [row(older), row(newer)],
+            ticks: [older.0, newer.0],
+            seconds: interval.as_secs_f64(),
+            t,
+        })
     }
 
     fn still(version: (Tick, world::Row<'a>)) -> Self {
