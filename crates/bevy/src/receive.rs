@@ -28,7 +28,7 @@ pub(crate) fn take(world: &mut World, event: &Event) {
         }
         Event::ActionRefused { entity, name, why } => {
             let here = world.resource::<EntityMap>().get(*entity);
-            let refused = ActionRefused { entity: here, id: *entity, name: name.clone(), why: *why };
+            let refused = ActionRefused { entity: here, id: *entity, name: name.clone(), why: why.clone() };
             world.write_message(refused);
         }
         _ => {}

@@ -5,6 +5,7 @@ use bevy_ecs::prelude::{Component, Resource};
 use bevy_ecs::world::EntityWorldMut;
 use parlor::schema::{self, ComponentId, Replicated, Schema, SchemaError};
 use parlor::{EntityId, RoomBuilder, WorldReader, kind};
+use std::collections::BTreeSet;
 use thiserror::Error;
 
 /// Why a component cannot be replicated.
@@ -41,6 +42,8 @@ pub(crate) struct Registry {
     input: Option<&'static str>,
     /// The schema of this app's rooms, fixed by the first one.
     schema: Option<Schema>,
+    /// Components that were changed by a command and are not registered.
+    missed: BTreeSet<&'static str>,
 }
 
 /// Copies a component from the room into an entity of the app, marked as changed or not.
@@ -67,7 +70,14 @@ struct Interest {
 
 impl Registry {
     pub(crate) fn new(app: &str) -> Self {
-        Registry { app: app.to_owned(), components: Vec::new(), interest: None, input: None, schema: None }
+        Registry {
+            app: app.to_owned(),
+            components: Vec::new(),
+            interest: None,
+            input: None,
+            schema: None,
+            missed: BTreeSet::new(),
+        }
     }
 
     pub(crate) fn app(&self) -> &str {
@@ -89,6 +99,11 @@ impl Registry {
             id: None,
         });
         Ok(())
+    }
+
+    /// Whether `C` is not registered; true only once for each type.
+    pub(crate) fn misses<C: Shared>(&mut self) -> bool {
+        self.components.iter().all(|component| component.name != C::NAME) && self.missed.insert(C::NAME)
     }
 
     /// Sets interest: members see what is near their own entities, measured by this field of this component.

@@ -242,6 +242,10 @@ pub struct Diagnostics {
     pub prediction: PredictionCounters,
     /// One-shot effects that may be shown twice, because too many were shown to remember.
     pub effects_forgotten: u64,
+    /// Predicted actions of this player that the host has not decided.
+    pub actions_pending: usize,
+    /// Predicted actions that were refused: of this player, and at the host by it.
+    pub actions_refused: u64,
     /// Whether the room's clock is reliable: measured, and within 10 ms of the measurements.
     pub time_synchronized: bool,
     /// Variation between measurements of the room's clock.

@@ -6,7 +6,10 @@
 //! This crate has no stable API: its users are the crate `parlor`, the simulator and the benches, and its API
 //! changes as they need it.
 
+mod action;
 mod connection;
+mod defined;
+mod drawing;
 mod error;
 mod event;
 mod inbox;
@@ -25,7 +28,10 @@ mod state;
 mod status;
 mod world;
 
+pub use action::{Acting, Action, ActionError};
 pub use connection::{LinkState, reconnect_wait};
+pub use defined::Actions;
+pub use drawing::{Drawing, Interpolator};
 pub use error::RoomError;
 pub use event::{ClosedReason, ConnectFailure, ConnectFailureKind, Event, Message, StateSource, StateUpdate};
 pub use info::{

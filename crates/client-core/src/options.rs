@@ -1,5 +1,7 @@
 //! Options with which a game opens or joins a room.
 
+use crate::defined::Actions;
+use crate::drawing::Drawing;
 use core::net::SocketAddr;
 use parlor_proto::channel::{Channel, ChannelTable, Codec, TableError};
 use parlor_proto::wire::handshake::{
@@ -7,6 +9,7 @@ use parlor_proto::wire::handshake::{
 };
 use parlor_proto::wire::path::is_of_local_network;
 use parlor_proto::{ChannelId, Lane, PathId, RoomCode, SessionId, TickRate};
+use parlor_sync::lead::LeadTuning;
 use parlor_sync::limits::REWIND_MAX;
 use parlor_sync::prediction::Smoothing;
 use parlor_sync::replicator::Template;
@@ -38,9 +41,15 @@ pub struct Options {
     /// Whether a guest runs its steps ahead of the room's time, so that its inputs reach the host before the
     /// step that uses them. Without lead an input is used on arrival.
     pub lead: bool,
+    /// How the lead follows the host's reports.
+    pub lead_tuning: LeadTuning,
+    /// How a guest draws the entities of others.
+    pub drawing: Drawing,
     /// Names of components that a guest predicts on its own entities: its steps write them ahead of the
     /// host's state. A non-empty list implies lead.
     pub predicted: Vec<String>,
+    /// The game's predicted actions, the same at all members. Any implies lead.
+    pub actions: Actions,
     /// How corrections of mispredictions are smoothed for display.
     pub smoothing: Smoothing,
     /// Maximum rewind of the host for lag compensation ([`RoomCore::rewind`](super::RoomCore::rewind)).
@@ -153,7 +162,10 @@ impl Options {
             schema: None,
             template: None,
             lead: false,
+            lead_tuning: LeadTuning::default(),
+            drawing: Drawing::default(),
             predicted: Vec::new(),
+            actions: Actions::default(),
             smoothing: Smoothing::default(),
             rewind_max: REWIND_MAX,
             resimulate_ticks: 0,
@@ -238,7 +250,7 @@ impl Options {
 
     /// Whether a guest runs its steps ahead of the room's time.
     pub(crate) fn has_lead(&self) -> bool {
-        self.lead || !self.predicted.is_empty()
+        self.lead || !self.predicted.is_empty() || !self.actions.is_empty()
     }
 
     /// The predicted components, one bit each.
@@ -246,12 +258,14 @@ impl Options {
         self.predicted.iter().filter_map(|name| schema.find(name)).fold(0, |mask, id| mask | id.bit())
     }
 
-    /// Checks that the schema has all predicted components.
-    fn check_predicted(&self) -> Result<(), String> {
+    /// Checks that the schema has all components that options name.
+    fn check_components(&self) -> Result<(), String> {
         let has = |name: &str| self.schema.as_ref().is_some_and(|schema| schema.find(name).is_some());
-        match self.predicted.iter().find(|name| !has(name)) {
-            Some(name) => Err(format!(
-                "the component \"{name}\" is to be predicted and is not in the schema: give the room a schema that has it"
+        let predicted = self.predicted.iter().map(|name| (name.as_str(), "predicted"));
+        let mut named = predicted.chain(self.drawing.names().map(|name| (name, "interpolated by the game")));
+        match named.find(|(name, _)| !has(name)) {
+            Some((name, what)) => Err(format!(
+                "the component \"{name}\" is to be {what} and is not in the schema: give the room a schema that has it"
             )),
             None => Ok(()),
         }
@@ -262,7 +276,9 @@ impl Options {
     /// # Errors
     /// A message that names the invalid field and its bounds.
     pub fn check(&self) -> Result<(), String> {
-        self.check_predicted()?;
+        self.check_components()?;
+        self.lead_tuning.check()?;
+        self.drawing.delay.check()?;
         self.hello().check()
     }
 }

@@ -4,7 +4,8 @@ use crate::error::RoomError;
 use crate::event::Event;
 use crate::inbox::Inbox;
 use bytes::Bytes;
-use parlor_proto::wire::control::{MemberInfo, PlayerData, Presence, RefusedAction, ToMember};
+use parlor_proto::wire::action::RefusedAction;
+use parlor_proto::wire::control::{MemberInfo, PlayerData, Presence, ToMember};
 use parlor_proto::{ApiMisuse, CloseReason, LinkKind, MemberId, limits};
 use parlor_sync::value::{Value, ValueError, from_value};
 use serde::de::DeserializeOwned;
@@ -172,7 +173,10 @@ impl Players {
                 inbox.tell_bounded(Event::ActionRefused { entity, name, why }, bytes)?;
             }
             // These change more than the players.
-            ToMember::Authority(_) | ToMember::GoesOn { .. } | ToMember::Path(_) => {}
+            ToMember::Authority(_)
+            | ToMember::GoesOn { .. }
+            | ToMember::Path(_)
+            | ToMember::ActionsDecided(_) => {}
         }
         Ok(())
     }

@@ -121,6 +121,22 @@ impl WorldAccess<'_> {
         Ok(())
     }
 
+    /// Changes a component of an entity in place. Returns whether the entity has it. Permissions are those of
+    /// [`insert`](Self::insert).
+    ///
+    /// # Errors
+    /// As [`insert`](Self::insert).
+    pub fn modify<C: Replicated>(
+        &mut self,
+        entity: EntityId,
+        change: impl FnOnce(&mut C),
+    ) -> Result<bool, RoomError> {
+        let Some(mut component) = self.component::<C>(entity)? else { return Ok(false) };
+        change(&mut component);
+        self.insert(entity, &component)?;
+        Ok(true)
+    }
+
     /// Removes a component of an entity. Returns whether it existed. Permissions are those of
     /// [`insert`](Self::insert).
     ///

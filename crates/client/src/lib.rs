@@ -61,7 +61,7 @@ mod settings;
 
 #[cfg(feature = "driver")]
 pub use driver::{
-    Host, HostBuilder, HostStep, JoinBuilder, MatchBuilder, OwnState, Recording, RecordingControl,
+    Host, HostBuilder, HostStep, JoinBuilder, MatchBuilder, OwnState, Preset, Recording, RecordingControl,
     ResumeTicket, ResumeTicketError, Rollback, Room, RoomBuilder, SendOptions, StateView, Step,
     TransportPreference, WorldReader, WorldView, kind,
 };
@@ -70,10 +70,10 @@ pub use crate::modules::{DisabledBy, Module, ModuleDisabled};
 #[cfg(feature = "settings")]
 pub use crate::settings::{Settings, SettingsError};
 pub use parlor_client_core::{
-    ClosedReason, ConnectFailure, ConnectFailureKind, Connectivity, Diagnostics, Event, JoinPath, LinkState,
-    Message, Mode, OverlayDiagnostics, Past, PathMode, Player, ReasonCode, Role, RollbackConfig,
-    RollbackRequest, RoomError, RoomInfo, Scope, StateSource, StateUpdate, Transport, TransportPath,
-    TransportStatus, WorldAccess,
+    Acting, Action, ActionError, ClosedReason, ConnectFailure, ConnectFailureKind, Connectivity, Diagnostics,
+    Event, Interpolator, JoinPath, LinkState, Message, Mode, OverlayDiagnostics, Past, PathMode, Player,
+    ReasonCode, Role, RollbackConfig, RollbackRequest, RoomError, RoomInfo, Scope, StateSource, StateUpdate,
+    Transport, TransportPath, TransportStatus, WorldAccess,
 };
 pub use parlor_proto::wire::action::ActionRefusal;
 pub use parlor_proto::wire::control::LeaveReason;
@@ -81,7 +81,9 @@ pub use parlor_proto::wire::envelope::{Recipient, Sender};
 pub use parlor_proto::{ApiMisuse, CloseReason, EntityId, Epoch, Lane, LinkKind, MemberId, RoomCode, Tick};
 pub use parlor_sync::audience::Audience;
 pub use parlor_sync::inputs::Counters as InputCounters;
+pub use parlor_sync::interpolation::RenderDelay;
 pub use parlor_sync::keyed::{HintError, Hints, Interp, StateError};
+pub use parlor_sync::lead::LeadTuning;
 pub use parlor_sync::prediction::{PredictionCounters, Smoothing};
 pub use parlor_sync::replicated;
 pub use parlor_sync::value::{Map, Value, ValueError, from_value, to_value};

@@ -155,6 +155,8 @@ pub const HOST_TIMEOUT_MS_MAX: u32 = 10_000;
 /// each other, so a hub cannot drop some: a member that sends more is disconnected.
 pub const OWN_STATE_BYTES_PER_SECOND: usize = 64 * 1024;
 
+/// Decisions about predicted actions of one message.
+pub const ACTION_DECISIONS_MAX: usize = 64;
 /// Largest input of one tick, in encoded bytes.
 pub const INPUT_BYTES_MAX: usize = 512;
 /// Largest input message: the input of a tick, and earlier ones that may have been lost. It fits one

@@ -2,10 +2,8 @@
 
 use bytes::Bytes;
 use parlor_proto::channel::{Codec, Lane};
-use parlor_proto::wire::action::ActionRefusal;
-use parlor_proto::wire::control::{
-    Handover, LeaveReason, MemberInfo, PlayerData, Presence, RefusedAction, ToHub, ToMember,
-};
+use parlor_proto::wire::action::{ActionRefusal, RefusedAction};
+use parlor_proto::wire::control::{Handover, LeaveReason, MemberInfo, PlayerData, Presence, ToHub, ToMember};
 use parlor_proto::wire::frame::{Fragment, Frame, Time};
 use parlor_proto::wire::handshake::{
     Authority, Hello, Intent, Limits, Redirect, Refusal, Resume, ResumeToken, Resumed, RetryAfter, RoomKind,
@@ -213,6 +211,17 @@ fn action_refusals_are_those_of_the_code() {
         Ok(Some(ToMember::ActionRefused(refused))) => refused.why,
         other => panic!("{other:?}"),
     };
+    let decided = |code: u8| {
+        let bytes = [11, 1, 0, code + 1, 1, b'x'];
+        match ToMember::decode(Bytes::from(bytes[..if code == 6 { 6 } else { 4 }].to_vec())) {
+            Ok(Some(ToMember::ActionsDecided(all))) => all[0].refusal.clone().expect("it is refused"),
+            other => panic!("{other:?}"),
+        }
+    };
+    for code in 0..6 {
+        assert_eq!(decided(code), read(code), "both messages have the same codes");
+    }
+    let read = |code: u8| if code == 6 { decided(6) } else { read(code) };
     compare("| code | why an action is refused | when |", rows(known(read, ActionRefusal::as_str)));
 }
 
@@ -250,6 +259,7 @@ fn control_kinds_are_those_of_the_code() {
         ("goes on", ToMember::GoesOn { epoch: Epoch(1) }),
         ("path", ToMember::Path(offer)),
         ("direct", ToMember::Direct { member, direct: true }),
+        ("actions decided", ToMember::ActionsDecided(Vec::new())),
     ];
     let up = [
         ("set data", ToHub::SetData(data())),
@@ -259,6 +269,7 @@ fn control_kinds_are_those_of_the_code() {
         ("candidates", ToHub::Candidates(Candidates::default())),
         ("path up", ToHub::PathUp { id }),
         ("path down", ToHub::PathDown { id, was_up: true }),
+        ("decide actions", ToHub::DecideActions { member, decisions: Vec::new() }),
     ];
     let down =
         down.map(|(name, message)| ["to a member".into(), message.encode()[0].to_string(), name.into()]);

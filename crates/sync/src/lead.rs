@@ -9,7 +9,8 @@
 //! seen: each step of lead means that this member acts on state one step older.
 
 use crate::limits::{
-    LEAD_HOLD, LEAD_MAX, LEAD_RISE_MAX, LEAD_STALL, MARGIN_WANTED, MARGIN_WINDOW, STEPS_LED_MAX,
+    DILATION_PER_MILLE_MAX, LEAD_GAIN_PER_MILLE_MAX, LEAD_HOLD, LEAD_MAX, LEAD_RISE_MAX, LEAD_STALL,
+    MARGIN_WANTED, MARGIN_WANTED_MAX, MARGIN_WINDOW, STEPS_LED_MAX,
 };
 use core::time::Duration;
 use parlor_proto::{Instant, Tick, TickRate};
@@ -17,13 +18,48 @@ use std::collections::VecDeque;
 
 /// Unit of the dilation: parts per million.
 const PPM: i64 = 1_000_000;
-/// Largest change of the step rate: 5%.
-const DILATION_MAX_PPM: i64 = 50_000;
-/// Speed-up for each step that the lead is too short.
-const GAIN_PPM: i64 = 50_000;
-/// Slow-down for each step that the lead is too long. Too long a lead costs little; too short a lead is
-/// visible.
-const GAIN_SLOWER_PPM: i64 = GAIN_PPM / 5;
+/// Too long a lead costs little, too short a lead is visible: steps slow down by this part of the gain.
+const GAIN_SLOWER_PART: i64 = 5;
+
+/// How a [`Lead`] follows the authority's reports.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LeadTuning {
+    /// How long before its step the slowest input shall arrive: 0 to 250 ms. Default: 20 ms. More makes fewer inputs
+    /// late, and lets the member act on older state.
+    pub margin: Duration,
+    /// Speed-up for each step that the lead is too short, in thousandths: 5 to 200. Default: 50. Slow-downs are a fifth
+    /// of it.
+    pub gain_per_mille: u16,
+    /// Largest change of the step rate, in thousandths: 5 to 250. Default: 50, which is not visible.
+    pub dilation_per_mille: u16,
+}
+
+impl Default for LeadTuning {
+    fn default() -> Self {
+        LeadTuning { margin: MARGIN_WANTED, gain_per_mille: 50, dilation_per_mille: 50 }
+    }
+}
+
+impl LeadTuning {
+    /// Checks that every field is within its range.
+    ///
+    /// # Errors
+    /// A text for a person that names the field and its range.
+    pub fn check(&self) -> Result<(), String> {
+        let LeadTuning { margin, gain_per_mille, dilation_per_mille } = *self;
+        if margin > MARGIN_WANTED_MAX {
+            return Err(format!("the lead's margin is {margin:?}; it may be 0 to {MARGIN_WANTED_MAX:?}"));
+        }
+        let parts = [
+            ("gain_per_mille", gain_per_mille, LEAD_GAIN_PER_MILLE_MAX),
+            ("dilation_per_mille", dilation_per_mille, DILATION_PER_MILLE_MAX),
+        ];
+        match parts.iter().find(|(_, part, most)| !(5..=*most).contains(part)) {
+            Some((name, part, most)) => Err(format!("the lead's {name} is {part}; it may be 5 to {most}")),
+            None => Ok(()),
+        }
+    }
+}
 
 /// The clock of a member's steps: room time plus a lead that follows the authority's reports.
 ///
@@ -31,6 +67,7 @@ const GAIN_SLOWER_PPM: i64 = GAIN_PPM / 5;
 /// report, and after a stall of more than [`LEAD_STALL`].
 #[derive(Clone, Debug)]
 pub struct Lead {
+    tuning: LeadTuning,
     rate: TickRate,
     /// The newest room time passed in.
     at: Instant,
@@ -71,6 +108,7 @@ impl Lead {
     /// known yet; the first report corrects the guess.
     pub fn new(rate: TickRate, room_time: Instant, round_trip: Duration) -> Self {
         let mut lead = Lead {
+            tuning: LeadTuning::default(),
             rate,
             at: room_time,
             lead_us: 0,
@@ -84,6 +122,12 @@ impl Lead {
         lead.target_us = lead.within_bounds(micros(round_trip / 2).saturating_add(lead.interval_us()));
         lead.lead_us = lead.target_us;
         lead
+    }
+
+    /// The same with another tuning.
+    #[must_use]
+    pub fn tuned(self, tuning: LeadTuning) -> Self {
+        Lead { tuning, ..self }
     }
 
     /// Advances to `room_time`. Returns whether the clock jumped, in which case the steps in between are
@@ -104,9 +148,11 @@ impl Lead {
         }
         self.at = self.at.max(room_time);
         let error_us = self.target_us - self.lead_us;
-        let gain_ppm = if error_us > 0 { GAIN_PPM } else { GAIN_SLOWER_PPM };
+        let [gain_ppm, most_ppm] = [self.tuning.gain_per_mille, self.tuning.dilation_per_mille]
+            .map(|per_mille| i64::from(per_mille) * PPM / 1_000);
+        let gain_ppm = if error_us > 0 { gain_ppm } else { gain_ppm / GAIN_SLOWER_PART };
         let wanted_ppm = error_us.saturating_mul(gain_ppm) / self.interval_us();
-        self.dilation_ppm = wanted_ppm.clamp(-DILATION_MAX_PPM, DILATION_MAX_PPM);
+        self.dilation_ppm = wanted_ppm.clamp(-most_ppm, most_ppm);
         let change_us = micros(passed) * self.dilation_ppm / PPM;
         self.lead_us += change_us.clamp(-error_us.abs(), error_us.abs());
         false
@@ -126,7 +172,7 @@ impl Lead {
     pub fn report(&mut self, tick: Tick, margin_ms: i16) -> bool {
         let margin_us = i64::from(margin_ms) * 1_000;
         let Some(lead_us) = self.least_lead(tick, margin_us) else { return false };
-        let needed_us = lead_us + micros(MARGIN_WANTED) - margin_us;
+        let needed_us = lead_us + micros(self.tuning.margin) - margin_us;
         let is_first = !std::mem::replace(&mut self.is_settled, true);
         // A network outage that delayed inputs must not raise the lead of every later step.
         let most_us = if is_first { micros(LEAD_MAX) } else { self.lead_us + micros(LEAD_RISE_MAX) };
@@ -160,7 +206,7 @@ impl Lead {
         Duration::from_micros(u64::try_from(self.lead_us).unwrap_or(0))
     }
 
-    /// Returns the current speed relative to room time: 0.95 to 1.05.
+    /// Returns the current speed relative to room time: 0.95 to 1.05 by default.
     pub fn dilation(&self) -> f64 {
         let ppm = i32::try_from(PPM + self.dilation_ppm).unwrap_or(i32::MAX);
         f64::from(ppm) / 1_000_000.0

@@ -158,6 +158,16 @@ pub const VIEW_PARTS: u32 = 64;
 pub const INPUTS_RECORDED_MAX: usize = 128;
 /// Inputs of one message.
 pub const INPUTS_SENT_MAX: usize = 32;
+/// Predicted actions in one input, and so the most that a member makes in one step.
+pub const ACTIONS_PER_INPUT_MAX: usize = 4;
+/// Predicted actions of a member that the authority has not decided.
+pub const ACTIONS_PENDING_MAX: usize = 64;
+/// Numbers of a member's predicted actions that an authority remembers.
+pub const ACTION_NUMBERS_KEPT: u32 = 128;
+/// Ticks after which an undecided action is sent again, in the input of a later step.
+pub const ACTION_REPEAT_TICKS: u32 = 24;
+/// Largest age of an action in an input, in ticks. Older ones count as this old.
+pub const ACTION_AGE_MAX: u32 = 255;
 /// Steps for which an authority holds the inputs of a member, and for which it knows when they were run.
 pub const INPUTS_KEPT_TICKS: u32 = 256;
 /// Inputs for older steps are ignored. The limit is the longer of 64 steps and one second.
@@ -175,6 +185,12 @@ pub const MARGIN_TOLD_EVERY: Duration = Duration::from_millis(250);
 /// Target margin for the slowest of a member's inputs. It covers one frame at 60 Hz, by which an input is
 /// late if its step waits for the next frame, plus errors of reports and clocks.
 pub const MARGIN_WANTED: Duration = Duration::from_millis(20);
+/// Largest margin that a game may ask for.
+pub const MARGIN_WANTED_MAX: Duration = Duration::from_millis(250);
+/// Largest speed-up for each step that a lead is too short, in thousandths.
+pub const LEAD_GAIN_PER_MILLE_MAX: u16 = 200;
+/// Largest change of the step rate, in thousandths.
+pub const DILATION_PER_MILLE_MAX: u16 = 250;
 /// Longest lead. Inputs of members further away arrive late.
 pub const LEAD_MAX: Duration = Duration::from_secs(1);
 /// Largest rise of the lead that one report can ask for.
@@ -223,6 +239,12 @@ const _: () = {
     assert!(STATE_BYTES_MAX <= WORLD_BLOB_BYTES_MAX, "all keys fit a world");
     assert!(STATE_KEYS_MAX + AUDIENCE_MEMBERS_MAX < ENTITIES_MAX, "and so do their entities");
     assert!(INPUTS_SENT_MAX <= INPUTS_RECORDED_MAX, "what is sent is recorded");
+    assert!(
+        (ACTION_REPEAT_TICKS as usize) < INPUTS_SENT_MAX,
+        "an action is sent again before its input is not"
+    );
+    assert!(ACTIONS_PENDING_MAX < ACTION_NUMBERS_KEPT as usize, "what is not decided is remembered");
+    assert!(ACTION_NUMBERS_KEPT == u128::BITS, "a bit for each number");
     assert!(INPUTS_SENT_MAX <= INPUT_BEHIND_TICKS as usize, "what is sent again is not too old");
     assert!(INPUTS_KEPT_TICKS > TICK_HZ_MAX as u32, "what is not too old is held");
     assert!(

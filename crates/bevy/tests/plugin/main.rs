@@ -7,8 +7,9 @@ use bevy_ecs::prelude::*;
 use parlor::schema::Kind;
 use parlor::{MemberId, RoomError, replicated};
 use parlor_bevy::{
-    EntityMap, Interpolated, NetTick, Networked, Owned, Owner, ParlorPlugin, Replicate, ReplicateApp,
-    ReplicateError, ReplicationFailed, RoomCommandError, RoomCommands, RoomResource, in_room, is_authority,
+    EntityMap, Interpolated, MutateCommands, NetTick, Networked, Owned, Owner, ParlorPlugin, Replicate,
+    ReplicateApp, ReplicateError, ReplicationFailed, RoomCommandError, RoomCommands, RoomResource, in_room,
+    is_authority,
 };
 use parlor_testing::Hall;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -399,4 +400,54 @@ fn a_member_writes_what_came_once_it_is_the_authority() {
     let gone = here(&heir, ids[1]).unwrap();
     heir.world_mut().despawn(gone);
     until(&mut [&mut heir, &mut other], |apps| here(apps[1], ids[1]).is_none());
+}
+
+/// What the log says, as text.
+#[derive(Clone, Default)]
+struct Log(std::sync::Arc<std::sync::Mutex<Vec<u8>>>);
+
+impl std::io::Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().expect("no writer panics").extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn m4_a_mutation_by_command_is_replicated_and_an_unregistered_component_warns_once() {
+    /// Not registered.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Component)]
+    struct Fuel {
+        litres: u8,
+    }
+    replicated!(Fuel as "fuel" => { litres: Kind::int(0, 100) });
+
+    let hall = Hall::start();
+    let mut host = hall.host(30);
+    let tank =
+        host.world_mut().spawn((Replicate, Owner(None), Armour { plates: 1 }, Fuel { litres: 1 })).id();
+    let mut member = hall.member(&mut host);
+    let log = Log::default();
+    let writer = log.clone();
+    let subscriber = tracing_subscriber::fmt().with_writer(move || writer.clone()).finish();
+    tracing::subscriber::with_default(subscriber, || {
+        for _ in 0..3 {
+            let mut commands = host.world_mut().commands();
+            let mut tank = commands.entity(tank);
+            tank.mutate(|armour: &mut Armour| armour.plates += 2)
+                .mutate(|fuel: &mut Fuel| *fuel = Fuel { litres: 9 });
+            host.world_mut().flush();
+        }
+    });
+    assert_eq!(host.world().get::<Fuel>(tank), Some(&Fuel { litres: 9 }), "it changes here");
+    let said = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
+    assert_eq!(said.matches("\"fuel\" was changed and is not replicated").count(), 1, "{said}");
+    assert!(!said.contains("armour"), "{said}");
+    until(&mut [&mut host, &mut member], |apps| {
+        get(apps[1], same(apps[0], tank, apps[1])) == Some(Armour { plates: 7 })
+    });
 }

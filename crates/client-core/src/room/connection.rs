@@ -448,7 +448,7 @@ impl RoomCore {
         let (me, rate) = (welcome.member, welcome.tick_rate);
         let is_host = welcome.authority.member() == Some(me);
         let mut shared = SharedState::new(is_host, me, schema, rate);
-        shared.predict(&self.options);
+        shared.configure(&self.options);
         if self.joined.is_some() {
             self.forget_room()?;
         } else {

@@ -1,17 +1,18 @@
 //! The room as a game and a driver see it.
 //!
-//! Four files know several machines: this one has the room and what a game reads and writes, `connection` the
-//! driver's face and the ends of a room, `steps` what happens in a step, `reading` the effects of what arrives,
-//! host migration among them.
+//! Five files know several machines: this one has the room and what a game reads and writes, `connection` the
+//! driver's face and the ends of a room, `steps` what happens in a step, `actions` what members do with entities of
+//! their own, `reading` the effects of what arrives, host migration among them.
 //! Everything else is a machine of its own, in a file or folder beside this one.
 
+mod actions;
 mod connection;
 mod reading;
 mod steps;
 
 use crate::connection::Connection;
 use crate::error::{RoomError, not_host};
-use crate::event::{ClosedReason, Event};
+use crate::event::ClosedReason;
 use crate::inbox::Inbox;
 use crate::info::{Connectivity, Diagnostics, JoinPath, Mode, Role, RoomInfo, Scope, TransportPath};
 use crate::message::encode_typed;
@@ -28,12 +29,11 @@ use crate::status::Status;
 use bytes::Bytes;
 use parlor_proto::channel::{self, Codec};
 use parlor_proto::session::{Outgoing, Session};
-use parlor_proto::wire::action::Action;
 use parlor_proto::wire::control::{PlayerData, ToHub};
 use parlor_proto::wire::data::MatchData;
 use parlor_proto::wire::envelope::Recipient;
 use parlor_proto::wire::handshake::{RoomKind, Welcome};
-use parlor_proto::{ApiMisuse, ChannelId, EntityId, Epoch, Instant, Lane, MemberId, limits};
+use parlor_proto::{ApiMisuse, ChannelId, Epoch, Instant, Lane, MemberId, limits};
 use parlor_sync::keyed::{Audience, Hints};
 use parlor_sync::value::{Value, from_value, to_value};
 use serde::Serialize;
@@ -253,42 +253,6 @@ impl RoomCore {
             Some(players) => paths.post(letter, players, around, now),
             None => Ok(()),
         })?;
-        self.wants_driver = true;
-        Ok(())
-    }
-
-    /// Asks the host for an action on an entity of this player's own. The host's game gets
-    /// [`Event::Action`](crate::Event::Action), in the order of the requests.
-    ///
-    /// # Errors
-    /// [`RoomError::Refused`] if, as far as this process knows, the entity does not exist or has another
-    /// owner. If the host finds out later, [`Event::ActionRefused`](crate::Event::ActionRefused) is raised.
-    /// [`RoomError`] if the room is not open, or name or payload exceed their bounds.
-    pub fn act<T: Serialize + ?Sized>(
-        &mut self,
-        entity: EntityId,
-        name: &str,
-        payload: &T,
-    ) -> Result<(), RoomError> {
-        if name.is_empty() || name.len() > limits::LABEL_BYTES_MAX {
-            let (len, max) = (name.len(), limits::LABEL_BYTES_MAX);
-            let text = format!("the name of an action has {len} bytes; it may have 1 to {max}");
-            return Err(ApiMisuse::Bounds(text).into());
-        }
-        let value = to_value(payload)?;
-        let encoded = value.encode(limits::MESSAGE_BYTES_MAX)?;
-        let (_, joined) = self.open_with_host("act")?;
-        let me = joined.welcome.member;
-        if let Some(why) = joined.shared.refusal(me, entity) {
-            return Err(RoomError::Refused { entity, why });
-        }
-        if joined.is_host() {
-            let event = Event::Action { from: me, entity, name: name.to_owned(), value };
-            let told = self.inbox.tell_bounded(event, encoded.len());
-            return told.map_err(|_| RoomError::Full);
-        }
-        let action = Action { entity, name: name.to_owned(), value: encoded };
-        self.connection.say(Outgoing::new(channel::ACTIONS, action.encode()))?;
         self.wants_driver = true;
         Ok(())
     }

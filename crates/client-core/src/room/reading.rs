@@ -13,15 +13,14 @@ use crate::state::{Host, News, SharedState};
 use bytes::Bytes;
 use parlor_proto::channel::{self, Channel, Codec};
 use parlor_proto::session::{self, Outgoing, SendError, Session};
-use parlor_proto::wire::action::{Action, AskedBy};
-use parlor_proto::wire::control::{Handover, RefusedAction, ToHub, ToMember};
+use parlor_proto::wire::action::AskedBy;
+use parlor_proto::wire::control::{Handover, ToHub, ToMember};
 use parlor_proto::wire::data::MatchData;
 use parlor_proto::wire::envelope::{Downward, Sender};
 use parlor_proto::wire::handshake::Authority;
 use parlor_proto::wire::replica::{Checkpoint, StateOf};
 use parlor_proto::{CloseReason, EntityId, Epoch, Instant, MemberId, PathId, Tick};
 use parlor_sync::keyed::Taken;
-use parlor_sync::value::Value;
 use parlor_sync::world::{IdsUsed, Replica};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -193,28 +192,6 @@ impl RoomCore {
         self.inbox.tell_message(Event::Data { from, op, order, data: payload }, bytes, may_be_dropped)
     }
 
-    /// Passes an action to the game at the host, or sends the refusal to the member that asked.
-    fn read_action(&mut self, asked: AskedBy) -> Result<(), CloseReason> {
-        let AskedBy { from, epoch, action: Action { entity, name, value } } = asked;
-        if !self.is_meant(Some(epoch)) {
-            return Ok(());
-        }
-        let Some(joined) = &self.joined else { return Ok(()) };
-        // The entity may have changed its owner while the action was in flight, so the hub's check is not
-        // enough.
-        if let Some(why) = joined.shared.refusal(from, entity) {
-            let refused = RefusedAction { entity, name, why };
-            self.tell_hub(&ToHub::RefuseAction { member: from, refused });
-            return Ok(());
-        }
-        let bytes = value.len();
-        let Ok(value) = Value::decode(value) else {
-            self.messages_unreadable += 1;
-            return Ok(());
-        };
-        self.inbox.tell_bounded(Event::Action { from, entity, name, value }, bytes)
-    }
-
     /// Takes in an input message that arrived `at`.
     fn read_input(&mut self, from: MemberId, message: Bytes, at: Instant) {
         let Some(joined) = &mut self.joined else { return };
@@ -255,6 +232,7 @@ impl RoomCore {
             (Some(ToMember::GoesOn { epoch }), Some(joined)) if joined.welcome.epoch == epoch => {
                 joined.host_heard(&mut self.inbox)
             }
+            (Some(ToMember::ActionsDecided(decisions)), Some(_)) => self.read_decisions(decisions),
             (Some(control), Some(joined)) => {
                 let left = match &control {
                     ToMember::Left { member, .. } => Some(*member),
@@ -300,7 +278,7 @@ impl RoomCore {
         Ok(())
     }
 
-    fn tell_hub(&mut self, message: &ToHub) {
+    pub(super) fn tell_hub(&mut self, message: &ToHub) {
         self.connection.tell_hub(message);
         self.wants_driver = true;
     }
@@ -360,13 +338,16 @@ impl RoomCore {
         if previous == Some(me) && !is_me {
             joined.migration.follow_from(epoch);
             joined.forget_world(&mut self.inbox)?;
-            joined.shared.predict(&self.options);
+            joined.shared.configure(&self.options);
             // If the queue is too full for it, the session is about to end as too slow.
             let follow = ToHub::Follow { epoch }.encode();
             let _: Result<(), SendError> = session.send(Outgoing::new(channel::CONTROL, follow));
             self.wants_driver = true;
         }
         joined.begin_anew(handover.tick);
+        for refused in joined.simulation.abandon_actions() {
+            self.inbox.tell_bounded(refused, 0)?;
+        }
         self.lane = RollbackLane::default();
         if is_me {
             return self.inherit(at);
@@ -418,7 +399,7 @@ impl RoomCore {
 
     /// Whether a message is for this process. `authority_of` is the epoch of the addressed authority; `None`
     /// for a message to the member itself. Messages to a previous authority went to the next one, too.
-    fn is_meant(&self, authority_of: Option<Epoch>) -> bool {
+    pub(super) fn is_meant(&self, authority_of: Option<Epoch>) -> bool {
         let epoch = self.joined.as_ref().map(|joined| joined.welcome.epoch);
         authority_of.is_none_or(|of| Some(of) == epoch)
     }

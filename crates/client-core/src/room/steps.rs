@@ -2,14 +2,14 @@
 
 use super::{Joined, RoomCore};
 use crate::error::{RoomError, not_host};
-use crate::event::Event;
+use crate::event::{Event, StateUpdate};
 use crate::rollback::{RollbackConfig, RollbackLane};
 use crate::simulation::{Begun, OverlayDiagnostics, Past};
 use crate::state::SharedState;
 use crate::world::WorldAccess;
 use parlor_proto::session::Outgoing;
 use parlor_proto::wire::envelope::Upward;
-use parlor_proto::{ApiMisuse, EntityId, Instant, MemberId, Tick, channel, limits};
+use parlor_proto::{ApiMisuse, EntityId, Instant, MemberId, Tick, TickRate, channel, limits};
 use parlor_sync::inputs::{Counters, Input};
 #[cfg(doc)]
 use parlor_sync::limits::OVERLAY_TICKS_MAX;
@@ -52,6 +52,7 @@ impl RoomCore {
     /// At most eight steps come in a row; the rest of a backlog is dropped and counted.
     pub fn tick(&mut self, now: Instant) -> bool {
         self.commit(now);
+        self.repeat_actions();
         let Some((session, joined)) = self.connection.session_mut().zip(self.joined.as_mut()) else {
             return false;
         };
@@ -63,6 +64,9 @@ impl RoomCore {
         let begun = joined.simulation.begin_step(&mut joined.shared, now);
         if let Some(Begun::New { room_tick }) = begun {
             session.set_tick(room_tick);
+        }
+        if begun.is_some() {
+            self.run_actions(now);
         }
         begun.is_some()
     }
@@ -96,6 +100,11 @@ impl RoomCore {
     /// The current or last step of the game. A [replayed](Self::is_replay) step keeps its number.
     pub fn tick_number(&self) -> Option<Tick> {
         self.joined.as_ref().map(|joined| joined.simulation.step().tick)
+    }
+
+    /// Steps of the room per second, once it is open.
+    pub fn tick_rate(&self) -> Option<TickRate> {
+        self.joined.as_ref().map(|joined| joined.welcome.tick_rate)
     }
 
     /// Time until the next step is due, for a loop that sleeps.
@@ -146,16 +155,19 @@ impl RoomCore {
     /// # Errors
     /// [`RoomError`] if the room is not open, or the input is larger than [`limits::INPUT_BYTES_MAX`].
     pub fn send_input<T: Serialize + ?Sized>(&mut self, input: &T) -> Result<(), RoomError> {
-        let has_lead = self.options.has_lead();
         let (_, joined) = self.open_with_host("be sent inputs")?;
         if joined.simulation.step().is_replay {
             return Ok(());
         }
         let encoded = to_value(input)?.encode(limits::INPUT_BYTES_MAX)?;
-        joined.simulation.record_input(joined.shared.drawn(), encoded);
-        if joined.is_host() {
-            return Ok(());
-        }
+        joined.simulation.record_input(joined.shared.drawn(), Some(encoded))?;
+        if joined.is_host() { Ok(()) } else { self.post_inputs() }
+    }
+
+    /// Sends the inputs that the host has not used, at a guest.
+    pub(super) fn post_inputs(&mut self) -> Result<(), RoomError> {
+        let has_lead = self.options.has_lead();
+        let (_, joined) = self.open_with_host("be sent inputs")?;
         // Without lead an input is used on arrival: only the newest counts.
         let repeated = if has_lead { INPUTS_SENT_MAX } else { 0 };
         if let Some(message) = joined.simulation.own_inputs(repeated) {
@@ -164,6 +176,16 @@ impl RoomCore {
             self.with_paths(|paths, _, around| paths.post_input(message, host, around.hub))?;
         }
         Ok(())
+    }
+
+    /// Sends the actions that the host has not decided, in the step that ends, if the game sent no input in it.
+    fn repeat_actions(&mut self) {
+        let Some(joined) = &mut self.joined else { return };
+        if joined.simulation.must_repeat_actions() {
+            // What is repeated was encoded before, and the room is open or about to close.
+            let recorded = joined.simulation.record_input(joined.shared.drawn(), None);
+            let _: Result<(), RoomError> = recorded.and_then(|()| self.post_inputs());
+        }
     }
 
     /// A player's input for the current step, or its newest earlier one. `None` until the first arrives. The
@@ -186,6 +208,8 @@ impl RoomCore {
                 joined.simulation.used_input(player, tick);
                 Ok(Some(read))
             }
+            // A step with actions and without an input.
+            Err(_) if value == Value::Null => Ok(None),
             Err(error) => {
                 self.messages_unreadable += 1;
                 Err(error.into())
@@ -207,6 +231,17 @@ impl RoomCore {
             all.extend(input.map(|input| (member, input)));
         }
         Ok(all)
+    }
+
+    /// The newest step whose input of a player the host has used: at the host of every player, at a guest its own.
+    /// `None` if none was used.
+    pub fn input_ack(&self, player: MemberId) -> Option<Tick> {
+        let joined = self.joined.as_ref()?;
+        match &joined.shared {
+            SharedState::Host(_) => joined.simulation.newest_used(player),
+            SharedState::Member(member) if player == joined.welcome.member => member.keys().input_ack(),
+            SharedState::Member(_) => None,
+        }
     }
 
     /// Counters of a player's inputs, at the host; `None` if none came.
@@ -342,6 +377,15 @@ impl RoomCore {
         match self.joined.as_mut().map(|joined| &mut joined.shared) {
             Some(SharedState::Member(member)) => member.take_changes(),
             Some(SharedState::Host(_)) | None => Vec::new(),
+        }
+    }
+
+    /// Metadata of the newest update of the world that reads return: as in [`Event::State`], for entities too, and
+    /// without names of keys. `None` before the first update, and at the host, which makes them.
+    pub fn world_update(&self) -> Option<StateUpdate> {
+        match &self.joined.as_ref()?.shared {
+            SharedState::Member(member) => member.newest_update(),
+            SharedState::Host(_) => None,
         }
     }
 

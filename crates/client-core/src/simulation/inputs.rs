@@ -2,7 +2,9 @@
 
 use bytes::Bytes;
 use parlor_proto::{Instant, MemberId, Tick, TickRate};
-use parlor_sync::inputs::{Arrival, Counters, Input, InputBuffer, InputError, OwnInputs, Report, Runs, View};
+use parlor_sync::inputs::{
+    Acted, Arrival, Counters, Input, InputBuffer, InputError, OwnInputs, Report, Runs, View,
+};
 use std::collections::BTreeMap;
 
 /// The inputs of a room as one process has them.
@@ -42,10 +44,24 @@ impl Inputs {
         }
     }
 
-    /// Records this process's input.
-    pub(crate) fn record(&mut self, tick: Tick, drawn: Option<Instant>, encoded: Bytes) {
+    /// Records this process's input, and what is sent for it if it has actions.
+    pub(crate) fn record(
+        &mut self,
+        tick: Tick,
+        drawn: Option<Instant>,
+        encoded: Bytes,
+        with_actions: Option<Bytes>,
+    ) {
         let view = drawn.map(|drawn| View::behind(tick, drawn, self.rate));
-        self.own.record(tick, view, encoded);
+        self.own.record_with_actions(tick, view, encoded, with_actions);
+    }
+
+    /// Takes a member's next action of an input up to a step, with the step of the input, at the host.
+    pub(crate) fn next_action(&mut self, tick: Tick) -> Option<(MemberId, Tick, Acted)> {
+        let mut others = self.others.iter_mut();
+        others.find_map(|(member, other)| {
+            other.buffer.next_action(tick).map(|(row, acted)| (*member, row, acted))
+        })
     }
 
     /// This process's input of a step.
@@ -104,6 +120,11 @@ impl Inputs {
         {
             other.used = Some(tick);
         }
+    }
+
+    /// The newest step whose input of another member the game used, at the host.
+    pub(crate) fn newest_used(&self, member: MemberId) -> Option<Tick> {
+        self.others.get(&member)?.used
     }
 
     /// The reports to the members whose inputs were used, at `now` of room time.

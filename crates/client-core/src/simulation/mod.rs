@@ -3,6 +3,7 @@
 //! [`Simulation`] owns the machines of this folder. Its methods take what they need of the room: the state to
 //! roll back, the session that measures the clock.
 
+mod actions;
 mod inputs;
 mod overlay;
 mod pace;
@@ -11,24 +12,28 @@ mod resimulation;
 mod rewind;
 mod ticker;
 
+pub(crate) use actions::Applied;
 pub use overlay::OverlayDiagnostics;
 pub(crate) use replay::Step;
 pub use rewind::Past;
 
 use crate::error::RoomError;
+use crate::event::Event;
 use crate::info::Diagnostics;
 use crate::options::Options;
 use crate::state::SharedState;
+use actions::ActionLog;
 use bytes::Bytes;
 use inputs::Inputs;
 use overlay::Overlay;
 use pace::Pace;
 use parlor_proto::session::Session;
+use parlor_proto::wire::action::{Action, ActionRefusal, Decision};
 use parlor_proto::wire::handshake::Welcome;
-use parlor_proto::{Instant, MemberId, Tick, TickRate};
+use parlor_proto::{Epoch, Instant, MemberId, Tick, TickRate, limits};
 use parlor_sync::clock::Clock;
-use parlor_sync::inputs::{Arrival, Counters, Input, InputError, Report};
-use parlor_sync::limits::{RESIMULATE_TICKS_MAX, REWIND_MAX};
+use parlor_sync::inputs::{Acted, Arrival, Counters, Input, InputError, Report};
+use parlor_sync::limits::{INPUT_BEHIND_TICKS, RESIMULATE_TICKS_MAX, REWIND_MAX};
 use parlor_sync::prediction::{Frame, Once, Rerun};
 use parlor_sync::value::Value;
 use parlor_sync::world::World;
@@ -52,6 +57,7 @@ pub(crate) struct Simulation {
     /// The one-shot effects already shown.
     once: Once,
     inputs: Inputs,
+    actions: ActionLog,
     pace: Pace,
     rewinds: Rewinds,
     overlay: Overlay,
@@ -85,6 +91,7 @@ impl Simulation {
             replay: Replay::default(),
             once: Once::default(),
             inputs: Inputs::new(rate),
+            actions: ActionLog::default(),
             pace: if is_host { Pace::of_host(options, rate) } else { Pace::default() },
             rewinds: Rewinds::default(),
             overlay: Overlay::default(),
@@ -148,7 +155,7 @@ impl Simulation {
             if options.has_lead() && !is_host && !self.pace.has_lead() {
                 let round_trip = session.rtt().unwrap_or_default();
                 let room_time = self.room_time(now);
-                self.pace.lead_from(room_time, self.rate, round_trip);
+                self.pace.lead_from(options.lead_tuning, room_time, self.rate, round_trip);
                 has_jumped = true;
             }
         }
@@ -311,10 +318,22 @@ impl Simulation {
         if step.is_replay || !self.label.is_newer_than(step.tick) { step.tick } else { self.label }
     }
 
-    /// Records this process's input for the current step. `drawn` is the moment that the player saw.
-    pub(crate) fn record_input(&mut self, drawn: Option<Instant>, encoded: Bytes) {
+    /// Records this process's input for the current step, with the actions that are to be sent in it. Without an
+    /// input the newest earlier one is repeated. `drawn` is the moment that the player saw.
+    pub(crate) fn record_input(
+        &mut self,
+        drawn: Option<Instant>,
+        encoded: Option<Bytes>,
+    ) -> Result<(), RoomError> {
         let tick = self.input_tick();
-        self.inputs.record(tick, drawn, encoded);
+        let earlier = || self.inputs.own_at(tick).map(|input| input.encoded.clone());
+        let encoded = match encoded.or_else(earlier) {
+            Some(encoded) => encoded,
+            None => Value::Null.encode(limits::INPUT_BYTES_MAX)?,
+        };
+        let with_actions = self.actions.encode(tick, &encoded)?;
+        self.inputs.record(tick, drawn, encoded, with_actions);
+        Ok(())
     }
 
     /// Encodes this process's newest inputs that the host has not used, with up to `repeated` older ones.
@@ -332,6 +351,12 @@ impl Simulation {
     /// a state update for every step.
     pub(crate) fn used_input(&mut self, member: MemberId, tick: Tick) {
         self.inputs.used(member, tick);
+    }
+
+    /// The newest step whose input of a member the game used, at the host. Its own is used in its step.
+    pub(crate) fn newest_used(&self, member: MemberId) -> Option<Tick> {
+        let own = || self.inputs.own_at(self.input_tick()).map(|input| input.tick);
+        if member == self.me { own() } else { self.inputs.newest_used(member) }
     }
 
     /// The members that may have inputs, at the host: this process and those that sent some.
@@ -376,6 +401,102 @@ impl Simulation {
         let drawn = input.and_then(|input| Some(input.view?.moment(input.tick, self.rate)));
         let oldest = present - most.min(REWIND_MAX);
         self.rewinds.past(world, member, drawn, (oldest, present))
+    }
+}
+
+/// A member's action that the host decides in this step.
+#[derive(Debug)]
+pub(crate) struct Asked {
+    pub(crate) from: MemberId,
+    /// The step of the input that brought it.
+    pub(crate) row: Tick,
+    /// Whether it came too long after its step.
+    pub(crate) is_late: bool,
+    pub(crate) acted: Acted,
+}
+
+/// Predicted actions.
+impl Simulation {
+    /// The number of this member's next action in the current step. The error says whether too many are undecided,
+    /// or too many were made in this step.
+    pub(crate) fn action_number(&self) -> Result<u32, bool> {
+        self.actions.number(self.me, self.step().tick)
+    }
+
+    /// Makes an action in the current step, and puts it into the step's input.
+    pub(crate) fn make_action(
+        &mut self,
+        (epoch, number): (Epoch, u32),
+        action: Action,
+        drawn: Option<Instant>,
+    ) -> Result<(), RoomError> {
+        self.actions.make(epoch, self.step().tick, number, action);
+        self.record_input(drawn, None).inspect_err(|_| self.actions.unmake())
+    }
+
+    /// Takes the last action back.
+    pub(crate) fn unmake_action(&mut self, drawn: Option<Instant>) {
+        self.actions.unmake();
+        let recorded = self.record_input(drawn, None);
+        recorded.expect("an input with fewer actions is not larger");
+    }
+
+    /// Whether the step that ends has actions to send again, and no input that carries them.
+    pub(crate) fn must_repeat_actions(&self) -> bool {
+        let (step, newest) = (self.step(), self.inputs.own_at(self.ticker.tick()));
+        let is_recorded = newest.is_some_and(|input| input.tick == step.tick);
+        self.actions.is_pending() && !step.is_replay && !is_recorded
+    }
+
+    pub(crate) fn action_applied(&mut self, applied: Applied) {
+        if applied.from == self.me {
+            self.actions.count(applied.number);
+        }
+        self.actions.applied(applied);
+    }
+
+    /// What was applied in a step, to apply it again.
+    pub(crate) fn actions_of(&self, tick: Tick) -> Vec<Applied> {
+        self.actions.of_step(tick)
+    }
+
+    /// Takes a member's next action for the current step or an earlier one, at the host.
+    pub(crate) fn next_action(&mut self) -> Option<Asked> {
+        let (from, row, acted) = self.inputs.next_action(self.step().tick)?;
+        let made = row.offset(-acted.age.cast_signed());
+        let late = INPUT_BEHIND_TICKS.max(u32::from(self.rate.hz())).cast_signed();
+        Some(Asked { from, row, is_late: self.ticker.tick().since(made) > late, acted })
+    }
+
+    /// Notes what the host decided about an action that came with the input of the step `row`.
+    pub(crate) fn decide_action(
+        &mut self,
+        (member, row): (MemberId, Tick),
+        number: u32,
+        refusal: Option<ActionRefusal>,
+    ) {
+        self.inputs.used(member, row);
+        self.actions.decide(member, number, refusal);
+    }
+
+    /// Refuses an action that was applied before: in this run of its step it is not possible.
+    pub(crate) fn refuse_applied(&mut self, member: MemberId, number: u32, why: ActionRefusal) {
+        self.actions.unapply(member, number);
+        self.actions.decide(member, number, Some(why));
+    }
+
+    pub(crate) fn take_decisions(&mut self) -> BTreeMap<MemberId, Vec<Decision>> {
+        self.actions.take_decisions()
+    }
+
+    /// Takes in the host's decision about an action of this member. Returns the event of a refusal.
+    pub(crate) fn action_decided(&mut self, decision: Decision) -> Option<Event> {
+        self.actions.decided(self.me, decision)
+    }
+
+    /// Forgets all actions, because another process decides from here on. Returns the events of the refusals.
+    pub(crate) fn abandon_actions(&mut self) -> Vec<Event> {
+        self.actions.abandon()
     }
 }
 
@@ -425,6 +546,7 @@ impl Simulation {
         diagnostics.inputs_refused = counters.ancient + counters.far_ahead;
         diagnostics.steps_replayed = self.replay.replayed();
         diagnostics.effects_forgotten = self.once.forgotten();
+        (diagnostics.actions_pending, diagnostics.actions_refused) = self.actions.counts();
         self.rewinds.diagnose(diagnostics);
         if let Some(resimulation) = &self.resimulation {
             resimulation.diagnose(diagnostics);

@@ -4,7 +4,7 @@ use crate::info::Diagnostics;
 use crate::options::Options;
 use parlor_proto::{Instant, Tick, TickRate};
 use parlor_sync::inputs::Report;
-use parlor_sync::lead::Lead;
+use parlor_sync::lead::{Lead, LeadTuning};
 use parlor_sync::limits::SIMULATION_DELAY_TICKS_MAX;
 use parlor_sync::replicator::Latencies;
 use std::time::Duration;
@@ -42,8 +42,14 @@ impl Pace {
     }
 
     /// Starts the lead, initially from half a round trip.
-    pub(crate) fn lead_from(&mut self, room_time: Instant, rate: TickRate, round_trip: Duration) {
-        self.lead = Some(Lead::new(rate, room_time, round_trip));
+    pub(crate) fn lead_from(
+        &mut self,
+        tuning: LeadTuning,
+        room_time: Instant,
+        rate: TickRate,
+        round_trip: Duration,
+    ) {
+        self.lead = Some(Lead::new(rate, room_time, round_trip).tuned(tuning));
     }
 
     /// Advances the lead. Returns whether the steps jumped ahead.

@@ -6,11 +6,12 @@
 //! exception is a host whose last steps the room never received.
 
 use super::{check_of_game, is_of_game};
+use crate::drawing::Drawing;
 use crate::event::{StateSource, StateUpdate};
 use crate::info::Diagnostics;
 use bytes::Bytes;
 use parlor_proto::{EntityId, Instant, MemberId, PathId, Tick, TickRate};
-use parlor_sync::interpolation::{Playout, PlayoutMetrics, Sample};
+use parlor_sync::interpolation::{Between, Playout, PlayoutMetrics, Sample};
 use parlor_sync::keyed::{Changes, KeyReader};
 use parlor_sync::limits::DRAWN_BEYOND_MAX;
 use parlor_sync::prediction::{Frame, Predictor, Smoothing};
@@ -35,6 +36,7 @@ pub(crate) struct Member {
     keys: KeyReader,
     playout: Playout,
     sample: Sample,
+    drawing: Drawing,
     /// Predicts this member's own entities, if any.
     predictor: Option<Box<Predictor>>,
     /// The last drawn moment of room time.
@@ -46,8 +48,12 @@ pub(crate) struct Member {
     is_complete: bool,
     /// Whether the last packet belonged to a transfer.
     is_transfer: bool,
+    /// The kind of the last packet.
+    source_of_last: StateSource,
     /// Ticks newer than this belong to the next authority; the inner `None` means all ticks do.
     successor_after: Option<Option<Tick>>,
+    /// The previous authority's last tick: nothing moves from its state to the present one's.
+    cut: Option<Tick>,
 }
 
 /// A game that has drawn nothing interpolated for this long does not interpolate.
@@ -79,6 +85,7 @@ impl Member {
             keys: KeyReader::new(),
             playout: Playout::new(rate),
             sample: Sample::default(),
+            drawing: Drawing::default(),
             predictor: None,
             drawn: None,
             changes: ChangeSet::default(),
@@ -86,7 +93,9 @@ impl Member {
             is_begun: false,
             is_complete: false,
             is_transfer: false,
+            source_of_last: StateSource::Complete,
             successor_after: None,
+            cut: None,
         }
     }
 
@@ -102,6 +111,12 @@ impl Member {
     /// What predicts this member's own entities, if anything does.
     pub(super) fn predictor(&self) -> Option<&Predictor> {
         self.predictor.as_deref()
+    }
+
+    /// Draws others so from here on.
+    pub(super) fn draw_by(&mut self, drawing: Drawing) {
+        self.playout.set_delay(drawing.delay);
+        self.drawing = drawing;
     }
 
     /// Predicts the components of `mask` on this member's own entities; none if it is empty.
@@ -186,7 +201,9 @@ impl Member {
 
     fn take_in(&mut self, mut applied: Applied, at: Instant) -> News {
         let is_newer = |after: &mut Option<Tick>| after.is_none_or(|after| applied.tick.is_newer_than(after));
-        let is_of_successor = self.successor_after.take_if(is_newer).is_some();
+        let successor_after = self.successor_after.take_if(is_newer);
+        let is_of_successor = successor_after.is_some();
+        self.cut = successor_after.unwrap_or(self.cut);
         applied.transfer |= is_of_successor;
         let world = self.replica.world();
         let despawned = applied.despawned.iter().copied().filter(|it| self.told.remove(*it)).collect();
@@ -206,6 +223,11 @@ impl Member {
             }
         }
         self.is_transfer = applied.transfer;
+        self.source_of_last = match (applied.transfer, self.is_complete) {
+            (true, _) => StateSource::Transfer,
+            (false, false) => StateSource::Complete,
+            (false, true) => StateSource::Delta,
+        };
         let is_news = begins || !self.is_begun || !changes.is_empty();
         let update = is_news.then(|| self.update(&applied, changes));
         self.is_begun = true;
@@ -214,10 +236,18 @@ impl Member {
     }
 
     fn update(&self, applied: &Applied, changes: Changes) -> StateUpdate {
-        let tick = self.world().tick().unwrap_or(applied.tick);
         let names = changes.changed.iter().map(|change| &change.key).chain(&changes.removed);
         let mut changed: Vec<String> = names.map(|key| key.to_string()).collect();
         changed.sort_unstable();
+        self.metadata(self.world().tick().unwrap_or(applied.tick), changed)
+    }
+
+    /// Metadata of the newest update, of entities too; `None` before the first.
+    pub(crate) fn newest_update(&self) -> Option<StateUpdate> {
+        self.world().tick().filter(|_| self.is_begun).map(|tick| self.metadata(tick, Vec::new()))
+    }
+
+    fn metadata(&self, tick: Tick, changed: Vec<String>) -> StateUpdate {
         let PlayoutMetrics { jitter, buffer_delay, buffered_server_time, history_depth } =
             self.playout.metrics();
         StateUpdate {
@@ -226,11 +256,7 @@ impl Member {
             server_time_ms: self.rate.begins(tick).as_millis(),
             tick_interval_ms: self.rate.interval().as_secs_f64() * 1_000.0,
             input_ack_tick: self.keys.input_ack(),
-            source: match (applied.transfer, self.is_complete) {
-                (true, _) => StateSource::Transfer,
-                (false, false) => StateSource::Complete,
-                (false, true) => StateSource::Delta,
-            },
+            source: self.source_of_last,
             jitter_ms: ms(jitter),
             buffer_delay_ms: ms(buffer_delay),
             history_depth,
@@ -272,8 +298,14 @@ impl Member {
         }
         let Some(at) = self.playout.render_time(frame.now) else { return world.get(entity) };
         self.drawn = Some(at);
-        if self.sample.take_moment(world, entity, id, at, DRAWN_BEYOND_MAX) {
-            return Ok(Some(self.sample.read(&world.schema().components()[id.index()])));
+        let component = &world.schema().components()[id.index()];
+        if let Some(between) = Between::find(world, entity, id, at, DRAWN_BEYOND_MAX) {
+            let between = self.cut.map_or(between, |cut| between.cut_at(cut));
+            return Ok(Some(self.drawing.draw(component, &between).unwrap_or_else(|| {
+                let Between { versions: [older, newer], seconds, t, .. } = between;
+                self.sample.mix(component, older, newer, seconds, t);
+                self.sample.read(component)
+            })));
         }
         // The component did not exist then. Right after a transfer the history is empty, and only the current
         // state exists.

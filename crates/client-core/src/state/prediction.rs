@@ -28,9 +28,10 @@ impl Member {
 }
 
 impl SharedState {
-    /// Starts the prediction that the options ask for, at a member.
-    pub(crate) fn predict(&mut self, options: &Options) {
+    /// Starts the prediction that the options ask for, at a member, and sets how it draws.
+    pub(crate) fn configure(&mut self, options: &Options) {
         if let SharedState::Member(member) = self {
+            member.draw_by(options.drawing.clone());
             member.predict(options.predicted_mask(member.world().schema()), options.smoothing);
         }
     }

@@ -139,6 +139,28 @@ impl Host<'_> {
         self.edit(|world| world.insert(entity, component))?
     }
 
+    /// Changes a component of an entity in place, where [`insert`](Self::insert) could set it. Returns whether the entity has it.
+    ///
+    /// ```no_run
+    /// # use parlor::schema::Kind;
+    /// # struct Tank { shells: u8 }
+    /// # parlor::replicated!(Tank as "tank" => { shells: Kind::int(0, 20) });
+    /// # fn reload(host: &mut parlor::Host, tank: parlor::EntityId) -> Result<(), parlor::RoomError> {
+    /// host.modify(tank, |tank: &mut Tank| tank.shells = 20)?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`insert`](Self::insert).
+    pub fn modify<C: Replicated>(
+        &mut self,
+        entity: EntityId,
+        change: impl FnOnce(&mut C),
+    ) -> Result<bool, RoomError> {
+        self.edit(|world| world.modify(entity, change))?
+    }
+
     /// Takes a component from an entity. Returns whether it had one.
     ///
     /// # Errors

@@ -1,8 +1,10 @@
 //! The kinds of a room, and the options that hosts, joins and matches have alone. `builder.rs` has those of all.
 
-use super::builder::{HostBuilder, MatchBuilder, RoomBuilder};
-use parlor_client_core::Wish;
+use super::builder::{HostBuilder, JoinBuilder, MatchBuilder, RoomBuilder};
+use parlor_client_core::{Action, Interpolator, Wish};
 use parlor_proto::{TickRate, limits};
+use parlor_sync::interpolation::RenderDelay;
+use parlor_sync::lead::LeadTuning;
 use parlor_sync::limits::{RESIMULATE_TICKS_MAX, REWIND_MAX, SIMULATION_DELAY_TICKS_MAX};
 use parlor_sync::prediction::Smoothing;
 use parlor_sync::replicator::Template;
@@ -40,6 +42,36 @@ mod sealed {
     impl Kind for super::Match {}
 }
 
+/// The settings of one kind of game, for [`HostBuilder::preset`] and [`JoinBuilder::preset`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Preset {
+    /// Fast play with prediction: 60 steps a second, a simulation delay of 4 steps, up to 8 steps run again for late inputs, and lead.
+    Action,
+    /// The defaults: 30 steps a second, and nothing else.
+    Standard,
+    /// Slow play, and little traffic: 10 steps a second.
+    Calm,
+}
+
+impl Preset {
+    fn of_all<K: Hosted>(self, builder: RoomBuilder<K>) -> RoomBuilder<K> {
+        let (delay, resimulate, lead) = match self {
+            Preset::Action => (4, 8, true),
+            Preset::Standard | Preset::Calm => (0, 0, false),
+        };
+        let mut builder = builder.simulation_delay(delay).resimulate(resimulate);
+        builder.options.lead = lead;
+        builder
+    }
+}
+
+impl JoinBuilder {
+    /// Applies the settings of a [`Preset`]. The host's decides the steps per second. Later calls of the builder change single settings.
+    pub fn preset(self, preset: Preset) -> Self {
+        preset.of_all(self)
+    }
+}
+
 /// Options of a new room.
 impl<K: Opens> RoomBuilder<K> {
     /// Sets how many players a new room may have at once. A player-hosted room: 2 to 16, the host included, default 4. A room of a
@@ -67,6 +99,20 @@ impl<K: Opens> RoomBuilder<K> {
 
 /// Options of a room that this process hosts.
 impl HostBuilder {
+    /// Applies the settings of a [`Preset`]. Later calls of the builder change single settings.
+    ///
+    /// ```no_run
+    /// let room = parlor::Room::host("tanks").preset(parlor::Preset::Action).max_players(8).open();
+    /// ```
+    pub fn preset(self, preset: Preset) -> Self {
+        let hz = match preset {
+            Preset::Action => 60,
+            Preset::Standard => TickRate::DEFAULT.hz(),
+            Preset::Calm => 10,
+        };
+        preset.of_all(self.tick_hz(hz))
+    }
+
     /// Sets the code of a new room: 4 to 12 letters and digits. Default: the server draws one.
     pub fn code(mut self, code: &str) -> Self {
         let chosen = code.parse().map_err(|error| format!("code is {code:?}: {error}"));
@@ -167,6 +213,49 @@ impl<K: Hosted> RoomBuilder<K> {
         self
     }
 
+    /// Sets how the [`lead`](Self::lead) follows the host's reports: the margin that inputs shall have, and how fast and how much steps
+    /// may speed up for it. Default: see [`LeadTuning`], which has the ranges.
+    pub fn lead_tuning(mut self, tuning: LeadTuning) -> Self {
+        self.options.lead_tuning = tuning;
+        self
+    }
+
+    /// Sets the bounds of how far behind the newest update others are drawn. Within them the delay follows the network. Default: see
+    /// [`RenderDelay`], which has the range.
+    pub fn render_delay(mut self, shortest: Duration, longest: Duration) -> Self {
+        self.options.drawing.delay = RenderDelay { shortest, longest };
+        self
+    }
+
+    /// Draws a component of others by the game's own function of two versions, the older first, and the place between them: 0 is the
+    /// older one, 1 the newer one; while an update is missing it is up to 250 ms beyond 1. Default: it moves as the schema says.
+    ///
+    /// ```no_run
+    /// # use parlor::schema::{Kind, Schema};
+    /// # struct Door { open: f32 }
+    /// # parlor::replicated!(Door as "door" => { open: Kind::float(0.0, 1.0, 0.01) });
+    /// # fn main() -> Result<(), parlor::schema::SchemaError> {
+    /// let schema = Schema::builder().replicate::<Door>().build()?;
+    /// let ease = |older: &Door, newer: &Door, t: f64| {
+    ///     let t = t.min(1.0) as f32;
+    ///     Door { open: older.open + (newer.open - older.open) * t * t * (3.0 - 2.0 * t) }
+    /// };
+    /// let room = parlor::Room::join("tanks", "K7QM").schema(schema).interpolate_by::<Door>(ease).open();
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn interpolate_by<C: Replicated>(mut self, by: Interpolator<C>) -> Self {
+        self.options.drawing.interpolate_by(by);
+        self
+    }
+
+    /// Draws all components of others that have no [function](Self::interpolate_by) of the game as they came, without motion in between.
+    /// Default: they move as the schema says.
+    pub fn snap_others(mut self) -> Self {
+        self.options.drawing.snaps = true;
+        self
+    }
+
     /// Predicts a component of a guest's own entities: its steps write them by [`insert`](crate::WorldAccess::insert), as the
     /// host's do, so the player sees the effect of an input at once. Where the host's state differs, the room corrects the components and runs
     /// the steps since again. Implies [`lead`](Self::lead). No effect while this process is the host.
@@ -188,6 +277,41 @@ impl<K: Hosted> RoomBuilder<K> {
     /// As [`predict`](Self::predict), by the name that the component has in the schema: for an engine that keeps a list of its components.
     pub fn predict_named(mut self, component: &str) -> Self {
         self.options.predicted.push(component.to_owned());
+        self
+    }
+
+    /// Defines a predicted action, for [`Step::act`](crate::Step::act): its owner applies it at once, and the host decides it in the same
+    /// step. All members define the same ones. Implies [`lead`](Self::lead).
+    ///
+    /// ```no_run
+    /// # use parlor::schema::{Kind, Schema};
+    /// # use parlor::{Acting, Action, ActionError, Room};
+    /// # use serde::{Deserialize, Serialize};
+    /// # struct Tank { shells: u8 }
+    /// # parlor::replicated!(Tank as "tank" => { shells: Kind::int(0, 20) });
+    /// #[derive(Serialize, Deserialize)]
+    /// struct Shoot;
+    ///
+    /// impl Action for Shoot {
+    ///     const NAME: &'static str = "shoot";
+    ///
+    ///     fn apply(&self, world: &mut Acting<'_>) -> Result<(), ActionError> {
+    ///         let entity = world.entity();
+    ///         let Some(mut tank) = world.component::<Tank>(entity)? else { return Err("no_tank".into()) };
+    ///         tank.shells = tank.shells.checked_sub(1).ok_or("no_shells")?;
+    ///         world.insert(entity, &tank)?;
+    ///         Ok(())
+    ///     }
+    /// }
+    /// # fn main() -> Result<(), parlor::schema::SchemaError> {
+    /// let schema = Schema::builder().replicate::<Tank>().build()?;
+    /// let mut room = Room::join("tanks", "K7QM").schema(schema).predict::<Tank>().action::<Shoot>().open();
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn action<A: Action>(mut self) -> Self {
+        let defined = self.options.actions.define::<A>();
+        self.note(defined);
         self
     }
 

@@ -39,6 +39,7 @@ pub use connect_options::TransportPreference;
 #[cfg(feature = "settings")]
 pub(crate) use connect_options::check_scheme;
 pub use host::Host;
+pub use kind_options::Preset;
 pub use messages::SendOptions;
 #[cfg(feature = "online")]
 pub(crate) use passport::{NoTicket, Passport, Ticketing};

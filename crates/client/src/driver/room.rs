@@ -349,6 +349,11 @@ impl Room {
         self.with(|core, _| core.info())
     }
 
+    /// The newest step whose input of a player the host has used: on the host of every player, on a guest its own. `None` if none was.
+    pub fn input_ack(&self, player: MemberId) -> Option<Tick> {
+        self.with(|core, _| core.input_ack(player))
+    }
+
     /// What was counted of a player's inputs, for the host: taken, late, missing, ignored; `None` if none
     /// came.
     pub fn input_counters(&self, player: MemberId) -> Option<InputCounters> {

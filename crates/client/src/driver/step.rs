@@ -2,8 +2,8 @@
 
 use super::host::Host;
 use super::room::{Room, Running};
-use parlor_client_core::{Past, RoomError, WorldAccess};
-use parlor_proto::{EntityId, MemberId, Tick};
+use parlor_client_core::{Action, Past, RoomError, WorldAccess};
+use parlor_proto::{EntityId, MemberId, Tick, TickRate};
 use parlor_sync::schema::Replicated;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -66,6 +66,11 @@ impl Room {
     /// ```
     pub fn once(&self, effect: &str, number: u64) -> bool {
         self.with(|core, _| core.once(effect, number))
+    }
+
+    /// Steps of the room per second, once it is open.
+    pub fn tick_hz(&self) -> Option<u16> {
+        self.with(|core, _| core.tick_rate()).map(TickRate::hz)
     }
 
     /// Number of the last step, for what happens between steps. In a step, [`Step::number`].
@@ -154,6 +159,15 @@ impl Step<'_> {
         self.room.with(|core, _| core.send_input(input))
     }
 
+    /// As [`send_input`](Self::send_input), with what `sample` reads from the player's devices. It is called once for each step: in a
+    /// [replayed](Self::is_replay) one it is not.
+    ///
+    /// # Errors
+    /// As [`send_input`](Self::send_input).
+    pub fn sample_input<T: Serialize>(&mut self, sample: impl FnOnce() -> T) -> Result<(), RoomError> {
+        if self.is_replay { Ok(()) } else { self.send_input(&sample()) }
+    }
+
     /// What a player wants in this step: the input for it, or the newest one before it that came. `None`
     /// until the first, and for an input that cannot be read as `T`, because a hostile player can send
     /// anything; [`Diagnostics::messages_unreadable`](crate::Diagnostics::messages_unreadable) counts those.
@@ -174,6 +188,28 @@ impl Step<'_> {
         self.edit(|world| world.insert(entity, component))?
     }
 
+    /// Changes a component of an entity in place, where [`insert`](Self::insert) could set it. Returns whether the entity has it.
+    ///
+    /// ```no_run
+    /// # use parlor::schema::Kind;
+    /// # struct Tank { shells: u8 }
+    /// # parlor::replicated!(Tank as "tank" => { shells: Kind::int(0, 20) });
+    /// # fn reload(step: &mut parlor::Step, tank: parlor::EntityId) -> Result<(), parlor::RoomError> {
+    /// step.modify(tank, |tank: &mut Tank| tank.shells = 20)?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`insert`](Self::insert).
+    pub fn modify<C: Replicated>(
+        &mut self,
+        entity: EntityId,
+        change: impl FnOnce(&mut C),
+    ) -> Result<bool, RoomError> {
+        self.edit(|world| world.modify(entity, change))?
+    }
+
     /// Takes a component from an entity, where [`insert`](Self::insert) could set it. Returns whether it had
     /// one.
     ///
@@ -191,6 +227,21 @@ impl Step<'_> {
     /// [`RoomError`] if the room is not open.
     pub fn edit<T>(&mut self, then: impl FnOnce(&mut WorldAccess<'_>) -> T) -> Result<T, RoomError> {
         self.room.access(then)
+    }
+
+    /// Makes a [predicted action](crate::RoomBuilder::action) on an entity of this player's own. It is applied at once, and at the host in
+    /// the same step. If the host refuses it, what it did is undone and [`Event::ActionRefused`](crate::Event::ActionRefused) has the reason.
+    /// Call it before the step writes anything else, because the host and replays apply the actions of a step first. Does nothing in a
+    /// [replayed](Self::is_replay) step: what was made in it is applied again.
+    ///
+    /// [`Room::act`] asks the host's game for something that this player need not see at once; `Room::act(&step, …)` does so in a step.
+    ///
+    /// # Errors
+    /// [`RoomError::Refused`] if there is no such entity, it is not this player's own, or the action refuses itself; nothing changed then.
+    /// [`RoomError`] if the action is not defined, four were made in this step, 64 are undecided, or it has too many bytes: those of a step
+    /// and its input have 512 together.
+    pub fn act<A: Action>(&mut self, entity: EntityId, action: &A) -> Result<(), RoomError> {
+        self.room.with(|core, now| core.act_predicted(entity, action, now))
     }
 
     /// Predicts a key of the state: what it will be once the host has used this player's input of this step.

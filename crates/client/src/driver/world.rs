@@ -1,7 +1,7 @@
 //! The entities of a room, as a game holds it.
 
 use super::room::Room;
-use parlor_client_core::{RoomError, WorldAccess};
+use parlor_client_core::{RoomError, StateUpdate, WorldAccess};
 use parlor_proto::{EntityId, MemberId};
 use parlor_sync::schema::{ComponentId, Replicated};
 use parlor_sync::world::Diagnostics;
@@ -157,6 +157,12 @@ impl WorldView<'_> {
     /// is all of them. On the host there are none: it wrote them.
     pub fn take_changes(&self) -> Vec<(EntityId, u64)> {
         self.room.with(|core, _| core.take_changes())
+    }
+
+    /// Metadata of the newest update of the world that reads return: sequence, tick, source, jitter and delay, as
+    /// [`Event::State`](crate::Event::State) has them for keyed state. `None` before the first update, and on the host.
+    pub fn update(&self) -> Option<StateUpdate> {
+        self.room.with(|core, _| core.world_update())
     }
 
     /// The number of a component in the schema; none before the room is open, or if the schema has no such

@@ -359,6 +359,6 @@ fn is_news_still(message: &Outgoing) -> bool {
     message.channel != channel::CONTROL
         || matches!(
             ToMember::decode(message.payload.clone()),
-            Ok(Some(ToMember::Throttled | ToMember::ActionRefused(_)))
+            Ok(Some(ToMember::Throttled | ToMember::ActionRefused(_) | ToMember::ActionsDecided(_)))
         )
 }

@@ -4,8 +4,8 @@ use super::relay::Held;
 use super::{Output, Room};
 use bytes::Bytes;
 use parlor_proto::session::Outgoing;
-use parlor_proto::wire::action::{Action, AskedBy};
-use parlor_proto::wire::control::{RefusedAction, ToMember};
+use parlor_proto::wire::action::{Action, AskedBy, RefusedAction};
+use parlor_proto::wire::control::ToMember;
 use parlor_proto::{Instant, MemberId, PeerMisbehaved, channel};
 
 impl Room {
@@ -22,7 +22,7 @@ impl Room {
             None => self.reliable_from(from, Held::Action(action), now),
             Some(why) => {
                 let refused = RefusedAction { entity: action.entity, name: action.name, why };
-                self.refuse_action(from, refused);
+                self.answer_action(from, &ToMember::ActionRefused(refused));
                 Ok(())
             }
         }
@@ -36,13 +36,16 @@ impl Room {
         self.outputs.push_back(Output::Send { to: vec![authority], message });
     }
 
-    /// Sends a member the refusal of its action.
-    pub(super) fn refuse_action(&mut self, member: MemberId, refused: RefusedAction) {
+    /// Sends a member what became of its actions.
+    pub(super) fn answer_action(&mut self, member: MemberId, answer: &ToMember) {
         if self.members.get(member).is_none() {
             self.counters.unreachable += 1;
             return;
         }
-        self.counters.actions_refused += 1;
-        self.control(vec![member], &ToMember::ActionRefused(refused));
+        self.counters.actions_refused += match answer {
+            ToMember::ActionsDecided(all) => all.iter().filter(|it| it.refusal.is_some()).count() as u64,
+            _ => 1,
+        };
+        self.control(vec![member], answer);
     }
 }

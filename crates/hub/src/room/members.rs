@@ -232,7 +232,15 @@ impl Room {
                 if !self.is_word_of_authority(from, "the refusal of an action")? {
                     return Ok(());
                 }
-                self.reliable_from(from, Held::Refusal { member, refused }, now)
+                let answer = ToMember::ActionRefused(refused);
+                self.reliable_from(from, Held::Answer { member, answer }, now)
+            }
+            Some(ToHub::DecideActions { member, decisions }) => {
+                if !self.is_word_of_authority(from, "a decision about actions")? {
+                    return Ok(());
+                }
+                let answer = ToMember::ActionsDecided(decisions);
+                self.reliable_from(from, Held::Answer { member, answer }, now)
             }
             Some(ToHub::Follow { epoch }) => self.follow(from, epoch),
             Some(ToHub::Candidates(candidates)) => {

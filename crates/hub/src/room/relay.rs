@@ -5,7 +5,7 @@ use super::{Output, Room};
 use bytes::Bytes;
 use parlor_proto::session::Outgoing;
 use parlor_proto::wire::action::Action;
-use parlor_proto::wire::control::{PlayerData, RefusedAction, ToMember};
+use parlor_proto::wire::control::{PlayerData, ToMember};
 use parlor_proto::wire::cursor::ReadError;
 use parlor_proto::wire::envelope::{Downward, ENVELOPE_BYTES_MAX, Recipient, Sender, Upward};
 use parlor_proto::{ChannelId, Instant, Lane, MemberId, PeerMisbehaved, channel, limits};
@@ -14,10 +14,18 @@ use std::collections::{BTreeMap, VecDeque};
 /// A reliable message of a member that reaches others.
 #[derive(Clone, Debug)]
 pub(super) enum Held {
-    Message { channel: ChannelId, key: u32, upward: Upward },
+    Message {
+        channel: ChannelId,
+        key: u32,
+        upward: Upward,
+    },
     Data(PlayerData),
     Action(Action),
-    Refusal { member: MemberId, refused: RefusedAction },
+    /// An answer of the authority to one member.
+    Answer {
+        member: MemberId,
+        answer: ToMember,
+    },
 }
 
 impl Held {
@@ -26,7 +34,7 @@ impl Held {
             Held::Message { upward, .. } => upward.payload.len() + ENVELOPE_BYTES_MAX_DOWN,
             Held::Data(data) => data.key.len() + data.value.as_ref().map_or(0, Bytes::len),
             Held::Action(action) => action.name.len() + action.value.len() + ENVELOPE_BYTES_MAX_DOWN,
-            Held::Refusal { refused, .. } => refused.name.len() + ENVELOPE_BYTES_MAX_DOWN,
+            Held::Answer { answer, .. } => answer.encode().len() + ENVELOPE_BYTES_MAX_DOWN,
         }
     }
 
@@ -43,7 +51,8 @@ impl Held {
                 Held::Data(PlayerData { value, ..data })
             }
             Held::Action(action) => Held::Action(Action { value: copy(&action.value), ..action }),
-            held @ Held::Refusal { .. } => held,
+            // It has no bytes of the packet.
+            held @ Held::Answer { .. } => held,
         }
     }
 
@@ -176,7 +185,7 @@ impl Room {
             Held::Message { upward, .. } => self.receivers(from, &upward.to).0,
             Held::Data(data) => self.told_of(data),
             Held::Action(_) => self.authority.member().into_iter().collect(),
-            Held::Refusal { member, .. } => vec![*member],
+            Held::Answer { member, .. } => vec![*member],
         };
         if to.is_empty() && self.keeps(held) {
             to.push(from);
@@ -196,8 +205,8 @@ impl Room {
                 self.pass_on_action(from, action);
                 Ok(())
             }
-            Held::Refusal { member, refused } => {
-                self.refuse_action(member, refused);
+            Held::Answer { member, answer } => {
+                self.answer_action(member, &answer);
                 Ok(())
             }
         }

@@ -2,8 +2,8 @@
 
 use crate::harness::{HOST, House, Label, schema};
 use bytes::Bytes;
-use parlor_proto::wire::action::{Action, ActionRefusal, AskedBy};
-use parlor_proto::wire::control::{RefusedAction, ToHub, ToMember};
+use parlor_proto::wire::action::{Action, ActionRefusal, AskedBy, Decision, RefusedAction};
+use parlor_proto::wire::control::{ToHub, ToMember};
 use parlor_proto::wire::handshake::RoomKind;
 use parlor_proto::{EntityId, Epoch, MemberId, PeerMisbehaved};
 use parlor_sync::audience::Audience;
@@ -118,4 +118,31 @@ fn an_action_that_cannot_be_read_ends_its_senders_session_alone() {
     house.settle();
     assert!(matches!(&house.faults[..], [(BOB, PeerMisbehaved::Malformed { what: "an action", .. })]));
     assert_eq!(house.end(HOST).asked.len(), 1);
+}
+
+fn decided(house: &mut House, member: MemberId) -> Vec<Vec<Decision>> {
+    let control = std::mem::take(&mut house.end(member).control);
+    let decided = control.into_iter().filter_map(|message| match message {
+        ToMember::ActionsDecided(decisions) => Some(decisions),
+        _ => None,
+    });
+    decided.collect()
+}
+
+#[test]
+fn m3_decisions_of_the_authority_reach_the_member_alone_and_nobody_else_decides() {
+    let (mut house, _) = house();
+    let by_game = ActionRefusal::ByGame { reason: "no_ammo".into() };
+    let decisions =
+        vec![Decision { number: 0, refusal: None }, Decision { number: 1, refusal: Some(by_game) }];
+    house.ask_hub(HOST, &ToHub::DecideActions { member: ADA, decisions: decisions.clone() });
+    house.settle();
+    assert_eq!(decided(&mut house, ADA), std::slice::from_ref(&decisions));
+    assert_eq!(decided(&mut house, BOB), [] as [Vec<Decision>; 0]);
+    assert_eq!(house.room.counters().actions_refused, 1);
+    house.ask_hub(BOB, &ToHub::DecideActions { member: ADA, decisions });
+    house.run(Duration::from_secs(1), |_| {});
+    let how = PeerMisbehaved::NotAuthority { what: "a decision about actions" };
+    assert_eq!(house.faults, [(BOB, how)]);
+    assert_eq!(decided(&mut house, ADA), [] as [Vec<Decision>; 0]);
 }

@@ -15,6 +15,7 @@
 //!  8 goes on   epoch: varint
 //!  9 path      offer
 //!  10 direct   member: varint · 0 through the hub | 1 over a path
+//!  11 actions decided   decisions
 //!
 //!  to the hub
 //!  0 set data  member: varint · key: text · 0 remove | 1 value: bytes
@@ -24,6 +25,7 @@
 //!  4 candidates   candidates
 //!  5 path up   id: 8 bytes
 //!  6 path down id: 8 bytes · 0 | 1 the state came over it
+//!  7 decide actions    member: varint · decisions
 //!
 //!  member      id: varint · name: text · user: 0 | 1, text · link: 1 byte · flags: 1 byte
 //!              rtt: 0 | 1, varint ms
@@ -31,13 +33,13 @@
 //!  flags       1 connected · 2 slow
 //! ```
 //!
-//! See [`path`](super::path) for the fields of paths.
+//! See [`path`](super::path) for the fields of paths, and [`action`](super::action) for decisions.
 
-use super::action::{ActionRefusal, read_name};
+use super::action::{Decision, RefusedAction};
 use super::cursor::{ReadError, Reader, Write};
 use super::path::{Candidates, PathOffer, read_id, write_id};
 use crate::error::clip;
-use crate::ids::{EntityId, Epoch, MemberId, PathId};
+use crate::ids::{Epoch, MemberId, PathId};
 use crate::limits;
 use crate::link::LinkKind;
 use crate::time::Tick;
@@ -82,6 +84,8 @@ pub enum ToMember {
         /// Whether it uses one.
         direct: bool,
     },
+    /// The authority decided about predicted actions of this member, at most [`limits::ACTION_DECISIONS_MAX`].
+    ActionsDecided(Vec<Decision>),
 }
 
 /// A request of a member to the hub.
@@ -123,6 +127,13 @@ pub enum ToHub {
         /// Whether the state arrived over it, so that this member has nothing of the hub's stream.
         was_up: bool,
     },
+    /// Tells a member what was decided about its predicted actions; only the authority may.
+    DecideActions {
+        /// The member.
+        member: MemberId,
+        /// The decisions, at most [`limits::ACTION_DECISIONS_MAX`].
+        decisions: Vec<Decision>,
+    },
 }
 
 /// Another member becomes the authority.
@@ -157,33 +168,6 @@ impl Handover {
             tick: reader.option("tick", |reader| reader.u32().map(Tick))?,
             slots: reader.u16()?,
             generation: reader.u16()?,
-        })
-    }
-}
-
-/// A refused action.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RefusedAction {
-    /// The entity.
-    pub entity: EntityId,
-    /// The action's name.
-    pub name: String,
-    /// The reason.
-    pub why: ActionRefusal,
-}
-
-impl RefusedAction {
-    fn write(&self, out: &mut Vec<u8>) {
-        out.put_u32(self.entity.to_bits());
-        out.put_str(&self.name);
-        out.put_u8(self.why.to_wire());
-    }
-
-    fn read(reader: &mut Reader) -> Result<Self, ReadError> {
-        Ok(RefusedAction {
-            entity: EntityId::from_bits(reader.u32()?),
-            name: read_name(reader)?,
-            why: ActionRefusal::from_wire(reader.u8()?),
         })
     }
 }
@@ -370,6 +354,10 @@ impl ToMember {
                 out.put_varint(member.0.into());
                 out.put_bool(*direct);
             }
+            ToMember::ActionsDecided(decisions) => {
+                out.put_u8(11);
+                Decision::write_all(decisions, &mut out);
+            }
         }
         out.into()
     }
@@ -400,6 +388,7 @@ impl ToMember {
             8 => ToMember::GoesOn { epoch: Epoch(reader.varint_u32("epoch")?) },
             9 => ToMember::Path(PathOffer::read(&mut reader)?),
             10 => ToMember::Direct { member: member(&mut reader)?, direct: reader.bool("direct")? },
+            11 => ToMember::ActionsDecided(Decision::read_all(&mut reader)?),
             _ => return Ok(None),
         };
         reader.finish()?;
@@ -443,6 +432,11 @@ impl ToHub {
                 write_id(*id, &mut out);
                 out.put_bool(*was_up);
             }
+            ToHub::DecideActions { member, decisions } => {
+                out.put_u8(7);
+                out.put_varint(member.0.into());
+                Decision::write_all(decisions, &mut out);
+            }
         }
         out.into()
     }
@@ -467,6 +461,10 @@ impl ToHub {
             4 => ToHub::Candidates(Candidates::read(&mut reader)?),
             5 => ToHub::PathUp { id: read_id(&mut reader)? },
             6 => ToHub::PathDown { id: read_id(&mut reader)?, was_up: reader.bool("was up")? },
+            7 => ToHub::DecideActions {
+                member: member(&mut reader)?,
+                decisions: Decision::read_all(&mut reader)?,
+            },
             _ => return Ok(None),
         };
         reader.finish()?;

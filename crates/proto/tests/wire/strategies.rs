@@ -2,10 +2,8 @@
 
 use bytes::Bytes;
 use parlor_proto::channel::{Channel, ChannelTable, Codec, Lane};
-use parlor_proto::wire::action::{Action, ActionRefusal, AskedBy};
-use parlor_proto::wire::control::{
-    Handover, LeaveReason, MemberInfo, PlayerData, Presence, RefusedAction, ToHub, ToMember,
-};
+use parlor_proto::wire::action::{Action, ActionRefusal, AskedBy, Decision, RefusedAction};
+use parlor_proto::wire::control::{Handover, LeaveReason, MemberInfo, PlayerData, Presence, ToHub, ToMember};
 use parlor_proto::wire::cursor::VARINT_MAX;
 use parlor_proto::wire::envelope::{Downward, Recipient, Sender, Upward};
 use parlor_proto::wire::frame::{Echo, Fragment, Frame, Time};
@@ -316,6 +314,7 @@ pub(crate) fn to_member() -> impl Strategy<Value = ToMember> {
         handover().prop_map(ToMember::Authority),
         any::<u32>().prop_map(|epoch| ToMember::GoesOn { epoch: Epoch(epoch) }),
         refused().prop_map(ToMember::ActionRefused),
+        decisions().prop_map(ToMember::ActionsDecided),
         path_offer().prop_map(ToMember::Path),
         (member(), any::<bool>()).prop_map(|(member, direct)| ToMember::Direct { member, direct }),
     ]
@@ -352,12 +351,28 @@ fn entity() -> impl Strategy<Value = EntityId> {
 }
 
 fn refused() -> impl Strategy<Value = RefusedAction> {
-    let why = prop_oneof![
+    let why = action_refusal(6);
+    (entity(), action_name(), why).prop_map(|(entity, name, why)| RefusedAction { entity, name, why })
+}
+
+/// Refusals of one byte. Codes from `unknown` on mean nothing yet.
+fn action_refusal(unknown: u8) -> impl Strategy<Value = ActionRefusal> {
+    prop_oneof![
         Just(ActionRefusal::NoSuchEntity),
         Just(ActionRefusal::NotOwner),
-        (2u8..).prop_map(|code| ActionRefusal::Unknown { code }),
-    ];
-    (entity(), action_name(), why).prop_map(|(entity, name, why)| RefusedAction { entity, name, why })
+        Just(ActionRefusal::NotDefined),
+        Just(ActionRefusal::Unreadable),
+        Just(ActionRefusal::Late),
+        Just(ActionRefusal::HostChanged),
+        (unknown..u8::MAX).prop_map(|code| ActionRefusal::Unknown { code }),
+    ]
+}
+
+fn decisions() -> impl Strategy<Value = Vec<Decision>> {
+    let by_game = action_name().prop_map(|reason| ActionRefusal::ByGame { reason });
+    let decision = (any::<u32>(), option::of(prop_oneof![action_refusal(7), by_game]))
+        .prop_map(|(number, refusal)| Decision { number, refusal });
+    vec(decision, 0..=limits::ACTION_DECISIONS_MAX)
 }
 
 fn action_name() -> impl Strategy<Value = String> {
@@ -387,6 +402,7 @@ pub(crate) fn to_hub() -> impl Strategy<Value = ToHub> {
         (member(), text(limits::REASON_BYTES_MAX))
             .prop_map(|(member, reason)| ToHub::Kick { member, reason }),
         (member(), refused()).prop_map(|(member, refused)| ToHub::RefuseAction { member, refused }),
+        (member(), decisions()).prop_map(|(member, decisions)| ToHub::DecideActions { member, decisions }),
         any::<u32>().prop_map(|epoch| ToHub::Follow { epoch: Epoch(epoch) }),
         (addresses(), any::<bool>()).prop_map(|(addresses, may_tell_observed)| {
             ToHub::Candidates(Candidates { addresses, may_tell_observed })

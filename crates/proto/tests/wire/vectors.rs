@@ -3,10 +3,8 @@
 use crate::roundtrip::{read_frame, read_header, write_frame, write_header};
 use bytes::Bytes;
 use parlor_proto::channel::{Channel, ChannelTable, Codec, Lane};
-use parlor_proto::wire::action::{Action, ActionRefusal, AskedBy};
-use parlor_proto::wire::control::{
-    Handover, LeaveReason, MemberInfo, PlayerData, Presence, RefusedAction, ToHub, ToMember,
-};
+use parlor_proto::wire::action::{Action, ActionRefusal, AskedBy, Decision, RefusedAction};
+use parlor_proto::wire::control::{Handover, LeaveReason, MemberInfo, PlayerData, Presence, ToHub, ToMember};
 use parlor_proto::wire::cursor::Reader;
 use parlor_proto::wire::data::MatchData;
 use parlor_proto::wire::envelope::{Downward, Recipient, Sender, Upward};
@@ -365,6 +363,7 @@ fn controls() -> Vec<(&'static str, Value)> {
             "to_member.action_refused",
             Value::ToMember(ToMember::ActionRefused(refused(ActionRefusal::NoSuchEntity))),
         ),
+        ("to_member.actions_decided", Value::ToMember(ToMember::ActionsDecided(decisions()))),
         ("to_member.authority", handover(Some(Tick(0x0102_0304)))),
         ("to_member.authority_of_nothing", handover(None)),
         ("to_member.goes_on", Value::ToMember(ToMember::GoesOn { epoch: Epoch(70) })),
@@ -375,8 +374,15 @@ fn controls() -> Vec<(&'static str, Value)> {
             "to_hub.refuse_action",
             Value::ToHub(ToHub::RefuseAction { member: id, refused: refused(ActionRefusal::NotOwner) }),
         ),
+        ("to_hub.decide_actions", Value::ToHub(ToHub::DecideActions { member: id, decisions: decisions() })),
         ("to_hub.follow", Value::ToHub(ToHub::Follow { epoch: Epoch(70) })),
     ]
+}
+
+fn decisions() -> Vec<Decision> {
+    let by_game = ActionRefusal::ByGame { reason: "no_ammo".into() };
+    let decision = |number, refusal| Decision { number, refusal };
+    vec![decision(7, None), decision(70, Some(by_game)), decision(71, Some(ActionRefusal::NotOwner))]
 }
 
 fn paths() -> Vec<(&'static str, Value)> {

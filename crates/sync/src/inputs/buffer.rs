@@ -1,11 +1,12 @@
 //! The authority's buffer of one member's inputs.
 
+use super::actions::{Acted, Numbers, split};
 use super::{Input, View};
 use crate::limits::{
-    INPUT_AHEAD_TICKS, INPUT_BEHIND_TICKS, INPUT_MARGIN_MS_MAX, INPUTS_KEPT_TICKS, INPUTS_SENT_MAX,
-    MARGIN_STEP_MS, MARGIN_TOLD_EVERY, MARGIN_WINDOW,
+    ACTIONS_PENDING_MAX, INPUT_AHEAD_TICKS, INPUT_BEHIND_TICKS, INPUT_MARGIN_MS_MAX, INPUTS_KEPT_TICKS,
+    INPUTS_SENT_MAX, MARGIN_STEP_MS, MARGIN_TOLD_EVERY, MARGIN_WINDOW,
 };
-use crate::value::{DecodeError, Value};
+use crate::value::DecodeError;
 use bytes::Bytes;
 use core::ops::AddAssign;
 use core::time::Duration;
@@ -58,6 +59,8 @@ pub struct Counters {
     pub far_ahead: u64,
     /// Invalid messages.
     pub unreadable: u64,
+    /// Predicted actions that were dropped, because more waited than a member may have undecided.
+    pub actions_dropped: u64,
 }
 
 impl AddAssign for Counters {
@@ -69,6 +72,7 @@ impl AddAssign for Counters {
         self.ancient += other.ancient;
         self.far_ahead += other.far_ahead;
         self.unreadable += other.unreadable;
+        self.actions_dropped += other.actions_dropped;
     }
 }
 
@@ -124,6 +128,9 @@ pub struct InputBuffer {
     margins: VecDeque<(Instant, i64)>,
     told: Option<Told>,
     counters: Counters,
+    /// Actions to decide, each with the tick of the input that brought it, by ascending tick.
+    actions: VecDeque<(Tick, Acted)>,
+    numbers: Numbers,
 }
 
 #[derive(Clone, Debug)]
@@ -148,6 +155,8 @@ impl InputBuffer {
             margins: VecDeque::new(),
             told: None,
             counters: Counters::default(),
+            actions: VecDeque::new(),
+            numbers: Numbers::default(),
         }
     }
 
@@ -165,10 +174,13 @@ impl InputBuffer {
         let inputs = read(message).inspect_err(|_| self.counters.unreadable += 1)?;
         let mut late = None;
         // Newest first: the last late one is the oldest.
-        for input in inputs {
-            let tick = input.tick;
+        for (input, actions) in inputs {
+            let (tick, taken) = (input.tick, self.counters.taken);
             if self.put(input, arrival, runs) {
                 late = Some(tick);
+            }
+            if self.counters.taken > taken {
+                self.put_actions(tick, actions);
             }
         }
         self.forget_before(arrival.tick.offset(-INPUTS_KEPT_TICKS.cast_signed()));
@@ -200,6 +212,24 @@ impl InputBuffer {
             self.note_margin(arrival.at, -micros(arrival.at.saturating_since(ran)));
         }
         passed.is_some()
+    }
+
+    /// Queues the actions of an input, each number once.
+    fn put_actions(&mut self, tick: Tick, actions: Vec<Acted>) {
+        for acted in actions {
+            if self.actions.len() == ACTIONS_PENDING_MAX {
+                self.counters.actions_dropped += 1;
+            } else if self.numbers.take(acted.number) {
+                let at = self.actions.partition_point(|(other, _)| !other.is_newer_than(tick));
+                self.actions.insert(at, (tick, acted));
+            }
+        }
+    }
+
+    /// Takes the next action of an input up to the step `tick`, with the tick of its input.
+    pub fn next_action(&mut self, tick: Tick) -> Option<(Tick, Acted)> {
+        let is_due = self.actions.front().is_some_and(|(of, _)| !of.is_newer_than(tick));
+        if is_due { self.actions.pop_front() } else { None }
     }
 
     /// Records that the authority begins the step `tick` at `now` of room time, for the first time.
@@ -290,24 +320,26 @@ impl InputBuffer {
     }
 }
 
-/// Reads the inputs of a message, newest first.
-fn read(message: Bytes) -> Result<Vec<Input>, InputError> {
+/// Reads the inputs of a message, newest first, each with the actions of its step.
+fn read(message: Bytes) -> Result<Vec<(Input, Vec<Acted>)>, InputError> {
     let mut reader = Reader::new(message);
     let (newest, count) = (Tick(reader.u32()?), reader.u8()?);
     if count == 0 || usize::from(count) > INPUTS_SENT_MAX {
         return Err(InputError::Count(count));
     }
-    let mut inputs: Vec<Input> = Vec::with_capacity(usize::from(count));
+    let mut inputs: Vec<(Input, Vec<Acted>)> = Vec::with_capacity(usize::from(count));
     for back in 0..i32::from(count) {
         let view = View::from_wire(reader.u16()?);
         let encoded = reader.bytes_max("input", INPUT_BYTES_MAX)?;
-        let encoded = if encoded.is_empty() {
-            inputs.last().ok_or(InputError::NothingToRepeat)?.encoded.clone()
+        let (encoded, actions) = if encoded.is_empty() {
+            inputs
+                .last()
+                .map(|(before, acts)| (before.encoded.clone(), acts.clone()))
+                .ok_or(InputError::NothingToRepeat)?
         } else {
-            Value::decode(encoded.clone())?;
-            encoded
+            split(encoded)?
         };
-        inputs.push(Input { tick: newest.offset(-back), view, encoded });
+        inputs.push((Input { tick: newest.offset(-back), view, encoded }, actions));
     }
     reader.finish()?;
     Ok(inputs)

@@ -9,12 +9,16 @@
 //! nothing if the next arrives in time. The authority uses one input for each step, however many arrive
 //! (threat 21). It ignores inputs for steps long past or far ahead (threat 23).
 //!
+//! An input may carry [predicted actions](Acted) of its step.
+//!
 //! The *view* is how far behind its step the moment was that the member drew when it made the input, in 1/64
 //! step. The authority judges its aim by that moment.
 
+mod actions;
 mod buffer;
 mod own;
 
+pub use actions::{Acted, encode_with_actions};
 pub use buffer::{Arrival, Counters, InputBuffer, InputError, Report, Runs};
 pub use own::OwnInputs;
 

@@ -23,9 +23,10 @@ mod timeline;
 mod track;
 
 pub use mix::interpolate;
+pub use moment::Between;
 pub use playout::{Playout, PlayoutMetrics};
 pub use rows::{Row, Sample};
-pub use timeline::Timeline;
+pub use timeline::{RenderDelay, Timeline};
 
 #[cfg(test)]
 mod tests;

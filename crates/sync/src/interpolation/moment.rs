@@ -2,10 +2,105 @@
 
 use super::{Row, Sample};
 use crate::limits::STILL_AFTER;
-use crate::schema::{Component, ComponentId};
+use crate::schema::ComponentId;
 use crate::world::{self, World};
 use core::time::Duration;
 use parlor_proto::{EntityId, Instant, Tick};
+
+/// Two versions of a component around a moment, the older first.
+#[derive(Clone, Copy, Debug)]
+pub struct Between<'a> {
+    /// The versions; the same one twice where the component stands still.
+    pub versions: [Row<'a>; 2],
+    /// Since when there were these versions.
+    pub ticks: [Tick; 2],
+    /// The time from one to the other, in seconds.
+    pub seconds: f64,
+    /// Where the moment lies: 0 is the older version, 1 the newer one; beyond 1 it is extrapolated.
+    pub t: f64,
+}
+
+impl<'a> Between<'a> {
+    /// Finds the versions of a component of an entity around the moment `at` of room time, as
+    /// [`Sample::take_moment`] mixes them. `None` if the entity did not have it then.
+    pub fn find(
+        world: &'a World,
+        entity: EntityId,
+        id: ComponentId,
+        at: Instant,
+        beyond: Duration,
+    ) -> Option<Self> {
+        let tick = world.rate().tick_at(at);
+        let Some([older, newer]) = world.around(entity, id, tick) else {
+            return Self::at_end(world, (entity, id), at, beyond);
+        };
+        if world.was_there(entity, id, older.0, newer.0) {
+            let (from, to) = (world.rate().begins(older.0), world.rate().begins(newer.0));
+            let whole = to.saturating_since(from);
+            // It would otherwise seem to have moved slowly ever since.
+            let began = if whole > STILL_AFTER { to - world.rate().interval() } else { from };
+            let t = at.saturating_since(began).as_secs_f64() / to.saturating_since(began).as_secs_f64();
+            return Some(Between {
+                versions: [row(older), row(newer)],
+                ticks: [older.0, newer.0],
+                seconds: whole.as_secs_f64(),
+                t,
+            });
+        }
+        world.was_there(entity, id, tick, tick).then(|| Self::still(older))
+    }
+
+    /// The component before the oldest known version, or after the newest.
+    fn at_end(
+        world: &'a World,
+        (entity, id): (EntityId, ComponentId),
+        at: Instant,
+        beyond: Duration,
+    ) -> Option<Self> {
+        let (oldest, newest) = world.ends(entity, id)?;
+        let tick = world.rate().tick_at(at);
+        if tick.0 < oldest.0.0 {
+            return Some(Self::still(oldest));
+        }
+        if !world.was_there(entity, id, tick, tick) {
+            return None;
+        }
+        let last = newest.0;
+        let over = at.saturating_since(world.rate().begins(last)).min(beyond);
+        let before = last.0.checked_sub(1).and_then(|before| world.around(entity, id, Tick(before)));
+        let Some([older, newer]) = before.filter(|[older, newer]| {
+            !over.is_zero() && world.tick() == Some(last) && world.was_there(entity, id, older.0, newer.0)
+        }) else {
+            return Some(Self::still(newest));
+        };
+        let interval = world.rate().begins(last).saturating_since(world.rate().begins(older.0));
+        if interval > STILL_AFTER {
+            return Some(Self::still(newest));
+        }
+        let t = 1.0 + over.as_secs_f64() / interval.as_secs_f64();
+        Some(Between {
+            versions: [row(older), row(newer)],
+            ticks: [older.0, newer.0],
+            seconds: interval.as_secs_f64(),
+            t,
+        })
+    }
+
+    fn still(version: (Tick, world::Row<'a>)) -> Self {
+        Between { versions: [row(version); 2], ticks: [version.0; 2], seconds: 0.0, t: 0.0 }
+    }
+
+    /// The same without motion, if only the newer version is of a later tick than `cut`.
+    #[must_use]
+    pub fn cut_at(self, cut: Tick) -> Self {
+        let [older, newer] = self.ticks;
+        if older.is_newer_than(cut) || !newer.is_newer_than(cut) {
+            return self;
+        }
+        let at = usize::from(self.t >= 1.0);
+        Between { versions: [self.versions[at]; 2], ticks: [self.ticks[at]; 2], seconds: 0.0, t: 0.0 }
+    }
+}
 
 impl Sample {
     /// Sets this to a component of an entity at the moment `at` of room time. Returns whether the entity had
@@ -26,68 +121,13 @@ impl Sample {
         beyond: Duration,
     ) -> bool {
         let Some(component) = world.schema().get(id) else { return false };
-        let tick = world.rate().tick_at(at);
-        let Some([older, newer]) = world.around(entity, id, tick) else {
-            return self.take_end(world, component, (entity, id), at, beyond);
-        };
-        if world.was_there(entity, id, older.0, newer.0) {
-            let (from, to) = (world.rate().begins(older.0), world.rate().begins(newer.0));
-            let whole = to.saturating_since(from);
-            // It would otherwise seem to have moved slowly ever since.
-            let began = if whole > STILL_AFTER { to - world.rate().interval() } else { from };
-            let t = at.saturating_since(began).as_secs_f64() / to.saturating_since(began).as_secs_f64();
-            self.mix(component, row(older), row(newer), whole.as_secs_f64(), t);
-            return true;
-        }
-        let is_there = world.was_there(entity, id, tick, tick);
-        if is_there {
-            self.stand(component, row(older));
-        }
-        is_there
-    }
-
-    /// The component before the oldest known version, or after the newest.
-    fn take_end(
-        &mut self,
-        world: &World,
-        component: &Component,
-        (entity, id): (EntityId, ComponentId),
-        at: Instant,
-        beyond: Duration,
-    ) -> bool {
-        let Some((oldest, newest)) = world.ends(entity, id) else { return false };
-        let tick = world.rate().tick_at(at);
-        if tick.0 < oldest.0.0 {
-            self.stand(component, row(oldest));
-            return true;
-        }
-        if !world.was_there(entity, id, tick, tick) {
+        let Some(Between { versions: [older, newer], seconds, t, .. }) =
+            Between::find(world, entity, id, at, beyond)
+        else {
             return false;
-        }
-        let last = newest.0;
-        let over = at.saturating_since(world.rate().begins(last)).min(beyond);
-        let before = last.0.checked_sub(1).and_then(|before| world.around(entity, id, Tick(before)));
-        match before {
-            Some([older, newer])
-                if !over.is_zero()
-                    && world.tick() == Some(last)
-                    && world.was_there(entity, id, older.0, newer.0) =>
-            {
-                let interval = world.rate().begins(last).saturating_since(world.rate().begins(older.0));
-                if interval > STILL_AFTER {
-                    self.stand(component, row(newest));
-                } else {
-                    let t = 1.0 + over.as_secs_f64() / interval.as_secs_f64();
-                    self.mix(component, row(older), row(newer), interval.as_secs_f64(), t);
-                }
-            }
-            _ => self.stand(component, row(newest)),
-        }
+        };
+        self.mix(component, older, newer, seconds, t);
         true
-    }
-
-    fn stand(&mut self, component: &Component, row: Row<'_>) {
-        self.mix(component, row, row, 0.0, 0.0);
     }
 }
 

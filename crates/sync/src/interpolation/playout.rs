@@ -1,6 +1,6 @@
 //! Playout of a room's keys: their last samples, and the moment to show.
 
-use super::timeline::Timeline;
+use super::timeline::{RenderDelay, Timeline};
 use super::track::Track;
 use crate::keyed::{Changes, KeyReader, Shown};
 use crate::value::Value;
@@ -47,6 +47,11 @@ impl Playout {
             newest: None,
             is_transfer: false,
         }
+    }
+
+    /// Sets the bounds of how far behind the newest update the moment to show is.
+    pub fn set_delay(&mut self, delay: RenderDelay) {
+        self.timeline.set_delay(delay);
     }
 
     /// Takes in the samples of a packet that arrived at `now` of the local clock and changed `changes` of the

@@ -36,6 +36,7 @@ const SHRINK: i128 = 20;
 #[derive(Clone, Debug)]
 pub struct Timeline {
     tick_interval: Duration,
+    delay: RenderDelay,
     arrivals: VecDeque<Arrival>,
     /// Local time minus room time for the fastest transit, in µs. The clocks have different origins: any
     /// value is possible.
@@ -60,11 +61,43 @@ struct Arrival {
     gap_us: i128,
 }
 
+/// Bounds of how far behind the fastest update others are drawn. Within them the delay follows the network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RenderDelay {
+    /// Shortest delay. Default: zero, which leaves one step and the jitter.
+    pub shortest: Duration,
+    /// Longest delay, but at least one step. Default and maximum: 500 ms.
+    pub longest: Duration,
+}
+
+impl Default for RenderDelay {
+    fn default() -> Self {
+        RenderDelay { shortest: Duration::ZERO, longest: BUFFER_DELAY_MAX }
+    }
+}
+
+impl RenderDelay {
+    /// Checks that the bounds are within their range.
+    ///
+    /// # Errors
+    /// A text for a person that names the range.
+    pub fn check(&self) -> Result<(), String> {
+        let RenderDelay { shortest, longest } = *self;
+        if shortest > longest || longest > BUFFER_DELAY_MAX {
+            return Err(format!(
+                "the render delay is {shortest:?} to {longest:?}; it may be zero to {BUFFER_DELAY_MAX:?}, the shortest first"
+            ));
+        }
+        Ok(())
+    }
+}
+
 impl Timeline {
     /// Creates a timeline for a room whose ticks are `tick_interval` apart.
     pub fn new(tick_interval: Duration) -> Self {
         Timeline {
             tick_interval,
+            delay: RenderDelay::default(),
             arrivals: VecDeque::new(),
             fastest_us: 0,
             jitter: Duration::ZERO,
@@ -107,7 +140,12 @@ impl Timeline {
 
     /// Resets everything: room time may have jumped.
     pub fn restart(&mut self) {
-        *self = Timeline::new(self.tick_interval);
+        *self = Timeline { delay: self.delay, ..Timeline::new(self.tick_interval) };
+    }
+
+    /// Sets the bounds of the lag.
+    pub fn set_delay(&mut self, delay: RenderDelay) {
+        self.delay = delay;
     }
 
     /// Returns the moment of room time to show at `now` of the local clock. It never runs backwards. `None`
@@ -174,7 +212,8 @@ impl Timeline {
 
     /// The lag to aim at.
     fn target_us(&self) -> i128 {
-        self.fastest_us + self.in_time_us.min(micros(BUFFER_DELAY_MAX.max(self.tick_interval)))
+        let most_us = micros(self.delay.longest.max(self.tick_interval));
+        self.fastest_us + self.in_time_us.max(micros(self.delay.shortest)).min(most_us)
     }
 
     /// Returns `lag_us`, moved towards the target as far as the time since the last call allows.

@@ -9,7 +9,7 @@ use crate::value::Value;
 use bytes::Bytes;
 
 /// A Rust type that is a component. [`replicated!`](crate::replicated) implements it for a struct.
-pub trait Replicated: Sized {
+pub trait Replicated: Sized + 'static {
     /// Name of the component, 1 to 64 bytes.
     const NAME: &'static str;
 

@@ -371,3 +371,57 @@ fn a_sender_that_is_too_fast_is_told_to_wait_and_loses_nothing() {
         }
     }
 }
+
+#[test]
+fn m12_swapped_packets_lose_no_event() {
+    for_seeds(4, |seed| {
+        let mut sim = Sim::new(seed);
+        let link = || Link::quic().latency_ms(30).jitter_ms(60).reordered(500);
+        let peers = room(&mut sim, 3, link);
+        let rounds = 60u64;
+        for number in 0..rounds {
+            for peer in &peers {
+                sim.act(*peer, |room, now| {
+                    for (kind, lane) in [("ordered", Lane::ReliableOrdered), ("any", Lane::ReliableUnordered)]
+                    {
+                        room.send(lane, Recipient::Others, kind, &number, false, now).expect("it is small");
+                    }
+                    let me = room.local_id().expect("the room is open");
+                    let value = parlor_sync::value::Value::from(i64::try_from(number).expect("it is small"));
+                    room.set_player_data(me, "round", Some(&value)).expect("it is its own");
+                });
+            }
+            sim.run_for(40);
+        }
+        sim.run_for(3_000);
+        for (peer, me) in peers.iter().zip(0u32..) {
+            let data: Vec<(u32, String)> = sim
+                .events(*peer)
+                .iter()
+                .filter_map(|event| match event {
+                    Event::PlayerData { id, value: Some(value), .. } => Some((id.0, value.to_string())),
+                    _ => None,
+                })
+                .collect();
+            let all = heard(&mut sim, *peer);
+            for from in (0..4).filter(|from| *from != me) {
+                let numbers = |kind: &str| -> Vec<u64> {
+                    let of = all.iter().filter(|(by, of, ..)| (*by, of.as_str()) == (from, kind));
+                    of.map(|(_, _, number, _)| *number).collect()
+                };
+                assert_eq!(
+                    numbers("ordered"),
+                    (0..rounds).collect::<Vec<_>>(),
+                    "seed {seed}: {from} to {me}"
+                );
+                let mut any = numbers("any");
+                any.sort_unstable();
+                assert_eq!(any, (0..rounds).collect::<Vec<_>>(), "seed {seed}: {from} to {me}");
+                let told: Vec<&str> =
+                    data.iter().filter(|(of, _)| *of == from).map(|(_, value)| value.as_str()).collect();
+                let wanted: Vec<String> = (0..rounds).map(|number| number.to_string()).collect();
+                assert_eq!(told, wanted, "seed {seed}: data of {from} at {me}");
+            }
+        }
+    });
+}

@@ -3,6 +3,7 @@
 mod determinism;
 mod entities;
 mod isolation;
+mod joins;
 mod keyed;
 mod newcomers;
 mod packets;

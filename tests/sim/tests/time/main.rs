@@ -1,9 +1,12 @@
 //! Steps and the clock: lead, prediction, rewinding, rollback, and interpolation.
 
+mod actions;
 mod clock;
+mod effects;
 mod inputs;
 mod interpolation;
 mod lead;
 mod prediction;
 mod rewind;
 mod rollback;
+mod tuning;

@@ -1,0 +1,60 @@
+//! How a game draws others: its own interpolation of components, and the bounds of the delay.
+
+use parlor_sync::interpolation::{Between, RenderDelay};
+use parlor_sync::schema::{Component, Replicated, RowReader};
+use std::any::Any;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+/// Mixes two versions of a component: the older, the newer, and where between them the moment lies. 0 is the older
+/// one, 1 the newer one. Up to 250 ms beyond the newest version it is larger than 1.
+pub type Interpolator<C> = fn(&C, &C, f64) -> C;
+
+/// How a member draws components of others.
+#[derive(Clone, Default)]
+pub struct Drawing {
+    /// The game's interpolators, each an [`Interpolator`] of its component.
+    by_component: BTreeMap<&'static str, Arc<dyn Any + Send + Sync>>,
+    /// Whether components without an interpolator of the game snap to each version. Default: they move as the schema
+    /// says.
+    pub snaps: bool,
+    /// Bounds of the delay of what is drawn.
+    pub delay: RenderDelay,
+}
+
+impl fmt::Debug for Drawing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Drawing")
+            .field("interpolators", &self.by_component.keys())
+            .field("snaps", &self.snaps)
+            .field("delay", &self.delay)
+            .finish()
+    }
+}
+
+impl Drawing {
+    /// Sets the game's interpolator of a component.
+    pub fn interpolate_by<C: Replicated>(&mut self, by: Interpolator<C>) {
+        self.by_component.insert(C::NAME, Arc::new(by));
+    }
+
+    /// The names of the components with an interpolator of the game.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &'static str> {
+        self.by_component.keys().copied()
+    }
+
+    /// Draws a component as the game wants it; `None` if it moves as the schema says.
+    pub(crate) fn draw<C: Replicated>(&self, component: &Component, between: &Between<'_>) -> Option<C> {
+        let read = |index: usize| {
+            let row = between.versions[index];
+            C::read(&RowReader::new(component, row.lanes, row.blobs))
+        };
+        let by = self.by_component.get(C::NAME).and_then(|by| by.downcast_ref::<Interpolator<C>>());
+        match by {
+            Some(by) => Some(by(&read(0), &read(1), between.t)),
+            None if self.snaps => Some(read(usize::from(between.t >= 1.0))),
+            None => None,
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! Predicted actions: those of this member that the host has not decided, and what was applied in which step.
+
+use crate::event::Event;
+use bytes::Bytes;
+use parlor_proto::wire::action::{Action, ActionRefusal, Decision};
+use parlor_proto::{EntityId, Epoch, MemberId, Tick};
+use parlor_sync::inputs::{Acted, encode_with_actions};
+use parlor_sync::limits::{
+    ACTION_AGE_MAX, ACTION_REPEAT_TICKS, ACTIONS_PENDING_MAX, ACTIONS_PER_INPUT_MAX, REPLAY_TICKS_MAX,
+    RESIMULATE_TICKS_MAX,
+};
+use parlor_sync::value::{Value, ValueError};
+use std::collections::{BTreeMap, VecDeque};
+
+const _: () = assert!(RESIMULATE_TICKS_MAX <= REPLAY_TICKS_MAX, "what a host runs again is remembered, too");
+
+/// The predicted actions of a room as one process has them.
+#[derive(Debug, Default)]
+pub(crate) struct ActionLog {
+    /// The number of this member's next action.
+    next: u32,
+    /// This member's actions that are not decided, by ascending number.
+    pending: VecDeque<Pending>,
+    /// What was applied in the last steps, in order.
+    applied: VecDeque<Applied>,
+    /// The host's decisions that were not told.
+    decisions: BTreeMap<MemberId, Vec<Decision>>,
+    /// Actions refused: of this member, or at the host by it.
+    refused: u64,
+}
+
+#[derive(Debug)]
+struct Pending {
+    acted: Acted,
+    tick: Tick,
+    /// The newest input that carries it.
+    sent: Tick,
+}
+
+/// An action that was applied in a step.
+#[derive(Clone, Debug)]
+pub(crate) struct Applied {
+    pub(crate) tick: Tick,
+    pub(crate) from: MemberId,
+    pub(crate) number: u32,
+    pub(crate) entity: EntityId,
+    pub(crate) name: String,
+    pub(crate) value: Value,
+}
+
+impl ActionLog {
+    /// The number that the next action of this member `me` has. The error says whether too many are undecided, or
+    /// too many were made in this step.
+    pub(crate) fn number(&self, me: MemberId, tick: Tick) -> Result<u32, bool> {
+        let in_step = self.applied.iter().rev().take_while(|applied| applied.tick == tick);
+        if in_step.filter(|applied| applied.from == me).count() >= ACTIONS_PER_INPUT_MAX {
+            return Err(false);
+        }
+        if self.pending.len() >= ACTIONS_PENDING_MAX { Err(true) } else { Ok(self.next) }
+    }
+
+    /// Counts an action of this member.
+    pub(crate) fn count(&mut self, number: u32) {
+        self.next = number.wrapping_add(1);
+    }
+
+    /// Notes an action that this member makes, and that the host must decide.
+    pub(crate) fn make(&mut self, epoch: Epoch, tick: Tick, number: u32, action: Action) {
+        let acted = Acted { epoch, number, age: 0, action };
+        self.pending.push_back(Pending { acted, tick, sent: tick });
+    }
+
+    /// Forgets the last action that was [made](Self::make).
+    pub(crate) fn unmake(&mut self) {
+        self.pending.pop_back();
+    }
+
+    /// Whether this member has actions that are not decided.
+    pub(crate) fn is_pending(&self) -> bool {
+        !self.pending.is_empty()
+    }
+
+    /// Encodes the input of a step with the actions made in it, and as many earlier ones as are to be sent again
+    /// and fit. `None` without actions.
+    pub(crate) fn encode(&mut self, tick: Tick, input: &Bytes) -> Result<Option<Bytes>, ValueError> {
+        let is_due = |pending: &&mut Pending| {
+            pending.sent == tick || tick.since(pending.sent) >= ACTION_REPEAT_TICKS.cast_signed()
+        };
+        // Those of this step first: they must fit.
+        let (mut new, mut old): (Vec<_>, Vec<_>) =
+            self.pending.iter_mut().filter(is_due).partition(|pending| pending.tick == tick);
+        let mut acts: Vec<Acted> = new.iter_mut().map(|pending| pending.acted.clone()).collect();
+        let mut encoded = encode_with_actions(input, &acts)?;
+        for pending in &mut old {
+            let age = tick.since(pending.tick).unsigned_abs().min(ACTION_AGE_MAX);
+            acts.push(Acted { age, ..pending.acted.clone() });
+            match encode_with_actions(input, &acts) {
+                Ok(larger) if acts.len() <= ACTIONS_PER_INPUT_MAX => (encoded, pending.sent) = (larger, tick),
+                Ok(_) | Err(_) => drop(acts.pop()),
+            }
+        }
+        Ok((!acts.is_empty()).then_some(encoded))
+    }
+
+    /// Notes that an action was applied. Those of steps that are never run again are forgotten.
+    pub(crate) fn applied(&mut self, applied: Applied) {
+        let tick = applied.tick;
+        // A late one belongs to an earlier step.
+        let at = self.applied.partition_point(|other| !other.tick.is_newer_than(tick));
+        self.applied.insert(at, applied);
+        let newest = self.applied.back().map_or(tick, |newest| newest.tick);
+        let is_old = |oldest: &Applied| newest.since(oldest.tick) > REPLAY_TICKS_MAX.cast_signed();
+        while self.applied.front().is_some_and(is_old) {
+            self.applied.pop_front();
+        }
+    }
+
+    /// What was applied in a step, to apply it again.
+    pub(crate) fn of_step(&self, tick: Tick) -> Vec<Applied> {
+        self.applied.iter().filter(|applied| applied.tick == tick).cloned().collect()
+    }
+
+    /// Forgets an applied action: it was refused.
+    pub(crate) fn unapply(&mut self, from: MemberId, number: u32) {
+        self.applied.retain(|applied| (applied.from, applied.number) != (from, number));
+    }
+
+    /// Notes the host's decision, to be told.
+    pub(crate) fn decide(&mut self, member: MemberId, number: u32, refusal: Option<ActionRefusal>) {
+        self.refused += u64::from(refusal.is_some());
+        self.decisions.entry(member).or_default().push(Decision { number, refusal });
+    }
+
+    /// Takes the decisions that were not told.
+    pub(crate) fn take_decisions(&mut self) -> BTreeMap<MemberId, Vec<Decision>> {
+        std::mem::take(&mut self.decisions)
+    }
+
+    /// Takes in the host's decision about an action of this member `me`. Returns the event of a refusal.
+    pub(crate) fn decided(&mut self, me: MemberId, decision: Decision) -> Option<Event> {
+        let Decision { number, refusal } = decision;
+        let at = self.pending.iter().position(|pending| pending.acted.number == number)?;
+        let Action { entity, name, .. } = self.pending.remove(at)?.acted.action;
+        let why = refusal?;
+        self.refused += 1;
+        self.unapply(me, number);
+        Some(Event::ActionRefused { entity, name, why })
+    }
+
+    /// Forgets everything, because another process decides from here on. Returns the events of the refusals.
+    pub(crate) fn abandon(&mut self) -> Vec<Event> {
+        self.applied.clear();
+        self.decisions.clear();
+        self.refused += self.pending.len() as u64;
+        let refused = self.pending.drain(..).map(|pending| {
+            let Action { entity, name, .. } = pending.acted.action;
+            Event::ActionRefused { entity, name, why: ActionRefusal::HostChanged }
+        });
+        refused.collect()
+    }
+
+    /// Undecided actions of this member, and refused ones.
+    pub(crate) fn counts(&self) -> (usize, u64) {
+        (self.pending.len(), self.refused)
+    }
+}
