@@ -165,8 +165,6 @@ async fn threat_42_at_its_owners_quota_a_game_expires_is_left_and_is_ended() {
     };
     let before = charged();
     let operator = hall.operator(Role::Admin);
-    let told = json!({ "data": { "note": "from the operator" } });
-    hall.good("PATCH", &format!("/rooms/{}", rooms[0]), &operator, told).await;
     let ended = hall.good("POST", &format!("/rooms/{}/end", rooms[0]), &operator, json!({})).await;
     assert_eq!(ended["room"]["phase"], "ended");
     assert!(charged() > before, "what is not judged is charged all the same");
