@@ -114,7 +114,9 @@ impl Numbers {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use parlor_proto::EntityId;
+    use crate::inputs::{Arrival, InputBuffer, OwnInputs, Runs};
+    use crate::limits::ACTIONS_PENDING_MAX;
+    use parlor_proto::{EntityId, Instant, Tick, TickRate};
 
     fn acted(number: u32, age: u32) -> Acted {
         let value = Value::from(7i64).encode(8).unwrap();
@@ -139,6 +141,27 @@ mod tests {
         assert!(split(encode_with_actions(&input, &[acted(0, 256)]).unwrap()).is_err());
         let large = Value::from("x".repeat(500).as_str()).encode(INPUT_BYTES_MAX).unwrap();
         assert!(encode_with_actions(&large, &five).is_err(), "it is larger than an input may be");
+    }
+
+    #[test]
+    fn threat_21_actions_that_wait_are_bounded_and_each_number_counts_once() {
+        let (mut own, mut buffer) = (OwnInputs::new(), InputBuffer::new(TickRate::DEFAULT));
+        let input = Value::from(1i64).encode(INPUT_BYTES_MAX).unwrap();
+        let arrival = Arrival { at: Instant::ZERO, tick: Tick(1_000) };
+        for tick in 0..60u32 {
+            // Three new ones, and one that came before.
+            let numbers = [tick * 3, tick * 3 + 1, tick * 3 + 2, 0];
+            let actions: Vec<_> = numbers.into_iter().map(|number| acted(number, 0)).collect();
+            let encoded = encode_with_actions(&input, &actions).unwrap();
+            own.record_with_actions(Tick(1_001 + tick), None, input.clone(), Some(encoded));
+            buffer.take(own.message(0).unwrap(), arrival, &Runs::default()).unwrap();
+        }
+        assert_eq!(buffer.next_action(Tick(1_000)), None, "none is due");
+        let waiting: Vec<u32> =
+            std::iter::from_fn(|| buffer.next_action(Tick(2_000))).map(|(_, acted)| acted.number).collect();
+        assert_eq!(waiting, (0..64).collect::<Vec<_>>());
+        let left = 60 * 3 - ACTIONS_PENDING_MAX as u64;
+        assert!(buffer.counters().actions_dropped >= left, "{:?}", buffer.counters());
     }
 
     #[test]
