@@ -71,8 +71,8 @@ pub use crate::modules::{DisabledBy, Module, ModuleDisabled};
 pub use crate::settings::{Settings, SettingsError};
 pub use parlor_client_core::{
     Acting, Action, ActionError, ClosedReason, ConnectFailure, ConnectFailureKind, Connectivity, Diagnostics,
-    Event, Interpolator, JoinPath, LinkState, Message, Mode, OverlayDiagnostics, Past, PathMode, Player,
-    ReasonCode, Role, RollbackConfig, RollbackRequest, RoomError, RoomInfo, Scope, StateSource, StateUpdate,
+    Event, Interpolator, JoinPath, LinkState, Message, Mode, NoDirectPath, OverlayDiagnostics, Past, PathMode, Player, Protocol,
+    ReasonCode, Role, RollbackConfig, RollbackKeyDiagnostics, RollbackRequest, RoomError, RoomInfo, Scope, StateSource, StateUpdate,
     Transport, TransportPath, TransportStatus, WorldAccess,
 };
 pub use parlor_proto::wire::action::ActionRefusal;
