@@ -1,5 +1,6 @@
 //! Events for the game, in the order in which they happened.
 
+use crate::info::ReasonCode;
 use crate::players::Player;
 use parlor_proto::wire::action::ActionRefusal;
 use parlor_proto::wire::control::LeaveReason;
@@ -65,8 +66,9 @@ pub enum Event {
         state_resynced: bool,
     },
     /// The host is silent or gone, and another player takes the host role. The world stands still until
-    /// [`HostChanged`](Event::HostChanged): a game pauses its simulation and goes on drawing. Prediction and
-    /// interpolation restart with the new host's state, and a rollback session ends.
+    /// [`HostChanged`](Event::HostChanged), while the game goes on drawing. In a room of keyed state no
+    /// player's steps are due meanwhile; [`Options::migration_pause`](crate::Options::migration_pause) sets it.
+    /// Prediction and interpolation restart with the new host's state, and a rollback session ends.
     HostMigration {
         /// The previous host. It may still be in the room, as a guest.
         previous: Option<MemberId>,
@@ -80,6 +82,8 @@ pub enum Event {
     HostChanged {
         /// The new host.
         host: MemberId,
+        /// The previous host. It may still be in the room, as a guest.
+        previous: Option<MemberId>,
     },
     /// Player data changed.
     PlayerData {
@@ -260,6 +264,12 @@ pub enum ClosedReason {
     /// The server could not be reached or could not be trusted.
     #[error("{0}")]
     Connect(ConnectFailure),
+    /// No direct path to the host came up in time, and the game does not play without one
+    /// ([`PathMode::P2p`](crate::PathMode::P2p)). [`RoomInfo::last_reason_code`](crate::RoomInfo::last_reason_code) has
+    /// [`ReasonCode::DirectUdpTimeout`](crate::ReasonCode::DirectUdpTimeout), or
+    /// [`ReasonCode::DirectRuntimeAttachFailed`](crate::ReasonCode::DirectRuntimeAttachFailed) if another process answered.
+    #[error("there is no direct path to the host: {}", .0.detail)]
+    NoDirectPath(NoDirectPath),
     /// The server refused the player's account: see `RoomBuilder::account`.
     #[error("{sentence} ({code})")]
     Account {
@@ -286,9 +296,19 @@ impl ClosedReason {
             ClosedReason::Refused(refusal) => refusal.as_str(),
             ClosedReason::RetryAfter(_) => "retry_after",
             ClosedReason::Connect(failure) => failure.kind.as_str(),
+            ClosedReason::NoDirectPath(_) => "no_direct_path",
             ClosedReason::Account { .. } => "account",
         }
     }
+}
+
+/// Why there is no direct path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NoDirectPath {
+    /// The reason as a word for programs.
+    pub reason: ReasonCode,
+    /// What happened and what to do, for a person to read.
+    pub detail: String,
 }
 
 /// Why no server was reached, and what was tried.
@@ -327,6 +347,10 @@ pub enum ConnectFailureKind {
         /// The error code, such as `optional_module_multiplayer_disabled`.
         code: &'static str,
     },
+    /// No room of the game is known at the address.
+    NoRoom,
+    /// Several rooms of the game are known at the address, and no code says which is meant.
+    SeveralRooms,
 }
 
 impl ConnectFailureKind {
@@ -340,6 +364,8 @@ impl ConnectFailureKind {
             ConnectFailureKind::Untrusted => "untrusted",
             ConnectFailureKind::NotParlor => "not_parlor",
             ConnectFailureKind::ModuleDisabled { code } => code,
+            ConnectFailureKind::NoRoom => "no_room",
+            ConnectFailureKind::SeveralRooms => "several_rooms",
         }
     }
 }

@@ -42,7 +42,7 @@ pub struct RoomInfo {
     pub transport_status: Option<TransportStatus>,
     /// The last error.
     pub last_reason_code: Option<ReasonCode>,
-    /// The requested mode.
+    /// The requested mode: [`Mode::P2p`] with [`PathMode::P2p`], otherwise which server was asked for.
     pub requested_mode: Mode,
     /// The requested paths beside the server.
     pub requested_paths: PathMode,
@@ -63,7 +63,8 @@ pub enum Role {
     Client,
 }
 
-/// Which server a room uses.
+/// Which server a room uses, and whether it plays without a direct path. [`PathMode`] says which direct paths
+/// are tried.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
     /// Through the configured server if there is one, otherwise through a server on this machine.
@@ -73,23 +74,27 @@ pub enum Mode {
     Local,
     /// Through the configured server only.
     Relay,
+    /// As `Auto`, and the host by a direct path or not at all: [`PathMode::P2p`].
+    P2p,
 }
 
-/// Where the room's server runs.
+/// Where the other end is that this process plays with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
-    /// On this machine.
+    /// On this machine or its local network: the server, or the host at the other end of a direct path.
     Local,
-    /// Elsewhere.
+    /// Elsewhere, through a server.
     Internet,
-    /// No server: the host is reached directly, or serves all others directly.
+    /// Elsewhere, without a server: the host is reached directly, or serves all others directly.
     Direct,
 }
 
 /// Which way packets go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TransportPath {
-    /// Through a hub on this machine.
+    /// Through a hub on this machine or its local network, or over a direct path within it:
+    /// [`TransportStatus::DirectUdpReady`] tells them apart at a guest, [`Player::transport`](crate::Player) at
+    /// both ends.
     LocalRoom,
     /// To a hub elsewhere that is being connected to.
     RelayPending,
@@ -153,13 +158,20 @@ pub enum JoinPath {
     InternetFallback,
     /// Through the server named by the game or an invite.
     InternetExplicit,
+    /// By the address of its server, without a code.
+    Direct,
 }
 
 /// The server of a room and the link to it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Connectivity {
-    /// The server's address, once chosen.
-    pub server: Option<String>,
+    /// The requested mode.
+    pub mode: Mode,
+    /// Address of the server that was asked for the room, once chosen.
+    pub coordinator: Option<String>,
+    /// Address of the server that has the room and relays what no direct path carries. Another one than the
+    /// coordinator if that sent this process there.
+    pub relay: Option<String>,
     /// The link's kind, once connected.
     pub link: Option<parlor_proto::LinkKind>,
 }
@@ -176,7 +188,7 @@ macro_rules! words {
 }
 
 words!(Role { Host => "host", Client => "client" });
-words!(Mode { Auto => "auto", Local => "local", Relay => "relay" });
+words!(Mode { Auto => "auto", Local => "local", Relay => "relay", P2p => "p2p" });
 words!(Scope { Local => "local", Internet => "internet", Direct => "direct" });
 words!(TransportPath {
     LocalRoom => "local_room",
@@ -209,6 +221,7 @@ words!(JoinPath {
     Local => "local",
     InternetFallback => "internet_fallback",
     InternetExplicit => "internet_explicit",
+    Direct => "direct",
 });
 
 /// Counters and measurements, for a net graph or a report.

@@ -33,19 +33,21 @@ pub use connection::{LinkState, reconnect_wait};
 pub use defined::Actions;
 pub use drawing::{Drawing, Interpolator};
 pub use error::RoomError;
-pub use event::{ClosedReason, ConnectFailure, ConnectFailureKind, Event, Message, StateSource, StateUpdate};
+pub use event::{
+    ClosedReason, ConnectFailure, ConnectFailureKind, Event, Message, NoDirectPath, StateSource, StateUpdate,
+};
 pub use info::{
     Connectivity, Diagnostics, JoinPath, Mode, ReasonCode, Role, RoomInfo, Scope, TransportPath,
     TransportStatus,
 };
 pub use message::decode_typed;
-pub use options::{Admission, Options, PathMode, Wish};
+pub use options::{Admission, Options, PathMode, Protocol, Wish};
 pub use parlor_proto::PathId;
 pub use parlor_proto::wire::path::PathRole;
 pub use paths::PathCommand;
 pub use players::{Player, Transport};
 pub use recording::Recording;
-pub use rollback::{RollbackConfig, RollbackLane, RollbackRequest};
+pub use rollback::{RollbackConfig, RollbackKeyDiagnostics, RollbackLane, RollbackRequest};
 pub use room::{Found, RoomCore};
 pub use simulation::{OverlayDiagnostics, Past};
 pub use world::WorldAccess;

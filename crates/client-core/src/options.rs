@@ -10,7 +10,7 @@ use parlor_proto::wire::handshake::{
 use parlor_proto::wire::path::is_of_local_network;
 use parlor_proto::{ChannelId, Lane, PathId, RoomCode, SessionId, TickRate};
 use parlor_sync::lead::LeadTuning;
-use parlor_sync::limits::REWIND_MAX;
+use parlor_sync::limits::{MIGRATION_GRACE_DEFAULT, MIGRATION_GRACE_MAX, MIGRATION_GRACE_MIN, REWIND_MAX};
 use parlor_sync::prediction::Smoothing;
 use parlor_sync::replicator::Template;
 use parlor_sync::schema::{Schema, SchemaError};
@@ -69,6 +69,14 @@ pub struct Options {
     /// Host timeout: after this silence of the host another member takes the host role. 100 ms to 10 s.
     /// `None` disables migration: the room ends with its host.
     pub host_timeout: Option<Duration>,
+    /// How long this process waits for a new host before the room is over for it, while it is connected.
+    /// 500 ms to 60 s. Default: 3 s.
+    pub migration_grace: Duration,
+    /// Whether this process takes no steps while a new host is awaited. Default (`None`): in a room of keyed
+    /// state, whose schema has no component of the game.
+    pub migration_pause: Option<bool>,
+    /// How messages and inputs travel unless the game says otherwise. Default: [`Protocol::Both`].
+    pub protocol: Protocol,
     /// Which direct paths this player wants. Default: none, so that no player address is disclosed.
     pub paths: PathMode,
     /// Whether to host or to join.
@@ -173,6 +181,9 @@ impl Options {
             hash_every: None,
             reconnect: true,
             host_timeout: None,
+            migration_grace: MIGRATION_GRACE_DEFAULT,
+            migration_pause: None,
+            protocol: Protocol::default(),
             paths: PathMode::default(),
             intent,
         }
@@ -279,7 +290,57 @@ impl Options {
         self.check_components()?;
         self.lead_tuning.check()?;
         self.drawing.delay.check()?;
+        let (grace, bounds) = (self.migration_grace, MIGRATION_GRACE_MIN..=MIGRATION_GRACE_MAX);
+        if !bounds.contains(&grace) {
+            let (min, max) = bounds.into_inner();
+            return Err(format!("migration_grace is {grace:?}; it may be {min:?} to {max:?}"));
+        }
         self.hello().check()
+    }
+}
+
+/// How a game's messages and inputs travel unless it says otherwise. State is the same with each: a lost
+/// packet delays nothing, and what it had is sent again if nothing newer was.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Protocol {
+    /// Messages arrive, in the order of sending. Inputs are repeated until the host has used them, so that
+    /// each step has its own: a host with [`simulation_delay_ticks`](Options::simulation_delay_ticks) or
+    /// [`resimulate_ticks`](Options::resimulate_ticks), or guests with [`lead`](Options::lead), make use of it.
+    Reliable,
+    /// Messages and inputs are sent once and may be lost: what is out of date soon.
+    Unreliable,
+    /// Messages arrive, in the order of sending. Of inputs the newest one is sent; with [`lead`](Options::lead)
+    /// they are repeated.
+    #[default]
+    Both,
+}
+
+impl Protocol {
+    /// Returns the name in JSON.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Protocol::Reliable => "reliable",
+            Protocol::Unreliable => "unreliable",
+            Protocol::Both => "both",
+        }
+    }
+
+    /// The lane of messages for which the game names none.
+    pub const fn lane(self) -> Lane {
+        match self {
+            Protocol::Reliable | Protocol::Both => Lane::ReliableOrdered,
+            Protocol::Unreliable => Lane::Unreliable,
+        }
+    }
+
+    /// Whether inputs are repeated until the host has used them. Without lead an input is used on arrival, and
+    /// the newest alone counts at most hosts.
+    pub(crate) const fn repeats_inputs(self, has_lead: bool) -> bool {
+        match self {
+            Protocol::Reliable => true,
+            Protocol::Unreliable => false,
+            Protocol::Both => has_lead,
+        }
     }
 }
 
@@ -288,9 +349,10 @@ impl Options {
 pub enum PathMode {
     /// Within a local network only. No address that is reachable from elsewhere is disclosed.
     Local,
-    /// Wherever a path opens; otherwise the hub relays.
+    /// Wherever a path opens: it is tried first, and the hub relays until it opens, and where it does not.
     Auto,
-    /// Like `Auto`, but explicitly requested.
+    /// A direct path to the host, or none of the room. A guest without one in time gets
+    /// [`ClosedReason::NoDirectPath`](crate::ClosedReason::NoDirectPath). At a host like `Auto`: its guests decide.
     P2p,
     /// None. No address is disclosed.
     #[default]

@@ -106,6 +106,17 @@ pub enum RollbackRequest {
     },
 }
 
+/// History and corrections of a key of a rollback lane.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RollbackKeyDiagnostics {
+    /// Saved states that have the key, up to two more than the window.
+    pub history: usize,
+    /// How often a replay gave it another value before a step than was guessed.
+    pub corrections: u64,
+    /// The last such step.
+    pub corrected: Option<Tick>,
+}
+
 /// The rollback lane of a room, if the game has begun one: see [`RoomCore::rollback`](crate::RoomCore::rollback).
 #[derive(Debug, Default)]
 pub struct RollbackLane {
@@ -173,7 +184,7 @@ impl RollbackLane {
 
     /// Removes a key of the lane's state, within a step. Returns whether it existed.
     pub fn remove(&mut self, key: &str) -> bool {
-        self.running.as_mut().is_some_and(|running| running.keys.remove(key).is_some())
+        self.running.as_mut().is_some_and(|running| running.remove(key))
     }
 
     /// Ends the lane and discards its keys.
@@ -184,6 +195,11 @@ impl RollbackLane {
     /// The next event of the lane, oldest first: a desync of two ends, or that this end was away too long.
     pub fn poll_event(&mut self) -> Option<Event> {
         self.running.as_mut()?.session.poll_event()
+    }
+
+    /// What became of a key in the lane's replays; `None` if the lane has no such key.
+    pub fn key_diagnostics(&self, key: &str) -> Option<RollbackKeyDiagnostics> {
+        self.running.as_ref()?.key_diagnostics(key)
     }
 
     /// Counters of the lane, and its last corrections; `None` without one.
@@ -249,6 +265,8 @@ struct Running {
     inputs: Vec<PlayerInput>,
     keys: BTreeMap<String, Bytes>,
     saved: States<BTreeMap<String, Bytes>>,
+    /// Corrections of present keys: how many, and the step of the last.
+    corrected: BTreeMap<String, (u64, Tick)>,
     steps_in_a_row: u32,
     message: Vec<u8>,
 }
@@ -263,6 +281,7 @@ impl Running {
             inputs: Vec::new(),
             keys: BTreeMap::new(),
             saved: States::new(&inner),
+            corrected: BTreeMap::new(),
             steps_in_a_row: 0,
             message: Vec::new(),
         })
@@ -349,6 +368,33 @@ impl Running {
         self.keys.iter().map(|(key, encoded)| (key.clone(), own(encoded)))
     }
 
+    /// Notes the keys that differ from what was saved before step `tick` in an earlier run.
+    fn note_corrections(&mut self, tick: Tick) {
+        let Some(before) = self.saved.load(tick) else { return };
+        for (key, value) in &self.keys {
+            if before.get(key).is_some_and(|before| before != value) {
+                let corrected = self.corrected.entry(key.clone()).or_insert((0, tick));
+                *corrected = (corrected.0 + 1, tick);
+            }
+        }
+    }
+
+    fn key_diagnostics(&self, key: &str) -> Option<RollbackKeyDiagnostics> {
+        let history = self.saved.iter().filter(|keys| keys.contains_key(key)).count();
+        if history == 0 && !self.keys.contains_key(key) {
+            return None;
+        }
+        let corrected = self.corrected.get(key);
+        let (corrections, corrected) = (corrected.map_or(0, |it| it.0), corrected.map(|it| it.1));
+        Some(RollbackKeyDiagnostics { history, corrections, corrected })
+    }
+
+    /// Removes a key. Returns whether it existed.
+    fn remove(&mut self, key: &str) -> bool {
+        self.corrected.remove(key);
+        self.keys.remove(key).is_some()
+    }
+
     fn player(&self, member: MemberId) -> Option<u8> {
         self.number(member).and_then(|number| u8::try_from(number).ok())
     }
@@ -361,6 +407,7 @@ impl Running {
     fn next_request(&mut self) -> Option<RollbackRequest> {
         Some(match self.session.poll_request()? {
             Request::Save { tick } => {
+                self.note_corrections(tick);
                 self.saved.save(tick, &self.keys);
                 if !self.keys.is_empty() {
                     self.session.saved(tick, state_hash(&self.keys));

@@ -107,6 +107,7 @@ impl Status {
             {
                 Some(ReasonCode::RelayAttachFailed)
             }
+            ClosedReason::NoDirectPath(missing) => Some(missing.reason),
             ClosedReason::Refused(Refusal::NoSuchRoom) => Some(ReasonCode::RoomExpired),
             ClosedReason::Refused(_) | ClosedReason::Connect(_) | ClosedReason::RetryAfter(_) => {
                 Some(ReasonCode::RelayAttachFailed)

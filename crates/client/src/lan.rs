@@ -20,7 +20,7 @@
 //! An announcement is not authenticated: any machine on the same network can make one, under any name and
 //! code. So let the player choose from the list, and do not join a found room automatically.
 
-pub use parlor_transport::lan::{LanError, LanEvent, LanRoom, MDNS_PORT, Network, SERVICE};
+pub use parlor_transport::lan::{LanError, LanEvent, LanRoom, Listing, MDNS_PORT, Network, SERVICE};
 
 use crate::modules::{Module, ModuleDisabled};
 use parlor_transport::lan;

@@ -71,9 +71,10 @@ pub use crate::modules::{DisabledBy, Module, ModuleDisabled};
 pub use crate::settings::{Settings, SettingsError};
 pub use parlor_client_core::{
     Acting, Action, ActionError, ClosedReason, ConnectFailure, ConnectFailureKind, Connectivity, Diagnostics,
-    Event, Interpolator, JoinPath, LinkState, Message, Mode, OverlayDiagnostics, Past, PathMode, Player,
-    ReasonCode, Role, RollbackConfig, RollbackRequest, RoomError, RoomInfo, Scope, StateSource, StateUpdate,
-    Transport, TransportPath, TransportStatus, WorldAccess,
+    Event, Interpolator, JoinPath, LinkState, Message, Mode, NoDirectPath, OverlayDiagnostics, Past,
+    PathMode, Player, Protocol, ReasonCode, Role, RollbackConfig, RollbackKeyDiagnostics, RollbackRequest,
+    RoomError, RoomInfo, Scope, StateSource, StateUpdate, Transport, TransportPath, TransportStatus,
+    WorldAccess,
 };
 pub use parlor_proto::wire::action::ActionRefusal;
 pub use parlor_proto::wire::control::LeaveReason;

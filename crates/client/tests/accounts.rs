@@ -128,7 +128,7 @@ fn an_account_follows_a_room_to_another_shard() {
         let host = opened(Room::host("tanks").account(&ada));
         let guest = opened(Room::join("tanks", &code(&host)).account(&bob));
         assert!(user(&guest, guest.local_id().expect("it is in")).is_some());
-        servers.insert(guest.info().connectivity.server);
+        servers.insert(guest.info().connectivity.relay);
     }
 }
 

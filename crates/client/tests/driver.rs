@@ -252,14 +252,14 @@ fn rooms_are_spread_over_shards_and_found_by_the_first_port() {
     let server =
         format!("127.0.0.1:{}#{}", hall.server().local_port(), hall.server().fingerprint().expect("its own"));
     let mut rooms: Vec<Room> = (0..6).map(|_| hall.host()).collect();
-    let mut places: Vec<Option<String>> = rooms.iter().map(|room| room.info().connectivity.server).collect();
+    let mut places: Vec<Option<String>> = rooms.iter().map(|room| room.info().connectivity.relay).collect();
     for host in &mut rooms {
         let code = host.code().expect("it is open");
         for transport in [TransportPreference::Quic, TransportPreference::WebSocket] {
             // No registry: the port that everybody is given must do.
             let guest = Room::join("tanks", &code.to_string()).server(&server).transport(transport);
             let guest = wait(guest.registry(Registry::at("/nowhere")).open());
-            assert_eq!(guest.info().connectivity.server, host.info().connectivity.server);
+            assert_eq!(guest.info().connectivity.relay, host.info().connectivity.relay);
         }
         assert_eq!(hall.runtime.block_on(hall.server().room(code)).map(|room| room.code), Some(code));
     }

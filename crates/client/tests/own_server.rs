@@ -6,8 +6,10 @@ mod until;
 #[path = "support/wait.rs"]
 mod wait;
 
-use parlor::lan::{Discovery, LanEvent, Network};
-use parlor::{ClosedReason, ConnectFailureKind, Event, HostBuilder, LinkKind, Mode, Registry, Room};
+use parlor::lan::{Discovery, LanEvent, Listing, Network};
+use parlor::{
+    ClosedReason, ConnectFailureKind, Event, HostBuilder, JoinPath, LinkKind, Mode, Registry, Room, Scope,
+};
 use parlor_server::{Config, Server};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
@@ -78,7 +80,7 @@ fn the_rooms_of_a_process_share_a_server_that_ends_with_the_last_of_them() {
     let first = open(machine.host().open());
     let second = open(machine.host().open());
     let mut guest = machine.join(&second);
-    let server = |room: &Room| room.info().connectivity.server.expect("it is known");
+    let server = |room: &Room| room.info().connectivity.relay.expect("it is known");
     assert_eq!(server(&first), server(&second));
     let address = server(&first);
     first.leave();
@@ -121,6 +123,67 @@ fn who_wants_a_relay_or_a_room_that_is_not_there_brings_none() {
     }
 }
 
+/// The address of a room's server.
+fn address(room: &Room) -> (String, u16) {
+    let server = room.info().connectivity.relay.expect("it is known");
+    let (host, port) = server.rsplit_once(':').expect("it has a port");
+    (host.to_owned(), port.parse().expect("a number"))
+}
+
+#[track_caller]
+fn failure(mut room: Room) -> ConnectFailureKind {
+    until(&mut room, |event| match event {
+        Event::Closed(ClosedReason::Connect(failure)) => Some(failure.kind),
+        Event::Closed(why) => panic!("{why}"),
+        _ => None,
+    })
+}
+
+#[test]
+fn a6_a_room_is_joined_at_the_address_of_its_hosts_server_without_a_code() {
+    let machine = Machine::new();
+    let host = open(machine.host().open());
+    let (ip, port) = address(&host);
+    let join = |app: &str| Room::join_at(app, &ip, port).registry(machine.registry.clone());
+    let looking = join("tanks").open();
+    let code = looking.info().code;
+    assert!(code.is_none() || code == host.code(), "before it is known there is none: {code:?}");
+    let guest = open(looking);
+    assert_eq!((guest.code(), guest.info().host_id), (host.code(), host.local_id()));
+    let info = guest.info();
+    assert_eq!((info.join_path, info.scope), (Some(JoinPath::Direct), Scope::Local));
+    assert_eq!(info.join_path.map(JoinPath::as_str), Some("direct"));
+    let _named = open(Room::join_at("tanks", "localhost", port).registry(machine.registry.clone()).open());
+
+    // The server has a second room: no code says which one is meant.
+    let second = open(machine.host().open());
+    assert_eq!(address(&second), (ip.clone(), port));
+    assert_eq!(failure(join("tanks").open()), ConnectFailureKind::SeveralRooms);
+    host.leave();
+    drop(guest);
+    let patience = support::Patience::new();
+    while machine.registry.rooms().len() > 1 {
+        patience.look_again(|| "the first room is still known".to_owned());
+    }
+    assert_eq!(open(join("tanks").open()).code(), second.code());
+    assert_eq!(failure(Room::join_at("tanks", "", port).open()), ConnectFailureKind::BadAddress);
+}
+
+#[test]
+fn a6_a_room_announced_on_the_local_network_is_joined_at_its_address() {
+    let network = match Network::within_this_machine() {
+        Ok(network) => network,
+        Err(error) => return eprintln!("skipped: the loopback interface passes no multicast: {error}"),
+    };
+    let (machine, elsewhere) = (Machine::new(), Machine::new());
+    let host = open(machine.host().lan(network).open());
+    let (ip, port) = address(&host);
+    let join = |app: &str| Room::join_at(app, &ip, port).lan(network).registry(elsewhere.registry.clone());
+    let guest = open(join("tanks").open());
+    assert_eq!((guest.code(), guest.info().join_path), (host.code(), Some(JoinPath::Direct)));
+    assert_eq!(failure(join("chess").open()), ConnectFailureKind::NoRoom);
+}
+
 #[test]
 fn on_the_local_network_it_is_found_if_the_game_says_so() {
     let network = match Network::within_this_machine() {
@@ -140,4 +203,40 @@ fn on_the_local_network_it_is_found_if_the_game_says_so() {
     let invite = found.invite().to_string();
     open(Room::join("tanks", &invite).registry(elsewhere.registry.clone()).open());
     assert!(nearby.rooms().all(|room| Some(room.code) != hidden.code()));
+}
+
+#[test]
+fn a8_a_room_advertises_itself_with_a_name_and_data_and_hides_again() {
+    let network = match Network::within_this_machine() {
+        Ok(network) => network,
+        Err(error) => return eprintln!("skipped: the loopback interface passes no multicast: {error}"),
+    };
+    let machine = Machine::new();
+    let listing = Listing::named("Ada's game").data("map=dunes");
+    let hidden = open(machine.host().lan(network).advertise(None).open());
+    let room = open(machine.host().lan(network).advertise(listing.clone()).open());
+    let mut nearby = Discovery::start(network, Some("tanks")).expect("the network is there");
+    let mut hear = |what: &Listing, is_lost: bool| {
+        wait(|| match nearby.poll() {
+            Some(LanEvent::Found(found)) if !is_lost && found.listing == *what => Some(found.code),
+            Some(LanEvent::Lost(lost)) if is_lost && lost.listing == *what => Some(lost.code),
+            Some(LanEvent::Found(found)) => panic!("{found:?}"),
+            _ => None,
+        })
+    };
+    assert_eq!(Some(hear(&listing, false)), room.code(), "the other one is hidden");
+    let next = Listing::named("Ada's game").data("round=2");
+    room.advertise(next.clone()).expect("its server is in this process");
+    assert_eq!(Some(hear(&next, false)), room.code());
+    room.advertise(None).expect("its server is in this process");
+    assert_eq!(Some(hear(&next, true)), room.code());
+    let shown = Listing::named("Bob's game");
+    hidden.advertise(shown.clone()).expect("its server is in this process");
+    assert_eq!(Some(hear(&shown, false)), hidden.code());
+
+    let too_long = Listing::named(&"x".repeat(65));
+    assert!(room.advertise(too_long.clone()).is_err());
+    assert!(machine.host().lan(network).advertise(too_long).check().is_err());
+    let quiet = open(machine.host().open());
+    assert!(quiet.advertise(shown).is_err(), "it was opened for this machine alone");
 }

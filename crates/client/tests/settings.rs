@@ -112,7 +112,7 @@ fn describe(room: &Room) -> String {
     let info = room.info();
     let link = room.invite_link().unwrap_or_default();
     let page = room.join_page().unwrap_or_default();
-    let (server, players) = (info.connectivity.server, info.max_players.unwrap_or_default());
+    let (server, players) = (info.connectivity.relay, info.max_players.unwrap_or_default());
     format!("\nserver {server:?}\nlink {link}\npage {page}\nplayers {players}\n")
 }
 

@@ -122,6 +122,9 @@ pub struct Config {
     /// The local network on which its rooms are announced, except those with a secret. Anyone there can join
     /// them without a code. Default: `None`, no announcements.
     pub lan: Option<Network>,
+    /// Whether a room is announced there only by [`Server::announce`](crate::Server::announce). Default: false,
+    /// all rooms are, without a name.
+    pub lan_on_request: bool,
     /// Address of the monitoring port, HTTP without TLS: `/metrics`, `/health` and `/ready`. Port 0 chooses a
     /// free one. Default: `None`, no port.
     pub metrics: Option<SocketAddr>,
@@ -183,6 +186,7 @@ impl Default for Config {
             public_host: None,
             impairment: None,
             lan: None,
+            lan_on_request: false,
             metrics: None,
             kept_matches: KEPT_MATCHES,
             time: Time::default(),

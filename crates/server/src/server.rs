@@ -22,7 +22,7 @@ use parlor_transport::Fingerprint;
 use parlor_transport::discovery::registry::EntryGuard;
 use parlor_transport::discovery::{Invite, ServerAddress};
 use parlor_transport::inside::Inside;
-use parlor_transport::lan::Advertiser;
+use parlor_transport::lan::{Advertiser, Listing};
 use prepared::Prepared;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -124,6 +124,14 @@ impl Server {
     pub async fn room(&self, code: RoomCode) -> Option<RoomSummary> {
         // A stopped shard has no rooms.
         self.shards.room(code).await.ok().flatten()
+    }
+
+    /// Announces a room on the [local network](Config::lan) under this listing, in place of its earlier one, or
+    /// takes its announcement back. Without such a network, and for a room that is not there or has a secret,
+    /// it does nothing.
+    pub async fn announce(&self, code: RoomCode, listing: Option<Listing>) {
+        // A shard that has stopped has no rooms.
+        let _ = self.shards.announce(code, listing).await;
     }
 
     /// The server's load. All zero once it has failed.

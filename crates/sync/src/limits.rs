@@ -50,6 +50,12 @@ pub const RESIMULATE_TICKS_MAX: u32 = 32;
 pub const RETREAT_TICKS_MAX: u32 = 32;
 /// Ticks that an authority may run its steps behind the room's time.
 pub const SIMULATION_DELAY_TICKS_MAX: u32 = 32;
+/// Shortest wait of a member for a new host. A shorter one would end rooms whose new host is merely late.
+pub const MIGRATION_GRACE_MIN: Duration = Duration::from_millis(500);
+/// Wait for a new host where a game chooses none.
+pub const MIGRATION_GRACE_DEFAULT: Duration = Duration::from_secs(3);
+/// Longest wait for a new host.
+pub const MIGRATION_GRACE_MAX: Duration = Duration::from_secs(60);
 /// A playout with a larger error jumps; with a smaller one it runs faster or slower.
 pub const RESYNC_BEYOND: Duration = Duration::from_secs(1);
 

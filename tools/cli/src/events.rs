@@ -71,10 +71,13 @@ fn told(event: &Event) -> Option<(&'static str, Value)> {
         Event::ConnectionLost { detail } => ("connection_lost", json!({ "detail": detail })),
         Event::Reconnecting { attempt } => ("reconnecting", json!({ "attempt": attempt })),
         Event::Reconnected { state_resynced } => ("reconnected", json!({ "state_resynced": state_resynced })),
-        Event::HostMigration { new, is_me, .. } => {
-            ("host_migration", json!({ "new": new.0, "is_me": is_me }))
+        Event::HostMigration { previous, new, is_me } => {
+            let previous = previous.map(|id| id.0);
+            ("host_migration", json!({ "previous": previous, "new": new.0, "is_me": is_me }))
         }
-        Event::HostChanged { host } => ("host_changed", json!({ "host": host.0 })),
+        Event::HostChanged { host, previous } => {
+            ("host_changed", json!({ "host": host.0, "previous": previous.map(|id| id.0) }))
+        }
         Event::Closed(reason) => {
             ("closed", json!({ "reason": reason.as_str(), "detail": reason.to_string() }))
         }

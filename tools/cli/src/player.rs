@@ -269,7 +269,7 @@ impl Player {
                     self.note("connected again, as a newcomer".into());
                 }
                 Event::Message(message) => self.talk.hear(&message),
-                Event::HostChanged { host } => {
+                Event::HostChanged { host, .. } => {
                     self.is_promoted = self.room.local_id() == Some(host);
                     let name = self.room.player(host).map(|player| player.name.clone()).unwrap_or_default();
                     self.note(match self.is_promoted {

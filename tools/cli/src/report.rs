@@ -14,6 +14,8 @@ pub(crate) struct Report {
     code: Option<String>,
     members_seen: BTreeMap<u32, String>,
     join_path: Option<&'static str>,
+    scope: &'static str,
+    connectivity: Connectivity,
     #[serde(flatten)]
     standing: Standing,
     updates_published: u64,
@@ -26,6 +28,14 @@ pub(crate) struct Report {
     /// The hashes at every sequence that is a multiple of `--hash-at`, or of 100, that this member decoded.
     state_hashes: BTreeMap<u64, String>,
     closed: Option<Closed>,
+}
+
+/// The requested mode, the server that was asked for the room, and the one that has it.
+#[derive(Debug, Serialize)]
+struct Connectivity {
+    mode: &'static str,
+    coordinator: Option<String>,
+    relay: Option<String>,
 }
 
 /// How a member stands at a moment.
@@ -81,6 +91,12 @@ impl Report {
             code: info.code.map(|code| code.to_string()),
             members_seen: members.clone(),
             join_path: info.join_path.map(parlor::JoinPath::as_str),
+            scope: info.scope.as_str(),
+            connectivity: Connectivity {
+                mode: info.connectivity.mode.as_str(),
+                coordinator: info.connectivity.coordinator,
+                relay: info.connectivity.relay,
+            },
             standing,
             updates_published: diagnostics.updates_published,
             messages_sent: diagnostics.session.messages_sent,

@@ -4,6 +4,9 @@
 //! authority. It takes no steps; its reads keep the last known state. With the whole checkpoint it becomes
 //! the host. A host that hears that another was named becomes a member without state; its later writes are
 //! discarded.
+//!
+//! In a room that pauses, no member takes steps from the naming until the new host is heard. The new host makes
+//! up for the steps before the pause, and nobody for those of the pause.
 
 mod deferred_acks;
 
@@ -15,6 +18,7 @@ use parlor_proto::{Epoch, Instant, MemberId, PathId, Tick, TickRate};
 use parlor_sync::schema::Schema;
 use parlor_sync::world::Replica;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Bytes of messages held for an heir at most. A hub sends less in that time.
 const HELD_BYTES_MAX: usize = 1024 * 1024;
@@ -33,8 +37,10 @@ pub(crate) struct Migration {
     held_bytes: usize,
     /// Received messages that the host has not acknowledged.
     deferred_acks: DeferredAcks,
-    /// Whether the new authority has not been heard yet.
-    is_under_way: bool,
+    /// Whether steps pause until the new authority is heard.
+    pauses: bool,
+    /// Since when the new authority is awaited; `None` once it is heard.
+    awaited_since: Option<Instant>,
     has_completed: bool,
     previous: Option<MemberId>,
     new: Option<MemberId>,
@@ -50,8 +56,33 @@ pub(crate) enum Held {
 }
 
 impl Migration {
+    /// No migration yet. `pauses` says whether steps pause in one.
+    pub(crate) fn new(pauses: bool) -> Self {
+        Migration { pauses, ..Migration::default() }
+    }
+
     pub(crate) fn is_under_way(&self) -> bool {
-        self.is_under_way
+        self.awaited_since.is_some()
+    }
+
+    /// Whether steps pause in a migration.
+    pub(crate) fn pauses(&self) -> bool {
+        self.pauses
+    }
+
+    /// Whether no step is due. An heir takes none in any case: it lacks the world.
+    pub(crate) fn holds_steps(&self) -> bool {
+        self.is_heir() || self.pauses && self.is_under_way()
+    }
+
+    /// Counts the wait for the new authority from `at` on: this process was away and could not hear it.
+    pub(crate) fn await_anew(&mut self, at: Instant) {
+        self.awaited_since = self.awaited_since.map(|_| at);
+    }
+
+    /// Whether the new authority is awaited for longer than `grace`.
+    pub(crate) fn is_overdue(&self, grace: Duration, now: Instant) -> bool {
+        self.awaited_since.is_some_and(|since| now.saturating_since(since) > grace)
     }
 
     pub(crate) fn has_completed(&self) -> bool {
@@ -74,8 +105,15 @@ impl Migration {
     }
 
     /// Notes that another authority is named. `heir` is set if it is this process.
-    pub(crate) fn named(&mut self, previous: Option<MemberId>, new: MemberId, heir: Option<Handover>) {
-        (self.previous, self.new, self.heir, self.is_under_way) = (previous, Some(new), heir, true);
+    pub(crate) fn named(
+        &mut self,
+        previous: Option<MemberId>,
+        new: MemberId,
+        heir: Option<Handover>,
+        at: Instant,
+    ) {
+        (self.previous, self.new, self.heir) = (previous, Some(new), heir);
+        self.awaited_since.get_or_insert(at);
     }
 
     /// Turns this process from the host into a member, from `epoch` on.
@@ -95,7 +133,7 @@ impl Migration {
 
     /// Notes that the new authority was heard. Returns whether a migration was under way.
     pub(crate) fn heard(&mut self) -> bool {
-        let was_under_way = std::mem::take(&mut self.is_under_way);
+        let was_under_way = self.awaited_since.take().is_some();
         self.has_completed |= was_under_way;
         was_under_way
     }

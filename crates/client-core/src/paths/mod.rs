@@ -7,6 +7,7 @@
 
 mod host;
 mod link;
+mod required;
 mod route;
 mod signaling;
 
@@ -16,7 +17,7 @@ pub(crate) use signaling::Heard;
 use crate::connection::Connection;
 use crate::info::{ReasonCode, TransportPath, TransportStatus};
 use crate::options::{Options, PathMode};
-use crate::players::Players;
+use crate::players::{Player, Players};
 use crate::state::SharedState;
 use core::net::SocketAddr;
 use link::{Outcome, Path};
@@ -25,6 +26,7 @@ use parlor_proto::wire::control::ToHub;
 use parlor_proto::wire::handshake::Welcome;
 use parlor_proto::wire::path::{Candidates, PathOffer, PathRole};
 use parlor_proto::{ChannelId, Instant, LinkKind, MemberId, Packet, PathId};
+use required::Required;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
@@ -94,6 +96,7 @@ pub(crate) struct Paths {
     told_at: Option<Instant>,
     attempts: u32,
     outcome: Option<Outcome>,
+    required: Required,
     /// Why the last path ended, for a person.
     ended: Option<String>,
     /// The reason to report, until it is taken.
@@ -284,7 +287,7 @@ impl Paths {
         if role == PathRole::Dial {
             self.tell_hub(around.hub, &ToHub::PathDown { id, was_up: was_source });
             let outcome = if was_open { Outcome::Lost } else { outcome };
-            self.note_outcome(outcome, now);
+            self.note_outcome(outcome, around.options.paths, now);
         }
         self.ended = Some(why.to_owned());
         self.drain_queues(around.hub, now);
@@ -295,7 +298,7 @@ impl Paths {
         self.commands.push_back(PathCommand::Close { id });
     }
 
-    fn note_outcome(&mut self, outcome: Outcome, now: Instant) {
+    fn note_outcome(&mut self, outcome: Outcome, mode: PathMode, now: Instant) {
         self.outcome = Some(outcome);
         let reason = match outcome {
             Outcome::TimedOut => Some(ReasonCode::DirectUdpTimeout),
@@ -304,7 +307,9 @@ impl Paths {
         };
         self.reason = reason.or(self.reason);
         if outcome == Outcome::Lost && self.attempts < ATTEMPTS_MAX {
-            let wait = RETRY_FIRST.saturating_mul(1 << self.attempts).min(RETRY_MAX);
+            // A game that plays over a path alone does not wait for long.
+            let factor = if mode == PathMode::P2p { 1 } else { 1 << self.attempts };
+            let wait = RETRY_FIRST.saturating_mul(factor).min(RETRY_MAX);
             self.attempts += 1;
             self.tell_at = Some(now + wait);
         }
@@ -314,7 +319,7 @@ impl Paths {
     pub(crate) fn forget(&mut self) {
         let ids: Vec<PathId> = std::mem::take(&mut self.by_id).into_keys().collect();
         ids.into_iter().for_each(|id| self.close(id));
-        (self.outcome, self.attempts) = (None, 0);
+        (self.outcome, self.attempts, self.required) = (None, 0, Required::default());
         self.kept_by_hub.clear();
     }
 
@@ -367,16 +372,25 @@ impl Paths {
             shared.source() == Some(path.id) || path.is_open() && shared.world().tick().is_none()
         });
         if is_read {
-            (Some(TransportPath::DirectUdp), Some(TransportStatus::DirectUdpReady))
+            let way = if path.is_local() { TransportPath::LocalRoom } else { TransportPath::DirectUdp };
+            (Some(way), Some(TransportStatus::DirectUdpReady))
         } else {
             (Some(TransportPath::DirectUdpPending), Some(TransportStatus::DirectUdpPending))
         }
     }
 
-    /// The host's report: a direct path, if every other player has one.
+    /// The host's report: direct paths, if every other player has one.
     fn host_path(&self, players: &Players) -> Option<TransportPath> {
         let mut others = players.iter().filter(|player| !player.is_me && player.connected).peekable();
         others.peek()?;
-        others.all(|player| self.is_open_to(player.id)).then_some(TransportPath::DirectUdp)
+        let path = |player: &Player| self.to(player.id).filter(|path| path.is_open());
+        let paths = others.map(path).collect::<Option<Vec<&Path>>>()?;
+        let are_local = paths.into_iter().all(Path::is_local);
+        Some(if are_local { TransportPath::LocalRoom } else { TransportPath::DirectUdp })
+    }
+
+    /// Round trip to a peer over its open path, once measured.
+    pub(crate) fn rtt_to(&self, peer: MemberId) -> Option<Duration> {
+        self.to(peer).filter(|path| path.is_open())?.rtt()
     }
 }

@@ -5,6 +5,7 @@ use crate::connection::{Broken, LinkState, Rejected};
 use crate::error::misbehaved;
 use crate::event::{ClosedReason, Event};
 use crate::inbox::{Came, LinkNews};
+use crate::info::Scope;
 use crate::migration::Migration;
 use crate::options::{Admission, PathMode, Wish};
 use crate::paths::{Around, Heard, PathCommand, Paths};
@@ -18,7 +19,8 @@ use core::net::SocketAddr;
 use parlor_proto::session::{self, DeliveryId, Rejection, Session};
 use parlor_proto::wire::control::LeaveReason;
 use parlor_proto::wire::handshake::{Hello, Intent, Resume, Welcome};
-use parlor_proto::{CloseReason, Instant, LinkKind, Packet, PathId, PeerMisbehaved};
+use parlor_proto::wire::path::is_of_local_network;
+use parlor_proto::{CloseReason, Instant, LinkKind, Packet, PathId, PeerMisbehaved, RoomCode};
 use parlor_sync::recording::Ended;
 use std::time::Duration;
 
@@ -28,6 +30,25 @@ impl RoomCore {
     pub fn found(&mut self, found: Found, has_more: bool) {
         self.found = Some(found);
         self.connection.tries(has_more);
+    }
+
+    /// Notes that the driver looks for the room to join at an address, and that the code in the options means
+    /// nothing until [`code_found`](Self::code_found).
+    pub fn find_code(&mut self) {
+        self.is_code_unknown = true;
+    }
+
+    /// Sets the code of the room to join.
+    pub fn code_found(&mut self, code: RoomCode) {
+        self.options.intent = Wish::Join { code };
+        self.is_code_unknown = false;
+    }
+
+    /// Reports the address at which the server is reached.
+    pub fn reached_at(&mut self, remote: SocketAddr) {
+        if let Some(found) = self.found.as_mut().filter(|_| is_of_local_network(remote.ip())) {
+            found.scope = Scope::Local;
+        }
     }
 
     /// Whether the server does not have the room and the next one must be tried. Returned once.
@@ -43,6 +64,11 @@ impl RoomCore {
     /// The app id.
     pub fn app(&self) -> &str {
         &self.options.app
+    }
+
+    /// The game's environment.
+    pub fn environment(&self) -> &str {
+        &self.options.environment
     }
 
     /// The admission that the next connection requests; `None` if it resumes a session. A driver may have to
@@ -447,6 +473,7 @@ impl RoomCore {
         let schema = self.options.room_schema(&welcome).map_err(|error| misbehaved("the schema", &error))?;
         let (me, rate) = (welcome.member, welcome.tick_rate);
         let is_host = welcome.authority.member() == Some(me);
+        let pauses = self.options.migration_pause.unwrap_or(!schema.has_game_components());
         let mut shared = SharedState::new(is_host, me, schema, rate);
         shared.configure(&self.options);
         if self.joined.is_some() {
@@ -461,7 +488,7 @@ impl RoomCore {
             checksums: Checksums::new(self.options.hash_every),
             replicas: Replicas::new(me, self.options.template.clone(), rate),
             simulation: Simulation::new(&welcome, &self.options, is_host, at),
-            migration: Migration::default(),
+            migration: Migration::new(pauses),
             welcome,
         });
         self.paths.addresses_changed(at);
@@ -497,7 +524,10 @@ impl RoomCore {
     }
 
     /// Raises the events of a change of the connection.
-    pub(super) fn read_link(&mut self, news: LinkNews) {
+    pub(super) fn read_link(&mut self, news: LinkNews, at: Instant) {
+        if let (LinkNews::Resumed, Some(joined)) = (&news, &mut self.joined) {
+            joined.migration.await_anew(at);
+        }
         match self.status.apply(news) {
             Follows::Event(event) => self.inbox.tell(event),
             Follows::End(reason) => self.close_with(reason),
@@ -517,9 +547,32 @@ impl RoomCore {
 
     /// Ends the session from this side, after a fault of the other end or at the game's wish.
     pub(super) fn break_off(&mut self, reason: CloseReason, now: Instant) {
+        self.part(reason.clone(), ClosedReason::Session(reason), now);
+    }
+
+    /// Ends the session from this side. The hub gets the reason `goodbye`, the game another one.
+    fn part(&mut self, goodbye: CloseReason, reason: ClosedReason, now: Instant) {
         self.end_paths("the room is over for this player", now);
-        self.connection.close(reason.clone(), now);
+        self.connection.close(goodbye, now);
         self.wants_driver = true;
-        self.close_with(ClosedReason::Session(reason));
+        self.close_with(reason);
+    }
+
+    /// Ends the room for this process if what it waits for did not come in time: the new host, or the direct
+    /// path without which its game does not play.
+    pub(super) fn check_patience(&mut self, now: Instant) {
+        let Some(joined) = self.joined.as_ref().filter(|_| self.status.link() == LinkState::Connected) else {
+            return self.paths.excuse();
+        };
+        if joined.migration.is_overdue(self.options.migration_grace, now) {
+            return self.break_off(CloseReason::HostGone, now);
+        }
+        let is_needed = self.options.paths == PathMode::P2p && !joined.is_host() && !joined.is_match();
+        if !is_needed {
+            return self.paths.excuse();
+        }
+        if let Some(missing) = self.paths.missing(joined.welcome.authority.member(), now) {
+            self.part(CloseReason::Left, ClosedReason::NoDirectPath(missing), now);
+        }
     }
 }

@@ -1,23 +1,25 @@
 //! The room as a game and a driver see it.
 //!
-//! Five files know several machines: this one has the room and what a game reads and writes, `connection` the
+//! Six files know several machines: this one has the room and what a game reads and writes, `connection` the
 //! driver's face and the ends of a room, `steps` what happens in a step, `actions` what members do with entities of
-//! their own, `reading` the effects of what arrives, host migration among them.
+//! their own, `reading` the effects of what arrives, host migration among them, and `report` the status of the
+//! room and its measurements.
 //! Everything else is a machine of its own, in a file or folder beside this one.
 
 mod actions;
 mod connection;
 mod reading;
+mod report;
 mod steps;
 
 use crate::connection::Connection;
 use crate::error::{RoomError, not_host};
 use crate::event::ClosedReason;
 use crate::inbox::Inbox;
-use crate::info::{Connectivity, Diagnostics, JoinPath, Mode, Role, RoomInfo, Scope, TransportPath};
+use crate::info::{JoinPath, Mode, Scope};
 use crate::message::encode_typed;
 use crate::migration::Migration;
-use crate::options::{Options, Wish};
+use crate::options::{Options, Protocol};
 use crate::paths::{Letter, Paths};
 use crate::players::{Player, Players};
 use crate::recording::Recording;
@@ -28,12 +30,12 @@ use crate::state::{Checksums, SharedState};
 use crate::status::Status;
 use bytes::Bytes;
 use parlor_proto::channel::{self, Codec};
-use parlor_proto::session::{Outgoing, Session};
+use parlor_proto::session::Outgoing;
 use parlor_proto::wire::control::{PlayerData, ToHub};
 use parlor_proto::wire::data::MatchData;
 use parlor_proto::wire::envelope::Recipient;
 use parlor_proto::wire::handshake::{RoomKind, Welcome};
-use parlor_proto::{ApiMisuse, ChannelId, Epoch, Instant, Lane, MemberId, limits};
+use parlor_proto::{ApiMisuse, ChannelId, Instant, Lane, MemberId, limits};
 use parlor_sync::keyed::{Audience, Hints};
 use parlor_sync::value::{Value, from_value, to_value};
 use serde::Serialize;
@@ -48,6 +50,8 @@ const HOST_WRITES: &str = "the host has the world that is written";
 pub struct Found {
     /// Its address, for a person to read.
     pub server: String,
+    /// The address of the server that was asked for the room. It may have sent this process to another one.
+    pub asked: String,
     /// Where it runs.
     pub scope: Scope,
     /// How a joining process found the room.
@@ -60,6 +64,8 @@ pub struct RoomCore {
     options: Options,
     mode: Mode,
     found: Option<Found>,
+    /// Whether the code of the room to join is yet to be found: see [`find_code`](Self::find_code).
+    is_code_unknown: bool,
     connection: Connection,
     paths: Paths,
     joined: Option<Joined>,
@@ -91,6 +97,7 @@ impl RoomCore {
             options,
             mode,
             found: None,
+            is_code_unknown: false,
             connection: Connection::new(),
             paths: Paths::default(),
             joined: None,
@@ -154,6 +161,11 @@ impl Joined {
 
 /// For a game: messages.
 impl RoomCore {
+    /// How messages and inputs travel unless the game says otherwise.
+    pub fn protocol(&self) -> Protocol {
+        self.options.protocol
+    }
+
     /// Sends a typed message on a lane.
     ///
     /// # Errors
@@ -319,6 +331,21 @@ impl RoomCore {
         Ok(value.map(|value| from_value(&value)).transpose()?)
     }
 
+    /// All keys that this process sees with their values as the host last wrote them, in ascending order.
+    pub fn all(&self) -> Vec<(String, Value)> {
+        let Some(Joined { shared, .. }) = &self.joined else { return Vec::new() };
+        let keys = shared.key_names().into_iter();
+        keys.filter_map(|key| shared.get(&key).map(|value| (key, value))).collect()
+    }
+
+    /// All keys that this process sees with their interpolated values at `now`, in ascending order. At the
+    /// host: the values themselves. A key without a value at that moment is left out.
+    pub fn all_interpolated(&mut self, now: Instant) -> Vec<(String, Value)> {
+        let Some(Joined { shared, .. }) = &mut self.joined else { return Vec::new() };
+        let keys = shared.key_names().into_iter();
+        keys.filter_map(|key| shared.interpolated(&key, now).map(|value| (key, value))).collect()
+    }
+
     /// All keys that this process sees, in ascending order.
     pub fn keys(&self) -> Vec<String> {
         self.joined.as_ref().map(|joined| joined.shared.key_names()).unwrap_or_default()
@@ -425,94 +452,9 @@ impl RoomCore {
         self.players().len()
     }
 
-    /// Round trip to the hub; zero at the host, `None` until measured.
-    pub fn ping(&self) -> Option<Duration> {
-        if self.is_host() { Some(Duration::ZERO) } else { self.connection.session().and_then(Session::rtt) }
-    }
-
     /// Time since the room opened. Equal at all members, up to the precision of clock synchronisation.
     pub fn server_time(&self, now: Instant) -> Option<Duration> {
         self.joined.as_ref().map(|joined| joined.simulation.since_opened(now))
-    }
-
-    /// State of the room and its connection.
-    pub fn info(&self) -> RoomInfo {
-        let welcome = self.joined.as_ref().map(|joined| &joined.welcome);
-        let migration = self.joined.as_ref().map(|joined| &joined.migration);
-        let is_host = match welcome {
-            Some(_) => self.is_host(),
-            None => matches!(self.options.intent, Wish::Host { .. }),
-        };
-        let role = if is_host { Role::Host } else { Role::Client };
-        let chosen = match self.options.intent {
-            Wish::Host { code, .. } => code,
-            Wish::Join { code } => Some(code),
-            Wish::Match { .. } | Wish::Resume { .. } => None,
-        };
-        let open = self.joined.as_ref().map(|joined| (&joined.shared, &joined.players));
-        let (path, path_status) = self.paths.info(open);
-        let scope = match path {
-            Some(TransportPath::DirectUdp) => Scope::Direct,
-            _ => self.found.as_ref().map_or(Scope::Internet, |found| found.scope),
-        };
-        RoomInfo {
-            role,
-            code: welcome.map(|welcome| welcome.code).or(chosen),
-            room: welcome.map(|welcome| welcome.room),
-            session: welcome.map(|welcome| welcome.session),
-            local_id: self.local_id(),
-            host_id: welcome.and_then(|welcome| welcome.authority.member()),
-            epoch: welcome.map_or(Epoch::default(), |welcome| welcome.epoch),
-            migrating: migration.is_some_and(Migration::is_under_way),
-            migration_completed: migration.is_some_and(Migration::has_completed),
-            previous_host: migration.and_then(|migration| migration.hosts().0),
-            new_host: migration.and_then(|migration| migration.hosts().1),
-            max_players: welcome.map(|welcome| welcome.max_players),
-            scope,
-            transport_path: path.unwrap_or(match (scope, self.joined.is_some()) {
-                (Scope::Local, _) => TransportPath::LocalRoom,
-                (Scope::Internet | Scope::Direct, true) => TransportPath::RelayRoom,
-                (Scope::Internet | Scope::Direct, false) => TransportPath::RelayPending,
-            }),
-            transport_status: self.status.transport(
-                self.joined.is_some(),
-                path_status,
-                self.is_host() && self.player_count() < 2,
-            ),
-            last_reason_code: self.status.last_reason(),
-            requested_mode: self.mode,
-            requested_paths: self.options.paths,
-            peer_candidate: self.paths.peer_candidate(),
-            join_path: self.found.as_ref().and_then(|found| found.join_path),
-            connectivity: Connectivity {
-                server: self.found.as_ref().map(|found| found.server.clone()),
-                link: self.connection.link(),
-            },
-        }
-    }
-
-    /// Steps dropped because the game was behind, as in [`diagnostics`](Self::diagnostics).
-    pub fn ticks_dropped(&self) -> u64 {
-        self.joined.as_ref().map_or(0, |joined| joined.simulation.ticks_dropped())
-    }
-
-    /// Counters and measurements.
-    pub fn diagnostics(&self) -> Diagnostics {
-        let session = self.connection.session();
-        let mut diagnostics = Diagnostics {
-            rtt: session.and_then(Session::rtt),
-            rtt_jitter: session.map(Session::rtt_jitter).unwrap_or_default(),
-            session: session.map(Session::stats).unwrap_or_default(),
-            events_dropped: self.inbox.dropped(),
-            messages_unreadable: self.messages_unreadable,
-            ..Diagnostics::default()
-        };
-        if let Some(joined) = &self.joined {
-            joined.simulation.diagnose(joined.is_host(), &mut diagnostics);
-            joined.shared.diagnose(&mut diagnostics);
-            joined.shared.diagnose_prediction(&mut diagnostics);
-        }
-        diagnostics
     }
 }
 

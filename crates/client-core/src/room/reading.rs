@@ -51,7 +51,7 @@ impl RoomCore {
             Came::Session(event) => event,
             Came::Path(from, id, message) => return self.read_path(from, id, message, at),
             Came::Link(news) => {
-                self.read_link(news);
+                self.read_link(news, at);
                 return Ok(());
             }
         };
@@ -230,7 +230,7 @@ impl RoomCore {
         match (decoded, &mut self.joined) {
             (Some(ToMember::Authority(handover)), Some(_)) => self.read_handover(handover, at),
             (Some(ToMember::GoesOn { epoch }), Some(joined)) if joined.welcome.epoch == epoch => {
-                joined.host_heard(&mut self.inbox)
+                joined.host_heard(&mut self.inbox, at)
             }
             (Some(ToMember::ActionsDecided(decisions)), Some(_)) => self.read_decisions(decisions),
             (Some(control), Some(joined)) => {
@@ -263,7 +263,7 @@ impl RoomCore {
         joined.simulation.settle_keys(&joined.shared);
         let Some(news) = news else { return Ok(()) };
         if news.is_of_successor {
-            joined.host_heard(&mut self.inbox)?;
+            joined.host_heard(&mut self.inbox, at)?;
         }
         joined.checksums.note(&joined.shared);
         tell_entities(&mut self.inbox, news.despawned, news.spawned)?;
@@ -333,7 +333,7 @@ impl RoomCore {
         session.set_epoch(epoch);
         joined.players.set_host(member);
         let is_me = member == me;
-        joined.migration.named(previous, member, is_me.then_some(handover));
+        joined.migration.named(previous, member, is_me.then_some(handover), at);
         self.inbox.tell_bounded(Event::HostMigration { previous, new: member, is_me }, 0)?;
         if previous == Some(me) && !is_me {
             joined.migration.follow_from(epoch);
@@ -391,8 +391,8 @@ impl RoomCore {
         let (gone, new) = (before.difference(&after).copied(), after.difference(&before).copied());
         tell_entities(&mut self.inbox, gone, new)?;
         joined.migration.inherited();
-        joined.simulation.take_over(&self.options, handover.tick, at);
-        joined.host_heard(&mut self.inbox)?;
+        joined.simulation.take_over(&self.options, handover.tick, joined.migration.pauses(), at);
+        joined.host_heard(&mut self.inbox, at)?;
         self.wants_driver = true;
         self.give_held(at)
     }
@@ -551,12 +551,16 @@ impl Joined {
     }
 
     /// Notes that the new authority was heard.
-    fn host_heard(&mut self, inbox: &mut Inbox) -> Result<(), CloseReason> {
+    fn host_heard(&mut self, inbox: &mut Inbox, at: Instant) -> Result<(), CloseReason> {
         if !self.migration.heard() {
             return Ok(());
         }
+        if self.migration.pauses() && !self.is_host() {
+            self.simulation.go_on(at);
+        }
+        let previous = self.migration.hosts().0;
         match self.welcome.authority.member() {
-            Some(host) => inbox.tell_bounded(Event::HostChanged { host }, 0),
+            Some(host) => inbox.tell_bounded(Event::HostChanged { host, previous }, 0),
             None => Ok(()),
         }
     }

@@ -32,6 +32,7 @@ impl RoomCore {
         }
         self.commit(now);
         self.read_arrived(now);
+        self.check_patience(now);
         if let Some(joined) = &mut self.joined {
             joined.players.set_reached(|player| self.paths.is_open_to(player));
         }
@@ -58,7 +59,7 @@ impl RoomCore {
         };
         let host = (joined.is_host(), joined.shared.input_report());
         joined.simulation.keep_pace(&self.options, session, host, now);
-        if self.status.is_closed() || joined.migration.is_heir() {
+        if self.status.is_closed() || joined.migration.holds_steps() {
             return false;
         }
         let begun = joined.simulation.begin_step(&mut joined.shared, now);
@@ -107,9 +108,13 @@ impl RoomCore {
         self.joined.as_ref().map(|joined| joined.welcome.tick_rate)
     }
 
-    /// Time until the next step is due, for a loop that sleeps.
+    /// Time until the next step is due, for a loop that sleeps. The length of a step while none is due because
+    /// of a migration.
     pub fn until_next_tick(&self, now: Instant) -> Option<Duration> {
-        self.joined.as_ref().map(|joined| joined.simulation.until_next(now))
+        self.joined.as_ref().map(|joined| match joined.migration.holds_steps() {
+            true => joined.welcome.tick_rate.interval(),
+            false => joined.simulation.until_next(now),
+        })
     }
 
     /// Whether to show a one-shot effect, such as a sound or a flash: true for the first call with this name
@@ -166,10 +171,9 @@ impl RoomCore {
 
     /// Sends the inputs that the host has not used, at a guest.
     pub(super) fn post_inputs(&mut self) -> Result<(), RoomError> {
-        let has_lead = self.options.has_lead();
+        let repeats = self.options.protocol.repeats_inputs(self.options.has_lead());
         let (_, joined) = self.open_with_host("be sent inputs")?;
-        // Without lead an input is used on arrival: only the newest counts.
-        let repeated = if has_lead { INPUTS_SENT_MAX } else { 0 };
+        let repeated = if repeats { INPUTS_SENT_MAX } else { 0 };
         if let Some(message) = joined.simulation.own_inputs(repeated) {
             let host = joined.welcome.authority.member();
             let message = Outgoing { key: joined.welcome.member.0, ..Outgoing::new(channel::INPUT, message) };
@@ -284,9 +288,9 @@ impl RoomCore {
         }
     }
 
-    /// Counters of the predictions of keys.
-    pub fn prediction_diagnostics(&self) -> OverlayDiagnostics {
-        self.joined.as_ref().map(|joined| joined.simulation.key_predictions()).unwrap_or_default()
+    /// Counters of the predictions of all keys, or of one. Those of one are kept for the last 256 keys.
+    pub fn prediction_diagnostics(&self, key: Option<&str>) -> OverlayDiagnostics {
+        self.joined.as_ref().map(|joined| joined.simulation.key_predictions(key)).unwrap_or_default()
     }
 }
 

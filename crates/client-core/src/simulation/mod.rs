@@ -114,12 +114,19 @@ impl Simulation {
     }
 
     /// Turns a guest's simulation into the host's, which goes on after step `tick` of the previous host.
-    pub(crate) fn take_over(&mut self, options: &Options, tick: Option<Tick>, at: Instant) {
+    /// `has_paused` says that the steps since the last one of this process are left out.
+    pub(crate) fn take_over(&mut self, options: &Options, tick: Option<Tick>, has_paused: bool, at: Instant) {
         self.pace = Pace::of_host(options, self.rate);
         self.resimulation = Resimulation::new(options);
         let time = self.time(at);
-        self.ticker.go_on(tick, time, RESIMULATE_TICKS_MAX);
+        self.ticker.take_over(tick, has_paused, time, RESIMULATE_TICKS_MAX);
         self.label = self.ticker.tick();
+    }
+
+    /// Goes on after a pause, without the steps of it.
+    pub(crate) fn go_on(&mut self, at: Instant) {
+        let time = self.time(at);
+        self.ticker.begin_at(time);
     }
 }
 
@@ -527,8 +534,9 @@ impl Simulation {
         }
     }
 
-    pub(crate) fn key_predictions(&self) -> OverlayDiagnostics {
-        self.overlay.diagnostics()
+    /// Counters of the predictions of all keys, or of one.
+    pub(crate) fn key_predictions(&self, key: Option<&str>) -> OverlayDiagnostics {
+        key.map_or_else(|| self.overlay.diagnostics(), |key| self.overlay.diagnostics_of(key))
     }
 }
 

@@ -6,7 +6,7 @@ use parlor_sync::limits::{OVERLAY_KEYS_MAX, OVERLAY_TICKS_MAX};
 use parlor_sync::value::Value;
 use std::collections::{BTreeMap, VecDeque};
 
-/// Counters of the overlay.
+/// Counters of the overlay, of all keys or of one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OverlayDiagnostics {
     /// Keys that are predicted.
@@ -21,17 +21,43 @@ pub struct OverlayDiagnostics {
     pub expired: u64,
 }
 
+/// Keys whose counts are kept, predicted or not.
+const COUNTED_KEYS_MAX: usize = 4 * OVERLAY_KEYS_MAX;
+
 /// The predicted values of a member.
 #[derive(Debug)]
 pub(crate) struct Overlay {
     ticks: u32,
-    keys: BTreeMap<String, VecDeque<(Tick, Value)>>,
-    counted: OverlayDiagnostics,
+    keys: BTreeMap<String, Key>,
+    /// Of all keys, forgotten ones included.
+    counted: Counts,
+}
+
+/// A key that is or was predicted.
+#[derive(Debug, Default)]
+struct Key {
+    /// Its unconfirmed predictions, by ascending tick.
+    predicted: VecDeque<(Tick, Value)>,
+    counted: Counts,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Counts {
+    confirmed: u64,
+    corrections: u64,
+    expired: u64,
+}
+
+impl Counts {
+    fn diagnostics(self, keys: usize, waiting: usize) -> OverlayDiagnostics {
+        let Counts { confirmed, corrections, expired } = self;
+        OverlayDiagnostics { keys, waiting, confirmed, corrections, expired }
+    }
 }
 
 impl Default for Overlay {
     fn default() -> Self {
-        Overlay { ticks: OVERLAY_TICKS_MAX, keys: BTreeMap::new(), counted: OverlayDiagnostics::default() }
+        Overlay { ticks: OVERLAY_TICKS_MAX, keys: BTreeMap::new(), counted: Counts::default() }
     }
 }
 
@@ -52,11 +78,17 @@ impl Overlay {
             let text = format!("a key has 1 to {} bytes", limits::STATE_KEY_BYTES_MAX);
             return Err(ApiMisuse::Bounds(text).into());
         }
-        if !self.keys.contains_key(key) && self.keys.len() >= OVERLAY_KEYS_MAX {
+        let is_predicted = self.keys.get(key).is_some_and(|key| !key.predicted.is_empty());
+        if !is_predicted && self.predicted().count() >= OVERLAY_KEYS_MAX {
             let text = format!("{OVERLAY_KEYS_MAX} keys may be predicted at once");
             return Err(ApiMisuse::Bounds(text).into());
         }
-        let predicted = self.keys.entry(key.to_owned()).or_default();
+        if !self.keys.contains_key(key) && self.keys.len() >= COUNTED_KEYS_MAX {
+            let mut idle = self.keys.iter().filter(|(_, key)| key.predicted.is_empty());
+            let idle = idle.next().map(|(name, _)| name.clone());
+            idle.and_then(|name| self.keys.remove(&name));
+        }
+        let predicted = &mut self.keys.entry(key.to_owned()).or_default().predicted;
         // A replayed step replaces its earlier prediction.
         while predicted.back().is_some_and(|(at, _)| at.since(tick) >= 0) {
             predicted.pop_back();
@@ -66,48 +98,62 @@ impl Overlay {
         Ok(())
     }
 
+    /// The keys with predictions.
+    fn predicted(&self) -> impl Iterator<Item = &Key> {
+        self.keys.values().filter(|key| !key.predicted.is_empty())
+    }
+
     fn expire(&mut self, now: Tick) {
-        let (age, counted) = (i64::from(self.ticks), &mut self.counted);
-        for predicted in self.keys.values_mut() {
+        let (age, all) = (i64::from(self.ticks), &mut self.counted);
+        for Key { predicted, counted } in self.keys.values_mut() {
             while predicted.front().is_some_and(|(tick, _)| i64::from(now.since(*tick)) >= age) {
                 predicted.pop_front();
                 counted.expired += 1;
+                all.expired += 1;
             }
         }
-        self.keys.retain(|_, predicted| !predicted.is_empty());
     }
 
     /// The newest prediction of a key.
     pub(crate) fn get(&self, key: &str) -> Option<&Value> {
-        self.keys.get(key)?.back().map(|(_, value)| value)
+        self.keys.get(key)?.predicted.back().map(|(_, value)| value)
     }
 
     /// Compares predictions with the host's state, which reflects this member's inputs up to `acked`.
     pub(crate) fn settle(&mut self, acked: Tick, of_host: impl Fn(&str) -> Option<Value>) {
-        let counted = &mut self.counted;
-        for (key, predicted) in &mut self.keys {
+        let all = &mut self.counted;
+        for (key, Key { predicted, counted }) in &mut self.keys {
             let mut newest = None;
             while predicted.front().is_some_and(|(tick, _)| acked.since(*tick) >= 0) {
                 newest = predicted.pop_front();
             }
             match newest {
-                Some((_, value)) if of_host(key).as_ref() == Some(&value) => counted.confirmed += 1,
+                Some((_, value)) if of_host(key).as_ref() == Some(&value) => {
+                    counted.confirmed += 1;
+                    all.confirmed += 1;
+                }
                 Some(_) => {
                     counted.corrections += 1;
+                    all.corrections += 1;
                     predicted.clear();
                 }
                 None => {}
             }
         }
-        self.keys.retain(|_, predicted| !predicted.is_empty());
     }
 
+    /// Counters of all keys.
     pub(crate) fn diagnostics(&self) -> OverlayDiagnostics {
-        OverlayDiagnostics {
-            keys: self.keys.len(),
-            waiting: self.keys.values().map(VecDeque::len).sum(),
-            ..self.counted
-        }
+        let waiting = self.predicted().map(|key| key.predicted.len()).sum();
+        self.counted.diagnostics(self.predicted().count(), waiting)
+    }
+
+    /// Counters of one key.
+    pub(crate) fn diagnostics_of(&self, key: &str) -> OverlayDiagnostics {
+        let Some(Key { predicted, counted }) = self.keys.get(key) else {
+            return OverlayDiagnostics::default();
+        };
+        counted.diagnostics(usize::from(!predicted.is_empty()), predicted.len())
     }
 }
 
@@ -136,5 +182,19 @@ mod tests {
             let wrong = overlay.set(&format!("key {key}"), Tick(90), Value::from(0i64)).is_err();
             assert_eq!(wrong, key + 1 == OVERLAY_KEYS_MAX, "one is there already");
         }
+    }
+
+    #[test]
+    fn of_ever_new_keys_only_the_last_are_counted_apart() {
+        let mut overlay = Overlay::default();
+        for number in 0..10 * COUNTED_KEYS_MAX {
+            let tick = Tick(u32::try_from(number).unwrap());
+            overlay.set(&format!("{number:05}"), tick, Value::from(0i64)).unwrap();
+            overlay.settle(tick, |_| Some(Value::from(0i64)));
+        }
+        assert_eq!(overlay.diagnostics().confirmed, 10 * COUNTED_KEYS_MAX as u64);
+        assert_eq!(overlay.keys.len(), COUNTED_KEYS_MAX);
+        let last = format!("{:05}", 10 * COUNTED_KEYS_MAX - 1);
+        assert_eq!(overlay.diagnostics_of(&last).confirmed, 1);
     }
 }

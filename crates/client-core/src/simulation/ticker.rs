@@ -18,7 +18,18 @@ pub(crate) struct Ticker {
     in_a_row: u32,
     /// Consecutive steps allowed until then, if more than [`STEPS_MAX`].
     catch_up: u32,
+    /// The steps of a pause, to be left out.
+    pause: Option<Pause>,
     dropped: u64,
+}
+
+/// A span of steps that nobody runs.
+#[derive(Clone, Copy, Debug)]
+struct Pause {
+    /// The last step before it.
+    before: Tick,
+    /// The last step of it.
+    last: Tick,
 }
 
 impl Ticker {
@@ -30,6 +41,7 @@ impl Ticker {
             has_stepped: false,
             in_a_row: 0,
             catch_up: 0,
+            pause: None,
             dropped: 0,
         }
     }
@@ -39,25 +51,37 @@ impl Ticker {
     pub(crate) fn begin_at(&mut self, room_time: Instant) {
         let tick = self.rate.tick_at(room_time);
         if tick.is_newer_than(self.tick) {
-            self.tick = tick;
+            (self.tick, self.pause) = (tick, None);
         }
     }
 
     /// Continues after step `tick` of another host. Steps due since then are run, the last `most` of them at
-    /// once.
-    pub(crate) fn go_on(&mut self, tick: Option<Tick>, room_time: Instant, most: u32) {
+    /// once. After a pause, which began with the last step that was run here, the steps of it are left out.
+    pub(crate) fn take_over(&mut self, tick: Option<Tick>, has_paused: bool, room_time: Instant, most: u32) {
         let due = self.rate.tick_at(room_time);
-        let oldest = due.offset(-most.cast_signed());
-        self.tick = tick.filter(|tick| tick.is_newer_than(oldest)).unwrap_or(oldest);
-        if self.tick.is_newer_than(due) {
-            self.tick = due;
-        }
+        let earlier = |one: Tick, other: Tick| if one.is_newer_than(other) { other } else { one };
+        let later = |one: Tick, other: Tick| if one.is_newer_than(other) { one } else { other };
+        let before = if has_paused { tick.map_or(self.tick, |tick| later(self.tick, tick)) } else { due };
+        let before = earlier(before, due);
+        let oldest = before.offset(-most.cast_signed());
+        self.tick = earlier(tick.map_or(oldest, |tick| later(oldest, tick)), before);
         (self.in_a_row, self.catch_up) = (0, most);
+        self.pause = due.is_newer_than(before).then_some(Pause { before, last: due });
+        self.leave_out();
+    }
+
+    /// Leaves the steps of the pause out, once those before it are run.
+    fn leave_out(&mut self) {
+        if let Some(Pause { last, .. }) = self.pause.take_if(|pause| !pause.before.is_newer_than(self.tick)) {
+            self.tick = last;
+            (self.in_a_row, self.catch_up) = (0, 0);
+        }
     }
 
     /// Whether a step is due; if so, it counts as run. After [`STEPS_MAX`] consecutive steps the rest of the
     /// backlog is dropped: otherwise a game that cannot keep up would fall behind without bound.
     pub(crate) fn step(&mut self, room_time: Instant) -> bool {
+        self.leave_out();
         let due = self.rate.tick_at(room_time);
         let behind = due.since(self.tick);
         if behind <= 0 {
@@ -66,7 +90,7 @@ impl Ticker {
         }
         if self.in_a_row >= STEPS_MAX.max(self.catch_up) {
             self.dropped += u64::from(behind.unsigned_abs());
-            self.tick = due;
+            (self.tick, self.pause) = (due, None);
             (self.in_a_row, self.catch_up) = (0, 0);
             return false;
         }
@@ -87,8 +111,8 @@ impl Ticker {
     pub(crate) fn label(&self, room_time: Instant) -> Tick {
         let due = self.rate.tick_at(room_time);
         let behind = due.since(self.tick);
-        let is_in_step = self.has_stepped
-            && u32::try_from(behind).is_ok_and(|behind| behind <= STEPS_MAX.max(self.catch_up));
+        let is_close = u32::try_from(behind).is_ok_and(|behind| behind <= STEPS_MAX.max(self.catch_up));
+        let is_in_step = self.has_stepped && (is_close || self.pause.is_some());
         if is_in_step || behind <= 0 { self.tick } else { due.offset(-1) }
     }
 

@@ -1,14 +1,17 @@
 //! Options of all rooms, set before one is opened or joined. `kind_options.rs` has those of hosts, joins or matches alone.
 
 use super::connect_options::{ConnectOptions, TransportPreference, check_scheme};
+use super::failure::disabled;
 use super::kind;
 use super::resume_ticket::ResumeTicket;
 use super::room::Room;
-use crate::modules::{Module, ModuleDisabled};
-use parlor_client_core::{ConnectFailure, ConnectFailureKind, Mode, Options, PathMode, RoomError, Wish};
+use crate::modules::Module;
+use parlor_client_core::{
+    ConnectFailure, ConnectFailureKind, Mode, Options, PathMode, Protocol, RoomError, Wish,
+};
 use parlor_proto::wire::handshake::Resume;
 use parlor_proto::{ApiMisuse, Lane, RoomCode};
-use parlor_transport::discovery::{Invite, Registry};
+use parlor_transport::discovery::{Invite, Registry, ServerAddress};
 use parlor_transport::impaired::{Conditions, Impairment};
 use parlor_transport::inside::Inside;
 use std::marker::PhantomData;
@@ -81,6 +84,18 @@ impl JoinBuilder {
         options.secret = invite.secret;
         let mut builder = RoomBuilder::new(options);
         (builder.connect.server, builder.wrong) = (invite.server, wrong);
+        builder
+    }
+
+    pub(super) fn join_at(app: &str, host: &str, port: u16) -> Self {
+        // It stands for the code that is looked for: see `RoomCore::find_code`.
+        let code = RoomCode::draw(parlor_proto::code::CODE_LEN_MAX, || 0);
+        let mut builder = RoomBuilder::new(Options::join(app, code));
+        let host = host.trim().trim_start_matches('[').trim_end_matches(']');
+        if host.is_empty() || port == 0 {
+            builder.note(Err(format!("join_at: {host:?}, port {port} is no address of a server")));
+        }
+        builder.connect.at = Some(ServerAddress { host: host.to_owned(), port, fingerprint: None });
         builder
     }
 
@@ -193,7 +208,9 @@ impl<K> RoomBuilder<K> {
     }
 
     /// Allows a direct path between this player and the host, where their networks let them: see [`PathMode`]. Both ends must allow it.
-    /// Default: everything goes through the server, and no player learns another's address.
+    /// Default: everything goes through the server, and no player learns another's address. With [`PathMode::Auto`] a direct path is tried
+    /// first, and the server relays where none comes up. With [`PathMode::P2p`] a guest without one gets
+    /// [`ClosedReason::NoDirectPath`](crate::ClosedReason::NoDirectPath).
     ///
     /// ```no_run
     /// # use parlor::{PathMode, Room};
@@ -204,9 +221,24 @@ impl<K> RoomBuilder<K> {
         self
     }
 
-    /// Sets the mode of the connection. Default: [`Mode::Auto`].
+    /// Sets which server the room uses. Default: [`Mode::Auto`]. [`Mode::P2p`] sets [`paths`](Self::paths) as well.
     pub fn mode(mut self, mode: Mode) -> Self {
         self.connect.mode = mode;
+        if mode == Mode::P2p {
+            self.options.paths = PathMode::P2p;
+        }
+        self
+    }
+
+    /// Sets how messages and inputs travel where the game does not say it. Default: [`Protocol::Both`].
+    ///
+    /// ```no_run
+    /// # use parlor::{Protocol, Room};
+    /// // What is sent is out of date soon: a lost message is not sent again.
+    /// let room = Room::join("tanks", "K7QM").protocol(Protocol::Unreliable).open();
+    /// ```
+    pub fn protocol(mut self, protocol: Protocol) -> Self {
+        self.options.protocol = protocol;
         self
     }
 
@@ -266,9 +298,19 @@ impl<K> RoomBuilder<K> {
     /// # Errors
     /// The first one out of bounds, and its bounds.
     pub fn check(&self) -> Result<(), RoomError> {
-        let wrong =
-            self.wrong.clone().or_else(|| self.options.check().err()).or_else(|| self.check_account().err());
+        let checks = [self.check_mode(), self.options.check(), self.check_account()];
+        let wrong = self.wrong.clone().or_else(|| checks.into_iter().find_map(Result::err));
         wrong.map_or(Ok(()), |wrong| Err(ApiMisuse::Bounds(wrong).into()))
+    }
+
+    fn check_mode(&self) -> Result<(), String> {
+        if self.connect.mode == Mode::P2p && self.options.paths != PathMode::P2p {
+            return Err(format!(
+                "the mode is p2p and the paths are {}: set one of them",
+                self.options.paths.as_str()
+            ));
+        }
+        Ok(())
     }
 
     fn check_account(&self) -> Result<(), String> {
@@ -294,12 +336,6 @@ impl<K> RoomBuilder<K> {
             Some(ConnectFailure { kind: ConnectFailureKind::BadAddress, detail: wrong.to_string() })
         })
     }
-}
-
-/// The failure of a room whose module is off.
-pub(super) fn disabled(disabled: ModuleDisabled) -> ConnectFailure {
-    let kind = ConnectFailureKind::ModuleDisabled { code: disabled.code() };
-    ConnectFailure { kind, detail: disabled.to_string() }
 }
 
 #[cfg(test)]

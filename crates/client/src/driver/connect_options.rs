@@ -33,9 +33,14 @@ pub(super) struct ConnectOptions {
     pub(super) join_page: Option<String>,
     /// The way into a server of this process, if the game runs one.
     pub(super) inside: Option<Inside>,
-    /// The network on which a server of this process announces its rooms.
-    #[cfg(feature = "server")]
+    /// The address of the server whose only room is joined, if the game has no code.
+    pub(super) at: Option<ServerAddress>,
+    /// The network on which a server of this process announces its rooms, and on which rooms are looked for.
+    #[cfg(feature = "lan")]
     pub(super) lan: Option<parlor_transport::lan::Network>,
+    /// What the game tells of its room where a server of this process announces it; `None` for no announcement.
+    #[cfg(feature = "server")]
+    pub(super) listing: Option<parlor_transport::lan::Listing>,
     /// Where others reach the server, if an invite is to have another address than the one that this process dials.
     pub(super) public: Option<ServerAddress>,
     /// The bad network that the room is on, for development.
@@ -88,8 +93,11 @@ impl Default for ConnectOptions {
             scheme: "parlor".into(),
             join_page: None,
             inside: None,
-            #[cfg(feature = "server")]
+            at: None,
+            #[cfg(feature = "lan")]
             lan: None,
+            #[cfg(feature = "server")]
+            listing: Some(parlor_transport::lan::Listing::default()),
             public: None,
             conditions: None,
             passport: None,

@@ -1,7 +1,9 @@
 //! Reaching a server, and staying with it.
 
 use super::connect_options::{ConnectOptions, TransportPreference};
+use super::failure::failure;
 use super::handle::Handle;
+use super::join_at;
 use super::link_pump::{GOODBYE_PATIENCE, PacketEndpoint, pump};
 #[cfg(feature = "server")]
 use super::own_server;
@@ -52,6 +54,7 @@ pub(super) async fn drive(shared: Arc<Handle>, wish: Wish, connect: ConnectOptio
         }
     };
     let places = match (wish, &connect.server) {
+        _ if connect.at.is_some() => at_address(&shared, &connect).await,
         // Where it was let in before, wherever the account's server had sent it.
         (Wish::Resume { .. }, Some(server)) => {
             Ok(vec![Place::new(server.clone(), Some(JoinPath::InternetExplicit))])
@@ -66,6 +69,19 @@ pub(super) async fn drive(shared: Arc<Handle>, wish: Wish, connect: ConnectOptio
         }
     };
     match places {
+        #[cfg(feature = "server")]
+        Ok(places) if own.is_some() => {
+            let announcing = async {
+                if let Some(own) = own.as_ref().filter(|_| connect.lan.is_some()) {
+                    own.announce(&shared.listed).await;
+                }
+                std::future::pending().await
+            };
+            tokio::select! {
+                () = visit(&shared, &ways, places, &connect) => {}
+                () = announcing => {}
+            }
+        }
         Ok(places) => visit(&shared, &ways, places, &connect).await,
         Err(failure) => fail(&shared, failure),
     }
@@ -78,6 +94,21 @@ pub(super) async fn drive(shared: Arc<Handle>, wish: Wish, connect: ConnectOptio
         own.release().await;
     }
     shared.finished();
+}
+
+/// The place of a room that is known by the address of its server alone.
+async fn at_address(shared: &Handle, connect: &ConnectOptions) -> Result<Vec<Place>, ConnectFailure> {
+    let (app, environment) = {
+        let core = shared.lock();
+        (core.app().to_owned(), core.environment().to_owned())
+    };
+    let found = tokio::select! {
+        found = join_at::find(&app, &environment, connect) => found?,
+        // The failure is not told: the room is over.
+        () = shared.closed() => return Ok(Vec::new()),
+    };
+    shared.lock().code_found(found.code);
+    only_at_home(vec![Place::new(found.server, Some(JoinPath::Direct))], connect)
 }
 
 /// The places where the player is known. An account is shown to its own server alone, and to whichever that one sends the room to: whoever
@@ -122,7 +153,7 @@ async fn visit(shared: &Handle, ways: &Ways<'_>, places: Vec<Place>, connect: &C
                 match elsewhere(&address, &place.address) {
                     Ok(address) if redirects <= REDIRECTS_MAX => {
                         places.clear();
-                        places.push_back(Place::new(address, Some(JoinPath::InternetExplicit)));
+                        places.push_back(place.sends_to(address));
                     }
                     Ok(_) => {
                         last =
@@ -287,31 +318,6 @@ fn got_no_answer(error: &ConnectError) -> bool {
     )
 }
 
-fn failure(address: &ServerAddress, error: &ConnectError) -> ConnectFailure {
-    let kind = match error {
-        ConnectError::NameResolution { .. } => ConnectFailureKind::UnknownHost,
-        ConnectError::InvalidName(_) => ConnectFailureKind::BadAddress,
-        ConnectError::WrongFingerprint { .. }
-        | ConnectError::UntrustedCertificate(_)
-        | ConnectError::TrustUnreadable(_)
-        | ConnectError::PlainBeyondLoopback { .. } => ConnectFailureKind::Untrusted,
-        ConnectError::NotParlor { .. } => ConnectFailureKind::NotParlor,
-        ConnectError::Refused { .. }
-        | ConnectError::Unreachable { .. }
-        | ConnectError::TimedOut { .. }
-        | ConnectError::Busy { .. }
-        | ConnectError::ClosedByPeer { .. }
-        | ConnectError::Failed { .. } => ConnectFailureKind::Unreachable,
-    };
-    let hint = match error {
-        ConnectError::UntrustedCertificate(_) if address.fingerprint.is_none() => {
-            ". A development server is trusted by its fingerprint: use its invite link, or HOST:PORT#FINGERPRINT"
-        }
-        _ => "",
-    };
-    ConnectFailure { kind, detail: format!("{error}{hint}") }
-}
-
 /// The room's session with its hub.
 struct ToHub<'a> {
     paths: Option<&'a Paths>,
@@ -322,6 +328,7 @@ impl PacketEndpoint for ToHub<'_> {
         if let Some(paths) = self.paths {
             paths.offer(core, link);
         }
+        core.reached_at(link.remote());
         core.connected(link.kind(), now);
     }
 

@@ -2,7 +2,7 @@
 
 use super::connect_options::ConnectOptions;
 use crate::settings::{Multiplayer, Server, Settings};
-use parlor_client_core::{Options, Wish};
+use parlor_client_core::{Mode, Options, PathMode, Wish};
 use parlor_proto::{TickRate, limits};
 use parlor_transport::impaired::Conditions;
 use std::time::Duration;
@@ -39,6 +39,10 @@ fn multiplayer(table: &Multiplayer, options: &mut Options, connect: &mut Connect
     set(&mut options.reconnect, &table.reconnect);
     set(&mut options.paths, &table.paths);
     set(&mut connect.mode, &table.mode);
+    if table.mode == Some(Mode::P2p) {
+        options.paths = PathMode::P2p;
+    }
+    set(&mut options.protocol, &table.protocol);
     set(&mut connect.scheme, &table.invite_scheme);
     connect.conditions = table.impairment.map(Conditions::new);
     let tick_hz = table.tick_hz.and_then(TickRate::new);
@@ -55,6 +59,8 @@ fn multiplayer(table: &Multiplayer, options: &mut Options, connect: &mut Connect
         }
         Wish::Join { .. } | Wish::Resume { .. } => {}
     }
+    set(&mut options.migration_grace, &table.migration_grace_ms.map(Duration::from_millis));
+    options.migration_pause = table.migration_pause.or(options.migration_pause);
     set(&mut options.lead, &table.lead);
     set(&mut options.simulation_delay_ticks, &table.simulation_delay_ticks);
     set(&mut options.resimulate_ticks, &table.resimulate_ticks);
@@ -70,7 +76,7 @@ fn set<T: Clone>(option: &mut T, given: &Option<T>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use parlor_client_core::{Mode, PathMode};
+    use parlor_client_core::Protocol;
 
     const TEXT: &str = r#"
         [server]
@@ -84,6 +90,9 @@ mod tests {
         tick_hz = 60
         host_migration = true
         host_timeout_ms = 400
+        migration_grace_ms = 5000
+        migration_pause = false
+        protocol = "reliable"
         mode = "relay"
         paths = "auto"
         invite_scheme = "tanks"
@@ -107,6 +116,8 @@ mod tests {
         let host = Wish::Host { code: None, max_players: 9, tick_rate: hz, dedicated: false };
         assert_eq!((options.intent, options.host_timeout), (host, Some(Duration::from_millis(400))));
         assert_eq!((options.paths, options.reconnect, options.lead), (PathMode::Auto, false, true));
+        assert_eq!((options.migration_grace, options.migration_pause), (Duration::from_secs(5), Some(false)));
+        assert_eq!(options.protocol, Protocol::Reliable);
         assert_eq!((options.simulation_delay_ticks, options.resimulate_ticks), (4, 8));
         assert_eq!(options.rewind_max, Duration::from_millis(100));
         assert_eq!(connect.server_of_file, Some("play.example.com".parse().expect("an address")));
@@ -129,6 +140,8 @@ mod tests {
         assert_eq!((max_players, tick_rate.hz(), of_match.lead), (16, 60, false));
         let (off, _) = with("[multiplayer]\nhost_migration = false", Options::host("tanks"));
         assert_eq!(off.host_timeout, None);
+        let (p2p, connect) = with("[multiplayer]\nmode = \"p2p\"", Options::host("tanks"));
+        assert_eq!((p2p.paths, connect.mode), (PathMode::P2p, Mode::P2p));
         let (on, _) = with("[multiplayer]\nhost_migration = true", Options::host("tanks"));
         assert_eq!(on.host_timeout, Some(Duration::from_millis(250)));
     }

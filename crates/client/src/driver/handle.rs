@@ -1,5 +1,8 @@
 //! What a room and its driver share.
 
+use super::connect_options::ConnectOptions;
+#[cfg(feature = "server")]
+use super::listed::Listed;
 use parlor_client_core::{PathId, RoomCore};
 use parlor_proto::Instant;
 use parlor_transport::discovery::ServerAddress;
@@ -17,14 +20,21 @@ pub(super) struct Handle {
     bell: watch::Sender<()>,
     /// The direct paths that are tried or stand. One that is taken out is given up.
     paths: Mutex<BTreeMap<PathId, watch::Sender<()>>>,
+    /// How a server of this process announces the room.
+    #[cfg(feature = "server")]
+    pub(super) listed: Listed,
     began: std::time::Instant,
     is_finished: Mutex<bool>,
     finish: Condvar,
 }
 
 impl Handle {
-    pub(super) fn new(core: RoomCore) -> Self {
+    pub(super) fn new(core: RoomCore, connect: &ConnectOptions) -> Self {
+        #[cfg(not(feature = "server"))]
+        let _ = connect;
         Handle {
+            #[cfg(feature = "server")]
+            listed: Listed::new(connect.listing.clone()),
             core: Mutex::new(core),
             server: Mutex::new(None),
             bell: watch::Sender::new(()),

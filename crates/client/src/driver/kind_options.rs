@@ -10,6 +10,8 @@ use parlor_sync::prediction::Smoothing;
 use parlor_sync::replicator::Template;
 use parlor_sync::schema::{Replicated, Schema};
 #[cfg(feature = "server")]
+use parlor_transport::lan::Listing;
+#[cfg(feature = "lan")]
 use parlor_transport::lan::Network;
 use std::num::NonZeroU64;
 use std::sync::Arc;
@@ -159,6 +161,33 @@ impl HostBuilder {
         self.connect.lan = Some(network);
         self
     }
+
+    /// Sets what others see of the room where [`lan`](Self::lan) announces it: its name and data of the game's own. `None` announces
+    /// nothing until [`Room::advertise`](crate::Room::advertise) does. Default: an announcement without a name.
+    ///
+    /// ```no_run
+    /// use parlor::lan::{Listing, Network};
+    /// let listing = Listing::named("Ada's game").data("map=dunes");
+    /// let room = parlor::Room::host("tanks").lan(Network::default()).advertise(listing).open();
+    /// ```
+    pub fn advertise(mut self, listing: impl Into<Option<Listing>>) -> Self {
+        let listing = listing.into();
+        let checked = listing.as_ref().map_or(Ok(()), Listing::check);
+        self.note(checked.map_err(|wrong| format!("advertise: {wrong}")));
+        self.connect.listing = listing;
+        self
+    }
+}
+
+/// Options of a seat that is looked for on the local network: the feature `lan`.
+#[cfg(feature = "lan")]
+impl JoinBuilder {
+    /// Sets the network on which [`Room::join_at`](crate::Room::join_at) looks for announced rooms. Default: all networks of this
+    /// machine.
+    pub fn lan(mut self, network: Network) -> Self {
+        self.connect.lan = Some(network);
+        self
+    }
 }
 
 /// Options of a match.
@@ -277,6 +306,22 @@ impl<K: Hosted> RoomBuilder<K> {
     /// As [`predict`](Self::predict), by the name that the component has in the schema: for an engine that keeps a list of its components.
     pub fn predict_named(mut self, component: &str) -> Self {
         self.options.predicted.push(component.to_owned());
+        self
+    }
+
+    /// Sets how long this process waits for a new host in a [migration](HostBuilder::host_migration), before the room is over for it
+    /// with [`CloseReason::HostGone`](crate::CloseReason::HostGone): 500 ms to 60 s. Default: 3 s. Time without a connection does not count.
+    pub fn migration_grace(mut self, longest: Duration) -> Self {
+        self.options.migration_grace = longest;
+        self
+    }
+
+    /// Sets whether no step is due at this process in a migration, from [`Event::HostMigration`](crate::Event::HostMigration) to
+    /// [`Event::HostChanged`](crate::Event::HostChanged). Set it alike for all players. Default: true in a room without a
+    /// [`schema`](Self::schema), whose state is keys alone, and false in one with a schema, where guests go on and the new host makes up
+    /// for all steps.
+    pub fn migration_pause(mut self, pauses: bool) -> Self {
+        self.options.migration_pause = Some(pauses);
         self
     }
 

@@ -7,7 +7,8 @@ use parlor_proto::wire::envelope::Recipient;
 use parlor_proto::{ApiMisuse, ChannelId, Lane};
 use serde::Serialize;
 
-/// How a message travels. Default: reliable, in the order of sending.
+/// How a message travels. Default: as the room's [`Protocol`](crate::Protocol) has it, which is reliable and in the order of sending
+/// unless the game sets another.
 ///
 /// ```no_run
 /// use parlor::{Lane, Recipient, SendOptions};
@@ -19,29 +20,25 @@ use serde::Serialize;
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SendOptions {
-    lane: Lane,
+    /// `None` for the room's.
+    lane: Option<Lane>,
     is_numbered: bool,
 }
 
 impl SendOptions {
     /// Travels on this lane.
     pub const fn lane(lane: Lane) -> Self {
-        SendOptions { lane, is_numbered: false }
+        SendOptions { lane: Some(lane), is_numbered: false }
     }
 
     /// All players receive numbered messages of a reliable ordered lane in the same order, whoever sent them:
     /// the hub numbers each ([`Message::order`](crate::Message::order)). Without it, each sender's messages
-    /// are in order, and those of two senders may arrive in different orders at different players.
+    /// are in order, and those of two senders may arrive in different orders at different players. Without a
+    /// lane it takes the reliable ordered one.
     pub const fn numbered(self) -> Self {
         SendOptions { is_numbered: true, ..self }
-    }
-}
-
-impl Default for SendOptions {
-    fn default() -> Self {
-        SendOptions::lane(Lane::ReliableOrdered)
     }
 }
 
@@ -53,8 +50,8 @@ impl From<Lane> for SendOptions {
 
 /// Messages.
 impl Room {
-    /// Sends a typed message, reliable and in the order of sending: to a player by its id, or to any
-    /// [`Recipient`].
+    /// Sends a typed message, reliable and in the order of sending unless the room's
+    /// [`protocol`](super::RoomBuilder::protocol) is another: to a player by its id, or to any [`Recipient`].
     ///
     /// ```no_run
     /// # use parlor::Recipient;
@@ -88,10 +85,13 @@ impl Room {
         message: &T,
     ) -> Result<(), RoomError> {
         let (SendOptions { lane, is_numbered }, to) = (options.into(), to.into());
-        self.with(|core, now| core.send(lane, to, kind, message, is_numbered, now))
+        self.with(|core, now| {
+            let of_room = if is_numbered { Lane::ReliableOrdered } else { core.protocol().lane() };
+            core.send(lane.unwrap_or(of_room), to, kind, message, is_numbered, now)
+        })
     }
 
-    /// Sends a typed message to all other players, reliable and in the order of sending.
+    /// Sends a typed message to all other players, as [`send`](Self::send) does.
     ///
     /// ```no_run
     /// # let room = parlor::Room::join("tanks", "K7QM").open();
@@ -179,8 +179,8 @@ impl Room {
         bytes: impl Into<Bytes>,
     ) -> Result<(), RoomError> {
         match options.into() {
-            SendOptions { lane: Lane::ReliableOrdered, .. } => self.send_data(op, to, bytes),
-            SendOptions { lane: Lane::Unreliable, is_numbered: false } => {
+            SendOptions { lane: None | Some(Lane::ReliableOrdered), .. } => self.send_data(op, to, bytes),
+            SendOptions { lane: Some(Lane::Unreliable), is_numbered: false } => {
                 let (to, bytes) = (to.into(), bytes.into());
                 self.with(|core, now| core.send_data(op, to, bytes, false, now))
             }

@@ -5,12 +5,16 @@ mod builder;
 mod clipboard;
 mod connect_options;
 mod dial;
+mod failure;
 #[cfg(feature = "settings")]
 mod from_settings;
 mod handle;
 mod host;
+mod join_at;
 mod kind_options;
 mod link_pump;
+#[cfg(feature = "server")]
+mod listed;
 mod loop_advice;
 mod messages;
 #[cfg(feature = "server")]

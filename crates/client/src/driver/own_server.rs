@@ -1,7 +1,8 @@
 //! A server in this process, for a host that finds none. All rooms of the process share it; it ends with the last of them.
 
-use super::builder::disabled;
 use super::connect_options::ConnectOptions;
+use super::failure::disabled;
+use super::listed::{Listed, Wanted};
 use super::places;
 use crate::modules::Module;
 use parlor_client_core::{ConnectFailure, ConnectFailureKind, Mode, Wish};
@@ -67,6 +68,7 @@ impl OwnServer {
             listen,
             port: 0,
             lan,
+            lan_on_request: true,
             registry: Some(registry.clone()),
             is_of_host: true,
             dedicated: true,
@@ -79,6 +81,18 @@ impl OwnServer {
         let server = Arc::new(Running { server, registry, lan });
         running.push(Arc::downgrade(&server));
         Ok(OwnServer(server))
+    }
+
+    /// Announces a room on the local network as its game wants it, for as long as this is awaited.
+    pub(super) async fn announce(&self, listed: &Listed) {
+        let mut wanted = listed.hear();
+        // It is there as long as the room, which waits for this.
+        while wanted.changed().await.is_ok() {
+            let Wanted { code, listing } = wanted.borrow_and_update().clone();
+            if let Some(code) = code {
+                self.0.server.announce(code, listing).await;
+            }
+        }
     }
 
     /// The way into it.

@@ -3,6 +3,7 @@
 use super::connect_options::ConnectOptions;
 use parlor_client_core::{ConnectFailure, ConnectFailureKind, Found, JoinPath, Mode, Scope};
 use parlor_proto::RoomCode;
+use parlor_proto::wire::path::is_of_local_network;
 use parlor_transport::discovery::{Registry, ServerAddress};
 use std::env;
 
@@ -14,10 +15,18 @@ pub(super) struct Place {
 }
 
 impl Place {
+    /// A place to ask for a room. Its address is of the local network if it says so; of a name that is known once it is reached.
     pub(super) fn new(address: ServerAddress, join_path: Option<JoinPath>) -> Self {
-        let scope = if address.is_loopback() { Scope::Local } else { Scope::Internet };
+        let is_local = address.is_loopback() || address.host.parse().is_ok_and(is_of_local_network);
+        let scope = if is_local { Scope::Local } else { Scope::Internet };
         let server = ServerAddress { fingerprint: None, ..address.clone() }.to_string();
-        Place { address, found: Found { server, scope, join_path } }
+        Place { address, found: Found { asked: server.clone(), server, scope, join_path } }
+    }
+
+    /// A place that the server at this one names.
+    pub(super) fn sends_to(self, address: ServerAddress) -> Self {
+        let Place { address, found } = Place::new(address, self.found.join_path);
+        Place { address, found: Found { asked: self.found.asked, ..found } }
     }
 }
 
@@ -106,7 +115,7 @@ fn known(address: ServerAddress, registry: &Registry, join_path: Option<JoinPath
     Place::new(ServerAddress { fingerprint, ..address }, join_path)
 }
 
-fn on_this_machine(port: u16, fingerprint: parlor_transport::Fingerprint) -> ServerAddress {
+pub(super) fn on_this_machine(port: u16, fingerprint: parlor_transport::Fingerprint) -> ServerAddress {
     ServerAddress { host: "127.0.0.1".into(), port, fingerprint: Some(fingerprint) }
 }
 
@@ -163,6 +172,22 @@ mod tests {
         let failure = for_guest(&connect(Mode::Local, None), "tanks", code, &registry).expect_err("not ours");
         assert!(failure.detail.contains("chess") && failure.detail.contains("tanks"), "{failure}");
         assert!(for_guest(&connect(Mode::Local, None), "chess", code, &registry).is_ok());
+    }
+
+    #[test]
+    fn a3_a_server_of_the_local_network_is_local() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let registry = Registry::at(folder.path().join("parlor"));
+        let scope = |server: &str| {
+            let places = for_host(&connect(Mode::Auto, Some(server)), &registry).expect("it is named");
+            places[0].found.scope
+        };
+        for near in ["192.168.1.7:7700", "10.0.0.4", "169.254.3.3", "[fd00::7]:7700", "localhost"] {
+            assert_eq!(scope(near), Scope::Local, "{near}");
+        }
+        for far in ["203.0.113.4", "play.example.com", "[2001:db8::1]:7700"] {
+            assert_eq!(scope(far), Scope::Internet, "{far}");
+        }
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! A rollback lane, as a game holds it.
 
 use super::room::Room;
-use parlor_client_core::{RollbackConfig, RollbackRequest, RoomError};
+use parlor_client_core::{RollbackConfig, RollbackKeyDiagnostics, RollbackRequest, RoomError};
 use parlor_proto::{MemberId, Tick};
 use parlor_sync::rollback::{Diagnostics, Event, InputStatus};
 use parlor_sync::value::Value;
@@ -143,6 +143,12 @@ impl Rollback<'_> {
     /// What the lane has to tell, oldest first: two ends that differ, or that this one was away for too long.
     pub fn event(&self) -> Option<Event> {
         self.room.with(|core, _| core.lane_mut().poll_event())
+    }
+
+    /// What became of one key: its saved states, and how often a step that was run again gave it another value; `None` if the lane has
+    /// no such key.
+    pub fn key_diagnostics(&self, key: &str) -> Option<RollbackKeyDiagnostics> {
+        self.room.with(|core, _| core.lane().key_diagnostics(key))
     }
 
     /// What the lane counted, and its last corrections; `None` without one.

@@ -19,6 +19,8 @@ use parlor_sync::inputs::Counters as InputCounters;
 use parlor_sync::value::to_value;
 use parlor_transport::discovery::Invite;
 use parlor_transport::impaired::{Conditions, Impairment};
+#[cfg(feature = "server")]
+use parlor_transport::lan::Listing;
 use serde::Serialize;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -133,6 +135,23 @@ impl Room {
         JoinBuilder::join(app, invite)
     }
 
+    /// Joins the room of the game `app` at the address of its server, without a code: the only one there, as when the host
+    /// brings its own server. [`RoomInfo::join_path`] is [`JoinPath::Direct`](crate::JoinPath::Direct).
+    ///
+    /// The room and the server's fingerprint are looked up where they are made known: on this machine in the registry, elsewhere among the
+    /// rooms announced on the local network, with the feature `lan` (`HostBuilder::lan`). So it finds no room with a secret on
+    /// another machine, and none beyond the local network: an invite link leads there.
+    ///
+    /// The room closes with [`NoRoom`](crate::ConnectFailureKind::NoRoom) if there is none within five seconds, and with
+    /// [`SeveralRooms`](crate::ConnectFailureKind::SeveralRooms) if there are several.
+    ///
+    /// ```no_run
+    /// let room = parlor::Room::join_at("tanks", "192.168.1.7", 7700).name("bob").open();
+    /// ```
+    pub fn join_at(app: &str, host: &str, port: u16) -> JoinBuilder {
+        JoinBuilder::join_at(app, host, port)
+    }
+
     /// Joins the room that the program's arguments name, as `parlor play` takes it: a code, an invite link or the id of a match, as
     /// the first argument that is no option, or after `--join`. `None` if they name none. A name that is wrong closes the room at once.
     ///
@@ -158,7 +177,11 @@ impl Room {
             connect.server.get_or_insert_with(|| passport.server().clone());
         }
         let (wish, secret) = (options.intent.clone(), options.secret.clone());
-        let shared = Arc::new(Handle::new(RoomCore::new(options, connect.mode)));
+        let mut core = RoomCore::new(options, connect.mode);
+        if connect.at.is_some() {
+            core.find_code();
+        }
+        let shared = Arc::new(Handle::new(core, &connect));
         match wrong {
             Some(failure) => {
                 shared.lock().failed(ClosedReason::Connect(failure));
@@ -234,6 +257,10 @@ impl Room {
         self.advice.polled(now);
         let event = core.poll(now);
         let wake = event.is_none() && core.take_wants_driver();
+        #[cfg(feature = "server")]
+        if let Some(Event::Open { code }) = &event {
+            self.shared.listed.opened(*code);
+        }
         if let Some(players) = core.shared_players()
             && !Arc::ptr_eq(players, &self.players)
         {
@@ -339,6 +366,18 @@ impl Room {
         self.with(|core, _| core.ping())
     }
 
+    /// Round trip to the host, beside [`ping`](Self::ping): over the direct path while one is open, otherwise through the hub, by both
+    /// ends' round trips to it. Zero for the host; `None` until measured, in a match, and with a dedicated host.
+    pub fn host_ping(&self) -> Option<Duration> {
+        self.with(|core, _| core.host_ping())
+    }
+
+    /// Whether a migration is under way, from [`Event::HostMigration`] to [`Event::HostChanged`]. In a room of keyed state no step is due
+    /// meanwhile ([`migration_pause`](super::RoomBuilder::migration_pause)): go on drawing.
+    pub fn is_migrating(&self) -> bool {
+        self.with(|core, _| core.is_migrating())
+    }
+
     /// Time since the room opened, the same for everybody in it as far as clocks can be synchronised.
     pub fn server_time(&self) -> Option<Duration> {
         self.with(|core, now| core.server_time(now))
@@ -363,6 +402,39 @@ impl Room {
     /// Counters and measurements.
     pub fn diagnostics(&self) -> Diagnostics {
         self.with(|core, _| core.diagnostics())
+    }
+}
+
+/// The local network.
+#[cfg(feature = "server")]
+impl Room {
+    /// Changes what others see of this room where a server of this process announces it on the local network
+    /// ([`HostBuilder::lan`](crate::HostBuilder::lan)): its name and data. `None` takes the announcement back; who knows the code can still
+    /// join. A room with a secret is never announced.
+    ///
+    /// ```no_run
+    /// # fn begin(room: &parlor::Room) -> Result<(), parlor::RoomError> {
+    /// room.advertise(parlor::lan::Listing::named("Ada's game").data("round=2"))?;
+    /// // It has begun: nobody new shall find it.
+    /// room.advertise(None)?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`RoomError`] if the room is not open, no server of this process announces it, or the listing is out of its bounds.
+    pub fn advertise(&self, listing: impl Into<Option<Listing>>) -> Result<(), RoomError> {
+        let listing = listing.into();
+        listing.as_ref().map_or(Ok(()), Listing::check).map_err(ApiMisuse::Bounds)?;
+        if !self.is_connected() {
+            return Err(ApiMisuse::NotOpen { what: "be advertised" }.into());
+        }
+        if self.shared.listed.set(listing) {
+            return Ok(());
+        }
+        let text =
+            "no server of this process announces this room: host it with .lan(…), and without another server";
+        Err(ApiMisuse::Bounds(text.into()).into())
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::room::Room;
 use parlor_client_core::{OverlayDiagnostics, RoomError};
+use parlor_sync::value::Value;
 use serde::de::DeserializeOwned;
 
 impl Room {
@@ -42,6 +43,24 @@ impl StateView<'_> {
     /// [`RoomError::Value`] if the value does not fit the type.
     pub fn interpolated<T: DeserializeOwned>(&self, key: &str) -> Result<Option<T>, RoomError> {
         self.room.with(|core, now| core.interpolated(key, now))
+    }
+
+    /// All keys that this process may see with their latest known values, in ascending order.
+    ///
+    /// ```no_run
+    /// # fn show(room: &parlor::Room) {
+    /// for (key, value) in room.state().all() {
+    ///     println!("{key}: {value:?}");
+    /// }
+    /// # }
+    /// ```
+    pub fn all(&self) -> Vec<(String, Value)> {
+        self.room.with(|core, _| core.all())
+    }
+
+    /// The same with the values to draw now: see [`interpolated`](Self::interpolated).
+    pub fn all_interpolated(&self) -> Vec<(String, Value)> {
+        self.room.with(|core, now| core.all_interpolated(now))
     }
 
     /// All keys that this process may see, in ascending order.
@@ -85,6 +104,12 @@ impl StateView<'_> {
 
     /// What the predictions of keys came to.
     pub fn prediction_diagnostics(&self) -> OverlayDiagnostics {
-        self.room.with(|core, _| core.prediction_diagnostics())
+        self.room.with(|core, _| core.prediction_diagnostics(None))
+    }
+
+    /// What the predictions of one key came to: how many wait for the host's word, were right, and were corrected. Kept for the last
+    /// 256 keys.
+    pub fn prediction_diagnostics_of(&self, key: &str) -> OverlayDiagnostics {
+        self.room.with(|core, _| core.prediction_diagnostics(Some(key)))
     }
 }

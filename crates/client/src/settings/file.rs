@@ -2,9 +2,11 @@
 
 use crate::driver::TransportPreference;
 use crate::modules::Module;
-use parlor_client_core::{Mode, PathMode};
+use parlor_client_core::{Mode, PathMode, Protocol};
 use parlor_proto::limits;
-use parlor_sync::limits::{RESIMULATE_TICKS_MAX, REWIND_MAX, SIMULATION_DELAY_TICKS_MAX};
+use parlor_sync::limits::{
+    MIGRATION_GRACE_MAX, MIGRATION_GRACE_MIN, RESIMULATE_TICKS_MAX, REWIND_MAX, SIMULATION_DELAY_TICKS_MAX,
+};
 use parlor_transport::discovery::ServerAddress;
 use parlor_transport::impaired::Impairment;
 use serde::de::Error;
@@ -20,6 +22,9 @@ const HOST_TIMEOUT_MS_MIN: u64 = limits::HOST_TIMEOUT_MS_MIN as u64;
 const HOST_TIMEOUT_MS_MAX: u64 = limits::HOST_TIMEOUT_MS_MAX as u64;
 const SIMULATION_DELAY_MAX: u64 = SIMULATION_DELAY_TICKS_MAX as u64;
 const RESIMULATE_MAX: u64 = RESIMULATE_TICKS_MAX as u64;
+const MIGRATION_GRACE_MS_MIN: u64 =
+    MIGRATION_GRACE_MIN.as_secs() * 1_000 + MIGRATION_GRACE_MIN.subsec_millis() as u64;
+const MIGRATION_GRACE_MS_MAX: u64 = MIGRATION_GRACE_MAX.as_secs() * 1_000;
 const REWIND_MS_MAX: u64 = REWIND_MAX.as_secs() * 1_000 + REWIND_MAX.subsec_millis() as u64;
 
 /// The whole file.
@@ -73,6 +78,11 @@ pub(crate) struct Multiplayer {
     pub(crate) host_migration: Option<bool>,
     #[serde(deserialize_with = "bounded::<_, u32, HOST_TIMEOUT_MS_MIN, HOST_TIMEOUT_MS_MAX>")]
     pub(crate) host_timeout_ms: Option<u32>,
+    #[serde(deserialize_with = "bounded::<_, u64, MIGRATION_GRACE_MS_MIN, MIGRATION_GRACE_MS_MAX>")]
+    pub(crate) migration_grace_ms: Option<u64>,
+    pub(crate) migration_pause: Option<bool>,
+    #[serde(deserialize_with = "protocol")]
+    pub(crate) protocol: Option<Protocol>,
     #[serde(deserialize_with = "mode")]
     pub(crate) mode: Option<Mode>,
     #[serde(deserialize_with = "paths")]
@@ -175,7 +185,13 @@ fn one_of<'de, D: Deserializer<'de>, T: Copy>(from: D, words: &[(&str, T)]) -> R
 }
 
 fn mode<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Mode>, D::Error> {
-    one_of(from, &[("auto", Mode::Auto), ("local", Mode::Local), ("relay", Mode::Relay)])
+    let all = [Mode::Auto, Mode::Local, Mode::Relay, Mode::P2p];
+    one_of(from, &all.map(|mode| (mode.as_str(), mode)))
+}
+
+fn protocol<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Protocol>, D::Error> {
+    let all = [Protocol::Reliable, Protocol::Unreliable, Protocol::Both];
+    one_of(from, &all.map(|protocol| (protocol.as_str(), protocol)))
 }
 
 fn paths<'de, D: Deserializer<'de>>(from: D) -> Result<Option<PathMode>, D::Error> {

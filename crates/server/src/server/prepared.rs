@@ -167,6 +167,7 @@ impl Prepared {
                         port: worker.addr.port(),
                         registry: registry.clone(),
                         lan: lan.clone(),
+                        lan_on_request: config.lan_on_request,
                     },
                     facts: Arc::clone(&facts),
                     limits: limits.clone(),

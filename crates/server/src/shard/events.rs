@@ -11,7 +11,7 @@ use parlor_proto::{ConnectionId, RoomCode, RoomId};
 use parlor_transport::Fingerprint;
 use parlor_transport::discovery::Registry;
 use parlor_transport::discovery::registry::EntryGuard;
-use parlor_transport::lan::{Advertisement, Advertiser};
+use parlor_transport::lan::{Advertisement, Advertiser, Listing};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 
@@ -24,6 +24,8 @@ pub(crate) struct Directory {
     pub(crate) registry: Option<(Registry, Fingerprint)>,
     /// Announcements on the local network.
     pub(crate) lan: Option<Advertiser>,
+    /// Whether a room is announced there only when its host's process asks for it.
+    pub(crate) lan_on_request: bool,
 }
 
 /// A live room.
@@ -33,7 +35,7 @@ struct Open {
     /// Removes the room from the registry when dropped.
     _entry: Option<EntryGuard>,
     /// Ends the announcement when dropped.
-    _advertisement: Option<Advertisement>,
+    advertisement: Option<Advertisement>,
 }
 
 /// Handles the events of a hub.
@@ -104,9 +106,20 @@ impl Events {
         let open = Open {
             id: *id,
             _entry: self.directory.enter(room),
-            _advertisement: self.directory.announce(room),
+            advertisement: if self.directory.lan_on_request {
+                None
+            } else {
+                self.directory.announce(room, &Listing::default())
+            },
         };
         self.rooms.insert(*code, open);
+    }
+
+    /// Announces a room under this listing, or takes its announcement back.
+    pub(super) fn announce(&mut self, room: &RoomSummary, listing: Option<&Listing>) {
+        let Some(open) = self.rooms.get_mut(&room.code) else { return };
+        open.advertisement = None;
+        open.advertisement = listing.and_then(|listing| self.directory.announce(room, listing));
     }
 }
 
@@ -125,10 +138,10 @@ impl Directory {
     }
 
     /// A room with a secret is for invited players only.
-    fn announce(&self, room: &RoomSummary) -> Option<Advertisement> {
+    fn announce(&self, room: &RoomSummary, listing: &Listing) -> Option<Advertisement> {
         let lan = self.lan.as_ref().filter(|_| !room.needs_secret)?;
         let RoomSummary { code, app, environment, max_players, .. } = room;
-        match lan.announce(*code, app, environment, *max_players, self.port) {
+        match lan.announce(*code, app, environment, *max_players, self.port, listing) {
             Ok(Some(advertisement)) => return Some(advertisement),
             Ok(None) => tracing::info!(%code, "so many rooms are announced that this one is not"),
             Err(error) => tracing::warn!(%code, %error, "the room is not announced"),

@@ -6,6 +6,7 @@ use parlor_hub::{
     USER_SEATS_MAX, UserSeats,
 };
 use parlor_proto::{ConnectionId, MemberId, Packet, RoomCode};
+use parlor_transport::lan::Listing;
 use parlor_transport::{LinkClosed, LinkSender};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -44,6 +45,8 @@ pub(super) enum Input {
     },
     /// Removes a user from some of its rooms. Answers how many seats it had there.
     RemoveUser { seats: UserSeats, reason: String, answer: oneshot::Sender<usize> },
+    /// Announces a room on the local network under this listing, or takes its announcement back.
+    Announce { code: RoomCode, listing: Option<Listing> },
     /// Asks for sizes and counters.
     Stats { answer: oneshot::Sender<Stats> },
     /// Ends all rooms, sends the goodbyes, and stops the shard.
@@ -295,6 +298,14 @@ impl Shards {
             }
         }
         Ok(removed)
+    }
+
+    /// Announces a room on the local network under this listing, or takes its announcement back.
+    ///
+    /// # Errors
+    /// [`Stopped`].
+    pub(crate) async fn announce(&self, code: RoomCode, listing: Option<Listing>) -> Result<(), Stopped> {
+        self.home(code).tell(Input::Announce { code, listing }).await
     }
 
     fn home(&self, code: RoomCode) -> &Shard {

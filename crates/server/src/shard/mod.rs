@@ -200,6 +200,11 @@ impl Driver {
             Input::RemoveUser { seats, reason, answer } => {
                 let _ = answer.send(self.hub.remove_user(&seats, &reason, now));
             }
+            Input::Announce { code, listing } => {
+                if let Some(room) = self.hub.room(code) {
+                    self.events.announce(&room, listing.as_ref());
+                }
+            }
             Input::Stats { answer } => drop(answer.send(self.hub.stats())),
             Input::ShutDown => self.shut_down(now),
         }

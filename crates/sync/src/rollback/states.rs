@@ -34,6 +34,11 @@ impl<S: Clone> States<S> {
         }
     }
 
+    /// All states that are there.
+    pub fn iter(&self) -> impl Iterator<Item = &S> {
+        self.slots.iter().flatten().map(|(_, state)| state)
+    }
+
     /// Returns the state before step `tick`, if it is still there.
     pub fn load(&self, tick: Tick) -> Option<&S> {
         self.slots[self.slot(tick)].as_ref().filter(|(at, _)| *at == tick).map(|(_, state)| state)

@@ -206,6 +206,11 @@ impl Schema {
         wire::decode(bytes)
     }
 
+    /// Whether a game has components in it. A room without them has keyed state alone.
+    pub fn has_game_components(&self) -> bool {
+        !self.game_components().is_empty()
+    }
+
     fn game_components(&self) -> &[Component] {
         let first = if self.builtins { builtins().len() } else { 0 };
         self.components.get(first..).unwrap_or_default()

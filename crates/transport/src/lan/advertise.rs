@@ -1,6 +1,6 @@
 //! Announcing rooms.
 
-use super::record::properties;
+use super::record::{Listing, properties};
 use super::{LanError, Network, SERVICE};
 use crate::identity::Fingerprint;
 use core::fmt;
@@ -70,16 +70,19 @@ impl Advertiser {
         environment: &str,
         players_max: u16,
         port: u16,
+        listing: &Listing,
     ) -> Result<Option<Advertisement>, LanError> {
         let mut state = self.shared.lock();
         self.shared.retry(&mut state);
         if state.rooms >= ROOMS_MAX {
             return Ok(None);
         }
-        let properties = properties(code, app, environment, players_max, self.shared.fingerprint());
+        let properties = properties(code, app, environment, players_max, self.shared.fingerprint(), listing);
         let service = self.shared.service(code, port, &properties)?;
         let name = service.get_fullname().to_owned();
         self.shared.daemon.register(service).map_err(LanError::of)?;
+        // An earlier announcement of the same room would take this one back with it.
+        state.late.retain(|late| *late != name);
         state.rooms += 1;
         Ok(Some(Advertisement { name, shared: Arc::clone(&self.shared) }))
     }

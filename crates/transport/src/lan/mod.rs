@@ -15,7 +15,7 @@ mod record;
 
 pub use advertise::{Advertisement, Advertiser};
 pub use discover::{Discovery, LanEvent};
-pub use record::LanRoom;
+pub use record::{LanRoom, Listing};
 
 use core::fmt;
 use core::net::Ipv4Addr;

@@ -8,6 +8,8 @@
 //! app  1 to 64 bytes of UTF-8   its game
 //! env  0 to 64 bytes of UTF-8   the game's environment; omitted if empty
 //! max  1 to 3 digits            the maximum number of players
+//! name 0 to 64 bytes of UTF-8   the name that its game gives it; omitted if empty
+//! data 0 to 200 bytes of UTF-8  what else its game tells of it; omitted if empty
 //! ```
 //!
 //! Port and addresses are those of the service.
@@ -22,6 +24,49 @@ const VERSION: &str = "1";
 /// Maximum addresses of a room that are kept: a machine has few.
 const ADDRESSES_MAX: usize = 8;
 
+/// Bytes of the data of a listing at most.
+const DATA_BYTES_MAX: usize = 200;
+
+/// What a game tells of its room where it is announced.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Listing {
+    /// The room's name: up to 64 bytes of UTF-8 without control characters. Default: empty.
+    pub name: String,
+    /// Anything else, in a form of the game's own: up to 200 bytes of UTF-8 without control characters. Default: empty.
+    pub data: String,
+}
+
+impl Listing {
+    /// A listing with this name.
+    pub fn named(name: &str) -> Self {
+        Listing { name: name.to_owned(), data: String::new() }
+    }
+
+    /// Sets the data.
+    #[must_use]
+    pub fn data(mut self, data: &str) -> Self {
+        data.clone_into(&mut self.data);
+        self
+    }
+
+    /// Checks the bounds.
+    ///
+    /// # Errors
+    /// What is wrong, and what would do.
+    pub fn check(&self) -> Result<(), String> {
+        for (what, text, max) in [("name", &self.name, LABEL_BYTES_MAX), ("data", &self.data, DATA_BYTES_MAX)]
+        {
+            if short(text, max).is_none() {
+                return Err(format!(
+                    "the {what} of a listing has up to {max} bytes without control characters; this one has {}",
+                    text.len()
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
 /// A room announced on the local network.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LanRoom {
@@ -33,6 +78,8 @@ pub struct LanRoom {
     pub environment: String,
     /// The maximum number of players.
     pub players_max: u16,
+    /// What its game tells of it.
+    pub listing: Listing,
     /// Its server's addresses, best first: at least one, each with the fingerprint of its certificate.
     pub servers: Vec<ServerAddress>,
 }
@@ -51,6 +98,7 @@ pub(super) fn properties(
     environment: &str,
     players_max: u16,
     fingerprint: Fingerprint,
+    listing: &Listing,
 ) -> Vec<(&'static str, String)> {
     let mut properties = vec![
         ("v", VERSION.to_owned()),
@@ -59,8 +107,10 @@ pub(super) fn properties(
         ("app", app.to_owned()),
         ("max", players_max.to_string()),
     ];
-    if !environment.is_empty() {
-        properties.push(("env", environment.to_owned()));
+    for (key, value) in [("env", environment), ("name", &listing.name), ("data", &listing.data)] {
+        if !value.is_empty() {
+            properties.push((key, value.to_owned()));
+        }
     }
     properties
 }
@@ -81,6 +131,10 @@ pub(super) fn parse<'a>(
         app: label(property("app")?).filter(|app| !app.is_empty())?,
         environment: label(property("env").unwrap_or_default())?,
         players_max,
+        listing: Listing {
+            name: label(property("name").unwrap_or_default())?,
+            data: short(property("data").unwrap_or_default(), DATA_BYTES_MAX)?,
+        },
         servers: servers(addresses, port, fingerprint),
     };
     let has_players = (1..=MEMBERS_MAX_SERVER_RUN).contains(&players_max);
@@ -89,7 +143,12 @@ pub(super) fn parse<'a>(
 
 /// Returns a text that is safe to display: short, and without control characters.
 fn label(text: &str) -> Option<String> {
-    let is_fit = text.len() <= LABEL_BYTES_MAX && !text.chars().any(char::is_control);
+    short(text, LABEL_BYTES_MAX)
+}
+
+/// Returns a text of at most `max` bytes without control characters.
+fn short(text: &str, max: usize) -> Option<String> {
+    let is_fit = text.len() <= max && !text.chars().any(char::is_control);
     is_fit.then(|| text.to_owned())
 }
 
@@ -130,7 +189,7 @@ mod tests {
     }
 
     fn plain() -> Vec<(&'static str, String)> {
-        properties(code(), "tanks", "", 8, PRINT)
+        properties(code(), "tanks", "", 8, PRINT, &Listing::default())
     }
 
     fn with(key: &'static str, value: &str) -> Vec<(&'static str, String)> {
@@ -142,14 +201,16 @@ mod tests {
 
     #[test]
     fn a_room_is_read_as_it_was_announced() {
-        let properties = properties(code(), "tänks", "development", 16, PRINT);
+        let listing = Listing::named(&"n".repeat(LABEL_BYTES_MAX)).data(&"d".repeat(DATA_BYTES_MAX));
+        listing.check().expect("it is within its bounds");
+        let properties = properties(code(), "tänks", "development", 16, PRINT, &listing);
         assert!(properties.iter().all(|(key, value)| key.len() + 1 + value.len() <= 255));
         let room = read(&properties, 7_700, &["10.0.0.2"]).expect("it is a room");
         assert_eq!(
             (room.code, room.app.as_str(), room.environment.as_str()),
             (code(), "tänks", "development")
         );
-        assert_eq!(room.players_max, 16);
+        assert_eq!((room.players_max, &room.listing), (16, &listing));
         let invite = room.invite();
         assert_eq!(invite.server.expect("it is found").to_string(), format!("10.0.0.2:7700#{PRINT}"));
     }
@@ -192,6 +253,10 @@ mod tests {
             ("max", "0"),
             ("max", "257"),
             ("max", "-1"),
+            ("name", "ada\u{1b}[2J"),
+            ("name", &"x".repeat(LABEL_BYTES_MAX + 1)),
+            ("data", "a\nb"),
+            ("data", &"x".repeat(DATA_BYTES_MAX + 1)),
         ] {
             assert_eq!(read(&with(key, value), 1, here), None, "{key}={value:?}");
         }

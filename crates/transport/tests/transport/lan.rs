@@ -3,7 +3,7 @@
 
 use parlor_proto::RoomCode;
 use parlor_transport::Fingerprint;
-use parlor_transport::lan::{Advertiser, Discovery, LanEvent, LanRoom, Network};
+use parlor_transport::lan::{Advertiser, Discovery, LanEvent, LanRoom, Listing, Network};
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::{Duration, Instant};
 
@@ -52,16 +52,19 @@ fn found(discovery: &mut Discovery, wanted: RoomCode) -> LanRoom {
 fn a_room_is_found_with_all_that_joining_takes_and_lost_with_its_end() {
     let Some(network) = network() else { return };
     let advertiser = advertiser(network);
-    let early = advertiser.announce(code("EARLY"), "tanks", "test", 8, 9_000).unwrap().unwrap();
+    let early =
+        advertiser.announce(code("EARLY"), "tanks", "test", 8, 9_000, &Listing::default()).unwrap().unwrap();
     let mut discovery = Discovery::start(network, Some("tanks")).unwrap();
     let room = found(&mut discovery, code("EARLY"));
     assert_eq!((room.app.as_str(), room.environment.as_str(), room.players_max), ("tanks", "test", 8));
     let server = room.invite().server.unwrap();
     assert_eq!((server.host.as_str(), server.port, server.fingerprint), ("127.0.0.1", 9_000, Some(PRINT)));
     // A room that opens during discovery is found too; one of another game is not.
-    let _other = advertiser.announce(code("OTHER"), "ships", "", 2, 9_001).unwrap().unwrap();
-    let _late = advertiser.announce(code("LATE"), "tanks", "", 2, 9_002).unwrap().unwrap();
-    found(&mut discovery, code("LATE"));
+    let _other =
+        advertiser.announce(code("OTHER"), "ships", "", 2, 9_001, &Listing::default()).unwrap().unwrap();
+    let listing = Listing::named("Ada's game").data("map=dunes");
+    let _late = advertiser.announce(code("LATE"), "tanks", "", 2, 9_002, &listing).unwrap().unwrap();
+    assert_eq!(found(&mut discovery, code("LATE")).listing, listing);
     let mut all = Discovery::start(network, None).unwrap();
     assert_eq!(found(&mut all, code("OTHER")).app, "ships");
     assert!(discovery.rooms().all(|room| room.app == "tanks"));
@@ -76,21 +79,28 @@ fn a_room_is_found_with_all_that_joining_takes_and_lost_with_its_end() {
 fn a_server_that_stops_takes_its_rooms_back() {
     let Some(network) = network() else { return };
     let advertiser = advertiser(network);
-    let _room = advertiser.announce(code("K7QM"), "tanks", "", 8, 9_000).unwrap().unwrap();
+    let _room =
+        advertiser.announce(code("K7QM"), "tanks", "", 8, 9_000, &Listing::default()).unwrap().unwrap();
     let mut discovery = Discovery::start(network, None).unwrap();
     found(&mut discovery, code("K7QM"));
     advertiser.stop();
     until(&mut discovery, |event| matches!(event, LanEvent::Lost(_)).then_some(()));
     assert_eq!(discovery.rooms().count(), 0);
-    assert!(advertiser.announce(code("LATE"), "tanks", "", 8, 9_000).is_err(), "it has stopped");
+    assert!(
+        advertiser.announce(code("LATE"), "tanks", "", 8, 9_000, &Listing::default()).is_err(),
+        "it has stopped"
+    );
 }
 
 #[test]
 fn no_more_rooms_are_announced_than_anybody_needs_and_their_places_are_free_again() {
     let Some(network) = network() else { return };
     let advertiser = advertiser(network);
-    let announce =
-        |number: usize| advertiser.announce(code(&format!("ROOM{number}")), "tanks", "", 8, 9_000).unwrap();
+    let announce = |number: usize| {
+        advertiser
+            .announce(code(&format!("ROOM{number}")), "tanks", "", 8, 9_000, &Listing::default())
+            .unwrap()
+    };
     let mut rooms: Vec<_> = (0..40).filter_map(announce).collect();
     assert_eq!(rooms.len(), 32);
     rooms.truncate(31);
@@ -103,8 +113,9 @@ fn two_servers_may_have_rooms_of_one_code() {
     let prints = [PRINT, Fingerprint([4; 32])];
     let advertisers =
         prints.map(|print| Advertiser::start(network, print, Ipv4Addr::LOCALHOST.into()).unwrap());
-    let _rooms =
-        advertisers.each_ref().map(|of| of.announce(code("SAME"), "tanks", "", 8, 9_000).unwrap().unwrap());
+    let _rooms = advertisers
+        .each_ref()
+        .map(|of| of.announce(code("SAME"), "tanks", "", 8, 9_000, &Listing::default()).unwrap().unwrap());
     let mut discovery = Discovery::start(network, None).unwrap();
     let first = found(&mut discovery, code("SAME")).servers[0].fingerprint.unwrap();
     let second = found(&mut discovery, code("SAME")).servers[0].fingerprint.unwrap();

@@ -61,8 +61,14 @@ impl World {
         // Members' decoded states are compared with the host's writes, so the host's own hashes are not
         // needed.
         let hash_every = NonZeroU64::new(1).filter(|_| matches!(options.intent, Wish::Join { .. }));
-        let wanted =
-            [PathMode::Auto, PathMode::Auto, PathMode::Auto, PathMode::P2p, PathMode::Local, PathMode::Relay];
+        let wanted = [
+            PathMode::Auto,
+            PathMode::Auto,
+            PathMode::Auto,
+            PathMode::Auto,
+            PathMode::Local,
+            PathMode::Relay,
+        ];
         let paths = self.paths.as_mut().map_or(PathMode::Relay, |rng| rng.pick(&wanted));
         let mut options = Options { name: name.to_owned(), hash_every, paths, ..options };
         for (number, lane) in (RAW_FIRST..).zip(LANES) {

@@ -18,6 +18,8 @@ pub(super) struct Between {
     lines: BTreeMap<PathId, Line>,
     /// Packets are lost, unnoticed by both ends.
     is_silent: bool,
+    /// Clients reach each other at the addresses of one local network.
+    is_near: bool,
     /// Paths made so far.
     made: u64,
     /// Every packet between clients: sender, receiver, packet.
@@ -37,6 +39,11 @@ impl Sim {
     /// Sets the link between clients; `None` if they cannot reach each other.
     pub fn direct(&mut self, link: Option<Link>) {
         self.between.link = link;
+    }
+
+    /// Puts all clients into one local network.
+    pub fn near(&mut self) {
+        self.between.is_near = true;
     }
 
     /// Starts or ends a silence between clients.
@@ -174,7 +181,7 @@ impl Sim {
         let kind = self.between.link.map(|link| link.kind);
         let line = self.between.lines.get(&id);
         let other = line.map(|line| line.ends[usize::from(line.ends[0] == peer)]);
-        let stands = other.is_some();
+        let (stands, is_near) = (other.is_some(), self.between.is_near);
         if let (Due::PathPacket(_, _, packet), Some(other)) = (&due, other) {
             self.between.received.push((other, peer, packet.clone()));
         }
@@ -182,7 +189,9 @@ impl Sim {
         match due {
             Due::PathConnected(..) if stands => {
                 let kind = kind.unwrap_or(parlor_proto::LinkKind::Quic);
-                room.path_connected(id, kind, Self::addresses(peer)[0], clock);
+                let [private, public] = Self::addresses(other.unwrap_or(peer));
+                let remote = if is_near { private } else { public };
+                room.path_connected(id, kind, remote, clock);
             }
             Due::PathFailed(..) if !stands => room.path_failed(id, "not reached", clock),
             Due::PathHung(..) => room.path_lost(id, "closed there", clock),

@@ -6,7 +6,8 @@ mod harness;
 use bytes::Bytes;
 use harness::{LANES, Room, options, room, room_with};
 use parlor_client_core::{
-    Event, Options, PathMode, ReasonCode, Scope, Transport, TransportPath, TransportStatus,
+    ClosedReason, Event, Mode, Options, PathMode, ReasonCode, Scope, Transport, TransportPath,
+    TransportStatus,
 };
 use parlor_impair::Rng;
 use parlor_proto::session::Outgoing;
@@ -195,19 +196,100 @@ fn who_insists_on_the_hub_is_told_to_nobody() {
 }
 
 #[test]
-fn where_nobody_is_reached_the_hub_relays_and_it_is_said() {
-    for mode in [PathMode::Auto, PathMode::P2p] {
-        let mut room = room(5, &[mode], Link::quic(), None);
-        room.sim.run_for(1_000);
-        assert_eq!(room.path(1), TransportPath::DirectUdpPending);
-        room.talk(4_000);
-        let info = room.sim.room(room.peers[1]).info();
-        assert_eq!(info.transport_path, TransportPath::RelayRoom);
-        assert_eq!(info.transport_status, Some(TransportStatus::DirectUdpTimeout));
-        assert_eq!(info.last_reason_code, Some(ReasonCode::DirectUdpTimeout));
-        assert_eq!(info.requested_paths, mode);
-        room.settle();
+fn a19_auto_tries_a_direct_path_first_and_falls_back_to_the_relay() {
+    let mut room = room(5, &[PathMode::Auto], Link::quic(), None);
+    room.sim.run_for(1_000);
+    assert_eq!(room.path(1), TransportPath::DirectUdpPending);
+    room.talk(4_000);
+    let info = room.sim.room(room.peers[1]).info();
+    assert_eq!(info.transport_path, TransportPath::RelayRoom);
+    assert_eq!(info.transport_status, Some(TransportStatus::DirectUdpTimeout));
+    assert_eq!(info.last_reason_code, Some(ReasonCode::DirectUdpTimeout));
+    assert_eq!((info.requested_mode, info.requested_paths), (Mode::Auto, PathMode::Auto));
+    room.settle();
+}
+
+/// Why a guest's room is over, and how long after it opened.
+fn ended(room: &mut Room, within_ms: u64) -> (ClosedReason, u64) {
+    for ms in 0..within_ms {
+        if let Some(why) = room.sim.closed(room.peers[1]) {
+            return (why, ms);
+        }
+        room.sim.run_for(1);
     }
+    panic!("it goes on without a path: {:?}", room.sim.room(room.peers[1]).info());
+}
+
+#[test]
+fn a3_p2p_is_a_direct_path_or_a_named_error() {
+    let link = Some(Link::quic().latency_ms(5));
+    // Their networks let none through, or the host allows none.
+    let mut no_way = room(5, &[PathMode::P2p, PathMode::Auto], Link::quic(), None);
+    let mut not_allowed = room_with(5, &[PathMode::P2p], options(PathMode::Relay), Link::quic(), link);
+    for (room, most_ms) in [(&mut no_way, 5_000), (&mut not_allowed, 6_000)] {
+        assert_eq!(room.sim.room(room.peers[1]).info().requested_mode, Mode::P2p);
+        let (why, ms) = ended(room, 10_000);
+        let ClosedReason::NoDirectPath(missing) = &why else { panic!("{why}") };
+        assert_eq!(missing.reason, ReasonCode::DirectUdpTimeout, "{why}");
+        assert!(ms <= most_ms && why.to_string().contains("PathMode::Auto"), "{ms} ms: {why}");
+        let info = room.sim.room(room.peers[1]).info();
+        assert_eq!(info.last_reason_code, Some(ReasonCode::DirectUdpTimeout));
+    }
+    no_way.sim.run_for(500);
+    assert_eq!(no_way.sim.closed(no_way.peers[2]), None, "who wants a relay as well has one");
+    assert_eq!(no_way.sim.room(no_way.peers[0]).player_count(), 2, "the other one left");
+}
+
+#[test]
+fn a3_p2p_goes_on_as_long_as_there_is_a_path_or_another_comes_soon() {
+    let mut room = room(8, &[PathMode::P2p], Link::quic(), Some(Link::quic().latency_ms(5)));
+    room.connect(&[1]);
+    room.talk(20_000);
+    room.settle();
+    room.sim.break_paths();
+    room.talk(20_000);
+    assert_eq!(room.path(1), TransportPath::DirectUdp, "it was lost, and there is another");
+    // A guest without its server looks for a path when it is back.
+    room.sim.unplug(room.peers[1], true);
+    room.sim.cut(room.peers[1]);
+    room.sim.run_for(8_000);
+    room.sim.unplug(room.peers[1], false);
+    room.sim.run_for(10_000);
+    assert_eq!(room.sim.closed(room.peers[1]), None);
+    room.connect_again();
+    room.sim.direct(None);
+    room.sim.break_paths();
+    let (why, ms) = ended(&mut room, 20_000);
+    assert!(matches!(why, ClosedReason::NoDirectPath(_)) && ms > 10_000, "{ms} ms: {why}");
+}
+
+#[test]
+fn a3_a_direct_path_within_the_local_network_is_local() {
+    let mut room = room(9, &[PathMode::Auto], Link::quic(), Some(Link::quic().latency_ms(5)));
+    room.sim.near();
+    room.sim.run_for(1_000);
+    for index in [0, 1] {
+        let info = room.sim.room(room.peers[index]).info();
+        assert_eq!((info.scope, info.transport_path), (Scope::Local, TransportPath::LocalRoom), "{index}");
+    }
+    let guest = room.sim.room(room.peers[1]);
+    assert_eq!(guest.info().transport_status, Some(TransportStatus::DirectUdpReady));
+    assert_eq!(guest.player(MemberId(0)).map(|host| host.transport), Some(Transport::Direct));
+}
+
+#[test]
+fn a8_the_round_trip_to_the_host_is_told_beside_that_to_the_server() {
+    let modes = [PathMode::Auto, PathMode::Relay];
+    let mut room = room(10, &modes, Link::quic().latency_ms(40), Some(Link::quic().latency_ms(10)));
+    room.sim.run_for(8_000);
+    let ms = |index: usize| {
+        let core = room.sim.room(room.peers[index]);
+        (core.ping().unwrap().as_millis(), core.host_ping().unwrap().as_millis())
+    };
+    assert_eq!(ms(0), (0, 0), "it is the host");
+    let (direct, relayed) = (ms(1), ms(2));
+    assert!((75..110).contains(&direct.0) && (15..40).contains(&direct.1), "{direct:?}");
+    assert!((75..110).contains(&relayed.0) && (150..220).contains(&relayed.1), "{relayed:?}");
 }
 
 #[test]

@@ -6,3 +6,4 @@ mod match_worlds;
 mod matches;
 mod migration;
 mod migration_messages;
+mod migration_pause;

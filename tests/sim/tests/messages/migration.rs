@@ -32,18 +32,32 @@ struct Room {
 /// A room whose game counts steps and sums inputs. It runs unchanged on any host: all of its state is the
 /// room's.
 fn room(seed: u64, players: usize, link: Link, grace: Duration) -> Room {
+    room_that_pauses(None, (seed, players), link, grace)
+}
+
+/// The same whose steps pause in a migration, or go on.
+fn room_that_pauses(
+    pauses: Option<bool>,
+    (seed, players): (u64, usize),
+    link: Link,
+    grace: Duration,
+) -> Room {
     let mut drawn = [7; 32];
     drawn[..8].copy_from_slice(&seed.to_le_bytes());
     let mut sim = Sim::with_hub(seed, Config { record: true, grace, ..Config::new(drawn) });
     let mut options = Options::host(APP);
-    options.host_timeout = Some(SILENCE);
+    (options.host_timeout, options.migration_pause) = (Some(SILENCE), pauses);
     if let parlor_client_core::Wish::Host { max_players, .. } = &mut options.intent {
         *max_players = 8;
     }
     let host = sim.host(options, link);
     let code = sim.code(host);
     let mut peers = vec![host];
-    peers.extend((1..players).map(|_| sim.join(code, link)));
+    for number in 1..players {
+        let options = Options { migration_pause: pauses, ..Options::join(APP, code) };
+        peers.push(sim.enter(options, link));
+        sim.run_until(30_000, "it is in", |sim| sim.room(peers[number]).player_count() > 0);
+    }
     let deeds = Rc::new(RefCell::new(Deeds::default()));
     for peer in &peers {
         let (peer, deeds) = (*peer, Rc::clone(&deeds));
@@ -140,10 +154,16 @@ fn threat_25_a_killed_host_is_followed_by_the_lowest() {
                 )
             };
             assert!(events.iter().any(named));
-            assert!(events.iter().any(|event| matches!(event, Event::HostChanged { host: MemberId(1) })));
+            assert!(events.iter().any(|event| matches!(
+                event,
+                Event::HostChanged { host: MemberId(1), previous: Some(MemberId(0)) }
+            )));
             for peer in &room.peers[2..] {
                 let events = room.sim.events(*peer);
-                assert!(events.iter().any(|event| matches!(event, Event::HostChanged { host: MemberId(1) })));
+                assert!(events.iter().any(|event| matches!(
+                    event,
+                    Event::HostChanged { host: MemberId(1), previous: Some(MemberId(0)) }
+                )));
                 let info = room.sim.room(*peer).info();
                 assert!(!info.migrating && info.migration_completed);
                 assert_eq!((info.previous_host, info.new_host), (Some(MemberId(0)), Some(MemberId(1))));
@@ -176,7 +196,7 @@ fn what_only_another_player_saw_is_there_afterwards() {
 #[test]
 fn steps_that_nobody_ran_are_caught_up_and_none_is_run_twice() {
     for_seeds(5, |seed| {
-        let room = &mut room(seed, 3, Link::quic(), Duration::ZERO);
+        let room = &mut room_that_pauses(Some(false), (seed, 3), Link::quic(), Duration::ZERO);
         room.sim.crash(room.peers[0]);
         room.sim.run_for(2_000);
         // The old host's last steps may not have reached the hub; the new host runs them again from its own
@@ -209,7 +229,10 @@ fn a_host_that_is_cut_off_comes_back_as_a_player_like_any_other() {
         let named =
             |event: &Event| matches!(event, Event::HostMigration { new: MemberId(1), is_me: false, .. });
         assert!(events.iter().any(named));
-        assert!(events.iter().any(|event| matches!(event, Event::HostChanged { host: MemberId(1) })));
+        assert!(events.iter().any(|event| matches!(
+            event,
+            Event::HostChanged { host: MemberId(1), previous: Some(MemberId(0)) }
+        )));
         room.expect_one_world(room.peers[1]);
     });
 }

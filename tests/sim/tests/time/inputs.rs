@@ -1,8 +1,10 @@
 //! Inputs on their way from players to the host.
 
-use parlor_client_core::{Options, RoomError};
+use parlor_client_core::{Options, Protocol, RoomError};
 use parlor_proto::{ApiMisuse, MemberId, limits};
 use parlor_sim::{Link, PeerId, Rng, SEEDS, Sim, for_seeds};
+use std::cell::RefCell;
+use std::rc::Rc;
 
 fn room(sim: &mut Sim, guests: usize, mut link: impl FnMut() -> Link) -> (PeerId, Vec<PeerId>) {
     let host = sim.host(Options::host("tanks"), link());
@@ -110,4 +112,33 @@ fn who_has_left_has_no_input() {
         assert_eq!(sim.act(host, |room, _| room.inputs::<i32>().unwrap()), []);
         assert_eq!(sim.act(host, |room, _| room.input::<i32>(MemberId(1)).unwrap()), None);
     });
+}
+
+#[test]
+fn a7_the_protocol_says_whether_inputs_are_repeated_until_they_are_used() {
+    // A host that runs its steps a little late has each input in time, unless it is lost.
+    let missed = |protocol: Protocol, lead: bool| {
+        let mut sim = Sim::new(77);
+        let delay = Options { simulation_delay_ticks: 8, ..Options::host("tanks") };
+        let host = sim.host(delay, Link::quic());
+        let code = sim.code(host);
+        let guest = Options { protocol, lead, ..Options::join("tanks", code) };
+        let guest = sim.enter(guest, Link::quic().latency_ms(10).loss(200));
+        sim.play(guest, |room, _| room.send_input(&room.tick_number().unwrap().0).unwrap());
+        sim.run_for(3_000);
+        let missed = Rc::new(RefCell::new(0));
+        let count = Rc::clone(&missed);
+        sim.play(host, move |room, _| {
+            let tick = room.tick_number().unwrap().0;
+            *count.borrow_mut() += u32::from(room.input::<u32>(MemberId(1)).unwrap() != Some(tick));
+        });
+        sim.run_for(10_000);
+        let missed = *missed.borrow();
+        println!("{protocol:?}, lead {lead}: {missed} of 300");
+        missed
+    };
+    assert!(missed(Protocol::Reliable, false) <= 2);
+    assert!(missed(Protocol::Both, false) > 30, "of the newest alone some are lost");
+    assert!(missed(Protocol::Both, true) <= 2, "with lead they are repeated");
+    assert!(missed(Protocol::Unreliable, true) > 30);
 }

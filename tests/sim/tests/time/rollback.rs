@@ -279,6 +279,55 @@ fn a_prediction_of_a_key_stands_until_the_hosts_word() {
             "the host's word is there"
         );
     }
-    let counted = sim.room(guest).prediction_diagnostics();
+    let counted = sim.room(guest).prediction_diagnostics(None);
     assert_eq!((counted.confirmed, counted.corrections, counted.waiting), (4, 1, 0), "{counted:?}");
+}
+
+#[test]
+fn a12_predictions_are_counted_by_key() {
+    let mut sim = Sim::new(11);
+    let host = sim.host(Options::host("tanks"), Link::quic().latency_ms(30));
+    let guest = sim.join(sim.code(host), Link::quic().latency_ms(30));
+    sim.play(host, |room, _| {
+        let pressed: i64 = room.input(MemberId(1)).unwrap().unwrap_or(0);
+        for key in ["right", "wrong"] {
+            room.set(key, &pressed, parlor_sync::audience::Audience::All).unwrap();
+        }
+    });
+    sim.run_for(1_000);
+    for value in 1..=5i64 {
+        sim.act(guest, |room, _| {
+            room.send_input(&value).unwrap();
+            room.set_predicted("right", &value).unwrap();
+            room.set_predicted("wrong", &-value).unwrap();
+        });
+        let waiting = sim.room(guest).prediction_diagnostics(Some("wrong"));
+        assert_eq!((waiting.keys, waiting.waiting), (1, 1));
+        sim.run_for(500);
+    }
+    let of = |key| sim.room(guest).prediction_diagnostics(Some(key));
+    let (right, wrong) = (of("right"), of("wrong"));
+    assert_eq!((right.confirmed, right.corrections, right.waiting), (5, 0, 0), "{right:?}");
+    assert_eq!((wrong.confirmed, wrong.corrections, wrong.waiting), (0, 5, 0), "{wrong:?}");
+    assert_eq!(of("another"), parlor_client_core::OverlayDiagnostics::default());
+}
+
+#[test]
+fn a12_a_rollback_lane_tells_the_history_and_corrections_of_each_key() {
+    let mut lanes = Lanes::new(12, 2, 2, |_| Link::quic().latency_ms(80));
+    // A key that no input changes is never corrected.
+    for peer in lanes.peers.clone() {
+        lanes.sim.act(peer, |room, _| room.lane_mut().set("still", &1i32).unwrap());
+    }
+    lanes.run_for(5_000);
+    lanes.check();
+    for peer in &lanes.peers {
+        let lane = lanes.sim.room(*peer).lane();
+        let (all, sum) = (lane.diagnostics().unwrap(), lane.key_diagnostics("sum").unwrap());
+        assert!(sum.corrections > 0 && sum.corrections <= all.replayed, "{sum:?} {all:?}");
+        assert!(sum.corrected.is_some_and(|tick| tick.since(lanes.begin) > 0) && sum.history > 10, "{sum:?}");
+        let still = lane.key_diagnostics("still").unwrap();
+        assert_eq!((still.corrections, still.corrected), (0, None));
+        assert_eq!(lane.key_diagnostics("none"), None);
+    }
 }

@@ -166,7 +166,7 @@ fn describe(hud: &mut HudModel, player: &Player, own: Option<&OwnServer>) {
         (Some(reason), _) => Stage::Closed(reason.to_string()),
         (None, true) => player.reconnecting().map_or(Stage::Open, Stage::Reconnecting),
         (None, false) => {
-            Stage::Connecting(info.connectivity.server.unwrap_or_else(|| "looking for a server".into()))
+            Stage::Connecting(info.connectivity.relay.unwrap_or_else(|| "looking for a server".into()))
         }
     };
     hud.code = info.code.filter(|_| room.is_connected()).map(|code| code.to_string());

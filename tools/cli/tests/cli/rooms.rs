@@ -76,6 +76,9 @@ fn play_in_one_terminal_and_join_in_another() {
         (guest["join_path"].as_str(), guest["transport_path"].as_str()),
         (Some("local"), Some("local_room"))
     );
+    let connectivity = &guest["connectivity"];
+    assert_eq!((guest["scope"].as_str(), connectivity["mode"].as_str()), (Some("local"), Some("auto")));
+    assert!(connectivity["relay"].is_string() && connectivity["relay"] == connectivity["coordinator"]);
     assert_eq!(guest["members_seen"].as_object().map(serde_json::Map::len), Some(2));
     host.terminate();
     assert_agreement(&[&host.report(), &guest]);
