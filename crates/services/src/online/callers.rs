@@ -41,7 +41,8 @@ impl Services {
     }
 
     /// Rejects banned callers, and tokens with another role than their account's. An operator whose name
-    /// cannot be an account's id is rejected too, because it could not be banned. Returns the account of a caller with a token.
+    /// cannot be an account's id is rejected too, because it could not be banned. Returns the account of a
+    /// caller with a token.
     pub(super) async fn must_be_in_good_standing(
         &self,
         caller: &Caller,

@@ -18,7 +18,7 @@ pub(crate) fn parsed_bytes_max(text: &[u8]) -> usize {
     const OBJECT: usize = 11 * (VALUE + size_of::<String>()) + 64;
     /// Half of a string's own allocation, for each of its quotation marks.
     const QUOTE: usize = 16;
-    /// Each mark, and what it adds to the byte that it is.
+    /// Each character with a cost beyond its own byte, and that cost.
     const MARKS: [(u8, usize); 6] = [
         (b'{', OBJECT - 1),
         // A query may have a brace as `%7B`.

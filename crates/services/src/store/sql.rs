@@ -92,7 +92,8 @@ pub(super) struct Asked<'p> {
 }
 
 impl<'p> Asked<'p> {
-    /// A statement that changes rows. For SQLite, a `RETURNING` costs more than another statement that reads the row.
+    /// A statement that changes rows. For SQLite, a `RETURNING` costs more than another statement that reads
+    /// the row.
     pub(super) fn change(statement: &'static str, params: &[Param<'p>]) -> Self {
         Asked { statement, params: params.to_vec(), is_change: true }
     }
