@@ -72,12 +72,13 @@ pub use crate::settings::{Settings, SettingsError};
 pub use parlor_client_core::{
     Acting, Action, ActionError, ClosedReason, ConnectFailure, ConnectFailureKind, Connectivity, Diagnostics,
     Event, Interpolator, JoinPath, LinkState, Message, Mode, OverlayDiagnostics, Past, PathMode, Player,
-    ReasonCode, Role, RollbackConfig, RollbackRequest, RoomError, RoomInfo, Scope, StateSource, StateUpdate,
+    ReasonCode, ReconnectPolicy, Role, RollbackConfig, RollbackRequest, RoomError, RoomInfo, Scope, StateSource, StateUpdate,
     Transport, TransportPath, TransportStatus, WorldAccess,
 };
 pub use parlor_proto::wire::action::ActionRefusal;
 pub use parlor_proto::wire::control::LeaveReason;
 pub use parlor_proto::wire::envelope::{Recipient, Sender};
+pub use parlor_proto::wire::handshake::{Refusal, ResumeRefusal};
 pub use parlor_proto::{ApiMisuse, CloseReason, EntityId, Epoch, Lane, LinkKind, MemberId, RoomCode, Tick};
 pub use parlor_sync::audience::Audience;
 pub use parlor_sync::inputs::Counters as InputCounters;

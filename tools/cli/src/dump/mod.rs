@@ -151,7 +151,7 @@ impl Dump {
         let mut put = |way, member, what| records.push(Record { at, way, member, what });
         match step.input {
             Input::Join { name, link, .. } => put(Way::Up, Some(next), What::Joins { name, link }),
-            Input::Leave { member, reason } => {
+            Input::Leave { member, reason } | Input::Lost { member, reason } => {
                 self.streams.retain(|(_, end, source), _| *end != member && *source != Some(member));
                 put(Way::Up, Some(member), What::Leaves(reason));
             }
@@ -171,8 +171,18 @@ impl Dump {
                 let place = observed.map_or_else(|| "an unknown address".to_owned(), |at| at.to_string());
                 put(Way::Up, Some(member), What::Became(format!("wants direct paths, from {place}")));
             }
-            Input::Away { member } => {
-                put(Way::Up, Some(member), What::Became("its connection is lost".to_owned()))
+            Input::Away { member, reason } => {
+                put(Way::Up, Some(member), What::Became(format!("{reason}, and its seat is kept")));
+            }
+            Input::Returned { member, name, link, .. } => {
+                put(
+                    Way::Up,
+                    Some(member),
+                    What::Became(format!("returns as {name:?} over {}", link.as_str())),
+                );
+            }
+            Input::Forget { member } => {
+                put(Way::Up, Some(member), What::Became("may not return any more".to_owned()));
             }
             Input::Back { member, link } => {
                 put(Way::Up, Some(member), What::Became(format!("is back over {}", link.as_str())));
