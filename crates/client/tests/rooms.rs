@@ -7,7 +7,7 @@ mod until;
 use parlor::schema::{Kind, Schema};
 use parlor::{
     ClosedReason, EntityId, Event, Impairment, LeaveReason, MemberId, Recipient, Refusal, Room, RoomBuilder,
-    TransportPreference, replicated,
+    TransportPreference, WorldAccess, replicated,
 };
 use parlor_testing::Hall;
 use std::collections::BTreeSet;
@@ -57,11 +57,20 @@ fn names(room: &Room) -> Vec<&str> {
 }
 
 fn refusal(hall: &Hall, app: &str, code: &str) -> ClosedReason {
-    let mut room = Room::join(app, code).registry(hall.registry.clone()).open();
+    let mut room = Room::join(app, code).server(&hall.address()).open();
     until(&mut room, |event| match event {
         Event::Closed(why) => Some(why),
         _ => None,
     })
+}
+
+/// Waits until the server has no such room.
+fn is_over(hall: &Hall, code: &str) {
+    let code = code.parse().expect("it is a code");
+    let patience = Patience::new();
+    while hall.runtime.block_on(hall.server().room(code)).is_some() {
+        patience.look_again(|| format!("{code} is there still"));
+    }
 }
 
 #[test]
@@ -95,9 +104,10 @@ fn n2_each_join_lists_who_is_there_and_presence_comes_with_changes_alone() {
         assert_eq!(names(third), ["ada", "bob", "cy"], "they are known when it is open");
     }
     // In one room, and in one match, somebody leaves: all others there are told at once, and nobody elsewhere.
-    for index in [1, 3] {
-        let id = thirds[index].local_id().expect("it is in");
-        thirds[index].leave();
+    for index in [3, 1] {
+        let third = thirds.remove(index);
+        let id = third.local_id().expect("it is in");
+        third.leave();
         for room in [&mut rooms[index], &mut guests[index]] {
             let reason = until(room, |event| match event {
                 Event::PlayerLeft { id: who, reason, .. } if who == id => Some(reason),
@@ -108,10 +118,10 @@ fn n2_each_join_lists_who_is_there_and_presence_comes_with_changes_alone() {
         }
     }
     // A message that came shows that nothing else did before it.
-    for index in [0, 2] {
+    for (third, index) in thirds.iter_mut().zip([0, 2]) {
         rooms[index].broadcast("bell", &1).expect("it is open");
         loop {
-            match until(&mut thirds[index], Some) {
+            match until(third, Some) {
                 Event::Message(_) => break,
                 Event::PlayerLeft { .. } | Event::PlayerLost { .. } | Event::PlayerBack { .. } => {
                     panic!("nothing changed in room {index}")
@@ -119,7 +129,7 @@ fn n2_each_join_lists_who_is_there_and_presence_comes_with_changes_alone() {
                 _ => {}
             }
         }
-        assert_eq!(names(&thirds[index]), ["ada", "bob", "cy"]);
+        assert_eq!(names(third), ["ada", "bob", "cy"]);
     }
 }
 
@@ -167,7 +177,8 @@ fn n4_each_ends_with_its_last_member_and_its_id_is_never_valid_again() {
     let mut guests = joined(&hall, &mut rooms, "bob");
     let codes: Vec<String> = rooms.iter().map(code).collect();
     // Each is left in turn, and the ones that are not go on.
-    for (index, mut room) in rooms.drain(..).enumerate().rev() {
+    while let Some(room) = rooms.pop() {
+        let index = rooms.len();
         room.leave();
         let is_match = index >= 2;
         until(&mut guests[index], |event| match event {
@@ -175,10 +186,11 @@ fn n4_each_ends_with_its_last_member_and_its_id_is_never_valid_again() {
             Event::Closed(_) if !is_match => Some(()),
             _ => None,
         });
-        guests[index].leave();
+        drop(guests.pop());
+        is_over(&hall, &codes[index]);
         let why = refusal(&hall, app(index), &codes[index]);
         assert_eq!(why, ClosedReason::Refused(Refusal::NoSuchRoom), "room {index}");
-        for (other, guest) in guests.iter().enumerate().take(index) {
+        for (other, guest) in guests.iter().enumerate() {
             assert_eq!(names(guest), ["ada", "bob"], "room {other} goes on");
         }
     }
@@ -234,15 +246,16 @@ struct Hand {
 }
 replicated!(Hand as "hand" => { of: Kind::int(0, 255) });
 
+fn is_own(world: &WorldAccess<'_>, player: MemberId, entity: EntityId) -> bool {
+    world.component::<Hand>(entity).ok().flatten().is_some_and(|hand| hand.of == player.0)
+}
+
 /// Lets a host play a step: it shows each player the hands of its own number.
 fn play(host: &mut Room) {
     while host.poll().is_some() {}
     while let Some(mut step) = host.step() {
         let Some(mut host) = step.host() else { continue };
-        let filter = |world: &parlor::WorldAccess<'_>, player: MemberId, entity| {
-            world.component::<Hand>(entity).ok().flatten().is_some_and(|hand| hand.of == player.0)
-        };
-        host.scope(1, filter).expect("it may");
+        host.scope(1, is_own).expect("it may");
     }
 }
 
@@ -251,7 +264,8 @@ fn m13_a_player_is_sent_what_the_games_filter_admits_and_nothing_else() {
     let hall = Hall::start();
     let schema = || Schema::builder().replicate::<Hand>().build().expect("it is in order");
     let mut host = open(&hall, Room::host("cards").schema(schema()).tick_hz(60));
-    play(&mut host);
+    // The filter holds from its first call on.
+    host.as_host().expect("it hosts").scope(1, is_own).expect("it may");
     let ways = [TransportPreference::Quic, TransportPreference::WebSocket, TransportPreference::Quic];
     let mut guests: Vec<(Room, BTreeSet<EntityId>)> = Vec::new();
     let mut hands: Vec<(EntityId, u32)> = Vec::new();

@@ -544,7 +544,7 @@ fn m9_in_any_order_each_id_is_one_players() {
         let (mut rng, mut house) = (Rng::new(seed), House::with(|config| config.remember = REMEMBER * 10));
         let (_, code) = house.open(16);
         let player = |number: usize| Player {
-            user: (number % 2 == 0).then(|| format!("user {number}")),
+            user: number.is_multiple_of(2).then(|| format!("user {number}")),
             id: None,
             at: At::Out,
             ticket: None,

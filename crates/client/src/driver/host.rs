@@ -219,7 +219,7 @@ impl Host<'_> {
     /// # Errors
     /// [`RoomError`] if the room is closed.
     pub fn end_scope(&mut self) -> Result<(), RoomError> {
-        self.edit(WorldAccess::end_scope)?
+        self.edit(|world| world.end_scope())?
     }
 
     /// Puts an entity into a part of the world whose number the game chooses: only who owns an entity there

@@ -104,7 +104,7 @@ impl<K: Opens> RoomBuilder<K> {
     /// killed process within 2 s, whatever its transport.
     ///
     /// It costs signs of life: a quarter of it is the interval at which an idle player is heard. With 1.5 s an idle player and the server
-    /// send each other some 70 bytes a second, instead of 10: docs/performance.md has the measurement. A player whose network stands
+    /// send each other some 110 bytes a second, instead of 21: docs/performance.md has the measurement. A player whose network stands
     /// still for as long is reported as lost, and comes back.
     ///
     /// ```no_run

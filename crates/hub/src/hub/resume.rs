@@ -100,10 +100,11 @@ impl Hub {
 
     /// Handles a session that timed out and released its connection.
     pub(super) fn silent(&mut self, connection: ConnectionId, now: Instant) {
-        if self.keep(connection, LeaveReason::TimedOut, now) {
-            let reason = CloseReason::TimedOut.as_str();
-            self.outputs.push_back(Output::Close { connection, reason });
+        if !self.keep(connection, LeaveReason::TimedOut, now) {
+            self.forget(connection, LeaveReason::TimedOut, now);
         }
+        let reason = CloseReason::TimedOut.as_str();
+        self.outputs.push_back(Output::Close { connection, reason });
     }
 
     /// Frees a kept seat whose grace period is over.

@@ -9,6 +9,7 @@ use parlor_proto::wire::handshake::{Intent, Refusal, ResumeRefusal};
 use parlor_proto::{CloseReason, Lane, LinkKind, MemberId};
 use parlor_sim::{APP, Link, PeerId, Sim, for_seeds, hello};
 use parlor_sync::keyed::Audience;
+use parlor_sync::value::Value;
 use std::time::Duration;
 
 const GRACE: Duration = Duration::from_secs(30);
@@ -262,7 +263,9 @@ fn m9_who_comes_too_late_is_the_same_player_with_its_data_and_what_it_owns() {
         let link = if seed % 2 == 0 { Link::quic() } else { Link::websocket() };
         let mut room = room_that_remembers(seed, link, false, Duration::from_secs(600));
         let id = room.id(room.guest);
-        room.sim.act(room.guest, |core, _| core.set_player_data(id, "team", Some(&"red"))).expect("it may");
+        room.sim
+            .act(room.guest, |core, _| core.set_player_data(id, "team", Some(&Value::from("red"))))
+            .expect("it may");
         let tank = room.sim.act(room.host, |core, now| core.world(now).and_then(|mut it| it.spawn(Some(id))));
         let tank = tank.expect("the host may");
         room.sim.run_for(500);

@@ -102,14 +102,14 @@ fn input(rng: &mut Rng, room: &Room, author: &mut Author) -> Input {
             ]),
         },
         2 if rng.per_mille(500) => Input::Forget { member },
-        9 if member != MemberId(0) => Input::Lost { member, reason: LeaveReason::ConnectionLost },
-        10 if room.has_free_seat() => Input::Returned {
+        8 if member != MemberId(0) => Input::Lost { member, reason: LeaveReason::ConnectionLost },
+        9 if room.has_free_seat() => Input::Returned {
             member,
             name: format!("player {}", rng.below(100)),
             user: None,
             link: LinkKind::Quic,
         },
-        11 if rng.per_mille(300) => Input::Away { member, reason: LeaveReason::TimedOut },
+        10 if rng.per_mille(300) => Input::Away { member, reason: LeaveReason::TimedOut },
         3 => {
             let number = rng.below(300);
             let delivery_id =
