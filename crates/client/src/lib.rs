@@ -72,8 +72,8 @@ pub use crate::settings::{Settings, SettingsError};
 pub use parlor_client_core::{
     Acting, Action, ActionError, ClosedReason, ConnectFailure, ConnectFailureKind, Connectivity, Diagnostics,
     Event, Interpolator, JoinPath, LinkState, Message, Mode, OverlayDiagnostics, Past, PathMode, Player,
-    ReasonCode, ReconnectPolicy, Role, RollbackConfig, RollbackRequest, RoomError, RoomInfo, Scope, StateSource, StateUpdate,
-    Transport, TransportPath, TransportStatus, WorldAccess,
+    ReasonCode, ReconnectPolicy, Role, RollbackConfig, RollbackRequest, RoomError, RoomInfo, Scope,
+    StateSource, StateUpdate, Transport, TransportPath, TransportStatus, WorldAccess,
 };
 pub use parlor_proto::wire::action::ActionRefusal;
 pub use parlor_proto::wire::control::LeaveReason;

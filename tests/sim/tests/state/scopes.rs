@@ -98,7 +98,7 @@ fn m13_a_member_sees_what_the_games_filter_admits_and_never_anything_else() {
         let mut rng = Rng::new(seed);
         let mut sim = Sim::new(seed);
         let host_timeout = Some(Duration::from_millis(400));
-        let mut host =
+        let host =
             sim.host(options(Options { host_timeout, ..Options::host("tanks") }), Link::worse(&mut rng));
         let code = sim.code(host);
         let is_busy = Rc::new(Cell::new(true));
@@ -115,7 +115,9 @@ fn m13_a_member_sees_what_the_games_filter_admits_and_never_anything_else() {
         // The next host goes on with the filter: nothing is seen in between, either.
         if seed.is_multiple_of(2) {
             sim.crash(host);
-            sim.run_until(20_000, "another host", |sim| guests.iter().any(|guest| sim.room(*guest).is_host()));
+            sim.run_until(20_000, "another host", |sim| {
+                guests.iter().any(|guest| sim.room(*guest).is_host())
+            });
             sim.run_for(3_000);
         }
         // Links heal, so that the host stays the host.

@@ -212,28 +212,26 @@ impl Dump {
 
     fn output(&mut self, output: Output, put: &mut impl FnMut(Way, Option<MemberId>, What)) {
         match output {
-                Output::Send { to, message } => {
-                    for member in to {
-                        let what = self.message(Way::Down, member, message.channel, message.payload.clone());
-                        put(Way::Down, Some(member), what);
-                    }
+            Output::Send { to, message } => {
+                for member in to {
+                    let what = self.message(Way::Down, member, message.channel, message.payload.clone());
+                    put(Way::Down, Some(member), what);
                 }
-                Output::Remove { member, reason } => put(Way::Down, Some(member), What::Removed(reason)),
-                Output::Epoch { epoch } => {
-                    put(Way::Down, None, What::Became(format!("epoch {epoch} begins")))
-                }
-                Output::Succession(succession) => {
-                    put(Way::Down, Some(succession.to), What::Became("the authority".to_owned()));
-                }
-                Output::Forgotten { member } => {
-                    put(Way::Down, Some(member), What::Became("may not return any more".to_owned()));
-                }
-                Output::Terms { by } => {
-                    put(Way::Down, Some(by), What::Became("has set the terms of the room".to_owned()));
-                }
-                Output::Ended { reason } => put(Way::Down, None, What::Ended(reason)),
-                // Who keeps a match is told what its members are told.
-                Output::Kept { .. } => {}
+            }
+            Output::Remove { member, reason } => put(Way::Down, Some(member), What::Removed(reason)),
+            Output::Epoch { epoch } => put(Way::Down, None, What::Became(format!("epoch {epoch} begins"))),
+            Output::Succession(succession) => {
+                put(Way::Down, Some(succession.to), What::Became("the authority".to_owned()));
+            }
+            Output::Forgotten { member } => {
+                put(Way::Down, Some(member), What::Became("may not return any more".to_owned()));
+            }
+            Output::Terms { by } => {
+                put(Way::Down, Some(by), What::Became("has set the terms of the room".to_owned()));
+            }
+            Output::Ended { reason } => put(Way::Down, None, What::Ended(reason)),
+            // Who keeps a match is told what its members are told.
+            Output::Kept { .. } => {}
         }
     }
 
